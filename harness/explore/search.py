@@ -1,20 +1,22 @@
 """The search itself: breadth first on several cores, or depth first, until nothing is new, a rule breaks, or a limit.
 
-Breadth first, level by level. Each worker owns the states whose hash falls to it, remembers them and expands them;
-between two levels successors go to their owners. What a level holds does not depend on who expanded it, so neither do
-the counts, nor the counterexample: of all shortest ones the one with the least hashes, found again by a walk from the
-beginning. States are remembered by a hash of 64 bits: of n states, two different ones were taken for one with a
-probability of about n^2 / 2^64.
+Breadth first, level by level. Each worker owns the states whose hash falls to it, remembers them and expands them, some
+thousands at a time; then successors go to their owners. What a level holds does not depend on who expanded it, so
+neither do the counts, nor the counterexample: of all shortest ones the one with the least hashes, found again by a walk
+from the beginning. States are remembered by a hash of 64 bits: of n states, two different ones were taken for one with
+a probability of about n^2 / 2^64.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import resource
+import struct
 import time
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from itertools import islice
 from multiprocessing.connection import Connection
 from typing import Any, Final, Literal, Protocol
 
@@ -23,14 +25,17 @@ import msgspec
 from harness.errors import HarnessError
 from harness.explore.rules import Broken
 from harness.explore.scope import Scope
-from harness.explore.space import Next, Space, State
+from harness.explore.space import Next, Space
 
 Order = Literal["breadth", "depth"]
 #: How many states are expanded between two looks at the clock.
 _STRIDE: Final = 256
 
-#: A successor on its way to its owner: its hash, the hash of the state that it follows, itself.
-Found = tuple[int, int, State]
+#: How many states a worker expands before successors go to their owners, which bounds what is under way.
+_CHUNK: Final = 20_000
+
+#: A successor on its way to its owner: its hash, the hash of the state that it follows, itself, packed.
+Found = tuple[int, int, bytes]
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -83,17 +88,33 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Expansion(msgspec.Struct):
-    """What one worker found at one level: successors by owner, transitions, states whose next step breaks a rule."""
+    """What one worker found in a chunk of its level.
 
-    found: list[list[Found]]
+    ``sent`` are successors by owner, without its own, and ``known`` explains them. ``broken`` are states whose next
+    step breaks a rule. ``more``: the chunk was not the last one.
+    """
+
+    sent: list[list[Found]]
     known: list[Any]
+    transitions: int
+    broken: list[int]
+    stopped: str
+    more: bool
+
+
+class _Level(msgspec.Struct):
+    """What all workers found at one level, see :class:`Expansion`."""
+
     transitions: int = 0
     broken: list[int] = []
     stopped: str = ""
 
 
 class Worker:
-    """The states that fall to one worker: which it has seen, and those of the present level."""
+    """The states that fall to one worker: which it has seen, those of the present level, those of the next.
+
+    States that wait are packed, eight bytes a digest: as tuples of numbers they take three times as much.
+    """
 
     def __init__(self, scope: Scope, limits: Limits, number: int, workers: int, *, merged: bool) -> None:
         self.space = Space(scope, merged=merged)
@@ -103,29 +124,32 @@ class Worker:
         self._began = time.process_time()
         self._seen: set[int] = set()
         self._levels: list[tuple[array[int], array[int]]] = []
-        self._frontier: dict[int, State] = {}
+        self._waiting: Iterator[tuple[int, bytes]] = iter(())
+        self._next: dict[int, tuple[int, bytes]] = {}
         self._explained: set[int] = {0}
+        self._packing = struct.Struct(f"{self.space.width}q")
 
     def begin(self) -> None:
         """Take the first state, if it is this worker's."""
         state = self.space.begin()
         self._explained.update(self.space.known())
         digest = self.space.canonical(state)
-        self.receive([[(digest, digest, state)]] if digest % self._workers == self._number else [], [])
+        if digest % self._workers == self._number:
+            self._keep([(digest, digest, self._packing.pack(*state))])
+        self.advance()
 
     def expand(self) -> Expansion:
-        """Every successor of this level's states that this worker has not seen."""
+        """The successors of the level's next states that this worker has not seen; it keeps its own."""
         found: list[dict[int, Found]] = [{} for _ in range(self._workers)]
-        expansion = Expansion([], [], broken=[])
-        follow, canonical = self.space.follow, self.space.canonical
-        for count, (parent, state) in enumerate(self._frontier.items()):
-            if count % _STRIDE == 0 and (stopped := self._limits.reached(self._deadline)):
-                expansion.stopped = stopped
+        transitions, broken, stopped, count = 0, [], "", 0
+        follow, canonical, pack = self.space.follow, self.space.canonical, self._packing.pack
+        for count, (parent, packed) in enumerate(islice(self._waiting, _CHUNK), 1):
+            if count % _STRIDE == 1 and (stopped := self._limits.reached(self._deadline)):
                 break
-            for one in follow(state):
-                expansion.transitions += 1
+            for one in follow(self._packing.unpack(packed)):
+                transitions += 1
                 if one.broken is not None:
-                    expansion.broken.append(parent)
+                    broken.append(parent)
                     continue
                 digest = canonical(one.state)
                 if digest in self._seen:
@@ -133,26 +157,33 @@ class Worker:
                 owned = found[digest % self._workers]
                 earlier = owned.get(digest)
                 if earlier is None or parent < earlier[1]:
-                    owned[digest] = (digest, parent, one.state)
-        expansion.found = [list(owned.values()) for owned in found]
-        others = [one for number, owned in enumerate(expansion.found) if number != self._number for one in owned]
-        expansion.known = self._explain(others)
-        return expansion
+                    owned[digest] = (digest, parent, pack(*one.state))
+        self._keep(found[self._number].values())
+        found[self._number] = {}
+        sent = [list(owned.values()) for owned in found]
+        return Expansion(sent, self._explain(sent), transitions, broken, stopped, count == _CHUNK)
 
-    def receive(self, found: Sequence[Sequence[Found]], known: Sequence[list[Any]]) -> int:
-        """Begin a level with what of these successors is new; returns how many."""
+    def receive(self, found: Sequence[Sequence[Found]], known: Sequence[list[Any]]) -> None:
+        """Keep what is new of these successors for the next level."""
         for exported in known:
             self.space.take(exported)
-        fresh: dict[int, tuple[int, State]] = {}
         for batch in found:
-            for digest, parent, state in batch:
-                earlier = fresh.get(digest)
-                if digest not in self._seen and (earlier is None or parent < earlier[0]):
-                    fresh[digest] = (parent, state)
-        self._seen.update(fresh)
-        self._frontier = {digest: state for digest, (_, state) in fresh.items()}
-        self._levels.append((array("q", fresh), array("q", [parent for parent, _ in fresh.values()])))
-        return len(fresh)
+            self._keep(batch)
+
+    def _keep(self, found: Iterable[Found]) -> None:
+        for digest, parent, packed in found:
+            earlier = self._next.get(digest)
+            if digest not in self._seen and (earlier is None or parent < earlier[0]):
+                self._next[digest] = (parent, packed)
+
+    def advance(self) -> int:
+        """Begin the next level; returns how many of its states are this worker's."""
+        level, self._next = self._next, {}
+        self._seen.update(level)
+        self._levels.append((array("q", level), array("q", [parent for parent, _ in level.values()])))
+        states = [packed for _, packed in level.values()]
+        self._waiting = zip(self._levels[-1][0], states, strict=True)
+        return len(states)
 
     def parent_of(self, asked: tuple[int, int] | None) -> int | None:
         """Of (level, hash) the hash of the state that it follows; None where nothing is asked of this worker."""
@@ -167,11 +198,10 @@ class Worker:
         space = self.space
         return space.nodes.steps, time.process_time() - self._began, space.acknowledged, space.permitted
 
-    def _explain(self, sent: Sequence[Found]) -> list[Any]:
+    def _explain(self, sent: Sequence[Sequence[Found]]) -> list[Any]:
         """What the owners of these states may not know."""
-        if not sent:
-            return self.space.export(set())
-        digests = set().union(*(state for _, _, state in sent)) - self._explained
+        unpack = self._packing.unpack
+        digests = {digest for batch in sent for _, _, packed in batch for digest in unpack(packed)} - self._explained
         inside = {one for digest in digests for one in self.space.contents.get(digest, ())} - self._explained
         self._explained |= digests | inside
         return self.space.export(digests | inside)
@@ -269,16 +299,14 @@ def exhaust(
         team.call("begin")
         states, transitions, depth, stopped = 1, 0, 0, ""
         while True:
-            expansions: list[Expansion] = team.call("expand")
-            transitions += sum(one.transitions for one in expansions)
-            broken = min((digest for one in expansions for digest in one.broken), default=None)
-            stopped = next((one.stopped for one in expansions if one.stopped), "")
+            level = _expand_level(team, workers)
+            transitions += level.transitions
+            broken = min(level.broken, default=None)
             if broken is not None:
-                stopped = ""
                 break
-            batches = [[one.found[number] for one in expansions] for number in range(workers)]
-            fresh = sum(team.call("receive", batches, [[one.known for one in expansions]] * workers))
+            fresh = sum(team.call("advance"))
             states += fresh
+            stopped = level.stopped
             if stopped or not fresh:
                 break
             depth += 1
@@ -302,6 +330,21 @@ def exhaust(
         max(acknowledged),
         any(permitted),
     )
+
+
+def _expand_level(team: _Team, workers: int) -> _Level:
+    """Have the whole level expanded, and its successors brought to their owners."""
+    level = _Level()
+    while True:
+        expansions: list[Expansion] = team.call("expand")
+        batches = [[one.sent[number] for one in expansions] for number in range(workers)]
+        team.call("receive", batches, [[one.known for one in expansions]] * workers)
+        for one in expansions:
+            level.transitions += one.transitions
+            level.broken += one.broken
+            level.stopped = level.stopped or one.stopped
+        if level.stopped or not any(one.more for one in expansions):
+            return level
 
 
 def _path(team: _Team, workers: int, depth: int, digest: int) -> list[int]:

@@ -44,6 +44,10 @@ _RESPONSES: Final = (
 SPENT: Final = ("records", "crashes", "fences", "moves", "shrinks", "proposals", "skips", "losses", "timeouts")
 
 
+#: Judged states that are remembered, of which most are met again soon; all of them would take more than the states.
+_VERDICTS_MAX: Final = 2**19
+
+
 class Wire(NamedTuple):
     """One direction of one connection."""
 
@@ -95,11 +99,15 @@ class Space:
         self.wires = _wires(constants.brokers)
         self._first_wire = 1 + constants.brokers
         self._slots = {wire: self._first_wire + number for number, wire in enumerate(self.wires)}
+        #: How many digests a state has.
+        self.width = self._first_wire + len(self.wires) + 1
         self._limits = tuple(getattr(constants, name) for name in SPENT)
         self.contents: dict[int, tuple[int, ...]] = {0: ()}
         self.facts_by_digest: dict[int, PathFacts] = {}
         self._pushed: dict[tuple[int, int, bool], int] = {}
         self.permitted = False
+        #: The most records that were acknowledged in one of the states that :meth:`broken` has judged.
+        self.acknowledged = 0
         self._verdicts: dict[tuple[int, ...], Broken | None] = {}
         self._paid: dict[tuple[int, str], int] = {}
         self._booked: dict[tuple[int, Any], tuple[int, Broken | None]] = {}
@@ -194,18 +202,15 @@ class Space:
         except KeyError:
             copies = [self.nodes.copies[state[1 + number]] for number in self._brokers]
             facts = self.facts_by_digest[state[-1]]
+            self.acknowledged = max(self.acknowledged, len(facts.shown.acknowledged))
             broken = [*broken_rules(self.nodes.controller_states[state[0]], copies, facts.shown)]
             if facts.permitted:
                 broken = [as_permitted(one) for one in broken]
                 self.permitted = self.permitted or any(one[0] == PERMITTED for one in broken)
+            if len(self._verdicts) == _VERDICTS_MAX:
+                self._verdicts.clear()
             verdict = self._verdicts[key] = next(filter(self._counts, broken), None)
             return verdict
-
-    @property
-    def acknowledged(self) -> int:
-        """The most records that were acknowledged in one of the states that :meth:`broken` has judged."""
-        judged = {key[-1] for key in self._verdicts}
-        return max((len(self.facts_by_digest[one].shown.acknowledged) for one in judged), default=0)
 
     def _counts(self, broken: Broken | None) -> bool:
         return broken is not None and broken[0] in (self.scope.rules or RULES)

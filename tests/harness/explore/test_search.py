@@ -8,7 +8,19 @@ import pytest
 from msgspec.structs import replace
 
 from harness.errors import HarnessError
-from harness.explore import PERMITTED, Limits, Order, Scope, exhaust, known_scopes, scope_named, step_lines, steps_of
+from harness.explore import (
+    PERMITTED,
+    Limits,
+    Order,
+    Scope,
+    exhaust,
+    known_scopes,
+    scope_named,
+    search,
+    space,
+    step_lines,
+    steps_of,
+)
 from harness.explore.space import Space
 
 CALM = scope_named("calm-1")
@@ -31,6 +43,28 @@ def test_one_record_without_faults_has_36_states() -> None:
 def test_the_count_depends_neither_on_the_order_nor_on_the_number_of_workers() -> None:
     assert count(CALM, workers=2) == count(CALM, order="depth") == (36, 75)
     assert count(MOVED, workers=2) == count(MOVED, order="depth") == (515, 1485)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_level_in_many_chunks_is_the_same_level(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = MOVED.varied({}, {"planted.bug": "commit-largest-log-end"})
+    at_once = exhaust(wrong)
+    monkeypatch.setattr(search, "_CHUNK", 3)
+    assert count(MOVED, workers=workers) == (515, 1485)
+    in_chunks = exhaust(wrong, workers=workers)
+    assert at_once.broken is not None
+    assert (in_chunks.states, in_chunks.transitions, in_chunks.trace) == (
+        at_once.states,
+        at_once.transitions,
+        at_once.trace,
+    )
+
+
+def test_verdicts_that_are_forgotten_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(space, "_VERDICTS_MAX", 2)
+    assert count(MOVED) == (515, 1485)
+    assert exhaust(MOVED).acknowledged == 1
+    assert exhaust(MOVED.varied({}, {"planted.bug": "commit-largest-log-end"})).broken is not None
 
 
 def test_merging_brokers_of_other_names_leaves_fewer_states_and_the_same_verdict() -> None:
