@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from checkers.spark.pipeline import check
     from checkers.spark.session import end_session, prepare, spark_context
     from checkers.verdicts.cells import PROMISED_BY, Cell, Witness
-    from checkers.verdicts.comparison import Comparison, compare
     from checkers.verdicts.copies import fate_of_copies
     from checkers.verdicts.coverage import SITUATIONS
     from checkers.verdicts.judgement import VERDICTS_VERSION, Judgement, RunFacts, VerdictLine, judge
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from checkers.verdicts.proportions import Proportion, proportion
     from checkers.verdicts.receipts import Copy, FaultSeen, faults_possible, read_receipts
     from checkers.verdicts.verdict import Verdict
+    from checkers.verdicts.worlds_compared import Comparison, compare
     from checkers.words import counted
 
 #: Every name of the door by where it comes from: the imports above, for the program.
@@ -69,7 +69,7 @@ _HOMES = {
     "checkers.spark.pipeline": "check",
     "checkers.spark.session": "end_session prepare spark_context",
     "checkers.verdicts.cells": "PROMISED_BY Cell Witness",
-    "checkers.verdicts.comparison": "Comparison compare",
+    "checkers.verdicts.worlds_compared": "Comparison compare",
     "checkers.verdicts.copies": "fate_of_copies",
     "checkers.verdicts.coverage": "SITUATIONS",
     "checkers.verdicts.judgement": "VERDICTS_VERSION Judgement RunFacts VerdictLine judge",

@@ -13,7 +13,7 @@ from harness.reference.core import messages
 from harness.reference.core.broker import CHECKPOINT, ISR_CHECK, Broker
 from harness.reference.core.effects import Effect, Timer
 from harness.reference.core.messages import Message
-from harness.reference.core.partition import NEVER_US, Replica
+from harness.reference.core.replica import NEVER_US, Replica
 from harness.reference.core.request_handler import DEADLINES
 from harness.reference.core.session import HEARTBEAT
 from harness.reference.core.types import CONTROLLER, NONE, BrokerConfig, ErrorCode

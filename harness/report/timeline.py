@@ -20,7 +20,7 @@ from harness.records.cluster_file import read_observations
 from harness.records.files import HISTORY
 from harness.report.client_side import ClientSide, Write, client_side
 from harness.report.leadership import Leadership, LeaderState, answering_broker, known, leader_state, leaderships
-from harness.report.places import Place, places_of
+from harness.report.record_positions import Place, places_of
 from nemesis.faults import UnexplainedElection
 from nemesis.receipts import Receipt
 from workloads.history import read_events

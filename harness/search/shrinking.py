@@ -16,6 +16,7 @@ import msgspec
 from checkers import counted
 from harness.errors import HarnessError
 from harness.plan import RunSpec
+from harness.search.delta_debugging import reduced
 from harness.search.judged_run import JudgedRun, run_in_memory
 from harness.search.list_form import (
     in_list_form,
@@ -29,7 +30,6 @@ from harness.search.list_form import (
     with_workload,
     with_writes,
 )
-from harness.search.reducing import reduced
 from harness.search.sameness import Finding, finding_of
 from nemesis.roles import Role
 from workloads import LISTED

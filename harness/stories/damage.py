@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
-from harness.stories.stage import Stage, StepError
 from harness.stories.steps import Deed, Record
+from harness.stories.story_world import Stage, StepError
 from nemesis.cluster import Capability, Evidence, Link, Target, node_name
 
 

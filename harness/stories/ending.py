@@ -9,7 +9,7 @@ import msgspec
 
 from checkers import PartitionEnd
 from harness.missing_nodes import missing_nodes
-from harness.stories.stage import Stage
+from harness.stories.story_world import Stage
 from harness.stories.writes import Writes
 from workloads import Settings, WorkloadPlan
 from workloads.driver import Drain, Workload

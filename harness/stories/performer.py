@@ -20,8 +20,8 @@ from harness.records.fault_events import record_fault
 from harness.stories import steps as s
 from harness.stories.damage import Damage
 from harness.stories.ending import Ending, Patience
-from harness.stories.stage import Stage, StepError
 from harness.stories.story import BASE, Story
+from harness.stories.story_world import Stage, StepError
 from harness.stories.trace import Play, Trace, TraceEntry
 from harness.stories.writes import Writes
 from harness.worlds.contract import World

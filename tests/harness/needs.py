@@ -5,11 +5,11 @@ import shutil
 
 import pytest
 
-from harness.reference.core import partition
+from harness.reference.core import replica
 
 #: For tests that put something else in the place of a part of the core, or change a constant of it.
 needs_interpreted = pytest.mark.skipif(
-    not str(partition.__file__).endswith(".py"), reason="compiled code does not see what replaces a part of it"
+    not str(replica.__file__).endswith(".py"), reason="compiled code does not see what replaces a part of it"
 )
 
 

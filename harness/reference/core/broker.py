@@ -12,8 +12,8 @@ from harness.reference.core import messages
 from harness.reference.core.effects import Context, Effect, Node, Timer
 from harness.reference.core.fetcher import Fetcher
 from harness.reference.core.log import Log
-from harness.reference.core.partition import Replica
 from harness.reference.core.planted import with_bug
+from harness.reference.core.replica import Replica
 from harness.reference.core.request_handler import DEADLINES, RequestHandler
 from harness.reference.core.session import HEARTBEAT, Forwarding, ProducerIds, Session
 from harness.reference.core.types import (

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Protocol
 from harness.reference.core.types import NO_ERROR, BrokerConfig, ErrorCode, TopicConfig
 
 if TYPE_CHECKING:
-    from harness.reference.core.partition import Replica
+    from harness.reference.core.replica import Replica
 
 
 class CommitRule(Protocol):

@@ -19,7 +19,7 @@ import msgspec
 
 from harness.reference.core import messages
 from harness.reference.core.effects import Context, Timer
-from harness.reference.core.partition import Replica
+from harness.reference.core.replica import Replica
 from harness.reference.core.types import NONE, ErrorCode, NodeId, TopicPartition
 
 _ASKS_FOR_EPOCHS: Final = ("kip-101", "kip-279", "kip-320")

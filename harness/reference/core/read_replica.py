@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from harness.reference.core.messages import Fetch
-from harness.reference.core.partition import Replica
+from harness.reference.core.replica import Replica
 from harness.reference.core.types import NONE, BrokerState, NodeId
 
 

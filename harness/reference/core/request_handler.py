@@ -18,8 +18,8 @@ import msgspec
 from harness.observations import Acknowledged
 from harness.reference.core import messages
 from harness.reference.core.effects import Context, Timer
-from harness.reference.core.partition import UNDEFINED, Replica, end_of_epoch
 from harness.reference.core.read_replica import named_by_leader
+from harness.reference.core.replica import UNDEFINED, Replica, end_of_epoch
 from harness.reference.core.types import ACKS_ALL, NO_ERROR, NONE, ErrorCode, NodeId, TopicPartition
 
 #: Requests parked at one broker at a time. More would mean clients that wait for thousands of answers each: beyond it

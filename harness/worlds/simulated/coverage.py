@@ -16,7 +16,7 @@ from typing import Any, Final
 from harness.reference.core import messages
 from harness.reference.core.effects import Effect, Send
 from harness.reference.core.election import ELECTIONS
-from harness.reference.core.partition import Replica
+from harness.reference.core.replica import Replica
 from harness.reference.core.types import NONE, BrokerState, ErrorCode, Image, NodeId, PartitionState, TopicPartition
 from harness.worlds.simulated.cluster import Cluster
 from nemesis.cluster import CONTROLLER

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from harness.choices import Choices, Stream
 from harness.reference.core import messages
 from harness.reference.core.messages import Produce, ProduceResponse, RecordBatch
-from harness.reference.core.partition import Replica
+from harness.reference.core.replica import Replica
 from harness.reference.core.types import NONE, TopicPartition
 from harness.worlds.contract import Delivery, DirectWrite, PlacedRecord, ReplicaState
 from harness.worlds.simulated.clients import parsed

@@ -1,6 +1,6 @@
 """What holds at every moment in a whole simulated cluster, whatever the network and the faults do.
 
-The rules about one replica alone are assertions in the core (``partition.py``); here are those that need two nodes to
+The rules about one replica alone are assertions in the core (``replica.py``); here are those that need two nodes to
 be looked at together. :meth:`Invariants.step` watches the steps of the nodes, so the step that breaks something is
 found, and not only the loss that follows from it a thousand steps later. They are the properties of the models of
 KIP-966 and KIP-101 (``kip_966_properties.tla``, ``Kip101.tla``), under the names that those give them.
@@ -27,7 +27,7 @@ from harness.reference.core import messages
 from harness.reference.core.commit_rule import copies, required_acks
 from harness.reference.core.effects import Effect, Send
 from harness.reference.core.log import Log, MemoryLog
-from harness.reference.core.partition import Replica
+from harness.reference.core.replica import Replica
 from harness.reference.core.types import NONE, BrokerConfig, Image, NodeId, PartitionState, TopicPartition
 from harness.worlds.simulated.cluster import Cluster
 from harness.worlds.simulated.excused_replicas import ExcusedReplicas

@@ -19,7 +19,7 @@ from harness.stories import (
     perform_table,
     step_lines,
 )
-from harness.stories.stage import Stage, StepError
+from harness.stories.story_world import Stage, StepError
 from harness.worlds.simulated.leaders_and_messages import SimulatedLeadership
 from harness.worlds.simulated.world import SimulatedWorld
 from workloads import WorkloadPlan

@@ -17,8 +17,8 @@ from typing import Final, TypeVar
 from harness.reference.core.controller import Controller
 from harness.reference.core.fetcher import Fetcher
 from harness.reference.core.log import MemoryLog
-from harness.reference.core.partition import Replica
 from harness.reference.core.planted import answering, following, in_sync, leading
+from harness.reference.core.replica import Replica
 from harness.reference.core.request_handler import RequestHandler
 
 Part = TypeVar("Part")

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from harness.reference.core.controller import Controller
 from harness.reference.core.log import MemoryLog
 from harness.reference.core.messages import Fetch, FetchedPartition, FetchPartition, RecordBatch
-from harness.reference.core.partition import Replica
+from harness.reference.core.replica import Replica
 from harness.reference.core.request_handler import ParkedProduce, RequestHandler
 from harness.reference.core.types import NONE, BrokerConfig, ErrorCode, Image
 

@@ -7,7 +7,7 @@ from typing import Final
 from harness.reference.core.effects import Context
 from harness.reference.core.fetcher import Fetcher, Followed, FollowState
 from harness.reference.core.messages import EpochEnd, FetchPartition, RecordBatch
-from harness.reference.core.partition import Replica
+from harness.reference.core.replica import Replica
 from harness.reference.core.types import NONE, NodeId, TopicPartition
 
 #: Of flush.messages: no number of records is flushed.

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from harness.reference.core.controller import Controller
 from harness.reference.core.messages import AlterPartition
-from harness.reference.core.partition import Follower, Replica
+from harness.reference.core.replica import Follower, Replica
 from harness.reference.core.types import NONE, ErrorCode, NodeId, PartitionState, TopicConfig
 
 

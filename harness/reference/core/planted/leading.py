@@ -5,8 +5,8 @@ from __future__ import annotations
 from harness.reference.core.effects import Context
 from harness.reference.core.log import Log
 from harness.reference.core.messages import RecordBatch
-from harness.reference.core.partition import Appended, Follower, Replica
 from harness.reference.core.producers import Producers
+from harness.reference.core.replica import Appended, Follower, Replica
 from harness.reference.core.types import ErrorCode, NodeId, TopicPartition
 
 

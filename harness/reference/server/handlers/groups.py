@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from harness.reference.core import messages as core
-from harness.reference.core.partition import Replica
+from harness.reference.core.replica import Replica
 from harness.reference.core.types import ACKS_ALL, NONE, ErrorCode, Image, NodeId, TopicPartition
 from harness.reference.server.codec.wire import Fields, by_partition, by_topic
 from harness.reference.server.handlers import committed

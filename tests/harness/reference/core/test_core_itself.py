@@ -65,7 +65,7 @@ def test_the_core_opens_prints_and_asks_nothing(module: Path) -> None:
 
 
 def test_the_core_is_there_to_be_looked_at() -> None:
-    assert {"broker", "controller", "partition", "log"} <= {module.stem for module in MODULES}
+    assert {"broker", "controller", "replica", "log"} <= {module.stem for module in MODULES}
 
 
 RULES = Path(__file__).parents[4] / "docs" / "replication-rules.md"

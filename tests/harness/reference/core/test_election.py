@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.observations import LeaderElected
-from harness.reference.core import partition
+from harness.reference.core import replica
 from harness.reference.core.commit_rule import Quorum
 from harness.reference.core.messages import FetchResponse, LogEnd, LogEndResponse, MetadataUpdate, MoveLeader
 from harness.reference.core.types import CONTROLLER, NONE, BrokerConfig, ErrorCode
@@ -122,7 +122,7 @@ def test_a_record_of_an_earlier_epoch_is_committed_by_one_of_the_present(lab: An
 @needs_interpreted
 def test_copies_alone_do_not_commit_a_record_of_an_earlier_epoch(lab: Any, monkeypatch: Any) -> None:
     """So the rule above is needed: elections by epoch and log end are not enough."""
-    monkeypatch.setattr(partition, "commit_rule", lambda config: AnyEpoch())
+    monkeypatch.setattr(replica, "commit_rule", lambda config: AnyEpoch())
     cluster = lab(CORRECTED)
     cluster.invariants.keeps_committed = False  # The invariants would see it first.
     figure_8(cluster)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from harness.reference.core.log import MemoryLog
 from harness.reference.core.messages import EpochEnd, RecordBatch
-from harness.reference.core.partition import UNDEFINED, end_of_epoch, truncation_offset
+from harness.reference.core.replica import UNDEFINED, end_of_epoch, truncation_offset
 
 
 def filled(*batches: tuple[int, int]) -> MemoryLog:

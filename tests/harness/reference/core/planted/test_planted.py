@@ -13,8 +13,8 @@ from harness.errors import PlanError
 from harness.plan import RunSpec, Simulated
 from harness.reference.core.controller import Controller
 from harness.reference.core.messages import Fetch
-from harness.reference.core.partition import Replica
 from harness.reference.core.planted import _WRONG, with_bug
+from harness.reference.core.replica import Replica
 from harness.reference.core.request_handler import RequestHandler
 from harness.reference.core.types import BrokerConfig, ErrorCode, TopicConfig
 from harness.run.performing import perform

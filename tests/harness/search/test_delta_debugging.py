@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.search.reducing import reduced
+from harness.search.delta_debugging import reduced
 
 ITEMS = st.lists(st.integers(0, 30), max_size=40)
 

@@ -10,9 +10,9 @@ from checkers.measures.exercise import Exercise
 from checkers.measures.fault_exercise import FaultExercise
 from checkers.measures.recovery import Recovery
 from checkers.verdicts.cells import Cell, build_cells
-from checkers.verdicts.comparison import compare
 from checkers.verdicts.judgement import RunFacts, VerdictLine
 from checkers.verdicts.verdict import Verdict
+from checkers.verdicts.worlds_compared import compare
 from workloads.settings import Settings
 
 A1 = Settings(acks=1)

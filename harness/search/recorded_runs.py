@@ -1,4 +1,4 @@
-"""Shrinks a recorded run: from its directory to a plan, and where it can be said so a story, beside its files."""
+"""Shrinks a run that was recorded in a directory: to a plan, and where it can be said so a story, beside its files."""
 
 from __future__ import annotations
 

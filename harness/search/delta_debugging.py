@@ -1,4 +1,4 @@
-"""Smaller lists that still show something: reduction without knowledge of what is reduced.
+"""Delta debugging: smaller lists that still show something, without knowledge of what is reduced.
 
 A predicate ``shows`` is asked of candidates, and is true of what is given. It need not be monotonic: what is left is
 1-minimal, so that no single item can be taken away, not the smallest there is.
