@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
     from checkers.errors import CheckError, JavaMissingError
     from checkers.histories import HISTORY, RUN_FILE, VERDICTS_FILE
-    from checkers.histories.discovery import NO_HISTORY, FoundHistory, Kind, find_histories
+    from checkers.histories.discovery import NO_HISTORY, FoundHistory, SourceKind, find_histories
     from checkers.histories.stores import Place, fetch, files_at, place_of, read_bytes
     from checkers.local import check_one, check_rows
     from checkers.measures.availability import Availability
@@ -59,7 +59,7 @@ _HOMES = {
     "checkers.columns.replica_file": "REPLICAS_FILE REPLICAS_META REPLICAS_SCHEMA Ends PartitionEnd read_replicas",
     "checkers.errors": "CheckError JavaMissingError",
     "checkers.histories": "HISTORY RUN_FILE VERDICTS_FILE",
-    "checkers.histories.discovery": "NO_HISTORY FoundHistory Kind find_histories",
+    "checkers.histories.discovery": "NO_HISTORY FoundHistory SourceKind find_histories",
     "checkers.histories.stores": "Place fetch files_at place_of read_bytes",
     "checkers.local": "check_one check_rows",
     "checkers.measures.availability": "Availability",

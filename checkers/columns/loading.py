@@ -56,7 +56,7 @@ class Unit(msgspec.Struct, frozen=True, array_like=True):
 
 
 @dataclass(frozen=True)
-class Batch:
+class RowBatch:
     """Rows of several histories.
 
     Attributes:
@@ -78,7 +78,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Part:
+class HistoryPart:
     """Rows of one history; the column ``partition`` (int64, by row) is an index into ``names``, its log partitions."""
 
     columns: Columns
@@ -89,7 +89,7 @@ class Part:
     joined: bool
 
 
-def load_units(units: Sequence[Unit], proofs: Mapping[int, Numbers] | None = None) -> Batch:
+def load_units(units: Sequence[Unit], proofs: Mapping[int, Numbers] | None = None) -> RowBatch:
     """Read units of histories. Units of one history must follow each other.
 
     ``proofs`` are event indexes, by history, of uncertain operations that are known to have happened.
@@ -107,7 +107,7 @@ def load_units(units: Sequence[Unit], proofs: Mapping[int, Numbers] | None = Non
     return batch
 
 
-def load_each(units: Iterable[tuple[Any, ...]], proofs: Mapping[int, Numbers] | None = None) -> Iterator[Batch]:
+def load_each(units: Iterable[tuple[Any, ...]], proofs: Mapping[int, Numbers] | None = None) -> Iterator[RowBatch]:
     """Units that came as plain data, each by itself. One that cannot be read is passed over: its judgement tells."""
     for unit in units:
         try:
@@ -117,7 +117,7 @@ def load_each(units: Iterable[tuple[Any, ...]], proofs: Mapping[int, Numbers] | 
         yield batch
 
 
-def assemble(units: Sequence[Unit], parts: Sequence[Part]) -> Batch:
+def assemble(units: Sequence[Unit], parts: Sequence[HistoryPart]) -> RowBatch:
     """Lay parts end to end; ``units`` say to which histories they belong."""
     owners = [unit.history for unit in units]
     histories = sorted(set(owners))
@@ -139,7 +139,7 @@ def assemble(units: Sequence[Unit], parts: Sequence[Part]) -> Batch:
         complete=np.array([parts[place].complete for place in first], dtype=bool),
         retirements=[parts[place].phases.retirements for place in first],
     )
-    return Batch(
+    return RowBatch(
         histories,
         log,
         [parts[place].phases for place in first],
@@ -150,7 +150,7 @@ def assemble(units: Sequence[Unit], parts: Sequence[Part]) -> Batch:
     )
 
 
-def _read(unit: Unit) -> Part:
+def _read(unit: Unit) -> HistoryPart:
     try:
         return _read_part(unit)
     except HistoryError:
@@ -159,7 +159,7 @@ def _read(unit: Unit) -> Part:
         raise HistoryError(f"{unit.path} cannot be read ({error}); restore it") from error
 
 
-def _read_part(unit: Unit) -> Part:
+def _read_part(unit: Unit) -> HistoryPart:
     with open_history(place_of(unit.path)) as file:
         metadata = file.schema_arrow.metadata
         facts: dict[str, Any] = {
@@ -177,10 +177,12 @@ def _read_part(unit: Unit) -> Part:
         return part_of(table, phases=first, **facts)
 
 
-def part_of(table: pa.Table, *, complete: bool, events: int, joined: bool, phases: pa.Table | None = None) -> Part:
+def part_of(
+    table: pa.Table, *, complete: bool, events: int, joined: bool, phases: pa.Table | None = None
+) -> HistoryPart:
     """What clustered rows of one history say; its phases stand in ``phases`` or else among the rows."""
     columns, names = indexed_rows(completed(table))
-    return Part(columns, names, _phases(table if phases is None else phases), complete, events, joined)
+    return HistoryPart(columns, names, _phases(table if phases is None else phases), complete, events, joined)
 
 
 def indexed_rows(table: pa.Table) -> tuple[Columns, list[str]]:

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from checkers.columns.ids import Numbers
-from checkers.columns.loading import Batch, load_each
+from checkers.columns.loading import RowBatch, load_each
 from checkers.columns.log import Log
 from checkers.cycles.edges import among, began, dependencies, ended, tight
 from checkers.cycles.windows import Place, cut, suspects_of
@@ -73,7 +73,7 @@ def _laid_together(parts: Iterable[Numbers]) -> Numbers:
     return np.concatenate(list(parts), axis=1)
 
 
-def _edges_of(batch: Batch, suspects: Numbers) -> Numbers:
+def _edges_of(batch: RowBatch, suspects: Numbers) -> Numbers:
     """Dependencies as an array of six rows: the ends, when they began, when they ended."""
     log = batch.log
     found = dependencies(log, batch.ww_deps)

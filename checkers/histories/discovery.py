@@ -41,7 +41,7 @@ _NAME_WHAT: Final = "name runs, a campaign, or files of JSON lines"
 _PARQUET: Final = b"PAR1"
 
 
-class Kind(Enum):
+class SourceKind(Enum):
     """What is at a place: a run of ours (maybe without a history), a stored history, a file, or nothing to judge."""
 
     RUN = "run"
@@ -55,7 +55,7 @@ class FoundHistory(NamedTuple):
     """A history at ``place``; ``files`` are the Parquet files of a stored one, ``problem`` says why there is none."""
 
     place: Place
-    kind: Kind
+    kind: SourceKind
     files: tuple[Place, ...] = ()
     problem: str | None = None
 
@@ -113,9 +113,9 @@ def _at(path: Place) -> list[FoundHistory]:
     try:
         files = stores.files_at(path)
     except OSError as error:
-        return [FoundHistory(path, Kind.UNREACHABLE, problem=f"{path} cannot be listed: {error}")]
+        return [FoundHistory(path, SourceKind.UNREACHABLE, problem=f"{path} cannot be listed: {error}")]
     if files == [path]:
-        return [FoundHistory(path, Kind.FILE)]
+        return [FoundHistory(path, SourceKind.FILE)]
     stored: dict[Place, tuple[Place, ...]] = {}
     for file in files:
         if file.name == CLUSTERED or file.match(LIVE_PATTERN):
@@ -123,17 +123,17 @@ def _at(path: Place) -> list[FoundHistory]:
     runs = [file.parent for file in files if file.name == RUN_FILE]
     mine = stored.get(path) or stored.get(path / HISTORY)
     if path in runs:
-        return [FoundHistory(path, Kind.RUN, mine or ())]
+        return [FoundHistory(path, SourceKind.RUN, mine or ())]
     if mine:
-        return [FoundHistory(path, Kind.STORED, mine)]
-    below = [FoundHistory(run, Kind.RUN, stored.get(run / HISTORY, ())) for run in runs]
+        return [FoundHistory(path, SourceKind.STORED, mine)]
+    below = [FoundHistory(run, SourceKind.RUN, stored.get(run / HISTORY, ())) for run in runs]
     below = below or [
-        *(FoundHistory(_owner(directory), Kind.STORED, parts) for directory, parts in stored.items()),
-        *(FoundHistory(file, Kind.FILE) for file in files if file.parent == path and _is_foreign(file)),
+        *(FoundHistory(_owner(directory), SourceKind.STORED, parts) for directory, parts in stored.items()),
+        *(FoundHistory(file, SourceKind.FILE) for file in files if file.parent == path and _is_foreign(file)),
     ]
     absent = isinstance(path, Path) and not path.exists()
     why = f"{path} {'does not exist' if absent else 'holds no history'}; {_NAME_WHAT}"
-    return sorted(below, key=lambda found: found.place) or [FoundHistory(path, Kind.NOTHING, problem=why)]
+    return sorted(below, key=lambda found: found.place) or [FoundHistory(path, SourceKind.NOTHING, problem=why)]
 
 
 def _owner(directory: Place) -> Place:
@@ -176,7 +176,7 @@ class Sources:
     def _source(self, found: FoundHistory) -> Source:
         if found.problem is not None:
             return Source(str(found.place), None, found.problem)
-        if found.kind is Kind.FILE:
+        if found.kind is SourceKind.FILE:
             return self._of_file(found.place)
         if not found.files:
             return Source(str(found.place), None, NO_HISTORY)

@@ -85,14 +85,14 @@ _DESTROYED = Reason("a copy was destroyed, and the last in-sync replica may retu
                     "KAFKA-15495, KIP-966")  # fmt: skip
 
 
-class Fate(NamedTuple):
+class FateOfCopies(NamedTuple):
     """Why every copy of a record may be gone, and why one that may lead is left, of each copy that was destroyed."""
 
     destroyed: tuple[Reason, ...]
     kept: tuple[Reason, ...]
 
 
-def fate_of_copies(settings: Settings, faults: Sequence[FaultSeen], partition: str = ANY) -> Fate:
+def fate_of_copies(settings: Settings, faults: Sequence[FaultSeen], partition: str = ANY) -> FateOfCopies:
     """What ``faults`` did to the copies of one log partition, or of any."""
     found = dict.fromkeys(
         _why_kept(settings, copy, fault, faults)
@@ -100,7 +100,7 @@ def fate_of_copies(settings: Settings, faults: Sequence[FaultSeen], partition: s
         for copy in fault.taken()
         if ANY in {partition, copy.partition} or partition == copy.partition
     )
-    return Fate((_DESTROYED,) if None in found else (), tuple(reason for reason in found if reason))
+    return FateOfCopies((_DESTROYED,) if None in found else (), tuple(reason for reason in found if reason))
 
 
 def _why_kept(settings: Settings, copy: Copy, fault: FaultSeen, faults: Sequence[FaultSeen]) -> Reason | None:

@@ -14,7 +14,7 @@ import numpy as np
 from checkers.anomalies import ANOMALIES, EMPTY_GRAPH, Allowed
 from checkers.anomalies.broken_invariant import ANOMALY as BROKEN_INVARIANT
 from checkers.anomalies.broken_invariant import broken_invariants
-from checkers.columns.loading import Batch
+from checkers.columns.loading import RowBatch
 from checkers.columns.log import Log
 from checkers.cycles.edges import related
 from checkers.cycles.trimming import core_steps
@@ -61,7 +61,7 @@ class PartialVerdict(Measures, kw_only=True):
     broken_invariants: list[dict[str, Any]] = msgspec.field(default_factory=list)
 
 
-def judge_batch(batch: Batch, *, shown: int | None = SHOWN) -> list[PartialVerdict]:
+def judge_batch(batch: RowBatch, *, shown: int | None = SHOWN) -> list[PartialVerdict]:
     """Apply every kernel to a batch."""
     log, histories = batch.log, len(batch.histories)
     exercised = exercise(log, batch.phases)
@@ -116,7 +116,7 @@ def _add_anomalies(log: Log, partials: list[PartialVerdict], shown: int | None) 
             partials[place].times_us[name] = [time_us for _, time_us in findings[place]]
 
 
-def _by_partition(batch: Batch, partials: list[PartialVerdict], reached: Any) -> None:
+def _by_partition(batch: RowBatch, partials: list[PartialVerdict], reached: Any) -> None:
     log = batch.log
     measured = availability(log, batch.phases) if log.partition_count <= AVAILABILITY_MAX * len(partials) else []
     for partition, key in enumerate(log.partition_key):

@@ -64,7 +64,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from checkers.verdicts.copies import SPARED, Fate, Reason, fate_of_copies
+from checkers.verdicts.copies import SPARED, FateOfCopies, Reason, fate_of_copies
 from checkers.verdicts.receipts import ANY, FaultSeen
 from nemesis.faults import fault_kind
 from nemesis.scenarios import strikes_of
@@ -253,7 +253,7 @@ def _era_reasons(settings: Settings) -> tuple[Reason, ...]:
     return tuple(era.reason for era in ERAS if era.in_force(settings))
 
 
-def _loss_reasons(settings: Settings, faults: Sequence[FaultSeen], copies: Fate) -> tuple[Reason, ...]:
+def _loss_reasons(settings: Settings, faults: Sequence[FaultSeen], copies: FateOfCopies) -> tuple[Reason, ...]:
     if settings.acks == 0:
         return (_ACKS_0,)
     if not _reached_cluster(faults):
@@ -264,7 +264,7 @@ def _loss_reasons(settings: Settings, faults: Sequence[FaultSeen], copies: Fate)
     return (*alone, *unclean, *_era_reasons(settings), *copies.destroyed)
 
 
-def _readable_reasons(settings: Settings, faults: Sequence[FaultSeen], copies: Fate) -> tuple[Reason, ...]:
+def _readable_reasons(settings: Settings, faults: Sequence[FaultSeen], copies: FateOfCopies) -> tuple[Reason, ...]:
     if not _reached_cluster(faults):
         return ()
     fewer_copies = not settings.strict_min_isr or not _on_every_replica(settings, faults)
@@ -272,7 +272,7 @@ def _readable_reasons(settings: Settings, faults: Sequence[FaultSeen], copies: F
     return (*unclean, *_era_reasons(settings), *copies.destroyed)
 
 
-def _safe_reasons(settings: Settings, faults: Sequence[FaultSeen], copies: Fate) -> tuple[Reason, ...]:
+def _safe_reasons(settings: Settings, faults: Sequence[FaultSeen], copies: FateOfCopies) -> tuple[Reason, ...]:
     if not faults:
         return (_NO_FAULT,)
     if not _reached_cluster(faults):
@@ -298,7 +298,7 @@ def _overtaking_reasons(settings: Settings) -> tuple[Reason, ...]:
     return (_OVERTAKEN,) if not settings.enable_idempotence and settings.max_in_flight > 1 else ()
 
 
-def _divergence_reasons(settings: Settings, faults: Sequence[FaultSeen], copies: Fate) -> tuple[Reason, ...]:
+def _divergence_reasons(settings: Settings, faults: Sequence[FaultSeen], copies: FateOfCopies) -> tuple[Reason, ...]:
     if not _reached_cluster(faults):
         return ()
     diverging = tuple(era.reason for era in ERAS if era.diverges and era.in_force(settings))

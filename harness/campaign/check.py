@@ -18,9 +18,9 @@ from checkers import (
     CheckError,
     FoundHistory,
     JavaMissingError,
-    Kind,
     Outcome,
     Place,
+    SourceKind,
     Verdict,
     VerdictLine,
     build_matrix,
@@ -84,9 +84,9 @@ def judge_all(
     """
     found = find_histories(paths)
     for one in found:
-        if one.kind is Kind.NOTHING:
+        if one.kind is SourceKind.NOTHING:
             raise NamedWronglyError(str(one.problem))
-        if one.kind is Kind.UNREACHABLE:
+        if one.kind is SourceKind.UNREACHABLE:
             raise ResultsError(str(one.problem))
     usable_java()
     what = counted(len(found), "history", "histories")
@@ -172,7 +172,7 @@ def _record_of(run: Place) -> RunRecord:
 
 
 def _judged(found: FoundHistory, verdict: Verdict) -> JudgedHistory:
-    if found.kind is not Kind.RUN:
+    if found.kind is not SourceKind.RUN:
         return JudgedHistory(found.place, VerdictLine.of(verdict))
     try:
         record = _record_of(found.place)

@@ -2,11 +2,11 @@
 
 from harness.comparison.cell_anomalies import CellAnomaly, cell_anomalies_of
 from harness.comparison.changes import DEFECTS, SAYING, CellChange, Change, Compared, compare_results
-from harness.comparison.finding_sentences import cells_by_fate, finding_sentences
+from harness.comparison.finding_sentences import cells_by_status, finding_sentences
 from harness.comparison.findings import (
     Example,
-    Fate,
     Finding,
+    FindingStatus,
     Results,
     Traced,
     key_of,
@@ -27,12 +27,12 @@ __all__ = [
     "Compared",
     "Differing",
     "Example",
-    "Fate",
     "Finding",
+    "FindingStatus",
     "Results",
     "Traced",
     "cell_anomalies_of",
-    "cells_by_fate",
+    "cells_by_status",
     "compare_results",
     "differing",
     "figures_of",

@@ -11,13 +11,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from harness.comparison.findings import Example, Fate, Finding, Results, Traced, breaks, chance_of_silence, smallest
+from harness.comparison.findings import (
+    Example,
+    Finding,
+    FindingStatus,
+    Results,
+    Traced,
+    breaks,
+    chance_of_silence,
+    smallest,
+)
 from harness.comparison.settings import differing
 from workloads import spelled
 
 #: A cell and an anomaly.
 Name = tuple[str, str]
-Shown = dict[Name, list[Finding]]
+FindingsByName = dict[Name, list[Finding]]
 
 
 class CellAnomaly(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,9 +35,10 @@ class CellAnomaly(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         cell: its key (:func:`harness.comparison.findings.key_of`).
         anomaly: its name in the checkers' registry, or "stalled".
-        fate: of the anomaly in this cell, not of single findings. Nights with other settings in the cell do not count.
-            Never ``not seen``. It is not new where every finding of it is known, if only from another cell.
-        findings: those of it by identity, each with its own fate.
+        status: of the anomaly in this cell, not of single findings; in JSON its name is ``fate``. Nights with other
+            settings in the cell do not count. Never ``not seen``. It is not new where every finding of it is known, if
+            only from another cell.
+        findings: those of it by identity, each with its own status.
         runs: how many runs of the cell show the most frequent finding, in the night that showed the anomaly last; so
             at least so many of ``judged`` show the anomaly.
         example: the run to look at.
@@ -39,8 +49,8 @@ class CellAnomaly(msgspec.Struct, frozen=True, kw_only=True):
 
     cell: str
     anomaly: str
-    fate: Fate
-    findings: dict[str, Fate]
+    status: FindingStatus = msgspec.field(name="fate")
+    findings: dict[str, FindingStatus]
     runs: int
     judged: int
     example: Example
@@ -58,17 +68,17 @@ def cell_anomalies_of(earlier: Sequence[Results], latest: Results, traced: Seque
         return []
     here = _shown(latest)
     nights = [(night, _shown(night)) for night in earlier if night.findings is not None]
-    fates = {one.finding.identity: one.fate for one in traced}
-    there = [_there(name, found, fates, nights, latest) for name, found in here.items()]
+    statuses = {one.finding.identity: one.status for one in traced}
+    there = [_there(name, found, statuses, nights, latest) for name, found in here.items()]
     last: dict[Name, tuple[Results, list[Finding]]] = {}
     for night, shown in nights:
         last |= {name: (night, found) for name, found in shown.items() if name not in here}
-    return [*_with_unseen(there, traced), *(_silent(name, *last[name], fates, latest) for name in last)]
+    return [*_with_unseen(there, traced), *(_silent(name, *last[name], statuses, latest) for name in last)]
 
 
-def _shown(night: Results) -> Shown:
+def _shown(night: Results) -> FindingsByName:
     """The findings that nothing permits, by cell and anomaly."""
-    found: Shown = {}
+    found: FindingsByName = {}
     for finding in (night.findings or {}).values():
         for key in () if finding.permitted else finding.runs:
             if breaks(night.cells[key], finding.anomaly):
@@ -79,53 +89,61 @@ def _shown(night: Results) -> Shown:
 def _there(
     name: Name,
     found: Sequence[Finding],
-    fates: Mapping[str, Fate],
-    nights: Sequence[tuple[Results, Shown]],
+    statuses: Mapping[str, FindingStatus],
+    nights: Sequence[tuple[Results, FindingsByName]],
     latest: Results,
 ) -> CellAnomaly:
     """One that ``latest`` shows."""
     cell = latest.cells[name[0]]
-    own = {one.identity: fates[one.identity] for one in found}
+    own = {one.identity: statuses[one.identity] for one in found}
     had = [name in shown and not differing(night.cells[name[0]], cell).settings for night, shown in nights]
     if any(had):
-        fate = Fate.KNOWN if had[-1] else Fate.BACK
+        status = FindingStatus.KNOWN if had[-1] else FindingStatus.BACK
     else:
-        fate = next(fate for fate in (Fate.NEW, Fate.KNOWN, Fate.BACK) if fate in own.values())
-    return _kind(name, found, cell.runs_judged, fate, own)
+        status = next(
+            status for status in (FindingStatus.NEW, FindingStatus.KNOWN, FindingStatus.BACK) if status in own.values()
+        )
+    return _kind(name, found, cell.runs_judged, status, own)
 
 
 def _with_unseen(there: Iterable[CellAnomaly], traced: Sequence[Traced]) -> Iterator[CellAnomaly]:
     """The same, each with those findings of it that an earlier night showed in its cell and the latest did not."""
-    unseen: dict[Name, dict[str, Fate]] = {}
+    unseen: dict[Name, dict[str, FindingStatus]] = {}
     for one in traced:
-        if one.fate is Fate.NOT_SEEN and not one.finding.permitted:
+        if one.status is FindingStatus.NOT_SEEN and not one.finding.permitted:
             for key in one.finding.runs:
-                unseen.setdefault((key, one.finding.anomaly), {})[one.finding.identity] = one.fate
+                unseen.setdefault((key, one.finding.anomaly), {})[one.finding.identity] = one.status
     for kind in there:
         yield msgspec.structs.replace(kind, findings=kind.findings | unseen.get((kind.cell, kind.anomaly), {}))
 
 
 def _silent(
-    name: Name, night: Results, found: Sequence[Finding], fates: Mapping[str, Fate], latest: Results
+    name: Name, night: Results, found: Sequence[Finding], statuses: Mapping[str, FindingStatus], latest: Results
 ) -> CellAnomaly:
     """One that an earlier ``night`` was the last to show."""
     before, cell = night.cells[name[0]], latest.cells.get(name[0])
-    kind = _kind(name, found, before.runs_judged, Fate.GONE, {one.identity: fates[one.identity] for one in found})
+    kind = _kind(
+        name, found, before.runs_judged, FindingStatus.GONE, {one.identity: statuses[one.identity] for one in found}
+    )
     if cell is None or not cell.runs_judged:
-        return msgspec.structs.replace(kind, fate=Fate.NOT_LOOKED_FOR, why="no run of the cell was judged")
+        return msgspec.structs.replace(kind, status=FindingStatus.NOT_LOOKED_FOR, why="no run of the cell was judged")
     if other := differing(before, cell).settings:
         words = ", ".join(f"{setting} was {spelled(one)}, is {spelled(two)}" for setting, (one, two) in other.items())
-        return msgspec.structs.replace(kind, fate=Fate.NOT_LOOKED_FOR, why=f"the cell has other settings: {words}")
+        return msgspec.structs.replace(
+            kind, status=FindingStatus.NOT_LOOKED_FOR, why=f"the cell has other settings: {words}"
+        )
     missed = chance_of_silence(kind.runs, before, cell)
     return msgspec.structs.replace(kind, looked=cell.runs_judged, missed_by_chance=missed)
 
 
-def _kind(name: Name, found: Sequence[Finding], judged: int, fate: Fate, findings: dict[str, Fate]) -> CellAnomaly:
+def _kind(
+    name: Name, found: Sequence[Finding], judged: int, status: FindingStatus, findings: dict[str, FindingStatus]
+) -> CellAnomaly:
     key, anomaly = name
     return CellAnomaly(
         cell=key,
         anomaly=anomaly,
-        fate=fate,
+        status=status,
         findings=findings,
         runs=max(one.runs[key] for one in found),
         judged=judged,

@@ -25,7 +25,7 @@ import msgspec
 
 from checkers import Cell, Outcome, counted
 from harness.comparison.cell_anomalies import CellAnomaly, cell_anomalies_of
-from harness.comparison.findings import Fate, Results, Traced, trace
+from harness.comparison.findings import FindingStatus, Results, Traced, trace
 from harness.comparison.settings import Differing, differing
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN
 
@@ -77,7 +77,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def new_defects(self) -> list[CellAnomaly]:
         """Anomalies of cells of B that no promise permits, and that are new there."""
-        return [one for one in self.kinds if one.fate is Fate.NEW]
+        return [one for one in self.kinds if one.status is FindingStatus.NEW]
 
     def count(self, change: Change) -> int:
         """How many cells changed so."""

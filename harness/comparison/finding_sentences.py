@@ -8,33 +8,33 @@ from typing import Final
 
 from checkers import counted
 from harness.comparison.cell_anomalies import CellAnomaly
-from harness.comparison.findings import Example, Fate, Traced, smallest
+from harness.comparison.findings import Example, FindingStatus, Traced, smallest
 
 #: Cells with findings that have sentences.
 LISTED_MAX: Final = 12
-#: How a fate stands before a cell, in the order of sentences.
+#: How a status stands before a cell, in the order of sentences.
 _BEFORE_CELL: Final = {
-    Fate.NEW: "new in",
-    Fate.BACK: "back in",
-    Fate.KNOWN: "known in",
-    Fate.GONE: "gone from",
-    Fate.NOT_LOOKED_FOR: "not looked for in",
+    FindingStatus.NEW: "new in",
+    FindingStatus.BACK: "back in",
+    FindingStatus.KNOWN: "known in",
+    FindingStatus.GONE: "gone from",
+    FindingStatus.NOT_LOOKED_FOR: "not looked for in",
 }
 #: Those of anomalies that the latest night does not show.
-_SILENT: Final = frozenset({Fate.GONE, Fate.NOT_LOOKED_FOR})
+_SILENT: Final = frozenset({FindingStatus.GONE, FindingStatus.NOT_LOOKED_FOR})
 
 
 def finding_sentences(kinds: Iterable[CellAnomaly], after: str) -> Iterator[str]:
-    """Some lines for each cell and fate: what, the smallest run with its story, the command that shows it again.
+    """Some lines for each cell and status: what, the smallest run with its story, the command that shows it again.
 
     ``after`` is the directory of the latest night.
     """
-    together: dict[tuple[Fate, str, str], list[CellAnomaly]] = {}
-    for one in sorted(kinds, key=lambda one: list(_BEFORE_CELL).index(one.fate)):
-        together.setdefault((one.fate, one.cell, one.why), []).append(one)
+    together: dict[tuple[FindingStatus, str, str], list[CellAnomaly]] = {}
+    for one in sorted(kinds, key=lambda one: list(_BEFORE_CELL).index(one.status)):
+        together.setdefault((one.status, one.cell, one.why), []).append(one)
     for ones in list(together.values())[:LISTED_MAX]:
         yield _head(ones)
-        yield from _silence(ones) if ones[0].fate is Fate.GONE else _again(ones, after)
+        yield from _silence(ones) if ones[0].status is FindingStatus.GONE else _again(ones, after)
     if len(together) > LISTED_MAX:
         yield f"... and {len(together) - LISTED_MAX:,} more such cells."
 
@@ -46,42 +46,44 @@ def each_finding(traced: Iterable[Traced]) -> Iterator[str]:
             name = " ".join(dict.fromkeys((finding.anomaly, finding.identity)))
             runs = counted(sum(finding.runs.values()), "run")
             missed = f"; as frequent as before, missed with a chance {_chance(one.missed_by_chance)}"
-            silent = missed if one.fate in {Fate.GONE, Fate.NOT_SEEN} else ""
-            yield f"{one.fate}: {name}, in {runs}: {_shows(finding.example)}{silent}."
+            silent = missed if one.status in {FindingStatus.GONE, FindingStatus.NOT_SEEN} else ""
+            yield f"{one.status}: {name}, in {runs}: {_shows(finding.example)}{silent}."
 
 
-def cells_by_fate(kinds: Sequence[CellAnomaly]) -> str:
+def cells_by_status(kinds: Sequence[CellAnomaly]) -> str:
     """In how many cells findings are new, known, ...; of none, "none"."""
-    cells = {fate: {one.cell for one in kinds if one.fate is fate} for fate in _BEFORE_CELL}
-    counts = [f"{words} {counted(len(cells[fate]), 'cell')}" for fate, words in _BEFORE_CELL.items() if cells[fate]]
+    cells = {status: {one.cell for one in kinds if one.status is status} for status in _BEFORE_CELL}
+    counts = [
+        f"{words} {counted(len(cells[status]), 'cell')}" for status, words in _BEFORE_CELL.items() if cells[status]
+    ]
     return ", ".join(counts) or "none"
 
 
 def _head(ones: Sequence[CellAnomaly]) -> str:
     """What, how many findings, and how often."""
     first = ones[0]
-    fates = [fate for one in ones for fate in one.findings.values()]
-    there = first.fate not in _SILENT
-    unseen, new = fates.count(Fate.NOT_SEEN), fates.count(Fate.NEW)
-    more = [f"{new} of them new"] if new and first.fate is not Fate.NEW else []
+    statuses = [status for one in ones for status in one.findings.values()]
+    there = first.status not in _SILENT
+    unseen, new = statuses.count(FindingStatus.NOT_SEEN), statuses.count(FindingStatus.NEW)
+    more = [f"{new} of them new"] if new and first.status is not FindingStatus.NEW else []
     if unseen and there:
         more.append(f"{unseen} more not seen this time")
-        fates = [fate for fate in fates if fate is not Fate.NOT_SEEN]
+        statuses = [status for status in statuses if status is not FindingStatus.NOT_SEEN]
     runs, judged = max(one.runs for one in ones), first.judged
-    least = "" if len(fates) == 1 or runs == judged else "at least "
-    findings = ", ".join((counted(len(fates), "finding"), *more))
+    least = "" if len(statuses) == 1 or runs == judged else "at least "
+    findings = ", ".join((counted(len(statuses), "finding"), *more))
     before = "" if there else " before"
     why = f"; {first.why}" if first.why else ""
     names = ", ".join(one.anomaly for one in ones)
     shown = f"{findings}, in {least}{runs:,} of {counted(judged, 'run')}{before}"
-    return f"{_BEFORE_CELL[first.fate]} {first.cell}: {names}; {shown}{why}."
+    return f"{_BEFORE_CELL[first.status]} {first.cell}: {names}; {shown}{why}."
 
 
 def _again(ones: Sequence[CellAnomaly], after: str) -> Iterator[str]:
     example = smallest((one.example for one in ones), ones[0].cell)
     elsewhere = "" if example.is_of(ones[0].cell) else ", in another cell"
     yield f"  smallest{elsewhere}: {_shows(example)}"
-    if ones[0].fate is not Fate.NOT_LOOKED_FOR:
+    if ones[0].status is not FindingStatus.NOT_LOOKED_FOR:
         yield f"  {shlex.join(['ackproof', 'replay', f'{after}/{example.run}'])}"
 
 

@@ -1,7 +1,7 @@
 """The findings and cells of one campaign or night, and what became of findings from one night to the next.
 
 A finding is known again by its identity (:mod:`checkers.verdicts.identity`), a cell by its world and name. Silence
-about a finding means something only where its cells were run again with the same settings: see :class:`Fate`.
+about a finding means something only where its cells were run again with the same settings: see :class:`FindingStatus`.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _key(world: str, cell: str) -> str:
     return f"{world}/{cell}"
 
 
-class Shown(NamedTuple):
+class RunFinding(NamedTuple):
     """A finding of one run: its identity, its anomaly, and true where the run's settings and faults permit it."""
 
     identity: str
@@ -121,17 +121,17 @@ class Shown(NamedTuple):
     permitted: bool
 
 
-def shown_by(line: VerdictLine) -> Iterator[Shown]:
+def shown_by(line: VerdictLine) -> Iterator[RunFinding]:
     """What one run showed. What nothing permits is always named, by its anomaly where it has no identity."""
     if (judgement := line.judgement) is None:
         return
     identities = judgement.identities or _identified(line)
     for anomaly in judgement.permitted:
-        yield from (Shown(one, anomaly, permitted=True) for one in identities.get(anomaly, ()))
+        yield from (RunFinding(one, anomaly, permitted=True) for one in identities.get(anomaly, ()))
     for anomaly in judgement.broken:
-        yield from (Shown(one, anomaly, permitted=False) for one in identities.get(anomaly, (anomaly,)))
+        yield from (RunFinding(one, anomaly, permitted=False) for one in identities.get(anomaly, (anomaly,)))
     if judgement.stalled:
-        yield Shown(Outcome.STALLED, Outcome.STALLED, permitted=False)
+        yield RunFinding(Outcome.STALLED, Outcome.STALLED, permitted=False)
 
 
 class _Tally:
@@ -149,8 +149,8 @@ class _Tally:
                 self._add(one, line, line.run)
         return line
 
-    def _add(self, shown: Shown, line: VerdictLine, run: RunFacts) -> None:
-        identity, anomaly, permitted = shown
+    def _add(self, finding: RunFinding, line: VerdictLine, run: RunFacts) -> None:
+        identity, anomaly, permitted = finding
         self._runs.setdefault(identity, Counter())[_key(run.world, run.cell)] += 1
         self._broken |= set() if permitted else {identity}
         example = _example(line, run)
@@ -191,7 +191,7 @@ def _example(line: VerdictLine, run: RunFacts) -> Example:
     )
 
 
-class Fate(StrEnum):
+class FindingStatus(StrEnum):
     """What became of a finding in the latest night, after earlier ones.
 
     * ``new``: no earlier night showed it.
@@ -216,14 +216,14 @@ class Traced(msgspec.Struct, frozen=True, kw_only=True):
     """A finding over several nights.
 
     Attributes:
-        fate: in the latest night.
+        status: in the latest night; in JSON its name is ``fate``.
         finding: as the latest night has it that showed it.
         first, last: the names of the nights that showed it first and last.
         missed_by_chance: of one that is gone or not seen: how likely as many runs would show it nowhere though it is
             still there, if each shows it as often as those of the night that showed it last; 0 of all others.
     """
 
-    fate: Fate
+    status: FindingStatus = msgspec.field(name="fate")
     finding: Finding
     first: str
     last: str
@@ -248,12 +248,18 @@ def _traced(identity: str, nights: Sequence[Results]) -> Traced:
     finding = (last.findings or {})[identity]
     missed = 0.0
     if shown[-1] == latest:
-        fate = Fate.NEW if shown[0] == latest else Fate.KNOWN if latest - 1 in shown else Fate.BACK
+        status = (
+            FindingStatus.NEW
+            if shown[0] == latest
+            else FindingStatus.KNOWN
+            if latest - 1 in shown
+            else FindingStatus.BACK
+        )
     else:
         looked = _looked_at(finding, last, nights[latest])
-        fate = _silent(finding, looked)
+        status = _silent(finding, looked)
         missed = _missed(finding, last, looked) if looked else 0.0
-    return Traced(fate=fate, finding=finding, first=nights[shown[0]].name, last=last.name, missed_by_chance=missed)
+    return Traced(status=status, finding=finding, first=nights[shown[0]].name, last=last.name, missed_by_chance=missed)
 
 
 def _looked_at(finding: Finding, shown: Results, silent: Results) -> dict[str, Cell]:
@@ -262,12 +268,12 @@ def _looked_at(finding: Finding, shown: Results, silent: Results) -> dict[str, C
     return {key: cell for key, cell in here.items() if not differing(shown.cells[key], cell).settings}
 
 
-def _silent(finding: Finding, looked: Mapping[str, Cell]) -> Fate:
+def _silent(finding: Finding, looked: Mapping[str, Cell]) -> FindingStatus:
     if not looked:
-        return Fate.NOT_LOOKED_FOR
+        return FindingStatus.NOT_LOOKED_FOR
     lossy = finding.permitted and any(finding.anomaly in cell.permitted for cell in looked.values())
     still = lossy or any(breaks(cell, finding.anomaly) for cell in looked.values())
-    return Fate.NOT_SEEN if still else Fate.GONE
+    return FindingStatus.NOT_SEEN if still else FindingStatus.GONE
 
 
 def breaks(cell: Cell, anomaly: str) -> bool:

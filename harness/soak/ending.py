@@ -12,7 +12,7 @@ from harness.comparison import (
     CellAnomaly,
     Results,
     cell_anomalies_of,
-    cells_by_fate,
+    cells_by_status,
     finding_sentences,
     results_of,
     trace,
@@ -144,7 +144,7 @@ def _memory(nights: Sequence[Night], kinds: Sequence[CellAnomaly]) -> Iterator[s
     if len(cells) > CELLS_MAX:
         yield f"... and {len(cells) - CELLS_MAX} more cells."
     earlier = counted(len(nights) - 1, "earlier night")
-    yield f"Findings that nothing permits, after {earlier}: {cells_by_fate(kinds)}."
+    yield f"Findings that nothing permits, after {earlier}: {cells_by_status(kinds)}."
 
 
 def _night(directory: Path, asked: SoakRequest, state: SoakState, results: Results) -> Night:

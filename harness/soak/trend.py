@@ -10,7 +10,7 @@ import vl_convert
 from markupsafe import Markup
 
 from checkers import SITUATIONS
-from harness.comparison import Fate, Traced, trace
+from harness.comparison import FindingStatus, Traced, trace
 from harness.records.files import write_file
 from harness.soak.nights import Night, accumulated
 from harness.templates import templates_of
@@ -46,7 +46,7 @@ def write_trend(directory: Path, nights: Sequence[Night], traced: Sequence[Trace
 
 
 def _row(number: int, night: Night, nights: Sequence[Night]) -> Row:
-    fates = _fates(night, nights)
+    statuses = _statuses(night, nights)
     return {
         "number": number,
         "name": night.results.name,
@@ -55,25 +55,28 @@ def _row(number: int, night: Night, nights: Sequence[Night]) -> Row:
         "speed": "" if night.runs_per_hour is None else f"{night.runs_per_hour:,.0f}",
         "memory": f"{night.record.memory_bytes / 1e6:,.0f} MB" if night.record else "",
         "disk": f"{night.record.disk_bytes / 1e6:,.0f} MB" if night.record else "",
-        **{fate.name.lower(): fates[fate] for fate in (Fate.NEW, Fate.KNOWN, Fate.BACK, Fate.GONE)},
+        **{
+            status.name.lower(): statuses[status]
+            for status in (FindingStatus.NEW, FindingStatus.KNOWN, FindingStatus.BACK, FindingStatus.GONE)
+        },
     }
 
 
-def _fates(night: Night, nights: Sequence[Night]) -> dict[Fate, int]:
+def _statuses(night: Night, nights: Sequence[Night]) -> dict[FindingStatus, int]:
     earlier = [one.results for one in nights[: list(nights).index(night)]]
     traced = [one for one in trace(earlier, night.results) if not one.finding.permitted]
-    return {fate: sum(one.fate is fate for one in traced) for fate in Fate}
+    return {status: sum(one.status is status for one in traced) for status in FindingStatus}
 
 
 def _charts(nights: Sequence[Night], shown: Sequence[Night]) -> Iterator[tuple[str, str, list[Row]]]:
     """Title, unit, and rows of what happened each night."""
     numbered = list(enumerate(shown, start=len(nights) - len(shown) + 1))
-    fates = (Fate.NEW, Fate.KNOWN, Fate.BACK)
+    statuses = (FindingStatus.NEW, FindingStatus.KNOWN, FindingStatus.BACK)
     found = [
-        (n, fate.value, count)
+        (n, status.value, count)
         for n, night in numbered
-        for fate, count in _fates(night, nights).items()
-        if fate in fates
+        for status, count in _statuses(night, nights).items()
+        if status in statuses
     ]
     yield "Findings that nothing permits", "findings", _rows(found)
     yield "Speed", "runs an hour", _rows((n, "runs", night.runs_per_hour) for n, night in numbered)

@@ -3,7 +3,7 @@
 A *split* is a stretch of the file, cut at an end of a line. Whoever decodes one knows nothing of the others, so that
 its rows have indexes that count from 0, numbers of their own for foreign values, and completions whose invocation
 stands in an earlier split. The splits' accounts (:class:`Decoded`), which are short, are then gone through in order,
-and what they say is put right where the rows are read again (:class:`workloads.history.sealing.Part`).
+and what they say is put right where the rows are read again (:class:`workloads.history.sealing.UnsealedPart`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from workloads.history.origin import Origin, ValueCodes
 from workloads.history.pairing import Begun, OpenOperations
 from workloads.history.rows import Columns, Names, Rows, to_table
 from workloads.history.schema import META_RUN
-from workloads.history.sealing import Part, write_clustered
+from workloads.history.sealing import UnsealedPart, write_clustered
 from workloads.operations import Event, Send
 
 #: A file up to this size is one split.
@@ -214,7 +214,7 @@ class _Joining:
         #: Of split: first index, events, and the indexes that its lines give.
         self._indexes: list[tuple[int, int, Numbers | int | None]] = []
 
-    def add(self, decoded: Decoded) -> Part:
+    def add(self, decoded: Decoded) -> UnsealedPart:
         """The rows of the next split, with what must be put right in them.
 
         Raises:
@@ -230,11 +230,11 @@ class _Joining:
             # Which of its operations are then completed, and which never can be, depends on all that it began here.
             self._open = OpenOperations(before)
             decoded = _decode(decoded.split, Decoder(Rows(self._open, first), self.values))
-            part = Part(decoded.rows, path=decoded.split.target)
+            part = UnsealedPart(decoded.rows, path=decoded.split.target)
         else:
             for index, event in decoded.begun:
                 self._open.begin(first + index, _recoded(event, codes))
-            part = Part(
+            part = UnsealedPart(
                 decoded.rows,
                 loaded=decoded.loaded,
                 path=decoded.split.target,
@@ -271,7 +271,7 @@ class _Joining:
 
 
 def _late(pairs: Sequence[tuple[Begun, Begun]]) -> Numbers:
-    """What completions learn of invocations in earlier splits, as :attr:`Part.invocations` has it."""
+    """What completions learn of invocations in earlier splits, as :attr:`UnsealedPart.invocations` has it."""
     folded = repeated([begun for (_, begun), _ in pairs], [completion for _, (_, completion) in pairs])
     rows = [(done[0], begun[0], begun[1].time_us, int(same)) for (begun, done), same in zip(pairs, folded, strict=True)]
     return np.array(rows, dtype=np.int64).reshape(-1, 4)

@@ -58,8 +58,10 @@ _EMPTY: Final[Columns] = {f.name: np.zeros(0, dtype=f.type.to_pandas_dtype()) fo
 
 
 @dataclass(frozen=True)
-class Part:
-    """Rows of consecutive events, in their order, in memory or in a file at ``path``; and what was learned later.
+class UnsealedPart:
+    """A part of a history before it is sealed: rows of consecutive events, in their order, and what was learned later.
+
+    The rows are in memory or in a file at ``path``.
 
     Attributes:
         rows: how many there are.
@@ -79,13 +81,13 @@ class Part:
     invocations: Numbers = field(default_factory=lambda: np.zeros((0, 4), dtype=np.int64))
 
     @classmethod
-    def of_rows(cls, rows: Rows) -> Part:
+    def of_rows(cls, rows: Rows) -> UnsealedPart:
         """Rows in memory, which are taken."""
         columns = rows.take()
         return cls(len(columns["key"]), loaded=(columns, rows.names))
 
     @classmethod
-    def of_file(cls, path: Path) -> Part:
+    def of_file(cls, path: Path) -> UnsealedPart:
         """A live file.
 
         Raises:
@@ -157,7 +159,9 @@ def seal(directory: Path, *, complete: bool, run: str | None = None) -> Path:
     if not live and run is None:
         raise files.HistoryError(f"{directory} holds no history; name the directory of a run")
     name = run if run is not None else files.open_file(live[0]).schema_arrow.metadata.get(META_RUN, b"").decode()
-    path = write_clustered(directory, name, [Part.of_file(file) for file in live], complete=complete, durable=True)
+    path = write_clustered(
+        directory, name, [UnsealedPart.of_file(file) for file in live], complete=complete, durable=True
+    )
     if complete:
         for file in files.live_files(directory):
             file.unlink()
@@ -165,7 +169,13 @@ def seal(directory: Path, *, complete: bool, run: str | None = None) -> Path:
 
 
 def write_clustered(
-    directory: Path, run: str, parts: Sequence[Part], *, complete: bool, durable: bool, rows_held: int = ROWS_HELD
+    directory: Path,
+    run: str,
+    parts: Sequence[UnsealedPart],
+    *,
+    complete: bool,
+    durable: bool,
+    rows_held: int = ROWS_HELD,
 ) -> Path:
     """Write ``clustered.parquet`` from the parts of a history, in their order.
 
@@ -190,9 +200,9 @@ def write_clustered(
     return path
 
 
-def _stretches(parts: Sequence[Part], rows_held: int) -> list[list[Part]]:
+def _stretches(parts: Sequence[UnsealedPart], rows_held: int) -> list[list[UnsealedPart]]:
     """Consecutive parts, taken together as long as they have at most so many rows; at least one, maybe empty."""
-    stretches: list[list[Part]] = [[]]
+    stretches: list[list[UnsealedPart]] = [[]]
     held = 0
     for part in parts:
         if stretches[-1] and held + part.rows > rows_held:
@@ -206,7 +216,7 @@ def _stretches(parts: Sequence[Part], rows_held: int) -> list[list[Part]]:
 class _Sealing:
     """One history on its way to the clustered file."""
 
-    def __init__(self, stretches: list[list[Part]], rows_held: int) -> None:
+    def __init__(self, stretches: list[list[UnsealedPart]], rows_held: int) -> None:
         self.stretches, self.rows_held = stretches, rows_held
         self.texts = _Texts()
         self.events = 0
@@ -239,7 +249,7 @@ class _Sealing:
         for file in spilled:
             yield from groups(ordered(_spilled(file, rest)))
 
-    def _completed(self, before: Columns, stretch: list[Part], answered: Numbers) -> Columns:
+    def _completed(self, before: Columns, stretch: list[UnsealedPart], answered: Numbers) -> Columns:
         found = [self.texts.coded(*part.read()) for part in stretch]
         rows = together(*found) if found else _EMPTY
         self.events = max(self.events, int(rows["index"].max(initial=-1)) + 1)

@@ -10,7 +10,7 @@ from typing import Final
 from workloads.history import files
 from workloads.history.rows import Rows, to_table
 from workloads.history.schema import META_RUN
-from workloads.history.sealing import Part, seal, write_clustered
+from workloads.history.sealing import UnsealedPart, seal, write_clustered
 from workloads.operations import Event
 
 #: A killed harness loses at most what happened since the last flush.
@@ -45,7 +45,7 @@ class HistoryWriter(AbstractContextManager["HistoryWriter"]):
         """Seal the history. Idempotent."""
         if not self._closed:
             self._closed = True
-            part = Part.of_rows(self._rows)
+            part = UnsealedPart.of_rows(self._rows)
             write_clustered(self.directory, self.run, [part], complete=True, durable=False)
 
     def __exit__(self, *_: object) -> None:

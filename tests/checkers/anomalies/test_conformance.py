@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from checkers.anomalies import ANOMALIES
-from checkers.columns.loading import Batch, Unit, load_units
+from checkers.columns.loading import RowBatch, Unit, load_units
 from checkers.columns.version_order import version_order
 from checkers.histories.discovery import Sources, find_histories
 from checkers.local import check_one
@@ -142,7 +142,7 @@ def test_the_version_order_of_gaps_and_conflicts(tmp_path: Path) -> None:
     assert last == {"a": 0, "b": 2, "c": 1, "d": 3}
 
 
-def _letters(batch: Batch, names: dict[int, str]) -> dict[int, str]:
+def _letters(batch: RowBatch, names: dict[int, str]) -> dict[int, str]:
     """Codes of foreign values, in the order in which the file has them: a, b, then c, d."""
     return {code: "abcd"[-2 - code] for code in names}
 

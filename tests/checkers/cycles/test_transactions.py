@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers.columns.ids import Numbers
-from checkers.columns.loading import Batch, Unit, assemble, part_of
+from checkers.columns.loading import RowBatch, Unit, assemble, part_of
 from checkers.cycles import windows
 from checkers.cycles.edges import NEVER
 from checkers.cycles.shuffled import _edges_of
@@ -23,7 +23,7 @@ from workloads.operations import Event, EventType, Function, MicroOperation, Pol
 KEYS, PROCESSES = 10, 8
 
 
-def transactions(number: int, *, swap: bool = False) -> Batch:
+def transactions(number: int, *, swap: bool = False) -> RowBatch:
     """A serial execution seen through overlapping clients: each transaction happens at one moment inside its own time.
 
     With ``swap`` two concurrent transactions read each other's writes.
@@ -51,7 +51,7 @@ def transactions(number: int, *, swap: bool = False) -> Batch:
     return _stored(sorted(events, key=lambda event: event[0]))
 
 
-def _stored(events: list[tuple[float, int, EventType, tuple[MicroOperation, ...]]]) -> Batch:
+def _stored(events: list[tuple[float, int, EventType, tuple[MicroOperation, ...]]]) -> RowBatch:
     rows = Rows()
     for time_us, (_, process, kind, micro) in enumerate(events):
         rows.add(Event(time_us=time_us, process=process, type=kind, function=Function.TXN, micro=micro))
@@ -60,7 +60,7 @@ def _stored(events: list[tuple[float, int, EventType, tuple[MicroOperation, ...]
     return assemble([Unit(0, "transactions")], [part])
 
 
-def core(batch: Batch) -> list[dict[str, object]]:
+def core(batch: RowBatch) -> list[dict[str, object]]:
     return core_steps(batch.log, ww_deps=batch.ww_deps, joined=batch.joined, whole=batch.whole)
 
 

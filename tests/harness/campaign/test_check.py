@@ -18,8 +18,8 @@ from checkers import (
     Exercise,
     FoundHistory,
     JavaMissingError,
-    Kind,
     Outcome,
+    SourceKind,
     Verdict,
     VerdictLine,
     exit_code_of,
@@ -72,7 +72,7 @@ def check_saying(monkeypatch: pytest.MonkeyPatch, verdict: Verdict) -> list[Path
     asked: list[Path] = []
 
     def check(found: list[FoundHistory], **_: object) -> list[Verdict]:
-        asked.extend(one.place for one in found if one.files or one.kind is Kind.FILE)
+        asked.extend(one.place for one in found if one.files or one.kind is SourceKind.FILE)
         return [msgspec.structs.replace(verdict, history=str(one.place)) for one in found]
 
     monkeypatch.setattr(check_stage, "check", check)

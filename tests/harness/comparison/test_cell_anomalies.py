@@ -9,7 +9,15 @@ import pytest
 
 from checkers import VerdictLine
 from checkers.measures.recovery import Recovery
-from harness.comparison import CellAnomaly, Fate, Results, cell_anomalies_of, cells_by_fate, finding_sentences, trace
+from harness.comparison import (
+    CellAnomaly,
+    FindingStatus,
+    Results,
+    cell_anomalies_of,
+    cells_by_status,
+    finding_sentences,
+    trace,
+)
 from tests.harness.comparison.conftest import PLANTED, STRONG, WEAK, night, run_lines
 from workloads.settings import Settings
 
@@ -22,23 +30,23 @@ def kinds(earlier: list[Results], latest: Results) -> list[CellAnomaly]:
     return cell_anomalies_of(earlier, latest, trace(earlier, latest))
 
 
-def fates(earlier: list[Results], latest: Results) -> list[tuple[str, Fate]]:
-    return [(one.anomaly, one.fate) for one in kinds(earlier, latest)]
+def statuses(earlier: list[Results], latest: Results) -> list[tuple[str, FindingStatus]]:
+    return [(one.anomaly, one.status) for one in kinds(earlier, latest)]
 
 
 def test_an_anomaly_is_new_then_known_then_gone_then_back_in_its_cell() -> None:
     other = night("other", run_lines(STRONG, losing=1, story="follower"))
-    assert fates([CLEAN], LOSSY) == [("lost-write", Fate.NEW)]
-    assert fates([CLEAN, LOSSY], other) == [("lost-write", Fate.KNOWN)]
-    assert fates([LOSSY, other], CLEAN) == [("lost-write", Fate.GONE)]
-    assert fates([LOSSY, CLEAN], other) == [("lost-write", Fate.BACK)]
-    assert fates([CLEAN], CLEAN) == []
+    assert statuses([CLEAN], LOSSY) == [("lost-write", FindingStatus.NEW)]
+    assert statuses([CLEAN, LOSSY], other) == [("lost-write", FindingStatus.KNOWN)]
+    assert statuses([LOSSY, other], CLEAN) == [("lost-write", FindingStatus.GONE)]
+    assert statuses([LOSSY, CLEAN], other) == [("lost-write", FindingStatus.BACK)]
+    assert statuses([CLEAN], CLEAN) == []
 
 
 def test_each_finding_of_an_anomaly_keeps_its_own_fate() -> None:
     (kind,) = kinds([LOSSY], night("other", run_lines(STRONG, losing=1, story="follower")))
     assert (kind.cell, kind.runs, kind.judged) == (KEY, 1, 10)
-    assert list(kind.findings.values()) == [Fate.NEW, Fate.NOT_SEEN]
+    assert list(kind.findings.values()) == [FindingStatus.NEW, FindingStatus.NOT_SEEN]
 
 
 def test_what_the_settings_permit_is_of_no_kind() -> None:
@@ -47,7 +55,10 @@ def test_what_the_settings_permit_is_of_no_kind() -> None:
 
 def test_a_known_finding_is_not_new_in_another_cell() -> None:
     both = night("2", run_lines(STRONG, losing=1), run_lines(STRONG, losing=1, world="kafka"))
-    assert [(one.cell, one.fate) for one in kinds([LOSSY], both)] == [(KEY, Fate.KNOWN), ("kafka/c/kill", Fate.KNOWN)]
+    assert [(one.cell, one.status) for one in kinds([LOSSY], both)] == [
+        (KEY, FindingStatus.KNOWN),
+        ("kafka/c/kill", FindingStatus.KNOWN),
+    ]
 
 
 def test_the_example_is_a_run_of_the_cell_where_there_is_one() -> None:
@@ -70,20 +81,20 @@ def both_cells() -> tuple[Iterator[VerdictLine], ...]:
 
 def test_with_other_settings_an_anomaly_is_neither_known_nor_gone() -> None:
     other = Settings(min_insync_replicas=3)
-    assert fates([LOSSY], night("2", run_lines(other, losing=1))) == [("lost-write", Fate.NEW)]
+    assert statuses([LOSSY], night("2", run_lines(other, losing=1))) == [("lost-write", FindingStatus.NEW)]
     (kind,) = kinds([LOSSY], night("2", run_lines(other)))
-    assert (kind.fate, kind.why) == (
-        Fate.NOT_LOOKED_FOR,
+    assert (kind.status, kind.why) == (
+        FindingStatus.NOT_LOOKED_FOR,
         "the cell has other settings: min.insync.replicas was 2, is 3",
     )
     (kind,) = kinds([LOSSY], night("2", run_lines(STRONG, cell="other/kill")))
-    assert (kind.fate, kind.why) == (Fate.NOT_LOOKED_FOR, "no run of the cell was judged")
+    assert (kind.status, kind.why) == (FindingStatus.NOT_LOOKED_FOR, "no run of the cell was judged")
 
 
 def test_what_a_planted_bug_does_is_new_with_it_and_gone_without_it() -> None:
     planted = night("planted", run_lines(PLANTED, losing=1))
-    assert fates([CLEAN], planted) == [("lost-write", Fate.NEW)]
-    assert fates([CLEAN, planted], CLEAN) == [("lost-write", Fate.GONE)]
+    assert statuses([CLEAN], planted) == [("lost-write", FindingStatus.NEW)]
+    assert statuses([CLEAN, planted], CLEAN) == [("lost-write", FindingStatus.GONE)]
 
 
 def test_of_a_silent_anomaly_the_chance_follows_from_its_most_frequent_finding() -> None:
@@ -95,20 +106,20 @@ def test_of_a_silent_anomaly_the_chance_follows_from_its_most_frequent_finding()
 
 def test_nights_of_which_only_a_matrix_is_left_are_passed_over() -> None:
     alone = msgspec.structs.replace(CLEAN, findings=None)
-    assert fates([LOSSY, alone], LOSSY) == [("lost-write", Fate.KNOWN)]
+    assert statuses([LOSSY, alone], LOSSY) == [("lost-write", FindingStatus.KNOWN)]
     assert kinds([LOSSY], alone) == []
 
 
 def test_cells_with_findings_are_counted_by_fate() -> None:
     lines = run_lines(STRONG, losing=1, anomaly="unseen"), run_lines(STRONG, cell="other/kill", losing=1)
-    assert cells_by_fate(kinds([LOSSY], night("2", *lines))) == "new in 1 cell, known in 1 cell, gone from 1 cell"
-    assert cells_by_fate([]) == "none"
+    assert cells_by_status(kinds([LOSSY], night("2", *lines))) == "new in 1 cell, known in 1 cell, gone from 1 cell"
+    assert cells_by_status([]) == "none"
 
 
 def test_a_log_that_did_not_come_back_is_said_as_findings_are() -> None:
     stalled = night("1", run_lines(STRONG, recovery=Recovery(tried=True, unwritten={"ackproof-0": "no answer"})))
     assert next(finding_sentences(kinds([], stalled), "1")) == f"new in {KEY}: stalled; 1 finding, in 10 of 10 runs."
-    assert fates([stalled], CLEAN) == [("stalled", Fate.GONE)]
+    assert statuses([stalled], CLEAN) == [("stalled", FindingStatus.GONE)]
 
 
 def test_no_more_than_twelve_cells_have_sentences() -> None:

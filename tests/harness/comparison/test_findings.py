@@ -10,7 +10,7 @@ import pytest
 
 from checkers import build_matrix
 from checkers.measures.recovery import Recovery
-from harness.comparison import Fate, Results, read_results, results_of, shown_by, trace
+from harness.comparison import FindingStatus, Results, read_results, results_of, shown_by, trace
 from harness.errors import NamedWronglyError, ResultsError
 from harness.records.files import MATRIX_FILE, write_json
 from tests.harness.comparison.conftest import STRONG, WEAK, night, run_lines, write_campaign
@@ -24,8 +24,8 @@ def only(results: Results) -> str:
     return identity
 
 
-def fates(earlier: list[Results], latest: Results) -> list[Fate]:
-    return [one.fate for one in trace(earlier, latest)]
+def statuses(earlier: list[Results], latest: Results) -> list[FindingStatus]:
+    return [one.status for one in trace(earlier, latest)]
 
 
 def test_a_finding_is_counted_by_cell_and_shown_by_its_smallest_run() -> None:
@@ -51,9 +51,9 @@ def test_a_log_that_did_not_come_back_is_a_finding_that_nights_remember() -> Non
     recovery = Recovery(tried=True, unwritten={"ackproof-0": "no answer"})
     stalled, clean = night("1", run_lines(STRONG, recovery=recovery)), night("2", run_lines(STRONG))
     assert only(stalled) == "stalled"
-    assert fates([], stalled) == [Fate.NEW]
-    assert fates([stalled], stalled) == [Fate.KNOWN]
-    assert fates([stalled], clean) == [Fate.GONE]
+    assert statuses([], stalled) == [FindingStatus.NEW]
+    assert statuses([stalled], stalled) == [FindingStatus.KNOWN]
+    assert statuses([stalled], clean) == [FindingStatus.GONE]
 
 
 def test_a_broken_promise_without_an_identity_is_a_finding_all_the_same() -> None:
@@ -70,39 +70,39 @@ def test_what_the_settings_permit_everywhere_is_permitted() -> None:
 
 def test_a_finding_is_new_then_known_then_gone_then_back() -> None:
     clean, lossy = night("clean", run_lines(STRONG)), night("lossy", run_lines(STRONG, losing=1))
-    assert fates([], lossy) == [Fate.NEW]
-    assert fates([clean], lossy) == [Fate.NEW]
-    assert fates([clean, lossy], lossy) == [Fate.KNOWN]
-    assert fates([clean, lossy], clean) == [Fate.GONE]
-    assert fates([lossy, clean], lossy) == [Fate.BACK]
-    assert fates([clean], clean) == []
+    assert statuses([], lossy) == [FindingStatus.NEW]
+    assert statuses([clean], lossy) == [FindingStatus.NEW]
+    assert statuses([clean, lossy], lossy) == [FindingStatus.KNOWN]
+    assert statuses([clean, lossy], clean) == [FindingStatus.GONE]
+    assert statuses([lossy, clean], lossy) == [FindingStatus.BACK]
+    assert statuses([clean], clean) == []
 
 
 def test_a_finding_names_the_nights_that_showed_it_first_and_last() -> None:
     nights = [night(name, run_lines(STRONG, losing=losing)) for name, losing in (("1", 1), ("2", 0), ("3", 1))]
     (traced,) = trace(nights, night("4", run_lines(STRONG)))
-    assert (traced.fate, traced.first, traced.last) == (Fate.GONE, "1", "3")
+    assert (traced.status, traced.first, traced.last) == (FindingStatus.GONE, "1", "3")
 
 
 def test_another_story_of_faults_is_another_finding_and_the_first_is_not_gone_while_it_shows() -> None:
     one, other = night("1", run_lines(STRONG, losing=1)), night("2", run_lines(STRONG, losing=1, story="follower"))
-    assert fates([one], other) == [Fate.NEW, Fate.NOT_SEEN]
-    assert fates([one, other], night("3", run_lines(STRONG, losing=1, anomaly="unseen"))) == [
-        Fate.NEW,
-        *[Fate.GONE] * 2,
+    assert statuses([one], other) == [FindingStatus.NEW, FindingStatus.NOT_SEEN]
+    assert statuses([one, other], night("3", run_lines(STRONG, losing=1, anomaly="unseen"))) == [
+        FindingStatus.NEW,
+        *[FindingStatus.GONE] * 2,
     ]
 
 
 def test_what_was_not_run_again_is_not_gone() -> None:
     lossy, elsewhere = night("1", run_lines(STRONG, losing=1)), night("2", run_lines(STRONG, cell="other/kill"))
-    assert fates([lossy], elsewhere) == [Fate.NOT_LOOKED_FOR]
+    assert statuses([lossy], elsewhere) == [FindingStatus.NOT_LOOKED_FOR]
     unjudged = night("2", run_lines(STRONG, valid="unknown", reason="killed"))
-    assert fates([lossy], unjudged) == [Fate.NOT_LOOKED_FOR]
+    assert statuses([lossy], unjudged) == [FindingStatus.NOT_LOOKED_FOR]
 
 
 def test_what_was_run_with_other_settings_is_not_gone() -> None:
     lossy, other = night("1", run_lines(STRONG, losing=1)), night("2", run_lines(Settings(min_insync_replicas=3)))
-    assert fates([lossy], other) == [Fate.NOT_LOOKED_FOR]
+    assert statuses([lossy], other) == [FindingStatus.NOT_LOOKED_FOR]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_what_was_run_with_other_settings_is_not_gone() -> None:
 )
 def test_without_the_defect_that_was_switched_on_what_it_did_is_gone(switched: dict[str, Any]) -> None:
     defective = Settings(min_insync_replicas=2, **switched)
-    assert fates([night("1", run_lines(defective, losing=1))], night("2", run_lines(STRONG))) == [Fate.GONE]
+    assert statuses([night("1", run_lines(defective, losing=1))], night("2", run_lines(STRONG))) == [FindingStatus.GONE]
 
 
 def test_how_likely_silence_is_chance_follows_from_the_rate_before() -> None:
@@ -137,7 +137,7 @@ def test_of_a_matrix_alone_cells_are_known_and_findings_are_not(tmp_path: Path) 
     alone = read_results(tmp_path)
     assert list(alone.cells) == [KEY]
     assert alone.findings is None
-    assert trace([alone], night("2", run_lines(STRONG, losing=1)))[0].fate is Fate.NEW
+    assert trace([alone], night("2", run_lines(STRONG, losing=1)))[0].status is FindingStatus.NEW
     assert trace([night("1", run_lines(STRONG, losing=1))], alone) == []
 
 

@@ -12,7 +12,7 @@ import pytest
 from pyarrow import fs
 
 from checkers import Outcome, build_matrix
-from harness.comparison import Fate, Results, trace
+from harness.comparison import FindingStatus, Results, trace
 from harness.errors import NamedWronglyError
 from harness.records.verdict_lines import write_matrix
 from harness.soak.ending import end, exit_code
@@ -71,15 +71,15 @@ def test_a_soak_without_a_judged_run_names_no_report(workshop: Workshop) -> None
 
 def test_a_finding_is_new_then_known_then_gone_then_back(tmp_path: Path, night) -> None:
     outcomes = [Outcome.HELD, Outcome.BROKEN_PROMISE, Outcome.BROKEN_PROMISE, Outcome.HELD, Outcome.BROKEN_PROMISE]
-    fates, sentences = [], []
+    statuses, sentences = [], []
     for number, outcome in enumerate(outcomes, start=1):
         before = read_nights([str(tmp_path / "nights")], tmp_path) if number > 1 else []
         ending = night(str(number), outcome, before)
         here = read_night(tmp_path / "nights" / str(number))
-        fates.append([one.fate for one in trace([one.results for one in before], here.results)])
+        statuses.append([one.status for one in trace([one.results for one in before], here.results)])
         sentences.append(ending.sentences)
         assert ending.exit_code == (1 if outcome is Outcome.BROKEN_PROMISE else 0)
-    assert fates == [[], [Fate.NEW], [Fate.KNOWN], [Fate.GONE], [Fate.BACK]]
+    assert statuses == [[], [FindingStatus.NEW], [FindingStatus.KNOWN], [FindingStatus.GONE], [FindingStatus.BACK]]
     said = [next((one for one in words if one.startswith("Findings that nothing permits")), "") for words in sentences]
     assert said[0] == ""
     assert re.fullmatch(r"Findings that nothing permits, after 1 earlier night: new in \d cells\.", said[1])

@@ -16,17 +16,17 @@ from tests.workloads.history.event_strategies import events, examples, record_al
 from workloads.history import HistoryWriter, Rows, files, sealing
 from workloads.history.clustering import Columns
 from workloads.history.schema import DERIVED, META_JOINED, META_SPREAD, SCHEMA
-from workloads.history.sealing import Part, write_clustered
+from workloads.history.sealing import UnsealedPart, write_clustered
 from workloads.operations import Event, EventType, Function, Poll, Record, Send
 
 
-def parts_of(history: list[Event], size: int) -> list[Part]:
+def parts_of(history: list[Event], size: int) -> list[UnsealedPart]:
     rows, parts = Rows(), []
     for place, event in enumerate(history):
         rows.add(event)
         if place % size == size - 1:
-            parts.append(Part.of_rows(rows))
-    return [*parts, Part.of_rows(rows)]
+            parts.append(UnsealedPart.of_rows(rows))
+    return [*parts, UnsealedPart.of_rows(rows)]
 
 
 def stored(path: Path) -> tuple[list[tuple[object, ...]], dict[bytes, bytes]]:
