@@ -34,7 +34,7 @@ _EMPTY_MESSAGE_BYTES: Final = 26
 _FRONT: Final = struct.Struct(">qi4xb")
 
 
-class Place(NamedTuple):
+class BatchLocation(NamedTuple):
     """Where a batch or message lies in its file, the offset of its first record, and the format."""
 
     position: int
@@ -53,10 +53,10 @@ class Place(NamedTuple):
         return self.magic in MESSAGES or self.size_bytes > HEADER_BYTES
 
 
-def batches_of(segment: BinaryIO) -> Iterator[Place]:
+def batches_of(segment: BinaryIO) -> Iterator[BatchLocation]:
     """The whole batches of a segment, up to its end or to the first bytes that are none.
 
-    Only the front of each batch is read; whoever takes the places may read at them from the same file meanwhile.
+    Only the front of each batch is read; whoever takes the locations may read at them from the same file meanwhile.
     Kafka gives segments their full size before they are full: zeroes are no batch.
     """
     size_bytes, position = os.fstat(segment.fileno()).st_size, 0
@@ -66,9 +66,9 @@ def batches_of(segment: BinaryIO) -> Iterator[Place]:
         if len(front) < _FRONT.size:
             return
         base_offset, length, magic = _FRONT.unpack(front)
-        place = Place(position, UNCOUNTED_BYTES + length, base_offset, magic)
+        location = BatchLocation(position, UNCOUNTED_BYTES + length, base_offset, magic)
         least = _EMPTY_MESSAGE_BYTES if magic in MESSAGES else HEADER_BYTES
-        if place.size_bytes < least or place.end > size_bytes:
+        if location.size_bytes < least or location.end > size_bytes:
             return
-        yield place
-        position = place.end
+        yield location
+        position = location.end

@@ -10,7 +10,7 @@ import msgspec
 from nemesis.cluster import Capability
 from nemesis.faults import Fault
 from nemesis.plan import FaultPlan
-from nemesis.scenarios import FAMILIES, Story, stories_named, strikes_of
+from nemesis.scenarios import FAMILIES, FaultStory, stories_named, strikes_of
 from nemesis.schedule import Schedule
 
 
@@ -56,7 +56,7 @@ def limits(plan: FaultPlan, schedule: Schedule | None, lacks: Mapping[Capability
 
 
 def _drawn(plan: FaultPlan, family: str) -> Sequence[_Planned]:
-    stories: Sequence[Story] = FAMILIES[family].stories
+    stories: Sequence[FaultStory] = FAMILIES[family].stories
     if plan.stories:
         stories = [story for word in plan.stories for _, story in stories_named(word, [family])]
     about = strikes_of(family)

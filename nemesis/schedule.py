@@ -16,7 +16,7 @@ import msgspec
 from nemesis.faults import AnyFault
 from nemesis.plan import FaultPlan
 from nemesis.roles import most_holders
-from nemesis.scenarios import FAMILIES, Draw, Part, Scene, Story, Timings, stories_named
+from nemesis.scenarios import FAMILIES, Draw, FaultStory, Part, Scene, Timings, stories_named
 
 #: A schedule never has more faults than this, whatever the plan's numbers say: a receipt each must fit a report.
 FAULTS_MAX: Final = 10_000
@@ -116,7 +116,7 @@ def most_stopped(parts: Iterable[Part | Step], brokers: int, rack_size: int = 1)
     return max(together, default=0)
 
 
-def _order(plan: FaultPlan, draw: Draw) -> tuple[list[tuple[str, Story]], int]:
+def _order(plan: FaultPlan, draw: Draw) -> tuple[list[tuple[str, FaultStory]], int]:
     """The stories in the order of their performance, and how many of them are performed whatever the count is."""
     if plan.stories:
         chosen = [found for word in plan.stories for found in stories_named(word, plan.families)]
@@ -124,7 +124,7 @@ def _order(plan: FaultPlan, draw: Draw) -> tuple[list[tuple[str, Story]], int]:
     return _drawn_order(plan.families, draw), 0
 
 
-def _drawn_order(families: Sequence[str], draw: Draw) -> list[tuple[str, Story]]:
+def _drawn_order(families: Sequence[str], draw: Draw) -> list[tuple[str, FaultStory]]:
     """Signatures first, then the others in a drawn order (Fisher and Yates)."""
     signatures = [(family, FAMILIES[family].stories[0]) for family in families]
     others = [(family, story) for family in families for story in FAMILIES[family].stories[1:]]
@@ -134,7 +134,7 @@ def _drawn_order(families: Sequence[str], draw: Draw) -> list[tuple[str, Story]]
     return signatures + others
 
 
-def _placed(parts: Iterable[Part], at_ms: int, group: int, family: str, story: Story) -> list[Step]:
+def _placed(parts: Iterable[Part], at_ms: int, group: int, family: str, story: FaultStory) -> list[Step]:
     return [
         Step(
             begin_ms=at_ms + part.begin_ms,

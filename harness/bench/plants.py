@@ -18,8 +18,8 @@ FIRST_PROCESS: Final = 100
 ONE, TWO, READER, OTHER = 100, 110, 120, 130
 
 
-class Stage(Protocol):
-    """What plants are played on."""
+class HistoryBuilder(Protocol):
+    """A history that is being built, as plants see it."""
 
     #: Log partitions, and the offset at which each of them ends.
     keys: list[str]
@@ -32,131 +32,131 @@ class Stage(Protocol):
 class Plant(NamedTuple):
     """How to plant it, and everything that a check must find then."""
 
-    play: Callable[[Stage], None]
+    build: Callable[[HistoryBuilder], None]
     found: dict[str, int]
 
 
-def _send(stage: Stage, *placed: tuple[int, int], key: int = 0) -> tuple[MicroOperation, ...]:
+def _send(history: HistoryBuilder, *placed: tuple[int, int], key: int = 0) -> tuple[MicroOperation, ...]:
     """Sends of (value, place behind the end)."""
-    return tuple(Send(stage.keys[key], value, stage.end + place) for value, place in placed)
+    return tuple(Send(history.keys[key], value, history.end + place) for value, place in placed)
 
 
-def _read(stage: Stage, *placed: tuple[int, int], key: int = 0) -> tuple[MicroOperation, ...]:
+def _read(history: HistoryBuilder, *placed: tuple[int, int], key: int = 0) -> tuple[MicroOperation, ...]:
     """One poll of (value, place behind the end)."""
-    return (Poll({stage.keys[key]: tuple(Record(stage.end + place, value) for value, place in placed)}),)
+    return (Poll({history.keys[key]: tuple(Record(history.end + place, value) for value, place in placed)}),)
 
 
-def _written(stage: Stage, *values: int) -> None:
+def _written(history: HistoryBuilder, *values: int) -> None:
     """Values one behind the other, each by a producer of its own, all read by one consumer."""
     placed = [(value, place) for place, value in enumerate(values)]
     for number, one in enumerate(placed):
-        stage.together((OTHER + 10 * (number + 1), _send(stage, one)))
-    stage.together((OTHER, _read(stage, *placed)))
+        history.together((OTHER + 10 * (number + 1), _send(history, one)))
+    history.together((OTHER, _read(history, *placed)))
 
 
-def _unseen(stage: Stage) -> None:
-    stage.together((ONE, _send(stage, (A, 0))))
+def _unseen(history: HistoryBuilder) -> None:
+    history.together((ONE, _send(history, (A, 0))))
 
 
-def _duplicate(stage: Stage) -> None:
-    stage.together((ONE, _send(stage, (A, 0))))
-    stage.together((READER, _read(stage, (A, 0))))
-    stage.together((OTHER, _read(stage, (A, 1))))
+def _duplicate(history: HistoryBuilder) -> None:
+    history.together((ONE, _send(history, (A, 0))))
+    history.together((READER, _read(history, (A, 0))))
+    history.together((OTHER, _read(history, (A, 1))))
 
 
-def _inconsistent(stage: Stage) -> None:
-    stage.together((ONE, (Send(stage.keys[0], A),)), kind=EventType.INFO)
-    stage.together((READER, _read(stage, (A, -1))), kind=EventType.FAIL)
+def _inconsistent(history: HistoryBuilder) -> None:
+    history.together((ONE, (Send(history.keys[0], A),)), kind=EventType.INFO)
+    history.together((READER, _read(history, (A, -1))), kind=EventType.FAIL)
 
 
-def _phantom(stage: Stage) -> None:
-    stage.together((READER, _read(stage, (A, 0))))
+def _phantom(history: HistoryBuilder) -> None:
+    history.together((READER, _read(history, (A, 0))))
 
 
-def _corrupt(stage: Stage) -> None:
-    stage.together((READER, (Poll({stage.keys[0]: (Record(stage.end, -1, Defect.CHECKSUM),)}),)))
+def _corrupt(history: HistoryBuilder) -> None:
+    history.together((READER, (Poll({history.keys[0]: (Record(history.end, -1, Defect.CHECKSUM),)}),)))
 
 
-def _read_of_a_failure(stage: Stage) -> None:
-    stage.together((ONE, (Send(stage.keys[0], A),)), kind=EventType.FAIL)
-    stage.together((READER, _read(stage, (A, 0))))
+def _read_of_a_failure(history: HistoryBuilder) -> None:
+    history.together((ONE, (Send(history.keys[0], A),)), kind=EventType.FAIL)
+    history.together((READER, _read(history, (A, 0))))
 
 
-def _own_read(stage: Stage) -> None:
-    stage.together((ONE, (*_send(stage, (A, 0)), *_read(stage, (A, 0)))))
+def _own_read(history: HistoryBuilder) -> None:
+    history.together((ONE, (*_send(history, (A, 0)), *_read(history, (A, 0)))))
 
 
-def _reordered(stage: Stage) -> None:
-    stage.together((ONE, _send(stage, (A, 1))), (ONE + 1, _send(stage, (B, 0))))
-    stage.together((READER, _read(stage, (B, 0), (A, 1))))
+def _reordered(history: HistoryBuilder) -> None:
+    history.together((ONE, _send(history, (A, 1))), (ONE + 1, _send(history, (B, 0))))
+    history.together((READER, _read(history, (B, 0), (A, 1))))
 
 
-def _polls_back(stage: Stage) -> None:
-    _written(stage, A, B)
-    stage.together((READER, _read(stage, (B, 1))))
-    stage.together((READER, _read(stage, (A, 0))))
+def _polls_back(history: HistoryBuilder) -> None:
+    _written(history, A, B)
+    history.together((READER, _read(history, (B, 1))))
+    history.together((READER, _read(history, (A, 0))))
 
 
-def _polls_over(stage: Stage) -> None:
-    _written(stage, A, B, C)
-    stage.together((READER, _read(stage, (A, 0))))
-    stage.together((READER, _read(stage, (C, 2))))
+def _polls_over(history: HistoryBuilder) -> None:
+    _written(history, A, B, C)
+    history.together((READER, _read(history, (A, 0))))
+    history.together((READER, _read(history, (C, 2))))
 
 
-def _sends_back(stage: Stage) -> None:
-    stage.together((ONE, _send(stage, (B, 1))))
-    stage.together((ONE, _send(stage, (A, 0))))
-    stage.together((READER, _read(stage, (A, 0), (B, 1))))
+def _sends_back(history: HistoryBuilder) -> None:
+    history.together((ONE, _send(history, (B, 1))))
+    history.together((ONE, _send(history, (A, 0))))
+    history.together((READER, _read(history, (A, 0), (B, 1))))
 
 
-def _polls_back_inside(stage: Stage) -> None:
-    _written(stage, A, B)
-    stage.together((READER, _read(stage, (B, 1), (A, 0))))
+def _polls_back_inside(history: HistoryBuilder) -> None:
+    _written(history, A, B)
+    history.together((READER, _read(history, (B, 1), (A, 0))))
 
 
-def _polls_over_inside(stage: Stage) -> None:
-    _written(stage, A, B, C)
-    stage.together((READER, _read(stage, (A, 0), (C, 2))))
+def _polls_over_inside(history: HistoryBuilder) -> None:
+    _written(history, A, B, C)
+    history.together((READER, _read(history, (A, 0), (C, 2))))
 
 
-def _sends_back_inside(stage: Stage) -> None:
-    stage.together((ONE, _send(stage, (B, 1), (A, 0))))
-    stage.together((READER, _read(stage, (A, 0), (B, 1))))
+def _sends_back_inside(history: HistoryBuilder) -> None:
+    history.together((ONE, _send(history, (B, 1), (A, 0))))
+    history.together((READER, _read(history, (A, 0), (B, 1))))
 
 
-def _sends_over_inside(stage: Stage) -> None:
-    stage.together((ONE, _send(stage, (A, 0), (C, 2))), (TWO, _send(stage, (B, 1))))
-    stage.together((READER, _read(stage, (A, 0), (B, 1), (C, 2))))
+def _sends_over_inside(history: HistoryBuilder) -> None:
+    history.together((ONE, _send(history, (A, 0), (C, 2))), (TWO, _send(history, (B, 1))))
+    history.together((READER, _read(history, (A, 0), (B, 1), (C, 2))))
 
 
-def _overwrites_in_a_circle(stage: Stage) -> None:
-    stage.together(
-        (ONE, (*_send(stage, (A, 0)), *_send(stage, (A, 1), key=1))),
-        (TWO, (*_send(stage, (B, 1)), *_send(stage, (B, 0), key=1))),
+def _overwrites_in_a_circle(history: HistoryBuilder) -> None:
+    history.together(
+        (ONE, (*_send(history, (A, 0)), *_send(history, (A, 1), key=1))),
+        (TWO, (*_send(history, (B, 1)), *_send(history, (B, 0), key=1))),
     )
-    stage.together((READER, (*_read(stage, (A, 0), (B, 1)), *_read(stage, (B, 0), (A, 1), key=1))))
+    history.together((READER, (*_read(history, (A, 0), (B, 1)), *_read(history, (B, 0), (A, 1), key=1))))
 
 
-def _overwritten_before_it_began(stage: Stage) -> None:
-    stage.together((ONE, _send(stage, (B, 1))))
-    stage.together((TWO, _send(stage, (A, 0))))
-    stage.together((READER, _read(stage, (A, 0), (B, 1))))
+def _overwritten_before_it_began(history: HistoryBuilder) -> None:
+    history.together((ONE, _send(history, (B, 1))))
+    history.together((TWO, _send(history, (A, 0))))
+    history.together((READER, _read(history, (A, 0), (B, 1))))
 
 
-def _reads_in_a_circle(stage: Stage) -> None:
-    stage.together(
-        (ONE, (*_send(stage, (A, 0)), *_read(stage, (B, 0), key=1))),
-        (TWO, (*_send(stage, (B, 0), key=1), *_read(stage, (A, 0)))),
+def _reads_in_a_circle(history: HistoryBuilder) -> None:
+    history.together(
+        (ONE, (*_send(history, (A, 0)), *_read(history, (B, 0), key=1))),
+        (TWO, (*_send(history, (B, 0), key=1), *_read(history, (A, 0)))),
     )
 
 
-def _read_before_it_began(stage: Stage) -> None:
-    stage.together((READER, _read(stage, (A, 0))))
-    stage.together((ONE, _send(stage, (A, 0))))
+def _read_before_it_began(history: HistoryBuilder) -> None:
+    history.together((READER, _read(history, (A, 0))))
+    history.together((ONE, _send(history, (A, 0))))
 
 
-def _nothing(_: Stage) -> None:
-    """Planted earlier, while the block was played."""
+def _nothing(_: HistoryBuilder) -> None:
+    """Planted earlier, while the block was built."""
 
 
 #: By anomaly. One that overtakes also shows in what looks at the same from another side.

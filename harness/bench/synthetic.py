@@ -66,7 +66,7 @@ class Block(NamedTuple):
     joined: bool
 
 
-class Script:
+class EventSequence:
     """Events of consecutive blocks, in order of time."""
 
     def __init__(self, seed: int) -> None:
@@ -98,11 +98,11 @@ class Script:
         self.time_us += LATENCY_US[1] + STEP_US
 
 
-class BlockScript:
-    """One block: which partition is whose, how far each was written and read."""
+class BlockBuilder:
+    """Builds one block: which partition is whose, how far each was written and read."""
 
-    def __init__(self, script: Script, number: int, plant: str | None) -> None:
-        self.script, self.plant = script, plant
+    def __init__(self, sequence: EventSequence, number: int, plant: str | None) -> None:
+        self.sequence, self.plant = sequence, plant
         self.keys = [f"b{number}-{key}" for key in range(KEYS)]
         self.owned = [[key for key in range(KEYS) if key % PROCESSES == process] for process in range(PROCESSES)]
         self.acknowledged: list[list[tuple[int, int]]] = [[] for _ in range(KEYS)]
@@ -110,52 +110,52 @@ class BlockScript:
         self.seen_to = [0] * KEYS
         self.end = WRITES
 
-    def play(self) -> None:
-        """Play the block, and what is planted in it."""
+    def build(self) -> None:
+        """Build the block, and what is planted in it."""
         for process in range(PROCESSES):
             self.assign(process)
-            self.script.quiet()
+            self.sequence.quiet()
         writes = [key for key in range(KEYS) for _ in range(WRITES)]
-        self.script.chance.shuffle(writes)
+        self.sequence.chance.shuffle(writes)
         written = [0] * KEYS
         for turn in range(2 * len(writes)):
             process = turn % PROCESSES
             if turn % ASSIGN_EVERY == ASSIGN_EVERY - 1:
                 self.assign((turn // ASSIGN_EVERY) % PROCESSES)
-                self.script.quiet()
-            if self.script.chance.random() < 0.5 and writes:
+                self.sequence.quiet()
+            if self.sequence.chance.random() < 0.5 and writes:
                 self.send(process, writes, written)
             else:
                 self.poll(process)
         while writes:
             self.send(0, writes, written)
-            self.script.quiet()
-        self.script.quiet()
+            self.sequence.quiet()
+        self.sequence.quiet()
         for process in range(PROCESSES):
             self.poll(process)
         self.spoil()
 
     def spoil(self) -> None:
         """Plant what was asked for, once everything has ended."""
-        self.script.quiet()
+        self.sequence.quiet()
         if self.plant is not None:
-            PLANTS[self.plant].play(self)
+            PLANTS[self.plant].build(self)
 
     def assign(self, process: int) -> None:
         """Give a process its log partitions anew."""
         keys = tuple(self.keys[key] for key in self.owned[process])
-        self.script.operation(process, Function.ASSIGN, partitions=keys)
+        self.sequence.operation(process, Function.ASSIGN, partitions=keys)
 
     def send(self, process: int, writes: list[int], written: list[int]) -> None:
         """Send the next of ``writes``, log partitions in order; ``written`` counts the values of each."""
         key = writes.pop()
         value, written[key] = written[key], written[key] + 1
-        end = self.script.operation(process, Function.SEND, (Send(self.keys[key], value, value),))
+        end = self.sequence.operation(process, Function.SEND, (Send(self.keys[key], value, value),))
         self.acknowledged[key].append((end, value))
 
     def poll(self, process: int) -> None:
         """Read what was acknowledged since the process's last poll."""
-        now, records = self.script.time_us, {}
+        now, records = self.sequence.time_us, {}
         for key in self.owned[process]:
             waiting = self.acknowledged[key]
             self.seen_to[key] = max([self.seen_to[key], *(value + 1 for end, value in waiting if end < now)])
@@ -166,26 +166,26 @@ class BlockScript:
             elif found:
                 records[self.keys[key]] = tuple(Record(value, value) for value in found)
             self.read_to[key] = self.seen_to[key]
-        self.script.operation(process, Function.POLL, (Poll(records),))
+        self.sequence.operation(process, Function.POLL, (Poll(records),))
 
     def together(self, *operations: tuple[int, tuple[MicroOperation, ...]], kind: EventType = EventType.OK) -> None:
-        """See :class:`harness.bench.plants.Stage`."""
+        """See :class:`harness.bench.plants.HistoryBuilder`."""
         for process, micro in operations:
             alike = {type(one) for one in micro}
             function = Function.TXN if len(alike) > 1 else Function.SEND if alike == {Send} else Function.POLL
-            self.script.operation(process, function, micro, kind=kind, latency_us=LATENCY_US[1])
-        self.script.quiet()
+            self.sequence.operation(process, function, micro, kind=kind, latency_us=LATENCY_US[1])
+        self.sequence.quiet()
 
 
-def make_block(seed: int, plant: str | None = None, player: type[BlockScript] = BlockScript) -> Block:
+def make_block(seed: int, plant: str | None = None, builder: type[BlockBuilder] = BlockBuilder) -> Block:
     """One block, taken from the middle of three so that it begins and ends as in a long history."""
-    script, bounds = Script(seed), [0]
+    sequence, bounds = EventSequence(seed), [0]
     for number in range(3):
-        player(script, number, plant if number == 1 else None).play()
-        bounds.append(script.time_us)
-    script.events.sort(key=lambda event: event[0])
+        builder(sequence, number, plant if number == 1 else None).build()
+        bounds.append(sequence.time_us)
+    sequence.events.sort(key=lambda event: event[0])
     rows = Rows()
-    for time_us, process, kind, function, micro, partitions in script.events:
+    for time_us, process, kind, function, micro, partitions in sequence.events:
         rows.add(
             Event(
                 time_us=time_us,
@@ -199,10 +199,10 @@ def make_block(seed: int, plant: str | None = None, player: type[BlockScript] = 
         )
     keys = rows.names["key"]
     clustered = cluster(rows.take())
-    first, last = (sum(event[0] < bound for event in script.events) for bound in bounds[1:3])
+    first, last = (sum(event[0] < bound for event in sequence.events) for bound in bounds[1:3])
     mine = np.array([name.startswith("b1-") for name in keys])[clustered["key"]]
     rest = (clustered["key"] == 0) & (clustered["index"] >= first) & (clustered["index"] < last)
-    completions = sum(event[2] != EventType.INVOKE for event in script.events[first:last])
+    completions = sum(event[2] != EventType.INVOKE for event in sequence.events[first:last])
     return Block(
         _moved(clustered, mine, -first, -bounds[1]),
         _moved(clustered, rest, -first, -bounds[1]),
@@ -232,7 +232,7 @@ def write_synthetic(
     *,
     planted: int = 0,
     seed: int = 0,
-    player: type[BlockScript] = BlockScript,
+    builder: type[BlockBuilder] = BlockBuilder,
     plants: Sequence[str] = tuple(PLANTS),
 ) -> Written:
     """Write a history of about so many completed operations into ``directory``.
@@ -244,12 +244,12 @@ def write_synthetic(
     Raises:
         ValueError: there are fewer blocks than anomalies to plant.
     """
-    clean = make_block(seed, None, player)
+    clean = make_block(seed, None, builder)
     blocks = max(1, round(operations / clean.operations))
     if planted > blocks:
         raise ValueError(f"{operations} operations are {blocks} blocks, too few for {planted} planted anomalies")
     templates: dict[str | None, Block] = {None: clean}
-    templates |= {kind: make_block(seed + place, kind, player) for place, kind in enumerate(plants[:planted], 1)}
+    templates |= {kind: make_block(seed + place, kind, builder) for place, kind in enumerate(plants[:planted], 1)}
     chosen_plants = {blocks * number // planted: plants[number % len(plants)] for number in range(planted)}
     chosen = [templates[chosen_plants.get(number)] for number in range(blocks)]
     expected: Counter[str] = Counter()

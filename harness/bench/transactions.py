@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.bench.plants import FIRST_PROCESS
-from harness.bench.synthetic import KEYS, LATENCY_US, STEP_US, BlockScript, Written, write_synthetic
+from harness.bench.synthetic import KEYS, LATENCY_US, STEP_US, BlockBuilder, Written, write_synthetic
 from workloads import Function, MicroOperation, Poll, Record, Send
 
 #: Transactions in a block.
@@ -19,31 +19,31 @@ TRANSACTIONS: Final = 10_000
 CYCLES: Final = ("G0", "G1c")
 
 
-class TransactionBlock(BlockScript):
+class TransactionBlock(BlockBuilder):
     """A block of transactions in which all that is written is read at the end."""
 
-    def play(self) -> None:
-        """Play the block, and what is planted in it behind its end."""
-        begin = self.script.time_us + LATENCY_US[1]
+    def build(self) -> None:
+        """Build the block, and what is planted in it behind its end."""
+        begin = self.sequence.time_us + LATENCY_US[1]
         log: list[list[int]] = [[] for _ in range(KEYS)]
         for turn in range(TRANSACTIONS):
-            self.script.time_us = begin + turn * STEP_US - self.script.chance.randint(*LATENCY_US) // 2
+            self.sequence.time_us = begin + turn * STEP_US - self.sequence.chance.randint(*LATENCY_US) // 2
             micro = self.transaction(turn, log)
-            lasting = begin + turn * STEP_US + self.script.chance.randint(*LATENCY_US) // 2 - self.script.time_us
+            lasting = begin + turn * STEP_US + self.sequence.chance.randint(*LATENCY_US) // 2 - self.sequence.time_us
             process = FIRST_PROCESS + 10 * (100 + turn)
-            self.script.operation(process, Function.TXN, micro, latency_us=lasting)
-        self.script.time_us = begin + TRANSACTIONS * STEP_US
-        self.script.quiet()
+            self.sequence.operation(process, Function.TXN, micro, latency_us=lasting)
+        self.sequence.time_us = begin + TRANSACTIONS * STEP_US
+        self.sequence.quiet()
         for key, values in enumerate(log):
             records = tuple(Record(offset, value) for offset, value in enumerate(values))
-            self.script.operation(0, Function.POLL, (Poll({self.keys[key]: records}),))
-            self.script.quiet()
+            self.sequence.operation(0, Function.POLL, (Poll({self.keys[key]: records}),))
+            self.sequence.quiet()
         self.end = max(map(len, log))
         self.spoil()
 
     def transaction(self, turn: int, log: list[list[int]]) -> tuple[MicroOperation, ...]:
         """What the next transaction reads and writes; its writes stand in ``log`` then."""
-        chance = self.script.chance
+        chance = self.sequence.chance
         key = chance.randrange(KEYS)
         micro: list[MicroOperation] = []
         if log[key]:
@@ -57,4 +57,4 @@ class TransactionBlock(BlockScript):
 
 def write_transactions(directory: Path, transactions: int, *, planted: int = 0) -> Written:
     """Write a history of about so many transactions, with so many cycles, into ``directory``."""
-    return write_synthetic(directory, transactions, planted=planted, player=TransactionBlock, plants=CYCLES)
+    return write_synthetic(directory, transactions, planted=planted, builder=TransactionBlock, plants=CYCLES)

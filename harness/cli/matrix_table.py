@@ -14,7 +14,7 @@ from harness.errors import ResultsError
 from harness.records.campaign_record import read_campaign_record
 from harness.records.files import PLAN_FILE
 from harness.records.verdict_lines import read_lines, read_matrix
-from harness.report import look_of, style_of
+from harness.report import style_of, terminal_colour
 
 LEGEND: Final = (
     "n/k: n of k runs lost acknowledged writes. held: none lost, as promised; none: none lost, though the settings "
@@ -84,4 +84,4 @@ def show_silent(terminal: Terminal, cells: Sequence[Cell]) -> None:
 def _shown(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    return f"[{style_of(cell)}]{look_of(cell).word} {cell.runs_lost}/{cell.runs}[/]"
+    return f"[{terminal_colour(cell)}]{style_of(cell).word} {cell.runs_lost}/{cell.runs}[/]"

@@ -10,7 +10,7 @@ import msgspec
 
 from harness.cli.campaign import conduct_and_show, dry_option, out_option, plan_argument, rehearse_all, seed_range
 from harness.cli.terminal import Terminal, assigned, takes_json
-from harness.plan import Place, families_in, read_plan, with_stories
+from harness.plan import PlanKey, families_in, read_plan, with_stories
 
 
 @click.command()
@@ -38,7 +38,7 @@ def run(
     """Do one run of PLAN: one choice of settings, one fault family, one world, one seed."""
     plan = read_plan(plan_path, assigned(settings))
     if family is not None and family not in plan.families:
-        families_in(family, Place("--family"))
+        families_in(family, PlanKey("--family"))
     if family is not None and stories:
         plan = msgspec.structs.replace(plan, families=(family,))
     if stories:

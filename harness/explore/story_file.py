@@ -52,12 +52,12 @@ def column_of(scope: Scope) -> str:
 
 def story_text(scope: Scope, result: Result) -> str | None:
     """The story file of a counterexample; None where the story language has no words for it."""
-    script = _Script(scope, result)
-    lines = script.lines()
+    story = _StoryLines(scope, result)
+    lines = story.lines()
     if lines is None:
         return None
     settings = {name: value for name, value in scope.settings.items() if name not in _CHOSEN_BY_COLUMNS}
-    waits = _IMPATIENT if script.somebody_leaves else _PATIENT
+    waits = _IMPATIENT if story.somebody_leaves else _PATIENT
     return "\n".join(
         [
             'number = "X1"',
@@ -100,8 +100,8 @@ class _Moment(NamedTuple):
     decided: range
 
 
-class _Script:
-    """Steps of a story, in an order in which decisions come as late as they can: nothing can be held behind another."""
+class _StoryLines:
+    """The steps of a story as lines, decisions as late as they can come: nothing can be held behind another."""
 
     def __init__(self, scope: Scope, result: Result) -> None:
         self._scope = scope
@@ -118,7 +118,7 @@ class _Script:
         self.somebody_leaves = bool(self._outsiders) or any(one.action.kind == "silent" for one in self._trace)
 
     def lines(self) -> list[str] | None:
-        """The script, None where a step has no words."""
+        """Line by line; None where a step has no words."""
         lines = self._begin()
         for position, moment in enumerate(self._moments):
             lines += self._heard(moment.decided)

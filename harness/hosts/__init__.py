@@ -19,7 +19,7 @@ from harness.hosts.namespaces import NamespaceHost
 from harness.hosts.namespaces import probe as probe_namespaces
 from harness.hosts.node_calls import NodeCall
 from harness.hosts.processes import NAME_PREFIX, LocalProcess, attempt
-from harness.hosts.ssh import PLACEHOLDERS, DryShell, Here, Show, SshHost, undo_machines
+from harness.hosts.ssh import PLACEHOLDERS, DryShell, LocalFiles, Show, SshHost, undo_machines
 from harness.hosts.undo import undo_here, undo_kinds
 
 __all__ = [
@@ -30,9 +30,9 @@ __all__ = [
     "Disk",
     "DiskThrottle",
     "DryShell",
-    "Here",
     "Host",
     "Launch",
+    "LocalFiles",
     "LocalHost",
     "LocalProcess",
     "LoopbackHost",

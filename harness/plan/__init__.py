@@ -11,7 +11,7 @@ from harness.plan.reading import LATEST, parse_plan, read_plan
 from harness.plan.security import OPEN, Security
 from harness.plan.starters import CI_FILES, KINDS, heading, plans_here, starter
 from harness.plan.stories import families_in, timings_of, with_stories
-from harness.plan.values import SEED_MAX, Place, unknown_key
+from harness.plan.values import SEED_MAX, PlanKey, unknown_key
 from harness.plan.worlds import (
     AnyHost,
     AnyWorld,
@@ -40,8 +40,8 @@ __all__ = [
     "Loopback",
     "Machine",
     "Namespaces",
-    "Place",
     "Plan",
+    "PlanKey",
     "Processes",
     "RealTime",
     "RunSpec",

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from harness.plan.model import Plan, WorldPlan
-from harness.plan.values import Place, Table, known_keys, tables_at, unknown_key, value_at
+from harness.plan.values import PlanKey, Table, known_keys, tables_at, unknown_key, value_at
 from nemesis.faults import FAULTS, AnyFault, Fault
 from nemesis.roles import Role, RoleKind, largest_rack
 from nemesis.schedule import FAULTS_MAX, Step, most_stopped
@@ -28,7 +28,7 @@ _KINDS: Final[Mapping[str, type[Fault]]] = {kind.kind: kind for kind in FAULTS}
 Chance = Literal["drawn", "none"]
 
 
-def schedule_in(table: Table, families: tuple[str, ...], brokers: int, place: Place) -> tuple[Step, ...] | None:
+def schedule_in(table: Table, families: tuple[str, ...], brokers: int, place: PlanKey) -> tuple[Step, ...] | None:
     """The faults that a plan gives, in its order; None where it leaves them to chance.
 
     Raises:
@@ -46,7 +46,7 @@ def schedule_in(table: Table, families: tuple[str, ...], brokers: int, place: Pl
     return tuple(step if step.group >= 0 else msgspec.structs.replace(step, group=group) for step, group in pairs)
 
 
-def writes_in(table: Table, place: Place) -> tuple[PlannedWrite, ...] | None:
+def writes_in(table: Table, place: PlanKey) -> tuple[PlannedWrite, ...] | None:
     """The writes that a plan gives, in its order; None where a workload makes them.
 
     Raises:
@@ -61,7 +61,7 @@ def writes_in(table: Table, place: Place) -> tuple[PlannedWrite, ...] | None:
 
 
 def listed(
-    workload: WorkloadPlan, writes: tuple[PlannedWrite, ...] | None, tables: Mapping[Place, Table]
+    workload: WorkloadPlan, writes: tuple[PlannedWrite, ...] | None, tables: Mapping[PlanKey, Table]
 ) -> WorkloadPlan:
     """``workload`` with exactly ``writes``, where they are given; ``tables`` are those with what the plan says of it.
 
@@ -76,7 +76,7 @@ def listed(
                 raise (place / "workload" / key).wrong("the plan lists its writes ([[writes]]); leave it out")
     file = next(iter(tables)).file
     for number, write in enumerate(writes):
-        here = Place(file, f"writes[{number}]")
+        here = PlanKey(file, f"writes[{number}]")
         for key, bound in (("partition", workload.partitions), ("producer", workload.producers)):
             if (value := getattr(write, key)) >= bound:
                 raise (here / key).wrong(f"{value} is none; the workload has {bound}, from 0 to {bound - 1}")
@@ -88,7 +88,7 @@ def listed(
     return msgspec.structs.replace(workload, name=LISTED, writes=in_order)
 
 
-def check_given(plan: Plan, place: Place) -> None:
+def check_given(plan: Plan, place: PlanKey) -> None:
     """Refuse given faults that do not fit a world: its time, its log partitions, its budget.
 
     Raises:
@@ -110,9 +110,9 @@ def check_given(plan: Plan, place: Place) -> None:
             )
 
 
-def _check_fit(schedule: tuple[Step, ...], world: WorldPlan, place: Place) -> None:
+def _check_fit(schedule: tuple[Step, ...], world: WorldPlan, place: PlanKey) -> None:
     for number, step in enumerate(schedule):
-        here = Place(place.file, f"schedule[{number}]")
+        here = PlanKey(place.file, f"schedule[{number}]")
         if step.end_ms > world.workload.duration_ms:
             raise (here / "end_ms").wrong(
                 f"{step.end_ms} is after the end of the phase; raise duration_ms={world.workload.duration_ms}"
@@ -123,7 +123,7 @@ def _check_fit(schedule: tuple[Step, ...], world: WorldPlan, place: Place) -> No
             )
 
 
-def _step(entry: Table, families: list[str], brokers: int, place: Place) -> Step:
+def _step(entry: Table, families: list[str], brokers: int, place: PlanKey) -> Step:
     kind: str = _required(entry, "fault", str, place)
     if kind not in _KINDS:
         raise (place / "fault").wrong(unknown_key("fault", kind, _KINDS))
@@ -146,7 +146,7 @@ def _step(entry: Table, families: list[str], brokers: int, place: Place) -> Step
     return Step(begin_ms=begin_ms, end_ms=end_ms, group=group, family=family, story=name, fault=read)
 
 
-def _role(entry: Table, brokers: int, place: Place) -> Role:
+def _role(entry: Table, brokers: int, place: PlanKey) -> Role:
     """Whom a fault means: ``broker = 1``, to which leadership of a log partition may be moved, or a role in one."""
     partition: int = value_at(entry, "partition", int, 0, place)
     if "broker" in entry:
@@ -163,7 +163,7 @@ def _role(entry: Table, brokers: int, place: Place) -> Role:
     return Role(known[word], partition, value_at(entry, "pick", int, 0, place))
 
 
-def _required(entry: Table, key: str, kind: object, place: Place) -> Any:
+def _required(entry: Table, key: str, kind: object, place: PlanKey) -> Any:
     if key not in entry:
         raise place.wrong(f'there is no "{key}"')
     return value_at(entry, key, kind, None, place)
@@ -180,7 +180,7 @@ def overlapping_groups(steps: Sequence[Step]) -> list[int]:
     return [groups[place] for place in range(len(steps))]
 
 
-def _write(entry: Table, place: Place) -> PlannedWrite:
+def _write(entry: Table, place: PlanKey) -> PlannedWrite:
     known_keys(entry, WRITE_KEYS, place)
     return PlannedWrite(
         due_us=round(_required(entry, "at_ms", float, place) * 1000),

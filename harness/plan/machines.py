@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.plan.values import Place, Table, known_keys, shown, table_at, tables_at, value_at
+from harness.plan.values import PlanKey, Table, known_keys, shown, table_at, tables_at, value_at
 from nemesis.cluster import CONTROLLER
 
 KNOWN_HOSTS: Final = "~/.ssh/known_hosts"
@@ -70,7 +70,7 @@ _FORMS: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
 PORT_MAX: Final = 65_535
 
 
-def machines_at(table: Table, nodes: Sequence[int], place: Place) -> tuple[Machine, ...]:
+def machines_at(table: Table, nodes: Sequence[int], place: PlanKey) -> tuple[Machine, ...]:
     """The machines under ``inventory`` in a world's table.
 
     Raises:
@@ -85,7 +85,7 @@ def machines_at(table: Table, nodes: Sequence[int], place: Place) -> tuple[Machi
     return machines
 
 
-def _machine(table: Table, place: Place) -> Machine:
+def _machine(table: Table, place: PlanKey) -> Machine:
     known_keys(table, _KINDS, place)
     missing = [name for name in ("node", "address", "user") if name not in table]
     if missing:
@@ -104,7 +104,7 @@ def _machine(table: Table, place: Place) -> Machine:
     return machine
 
 
-def _one_machine_a_node(machines: Iterable[Machine], wanted: Sequence[int], place: Place) -> None:
+def _one_machine_a_node(machines: Iterable[Machine], wanted: Sequence[int], place: PlanKey) -> None:
     by_node: dict[int, Machine] = {}
     by_address: dict[str, Machine] = {}
     for machine in machines:

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from harness.plan.model import Choice, settings_label
-from harness.plan.values import Place, Table, flattened, list_at, shown, table_at, tables_at, unknown_key
+from harness.plan.values import PlanKey, Table, flattened, list_at, shown, table_at, tables_at, unknown_key
 from workloads import IDEMPOTENCE, NO_ERA, PRESETS, Settings, SettingsError
 
 #: Settings whose default is the client library's own.
 CLIENT_DEFAULTS: Final = (IDEMPOTENCE,)
 
 
-def choices_in(table: Table, overrides: Mapping[str, object], brokers: int, place: Place) -> Iterator[Choice]:
+def choices_in(table: Table, overrides: Mapping[str, object], brokers: int, place: PlanKey) -> Iterator[Choice]:
     """The choices of the plan in ``table``; ``overrides`` fix settings that it leaves open or says otherwise.
 
     Raises:
@@ -32,7 +32,7 @@ def choices_in(table: Table, overrides: Mapping[str, object], brokers: int, plac
     axes, fixed = flattened(axes), flattened(table_at(table, "settings", place))
     _refuse_unknown(fixed, place / "settings")
     _refuse_unknown(axes, matrix, lists=True)
-    _refuse_unknown(overrides, Place("--settings"))
+    _refuse_unknown(overrides, PlanKey("--settings"))
     for name in axes:
         if name in fixed:
             raise (matrix / name).wrong("this setting stands under [settings] too; leave one of them out")
@@ -58,8 +58,10 @@ def _combinations(axes: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
 
 
-def _exclusions(axes: Table, place: Place) -> list[tuple[Place, Table]]:
-    exclusions: list[tuple[Place, Table]] = [(here, flattened(one)) for here, one in tables_at(axes, "exclude", place)]
+def _exclusions(axes: Table, place: PlanKey) -> list[tuple[PlanKey, Table]]:
+    exclusions: list[tuple[PlanKey, Table]] = [
+        (here, flattened(one)) for here, one in tables_at(axes, "exclude", place)
+    ]
     for here, exclusion in exclusions:
         _refuse_unknown(exclusion, here, lists=True)
         for name, value in exclusion.items():
@@ -70,7 +72,7 @@ def _exclusions(axes: Table, place: Place) -> list[tuple[Place, Table]]:
     return exclusions
 
 
-def _refuse_idle(exclusions: list[tuple[Place, Table]], combinations: list[dict[str, Any]]) -> None:
+def _refuse_idle(exclusions: list[tuple[PlanKey, Table]], combinations: list[dict[str, Any]]) -> None:
     for here, exclusion in exclusions:
         if not any(_matches(exclusion, values) for values in combinations):
             raise here.wrong("no combination of the matrix has these values; correct them, or leave it out")
@@ -94,7 +96,7 @@ def _meant(name: str, value: object) -> object:
         return value
 
 
-def _refuse_unknown(names: Table, place: Place, *, lists: bool = False) -> None:
+def _refuse_unknown(names: Table, place: PlanKey, *, lists: bool = False) -> None:
     known = Settings().to_mapping()
     for name, value in names.items():
         if name not in known:
@@ -103,7 +105,7 @@ def _refuse_unknown(names: Table, place: Place, *, lists: bool = False) -> None:
             raise (place / name).wrong("a list of choices stands under [matrix], one choice under [settings]")
 
 
-def _possible(values: Table, varied: Table, brokers: int, place: Place) -> dict[str, Any]:
+def _possible(values: Table, varied: Table, brokers: int, place: PlanKey) -> dict[str, Any]:
     try:
         settings = Settings.from_mapping(values)
     except SettingsError as error:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.plan.model import Plan
-from harness.plan.values import Place, Table, shown
+from harness.plan.values import PlanKey, Table, shown
 from nemesis.roles import RoleKind, largest_rack
 
 #: The family that hits racks.
 _RACK = RoleKind.RACK.value
 
 
-def racks_in(table: Table, brokers: int, place: Place) -> tuple[str, ...]:
+def racks_in(table: Table, brokers: int, place: PlanKey) -> tuple[str, ...]:
     """The rack of each broker, in their order; empty where the plan names none.
 
     Raises:
@@ -30,7 +30,7 @@ def racks_in(table: Table, brokers: int, place: Place) -> tuple[str, ...]:
     return tuple(racks)
 
 
-def assignment_in(table: Table, brokers: int, place: Place) -> tuple[tuple[int, ...], ...]:
+def assignment_in(table: Table, brokers: int, place: PlanKey) -> tuple[tuple[int, ...], ...]:
     """The brokers of each log partition, the preferred leader first; empty where the cluster places them.
 
     Raises:
@@ -45,7 +45,7 @@ def assignment_in(table: Table, brokers: int, place: Place) -> tuple[tuple[int, 
     return tuple(map(tuple, rows))
 
 
-def check_placement(plan: Plan, place: Place) -> None:
+def check_placement(plan: Plan, place: PlanKey) -> None:
     """Refuse racks and assignments that do not go together with the rest of the plan.
 
     Raises:
@@ -71,7 +71,7 @@ def check_placement(plan: Plan, place: Place) -> None:
         raise (place / "assignment").wrong(f"needs replication.factor={_shown(factors)} brokers for each log partition")
 
 
-def _check_racks(plan: Plan, place: Place) -> None:
+def _check_racks(plan: Plan, place: PlanKey) -> None:
     if not plan.racks:
         raise place.wrong(f'the family {_RACK} hits racks; name one for each broker, such as ["a", "b", "c"]')
     stopped = largest_rack(plan.racks)

@@ -20,7 +20,7 @@ from harness.plan.placement import assignment_in, check_placement, racks_in
 from harness.plan.security import security_at
 from harness.plan.stories import check_stories, chosen_stories, families_in, story_in
 from harness.plan.values import (
-    Place,
+    PlanKey,
     Table,
     known_keys,
     list_at,
@@ -47,7 +47,7 @@ _SERVER: Final = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9.-]{0,252}|\[[0-9A-F
 _TOPIC_MAX: Final = 200
 
 
-def world_at(name: str, table: Table, brokers: int, topic: str, place: Place) -> worlds.AnyWorld:
+def world_at(name: str, table: Table, brokers: int, topic: str, place: PlanKey) -> worlds.AnyWorld:
     """The world ``name`` as its ``table`` describes it; its runs have so many brokers and make ``topic``.
 
     Raises:
@@ -75,7 +75,7 @@ def world_at(name: str, table: Table, brokers: int, topic: str, place: Place) ->
     return worlds.Kafka(version=version, mode=mode, controllers=controllers, host=there, client=client)
 
 
-def _refuse_host(world: str, host: worlds.HostName, place: Place) -> None:
+def _refuse_host(world: str, host: worlds.HostName, place: PlanKey) -> None:
     if host != "loopback" and world == "simulated":
         raise place.wrong("the simulated world is one process and has no hosts; leave it out")
     if host == "ssh" and world != "kafka":
@@ -84,7 +84,7 @@ def _refuse_host(world: str, host: worlds.HostName, place: Place) -> None:
         raise place.wrong("clusters that exist already are Apache Kafka's; use it under [worlds.kafka]")
 
 
-def _refuse_what_others_take(world: str, host: worlds.HostName, table: Table, place: Place) -> None:
+def _refuse_what_others_take(world: str, host: worlds.HostName, table: Table, place: PlanKey) -> None:
     existing, kafka = host == "existing", world == "kafka"
     for key, taken, what in (
         ("inventory", host == "ssh", 'machines are for host = "ssh"; write that, or leave the inventory out'),
@@ -100,13 +100,13 @@ def _refuse_what_others_take(world: str, host: worlds.HostName, table: Table, pl
             raise (place / key).wrong(what)
 
 
-def _version(version: str, place: Place) -> str:
+def _version(version: str, place: PlanKey) -> str:
     if version and not _VERSION.fullmatch(version):
         raise place.wrong(f'"{version}" is no version of Apache Kafka; write three numbers, for example "4.1.1"')
     return version
 
 
-def _controllers(controllers: int, mode: worlds.ModeName, place: Place) -> int:
+def _controllers(controllers: int, mode: worlds.ModeName, place: PlanKey) -> int:
     if controllers != 1 and mode == "zookeeper":
         raise place.wrong('with mode = "zookeeper" the controller is one of the brokers; leave controllers out')
     if controllers not in _CONTROLLERS:
@@ -116,7 +116,7 @@ def _controllers(controllers: int, mode: worlds.ModeName, place: Place) -> int:
     return controllers
 
 
-def _bootstrap(table: Table, topic: str, place: Place) -> tuple[str, ...]:
+def _bootstrap(table: Table, topic: str, place: PlanKey) -> tuple[str, ...]:
     if "bootstrap" not in table:
         raise place.wrong(
             'host = "existing" needs bootstrap = ["host:port", ...]: servers of the cluster to start from'
@@ -128,7 +128,7 @@ def _bootstrap(table: Table, topic: str, place: Place) -> tuple[str, ...]:
     return tuple(_server(server, place / "bootstrap") for server in list_at(table, "bootstrap", [], place))
 
 
-def _server(server: object, place: Place) -> str:
+def _server(server: object, place: PlanKey) -> str:
     found = _SERVER.fullmatch(server) if isinstance(server, str) else None
     if found is None:
         raise place.wrong(f'{shown(server)} is no server; write "host:port", for example "kafka-1.example:9092"')
@@ -175,7 +175,7 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
     Raises:
         PlanError: one sentence with the place in the text.
     """
-    place = Place(file)
+    place = PlanKey(file)
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -214,7 +214,7 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
     return plan
 
 
-def _refuse_impatience(plan: Plan, place: Place) -> None:
+def _refuse_impatience(plan: Plan, place: PlanKey) -> None:
     """A producer that is given up before one request may take its time was never put to the test."""
     for world in plan.worlds:
         silent_ms = world.workload.replace_silent_ms
@@ -227,7 +227,7 @@ def _refuse_impatience(plan: Plan, place: Place) -> None:
                 )
 
 
-def _name(name: str, place: Place) -> str:
+def _name(name: str, place: PlanKey) -> str:
     if not NAME.fullmatch(name):
         raise place.wrong(f'{shown(name)} cannot name a directory; use letters, digits, "-", "_" and ".", at most 64')
     if name == LATEST:
@@ -235,7 +235,7 @@ def _name(name: str, place: Place) -> str:
     return name
 
 
-def _families(table: Table, place: Place) -> tuple[str, ...]:
+def _families(table: Table, place: PlanKey) -> tuple[str, ...]:
     """Names of the families; ``kill+partition`` draws one schedule from both."""
     names = list_at(table, "families", ["kill"], place)
     place = place / "families"
@@ -248,7 +248,7 @@ def _families(table: Table, place: Place) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _worlds(table: Table, brokers: int, place: Place) -> Iterator[WorldPlan]:
+def _worlds(table: Table, brokers: int, place: PlanKey) -> Iterator[WorldPlan]:
     every = table_at(table, "worlds", place)
     place = place / "worlds"
     if not every:
@@ -256,12 +256,12 @@ def _worlds(table: Table, brokers: int, place: Place) -> Iterator[WorldPlan]:
             "the plan names no world; add a table [worlds.simulated], [worlds.processes] or [worlds.kafka]"
         )
     known_keys(every, get_args(worlds.WorldName), place)
-    writes = writes_in(table, Place(place.file))
+    writes = writes_in(table, PlanKey(place.file))
     for name in every:
         own = table_at(every, name, place)
         here = place / name
         known_keys(own, ("runs", "parallel", "workload", "faults", *WORLD_KEYS), here)
-        root = Place(place.file)
+        root = PlanKey(place.file)
         workload = _workload(_workload(WorkloadPlan(), table, root), own, here)
         workload = listed(workload, writes, {root: table, here: own})
         faults = _faults(_faults(FaultPlan(), table, brokers, root), own, brokers, here)
@@ -278,7 +278,7 @@ def _worlds(table: Table, brokers: int, place: Place) -> Iterator[WorldPlan]:
         yield WorldPlan(world=world, runs=runs, parallel=parallel, workload=workload, faults=faults)
 
 
-def _workload(base: WorkloadPlan, table: Table, place: Place) -> WorkloadPlan:
+def _workload(base: WorkloadPlan, table: Table, place: PlanKey) -> WorkloadPlan:
     own = table_at(table, "workload", place)
     workload = record_at(base, own, place / "workload", without=frozenset({"writes"}))
     if not TOPIC.fullmatch(workload.topic) or workload.topic in {".", ".."}:
@@ -290,7 +290,7 @@ def _workload(base: WorkloadPlan, table: Table, place: Place) -> WorkloadPlan:
     return workload
 
 
-def _faults(base: FaultPlan, table: Table, brokers: int, place: Place) -> FaultPlan:
+def _faults(base: FaultPlan, table: Table, brokers: int, place: PlanKey) -> FaultPlan:
     own = table_at(table, "faults", place)
     place = place / "faults"
     stories = chosen_stories(own, base.stories, place)

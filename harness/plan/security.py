@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from harness.plan.values import Place, Table, known_keys, shown, table_at, value_at
+from harness.plan.values import PlanKey, Table, known_keys, shown, table_at, value_at
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
@@ -71,7 +71,7 @@ _FILE: Final = re.compile(r"(/|~/)[^\0\n]+")
 _ABSOLUTE: Final = 'an absolute path like "/etc/kafka/ca.pem", or one from "~/" on'
 
 
-def security_at(table: Table, place: Place) -> Security:
+def security_at(table: Table, place: PlanKey) -> Security:
     """The table ``security`` of a world's table. Files and variables are not looked at (Security.check).
 
     Raises:
@@ -90,7 +90,7 @@ def security_at(table: Table, place: Place) -> Security:
     return security
 
 
-def _value(table: Table, key: str, place: Place) -> Any:
+def _value(table: Table, key: str, place: PlanKey) -> Any:
     here = place / key
     value = table[key] if key in _PASSWORD else value_at(table, key, _KINDS.get(key, str), "", place)
     if not value or not isinstance(value, str):
@@ -104,7 +104,7 @@ def _value(table: Table, key: str, place: Place) -> Any:
     return value
 
 
-def _complete(security: Security, own: Table, place: Place) -> None:
+def _complete(security: Security, own: Table, place: PlanKey) -> None:
     for keys, wanted, what in (
         (_TLS, security.encrypts, 'TLS: write protocol = "SSL" or "SASL_SSL"'),
         (_SASL, security.authenticates, 'SASL: write protocol = "SASL_SSL" or "SASL_PLAINTEXT"'),

@@ -13,10 +13,10 @@ from typing import Final
 import msgspec
 
 from harness.plan.model import OwnStory, Plan, WorldPlan
-from harness.plan.values import Place, Table, list_at, shown, value_at
+from harness.plan.values import PlanKey, Table, list_at, shown, value_at
 from nemesis.plan import FaultPlan
 from nemesis.roles import largest_rack
-from nemesis.scenarios import FAMILIES, SCRIPTED, Part, Scene, Story, Timings, stories_named
+from nemesis.scenarios import FAMILIES, SCRIPTED, FaultStory, Part, Scene, Timings, stories_named
 from nemesis.schedule import most_stopped
 from workloads import Settings, unknown_name
 
@@ -26,7 +26,7 @@ _PLAN_FILE: Final = "plan.toml"
 _SCRIPT_BROKERS: Final = 3
 
 
-def families_in(name: str, place: Place) -> list[str]:
+def families_in(name: str, place: PlanKey) -> list[str]:
     """The families that ``name`` joins ("kill+partition").
 
     Raises:
@@ -40,7 +40,7 @@ def families_in(name: str, place: Place) -> list[str]:
     return parts
 
 
-def story_in(table: Table, place: Place) -> tuple[str, OwnStory | None]:
+def story_in(table: Table, place: PlanKey) -> tuple[str, OwnStory | None]:
     """The number of the scripted story that a plan performs, empty where it names none, and the file if it names one.
 
     Raises:
@@ -53,7 +53,7 @@ def story_in(table: Table, place: Place) -> tuple[str, OwnStory | None]:
     if story and not SCRIPTED.fullmatch(story):
         problem = f'{shown(story)} is no number of a story; write one such as "S40"'
         raise (
-            (Place(own.file) / "number").wrong(problem)
+            (PlanKey(own.file) / "number").wrong(problem)
             if own
             else (place / "story").wrong(f'{problem}, or a file such as "my.toml"')
         )
@@ -63,7 +63,7 @@ def story_in(table: Table, place: Place) -> tuple[str, OwnStory | None]:
     return story, own
 
 
-def _own_story(word: str, place: Place) -> OwnStory:
+def _own_story(word: str, place: PlanKey) -> OwnStory:
     """The story file ``word`` beside the plan, or below: the campaign's directory keeps both as they lie here."""
     here, path = place / "story", PurePosixPath(word)
     if path.is_absolute() or ".." in path.parts:
@@ -80,10 +80,10 @@ def _number(own: OwnStory) -> str:
     try:
         return str(tomllib.loads(own.text).get("number"))
     except tomllib.TOMLDecodeError as error:
-        raise Place(own.file).wrong(f"not valid TOML: {error}") from error
+        raise PlanKey(own.file).wrong(f"not valid TOML: {error}") from error
 
 
-def chosen_stories(table: Table, base: tuple[str, ...], place: Place) -> tuple[str, ...]:
+def chosen_stories(table: Table, base: tuple[str, ...], place: PlanKey) -> tuple[str, ...]:
     """The ``stories`` of a plan's table of faults, else ``base``.
 
     Raises:
@@ -109,7 +109,7 @@ def _unknown_story(word: str) -> str:
     return f"{unknown_name('story', word, known)} ({listed})"
 
 
-def check_stories(plan: Plan, place: Place) -> None:
+def check_stories(plan: Plan, place: PlanKey) -> None:
     """Refuse chosen stories that no family of the plan has, and families and budgets that leave no story.
 
     A scripted story writes to one log partition, and is no choice among others.
@@ -134,7 +134,7 @@ def check_stories(plan: Plan, place: Place) -> None:
             _check_budget(plan, world, stories, here)
 
 
-def _check_script(plan: Plan, place: Place) -> None:
+def _check_script(plan: Plan, place: PlanKey) -> None:
     """A script is about brokers 0, 1 and 2, which all replicate its one log partition."""
     story = f"the story {plan.story}"
     if plan.brokers != _SCRIPT_BROKERS:
@@ -149,7 +149,7 @@ def _check_script(plan: Plan, place: Place) -> None:
             raise (here / "workload").wrong(f"{story} writes to one log partition; write partitions = 1")
 
 
-def _check_budget(plan: Plan, world: WorldPlan, stories: Iterable[tuple[str, Story]], place: Place) -> None:
+def _check_budget(plan: Plan, world: WorldPlan, stories: Iterable[tuple[str, FaultStory]], place: PlanKey) -> None:
     faults, duration_ms = world.faults, world.workload.duration_ms
     for family, story in stories:
         name = f"{family}/{story.name}"
@@ -165,7 +165,7 @@ def _check_budget(plan: Plan, world: WorldPlan, stories: Iterable[tuple[str, Sto
                 raise place.wrong(f"{name} may take {needed_ms} ms; raise duration_ms={duration_ms}")
 
 
-def _longest(story: Story, plan: Plan, world: WorldPlan, faults: FaultPlan, settings: Table) -> list[Part]:
+def _longest(story: FaultStory, plan: Plan, world: WorldPlan, faults: FaultPlan, settings: Table) -> list[Part]:
     """The story as chance would draw it longest: every draw at its top."""
     scene = Scene(
         draw=lambda _, bound: bound - 1,
@@ -193,7 +193,7 @@ def with_stories(plan: Plan, words: Iterable[str]) -> Plan:
     Raises:
         PlanError: one sentence.
     """
-    place = Place("--story")
+    place = PlanKey("--story")
     stories = chosen_stories({"stories": list(words)}, (), place)
     worlds = tuple(
         msgspec.structs.replace(world, faults=msgspec.structs.replace(world.faults, stories=stories))

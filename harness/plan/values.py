@@ -55,14 +55,14 @@ QUOTED_MAX: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PlanKey:
     """The place of a value in a plan: the file and the path of keys."""
 
     file: str
     path: str = ""
 
-    def __truediv__(self, key: str) -> Place:
-        return Place(self.file, f"{self.path}.{key}" if self.path else key)
+    def __truediv__(self, key: str) -> PlanKey:
+        return PlanKey(self.file, f"{self.path}.{key}" if self.path else key)
 
     def wrong(self, problem: object) -> PlanError:
         """The error to raise for what is written here."""
@@ -83,7 +83,7 @@ def shown(value: object) -> str:
     return text if len(text) <= QUOTED_MAX else f"{text[:QUOTED_MAX]}..."
 
 
-def known_keys(table: Table, keys: Iterable[str], place: Place) -> None:
+def known_keys(table: Table, keys: Iterable[str], place: PlanKey) -> None:
     """Refuse a key that is not among ``keys``, naming the nearest that is, or all where none is near.
 
     Raises:
@@ -102,7 +102,7 @@ def unknown_key(kind: str, key: str, known: Mapping[str, object]) -> str:
     return f'unknown {kind} "{key}"; there are {", ".join(known)}'
 
 
-def table_at(table: Table, key: str, place: Place) -> Table:
+def table_at(table: Table, key: str, place: PlanKey) -> Table:
     """The table under ``key``, empty if there is none.
 
     Raises:
@@ -114,7 +114,7 @@ def table_at(table: Table, key: str, place: Place) -> Table:
     return value
 
 
-def list_at(table: Table, key: str, default: list[Any], place: Place) -> list[Any]:
+def list_at(table: Table, key: str, default: list[Any], place: PlanKey) -> list[Any]:
     """The list under ``key``, else ``default``.
 
     Raises:
@@ -130,7 +130,7 @@ def list_at(table: Table, key: str, default: list[Any], place: Place) -> list[An
     return value
 
 
-def tables_at(table: Table, key: str, place: Place) -> list[tuple[Place, Table]]:
+def tables_at(table: Table, key: str, place: PlanKey) -> list[tuple[PlanKey, Table]]:
     """The tables listed under ``key`` (``[[key]]``), each with its place; none where there is no such list.
 
     Raises:
@@ -139,10 +139,10 @@ def tables_at(table: Table, key: str, place: Place) -> list[tuple[Place, Table]]
     listed, here = table.get(key, []), place / key
     if not isinstance(listed, list) or not all(isinstance(one, Mapping) for one in listed):
         raise here.wrong(f"takes a list of tables ([[{here.path}]]), not {shown(listed)}")
-    return [(Place(place.file, f"{here.path}[{number}]"), one) for number, one in enumerate(listed)]
+    return [(PlanKey(place.file, f"{here.path}[{number}]"), one) for number, one in enumerate(listed)]
 
 
-def value_at(table: Table, key: str, kind: object, default: Any, place: Place) -> Any:
+def value_at(table: Table, key: str, kind: object, default: Any, place: PlanKey) -> Any:
     """The value under ``key``, else ``default``, as the annotation ``kind`` and the bounds of its number allow.
 
     Raises:
@@ -159,7 +159,7 @@ def value_at(table: Table, key: str, kind: object, default: Any, place: Place) -
     return converted
 
 
-def record_at(base: Record, table: Table, place: Place, *, without: frozenset[str] = frozenset()) -> Record:
+def record_at(base: Record, table: Table, place: PlanKey, *, without: frozenset[str] = frozenset()) -> Record:
     """``base`` with the fields that ``table`` names replaced; those of ``without`` are no keys.
 
     Raises:
@@ -178,7 +178,7 @@ def flattened(table: Table, prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _sensible_number(key: str, value: object, place: Place) -> None:
+def _sensible_number(key: str, value: object, place: PlanKey) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return
     most = LARGEST_OF.get(key, LARGEST)

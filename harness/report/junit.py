@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from xml.etree import ElementTree as Xml
 
 from checkers import Cell, Outcome, settings_words
-from harness.report.stories import Story
+from harness.report.stories import FindingStory
 
 #: The element inside a case; None: the case passes.
 ELEMENTS: Final[dict[Outcome, str | None]] = {
@@ -57,7 +57,7 @@ def as_junit(cases: Sequence[Case], unfinished: str = "") -> bytes:
     return bytes(Xml.tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
 
 
-def cases_of(cells: Iterable[Cell], stories: Iterable[Story] = ()) -> list[Case]:
+def cases_of(cells: Iterable[Cell], stories: Iterable[FindingStory] = ()) -> list[Case]:
     """A case for each cell; those with a story have its sentences and the command that runs it again."""
     by_cell = {(story.cell.world, story.cell.cell): story for story in stories}
     return [
@@ -84,7 +84,7 @@ def unfinished_words(campaign: Mapping[str, Any], cells: Sequence[Cell]) -> str:
     return "; ".join([*lacks, *(f"{run} failed: {reason}" for run, reason in failures.items())])
 
 
-def _account(cell: Cell, story: Story | None) -> Iterable[str]:
+def _account(cell: Cell, story: FindingStory | None) -> Iterable[str]:
     yield f"{settings_words(cell.label)} under {cell.family} in the world {cell.world}: {cell.outcome}, {cell.note}."
     yield cell.promise
     if story is not None:

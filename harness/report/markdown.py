@@ -9,9 +9,9 @@ from typing import Final
 from checkers import SITUATIONS, Cell, Comparison, Outcome, Summary, compare, counted, settings_words
 from harness.report.grid import columns_of, exercised_faults, grid_of, percent
 from harness.report.junit import Case
-from harness.report.outcomes import look_of
+from harness.report.outcomes import style_of
 from harness.report.setups import left_to_clients
-from harness.report.stories import Story
+from harness.report.stories import FindingStory
 from workloads import spelled
 
 _LEGEND: Final = (
@@ -28,7 +28,7 @@ _STORIES_MAX: Final = 10
 _ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", "|": "\\|", "[": "\\[", "`": "\\`", "\n": " ", "\r": " "})
 
 
-def as_markdown(summary: Summary, cells: Sequence[Cell], stories: Sequence[Story] = ()) -> str:
+def as_markdown(summary: Summary, cells: Sequence[Cell], stories: Sequence[FindingStory] = ()) -> str:
     """The verdict, one row for each choice of settings, what the cells mean, stories of what must not be, and where
     worlds differ.
     """
@@ -76,14 +76,14 @@ def _cell(cell: Cell | None) -> str:
         "permitted loss": f"{cell.lost:,} of {cell.loss.total:,} ({percent(cell.loss.rate)})",
         "held": f"0 in {counted(faults, 'fault')}" + ("" if cell.loss_permitted else f" (≤ {percent(cell.bound)})"),
     }
-    return f"{look_of(cell).sign} {words.get(cell.outcome, cell.outcome)}"
+    return f"{style_of(cell).sign} {words.get(cell.outcome, cell.outcome)}"
 
 
-def _defects(stories: Sequence[Story]) -> Iterator[str]:
+def _defects(stories: Sequence[FindingStory]) -> Iterator[str]:
     """What must not be, folded as the pages of jobs and pull requests know it, with the command that shows it again."""
     for story in stories[:_STORIES_MAX]:
         cell = story.cell
-        head = f"{look_of(cell).sign} {settings_words(cell.label)} under {cell.family}, {cell.world}: {story.title}"
+        head = f"{style_of(cell).sign} {settings_words(cell.label)} under {cell.family}, {cell.world}: {story.title}"
         yield from ("", f"<details><summary>{_text(head)}</summary>", "")
         yield from (f"1. {_text(sentence)}" for sentence in story.sentences)
         yield from ("", f"Why: {_text(story.why)}", "", f"    {' '.join(story.command.splitlines())}", "", "</details>")

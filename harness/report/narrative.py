@@ -141,12 +141,12 @@ def _afterwards(timeline: Timeline) -> str:
 
 
 def _appended(timeline: Timeline) -> Iterator[Moment]:
-    """The places of a write that has several, each at about the time when it was appended."""
-    for place in timeline.places:
-        epochs = " and ".join(map(str, place.leader_epochs))
+    """The positions of a write that has several, each at about the time when it was appended."""
+    for position in timeline.positions:
+        epochs = " and ".join(map(str, position.leader_epochs))
         under = f", appended under leader epoch {epochs}" if epochs else ""
-        if place.near_us is not None:
-            yield _at(place.near_us, f"or near it, the write was put at offset {place.offset}{under}")
+        if position.near_us is not None:
+            yield _at(position.near_us, f"or near it, the write was put at offset {position.offset}{under}")
 
 
 def _overtaking(timeline: Timeline) -> list[str]:

@@ -21,10 +21,10 @@ from harness.machine import user_cache
 from harness.plan import Kafka
 from harness.report.charts import Chart, availability_chart, chart_templates, loss_rate_chart
 from harness.report.grid import columns_of, exercised_faults, grid_of, percent
-from harness.report.outcomes import LEGEND, LOOKS, look_of
+from harness.report.outcomes import LEGEND, STYLES, style_of
 from harness.report.price import latency_chart, prices_of
 from harness.report.setups import left_to_clients
-from harness.report.stories import Story
+from harness.report.stories import FindingStory
 from harness.templates import templates_of
 from workloads import Settings, spelled
 
@@ -43,7 +43,7 @@ KEY_SETTINGS: Final = (
 _REFERENCE_ONLY: Final = tuple(name for name in Settings.scoped("reference") if name != "eligible.leader.replicas")
 
 
-class Script(NamedTuple):
+class PageScript(NamedTuple):
     """A script of the page, and what the page's own policy lets it be known by: nothing else on it is executed."""
 
     text: Markup
@@ -53,14 +53,14 @@ class Script(NamedTuple):
 def render(**content: Any) -> str:
     """The page. ``content`` are the names that templates/report.html.j2 uses; everything in them is escaped."""
     own = (resources.files("harness.report") / "templates" / "page.js").read_text(encoding="utf-8")
-    scripts = [_script(text) for text in (chart_library(), own)]
+    scripts = [_page_script(text) for text in (chart_library(), own)]
     return _environment().get_template("report.html.j2").render(scripts=scripts, **content)
 
 
-def _script(text: str) -> Script:
+def _page_script(text: str) -> PageScript:
     safe = text.replace("</script", "<\\/script")
     digest = base64.b64encode(hashlib.sha256(safe.encode()).digest()).decode()
-    return Script(Markup(safe), f"sha256-{digest}")  # noqa: S704 - our own text, and a pinned library's
+    return PageScript(Markup(safe), f"sha256-{digest}")  # noqa: S704 - our own text, and a pinned library's
 
 
 @cache
@@ -89,7 +89,7 @@ def _keep(file: Path, text: str) -> None:
     Path(beside.name).replace(file)
 
 
-def content_of(summary: Summary, cells: Sequence[Cell], stories: Sequence[Story]) -> dict[str, Any]:
+def content_of(summary: Summary, cells: Sequence[Cell], stories: Sequence[FindingStory]) -> dict[str, Any]:
     """What templates need of the cells and stories, by the names that they use."""
     columns = columns_of(cells)
     grid = grid_of(cells, columns)
@@ -120,9 +120,9 @@ def content_of(summary: Summary, cells: Sequence[Cell], stories: Sequence[Story]
     }
 
 
-def _panels(cells: Sequence[Cell], stories: Sequence[Story]) -> list[tuple[Cell, Story | None]]:
+def _panels(cells: Sequence[Cell], stories: Sequence[FindingStory]) -> list[tuple[Cell, FindingStory | None]]:
     """What has a panel: cells with a story first, in the order of the stories, then the others, while there is room."""
-    shown: dict[str, tuple[Cell, Story | None]] = {cell_id(story.cell): (story.cell, story) for story in stories}
+    shown: dict[str, tuple[Cell, FindingStory | None]] = {cell_id(story.cell): (story.cell, story) for story in stories}
     every = shown | {name: (cell, None) for cell in cells if (name := cell_id(cell)) not in shown}
     return list(every.values())[:PANELS_MAX]
 
@@ -183,17 +183,17 @@ def _environment() -> Environment:
         count=lambda number: f"{number:,}",
         exercised_faults=exercised_faults,
         percent=percent,
-        ground=lambda look: f"light-dark({', '.join(look.background)})",
+        ground=lambda style: f"light-dark({', '.join(style.background)})",
         ms=_milliseconds,
         of=_of,
         quantile=quantile_us,
-        text=lambda look: f"light-dark({', '.join(look.ink)})",
+        text=lambda style: f"light-dark({', '.join(style.ink)})",
         seconds=lambda time_us: "never" if time_us is None else f"{time_us / 1e6:.2f} s",
         setting=spelled,
         words=settings_words,
         cell_id=cell_id,
-        look=look_of,
+        style=style_of,
         script=as_script,
     )
-    environment.globals.update(looks=LOOKS, legend=LEGEND, situations=SITUATIONS)
+    environment.globals.update(styles=STYLES, legend=LEGEND, situations=SITUATIONS)
     return environment

@@ -1,4 +1,4 @@
-"""The places of a write that stands in its log partition more than once, and what the files of a run say of each."""
+"""The positions of a write that stands in its log partition more than once, and what the files of a run say of each."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from checkers import REPLICAS_FILE
 from harness.report.client_side import Write
 
 
-class Place(NamedTuple):
-    """One place of a write.
+class RecordPosition(NamedTuple):
+    """One position of a write.
 
     ``leader_epochs`` are those under which it was appended there, by the replicas' disks; empty where none was read.
     ``near_us`` is when the write nearest to it in the log was acknowledged: about then it was appended. None: no other
@@ -26,12 +26,12 @@ class Place(NamedTuple):
     near_us: int | None
 
 
-def places_of(
+def positions_of(
     run: Path, partition: str, value: int, offsets: Sequence[int], acknowledged: Collection[Write]
-) -> tuple[Place, ...]:
-    """The places of ``value`` at ``offsets``, the first one first; ``acknowledged`` are all writes of the partition."""
+) -> tuple[RecordPosition, ...]:
+    """Those of ``value`` at ``offsets``, the first one first; ``acknowledged`` are all writes of the partition."""
     epochs = _leader_epochs(run / REPLICAS_FILE, partition, value)
-    return tuple(Place(one, epochs.get(one, ()), _near_us(one, acknowledged)) for one in sorted(offsets))
+    return tuple(RecordPosition(one, epochs.get(one, ()), _near_us(one, acknowledged)) for one in sorted(offsets))
 
 
 def _leader_epochs(file: Path, partition: str, value: int) -> Mapping[int, tuple[int, ...]]:

@@ -50,7 +50,7 @@ WHY: Final = {
 }
 
 
-class Story(msgspec.Struct, frozen=True, kw_only=True):
+class FindingStory(msgspec.Struct, frozen=True, kw_only=True):
     """One cell's story as the page shows it.
 
     ``title`` says what was found, ``why`` why it must not be or may, ``is_loss`` is true of writes that are gone.
@@ -74,10 +74,10 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     run: str
 
 
-def stories_of(files: CampaignFiles) -> list[Story]:
+def stories_of(files: CampaignFiles) -> list[FindingStory]:
     """The stories that the campaign's witnesses show, charts as long as there is room."""
     room = CHART_BYTES_MAX
-    stories: list[Story] = []
+    stories: list[FindingStory] = []
     cells = {(cell.world, cell.cell): cell for cell in files.matrix.cells}
     for shown in files.witnesses:
         cell = cells.get((shown.world, shown.cell))
@@ -105,7 +105,7 @@ def rerun_command(directory: Path, cell: Cell, witness: Witness) -> str:
     return shlex.join(["ackproof", "run", str(directory / PLAN_FILE), *chosen, *where])
 
 
-def _story(files: CampaignFiles, cell: Cell, witness: Witness) -> Story:
+def _story(files: CampaignFiles, cell: Cell, witness: Witness) -> FindingStory:
     run = files.directory / witness.run
     line = files.lines.get(witness.run) or Verdict(history=witness.run, valid="unknown")
     idempotent = cell.settings[IDEMPOTENCE] is True
@@ -114,7 +114,7 @@ def _story(files: CampaignFiles, cell: Cell, witness: Witness) -> Story:
     receipts = read_receipts(line.faults)
     effective = [receipt for receipt in receipts if receipt.took_effect]
     plain = {name: value for name, value in witness.finding.items() if isinstance(value, (bool, int, float, str))}
-    return Story(
+    return FindingStory(
         cell=cell,
         title=TITLES.get(witness.anomaly, f"What is contradictory: {witness.anomaly}"),
         why=WHY.get(witness.anomaly, cell.promise) if cell.outcome is Outcome.BROKEN_PROMISE else cell.promise,

@@ -20,7 +20,7 @@ from harness.records.cluster_file import read_observations
 from harness.records.files import HISTORY
 from harness.report.client_side import ClientSide, Write, client_side
 from harness.report.leadership import Leadership, LeaderState, answering_broker, known, leader_state, leaderships
-from harness.report.record_positions import Place, places_of
+from harness.report.record_positions import RecordPosition, positions_of
 from nemesis.faults import UnexplainedElection
 from nemesis.receipts import Receipt
 from workloads.history import read_events
@@ -64,7 +64,7 @@ class Timeline:
     Attributes:
         anomaly: what was found about it.
         partition, write: the log partition, and the write that is gone, stands more than once, or was overtaken.
-        places: where it stands, if that is more than one place.
+        positions: where it stands, if that is more than one place.
         overtaking: the write that stands before it although it was sent later.
         begin_us, end_us: the stretch of the run's clock that is shown.
         faults: receipts of faults in effect within it, the earliest first.
@@ -79,7 +79,7 @@ class Timeline:
     anomaly: str = "lost-write"
     partition: str
     write: Write
-    places: tuple[Place, ...] = ()
+    positions: tuple[RecordPosition, ...] = ()
     overtaking: Write | None = None
     begin_us: int
     end_us: int
@@ -144,8 +144,8 @@ def read_timeline(run: Path, subject: Subject, receipts: Sequence[Receipt], lost
     observations = sorted(of_partition, key=lambda seen: seen.time_us)
     effective = [receipt for receipt in receipts if receipt.took_effect]
     several = len(subject.offsets) > 1
-    places = places_of(run, partition, value, subject.offsets, side.acknowledged.values()) if several else ()
-    begin_us, end_us = _window(side.acknowledged[value], effective, observations, places)
+    positions = positions_of(run, partition, value, subject.offsets, side.acknowledged.values()) if several else ()
+    begin_us, end_us = _window(side.acknowledged[value], effective, observations, positions)
     last_us = max(end_us, *(write.acknowledged_us for write in side.acknowledged.values()))
     led = leaderships(observations, effective, last_us)
     _name_brokers(side.acknowledged, lost, observations, led)
@@ -156,12 +156,14 @@ def read_timeline(run: Path, subject: Subject, receipts: Sequence[Receipt], lost
         anomaly=subject.anomaly,
         partition=partition,
         write=write,
-        places=places,
+        positions=positions,
         overtaking=overtaking,
         begin_us=begin_us,
         end_us=end_us,
         faults=tuple(f for f in effective if f.begun_us <= end_us and _end_us(f, end_us) >= begin_us),
-        points=_points(side.acknowledged.values(), _Kinds(subject, write, lost, successor, places), (begin_us, end_us)),
+        points=_points(
+            side.acknowledged.values(), _Kinds(subject, write, lost, successor, positions), (begin_us, end_us)
+        ),
         successor=successor,
         successor_write=None if successor is None else side.acknowledged.get(successor),
         end_offset=side.end_offset,
@@ -191,9 +193,9 @@ def _end_us(receipt: Receipt, otherwise_us: int) -> int:
 
 
 def _window(
-    write: Write, faults: Sequence[Receipt], observations: Sequence[Observation], places: Sequence[Place]
+    write: Write, faults: Sequence[Receipt], observations: Sequence[Observation], positions: Sequence[RecordPosition]
 ) -> tuple[int, int]:
-    """From the faults around the write to the moment when the log went on without it, with all places that it has."""
+    """From the faults around the write to the moment when the log went on without it, with all its positions."""
     last_us = write.acknowledged_us + AFTERMATH_US
     timed = [f for f in faults if f.fault != UnexplainedElection.kind]  # spans the run: when in it is not known
     near = [f for f in timed if f.begun_us <= last_us and _end_us(f, last_us) >= write.invoked_us - MARGIN_US]
@@ -202,7 +204,7 @@ def _window(
     # A write without an offset may be lacked by any new leader.
     led = [seen for seen in of_kind(observations, BecameLeader) if seen.time_us > write.acknowledged_us]
     ends += [seen.time_us for seen in led if write.offset is None or lacks(seen.fact, write)][:1]
-    appended = [place.near_us for place in places if place.near_us is not None]
+    appended = [position.near_us for position in positions if position.near_us is not None]
     ends += appended
     begin_us = min([write.invoked_us, *appended, *(fault.begun_us for fault in near)]) - MARGIN_US
     begin_us = max(0, begin_us, write.acknowledged_us - WINDOW_MAX_US // 2)
@@ -234,7 +236,7 @@ class _Kinds(NamedTuple):
     write: Write
     lost: frozenset[int]
     successor: int | None
-    places: Sequence[Place]
+    positions: Sequence[RecordPosition]
 
     def of(self, other: Write) -> PointKind:
         """The kind of the point of ``other``."""
@@ -247,10 +249,10 @@ class _Kinds(NamedTuple):
         return "also lost" if other.value in self.lost else "acknowledged"
 
     def again(self) -> list[Point]:
-        """The places of the write beside the one that it was acknowledged at."""
+        """The positions of the write beside the one that it was acknowledged at."""
         return [
             Point(msgspec.structs.replace(self.write, acknowledged_us=at.near_us), at.offset, "the write, again")
-            for at in self.places
+            for at in self.positions
             if at.near_us is not None and at.offset != self.write.offset
         ]
 

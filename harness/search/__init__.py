@@ -5,7 +5,7 @@ from harness.search.hunting import ASSERTION, CRASH, Alarm, HuntedRun, HuntResul
 from harness.search.judged_run import JudgedRun, run_in_memory
 from harness.search.portfolios import EVERYTHING, PORTFOLIOS, Portfolio
 from harness.search.recorded_runs import SmallerRun, shrink_run
-from harness.search.sameness import Finding, finding_of
+from harness.search.sameness import FindingToKeep, finding_of
 from harness.search.shrinking import Shrunk, shrunk
 
 __all__ = [
@@ -15,7 +15,7 @@ __all__ = [
     "FUTURES",
     "PORTFOLIOS",
     "Alarm",
-    "Finding",
+    "FindingToKeep",
     "HuntResult",
     "HuntedRun",
     "JudgedRun",

@@ -27,7 +27,7 @@ from harness.run import perform
 from harness.search.judged_run import JudgedRun, OtherDraws, run_in_memory
 from harness.search.list_form import steps_of, with_steps
 from harness.search.recorded_runs import drawn_record, left_in
-from harness.search.sameness import Finding, finding_of
+from harness.search.sameness import FindingToKeep, finding_of
 from harness.search.shrinking import shrunk
 from harness.search.twins import twin_of
 from nemesis.receipts import Receipt
@@ -103,7 +103,7 @@ def explained(directory: Path, spec: RunSpec, progress: Progress, anomaly: str, 
 
 
 def _account(
-    directory: Path, verdict: Verdict, finding: Finding, spec: RunSpec
+    directory: Path, verdict: Verdict, finding: FindingToKeep, spec: RunSpec
 ) -> tuple[Account, dict[str, Any] | None]:
     """The account of the first finding of its kind whose fate is the same, and that finding."""
     listed = verdict.anomalies.get(finding.anomaly or finding.invariant, ())
@@ -168,7 +168,7 @@ def _words(seen: Observation, partition: str) -> Iterator[str]:
 
 
 def _step_back(
-    run: JudgedRun, finding: Finding, subject: dict[str, Any], moment: tuple[int, str], futures: int
+    run: JudgedRun, finding: FindingToKeep, subject: dict[str, Any], moment: tuple[int, str], futures: int
 ) -> StepBack:
     """Take the run back to right after a moment, and continue it both ways."""
     time_us, what = moment
@@ -199,7 +199,7 @@ def _until(run: JudgedRun, time_us: int) -> Iterator[Any]:
             yield msgspec.structs.replace(step, end_ms=min(step.end_ms, now_ms))
 
 
-def _shows(future: JudgedRun, finding: Finding, subject: dict[str, Any]) -> bool:
+def _shows(future: JudgedRun, finding: FindingToKeep, subject: dict[str, Any]) -> bool:
     """The future shows it of the same write, where the finding names one."""
     if not finding.is_in(future):
         return False

@@ -13,7 +13,7 @@ import msgspec
 
 from harness.choices import Choices, derived_seed
 from harness.plan import RunSpec, Simulated, timings_of
-from harness.search.storms import CUTS, FAULTS, KINDS, Storms
+from harness.search.storms import CUTS, FAULTS, STORM_FAULTS, Storms
 from nemesis.cluster import Capability
 from nemesis.plan import FaultPlan
 from nemesis.scenarios import FAMILIES, needs_of
@@ -68,7 +68,7 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
         return RunSpec(
             world=Simulated(),
             cell=f"hunt/{self.name}",
-            family="+".join(self.families or dict.fromkeys(KINDS[kind].family for kind in self.kinds)),
+            family="+".join(self.families or dict.fromkeys(STORM_FAULTS[kind].family for kind in self.kinds)),
             settings=settings.to_mapping(),
             workload=workload,
             faults=self._budget(),

@@ -15,7 +15,7 @@ from harness.records.files import write_file
 from harness.records.run_record import RunRecord, read_record
 from harness.search.list_form import operations_of, steps_of
 from harness.search.shrinking import Shrunk, shrunk
-from harness.search.story_form import script_of
+from harness.search.story_form import story_text_of
 from harness.search.twins import twin_of
 from nemesis.schedule import Schedule
 
@@ -106,16 +106,16 @@ def drawn_record(directory: Path) -> RunRecord:
 
 def left_in(directory: Path, found: Shrunk, twin: str = "") -> SmallerRun:
     """Leave the plan of a smaller run in ``directory``, and its story; ``twin`` says whose twin it is, if it is one."""
-    script = script_of(found.run, title_of(found))
+    story = story_text_of(found.run, title_of(found))
     plan = directory / PLAN_FILE
     origin = f"Shrunk from the run {directory.name}: {found.in_words()}."
     remarks = [f"{title_of(found)}.", origin, *filter(None, [twin])]
     write_file(plan, plan_text(found.spec, _name(found.spec), remarks).encode())
-    story = directory / STORY_FILE
-    if script is None:
-        story.unlink(missing_ok=True)
+    story_file = directory / STORY_FILE
+    if story is None:
+        story_file.unlink(missing_ok=True)
     else:
-        write_file(story, script.text.encode())
+        write_file(story_file, story.text.encode())
     return SmallerRun(
         finding=found.finding.in_words(),
         faults=found.faults,
@@ -125,8 +125,8 @@ def left_in(directory: Path, found: Shrunk, twin: str = "") -> SmallerRun:
         schedule=Schedule(steps=steps_of(found.spec), healed_ms=found.spec.workload.duration_ms),
         writes_ms=tuple(write.due_us / 1000 for write in operations_of(found.spec)),
         plan=str(plan),
-        story=str(story) if script else "",
-        column=script.column if script else "",
+        story=str(story_file) if story else "",
+        column=story.column if story else "",
         twin=twin,
     )
 

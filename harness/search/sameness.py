@@ -19,7 +19,7 @@ INVARIANT: Final = "broken-invariant"
 _FIRST: Final = ("lost-write", "unseen")
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class FindingToKeep(msgspec.Struct, frozen=True, kw_only=True):
     """What a run must show to be a smaller form of another.
 
     The same anomaly, on the same side of the promise (``broken`` or permitted), and of lost writes the same ``fate`` of
@@ -53,7 +53,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.anomaly} ({', '.join(filter(None, (self.fate, side)))})"
 
 
-def finding_of(run: JudgedRun, anomaly: str = "") -> Finding:
+def finding_of(run: JudgedRun, anomaly: str = "") -> FindingToKeep:
     """The finding of a run in memory, see :func:`worst_of`.
 
     Raises:
@@ -63,7 +63,7 @@ def finding_of(run: JudgedRun, anomaly: str = "") -> Finding:
     return worst_of(run.verdict.history, run.verdict, run.judgement, anomaly, invariant)
 
 
-def worst_of(run: str, verdict: Verdict, judgement: Judgement, anomaly: str = "", invariant: str = "") -> Finding:
+def worst_of(run: str, verdict: Verdict, judgement: Judgement, anomaly: str = "", invariant: str = "") -> FindingToKeep:
     """What the ``run`` shows of ``anomaly``, or the worst, a broken promise before what is permitted.
 
     ``invariant`` is the one that it broke first, if any.
@@ -80,16 +80,16 @@ def worst_of(run: str, verdict: Verdict, judgement: Judgement, anomaly: str = ""
     return found[0]
 
 
-def _findings(verdict: Verdict, judgement: Judgement, invariant: str) -> Iterator[Finding]:
+def _findings(verdict: Verdict, judgement: Judgement, invariant: str) -> Iterator[FindingToKeep]:
     """Everything that was found in a run, the worst first."""
     for broken, counted in ((True, judgement.broken), (False, judgement.permitted)):
         for name in sorted(counted, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST)):
             if name == INVARIANT and invariant:
-                yield Finding(invariant=invariant)
+                yield FindingToKeep(invariant=invariant)
             else:
-                yield Finding(anomaly=name, broken=broken, fate=min(_fates(verdict, name), default=""))
+                yield FindingToKeep(anomaly=name, broken=broken, fate=min(_fates(verdict, name), default=""))
         if broken and judgement.stalled:
-            yield Finding(anomaly=STALLED, broken=True)
+            yield FindingToKeep(anomaly=STALLED, broken=True)
 
 
 def _fates(verdict: Verdict, anomaly: str) -> set[str]:

@@ -30,7 +30,7 @@ from harness.search.list_form import (
     with_workload,
     with_writes,
 )
-from harness.search.sameness import Finding, finding_of
+from harness.search.sameness import FindingToKeep, finding_of
 from nemesis.roles import Role
 from workloads import LISTED
 
@@ -58,7 +58,7 @@ class Shrunk(msgspec.Struct, frozen=True, kw_only=True):
 
     spec: RunSpec
     run: JudgedRun
-    finding: Finding
+    finding: FindingToKeep
     faults: tuple[int, int]
     operations: tuple[int, int]
     attempts: int
@@ -69,7 +69,7 @@ class Shrunk(msgspec.Struct, frozen=True, kw_only=True):
         return f"{counted(self.faults[0], 'fault')}, {counted(self.operations[0], 'operation')}"
 
 
-def shrunk(spec: RunSpec, finding: Finding | str = "", *, seconds: float | None = None) -> Shrunk:
+def shrunk(spec: RunSpec, finding: FindingToKeep | str = "", *, seconds: float | None = None) -> Shrunk:
     """Shrink a simulated run that shows a finding: ``finding``, that of an anomaly, or the worst that it shows.
 
     After ``seconds`` of the machine's time it ends with the best so far; so it does when interrupted (Ctrl-C).
@@ -80,7 +80,7 @@ def shrunk(spec: RunSpec, finding: Finding | str = "", *, seconds: float | None 
     """
     name = finding if isinstance(finding, str) else finding.anomaly or finding.invariant
     first = run_in_memory(spec)
-    chosen = finding if isinstance(finding, Finding) and finding.is_in(first) else finding_of(first, name)
+    chosen = finding if isinstance(finding, FindingToKeep) and finding.is_in(first) else finding_of(first, name)
     search = _Search(first, chosen, None if seconds is None else time.monotonic() + seconds)
     complete = search.run()
     best = search.best
@@ -102,7 +102,7 @@ class _OutOfTimeError(Exception):
 class _Search:
     """One run on its way to a smaller one. ``best`` shows the finding, always."""
 
-    def __init__(self, first: JudgedRun, finding: Finding, until_s: float | None) -> None:
+    def __init__(self, first: JudgedRun, finding: FindingToKeep, until_s: float | None) -> None:
         self.best = first
         self.attempts = 1
         self._finding = finding

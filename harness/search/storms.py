@@ -69,29 +69,31 @@ WAITED_FOR_MS_MAX: Final = 4_500
 Make = Callable[[Role, Shape, Draw], Fault]
 
 
-class Kind(NamedTuple):
-    """One kind of fault: the family of stories that it would be of, which plans know, and what makes it."""
+class StormFault(NamedTuple):
+    """A fault that storms may have: the family of stories that it would be of, which plans know, and what makes it."""
 
     family: str
     make: Make
 
 
 #: Every kind of fault that a storm may have, by a word for portfolios.
-KINDS: Final[Mapping[str, Kind]] = {
-    "kill": Kind("kill", lambda role, _shape, _draw: Kill(role)),
-    "pause": Kind("pause", lambda role, _shape, _draw: Pause(role)),
-    "stop": Kind("rolling", lambda role, _shape, _draw: Stop(role)),
-    "power": Kind("power", lambda role, _shape, _draw: PowerLoss(role)),
-    "wipe": Kind("wipe", lambda role, _shape, _draw: WipeDisk(role)),
-    "corrupt": Kind("corrupt", lambda role, _, draw: CorruptRecord(role, draw("record", LOG_PARTS))),
-    "directory": Kind("log-directory", lambda role, _shape, _draw: FailDirectory(role)),
-    "cut": Kind("partition", lambda role, shape, _: Partition(role, shape)),
-    "slow": Kind("slow-link", lambda role, shape, _: SlowLink(role, shape)),
-    "hold": Kind("partition", lambda role, shape, draw: HoldMessages(role, shape, _HELD[draw("api", len(_HELD))])),
-    "late-fetch": Kind("partition", lambda role, shape, _draw: HoldMessages(role, shape, "Fetch")),
-    "move": Kind("move", lambda role, _shape, _draw: MoveLeader(_new_leader(role))),
-    "controller": Kind("controller", lambda role, _shape, _draw: Kill(Role(RoleKind.CONTROLLER, role.partition))),
-    "producer": Kind(
+STORM_FAULTS: Final[Mapping[str, StormFault]] = {
+    "kill": StormFault("kill", lambda role, _shape, _draw: Kill(role)),
+    "pause": StormFault("pause", lambda role, _shape, _draw: Pause(role)),
+    "stop": StormFault("rolling", lambda role, _shape, _draw: Stop(role)),
+    "power": StormFault("power", lambda role, _shape, _draw: PowerLoss(role)),
+    "wipe": StormFault("wipe", lambda role, _shape, _draw: WipeDisk(role)),
+    "corrupt": StormFault("corrupt", lambda role, _, draw: CorruptRecord(role, draw("record", LOG_PARTS))),
+    "directory": StormFault("log-directory", lambda role, _shape, _draw: FailDirectory(role)),
+    "cut": StormFault("partition", lambda role, shape, _: Partition(role, shape)),
+    "slow": StormFault("slow-link", lambda role, shape, _: SlowLink(role, shape)),
+    "hold": StormFault(
+        "partition", lambda role, shape, draw: HoldMessages(role, shape, _HELD[draw("api", len(_HELD))])
+    ),
+    "late-fetch": StormFault("partition", lambda role, shape, _draw: HoldMessages(role, shape, "Fetch")),
+    "move": StormFault("move", lambda role, _shape, _draw: MoveLeader(_new_leader(role))),
+    "controller": StormFault("controller", lambda role, _shape, _draw: Kill(Role(RoleKind.CONTROLLER, role.partition))),
+    "producer": StormFault(
         "client-crash",
         lambda role, _shape, _draw: ClientCrash(Role(RoleKind.PRODUCER, role.partition, role.pick)),
     ),
@@ -107,9 +109,10 @@ class Swarm(NamedTuple):
 
 
 class Storms:
-    """Draws storms of some ``kinds``, keys of :data:`KINDS`, and ``shapes``, for clusters and settings of one kind.
+    """Draws storms of some ``kinds`` and ``shapes``, for clusters and settings of one kind.
 
-    ``faults`` are how many each storm has, at least and at most; a move of leadership may be several moves.
+    ``kinds`` are keys of :data:`STORM_FAULTS`; ``faults`` are how many each storm has, at least and
+    at most; a move of leadership may be several moves.
     """
 
     def __init__(
@@ -154,7 +157,7 @@ class Storms:
             role = victims[draw("role", len(victims))]
             begin_ms = at_ms + turn * gap_ms
             end_ms = begin_ms + (gap_ms if kind == "move" else self._lasting_ms(draw))
-            family, make = KINDS[kind]
+            family, make = STORM_FAULTS[kind]
             fault = make(role, shapes[draw("shape", len(shapes))], draw)
             steps.append(Step(begin_ms=begin_ms, end_ms=end_ms, group=group, family=family, story=STORM, fault=fault))
         return steps

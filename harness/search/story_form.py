@@ -23,14 +23,14 @@ STEPS_MAX: Final = 24
 _LEADER: Final = "leader"
 
 
-class Script(msgspec.Struct, frozen=True):
-    """The text of a story file that shows the finding in a ``column``."""
+class StoryText(msgspec.Struct, frozen=True):
+    """The text of a story file, and the ``column`` in which it shows the finding."""
 
     text: str
     column: str
 
 
-def script_of(run: JudgedRun, title: str) -> Script | None:
+def story_text_of(run: JudgedRun, title: str) -> StoryText | None:
     """A story that loses a write as ``run`` does; None where its steps, or the settings, cannot be said so.
 
     Times stay as they are, as steps that wait. It was performed, and what it shows was seen.
@@ -44,7 +44,7 @@ def script_of(run: JudgedRun, title: str) -> Script | None:
             return None
         text = _text(run.spec, title, list(_steps([(at_us, text or "") for at_us, text in moments])))
         if _loses(text, column):
-            return Script(text, column)
+            return StoryText(text, column)
     return None
 
 

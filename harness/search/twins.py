@@ -21,7 +21,7 @@ from harness.records.files import HISTORY
 from harness.records.run_record import RunRecord
 from harness.search.judged_run import JudgedRun, judged, run_in_memory
 from harness.search.list_form import with_role, with_steps, with_writes
-from harness.search.sameness import Finding, worst_of
+from harness.search.sameness import FindingToKeep, worst_of
 from nemesis.faults import FAULTS
 from nemesis.receipts import Receipt
 from nemesis.roles import Role, RoleKind
@@ -40,7 +40,7 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
     ``verdict`` is that on the real run.
     """
 
-    finding: Finding
+    finding: FindingToKeep
     verdict: Verdict
     run: JudgedRun | None
     tries: int

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 from harness.stories.steps import Deed, Record
-from harness.stories.story_world import Stage, StepError
+from harness.stories.story_world import StepError, StoryWorld
 from nemesis.cluster import Capability, Evidence, Link, Target, node_name
 
 
@@ -16,8 +16,8 @@ class Damage:
     ``abandoned`` are brokers that are not started again at the end.
     """
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
+    def __init__(self, story_world: StoryWorld) -> None:
+        self._story_world = story_world
         self._cut: set[Link] = set()
         self._filtered: set[Link] = set()
         self._paused: set[int] = set()
@@ -26,7 +26,7 @@ class Damage:
 
     @property
     def _target(self) -> Target:
-        return self._stage.target
+        return self._story_world.target
 
     def do(self, deed: Deed, node: int) -> None:
         """Do ``deed`` to a broker.
@@ -44,7 +44,7 @@ class Damage:
             self._paused.discard(node)
 
     def _why_not(self, deed: Deed, node: int) -> str:
-        running = node in self._stage.running
+        running = node in self._story_world.running
         state = f"broker {node} {'runs' if running else 'is dead'}"
         if deed is Deed.START if running else deed in (Deed.KILL, Deed.STOP, Deed.POWER):
             return f"{state} already"
@@ -52,18 +52,18 @@ class Damage:
 
     def _doer(self, deed: Deed) -> Callable[[int], Evidence]:
         if deed is Deed.POWER:
-            return self._stage.part(Capability.POWER, self._target.power).cut_power
+            return self._story_world.part(Capability.POWER, self._target.power).cut_power
         if deed is Deed.WIPE:
-            return self._stage.part(Capability.FILES, self._target.files).wipe
+            return self._story_world.part(Capability.FILES, self._target.files).wipe
         if deed is Deed.LIE:
-            return self._stage.part(Capability.WRITE_CACHES, self._target.write_caches).lie
+            return self._story_world.part(Capability.WRITE_CACHES, self._target.write_caches).lie
         if deed in (Deed.FAIL, Deed.REPLACE):
-            directories = self._stage.part(Capability.LOG_DIRECTORIES, self._target.log_directories)
-            fail = partial(directories.fail, partition=self._stage.partition)
+            directories = self._story_world.part(Capability.LOG_DIRECTORIES, self._target.log_directories)
+            fail = partial(directories.fail, partition=self._story_world.partition)
             return fail if deed is Deed.FAIL else directories.replace
         if deed is Deed.FLUSH:
-            return self._stage.flush
-        processes = self._stage.part(Capability.PROCESSES, self._target.processes)
+            return self._story_world.flush
+        processes = self._story_world.part(Capability.PROCESSES, self._target.processes)
         deeds: Mapping[Deed, Callable[[int], Evidence]] = {
             Deed.KILL: processes.kill,
             Deed.STOP: processes.stop,
@@ -75,8 +75,8 @@ class Damage:
 
     def corrupt(self, record: Record, node: int) -> None:
         """Change one byte of a record on the disk of a dead broker."""
-        files = self._stage.part(Capability.FILES, self._target.files)
-        if not files.corrupt(node, self._stage.partition, self._stage.pick_of(record, node)):
+        files = self._story_world.part(Capability.FILES, self._target.files)
+        if not files.corrupt(node, self._story_world.partition, self._story_world.pick_of(record, node)):
             raise StepError(f"nothing happened to the disk of broker {node}: is it dead?")
 
     def cut(self, links: Collection[Link]) -> None:
@@ -85,7 +85,7 @@ class Damage:
         Raises:
             StepError: nothing was observed, as where all of them are cut already.
         """
-        _observed(self._stage.part(Capability.LINKS, self._target.links).cut(links), "cut", links)
+        _observed(self._story_world.part(Capability.LINKS, self._target.links).cut(links), "cut", links)
         self._cut |= set(links)
 
     def heal(self, links: Collection[Link]) -> None:
@@ -94,29 +94,29 @@ class Damage:
         Raises:
             StepError: nothing was observed, as where none of them is cut.
         """
-        _observed(self._stage.part(Capability.LINKS, self._target.links).heal(links), "healed", links)
+        _observed(self._story_world.part(Capability.LINKS, self._target.links).heal(links), "healed", links)
         self._cut -= set(links)
 
     def drop(self, links: Collection[Link], api: str) -> None:
         """Throw away messages of ``api`` (empty: all). Raises as :meth:`cut`."""
-        _observed(self._stage.part(Capability.MESSAGES, self._target.messages).drop(links, api), "dropped", links)
+        _observed(self._story_world.part(Capability.MESSAGES, self._target.messages).drop(links, api), "dropped", links)
         self._filtered |= set(links)
 
     def hold(self, links: Collection[Link], api: str) -> None:
         """Keep messages of ``api`` (empty: all). Raises as :meth:`cut`."""
-        _observed(self._stage.part(Capability.MESSAGES, self._target.messages).hold(links, api), "held", links)
+        _observed(self._story_world.part(Capability.MESSAGES, self._target.messages).hold(links, api), "held", links)
         self._filtered |= set(links)
 
     def release(self, links: Collection[Link]) -> None:
         """End drops and holds on these links, on all of them if there are none. Raises as :meth:`heal`."""
         ending = set(links) or self._filtered
-        released = self._stage.part(Capability.MESSAGES, self._target.messages).release(ending)
+        released = self._story_world.part(Capability.MESSAGES, self._target.messages).release(ending)
         _observed(released, "released", links)
         self._filtered = self._filtered - ending
 
     def release_one(self, link: Link, *, newest: bool) -> str:
         """Deliver one of the messages that are held on a link; the answer is its kind. Raises as :meth:`heal`."""
-        released = self._stage.part(Capability.MESSAGES, self._target.messages).release_one(link, newest=newest)
+        released = self._story_world.part(Capability.MESSAGES, self._target.messages).release_one(link, newest=newest)
         _observed(released, "released", [link])
         return str(released["released"])
 
@@ -124,9 +124,9 @@ class Damage:
         """Let every message through again; False where nothing was in its way."""
         harmed = bool(self._cut or self._filtered)
         if self._cut:
-            self._stage.part(Capability.LINKS, self._target.links).heal(sorted(self._cut))
+            self._story_world.part(Capability.LINKS, self._target.links).heal(sorted(self._cut))
         if self._filtered:
-            self._stage.part(Capability.MESSAGES, self._target.messages).release(self._filtered)
+            self._story_world.part(Capability.MESSAGES, self._target.messages).release(self._filtered)
         self._cut, self._filtered = set(), set()
         return harmed
 
@@ -135,12 +135,12 @@ class Damage:
         for node in sorted(self._paused):
             self.do(Deed.RESUME, node)
         for node in sorted(self._lying):
-            self._stage.part(Capability.WRITE_CACHES, self._target.write_caches).obey(node)
+            self._story_world.part(Capability.WRITE_CACHES, self._target.write_caches).obey(node)
 
     def start_the_dead(self) -> None:
         """Start every dead broker that may return."""
-        processes = self._stage.part(Capability.PROCESSES, self._target.processes)
-        for node in sorted({*self._stage.brokers} - {*self._stage.running} - self.abandoned):
+        processes = self._story_world.part(Capability.PROCESSES, self._target.processes)
+        for node in sorted({*self._story_world.brokers} - {*self._story_world.running} - self.abandoned):
             processes.restart(node)
 
 

@@ -21,7 +21,7 @@ from harness.stories import steps as s
 from harness.stories.damage import Damage
 from harness.stories.ending import Ending, Patience
 from harness.stories.story import BASE, Story
-from harness.stories.story_world import Stage, StepError
+from harness.stories.story_world import StepError, StoryWorld
 from harness.stories.trace import Play, Trace, TraceEntry
 from harness.stories.writes import Writes
 from harness.worlds.contract import World
@@ -111,11 +111,11 @@ class _Performer:
             recorder=recorder,
             new_process=self._workload.new_process,
         )
-        self._stage = Stage(world, self._partition, self._writes.records)
+        self._story_world = StoryWorld(world, self._partition, self._writes.records)
         self._entries: list[TraceEntry] = []
         self._nudges = count(1)
-        self._damage = Damage(self._stage)
-        self._ending = Ending(self._stage, self._workload, self._writes, settings, plan=plan, patience=patience)
+        self._damage = Damage(self._story_world)
+        self._ending = Ending(self._story_world, self._workload, self._writes, settings, plan=plan, patience=patience)
         witness = partial(record_fault, recorder, world.clock)
         self._acts = ObservedActs(world.target, world.clock.now_us, witness, number=story.number, story=story.title)
 
@@ -127,16 +127,16 @@ class _Performer:
         From then on everything that is done to the cluster leaves a receipt.
         """
         self._workload.mark("break")
-        self._stage.deliveries()
-        if self._stage.view.leader != 0:
+        self._story_world.deliveries()
+        if self._story_world.view.leader != 0:
             self.perform(s.WaitUntil(line=0, text="wait until all are in sync", states=(s.InSync(),)))
             self.perform(s.MoveLeader(line=0, text="move leader to 0", to=0))
         self.perform(s.WaitUntil(line=0, text="wait until 0 leads", states=(s.Leads(0),)))
         self.perform(s.Write(line=0, text="write base to 0 acks=all", record=BASE, to=0, acks=ACKS_ALL))
         states = (s.Answered(BASE, acknowledged=True), s.InSync())
         self.perform(s.WaitUntil(line=0, text="wait until base is acknowledged and all are in sync", states=states))
-        self.perform(s.Do(line=0, text="flush all", deed=s.Deed.FLUSH, nodes=self._stage.brokers))
-        self._stage.target = self._acts.target
+        self.perform(s.Do(line=0, text="flush all", deed=s.Deed.FLUSH, nodes=self._story_world.brokers))
+        self._story_world.target = self._acts.target
 
     def perform(self, step: s.Step) -> None:
         """Perform one step, and write down how that went."""
@@ -148,7 +148,7 @@ class _Performer:
         self._note(step.line, step.text, begun_us, note, play)
 
     def _note(self, line: int, text: str, begun_us: int, note: str, play: Play = Play.PLAYED) -> None:
-        view = self._stage.view
+        view = self._story_world.view
         self._entries.append(
             TraceEntry(
                 line=line,
@@ -160,23 +160,29 @@ class _Performer:
                 leader=view.leader,
                 leader_epoch=view.leader_epoch,
                 isr=view.isr,
-                replicas=self._stage.replicas(),
-                deliveries=self._stage.deliveries(),
+                replicas=self._story_world.replicas(),
+                deliveries=self._story_world.deliveries(),
             )
         )
 
     # --- time --------------------------------------------------------------------------------------------------------
 
     def wait(self, step: s.Wait) -> None:
-        self._stage.let_pass(step.ms)
+        self._story_world.let_pass(step.ms)
 
     def wait_until(self, step: s.WaitUntil) -> None:
         limit_ms = self._patience.limit_ms if step.limit_ms is None else step.limit_ms
         # Of a record that was not sent this raises before time passes: real worlds close where a condition raises.
-        holding = [self._stage.holds(state) for state in step.states]
-        if not all(holding) and not self._stage.until(lambda: all(map(self._stage.holds, step.states)), limit_ms):
+        holding = [self._story_world.holds(state) for state in step.states]
+        if not all(holding) and not self._story_world.until(
+            lambda: all(map(self._story_world.holds, step.states)), limit_ms
+        ):
             parts = zip(step.text.partition(" until ")[2].split(" and "), step.states, strict=True)
-            wrong = [f"{part}: no, {self._stage.instead(one)}" for part, one in parts if not self._stage.holds(one)]
+            wrong = [
+                f"{part}: no, {self._story_world.instead(one)}"
+                for part, one in parts
+                if not self._story_world.holds(one)
+            ]
             raise StepError("; ".join([f"waited {limit_ms} ms in vain", *wrong]))
 
     # --- clients -----------------------------------------------------------------------------------------------------
@@ -184,10 +190,12 @@ class _Performer:
     def _whom(self, broker: s.Broker) -> int:
         """Whom a client writes to; a client that knows no leader waits a moment for one, and gives up."""
         if broker is s.Role.LEADER:
-            self._stage.until(lambda: self._stage.leads(self._stage.view.leader), self._patience.election_ms)
-            if self._stage.view.leader is None:
+            self._story_world.until(
+                lambda: self._story_world.leads(self._story_world.view.leader), self._patience.election_ms
+            )
+            if self._story_world.view.leader is None:
                 raise StepError("nobody leads: not sent")
-        return self._stage.node(broker)
+        return self._story_world.node(broker)
 
     def send(self, step: s.Write) -> str:
         node = self._whom(step.to)
@@ -198,7 +206,7 @@ class _Performer:
         return f"{self.send(step)}: {self._answer_of(step.record)}"
 
     def retry(self, step: s.Retry) -> str:
-        record = self._stage.record(step.record)
+        record = self._story_world.record(step.record)
         if record.acknowledged:
             return "acknowledged already: not sent again"
         node = self._whom(step.to)
@@ -209,7 +217,7 @@ class _Performer:
         """Wait a moment for the answer; in words."""
         record = self._writes.records[name]
         # Nobody answers a write with acks=0: it is given the time to arrive.
-        self._stage.until(lambda: record.answered and record.write.acks != 0, self._patience.answer_ms)
+        self._story_world.until(lambda: record.answered and record.write.acks != 0, self._patience.answer_ms)
         end = self._writes.ends()[name]
         if not record.answered:
             return "no answer yet"
@@ -218,20 +226,20 @@ class _Performer:
 
     def read(self, _step: s.Read) -> None:
         reader = self._workload.begin_reader()
-        self._stage.let_pass(3 * self._plan.poll_wait_ms)
+        self._story_world.let_pass(3 * self._plan.poll_wait_ms)
         reader.stop()
 
     # --- processes and disks -----------------------------------------------------------------------------------------
 
     def do(self, step: s.Do) -> None:
         for broker in step.nodes:
-            self._damage.do(step.deed, self._stage.node(broker))
+            self._damage.do(step.deed, self._story_world.node(broker))
 
     def abandon(self, step: s.Abandon) -> None:
-        self._damage.abandoned |= {self._stage.node(broker) for broker in step.nodes}
+        self._damage.abandoned |= {self._story_world.node(broker) for broker in step.nodes}
 
     def corrupt(self, step: s.Corrupt) -> None:
-        self._damage.corrupt(step.record, self._stage.node(step.on))
+        self._damage.corrupt(step.record, self._story_world.node(step.on))
 
     # --- links and messages ------------------------------------------------------------------------------------------
 
@@ -256,36 +264,36 @@ class _Performer:
         return self._damage.release_one(step.link, newest=step.newest)
 
     def withhold(self, step: s.Withhold) -> None:
-        self._damage.drop([Link(CONTROLLER, self._stage.node(broker)) for broker in step.nodes], "UpdateMetadata")
+        self._damage.drop([Link(CONTROLLER, self._story_world.node(broker)) for broker in step.nodes], "UpdateMetadata")
 
     def isolate(self, step: s.Isolate) -> None:
-        for node in map(self._stage.node, step.nodes):
-            others = [other for other in (*self._stage.brokers, CONTROLLER) if other != node]
+        for node in map(self._story_world.node, step.nodes):
+            others = [other for other in (*self._story_world.brokers, CONTROLLER) if other != node]
             self._damage.cut([link for other in others for link in (Link(node, other), Link(other, node))])
 
     # --- several of these together -----------------------------------------------------------------------------------
 
     def shrink(self, step: s.Shrink) -> None:
         """A follower that has everything is in sync however silent it is (rule 9), so it is given something to miss."""
-        leader = self._stage.node(s.Role.LEADER)
-        nodes = {self._stage.node(broker) for broker in step.nodes}
+        leader = self._story_world.node(s.Role.LEADER)
+        nodes = {self._story_world.node(broker) for broker in step.nodes}
         self._damage.drop([Link(node, leader) for node in sorted(nodes)], "Fetch")
-        self._stage.let_pass(self._patience.answer_ms)  # for what was fetched before to be answered
+        self._story_world.let_pass(self._patience.answer_ms)  # for what was fetched before to be answered
         self._writes.send(f"(nudge {next(self._nudges)})", leader, acks=0, judged=False)
-        if not self._stage.until(lambda: not nodes & set(self._stage.view.isr), self._patience.limit_ms):
+        if not self._story_world.until(lambda: not nodes & set(self._story_world.view.isr), self._patience.limit_ms):
             raise StepError(f"still in the ISR after {self._patience.limit_ms} ms")
 
     def fence(self, step: s.Fence) -> None:
-        nodes = [self._stage.node(broker) for broker in step.nodes]
+        nodes = [self._story_world.node(broker) for broker in step.nodes]
         for node in nodes:
             self._damage.cut([Link(node, CONTROLLER), Link(CONTROLLER, node)])
         wanted = [s.IsFenced(node, expected=True) for node in nodes]
-        if not self._stage.until(lambda: all(map(self._stage.holds, wanted)), self._patience.limit_ms):
+        if not self._story_world.until(lambda: all(map(self._story_world.holds, wanted)), self._patience.limit_ms):
             raise StepError(f"not fenced after {self._patience.limit_ms} ms")
 
     def move_leader(self, step: s.MoveLeader) -> None:
-        leadership = self._stage.part(Capability.LEADERSHIP, self._stage.target.leadership)
-        node = self._stage.node(step.to)
+        leadership = self._story_world.part(Capability.LEADERSHIP, self._story_world.target.leadership)
+        node = self._story_world.node(step.to)
         found = leadership.move_leader(self._partition, node)
         if "unconfirmed" in found:  # Whoever was asked may be cut off from the controller; the next one may not be.
             found = leadership.move_leader(self._partition, node)
@@ -300,13 +308,15 @@ class _Performer:
         self._workload.mark("heal")
         self._damage.heal_all()
         self._damage.repair_all()
-        leaderless = bool(self._stage.running) and not self._ending.leader_found()
+        leaderless = bool(self._story_world.running) and not self._ending.leader_found()
         self._note(0, "(all links are healed)", begun_us, "nobody leads" if leaderless else "")
         begun_us = healed_us = self._world.clock.now_us()
         self._damage.start_the_dead()
         self._acts.end()
         for_good = not self._ending.leader_found()
-        recovered = self._stage.until(lambda: not self._ending.lacking(self._damage.abandoned), self._patience.limit_ms)
+        recovered = self._story_world.until(
+            lambda: not self._ending.lacking(self._damage.abandoned), self._patience.limit_ms
+        )
         recovered_us = self._world.clock.now_us() if recovered else None
         self._note(
             0, "(dead brokers are started, all are in sync)", begun_us, self._ending.lacking(self._damage.abandoned)

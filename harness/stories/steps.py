@@ -82,7 +82,7 @@ class Wait(Step, frozen=True, kw_only=True):
 
 
 class WaitUntil(Step, frozen=True, kw_only=True):
-    """Wait until all ``states`` hold at one moment, at most ``limit_ms`` (None: what the stage allows)."""
+    """Wait until all ``states`` hold at one moment, at most ``limit_ms`` (None: what the story's patience allows)."""
 
     states: tuple[State, ...]
     limit_ms: int | None = None

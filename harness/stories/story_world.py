@@ -1,4 +1,4 @@
-"""The stage of a story: a world with one log partition, as a script speaks of it. It does not know which world it is.
+"""The world of a story: an open world with one log partition, in the words of a script. It does not know which it is.
 
 Names become brokers, states become questions to the cluster. What a world lacks of what a step needs is a
 :class:`StepError`, which is a fact of the performance.
@@ -27,9 +27,10 @@ class NobodyError(StepError):
     """Nobody is in the role of which a step speaks."""
 
 
-class Stage:
-    """One log partition of an open world. ``records`` are those that were sent so far, by name.
+class StoryWorld:
+    """An open world with one log partition, in the words of a script.
 
+    ``records`` are those that were sent so far, by name.
     ``target`` is the world's; whoever wants to know what is done to it puts another one before it.
     """
 

@@ -17,7 +17,7 @@ import numpy as np
 from crc32c import crc32c
 
 from harness.records.replica_dump import ReplicaLog, ReplicaLogs, Stretch
-from harness.segment_files import MAGIC_AT, MAGIC_V2, MESSAGES, Place, batches_of
+from harness.segment_files import MAGIC_AT, MAGIC_V2, MESSAGES, BatchLocation, batches_of
 from workloads import Defect
 from workloads.values import decode
 
@@ -70,14 +70,14 @@ def stretches(place: Path, partition: str, damage: list[str]) -> Iterator[Stretc
 def _batches(segment: Path, partition: str, damage: list[str]) -> Iterator[Stretch]:
     at = 0
     with segment.open("rb") as file:
-        for place in batches_of(file):
-            file.seek(place.position)
-            stretch = _records(file.read(place.size_bytes), partition)
+        for location in batches_of(file):
+            file.seek(location.position)
+            stretch = _records(file.read(location.size_bytes), partition)
             if stretch is None:
-                damage.append(f"{segment.name} holds a damaged batch at byte {place.position}")
+                damage.append(f"{segment.name} holds a damaged batch at byte {location.position}")
             else:
                 yield stretch
-            at = place.end
+            at = location.end
         size = os.fstat(file.fileno()).st_size
     if at < size:
         damage.append(f"{segment.name} holds no whole batch at byte {at} of {size}")
@@ -119,7 +119,7 @@ class Batch(NamedTuple):
     """A record batch with at least one record."""
 
     file: Path
-    place: Place
+    location: BatchLocation
 
 
 def log_directory(data: Path, partition: str) -> Path | None:
@@ -132,7 +132,7 @@ def batches_in(directory: Path) -> Iterator[Batch]:
     """The whole record batches of a log that hold records, in order of their offsets."""
     for file in sorted(directory.glob("*.log")):
         with file.open("rb") as segment:
-            yield from (Batch(file, place) for place in batches_of(segment) if place.has_records)
+            yield from (Batch(file, location) for location in batches_of(segment) if location.has_records)
 
 
 def flip(batch: Batch) -> dict[str, int]:
@@ -140,7 +140,7 @@ def flip(batch: Batch) -> dict[str, int]:
 
     The answer is the ``position`` of the byte in the file, and the byte ``before`` and ``after``.
     """
-    position = batch.place.end - _VALUE_BYTE_FROM_END
+    position = batch.location.end - _VALUE_BYTE_FROM_END
     with batch.file.open("r+b") as file:
         file.seek(position)
         before = file.read(1)[0]

@@ -16,7 +16,7 @@ from nemesis.scenarios.controller import CONTROLLERS
 from nemesis.scenarios.disks import CORRUPT, DIRECTORY, FULL_DISK, LYING_DISK, SLOW_DISK, WIPE
 from nemesis.scenarios.links import PARTITION, SLOW_LINK
 from nemesis.scenarios.racks import RACK
-from nemesis.scenarios.scene import Draw, Family, Part, Scene, Story, Timings
+from nemesis.scenarios.scene import Draw, Family, FaultStory, Part, Scene, Timings
 from nemesis.scenarios.shared import family_of
 
 __all__ = [
@@ -24,9 +24,9 @@ __all__ = [
     "SCRIPTED",
     "Draw",
     "Family",
+    "FaultStory",
     "Part",
     "Scene",
-    "Story",
     "Timings",
     "needs_of",
     "preparation_of",
@@ -72,7 +72,7 @@ def preparation_of(family: str, story: str) -> str:
     return next((one.preparation for one in known if one.name == story), "")
 
 
-def stories_named(word: str, families: Iterable[str]) -> list[tuple[str, Story]]:
+def stories_named(word: str, families: Iterable[str]) -> list[tuple[str, FaultStory]]:
     """The stories of ``families``, each with its family, that ``word`` means: a number, or ``family/name``."""
     return [
         (name, story)

@@ -7,7 +7,7 @@ from typing import Final
 from nemesis.faults import Kill, MoveLeader, Partition, Reassign
 from nemesis.roles import Role, RoleKind
 from nemesis.scenarios import shared
-from nemesis.scenarios.scene import Family, Part, Scene, Story
+from nemesis.scenarios.scene import Family, FaultStory, Part, Scene
 from nemesis.topology import Shape
 
 #: Moves of one story that goes back and forth.
@@ -72,9 +72,9 @@ def _reassign_then_dies(scene: Scene) -> list[Part]:
 MOVE: Final = Family(
     "move",
     (
-        Story("move-while-lagging", _move_while_lagging, number="S03"),
-        Story("move-then-dies", _move_then_dies, number="S39"),
-        Story("move-back-and-forth", _move_back_and_forth),
+        FaultStory("move-while-lagging", _move_while_lagging, number="S03"),
+        FaultStory("move-then-dies", _move_then_dies, number="S39"),
+        FaultStory("move-back-and-forth", _move_back_and_forth),
         # What a preferred leader election does.
         shared.hit_one("move-once", MoveLeader, RoleKind.FOLLOWERS),
     ),
@@ -84,8 +84,8 @@ MOVE: Final = Family(
 REASSIGN: Final = Family(
     "reassign",
     (
-        Story("reassign-while-lagging", _reassign_while_lagging, number="S03"),
-        Story("reassign-then-dies", _reassign_then_dies),
+        FaultStory("reassign-while-lagging", _reassign_while_lagging, number="S03"),
+        FaultStory("reassign-then-dies", _reassign_then_dies),
         shared.hit_one("reassign-leader", Reassign, RoleKind.LEADER),
         shared.hit_one("reassign-follower", Reassign, RoleKind.FOLLOWER),
     ),

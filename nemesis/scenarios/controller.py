@@ -11,7 +11,7 @@ from typing import Final
 
 from nemesis.faults import Kill, Pause
 from nemesis.roles import Role, RoleKind
-from nemesis.scenarios.scene import Family, Part, Scene, Story
+from nemesis.scenarios.scene import Family, FaultStory, Part, Scene
 from nemesis.scenarios.shared import SUCCESSOR_MS, Strike
 
 ACTIVE: Final = Role(RoleKind.CONTROLLER)
@@ -50,9 +50,9 @@ def _after_the_leader(scene: Scene) -> list[Part]:
 CONTROLLERS: Final = Family(
     "controller",
     (
-        Story("gone", partial(_gone, strike=Kill)),
-        Story("frozen", partial(_gone, strike=Pause)),
-        Story("with-the-leader", _with_the_leader),
-        Story("after-the-leader", _after_the_leader),
+        FaultStory("gone", partial(_gone, strike=Kill)),
+        FaultStory("frozen", partial(_gone, strike=Pause)),
+        FaultStory("with-the-leader", _with_the_leader),
+        FaultStory("after-the-leader", _after_the_leader),
     ),
 )

@@ -22,7 +22,7 @@ from nemesis.faults import (
 )
 from nemesis.roles import Role, RoleKind
 from nemesis.scenarios import shared
-from nemesis.scenarios.scene import Family, Part, Scene, Story
+from nemesis.scenarios.scene import Family, FaultStory, Part, Scene
 from nemesis.topology import Shape
 
 
@@ -59,8 +59,8 @@ FULL_DISK: Final = Family(
 SLOW_DISK: Final = Family(
     "slow-disk",
     (
-        Story("slow-followers-leader-dies", _slow_followers_leader_dies),
-        Story("slow-leader-dies", _slow_leader_dies),
+        FaultStory("slow-followers-leader-dies", _slow_followers_leader_dies),
+        FaultStory("slow-leader-dies", _slow_leader_dies),
         shared.hit_one("leader", SlowDisk, RoleKind.LEADER, at_least_ms=lambda timings: timings.shrink_ms),
         shared.hit_one("follower", SlowDisk, RoleKind.FOLLOWER, at_least_ms=lambda timings: timings.shrink_ms),
     ),
@@ -71,7 +71,7 @@ SLOW_DISK: Final = Family(
 LIES_MS: Final = 500
 
 
-def _lying(story: Story) -> Story:
+def _lying(story: FaultStory) -> FaultStory:
     """A story of losses of power on disks that lie: whoever loses power has had such a disk before, and keeps it."""
 
     def parts(scene: Scene) -> list[Part]:
@@ -138,14 +138,14 @@ WIPE: Final = Family(
     "wipe",
     (
         shared.last_in_sync(WipeDisk, "S08"),
-        Story("all-in-sync", _all_in_sync, number="S25"),
+        FaultStory("all-in-sync", _all_in_sync, number="S25"),
         shared.two_overlapping(WipeDisk),
         shared.follower_then_leader(WipeDisk),
-        Story("faster-than-detection", _faster_than_detection, number="S36"),
+        FaultStory("faster-than-detection", _faster_than_detection, number="S36"),
         shared.hit_one("leader", WipeDisk, RoleKind.LEADER),
         shared.hit_one("follower", WipeDisk, RoleKind.FOLLOWER),
     ),
-    on_request=(Story("last-in-sync-restarted", _last_in_sync_restarted),),
+    on_request=(FaultStory("last-in-sync-restarted", _last_in_sync_restarted),),
 )
 
 
@@ -161,7 +161,7 @@ DIRECTORY: Final = Family(
 )
 
 
-def _corrupt(shape: Callable[[shared.Strike], Story]) -> Story:
+def _corrupt(shape: Callable[[shared.Strike], FaultStory]) -> FaultStory:
     """A shared story in which a record is damaged, which one is drawn."""
 
     def parts(scene: Scene) -> list[Part]:

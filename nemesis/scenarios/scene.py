@@ -93,7 +93,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
         return Role(kind, partition, self.draw("pick", PICKS))
 
 
-class Story(msgspec.Struct, frozen=True):
+class FaultStory(msgspec.Struct, frozen=True):
     """A named way to draw parts. ``number`` is its place in the list of stories whose outcome is known, if it has one.
 
     One number may be in several families: the same script with another fault. ``preparation`` says why a story begins
@@ -117,15 +117,15 @@ class Family(msgspec.Struct, frozen=True):
     """
 
     name: str
-    stories: tuple[Story, ...]
-    on_request: tuple[Story, ...] = ()
+    stories: tuple[FaultStory, ...]
+    on_request: tuple[FaultStory, ...] = ()
 
     @property
-    def every_story(self) -> tuple[Story, ...]:
+    def every_story(self) -> tuple[FaultStory, ...]:
         """All of them, those included that are never drawn."""
         return self.stories + self.on_request
 
-    def names(self, story: Story) -> tuple[str, ...]:
+    def names(self, story: FaultStory) -> tuple[str, ...]:
         """What a plan may call one of its stories: its number, and ``family/name``."""
         return tuple(filter(None, (story.number, f"{self.name}/{story.name}")))
 

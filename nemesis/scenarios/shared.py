@@ -7,7 +7,7 @@ from typing import Final
 
 from nemesis.faults import Fault, Kill, Partition
 from nemesis.roles import Role, RoleKind
-from nemesis.scenarios.scene import Family, Part, Scene, Story, Timings
+from nemesis.scenarios.scene import Family, FaultStory, Part, Scene, Timings
 from nemesis.topology import Shape
 
 #: Makes a fault of those who hold a role.
@@ -38,36 +38,42 @@ def alone_at_ms(scene: Scene) -> int:
     return scene.timings.shrink_ms + alone_ms(scene)
 
 
-def hit_one(name: str, strike: Strike, kind: RoleKind, number: str = "", at_least_ms: Lasting = lambda _: 0) -> Story:
+def hit_one(
+    name: str, strike: Strike, kind: RoleKind, number: str = "", at_least_ms: Lasting = lambda _: 0
+) -> FaultStory:
     """One holder of a role, drawn among several, is hit for as long as the plan wants and ``at_least_ms``."""
 
     def parts(scene: Scene) -> list[Part]:
         end_ms = scene.lasting_ms(at_least_ms(scene.timings))
         return [Part(0, end_ms, strike(scene.role(kind, scene.partition())))]
 
-    return Story(name, parts, number)
+    return FaultStory(name, parts, number)
 
 
-def hit_all(name: str, strike: Strike, kind: RoleKind, number: str = "", at_least_ms: Lasting = lambda _: 0) -> Story:
+def hit_all(
+    name: str, strike: Strike, kind: RoleKind, number: str = "", at_least_ms: Lasting = lambda _: 0
+) -> FaultStory:
     """All holders of a role are hit, for as long as the plan wants and ``at_least_ms``."""
 
     def parts(scene: Scene) -> list[Part]:
         return [Part(0, scene.lasting_ms(at_least_ms(scene.timings)), strike(Role(kind, scene.partition())))]
 
-    return Story(name, parts, number)
+    return FaultStory(name, parts, number)
 
 
-def leader_ahead(strike: Strike, number: str = "") -> Story:
+def leader_ahead(strike: Strike, number: str = "") -> FaultStory:
     """S01: followers lag a little, still in the ISR, when the leader stops; it returns after the next was elected."""
-    return Story("leader-ahead", lambda scene: leader_stops(scene, strike, scene.behind_ms()), number, LAGGING)
+    return FaultStory("leader-ahead", lambda scene: leader_stops(scene, strike, scene.behind_ms()), number, LAGGING)
 
 
-def last_in_sync(strike: Strike, number: str = "") -> Story:
+def last_in_sync(strike: Strike, number: str = "") -> FaultStory:
     """S06: the ISR shrinks to the leader, writes go on, then it stops: wait for it, or elect uncleanly."""
-    return Story("last-in-sync", lambda scene: leader_stops(scene, strike, alone_at_ms(scene)), number, OUT_OF_SYNC)
+    return FaultStory(
+        "last-in-sync", lambda scene: leader_stops(scene, strike, alone_at_ms(scene)), number, OUT_OF_SYNC
+    )
 
 
-def silent(strike: Strike) -> tuple[Story, ...]:
+def silent(strike: Strike) -> tuple[FaultStory, ...]:
     """Stories of brokers that do nothing for a while, with their sockets open.
 
     A leader past its session comes back as a zombie, with the requests that its sockets kept for it; a follower past
@@ -94,7 +100,7 @@ def leader_stops(scene: Scene, strike: Strike, stops_at_ms: int, overlap_ms: int
     ]
 
 
-def everybody(name: str, strike: Strike, number: str = "", apart_ms: int = 0) -> Story:
+def everybody(name: str, strike: Strike, number: str = "", apart_ms: int = 0) -> FaultStory:
     """All brokers stop at once: one rack, one cable (S11, S12). They return ``apart_ms`` after each other."""
 
     def parts(scene: Scene) -> list[Part]:
@@ -104,10 +110,10 @@ def everybody(name: str, strike: Strike, number: str = "", apart_ms: int = 0) ->
             for broker in range(scene.brokers)
         ]
 
-    return Story(name, parts, number)
+    return FaultStory(name, parts, number)
 
 
-def two_overlapping(strike: Strike) -> Story:
+def two_overlapping(strike: Strike) -> FaultStory:
     """The leader stops, and a follower, maybe its successor, before it is back."""
 
     def parts(scene: Scene) -> list[Part]:
@@ -119,7 +125,7 @@ def two_overlapping(strike: Strike) -> Story:
             Part(overlap_at_ms, overlap_at_ms + second_ms, strike(scene.role(RoleKind.FOLLOWER, partition))),
         ]
 
-    return Story("two-overlapping", parts)
+    return FaultStory("two-overlapping", parts)
 
 
 def in_turn(scene: Scene, strike: Strike, *, first: int, down_ms: int, gap_ms: int) -> list[Part]:
@@ -131,7 +137,7 @@ def in_turn(scene: Scene, strike: Strike, *, first: int, down_ms: int, gap_ms: i
     return [Part(begin_ms, begin_ms + down_ms, strike(who)) for begin_ms, who in turns]
 
 
-def follower_then_leader(strike: Strike, number: str = "") -> Story:
+def follower_then_leader(strike: Strike, number: str = "") -> FaultStory:
     """A follower is hit, returns and fetches again what it lost; then the leader dies."""
 
     def parts(scene: Scene) -> list[Part]:
@@ -142,7 +148,7 @@ def follower_then_leader(strike: Strike, number: str = "") -> Story:
             Part(dies_at_ms, dies_at_ms + scene.lasting_ms(), Kill(Role(RoleKind.LEADER, partition))),
         ]
 
-    return Story("follower-then-leader", parts, number)
+    return FaultStory("follower-then-leader", parts, number)
 
 
 def family_of(fault: type[Fault]) -> Family:

@@ -6,7 +6,7 @@ connection   a shell over SSH, on a session for commands and one for files; dry_
 """
 
 from harness.hosts.ssh.dry_run import PLACEHOLDERS, DryShell, Show
-from harness.hosts.ssh.host import Here, SshHost
+from harness.hosts.ssh.host import LocalFiles, SshHost
 from harness.hosts.ssh.undo import undo_machines
 
-__all__ = ["PLACEHOLDERS", "DryShell", "Here", "Show", "SshHost", "undo_machines"]
+__all__ = ["PLACEHOLDERS", "DryShell", "LocalFiles", "Show", "SshHost", "undo_machines"]

@@ -46,8 +46,8 @@ _TERMINATED: Final = 143
 _SIGNAL_MAX: Final = 64
 
 
-class Here(NamedTuple):
-    """The places on this machine whose files go to the others.
+class LocalFiles(NamedTuple):
+    """Where the files lie on this machine that go to the others.
 
     ``run`` is the run's directory, ``release`` the directory of what the nodes execute (its ``libs`` are copied), and
     ``java`` this machine's Java, for which every other machine has a program of its own.
@@ -65,12 +65,12 @@ class SshHost(Host):
         self,
         machines: Collection[Machine],
         journal: Journal,
-        here: Here,
+        local_files: LocalFiles,
         connect: Connect = over_ssh,
     ) -> None:
         self._machines = {machine.node: machine for machine in machines}
         self._journal = journal
-        self._here = here
+        self._local_files = local_files
         self._connect = connect
         self._name = f"{undo.PREFIX}-{run_token()}"
         self._table = self._name.replace("-", "_")
@@ -109,9 +109,12 @@ class SshHost(Host):
     def place(self, node: int, path: Path) -> str:
         """See :meth:`Host.place`."""
         machine = self._machine(node)
-        if path == self._here.java:
+        if path == self._local_files.java:
             return machine.java
-        for here, there in ((self._here.run, self._directory(node)), (self._here.release, self._installed(node))):
+        for here, there in (
+            (self._local_files.run, self._directory(node)),
+            (self._local_files.release, self._installed(node)),
+        ):
             if path.is_relative_to(here):
                 return "/".join((there, *path.relative_to(here).parts))
         raise HostError(f"{path} has no place on {machine.name}")
@@ -136,7 +139,7 @@ class SshHost(Host):
             self._journal.done(before)
         words = commands.start(self._script(node), (directory, log, record), token, launch.environment, launch.command)
         pid, ticks = must(shell, words).split()
-        identity = Identity(pid, ticks, self._boots[node])
+        identity = RemoteIdentity(pid, ticks, self._boots[node])
         self._journal.amend(entry, identity._asdict())
         if node not in self._followed:  # a node that is started again goes on with its log
             shell.follow(log, launch.log)
@@ -180,7 +183,7 @@ class SshHost(Host):
         # Two runs may have looked before either made its directory; now at least one of them sees the other.
         self._require_alone(shell)
         shell.push(commands.SCRIPT, self._script(node))
-        shell.push_missing(self._here.release / "libs", libs)
+        shell.push_missing(self._local_files.release / "libs", libs)
 
     def _require_alone(self, shell: Shell) -> None:
         others = [name for name in undo.run_names(shell) if name != self._name]
@@ -208,7 +211,7 @@ class SshHost(Host):
         return f"{undo.runs_directory(self._machine(node))}/{self._name}"
 
     def _installed(self, node: int) -> str:
-        return f"{self._machine(node).directory}/kafka/{self._here.release.name}"
+        return f"{self._machine(node).directory}/kafka/{self._local_files.release.name}"
 
     def _script(self, node: int) -> str:
         return f"{self._directory(node)}/{commands.SCRIPT.name}"
@@ -243,7 +246,7 @@ def _over_ipv4(address: str, machine: Machine) -> str:
     return address
 
 
-class Identity(NamedTuple):
+class RemoteIdentity(NamedTuple):
     """The identity of a process, as its machine wrote it: id, start in clock ticks since boot, the boot's id."""
 
     pid: str
@@ -257,7 +260,7 @@ class RemoteProcess(NodeProcess):
     ``script`` is where :data:`commands.SCRIPT` is there, ``record`` where the shell around it writes how it ended.
     """
 
-    def __init__(self, shell: Shell, script: str, record: str, identity: Identity) -> None:
+    def __init__(self, shell: Shell, script: str, record: str, identity: RemoteIdentity) -> None:
         self._shell = shell
         self._script = script
         self._record = record

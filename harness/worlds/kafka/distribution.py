@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from harness.hosts import Here, Host, Launch, LoopbackHost, SshHost
+from harness.hosts import Host, Launch, LocalFiles, LoopbackHost, SshHost
 from harness.java import java_program
 from harness.observations import Observation
 from harness.plan import Kafka, RunSpec, Ssh, require_kind
@@ -218,4 +218,6 @@ def host_for(
     if not isinstance(world.host, Ssh):
         return local_host(world.host)
     machines = world.host.machines
-    return lambda journal: make(machines, journal, Here(directory, distribution.release.home, Path(java_program())))
+    return lambda journal: make(
+        machines, journal, LocalFiles(directory, distribution.release.home, Path(java_program()))
+    )

@@ -56,7 +56,7 @@ class FileStorage:
         batch = batches[len(batches) * pick // LOG_PARTS]
         found: dict[str, Any] = {
             "partition": partition,
-            "offset": batch.place.base_offset,
+            "offset": batch.location.base_offset,
             "file": batch.file.name,
             "recovery_point": recovery_point(batch.file.parent),
             "read_again": read_again(batch),

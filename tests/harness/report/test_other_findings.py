@@ -27,7 +27,7 @@ DUPLICATE = {"key": PARTITION, "value": TWICE, "count": 2, "offsets": [10, 45]}
 REORDERED = {"key": PARTITION, "values": [join(2, 40), join(1, 52)], "delta": -2, "ops": [80, 84]}
 
 
-def story_of(campaign: Campaign, anomaly: str, finding: Mapping[str, Any]) -> tuple[stories.Story, str, Path]:
+def story_of(campaign: Campaign, anomaly: str, finding: Mapping[str, Any]) -> tuple[stories.FindingStory, str, Path]:
     directory, make = campaign
     verdict = make(SAFE, history=True, cluster=True, valid=False, anomalies={anomaly: [finding]}, counts={anomaly: 1})
     run = directory / verdict.history
@@ -41,7 +41,7 @@ def story_of(campaign: Campaign, anomaly: str, finding: Mapping[str, Any]) -> tu
     return story, unescape(page.read_text()), run
 
 
-def marks(story: stories.Story) -> dict[str, list[int]]:
+def marks(story: stories.FindingStory) -> dict[str, list[int]]:
     """Offsets by what the chart calls them, but for ordinary writes."""
     found: dict[str, list[int]] = {}
     for row in json.loads(story.chart or "{}")["datasets"]["rows"]:

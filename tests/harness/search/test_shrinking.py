@@ -11,7 +11,7 @@ import pytest
 
 from harness.errors import NamedWronglyError, PlanError
 from harness.plan import parse_plan, plan_text, read_plan
-from harness.search import Finding, finding_of, run_in_memory, shrunk
+from harness.search import FindingToKeep, finding_of, run_in_memory, shrunk
 from harness.search import shrinking as module
 from harness.search.list_form import operations_of, steps_of, with_steps, with_workload, with_writes
 from workloads import LISTED
@@ -86,7 +86,7 @@ def test_a_broken_promise_stays_one():
 def test_a_broken_invariant_can_be_what_is_kept():
     spec = losing(**{"acks": "all", "min.insync.replicas": 2, "planted.bug": "commit-largest-log-end"})
     broken = run_in_memory(spec, invariants=True).broken
-    found = shrunk(spec, Finding(invariant=broken.name))
+    found = shrunk(spec, FindingToKeep(invariant=broken.name))
     assert found.run.broken.name == broken.name
     assert len(steps_of(found.spec)) == 0
 

@@ -19,7 +19,7 @@ from harness.stories import (
     perform_table,
     step_lines,
 )
-from harness.stories.story_world import Stage, StepError
+from harness.stories.story_world import StepError, StoryWorld
 from harness.worlds.simulated.leaders_and_messages import SimulatedLeadership
 from harness.worlds.simulated.world import SimulatedWorld
 from workloads import WorkloadPlan
@@ -164,9 +164,9 @@ def test_the_cluster_is_looked_at_while_an_answer_is_waited_for(perfect_world):
     """What lasts has a receipt of what was seen of it, also in a step that asks for nothing of the cluster."""
     looks = []
     perfect_world.replicas = object()
-    stage = Stage(perfect_world, "t-0", {})
-    stage.target = msgspec.structs.replace(perfect_world.target, view=lambda: looks.append(1))
-    stage.until(lambda: len(looks) > 2, 1_000)
+    story_world = StoryWorld(perfect_world, "t-0", {})
+    story_world.target = msgspec.structs.replace(perfect_world.target, view=lambda: looks.append(1))
+    story_world.until(lambda: len(looks) > 2, 1_000)
     assert len(looks) == 3
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.reference.server import SegmentLog
-from harness.segment_files import Place
+from harness.segment_files import BatchLocation
 from harness.worlds.replica_logs import Batch, batches_in, flip, log_directory, read_again, recovery_point
 from tests.harness.reference.server.batch_maker import batch
 
@@ -30,7 +30,7 @@ def test_a_logs_directory_is_found_under_its_name_with_and_without_an_identity(t
 
 def test_batches_are_found_in_the_order_of_their_offsets(log: Path) -> None:
     found = list(batches_in(log))
-    assert [one.place.base_offset for one in found] == [0, 2, 4, 6, 8, 10]
+    assert [one.location.base_offset for one in found] == [0, 2, 4, 6, 8, 10]
     assert len({one.file for one in found}) > 1
 
 
@@ -52,7 +52,7 @@ def test_recovery_ends_the_log_at_the_batch_with_the_changed_byte(log: Path) -> 
     assert [at for at in range(len(before)) if before[at] != after[at]] == [changed["position"]]
     assert (before[changed["position"]], after[changed["position"]]) == (changed["before"], changed["after"])
     recovered = SegmentLog(log, segment_bytes=300)
-    assert recovered.end_offset == chosen.place.base_offset
+    assert recovered.end_offset == chosen.location.base_offset
     assert recovered.damage is not None
 
 
@@ -72,5 +72,5 @@ def test_kafka_keeps_recovery_points_of_all_partitions_in_one_file(tmp_path: Pat
     assert recovery_point(directory) == 42
     for base in (0, 40, 60):
         (directory / f"{base:020d}.log").write_bytes(b"")
-    found = [read_again(Batch(directory / f"{base:020d}.log", Place(0, 70, base))) for base in (0, 40, 60)]
+    found = [read_again(Batch(directory / f"{base:020d}.log", BatchLocation(0, 70, base))) for base in (0, 40, 60)]
     assert found == [False, True, True]

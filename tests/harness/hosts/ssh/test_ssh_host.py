@@ -12,7 +12,7 @@ from harness.hosts.contract import Launch, NodeState
 from harness.hosts.cut_links import dropped_packets
 from harness.hosts.ssh import commands, undo
 from harness.hosts.ssh.dry_run import DryShell
-from harness.hosts.ssh.host import Here, SshHost, ended_with
+from harness.hosts.ssh.host import LocalFiles, SshHost, ended_with
 from harness.hosts.ssh.shell import Answer, must
 from harness.hosts.ssh.undo import allowed_machine
 from harness.plan import Kafka, Machine, Ssh
@@ -49,40 +49,45 @@ def message() -> list[str]:
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Here:
+def local_files(tmp_path: Path) -> LocalFiles:
     run = tmp_path / "acks=1,isr=2" / "7"
     run.mkdir(parents=True)
     (tmp_path / "4.3.1" / "libs").mkdir(parents=True)
-    return Here(run, tmp_path / "4.3.1", Path("/opt/java/bin/java"))
+    return LocalFiles(run, tmp_path / "4.3.1", Path("/opt/java/bin/java"))
 
 
 @pytest.fixture
-def journal(here: Here) -> Journal:
-    return Journal(here.run / FILE_NAME)
+def journal(local_files: LocalFiles) -> Journal:
+    return Journal(local_files.run / FILE_NAME)
 
 
 @pytest.fixture
-def make(here: Here, journal: Journal, message: list[str]) -> Callable[..., SshHost]:
+def make(local_files: LocalFiles, journal: Journal, message: list[str]) -> Callable[..., SshHost]:
     def make(answers: dict[str, Answer] | None = None, machines: tuple[Machine, ...] = MACHINES) -> SshHost:
         def connect(machine: Machine) -> FakeShell:
             return with_answers(FakeShell(machine, message.append), {} if answers is None else answers)
 
-        return SshHost(machines, journal, here, connect)
+        return SshHost(machines, journal, local_files, connect)
 
     return make
 
 
-def launch(here: Here, host: SshHost, node: int = 0) -> Launch:
-    (here.run / "data").mkdir(exist_ok=True)
-    file = here.run / "data" / "0.properties"
+def launch(local_files: LocalFiles, host: SshHost, node: int = 0) -> Launch:
+    (local_files.run / "data").mkdir(exist_ok=True)
+    file = local_files.run / "data" / "0.properties"
     file.write_text("x=1")
-    command = (host.place(node, here.java), "-cp", host.place(node, here.release / "libs" / "a.jar"), *NASTY)
+    command = (
+        host.place(node, local_files.java),
+        "-cp",
+        host.place(node, local_files.release / "libs" / "a.jar"),
+        *NASTY,
+    )
     return Launch(
         node=node,
         command=command,
         environment={"WORDS": "a b"},
         directory=file.parent,
-        log=here.run / "logs" / "node-0.log",
+        log=local_files.run / "logs" / "node-0.log",
         files=(file,),
     )
 
@@ -97,10 +102,10 @@ def test_root_is_asked_for_only_where_the_plan_says_so_and_never_with_a_password
     assert commands.nft(MACHINES[1], "-f", "-") == ("sudo", "-n", "--", "nft", "-f", "-")
 
 
-def test_a_node_is_started_with_every_word_quoted_and_a_mark(make, here: Here, message: list[str]) -> None:
+def test_a_node_is_started_with_every_word_quoted_and_a_mark(make, local_files: LocalFiles, message: list[str]) -> None:
     host = make()
     host.open([0])
-    host.start(launch(here, host))
+    host.start(launch(local_files, host))
     (line,) = [line for line in message if "machine.sh start" in line]
     words = shlex.split(line.partition("$ ")[2])
     assert words[-len(NASTY) :] == NASTY
@@ -109,23 +114,25 @@ def test_a_node_is_started_with_every_word_quoted_and_a_mark(make, here: Here, m
     assert words[2].endswith("/0")
 
 
-def test_files_are_called_by_the_names_that_they_have_there(make, here: Here) -> None:
+def test_files_are_called_by_the_names_that_they_have_there(make, local_files: LocalFiles) -> None:
     host = make()
     host.open([1])
-    place = host.place(1, here.run / "data" / "1" / "meta.properties")
+    place = host.place(1, local_files.run / "data" / "1" / "meta.properties")
     assert place.startswith(f"{DIRECTORY}/runs/ackproof-")
     assert place.endswith("/data/1/meta.properties")
     assert "," not in place, "the run's own name has commas, which Kafka takes for separators"
-    assert host.place(1, here.release / "libs" / "a.jar") == f"{DIRECTORY}/kafka/4.3.1/libs/a.jar"
-    assert host.place(1, here.java) == "java"
+    assert host.place(1, local_files.release / "libs" / "a.jar") == f"{DIRECTORY}/kafka/4.3.1/libs/a.jar"
+    assert host.place(1, local_files.java) == "java"
     with pytest.raises(HostError, match=r"has no place on kafka@10\.0\.0\.2"):
         host.place(1, Path("/etc/passwd"))
 
 
-def test_what_is_made_is_announced_first_and_undone_at_the_end(make, here: Here, journal: Journal, message) -> None:
+def test_what_is_made_is_announced_first_and_undone_at_the_end(
+    make, local_files: LocalFiles, journal: Journal, message
+) -> None:
     host = make()
     host.open([0, 1])
-    host.start(launch(here, host))
+    host.start(launch(local_files, host))
     host.links.cut([Link(0, 1), Link(CLIENTS, 0)], alive=[])
     kinds = [action.kind for action in not_undone(journal.path)]
     assert kinds == ["ssh-directory", "ssh-directory", "ssh-process", "ssh-rules", "ssh-rules"]
@@ -148,10 +155,10 @@ def test_no_secret_is_in_the_journal(make, journal: Journal) -> None:
     host.close()
 
 
-def test_a_node_is_dead_paused_or_running_as_its_machine_says(make, here: Here) -> None:
+def test_a_node_is_dead_paused_or_running_as_its_machine_says(make, local_files: LocalFiles) -> None:
     host = make()
     host.open([0])
-    process = host.start(launch(here, host))
+    process = host.start(launch(local_files, host))
     assert process.state() is NodeState.RUNNING
     assert process.pause() == {"pid": "PID", "state": "T"}
     assert process.state() is NodeState.PAUSED
@@ -162,7 +169,7 @@ def test_a_node_is_dead_paused_or_running_as_its_machine_says(make, here: Here) 
     host.close()
 
 
-def test_rules_name_broker_ports_and_never_a_whole_address(make, here: Here, message: list[str]) -> None:
+def test_rules_name_broker_ports_and_never_a_whole_address(make, local_files: LocalFiles, message: list[str]) -> None:
     host = make()
     host.open([0, 1, 2])
     host.links.cut([Link(1, 0), Link(0, CLIENTS)], alive=[])

@@ -16,7 +16,7 @@ from harness.errors import HostError
 from harness.hosts.contract import Launch, NodeState
 from harness.hosts.processes import identify
 from harness.hosts.ssh.connection import Connection, Session
-from harness.hosts.ssh.host import Here, SshHost
+from harness.hosts.ssh.host import LocalFiles, SshHost
 from harness.plan import Kafka, Machine, Ssh
 from harness.records.journal import FILE_NAME, Journal, not_undone
 from harness.run.healing import heal
@@ -39,23 +39,23 @@ while True:
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Here:
+def local_files(tmp_path: Path) -> LocalFiles:
     run, release = tmp_path / "run", tmp_path / "9.9.9"
     run.mkdir()
     (release / "libs").mkdir(parents=True)
     (release / "libs" / "a.jar").write_bytes(b"x" * 1000)
-    return Here(run, release, Path(sys.executable))
+    return LocalFiles(run, release, Path(sys.executable))
 
 
 @pytest.fixture
-def journal(here: Here, farm) -> Journal:
-    (here.run / "run.json").write_bytes(msgspec.json.encode({"world": Kafka(host=Ssh(tuple(farm.machines())))}))
-    return Journal(here.run / FILE_NAME)
+def journal(local_files: LocalFiles, farm) -> Journal:
+    (local_files.run / "run.json").write_bytes(msgspec.json.encode({"world": Kafka(host=Ssh(tuple(farm.machines())))}))
+    return Journal(local_files.run / FILE_NAME)
 
 
 @pytest.fixture
-def host(here: Here, journal: Journal, farm) -> Iterator[SshHost]:
-    host = SshHost(farm.machines(), journal, here)
+def host(local_files: LocalFiles, journal: Journal, farm) -> Iterator[SshHost]:
+    host = SshHost(farm.machines(), journal, local_files)
     try:
         host.open([0, 1])
         yield host
@@ -63,17 +63,17 @@ def host(here: Here, journal: Journal, farm) -> Iterator[SshHost]:
         host.close()
 
 
-def started(host: SshHost, here: Here, node: int, program: str = NODE):
-    (here.run / "logs").mkdir(exist_ok=True)
-    (here.run / "data" / str(node)).mkdir(parents=True, exist_ok=True)
-    file = here.run / "data" / str(node) / "a 'quoted' $(name)"
+def started(host: SshHost, local_files: LocalFiles, node: int, program: str = NODE):
+    (local_files.run / "logs").mkdir(exist_ok=True)
+    (local_files.run / "data" / str(node)).mkdir(parents=True, exist_ok=True)
+    file = local_files.run / "data" / str(node) / "a 'quoted' $(name)"
     file.write_text("pushed")
     launch = Launch(
         node=node,
         command=(sys.executable, "-c", program),
         environment={"WITH": "a blank; and $more"},
-        directory=here.run / "data",
-        log=here.run / "logs" / f"node-{node}.log",
+        directory=local_files.run / "data",
+        log=local_files.run / "logs" / f"node-{node}.log",
         files=(file,),
     )
     process = host.start(launch)
@@ -203,8 +203,8 @@ def test_a_command_that_was_interrupted_leaves_no_answer_for_the_next_one(farm, 
     connection.close()
 
 
-def test_a_node_is_started_stopped_frozen_and_killed(host: SshHost, here: Here) -> None:
-    process = started(host, here, 0)
+def test_a_node_is_started_stopped_frozen_and_killed(host: SshHost, local_files: LocalFiles) -> None:
+    process = started(host, local_files, 0)
     assert knock(host, 0) == "hello"
     assert process.pause()["state"] == "T"
     assert process.state() is NodeState.PAUSED
@@ -217,23 +217,25 @@ def test_a_node_is_started_stopped_frozen_and_killed(host: SshHost, here: Here) 
     assert process.state() is NodeState.DEAD
     assert process.kill() == evidence, "killing a dead node is nothing"
     assert knock(host, 0) == "ConnectionRefusedError"
-    again = started(host, here, 0)
+    again = started(host, local_files, 0)
     assert again.terminate()["signal"] == 15
     wait_until(lambda: again.exit() in ("signal 15", "status 143"), "the node has ended as it was asked to")
 
 
-def test_a_node_that_cannot_be_started_says_why_in_its_log(host: SshHost, here: Here) -> None:
-    (here.run / "logs").mkdir()
-    log = here.run / "logs" / "node-0.log"
-    launch = Launch(node=0, command=("nothing-like-this",), environment={}, directory=here.run, log=log)
+def test_a_node_that_cannot_be_started_says_why_in_its_log(host: SshHost, local_files: LocalFiles) -> None:
+    (local_files.run / "logs").mkdir()
+    log = local_files.run / "logs" / "node-0.log"
+    launch = Launch(node=0, command=("nothing-like-this",), environment={}, directory=local_files.run, log=log)
     process = host.start(launch)
     assert until(lambda: process.exit() is not None)
     assert process.exit() == "status 127"
     assert until(lambda: log.exists() and b"not found" in log.read_bytes())
 
 
-def test_a_cut_drops_brokers_packets_in_one_direction_and_leaves_ssh_alone(host: SshHost, here: Here, farm) -> None:
-    process = started(host, here, 0)
+def test_a_cut_drops_brokers_packets_in_one_direction_and_leaves_ssh_alone(
+    host: SshHost, local_files: LocalFiles, farm
+) -> None:
+    process = started(host, local_files, 0)
     assert host.links.cut([Link(CLIENTS, 0)], alive=[0]) == {"dropped": {"1000>0": 0}}
     assert knock(host, 0) == "TimeoutError"
     assert process.state() is NodeState.RUNNING, "the SSH port is in no rule"
@@ -248,8 +250,10 @@ def test_a_cut_drops_brokers_packets_in_one_direction_and_leaves_ssh_alone(host:
     assert knock(host, 0) == "hello"
 
 
-def test_links_between_machines_are_cut_too_with_sudo_where_the_plan_says_so(host: SshHost, here: Here, farm) -> None:
-    started(host, here, 1)
+def test_links_between_machines_are_cut_too_with_sudo_where_the_plan_says_so(
+    host: SshHost, local_files: LocalFiles, farm
+) -> None:
+    started(host, local_files, 1)
 
     def from_machine_0() -> str:
         script = f"import socket; print(socket.create_connection(('{farm.address(1)}', 9092), 0.5).recv(5).decode())"
@@ -265,17 +269,17 @@ def test_links_between_machines_are_cut_too_with_sudo_where_the_plan_says_so(hos
 
 
 def test_closing_brings_files_home_and_leaves_only_the_release(
-    host: SshHost, here: Here, journal: Journal, farm
+    host: SshHost, local_files: LocalFiles, journal: Journal, farm
 ) -> None:
     writer = "open('0/written', 'w').write('there'); " + "print('listening', flush=True); import time; time.sleep(60)"
-    process = started(host, here, 0, writer)
+    process = started(host, local_files, 0, writer)
     host.links.cut([Link(1, 0)], alive=[0])
     who = identify(process.pid)
     assert who is not None
     assert who.is_alive()
     host.close()
-    assert (here.run / "data" / "0" / "written").read_text() == "there"
-    assert b"listening" in (here.run / "logs" / "node-0.log").read_bytes()
+    assert (local_files.run / "data" / "0" / "written").read_text() == "there"
+    assert b"listening" in (local_files.run / "logs" / "node-0.log").read_bytes()
     assert not who.is_alive()
     assert "ackproof" not in farm.tables(0)
     left = [path.relative_to(farm.directory / "machine-0") for path in (farm.directory / "machine-0").rglob("*")]
@@ -283,31 +287,33 @@ def test_closing_brings_files_home_and_leaves_only_the_release(
     assert not_undone(journal.path) == []
 
 
-def test_what_a_dead_harness_left_is_healed_once(here: Here, journal: Journal, farm) -> None:
-    host = SshHost(farm.machines(), journal, here)
+def test_what_a_dead_harness_left_is_healed_once(local_files: LocalFiles, journal: Journal, farm) -> None:
+    host = SshHost(farm.machines(), journal, local_files)
     host.open([0, 1])
     try:
-        started(host, here, 0)
-        frozen = started(host, here, 1)
+        started(host, local_files, 0)
+        frozen = started(host, local_files, 1)
         frozen.pause()
         host.links.cut([Link(0, 1), Link(1, 0)], alive=[0])
         assert "ackproof" in farm.tables(0)
-        undone = heal(here.run)  # as another process would, without the host's own close
+        undone = heal(local_files.run)  # as another process would, without the host's own close
         kinds = [line.split()[0] for line in undone]
         assert sorted(set(kinds)) == ["ssh-directory", "ssh-process", "ssh-rules"]
         assert frozen.state() is NodeState.DEAD
         assert "ackproof" not in farm.tables(0) + farm.tables(1)
         assert list((farm.directory / "machine-0" / "runs").iterdir()) == []
-        assert (here.run / "data" / "0").is_dir()
-        assert heal(here.run) == []
+        assert (local_files.run / "data" / "0").is_dir()
+        assert heal(local_files.run) == []
     finally:
         host.close()
 
 
-def test_what_is_out_of_reach_at_the_end_is_healed_when_it_is_back(here: Here, journal: Journal, farm) -> None:
-    host = SshHost(farm.machines(), journal, here)
+def test_what_is_out_of_reach_at_the_end_is_healed_when_it_is_back(
+    local_files: LocalFiles, journal: Journal, farm
+) -> None:
+    host = SshHost(farm.machines(), journal, local_files)
     host.open([0, 1])
-    process = started(host, here, 0)
+    process = started(host, local_files, 0)
     who = identify(process.pid)
     assert who is not None
     farm.stop_server(0)
@@ -322,55 +328,63 @@ def test_what_is_out_of_reach_at_the_end_is_healed_when_it_is_back(here: Here, j
     finally:
         farm.start_server(0)
         farm.wait_for_server(0)
-        undone = heal(here.run)
+        undone = heal(local_files.run)
     assert {line.split()[0] for line in undone} == {"ssh-process", "ssh-directory"}
     assert not who.is_alive()
-    assert heal(here.run) == []
+    assert heal(local_files.run) == []
 
 
-def test_a_machine_that_carries_another_run_is_left_alone(host: SshHost, here: Here, farm, tmp_path: Path) -> None:
+def test_a_machine_that_carries_another_run_is_left_alone(
+    host: SshHost, local_files: LocalFiles, farm, tmp_path: Path
+) -> None:
     other = tmp_path / "other"
     other.mkdir()
-    second = SshHost(farm.machines(), Journal(other / FILE_NAME), here._replace(run=other))
+    second = SshHost(farm.machines(), Journal(other / FILE_NAME), local_files._replace(run=other))
     with pytest.raises(HostError, match="carries another run"):
         second.open([0])
     second.close()
     assert len(list((farm.directory / "machine-0" / "runs").iterdir())) == 1
 
 
-def test_heal_speaks_to_no_machine_that_is_not_in_the_runs_inventory(here: Here, journal: Journal, farm) -> None:
+def test_heal_speaks_to_no_machine_that_is_not_in_the_runs_inventory(
+    local_files: LocalFiles, journal: Journal, farm
+) -> None:
     stranger = msgspec.to_builtins(farm.machine(0, directory="/elsewhere"))
     journal.intend("ssh-process", {"machine": stranger, "node": 0, "token": "t"})
     with pytest.raises(HostError, match="is in the journal but not in the inventory"):
-        heal(here.run)
+        heal(local_files.run)
     assert len(not_undone(journal.path)) == 1
 
 
-def test_an_unreachable_machine_stays_in_the_journal(here: Here, farm) -> None:
+def test_an_unreachable_machine_stays_in_the_journal(local_files: LocalFiles, farm) -> None:
     gone = farm.machine(0, port=2)
-    (here.run / "run.json").write_bytes(msgspec.json.encode({"world": Kafka(host=Ssh((gone,)))}))
-    journal = Journal(here.run / FILE_NAME)
+    (local_files.run / "run.json").write_bytes(msgspec.json.encode({"world": Kafka(host=Ssh((gone,)))}))
+    journal = Journal(local_files.run / FILE_NAME)
     journal.intend("ssh-rules", {"machine": msgspec.to_builtins(gone), "node": 0, "table": "ackproof_x"})
     with pytest.raises(HostError, match="cannot be reached over SSH"):
-        heal(here.run)
+        heal(local_files.run)
     assert len(not_undone(journal.path)) == 1
 
 
-def test_a_machine_without_java_is_refused_before_anything_is_made(here: Here, journal: Journal, farm) -> None:
+def test_a_machine_without_java_is_refused_before_anything_is_made(
+    local_files: LocalFiles, journal: Journal, farm
+) -> None:
     machine = farm.machine(2, java="no-java-here")
-    host = SshHost([machine], journal, here)
+    host = SshHost([machine], journal, local_files)
     with pytest.raises(HostError, match='no Java at "no-java-here"'):
         host.open([2])
     host.close()
     assert not Path(machine.directory).exists()
 
 
-def test_only_what_is_missing_of_a_release_is_copied(host: SshHost, here: Here, journal: Journal, farm) -> None:
+def test_only_what_is_missing_of_a_release_is_copied(
+    host: SshHost, local_files: LocalFiles, journal: Journal, farm
+) -> None:
     jar = farm.directory / "machine-0" / "kafka" / "9.9.9" / "libs" / "a.jar"
     before = jar.stat().st_mtime_ns
     host.close()
-    (here.release / "libs" / "b.jar").write_bytes(b"y")
-    again = SshHost(farm.machines(), journal, here)
+    (local_files.release / "libs" / "b.jar").write_bytes(b"y")
+    again = SshHost(farm.machines(), journal, local_files)
     again.open([0])
     again.close()
     assert jar.stat().st_mtime_ns == before
