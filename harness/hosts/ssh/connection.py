@@ -136,11 +136,13 @@ class Connection(Shell):
             try:
                 with sftp.open(path, "r") as file:
                     return str(file.read(ANSWER_BYTES_MAX).decode(errors="replace"))
+            except FileNotFoundError:
+                return None  # Without a second look: a moment later it may have been written.
             except TimeoutError:  # silence says nothing of any file
                 raise
             except OSError:
                 # A process that ends while its entry in /proc is read is an error of its own, which SFTP cannot name.
-                if self._is_up() and (path.startswith("/proc/") or not _exists(sftp, path)):
+                if self._is_up() and path.startswith("/proc/"):
                     return None
                 raise
 
@@ -238,14 +240,6 @@ def _see_whole(channel: paramiko.Channel) -> None:
     """Raise unless the packing on the machine ended well: what it left out is about to be removed there."""
     if not channel.status_event.wait(SILENCE_LIMIT_S) or not 0 <= channel.exit_status <= _PACKED_MAX:
         raise OSError(f"tar ended there with status {channel.exit_status}, so something is missing")
-
-
-def _exists(sftp: paramiko.SFTPClient, path: str) -> bool:
-    try:
-        sftp.stat(path)
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def connected(machine: Machine) -> paramiko.SSHClient:

@@ -53,5 +53,14 @@ def test_a_machine_that_is_silent_does_not_say_that_a_process_is_dead() -> None:
         connection(TimeoutError("timed out")).read("/proc/7/stat")
 
 
+def test_a_file_that_is_not_there_yet_is_none() -> None:
+    assert connection(FileNotFoundError("No such file")).read("/srv/run/0.ended") is None
+
+
+def test_a_file_that_cannot_be_read_is_no_file_that_is_not_there() -> None:
+    with pytest.raises(HostError, match=r"reading /srv/run/0\.ended did not work over SSH"):
+        connection(PermissionError("Permission denied")).read("/srv/run/0.ended")
+
+
 def test_a_process_that_ends_while_it_is_looked_at_is_gone() -> None:
     assert connection(OSError("Failure")).read("/proc/7/stat") is None
