@@ -16,7 +16,7 @@ from harness.cli.matrix_table import show_campaign
 from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
 from harness.errors import EXIT_HELD, NamedWronglyError
 from harness.java import usable_java
-from harness.plan import LATEST, SEED_MAX, Existing, Kafka, Plan, RunSpec, read_plan, require_kind
+from harness.plan import LATEST, SEED_MAX, Existing, Plan, RunSpec, read_plan
 from harness.records.files import exact_campaign, new_campaign
 from harness.run import planned, story_of
 
@@ -68,7 +68,8 @@ def rehearse_all(terminal: Terminal, runs: list[RunSpec]) -> int:
 
     require_machines(runs)
     refuse_unfit(runs)
-    _see_to_releases(runs)
+    for sentence in limits_where_all_can_run(runs):
+        terminal.note(sentence)
     for line in PREFACE:
         terminal.say(line)
     for one in runs:
@@ -92,7 +93,6 @@ def see_to_what_is_needed(terminal: Terminal, runs: list[RunSpec]) -> None:
     """Say what is missing now, and not after minutes of runs."""
     refuse_unfit(runs)
     usable_java()
-    _see_to_releases(runs)
     limits = limits_where_all_can_run(runs)
     for security in {run.world.security for run in runs if isinstance(run.world, Existing)}:
         clients.require_credentials(security)
@@ -109,13 +109,6 @@ def refuse_unfit(runs: list[RunSpec]) -> None:
     refuse_the_impossible(runs)
     for run in {(run.cell, run.world.name): run for run in runs if run.story}.values():
         story_of(run)
-
-
-def _see_to_releases(runs: list[RunSpec]) -> None:
-    for run in {run.cell: run for run in runs if isinstance(run.world, Kafka)}.values():
-        from harness.worlds.kafka import release_for  # noqa: PLC0415 - brings clients, which take a third of a second
-
-        release_for(require_kind(run.world, Kafka), run.chosen())
 
 
 def _point_latest(directory: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 from checkers import counted
 from harness.errors import HostError, PlanError
 from harness.plan import AnyWorld, RunSpec
-from harness.worlds.limits import host_lacks, limits_here, limits_of, possible_in_namespaces
+from harness.worlds.limits import limits_here, limits_of, machine_lacks_for, possible_in_namespaces
 from nemesis.limits import Limit
 
 #: Stories that are named where some of their faults are skipped.
@@ -37,6 +37,7 @@ def limits_where_all_can_run(runs: Sequence[RunSpec]) -> list[str]:
 
     Raises:
         HostError: this machine cannot carry a world: what it lacks, and what to do.
+        PlanError: a release of Kafka cannot do what the settings ask for.
     """
     for world, lack in _lacking(runs).items():
         raise HostError(f"{_place(world)} cannot run on this machine: {lack}")
@@ -49,8 +50,9 @@ def limit_sentences(runs: Sequence[RunSpec]) -> list[str]:
 
 
 def _lacking(runs: Sequence[RunSpec]) -> dict[AnyWorld, str]:
-    """By world that this machine cannot carry, why. It is tried, so it is asked once."""
-    return {world: lack for world in {run.world: None for run in runs} if (lack := host_lacks(world))}
+    """By world that this machine cannot carry, why. It is tried, so each cell is asked once."""
+    each = {(run.world, run.cell): run for run in runs}.values()
+    return {run.world: lack for run in each if (lack := machine_lacks_for(run))}
 
 
 def _sentences(runs: Sequence[RunSpec], lacking: Mapping[AnyWorld, str]) -> list[str]:

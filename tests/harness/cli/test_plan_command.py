@@ -95,8 +95,9 @@ def test_beside_other_worlds_a_plan_of_its_own_helps(tmp_path: Path, capsys: pyt
 
 
 def test_what_is_only_done_in_part_is_said_and_the_plan_stands(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr("harness.worlds.kafka.release_for", lambda *_: None)
     (tmp_path / "p.toml").write_text(NIGHT.replace(', "partition"', ""))
     assert exit_code_of(["plan", "p.toml"]) == 0
     sentence = (
@@ -106,6 +107,19 @@ def test_what_is_only_done_in_part_is_said_and_the_plan_stands(
     assert capsys.readouterr().out.splitlines()[1:] == [sentence]
     assert exit_code_of(["plan", "p.toml", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["limits"] == [sentence]
+
+
+def test_a_release_that_is_not_here_is_said_and_the_plan_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "p.toml").write_text('families = ["kill", "pause"]\n[worlds.kafka]\nversion = "4.1.1"\n')
+    assert exit_code_of(["plan", "p.toml"]) == 0
+    (sentence,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("On this machine"))
+    assert sentence == (
+        'On this machine the world kafka with host = "loopback" cannot run: Apache Kafka 4.1.1 is not in '
+        f"{tmp_path}/ackproof/kafka; get it with: ackproof kafka install 4.1.1; ackproof doctor says what is there."
+    )
 
 
 def test_what_this_machine_lacks_is_said_of_this_machine_and_the_plan_stands(
