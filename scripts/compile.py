@@ -33,7 +33,7 @@ MODULES: Final = {
     "harness": "choices",
     "harness/reference/core": "broker commit_rule controller effects election fetcher log producers replica "
     "request_handler session",
-    "harness/reference/core/planted": "answering following in_sync leading",
+    "harness/reference/core/planted": "answering controlling following in_sync leading storing",
     "harness/worlds/simulated": "batches clients cluster consumer direct_access disks invariants loop network "
     "excused_replicas network_client nodes producer wires",
     "workloads": "consumers generators instance producers replacement values",

@@ -5,6 +5,7 @@ everything else is spelled with underscores and carries its unit (``duration_ms`
 nearest valid one. See ``plans/default.toml`` for a complete one.
 """
 
+from harness.plan.as_toml import plan_text
 from harness.plan.machines import Machine
 from harness.plan.model import Plan, RunSpec, WorldPlan
 from harness.plan.reading import LATEST, parse_plan, read_plan
@@ -25,7 +26,6 @@ from harness.plan.worlds import (
     Ssh,
     require_kind,
 )
-from harness.plan.writing import plan_text
 
 __all__ = [
     "CI_FILES",

@@ -4,9 +4,9 @@ from harness.search.explaining import FUTURES, explain_run
 from harness.search.hunting import ASSERTION, CRASH, Alarm, HuntedRun, HuntResult, as_it_is, hunt
 from harness.search.judged_run import JudgedRun, run_in_memory
 from harness.search.portfolios import EVERYTHING, PORTFOLIOS, Portfolio
-from harness.search.recorded_runs import SmallerRun, shrink_run
 from harness.search.sameness import FindingToKeep, finding_of
 from harness.search.shrinking import Shrunk, shrunk
+from harness.search.shrinking_recorded import SmallerRun, shrink_run
 
 __all__ = [
     "ASSERTION",

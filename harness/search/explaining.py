@@ -26,9 +26,9 @@ from harness.report import Account, account_of, fault_name, replica_set
 from harness.run import perform
 from harness.search.judged_run import JudgedRun, OtherDraws, run_in_memory
 from harness.search.list_form import steps_of, with_steps
-from harness.search.recorded_runs import drawn_record, left_in
 from harness.search.sameness import FindingToKeep, finding_of
 from harness.search.shrinking import shrunk
+from harness.search.shrinking_recorded import drawn_record, left_in
 from harness.search.twins import twin_of
 from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule

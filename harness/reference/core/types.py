@@ -127,7 +127,7 @@ class BrokerConfig(msgspec.Struct, frozen=True):
     commit_rule: CommitRuleName = "isr"
     quorum_required_acks: int = NONE
     leader_election: LeaderElection = "isr"
-    #: A rule in a wrong form, by its name in planted.py.
+    #: A rule in a wrong form, by its name in harness.reference.core.planted.
     planted_bug: str = "none"
 
 

@@ -216,7 +216,15 @@ def fetch(wanted: Sequence[Artifact], directory: Path) -> None:
     if maven is None:
         raise NotReachableError(f"no Maven on this machine: install the package maven, {_OTHERWISE}")
     (directory / "pom.xml").write_text(project(wanted), encoding="utf-8")
-    command = [maven, "-B", "-q", _GOAL, "-DincludeScope=runtime", f"-DoutputDirectory={directory / 'libs'}"]
+    command = [
+        maven,
+        "-B",
+        "-q",
+        "--strict-checksums",
+        _GOAL,
+        "-DincludeScope=runtime",
+        f"-DoutputDirectory={directory / 'libs'}",
+    ]
     try:
         done = attempt(command, limit_s=LIMIT_S, cwd=directory)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 from harness.reference.core.controller import Controller
 from harness.reference.core.fetcher import Fetcher
 from harness.reference.core.log import MemoryLog
-from harness.reference.core.planted import answering, following, in_sync, leading
+from harness.reference.core.planted import answering, controlling, following, in_sync, leading, storing
 from harness.reference.core.replica import Replica
 from harness.reference.core.request_handler import RequestHandler
 
@@ -36,24 +36,24 @@ _WRONG: Final[Mapping[tuple[str, type], type]] = {
     ("truncate-to-high-watermark", Replica): following.TruncatesToHighWatermark,
     ("fetch-from-any-epoch", RequestHandler): answering.AcceptsFetchesOfAnyEpoch,
     ("ignore-broker-epoch", Replica): in_sync.IgnoresBrokerEpochs,
-    ("keep-fenced-in-isr", Controller): in_sync.KeepsFencedInIsr,
-    ("eligible-after-unclean-stop", Controller): in_sync.KeepsEligibleAfterUncleanStop,
+    ("keep-fenced-in-isr", Controller): controlling.KeepsFencedInIsr,
+    ("eligible-after-unclean-stop", Controller): controlling.KeepsEligibleAfterUncleanStop,
     ("remember-one-batch", Replica): leading.RemembersOneBatch,
     ("forget-producers-on-election", Replica): leading.ForgetsProducersOnElection,
     ("flush-on-leader-only", Replica): following.FlushesOnLeaderOnly,
-    ("skip-bad-batch", MemoryLog): answering.SkipsBadBatches,
+    ("skip-bad-batch", MemoryLog): storing.SkipsBadBatches,
     ("count-diverging-fetch", RequestHandler): answering.CountsDivergingFetches,
     ("high-watermark-before-truncation", Fetcher): following.TakesHighWatermarkBeforeTruncation,
     ("commit-offsets-after-append", RequestHandler): answering.CommitsOffsetsAfterAppend,
-    ("accept-deposed-proposal", Controller): in_sync.AcceptsProposalsOfDeposedLeaders,
-    ("accept-refused-proposal", Controller): in_sync.AcceptsRefusedProposals,
+    ("accept-deposed-proposal", Controller): controlling.AcceptsProposalsOfDeposedLeaders,
+    ("accept-refused-proposal", Controller): controlling.AcceptsRefusedProposals,
     ("keep-follower-progress", Replica): leading.KeepsFollowerProgress,
     ("join-anywhere", Replica): in_sync.JoinsAnywhere,
     ("commit-with-two", Replica): leading.CommitsWithTwo,
     ("truncate-one-too-many", Replica): following.TruncatesOneTooMany,
-    ("checkpoint-log-end", MemoryLog): answering.CheckpointsLogEnd,
-    ("keep-elr-after-unclean-election", Controller): in_sync.KeepsElrAfterUncleanElection,
-    ("forget-producer-ids", Controller): answering.ForgetsProducerIds,
+    ("checkpoint-log-end", MemoryLog): storing.CheckpointsLogEnd,
+    ("keep-elr-after-unclean-election", Controller): controlling.KeepsElrAfterUncleanElection,
+    ("forget-producer-ids", Controller): controlling.ForgetsProducerIds,
 }
 
 

@@ -1,13 +1,9 @@
-"""Who is in sync, wrongly: what leaders propose, and what the controller makes of it."""
+"""Who is in sync, wrongly: whom a leader waits for, and whom it proposes."""
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
-from harness.reference.core.controller import Controller
-from harness.reference.core.messages import AlterPartition
 from harness.reference.core.replica import Follower, Replica
-from harness.reference.core.types import NONE, ErrorCode, NodeId, PartitionState, TopicConfig
+from harness.reference.core.types import NONE, ErrorCode, NodeId
 
 
 class ShrinksBeforeAcceptance(Replica):
@@ -44,45 +40,3 @@ class IgnoresBrokerEpochs(Replica):
 
     def record_fetch(self, node: NodeId, offset: int, broker_epoch: int) -> ErrorCode:  # noqa: ARG002
         return super().record_fetch(node, offset, NONE)
-
-
-class KeepsFencedInIsr(Controller):
-    """A broker that is fenced or leaves stays in the ISR (rule 13), and may lead when it is back: S36."""
-
-    def _without(self, state: PartitionState, node: NodeId) -> PartitionState:  # noqa: ARG002
-        return state
-
-
-class KeepsEligibleAfterUncleanStop(Controller):
-    """A replica stays on the lists of those who may lead, though its broker stopped uncleanly (rule 15): S09."""
-
-    def _strike(self, node: NodeId) -> None:
-        pass
-
-
-class AcceptsProposalsOfDeposedLeaders(Controller):
-    """A proposal is accepted from whoever led before, if only the present leader is in it (rule 10)."""
-
-    def _proposal_error(self, message: AlterPartition, state: PartitionState | None) -> ErrorCode:
-        error = super()._proposal_error(message, state)
-        if error != ErrorCode.FENCED_LEADER_EPOCH or state is None:
-            return error
-        members = {member.broker for member in message.isr}
-        may_be = state.leader in members and all(self._eligible(member, state) for member in message.isr)
-        return ErrorCode.NONE if may_be else error
-
-
-class AcceptsRefusedProposals(Controller):
-    """A refusal is not the end of a proposal: a copy is accepted when its members are eligible again (rule 10): S54."""
-
-    def _refused(self, state: PartitionState) -> PartitionState:
-        return state
-
-
-class KeepsElrAfterUncleanElection(Controller):
-    """Who was eligible stays so after an unclean election, with more than the new leader has (rule 15)."""
-
-    def _settled(self, before: PartitionState, after: PartitionState, config: TopicConfig) -> PartitionState:
-        if not after.recovering or after.leader == before.leader:
-            return super()._settled(before, after, config)
-        return replace(super()._settled(before, replace(after, recovering=False), config), recovering=True)

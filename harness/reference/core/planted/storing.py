@@ -1,0 +1,30 @@
+"""Wrong forms of the log: how it is read again after an end, and what is written down of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.reference.core.log import MemoryLog
+from harness.reference.core.messages import RecordBatch
+
+
+class SkipsBadBatches(MemoryLog):
+    """Recovery leaves out a bad batch and keeps what is behind it, instead of ending the log there (rule 25): S35."""
+
+    def recover(self) -> None:
+        while self._bad(self.batches[-1:]):
+            self.truncate_to(self.batches[-1].base_offset)
+        bad = self._bad(self.batches)
+        self.batches[:] = [batch for batch in self.batches if batch not in bad]
+        self._bases[:] = [batch.base_offset for batch in self.batches]
+        self._closed = False
+
+    def _bad(self, batches: Sequence[RecordBatch]) -> list[RecordBatch]:
+        return [batch for batch in batches if not batch.intact and self.reads_again(batch.base_offset)]
+
+
+class CheckpointsLogEnd(MemoryLog):
+    """The log end is written down as the high watermark (rule 25): after a restart it covers what nobody committed."""
+
+    def checkpoint_high_watermark(self, offset: int) -> None:  # noqa: ARG002
+        super().checkpoint_high_watermark(self.end_offset)
