@@ -16,16 +16,8 @@ from harness.explore.brokers import Copy, members
 from harness.explore.canonical_form import Renaming, digest_of, renamed
 from harness.explore.events import Event, SentMessage, StepResult
 from harness.explore.nodes import Nodes
-from harness.explore.rules import (
-    PERMITTED,
-    RULES,
-    Broken,
-    Shown,
-    as_permitted,
-    broken_rules,
-    contradiction,
-    may_be_last,
-)
+from harness.explore.path_facts import SPENT, FactsByDigest, PathFacts
+from harness.explore.rules import PERMITTED, RULES, Broken, as_permitted, broken_rules, may_be_last
 from harness.explore.scope import Scope
 from harness.reference.core import messages
 from harness.reference.core.types import CONTROLLER, NONE
@@ -40,10 +32,6 @@ _RESPONSES: Final = (
     messages.OffsetForLeaderEpochResponse,
     messages.ListOffsetsResponse,
 )
-#: What a scope limits, in the order in which facts count it.
-SPENT: Final = ("records", "crashes", "fences", "moves", "shrinks", "proposals", "skips", "losses", "timeouts")
-
-
 #: Judged states that are remembered, of which most are met again soon; all of them would take more than the states.
 _VERDICTS_MAX: Final = 2**19
 
@@ -54,19 +42,6 @@ class Wire(NamedTuple):
     kind: str
     source: int
     target: int
-
-
-class PathFacts(NamedTuple):
-    """What a run up to a state has spent of the scope, what clients saw, and whether a loss is permitted."""
-
-    spent: tuple[int, ...] = (0,) * len(SPENT)
-    shown: Shown = Shown()
-    permitted: bool = False
-
-    @property
-    def written(self) -> int:
-        """How many records were written, which is also the number of the next one."""
-        return self.spent[0]
 
 
 class Action(NamedTuple):
@@ -101,16 +76,13 @@ class Space:
         self._slots = {wire: self._first_wire + number for number, wire in enumerate(self.wires)}
         #: How many digests a state has.
         self.width = self._first_wire + len(self.wires) + 1
-        self._limits = tuple(getattr(constants, name) for name in SPENT)
         self.contents: dict[int, tuple[int, ...]] = {0: ()}
-        self.facts_by_digest: dict[int, PathFacts] = {}
+        self.facts = FactsByDigest(constants)
         self._pushed: dict[tuple[int, int, bool], int] = {}
         self.permitted = False
         #: The most records that were acknowledged in one of the states that :meth:`broken` has judged.
         self.acknowledged = 0
         self._verdicts: dict[tuple[int, ...], Broken | None] = {}
-        self._paid: dict[tuple[int, str], int] = {}
-        self._booked: dict[tuple[int, Any], tuple[int, Broken | None]] = {}
         orders = [*permutations(self._brokers)][1:] if merged and constants.elected == "any" else []
         self._renamings = [(self._places(names), Renaming(self._finder(names))) for names in orders]
         for renaming in (one for _, one in self._renamings):
@@ -151,29 +123,24 @@ class Space:
             self.contents[digest] = content
         return digest
 
-    def _keep_facts(self, facts: PathFacts) -> int:
-        digest = digest_of(("account", *facts))
-        self.facts_by_digest[digest] = facts
-        return digest
-
     # --- what another process has to know ----------------------------------------------------------------------------
 
     def known(self) -> set[int]:
         """Every digest that this process can explain."""
-        return self.nodes.known() | set(self.contents) | set(self.facts_by_digest)
+        return self.nodes.known() | set(self.contents) | set(self.facts.known)
 
     def export(self, digests: set[int]) -> list[Any]:
         """The explanations of some digests, for :meth:`take`."""
         contents = {one: self.contents[one] for one in digests if one in self.contents}
-        facts_by_digest = {one: self.facts_by_digest[one] for one in digests if one in self.facts_by_digest}
-        return [self.nodes.export(digests - set(contents) - set(facts_by_digest)), contents, facts_by_digest]
+        facts = {one: self.facts.known[one] for one in digests if one in self.facts.known}
+        return [self.nodes.export(digests - set(contents) - set(facts)), contents, facts]
 
     def take(self, exported: list[Any]) -> None:
         """Learn what another process has exported."""
-        nodes, contents, facts_by_digest = exported
+        nodes, contents, facts = exported
         self.nodes.take(nodes)
         self.contents.update(contents)
-        self.facts_by_digest.update(facts_by_digest)
+        self.facts.known.update(facts)
 
     # --- states ------------------------------------------------------------------------------------------------------
 
@@ -184,7 +151,7 @@ class Space:
             controller,
             *(digest for digest, _ in brokers),
             *(0 for _ in self.wires),
-            self._keep_facts(PathFacts()),
+            self.facts.keep(PathFacts()),
         ]
         for number, (_, sends) in enumerate(brokers):
             self._send(state, number, sends)
@@ -201,7 +168,7 @@ class Space:
             return self._verdicts[key]
         except KeyError:
             copies = [self.nodes.copies[state[1 + number]] for number in self._brokers]
-            facts = self.facts_by_digest[state[-1]]
+            facts = self.facts.known[state[-1]]
             self.acknowledged = max(self.acknowledged, len(facts.shown.acknowledged))
             broken = [*broken_rules(self.nodes.controller_states[state[0]], copies, facts.shown)]
             if facts.permitted:
@@ -240,7 +207,7 @@ class Space:
             yield from self._paid_for("losses", arrived, action._replace(kind="lose"))
 
     def _paid_for(self, name: str, state: State, action: Action) -> Iterator[Next]:
-        facts = self._pay(state[-1], name)
+        facts = self.facts.pay(state[-1], name)
         if facts:
             after = (*state[:-1], facts)
             yield Next(action, after, self.broken(after))
@@ -260,7 +227,7 @@ class Space:
 
     def _take(self, state: list[int], target: int, outcome: StepResult) -> Broken | None:
         """What a node's step comes to for everybody else."""
-        broken = self._take_up(state, outcome)
+        state[-1], broken = self.facts.show(state[-1], outcome)
         if outcome.given_up and not self._stale:
             self._forget(state, target, outcome.given_up)
         sent = self._send(state, target, outcome.sends)
@@ -285,7 +252,7 @@ class Space:
                 pushed = self._pushed[key] = self._wire_of((*(content[:-1] if no_news else content), digest))
             state[slot] = pushed
             if name == "proposal" and state[-1]:
-                state[-1] = self._pay(state[-1], "proposals")
+                state[-1] = self.facts.pay(state[-1], "proposals")
         return broken
 
     def _is_no_news(self, wire: int, copy: Copy, digest: int) -> bool:
@@ -325,17 +292,17 @@ class Space:
     def _afford(self, facts: int, event: Event, copy: Copy) -> tuple[Event, int]:
         """A broker's own event as it happens, and the facts after it, 0 if the scope has no more of it."""
         if event.kind == "write":
-            record = self.facts_by_digest[facts].written
-            return Event("write", NONE, record), self._pay(facts, "records")
+            record = self.facts.known[facts].written
+            return Event("write", NONE, record), self.facts.pay(facts, "records")
         if event.kind == "silent":
             for _ in copy.maximal_isr.intersection(members(event.number)):
-                facts = facts and self._pay(facts, "shrinks")
+                facts = facts and self.facts.pay(facts, "shrinks")
         elif event.kind in {"again", "repeat"}:
-            facts = self._pay(facts, "timeouts")
+            facts = self.facts.pay(facts, "timeouts")
         return event, facts
 
     def _crash(self, state: State, number: int) -> Iterator[Next]:
-        facts = self._pay(state[-1], "crashes")
+        facts = self.facts.pay(state[-1], "crashes")
         if not facts:
             return
         copy, loses = self.nodes.copies[state[1 + number]], self.scope.constants.crash_loses
@@ -369,14 +336,14 @@ class Space:
     def _destroyed(self, state: State, number: int) -> int:
         """The facts once a dead broker is back with what its disk has left."""
         copies = [self.nodes.copies[state[1 + one]] for one in self._brokers]
-        facts, controller_state = self.facts_by_digest[state[-1]], self.nodes.controller_states[state[0]]
+        facts, controller_state = self.facts.known[state[-1]], self.nodes.controller_states[state[0]]
         if facts.permitted or copies[number].away == NONE:
             return state[-1]
         spent = dict(zip(SPENT, facts.spent, strict=True))
         disturbed = bool(spent["fences"] or spent["shrinks"])
         fault = PowerLoss if self.scope.constants.crash_loses == "unflushed" else WipeDisk
         permitted = may_be_last(self.nodes.settings, fault.kind, number, controller_state, copies, disturbed=disturbed)
-        return self._keep_facts(facts._replace(permitted=permitted))
+        return self.facts.keep(facts._replace(permitted=permitted))
 
     def _at_controller(self, state: State) -> Iterator[Next]:
         controller_state = self.nodes.controller_states[state[0]]
@@ -387,44 +354,11 @@ class Space:
                 if (copy.registered, copy.version) != (controller_state.epochs[event.peer], controller_state.version):
                     continue
             elif event.kind == "move" or (event.kind == "fence" and self.nodes.copies[state[1 + event.peer]].alive):
-                facts = self._pay(state[-1], f"{event.kind}s")
+                facts = self.facts.pay(state[-1], f"{event.kind}s")
                 if not facts:
                     continue
                 paid = (*state[:-1], facts)
             yield from self._act(Action(event.kind, event.peer), paid, CONTROLLER, event)
-
-    # --- facts of the path --------------------------------------------------------------------------------------------
-
-    def _pay(self, facts: int, name: str) -> int:
-        """The facts after one more of ``name``, 0 if the scope has no more of them."""
-        key = (facts, name)
-        paid = self._paid.get(key)
-        if paid is None:
-            place = SPENT.index(name)
-            spent = list(self.facts_by_digest[facts].spent)
-            spent[place] += 1
-            within = spent[place] <= self._limits[place]
-            paid = self._keep_facts(self.facts_by_digest[facts]._replace(spent=tuple(spent))) if within else 0
-            self._paid[key] = paid
-        return paid
-
-    def _take_up(self, state: list[int], outcome: StepResult) -> Broken | None:
-        """Write down what a step has shown to clients; the answer is what contradicts what they saw before."""
-        if not outcome.acknowledged and outcome.exposed is None:
-            return None
-        key = (state[-1], (outcome.acknowledged, outcome.exposed))
-        booked = self._booked.get(key)
-        if booked is None:
-            facts = self.facts_by_digest[state[-1]]
-            shown, exposed = facts.shown, outcome.exposed or ()
-            broken = contradiction(shown.read, exposed)
-            if broken is not None and facts.permitted:
-                broken = as_permitted(broken)
-            acknowledged = tuple(sorted({*shown.acknowledged, *outcome.acknowledged}))
-            shown = Shown(acknowledged, max(shown.read, exposed, key=len))
-            booked = self._booked[key] = (self._keep_facts(facts._replace(shown=shown)), broken)
-        state[-1], broken = booked
-        return broken
 
 
 def _wires(brokers: int) -> list[Wire]:
