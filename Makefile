@@ -28,8 +28,8 @@ check: setup ## format, lint, strict types, layer contract, fast tests (under 90
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/lint-imports --no-cache
 	@$(BIN)/pytest -q -n 2 -m "not system and not root"
 
-test: setup-test ## all tests (real Kafka included; most of these wait, so that three workers share 2 cores)
-	@$(BIN)/pytest -q -n 3 --dist loadgroup
+test: setup-test ## all tests (real Kafka included; most of these wait, so that four workers share 2 cores)
+	@$(BIN)/pytest -q -n 4 --dist loadgroup
 
 canary: setup ## a campaign with a planted bug, which must end with a broken promise (1 minute)
 	@scripts/canary.sh

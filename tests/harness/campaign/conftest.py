@@ -37,8 +37,8 @@ def dies(spec, directory):
     os._exit(9)
 
 def hangs(spec, directory):
-    (directory / "hanging").touch()
     try:
+        (directory / "hanging").touch()
         time.sleep(60)
     finally:
         (directory / "closed").touch()

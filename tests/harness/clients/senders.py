@@ -63,6 +63,8 @@ class Confluent:
                 "topic.metadata.refresh.interval.ms": metadata_ms,
                 "request.timeout.ms": request_ms(delivery_ms),
                 "message.timeout.ms": delivery_ms,
+                # Scripts wait for batches that are refused many times.
+                "retry.backoff.max.ms": 200,
             },
             logger=logging.getLogger(__name__),
         )
