@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import multiprocessing
 import resource
+import signal
 import struct
 import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import islice
 from multiprocessing.connection import Connection
 from typing import Any, Final, Literal, Protocol
@@ -126,6 +127,8 @@ class Worker:
         self._levels: list[tuple[array[int], array[int]]] = []
         self._waiting: Iterator[tuple[int, bytes]] = iter(())
         self._next: dict[int, tuple[int, bytes]] = {}
+        #: Successors of the present level that this worker found, whoever owns them, with the least state before each.
+        self._met: dict[int, int] = {}
         self._explained: set[int] = {0}
         self._packing = struct.Struct(f"{self.space.width}q")
 
@@ -140,28 +143,28 @@ class Worker:
 
     def expand(self) -> Expansion:
         """The successors of the level's next states that this worker has not seen; it keeps its own."""
-        found: list[dict[int, Found]] = [{} for _ in range(self._workers)]
+        found: list[list[Found]] = [[] for _ in range(self._workers)]
         transitions, broken, stopped, count = 0, [], "", 0
-        follow, canonical, pack = self.space.follow, self.space.canonical, self._packing.pack
+        space, pack, met = self.space, self._packing.pack, self._met
         for count, (parent, packed) in enumerate(islice(self._waiting, _CHUNK), 1):
             if count % _STRIDE == 1 and (stopped := self._limits.reached(self._deadline)):
                 break
-            for one in follow(self._packing.unpack(packed)):
+            for one in space.follow(self._packing.unpack(packed)):
                 transitions += 1
                 if one.broken is not None:
                     broken.append(parent)
                     continue
-                digest = canonical(one.state)
-                if digest in self._seen:
+                digest = space.canonical(one.state)
+                if digest in self._seen or met.get(digest, parent + 1) <= parent:
                     continue
-                owned = found[digest % self._workers]
-                earlier = owned.get(digest)
-                if earlier is None or parent < earlier[1]:
-                    owned[digest] = (digest, parent, pack(*one.state))
-        self._keep(found[self._number].values())
-        found[self._number] = {}
-        sent = [list(owned.values()) for owned in found]
-        return Expansion(sent, self._explain(sent), transitions, broken, stopped, count == _CHUNK)
+                if digest not in met and space.broken(one.state) is not None:
+                    broken.append(parent)
+                    continue
+                met[digest] = parent
+                found[digest % self._workers].append((digest, parent, pack(*one.state)))
+        self._keep(found[self._number])
+        found[self._number] = []
+        return Expansion(found, self._explain(found), transitions, broken, stopped, count == _CHUNK)
 
     def receive(self, found: Sequence[Sequence[Found]], known: Sequence[list[Any]]) -> None:
         """Keep what is new of these successors for the next level."""
@@ -179,6 +182,7 @@ class Worker:
     def advance(self) -> int:
         """Begin the next level; returns how many of its states are this worker's."""
         level, self._next = self._next, {}
+        self._met.clear()
         self._seen.update(level)
         self._levels.append((array("q", level), array("q", [parent for parent, _ in level.values()])))
         states = [packed for _, packed in level.values()]
@@ -237,11 +241,17 @@ class _Processes:
             ) from error
 
 
-def _serve(connection: Connection, make: Callable[[], Worker]) -> None:
+def _serve(connection: Connection, others: Sequence[Connection], make: Callable[[], Worker]) -> None:
+    # Ctrl-C reaches the whole group; who asks ends its workers. Its ends are closed here, so that its death is seen.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for one in others:
+        one.close()
     worker = make()
-    while (asked := connection.recv()) is not None:
-        name, arguments = asked
-        connection.send(getattr(worker, name)(*arguments))
+    with suppress(EOFError, ConnectionError):
+        while (asked := connection.recv()) is not None:
+            name, arguments = asked
+            connection.send(getattr(worker, name)(*arguments))
 
 
 @contextmanager
@@ -253,10 +263,12 @@ def _team(scope: Scope, limits: Limits, workers: int, merged: bool) -> Iterator[
         yield _Alone(make(0))
         return
     context = multiprocessing.get_context("fork")
-    connections, processes = [], []
+    connections: list[Connection] = []
+    processes = []
     for number in range(workers):
         here, there = context.Pipe()
-        process = context.Process(target=_serve, args=(there, lambda number=number: make(number)), daemon=True)
+        others = (*connections, here)
+        process = context.Process(target=_serve, args=(there, others, lambda number=number: make(number)), daemon=True)
         process.start()
         there.close()  # so that its end is seen here when the worker dies
         connections.append(here)
@@ -361,10 +373,12 @@ def _walk(space: Space, path: Sequence[int]) -> tuple[Next, ...]:
     """The steps along a path of hashes, and the first one after it that breaks a rule."""
     state, steps = space.begin(), []
     for digest in path[1:]:
-        step = next(one for one in space.follow(state) if one.broken is None and space.canonical(one.state) == digest)
+        judged = map(space.judged, space.follow(state))
+        step = next(one for one in judged if one.broken is None and space.canonical(one.state) == digest)
         steps.append(step)
         state = step.state
-    steps.append(next(one for one in space.follow(state) if one.broken is not None))
+    judged = map(space.judged, space.follow(state))
+    steps.append(next(one for one in judged if one.broken is not None))
     return tuple(steps)
 
 
@@ -383,11 +397,12 @@ def _depth_first(scope: Scope, limits: Limits, *, merged: bool) -> Result:
             path.pop()
             continue
         transitions += 1
-        if one.broken is not None:
-            broken = one
-            continue
         digest = space.canonical(one.state)
-        if digest in seen:
+        if one.broken is None and digest in seen:
+            continue
+        judged = space.judged(one)
+        if judged.broken is not None:
+            broken = judged
             continue
         seen.add(digest)
         path.append((one, space.follow(one.state)))

@@ -55,7 +55,7 @@ class Action(NamedTuple):
 
 
 class Next(NamedTuple):
-    """A state that follows, by which action, and the rule that the step or the state breaks."""
+    """A state that follows, by which action, and the rule that the step breaks; the state may break one too."""
 
     action: Action
     state: State
@@ -161,6 +161,10 @@ class Space:
                 state = list(waiting[0].state) if waiting else state
         return tuple(state)
 
+    def judged(self, step: Next) -> Next:
+        """The same, with the rule that the state breaks where the step breaks none."""
+        return step if step.broken is not None else step._replace(broken=self.broken(step.state))
+
     def broken(self, state: State) -> Broken | None:
         """The rule that a state breaks, None if it breaks none."""
         key = (*state[: self._first_wire], state[-1])
@@ -210,7 +214,7 @@ class Space:
         facts = self.facts.pay(state[-1], name)
         if facts:
             after = (*state[:-1], facts)
-            yield Next(action, after, self.broken(after))
+            yield Next(action, after, None)
 
     def _act(self, action: Action, state: State, target: int, event: Event, *, behind: bool = False) -> Iterator[Next]:
         """``event`` happens to a node; what it sends is under way. A refused request waits, with nothing ``behind``."""
@@ -222,8 +226,7 @@ class Space:
             after[place] = outcome.after
             broken = self._take(after, target, outcome)
             if after[-1]:
-                found = tuple(after)
-                yield Next(action, found, broken or self.broken(found))
+                yield Next(action, tuple(after), broken)
 
     def _take(self, state: list[int], target: int, outcome: StepResult) -> Broken | None:
         """What a node's step comes to for everybody else."""
@@ -329,9 +332,8 @@ class Space:
             (started,) = self.nodes.step(state[1 + number], Event("start", NONE, outcome.registered))
             after[1 + number] = started.after
             self._send(after, CONTROLLER, outcome.sends)
-            found = tuple(after)
             broken = outcome.broken or started.broken
-            yield Next(Action("start", number), found, broken if self._counts(broken) else self.broken(found))
+            yield Next(Action("start", number), tuple(after), broken if self._counts(broken) else None)
 
     def _destroyed(self, state: State, number: int) -> int:
         """The facts once a dead broker is back with what its disk has left."""

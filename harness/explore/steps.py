@@ -29,7 +29,7 @@ def steps_of(scope: Scope, result: Result) -> tuple[Step, ...]:
     state, steps = space.begin(), []
     for one in result.trace:
         # A new space knows no message before somebody has sent it.
-        state = next(same.state for same in space.follow(state) if same == one)
+        state = next(same.state for same in space.follow(state) if same[:2] == one[:2])
         steps.append(Step(_text(space, one.action), _brokers(space, state)))
     return tuple(steps)
 

@@ -132,7 +132,7 @@ class _StoryLines:
         state = self._space.begin()
         for one in self._trace:
             before = state
-            state = next(same.state for same in self._space.follow(state) if same == one)
+            state = next(same.state for same in self._space.follow(state) if same[:2] == one[:2])
             decided = range(self._version(before) + 1, self._version(state) + 1)
             yield _Moment(one.action, self._copies(before), decided)
 

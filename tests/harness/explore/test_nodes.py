@@ -97,7 +97,7 @@ def test_remembered_steps_equal_those_of_nodes_that_run_on(seed: int) -> None:
     space, choose = Separate(SCOPE), random.Random(seed)
     state, direct = space.begin(), Direct(SCOPE, space)
     for _ in range(80):
-        steps = [one for one in space.follow(state) if one.broken is None]
+        steps = [one for one in map(space.judged, space.follow(state)) if one.broken is None]
         if not steps:
             break
         step = choose.choice(steps)
@@ -111,6 +111,6 @@ def test_a_step_that_is_remembered_is_what_the_core_does_again() -> None:
     space = Space(SCOPE.varied({"elected": "any"}, {}))
     state, choose = space.begin(), random.Random(5)
     for _ in range(60):
-        state = choose.choice([one for one in space.follow(state) if one.broken is None]).state
+        state = choose.choice([one for one in map(space.judged, space.follow(state)) if one.broken is None]).state
     for (digest, event), outcomes in list(space.nodes._steps.items()):
         assert space.nodes.perform(digest, event) == outcomes

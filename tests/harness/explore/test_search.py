@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+import psutil
 import pytest
 from msgspec.structs import replace
 
@@ -122,6 +130,50 @@ def test_a_search_of_which_a_worker_was_killed_ends_and_says_so() -> None:
 
     with pytest.raises(HarnessError, match=r"a worker of the search died .* --memory"):
         exhaust(MOVED, workers=2, level_done=kill)
+
+
+@contextmanager
+def searching(workers: int = 2) -> Iterator[tuple[subprocess.Popen[str], list[psutil.Process]]]:
+    """`ackproof explore` of a scope that takes minutes, after its first level, and its workers."""
+    program = "from harness.cli import main; main()"
+    command = [sys.executable, "-c", program, "explore", "tla-1", "--workers", str(workers)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(["env", "--default-signal", *command], start_new_session=True, **pipes)
+    try:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("depth 1: 9 states")
+        yield process, psutil.Process(process.pid).children()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def ended(process: psutil.Process) -> bool:
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.system
+def test_a_search_ends_with_ctrl_c_and_one_word() -> None:
+    with searching() as (process, workers):
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 130
+        words = [line for line in errors.splitlines() if not line.startswith("depth ")]
+        assert list(filter(None, words)) == ["ackproof: interrupted"]
+        assert all(map(ended, workers))
+    assert len(workers) == 2
+
+
+@pytest.mark.system
+def test_workers_end_with_a_search_that_was_killed() -> None:
+    with searching() as (process, workers):
+        process.kill()
+        process.wait(60)
+        deadline = time.monotonic() + 60
+        while not all(map(ended, workers)):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    assert len(workers) == 2
 
 
 @pytest.mark.parametrize("order", ["breadth", "depth"])

@@ -80,7 +80,7 @@ def observations(space: Space) -> tuple[set[Any], set[str], int]:
     found, broken = set(), set()
     for state in todo:
         found.add(_observed(space, state))
-        for one in space.follow(state):
+        for one in map(space.judged, space.follow(state)):
             if one.broken is not None:
                 broken.add(one.broken[0])
                 continue
