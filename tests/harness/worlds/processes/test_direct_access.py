@@ -78,4 +78,8 @@ def test_a_dead_broker_still_shows_its_log_and_is_counted_as_fenced_later(cluste
 
 
 def test_what_a_broker_wrote_is_forced_to_its_disk(cluster) -> None:
-    assert cluster.world.replicas.flush(0)["flushed"] > 0
+    leader, value = cluster.leads(), join(cluster.next_process() + 900, 0)
+    writer = Writer(cluster)
+    writer.send(value, leader)
+    writer.answer(value)
+    assert cluster.world.replicas.flush(leader)["flushed"] > 0
