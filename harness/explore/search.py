@@ -205,7 +205,7 @@ class Worker:
     def _explain(self, sent: Sequence[Sequence[Found]]) -> list[Any]:
         """What the owners of these states may not know."""
         unpack = self._packing.unpack
-        digests = {digest for batch in sent for _, _, packed in batch for digest in unpack(packed)} - self._explained
+        digests = set().union(*(unpack(packed) for batch in sent for _, _, packed in batch)) - self._explained
         inside = {one for digest in digests for one in self.space.contents.get(digest, ())} - self._explained
         self._explained |= digests | inside
         return self.space.export(digests | inside)
