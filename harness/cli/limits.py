@@ -8,7 +8,7 @@ from typing import Final
 from checkers import counted
 from harness.errors import HostError, PlanError
 from harness.plan import AnyWorld, RunSpec
-from harness.worlds.limits import limits_here, limits_of, machine_lacks_for, possible_in_namespaces
+from harness.worlds.limits import host_lacks, limits_here, limits_of, possible_in_namespaces, release_lacks
 from nemesis.limits import Limit
 
 #: Stories that are named where some of their faults are skipped.
@@ -50,9 +50,11 @@ def limit_sentences(runs: Sequence[RunSpec]) -> list[str]:
 
 
 def _lacking(runs: Sequence[RunSpec]) -> dict[AnyWorld, str]:
-    """By world that this machine cannot carry, why. It is tried, so each cell is asked once."""
-    each = {(run.world, run.cell): run for run in runs}.values()
-    return {run.world: lack for run in each if (lack := machine_lacks_for(run))}
+    """By world that this machine cannot carry, why. Hosts are tried, so once; releases are asked for each cell."""
+    hosts = {world: host_lacks(world) for world in {run.world: None for run in runs}}
+    cells = {(run.world, run.cell): run for run in runs}.values()
+    releases = {run.world: release_lacks(run) for run in cells}
+    return {world: why for world, host in hosts.items() if (why := host or releases[world])}
 
 
 def _sentences(runs: Sequence[RunSpec], lacking: Mapping[AnyWorld, str]) -> list[str]:

@@ -11,7 +11,7 @@ import msgspec
 
 from harness.errors import HostError
 from harness.hosts import probe_namespaces
-from harness.plan import Existing, Kafka, Loopback, Namespaces, Processes, RunSpec, Simulated
+from harness.plan import AnyWorld, Existing, Kafka, Loopback, Namespaces, Processes, RunSpec, Simulated
 from nemesis.cluster import Capability
 from nemesis.limits import Limit, limits
 from nemesis.scenarios import needs_of
@@ -66,22 +66,29 @@ def limits_here(spec: RunSpec) -> list[Limit]:
     return list(limits(spec.faults, spec.schedule, machine_lacks(needs)))
 
 
-def machine_lacks_for(spec: RunSpec) -> str:
-    """Why this machine cannot carry the nodes of ``spec`` at all, and what to do; "" where nothing speaks against.
-
-    Raises:
-        PlanError: the release of Kafka cannot do what the settings ask for, on whichever machine.
-    """
-    world = spec.world
-    if not isinstance(world, Processes | Kafka):
+def host_lacks(world: AnyWorld) -> str:
+    """Why this machine cannot be the host of ``world`` at all, and what to do; "" where nothing speaks against."""
+    if not isinstance(world, Processes | Kafka) or not isinstance(world.host, Namespaces):
         return ""
     try:
-        if isinstance(world.host, Namespaces):
-            probe_namespaces()
-        if isinstance(world, Kafka):
-            from harness.worlds.kafka import release_for
+        probe_namespaces()
+    except HostError as error:
+        return str(error)
+    return ""
 
-            release_for(world, spec.chosen())
+
+def release_lacks(spec: RunSpec) -> str:
+    """Why the release of Kafka that ``spec`` asks for cannot be started here, and what to do; "" where it can.
+
+    Raises:
+        PlanError: it cannot do what the settings ask for, on whichever machine.
+    """
+    if not isinstance(spec.world, Kafka):
+        return ""
+    from harness.worlds.kafka import release_for
+
+    try:
+        release_for(spec.world, spec.chosen())
     except HostError as error:
         return str(error)
     return ""

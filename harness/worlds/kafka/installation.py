@@ -216,15 +216,9 @@ def fetch(wanted: Sequence[Artifact], directory: Path) -> None:
     if maven is None:
         raise NotReachableError(f"no Maven on this machine: install the package maven, {_OTHERWISE}")
     (directory / "pom.xml").write_text(project(wanted), encoding="utf-8")
-    command = [
-        maven,
-        "-B",
-        "-q",
-        "--strict-checksums",
-        _GOAL,
-        "-DincludeScope=runtime",
-        f"-DoutputDirectory={directory / 'libs'}",
-    ]
+    # By itself Maven only warns of a file that has not its checksum, and -q hides the warning.
+    quietly = [maven, "-B", "-q", "--strict-checksums"]
+    command = [*quietly, _GOAL, "-DincludeScope=runtime", f"-DoutputDirectory={directory / 'libs'}"]
     try:
         done = attempt(command, limit_s=LIMIT_S, cwd=directory)
     except (OSError, subprocess.TimeoutExpired) as error:

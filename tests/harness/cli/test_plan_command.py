@@ -139,6 +139,15 @@ def test_what_this_machine_lacks_is_said_of_this_machine_and_the_plan_stands(
     )
 
 
+def test_a_host_is_tried_once_however_many_cells_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[None] = []
+    monkeypatch.setattr("harness.worlds.limits.probe_namespaces", lambda: tried.append(None))
+    matrix = 'families = ["kill", "pause"]\n[matrix]\nacks = [1, "all"]\n'
+    (tmp_path / "p.toml").write_text(f'{matrix}[worlds.processes]\nhost = "namespaces"\n')
+    assert exit_code_of(["plan", "p.toml"]) == 0
+    assert len(tried) == 1
+
+
 @pytest.mark.parametrize("command", [["campaign"], ["soak", "--for", "1m"]])
 def test_a_host_that_cannot_be_had_here_is_refused_before_anything_is_started(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -80,12 +80,12 @@ def test_other_machines_are_not_judged_by_this_one(monkeypatch: pytest.MonkeyPat
 def test_a_machine_without_nftables_carries_no_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.hosts.namespaces.os.geteuid", lambda: 0)
     monkeypatch.setattr("harness.hosts.namespaces.shutil.which", lambda tool: None if tool == "nft" else tool)
-    assert "install the package nftables" in limits.machine_lacks_for(spec(Processes(host=Namespaces()), "kill"))
-    assert limits.machine_lacks_for(spec(Processes(), "kill")) == ""
+    assert "install the package nftables" in limits.host_lacks(Kafka(host=Namespaces()))
+    assert limits.host_lacks(Kafka()) == ""
 
 
 def test_a_release_that_is_not_here_is_a_lack_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    why = limits.machine_lacks_for(spec(Kafka(version="4.1.1"), "kill"))
+    why = limits.release_lacks(spec(Kafka(version="4.1.1"), "kill"))
     assert why.startswith("Apache Kafka 4.1.1 is not in ")
     assert why.endswith("get it with: ackproof kafka install 4.1.1")

@@ -75,6 +75,12 @@ def test_a_fetched_release_is_found_and_listed(maven, cache: Path) -> None:
     assert [str(one.version) for one in installed()] == ["4.1.1"]
 
 
+def test_maven_is_asked_to_refuse_files_with_other_checksums(maven, cache: Path) -> None:
+    shebang, _, rest = FETCHES.partition("\n")
+    maven(f'{shebang}\ncase " $* " in *" --strict-checksums "*) ;; *) exit 1 ;; esac\n{rest}')
+    assert install("4.1.1").home == cache / "4.1.1"
+
+
 def test_a_release_that_is_there_is_not_fetched_again(maven) -> None:
     maven(FETCHES)
     install("4.1.1")
