@@ -32,8 +32,6 @@ _RESPONSES: Final = (
     messages.OffsetForLeaderEpochResponse,
     messages.ListOffsetsResponse,
 )
-#: Judged states that are remembered, of which most are met again soon; all of them would take more than the states.
-_VERDICTS_MAX: Final = 2**19
 
 
 class Wire(NamedTuple):
@@ -82,7 +80,6 @@ class Space:
         self.permitted = False
         #: The most records that were acknowledged in one of the states that :meth:`broken` has judged.
         self.acknowledged = 0
-        self._verdicts: dict[tuple[int, ...], Broken | None] = {}
         orders = [*permutations(self._brokers)][1:] if merged and constants.elected == "any" else []
         self._renamings = [(self._places(names), Renaming(self._finder(names))) for names in orders]
         for renaming in (one for _, one in self._renamings):
@@ -167,21 +164,14 @@ class Space:
 
     def broken(self, state: State) -> Broken | None:
         """The rule that a state breaks, None if it breaks none."""
-        key = (*state[: self._first_wire], state[-1])
-        try:
-            return self._verdicts[key]
-        except KeyError:
-            copies = [self.nodes.copies[state[1 + number]] for number in self._brokers]
-            facts = self.facts.known[state[-1]]
-            self.acknowledged = max(self.acknowledged, len(facts.shown.acknowledged))
-            broken = [*broken_rules(self.nodes.controller_states[state[0]], copies, facts.shown)]
-            if facts.permitted:
-                broken = [as_permitted(one) for one in broken]
-                self.permitted = self.permitted or any(one[0] == PERMITTED for one in broken)
-            if len(self._verdicts) == _VERDICTS_MAX:
-                self._verdicts.clear()
-            verdict = self._verdicts[key] = next(filter(self._counts, broken), None)
-            return verdict
+        copies = [self.nodes.copies[state[1 + number]] for number in self._brokers]
+        facts = self.facts.known[state[-1]]
+        self.acknowledged = max(self.acknowledged, len(facts.shown.acknowledged))
+        broken = [*broken_rules(self.nodes.controller_states[state[0]], copies, facts.shown)]
+        if facts.permitted:
+            broken = [as_permitted(one) for one in broken]
+            self.permitted = self.permitted or any(one[0] == PERMITTED for one in broken)
+        return next(filter(self._counts, broken), None)
 
     def _counts(self, broken: Broken | None) -> bool:
         return broken is not None and broken[0] in (self.scope.rules or RULES)
