@@ -11,7 +11,6 @@ import pytest
 
 from checkers.measures.availability import Availability
 from checkers.measures.delivery import Delivery
-from checkers.measures.exercise import Exercise
 from checkers.measures.fault_exercise import FaultExercise
 from checkers.measures.recovery import Recovery
 from checkers.measures.situations import Situations
@@ -20,32 +19,13 @@ from checkers.verdicts.exercised import OLDER, FamilyExercised
 from checkers.verdicts.judgement import RunFacts, VerdictLine, judge
 from checkers.verdicts.matrix import MATRIX_VERSION, build_matrix, settings_words, summarise
 from checkers.verdicts.verdict import Verdict
+from tests.checkers.verdicts.synthetic_verdicts import killed, verdict
 from workloads.settings import IDEMPOTENCE, Settings
 
 A0 = Settings(acks=0)
 A1 = Settings(acks=1)
 SAFE = Settings(min_insync_replicas=2)
 UNCLEAN = Settings(unclean_leader_election_enable=True)
-
-
-def killed(sequence: int, took_effect: bool = True, family: str = "kill") -> dict[str, Any]:
-    """A kill that is a story by itself."""
-    fixed = {"mark": "end", "family": family, "story": "leader", "fault": "kill", "role": "leader"}
-    return {"sequence": sequence, "group": sequence, "took_effect": took_effect, **fixed}
-
-
-def verdict(*, in_fault: int = 40, drained: bool = True, faults: int = 1, **counts: int) -> Verdict:
-    named = {name.replace("_", "-"): count for name, count in counts.items()}
-    return Verdict(
-        history="h",
-        valid=not named,
-        counts=named,
-        anomalies={name: [{"key": "t-0", "value": 7}] for name in named},
-        exercise=Exercise(attempted=120, acknowledged=100, acknowledged_in_fault=in_fault, drained=drained),
-        faults=[killed(sequence) for sequence in range(faults)],
-        fault_exercise=[FaultExercise(sequence=sequence, acknowledged=in_fault) for sequence in range(faults)],
-        recovery=Recovery(tried=True),
-    )
 
 
 def run(

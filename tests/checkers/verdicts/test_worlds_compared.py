@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import pytest
 
-from checkers.measures.exercise import Exercise
-from checkers.measures.fault_exercise import FaultExercise
-from checkers.measures.recovery import Recovery
 from checkers.verdicts.cells import Cell, build_cells
 from checkers.verdicts.judgement import RunFacts, VerdictLine
 from checkers.verdicts.verdict import Verdict
 from checkers.verdicts.worlds_compared import compare
+from tests.checkers.verdicts import synthetic_verdicts
 from workloads.settings import Settings
 
 A1 = Settings(acks=1)
 SAFE = Settings(min_insync_replicas=2)
-
-
-def verdict(*, in_fault: int = 40, drained: bool = True, fault: str = "kill", **counts: int) -> Verdict:
-    named = {name.replace("_", "-"): count for name, count in counts.items()}
-    receipt = {"mark": "end", "family": "kill", "story": "leader", "role": "leader", "fault": fault}
-    hit: list[dict[str, Any]] = [
-        {**receipt, "sequence": n, "group": n, "took_effect": True, "targets": [n]} for n in range(2)
-    ]
-    return Verdict(
-        history="h",
-        valid=not named,
-        counts=named,
-        anomalies={name: [{"key": "t-0", "value": 7}] for name in named},
-        exercise=Exercise(attempted=120, acknowledged=100, acknowledged_in_fault=in_fault, drained=drained),
-        faults=hit,
-        fault_exercise=[FaultExercise(sequence=n, acknowledged=in_fault) for n in range(2)],
-        recovery=Recovery(tried=True),
-    )
+#: A run needs two faults that met writes (exercised_min).
+verdict = partial(synthetic_verdicts.verdict, faults=2)
 
 
 def cells(*found: tuple[str, Settings, Verdict], family: str = "kill") -> list[Cell]:

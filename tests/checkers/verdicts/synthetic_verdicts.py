@@ -1,0 +1,33 @@
+"""Verdicts of runs as the tests of this folder need them: so many faults that took effect, so many anomalies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from checkers.measures.exercise import Exercise
+from checkers.measures.fault_exercise import FaultExercise
+from checkers.measures.recovery import Recovery
+from checkers.verdicts.verdict import Verdict
+
+
+def killed(sequence: int, took_effect: bool = True, family: str = "kill", fault: str = "kill") -> dict[str, Any]:
+    """The receipt of a kill, or of another fault, that is a story by itself and hit a broker of its own."""
+    fixed = {"mark": "end", "family": family, "story": "leader", "fault": fault, "role": "leader"}
+    return {"sequence": sequence, "group": sequence, "took_effect": took_effect, "targets": [sequence], **fixed}
+
+
+def verdict(
+    *, in_fault: int = 40, drained: bool = True, faults: int = 1, fault: str = "kill", **counts: int
+) -> Verdict:
+    """``counts`` are those of anomalies; of 100 acknowledged writes ``in_fault`` were acknowledged in each fault."""
+    named = {name.replace("_", "-"): count for name, count in counts.items()}
+    return Verdict(
+        history="h",
+        valid=not named,
+        counts=named,
+        anomalies={name: [{"key": "t-0", "value": 7}] for name in named},
+        exercise=Exercise(attempted=120, acknowledged=100, acknowledged_in_fault=in_fault, drained=drained),
+        faults=[killed(sequence, fault=fault) for sequence in range(faults)],
+        fault_exercise=[FaultExercise(sequence=sequence, acknowledged=in_fault) for sequence in range(faults)],
+        recovery=Recovery(tried=True),
+    )
