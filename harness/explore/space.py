@@ -81,26 +81,36 @@ class Space:
         #: The most records that were acknowledged in one of the states that :meth:`broken` has judged.
         self.acknowledged = 0
         orders = [*permutations(self._brokers)][1:] if merged and constants.elected == "any" else []
-        self._renamings = [(self._places(names), Renaming(self._finder(names))) for names in orders]
-        for renaming in (one for _, one in self._renamings):
-            renaming[0] = 0
+        #: What gives a state as it is under other names of its brokers, one for each naming; the first changes nothing.
+        self.namings: tuple[Callable[[State], State], ...] = (tuple, *(self._naming(names) for names in orders))
+        self._namings_of: dict[int, tuple[Callable[[State], State], ...]] = {}
 
     # --- digests -----------------------------------------------------------------------------------------------------
 
     def canonical(self, state: State) -> int:
-        """The hash by which a state is remembered: the least over all namings of the brokers."""
-        least = hash(state)
-        for places, renaming in self._renamings:
-            least = min(least, hash(tuple(map(renaming.__getitem__, places(state)))))
-        return least
+        """The hash by which a state is remembered: the same under every naming of its brokers.
 
-    def _places(self, names: tuple[int, ...]) -> Callable[[State], State]:
-        """Picks a state's entries in the order in which they stand when broker n is called ``names[n]``."""
+        It is the least over the namings that give the controller the least digest: mostly one, since a controller tells
+        its brokers apart.
+        """
+        namings = self._namings_of.get(state[0])
+        if namings is None:
+            named = [(name(state)[0], name) for name in self.namings]
+            least = min(digest for digest, _ in named)
+            namings = self._namings_of[state[0]] = tuple(name for digest, name in named if digest == least)
+        return min([hash(name(state)) for name in namings])
+
+    def _naming(self, names: tuple[int, ...]) -> Callable[[State], State]:
+        """What gives a state as it is when broker n is called ``names[n]``."""
         called = {new: old for old, new in enumerate(names)} | {CONTROLLER: CONTROLLER}
         brokers = [1 + called[number] for number in self._brokers]
         wires = [self._slots[Wire(one.kind, called[one.source], called[one.target])] for one in self.wires]
         order = [0, *brokers, *wires, self._first_wire + len(wires)]
-        return itemgetter(*order)
+        places = itemgetter(*order)
+        renaming = Renaming(self._finder(names))
+        renaming[0] = 0
+        find = renaming.__getitem__
+        return lambda state: tuple(map(find, places(state)))
 
     def _finder(self, names: tuple[int, ...]) -> Any:
         def find(digest: int) -> int:

@@ -94,6 +94,22 @@ def test_states_that_are_taken_for_one_have_the_same_successors() -> None:
                 assert successors(known) == successors(one.state)
 
 
+def test_states_are_taken_for_one_where_a_naming_makes_them_equal_and_only_there() -> None:
+    space = Space(MOVED)
+    states = {space.begin(): None}
+    for state in (todo := list(states)):
+        fresh = [one.state for one in space.follow(state) if one.state not in states]
+        states.update(dict.fromkeys(fresh))
+        todo += dict.fromkeys(fresh)
+    assert len(states) == 1127
+    of_hash: dict[int, frozenset[tuple[int, ...]]] = {}
+    for state in states:
+        under_all_names = frozenset(name(state) for name in space.namings)
+        assert len(under_all_names) > 1
+        assert of_hash.setdefault(space.canonical(state), under_all_names) == under_all_names
+    assert len(of_hash) == 515 == len(set(of_hash.values()))
+
+
 def test_an_early_acknowledgement_is_found_in_one_step_and_by_any_number_of_workers() -> None:
     wrong = CALM.varied({}, {"planted.bug": "acknowledge-after-append"})
     results = [exhaust(wrong, workers=workers) for workers in (1, 2)]
