@@ -28,7 +28,7 @@ from harness.explore import (
     steps_of,
     story_text,
 )
-from harness.machine import cores
+from harness.machine import cores, versions
 from harness.records.files import files_of, write_file
 
 
@@ -96,6 +96,8 @@ def explore(
     lines += [*played, "left out:", *(f"  {one}" for one in chosen.leaves_out()), _sentence(chosen, result)]
     answer = {
         "scope": chosen,
+        "settings": chosen.in_effect,
+        "version": versions()["ackproof"],
         "states": result.states,
         "transitions": result.transitions,
         "depth": result.depth,

@@ -56,6 +56,7 @@ class Constants(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 class Scope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A named scope: its constants, and settings under Kafka's names, with acks=all and min.insync.replicas=2.
 
+    ``families`` are those of faults that it is about, as far as its constants go: their runs are a few of its states.
     ``rules`` are those that count (:data:`harness.explore.rules.RULES`); all of them where none is named.
     """
 
@@ -63,7 +64,17 @@ class Scope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     title: str
     constants: Constants = Constants()
     settings: dict[str, object] = {}
+    families: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
+
+    @property
+    def in_effect(self) -> dict[str, object]:
+        """All settings under Kafka's names; every broker has a replica.
+
+        Raises:
+            PlanError: see :attr:`chosen`.
+        """
+        return {**self.chosen.to_mapping(), "replication.factor": self.constants.brokers}
 
     @property
     def chosen(self) -> Settings:
@@ -81,7 +92,7 @@ class Scope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return settings
 
     def varied(self, constants: Mapping[str, object], settings: Mapping[str, object]) -> Scope:
-        """This scope with some constants and settings changed.
+        """This scope with some constants and settings changed; with other bounds than of records it is about no family.
 
         Raises:
             PlanError: an unknown constant (the nearest is named), or a value of the wrong type or beyond its bounds.
@@ -96,7 +107,9 @@ class Scope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise PlanError(f"a constant of the scope is wrong: {error}") from error
         if changed.in_sync > changed.brokers:
             raise PlanError(f"in-sync={changed.in_sync} is more than brokers={changed.brokers}; lower the first")
-        return replace(self, constants=changed, settings={**self.settings, **settings})
+        same = changed == replace(self.constants, records=max(changed.records, self.constants.records))
+        families = self.families if same else ()
+        return replace(self, constants=changed, settings={**self.settings, **settings}, families=families)
 
     def leaves_out(self) -> list[str]:
         """Sentences about what no state of this search has."""

@@ -59,7 +59,7 @@ def write(campaign_directory: Path, other: Path | None = None) -> Path:
         definitions=_definitions(cells),
         wedged=wedged_clients(line.anomalies for line in files.lines.values()),
         other=compared_with(other, campaign_directory) if other else None,
-        **content_of(summary, cells, stories),
+        **content_of(summary, cells, stories, files.searches),
     )
     path = campaign_directory / REPORT_FILE
     write_file(path, page.encode())

@@ -10,6 +10,7 @@ import msgspec
 from checkers import Matrix, VerdictLine
 from harness.errors import ResultsError
 from harness.records.files import CAMPAIGN_FILE, PLAN_FILE, files_of
+from harness.records.searched_scopes import SearchedScope, read_searched_scopes
 from harness.records.verdict_lines import read_lines, read_matrix
 from harness.records.witness_file import Witnessed, read_witnesses
 
@@ -25,6 +26,7 @@ class CampaignFiles(NamedTuple):
         lines: those of ``verdicts.jsonl``, by the run's place in the directory.
         campaign: what ``campaign.json`` says; empty where there is none (a run made alone).
         plan: the plan as it was given, cut where it is longer than a report should quote; empty where there is none.
+        searches: exhaustive ones that lie beside the runs.
     """
 
     directory: Path
@@ -33,6 +35,7 @@ class CampaignFiles(NamedTuple):
     lines: dict[str, VerdictLine]
     campaign: dict[str, Any]
     plan: str
+    searches: list[SearchedScope]
 
 
 def read_campaign(directory: Path) -> CampaignFiles:
@@ -53,5 +56,11 @@ def read_campaign(directory: Path) -> CampaignFiles:
         advice = "restore it, or remove it: the report is made without it"
         raise ResultsError(f"{campaign} cannot be read: {error}; {advice}") from error
     return CampaignFiles(
-        directory, read_matrix(directory), read_witnesses(directory), lines, facts, quoted[:PLAN_CHARACTERS_MAX]
+        directory,
+        read_matrix(directory),
+        read_witnesses(directory),
+        lines,
+        facts,
+        quoted[:PLAN_CHARACTERS_MAX],
+        read_searched_scopes(directory),
     )

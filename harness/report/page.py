@@ -19,7 +19,9 @@ from markupsafe import Markup
 from checkers import SITUATIONS, Cell, Summary, compare, counted, quantile_us, settings_words
 from harness.machine import user_cache
 from harness.plan import Kafka
+from harness.records.searched_scopes import SearchedScope
 from harness.report.charts import Chart, availability_chart, chart_templates, loss_rate_chart
+from harness.report.every_state import seen_in_every_state, sentences
 from harness.report.grid import columns_of, exercised_faults, grid_of, percent
 from harness.report.outcomes import LEGEND, STYLES, style_of
 from harness.report.price import latency_chart, prices_of
@@ -89,8 +91,10 @@ def _keep(file: Path, text: str) -> None:
     Path(beside.name).replace(file)
 
 
-def content_of(summary: Summary, cells: Sequence[Cell], stories: Sequence[FindingStory]) -> dict[str, Any]:
-    """What templates need of the cells and stories, by the names that they use."""
+def content_of(
+    summary: Summary, cells: Sequence[Cell], stories: Sequence[FindingStory], searches: Sequence[SearchedScope]
+) -> dict[str, Any]:
+    """What templates need of cells, stories and exhaustive searches, by the names that they use."""
     columns = columns_of(cells)
     grid = grid_of(cells, columns)
     panels = _panels(cells, stories)
@@ -103,6 +107,7 @@ def content_of(summary: Summary, cells: Sequence[Cell], stories: Sequence[Findin
         "rows_left_out": max(0, len(grid) - ROWS_MAX),
         "panels": panels,
         "panels_left_out": len(cells) - len(panels),
+        "every_state": {cell_id(cell): sentences(seen_in_every_state(cell, searches)) for cell, _ in panels},
         "prices": prices,
         "charts": {
             "losses": loss_rate_chart(cells[:CELLS_DRAWN_MAX]),

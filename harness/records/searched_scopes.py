@@ -1,0 +1,80 @@
+"""``scopes.jsonl`` of a campaign: what exhaustive searches have seen, for its report.
+
+Each line is what ``ackproof explore SCOPE --json`` printed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from harness.errors import ResultsError
+from harness.records.files import files_of
+
+SCOPES_FILE: Final = "scopes.jsonl"
+
+
+class SearchedConstants(msgspec.Struct, frozen=True, kw_only=True):
+    """The bounds of a scope that are asked about: how many ``records`` were written."""
+
+    records: int
+
+
+class NamedScope(msgspec.Struct, frozen=True, kw_only=True):
+    """A scope as its search names it: ``families`` of faults that it is about, and ``rules``, none for all of them."""
+
+    name: str
+    title: str
+    constants: SearchedConstants
+    families: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+
+
+class SearchedScope(msgspec.Struct, frozen=True, kw_only=True):
+    """One search of all states of a scope.
+
+    Attributes:
+        settings: all of them, under Kafka's names.
+        version: of ackproof, whose core was searched.
+        states: distinct ones; ``exhausted``: there are no more.
+        acknowledged: the most records that were acknowledged in one of them.
+        permitted: records were lost where that is permitted.
+        broken: the rule that a state breaks, and a sentence.
+    """
+
+    scope: NamedScope
+    settings: dict[str, Any]
+    version: str
+    states: int
+    exhausted: bool
+    acknowledged: int
+    permitted: bool
+    broken: tuple[str, str] | None
+
+    @property
+    def holds(self) -> bool:
+        """Every state was looked at, all rules were put to the test, and nothing was lost in any."""
+        tested = self.exhausted and self.acknowledged > 0 and not self.scope.rules
+        return tested and self.broken is None and not self.permitted
+
+
+def read_searched_scopes(directory: Path) -> list[SearchedScope]:
+    """The searches that lie beside the runs of the campaign in ``directory``; none where there is no such file.
+
+    Raises:
+        ResultsError: the file cannot be read; the text says which line is wrong.
+    """
+    file = directory / SCOPES_FILE
+    with files_of(directory):
+        lines = file.read_bytes().splitlines() if file.is_file() else []
+    found = []
+    for number, line in enumerate(lines, 1):
+        try:
+            found.append(msgspec.json.decode(line, type=SearchedScope))
+        except msgspec.DecodeError as error:
+            raise ResultsError(
+                f"{file}: line {number} is not what `ackproof explore SCOPE --json` prints ({error}); take it out"
+            ) from error
+    return found

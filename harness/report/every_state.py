@@ -1,0 +1,41 @@
+"""Exhaustive searches beside the cells of a campaign: held in so many runs, and in all states of a scope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from checkers import Cell, counted
+from harness.plan import Processes, Simulated
+from harness.records.searched_scopes import SearchedScope
+from workloads import IDEMPOTENCE, Settings
+
+#: Worlds whose brokers are the searched core.
+_WORLDS: Final = (Simulated.name, Processes.name)
+#: Settings that decide in a scope. Times do not: nothing happens there because of a duration; nor do retries: no client
+#: makes any. An era is a name for some of the others.
+_DECIDING: Final = tuple(
+    name
+    for name in ("acks", IDEMPOTENCE, *Settings.scoped("topic"), *Settings.scoped("reference"))
+    if not name.endswith(".ms") and name != "era"
+)
+
+
+def seen_in_every_state(cell: Cell, searches: Iterable[SearchedScope]) -> list[SearchedScope]:
+    """The searches that held in every state of a scope with a cell's settings, family of faults, and broker."""
+    if cell.world not in _WORLDS:
+        return []
+    return [one for one in searches if one.holds and cell.family in one.scope.families and _alike(cell.settings, one)]
+
+
+def _alike(settings: dict[str, Any], search: SearchedScope) -> bool:
+    return all(name in settings and settings[name] == search.settings.get(name) for name in _DECIDING)
+
+
+def sentences(searches: Sequence[SearchedScope]) -> list[str]:
+    """What each search adds to "held in so many runs"."""
+    return [
+        f"in all {one.states:,} states of scope {one.scope.name}: {one.scope.title}; "
+        f"{counted(one.scope.constants.records, 'record')}, searched with ackproof {one.version}"
+        for one in searches
+    ]
