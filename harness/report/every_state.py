@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from checkers import Cell, counted
+from checkers import Cell, Outcome, counted
 from harness.plan import Processes, Simulated
 from harness.records.searched_scopes import SearchedScope
 from workloads import IDEMPOTENCE, Settings
@@ -22,8 +22,8 @@ _DECIDING: Final = tuple(
 
 
 def seen_in_every_state(cell: Cell, searches: Iterable[SearchedScope]) -> list[SearchedScope]:
-    """The searches that held in every state of a scope with a cell's settings, family of faults, and broker."""
-    if cell.world not in _WORLDS:
+    """The searches that held in every state of a scope with a held cell's settings, family of faults, and broker."""
+    if cell.outcome != Outcome.HELD or cell.world not in _WORLDS:
         return []
     return [one for one in searches if one.holds and cell.family in one.scope.families and _alike(cell.settings, one)]
 

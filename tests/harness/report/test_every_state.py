@@ -26,9 +26,9 @@ SAFE = Settings(min_insync_replicas=2)
 KILLED = scope_named("killed")
 
 
-def cell(settings: Settings = SAFE, family: str = "kill", world: str = "simulated") -> Cell:
+def cell(settings: Settings = SAFE, family: str = "kill", world: str = "simulated", **counts: int) -> Cell:
     facts = RunFacts(cell="c", family=family, world=world, seed=1, settings=settings.to_mapping())
-    (one,) = build_cells([VerdictLine.of(verdict(faults=3), facts)])
+    (one,) = build_cells([VerdictLine.of(verdict(faults=3, **counts), facts)])
     return one
 
 
@@ -67,6 +67,7 @@ def test_a_search_of_the_same_settings_and_faults_is_said(same: Cell) -> None:
     [
         cell(family="power"),
         cell(family="kill+power"),
+        cell(lost_write=1),
         cell(world="kafka"),
         cell(Settings(min_insync_replicas=1)),
         cell(Settings(min_insync_replicas=2, acks=1)),
@@ -76,7 +77,7 @@ def test_a_search_of_the_same_settings_and_faults_is_said(same: Cell) -> None:
         cell(Settings(min_insync_replicas=2, missed_epoch="kafka")),
     ],
 )
-def test_nothing_is_said_of_other_settings_faults_and_brokers(other: Cell) -> None:
+def test_nothing_is_said_of_other_settings_faults_and_brokers_and_where_something_was_found(other: Cell) -> None:
     assert seen_in_every_state(other, [searched()]) == []
 
 
