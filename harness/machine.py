@@ -57,6 +57,11 @@ def versions() -> dict[str, str]:
     return own | {name: _version(name) for name in REPORTED_PACKAGES}
 
 
+def own_version() -> str:
+    """The version of ackproof."""
+    return _version("ackproof")
+
+
 def _java() -> str:
     try:
         return usable_java().rpartition(" ")[2]

@@ -28,7 +28,7 @@ from harness.explore import (
     steps_of,
     story_text,
 )
-from harness.machine import cores, versions
+from harness.machine import cores, own_version
 from harness.records.files import files_of, write_file
 
 
@@ -97,7 +97,7 @@ def explore(
     answer = {
         "scope": chosen,
         "settings": chosen.in_effect,
-        "version": versions()["ackproof"],
+        "version": own_version(),
         "states": result.states,
         "transitions": result.transitions,
         "depth": result.depth,

@@ -56,7 +56,7 @@ class Constants(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 class Scope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A named scope: its constants, and settings under Kafka's names, with acks=all and min.insync.replicas=2.
 
-    ``families`` are those of faults that it is about, as far as its constants go: their runs are a few of its states.
+    ``families`` are those of faults that it is about: its steps are theirs, with fewer records and faults than in runs.
     ``rules`` are those that count (:data:`harness.explore.rules.RULES`); all of them where none is named.
     """
 
