@@ -53,7 +53,7 @@ class StartError(HarnessError):
 
 
 class PortError(HarnessError):
-    """An address is already in use: stop its owner, or let the harness choose free ports."""
+    """An address is already in use, and so were the others that were tried: stop what holds them."""
 
 
 class ChoicesError(HarnessError):

@@ -5,6 +5,7 @@ local        nodes as processes on this machine, with an address for the run
 namespaces   each in a network namespace, with an address of its own
 ssh          each on a machine of an inventory
 cut_links, link_speed, disks, disk_speed, clocks   what is broken
+ports        the ports that all of them listen on, held
 processes    a node's process on this machine; node_calls: what is asked of its control socket
 undo         what is undone at the end, or after a crash
 """
@@ -14,17 +15,20 @@ from harness.hosts.contract import Address, Host, Launch, NodeProcess, NodeState
 from harness.hosts.disk_speed import DiskThrottle, choose_throttle, find_limit
 from harness.hosts.disks import Disk, log_bytes, make_disks, probe_disks
 from harness.hosts.link_speed import probe_slow_links
-from harness.hosts.local import LocalHost, LoopbackHost, free_addresses
+from harness.hosts.local import LocalHost, LoopbackHost
 from harness.hosts.namespaces import NamespaceHost
 from harness.hosts.namespaces import probe as probe_namespaces
 from harness.hosts.node_calls import NodeCall
+from harness.hosts.ports import ADDRESS_TAKEN, PORT_CHOICES, Ports
 from harness.hosts.processes import NAME_PREFIX, LocalProcess, attempt
 from harness.hosts.ssh import PLACEHOLDERS, DryShell, LocalFiles, Show, SshHost, undo_machines
 from harness.hosts.undo import undo_here, undo_kinds
 
 __all__ = [
+    "ADDRESS_TAKEN",
     "NAME_PREFIX",
     "PLACEHOLDERS",
+    "PORT_CHOICES",
     "Address",
     "Clocks",
     "Disk",
@@ -40,12 +44,12 @@ __all__ = [
     "NodeCall",
     "NodeProcess",
     "NodeState",
+    "Ports",
     "Show",
     "SshHost",
     "attempt",
     "choose_throttle",
     "find_limit",
-    "free_addresses",
     "log_bytes",
     "make_disks",
     "probe_disks",

@@ -137,7 +137,7 @@ class Host(ABC):
 
         Raises:
             HostError: this machine lacks something; the text says what.
-            PortError: a given port is taken.
+            PortError: this machine has no port left for a node.
         """
 
     @abstractmethod

@@ -1,34 +1,28 @@
 """The hosts on this machine: what they share, and the loopback host, for which no rights are needed.
 
-On the loopback host every node is a process, and a run has an address of its own in 127.0.0.0/8, made from the
-harness's process id, so that runs side by side never take each other's ports, also while a node is dead. The ports lie
-below the kernel's ephemeral range: a client that connects to a dead node must not get that very port as its own and
-end up connected to itself.
+On the loopback host every node is a process, with a port that is held for the whole run, also while the node is dead.
+A run has an address of its own in 127.0.0.0/8, made from the harness's process id, so that what a dead harness left
+running does not reach the nodes of a later run.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-import socket
 import tempfile
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from harness.errors import PortError
 from harness.hosts import node_calls
 from harness.hosts.contract import Address, Host, Launch, LinkCuts
 from harness.hosts.cut_links import HeldLinks
+from harness.hosts.ports import Ports
 from harness.hosts.processes import LocalProcess, spawn
 from harness.hosts.undo import undo_here
 from harness.records.journal import Journal
 
-#: The first port that is tried; any range below 32768 (ip_local_port_range) and above the well-known ports would do.
-FIRST_PORT: Final = 19_092
-#: How many ports are tried for all nodes of a run together.
-PORTS_TRIED_MAX: Final = 2_000
 _runs = itertools.count()
 
 
@@ -95,44 +89,22 @@ def loopback_address(pid: int, run: int) -> str:
     return f"127.{bits >> 16 & 0xFF}.{bits >> 8 & 0xFF}.{bits & 0xFF}"
 
 
-def is_free(address: Address) -> bool:
-    """True if a node could listen there now."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(address)
-        except OSError:
-            return False
-    return True
-
-
-def free_addresses(host: str, nodes: Collection[int]) -> dict[int, Address]:
-    """An address with a free port for every node.
-
-    Raises:
-        PortError: none is left among the ports that may be tried.
-    """
-    candidates = (Address(host, FIRST_PORT + number) for number in range(PORTS_TRIED_MAX))
-    free = (address for address in candidates if is_free(address))
-    chosen = dict(zip(sorted(nodes), free, strict=False))
-    if len(chosen) < len(nodes):
-        raise PortError(f"no {len(nodes)} free ports at {host} from {FIRST_PORT} on; stop what holds them")
-    return chosen
-
-
 class LoopbackHost(LocalHost):
-    """Nodes as processes on a loopback address. ``ports`` fixes the ports of some or all nodes."""
+    """Nodes as processes on a loopback address."""
 
-    def __init__(self, journal: Journal, ports: Mapping[int, int] | None = None) -> None:
+    def __init__(self, journal: Journal) -> None:
         super().__init__(journal)
-        self._ports = dict(ports or {})
+        self._ports = Ports()
 
     def open(self, nodes: Collection[int]) -> None:
         """See :meth:`Host.open`."""
         self._make_control(nodes)
         host = loopback_address(os.getpid(), next(_runs))
-        given = {node: Address(host, port) for node, port in self._ports.items()}
-        for node, address in given.items():
-            if not is_free(address):
-                raise PortError(f"node {node} cannot have {host}:{address.port}: it is in use; stop its owner")
-        self._addresses.update(free_addresses(host, set(nodes) - set(given)) | given)
+        self._addresses.update({node: self._ports.take(host) for node in sorted(nodes)})
+
+    def close(self) -> None:
+        """See :meth:`Host.close`."""
+        try:
+            super().close()
+        finally:
+            self._ports.close()

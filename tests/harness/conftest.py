@@ -1,14 +1,22 @@
-"""Releases of Apache Kafka for the tests that start it."""
+"""Ports for tests that listen, and releases of Apache Kafka for those that start it."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from harness.errors import NotReachableError
+from harness.hosts import Ports
 from harness.worlds.kafka.class_archive import make_archive
 from harness.worlds.kafka.installation import Installation, install
 from harness.worlds.kafka.releases import DEFAULT_VERSION
+
+
+@pytest.fixture
+def ports() -> Iterator[Ports]:
+    """Nobody else is given these during the test."""
+    with Ports() as ports:
+        yield ports
 
 
 @pytest.fixture(scope="session")

@@ -1,26 +1,28 @@
 """The archive of class data (JEP 350) of a release and a Java: made once, kept beside its jars, used at every start.
 
-It is made by starting a node alone and ending it in order.
+It is made by starting a node alone and ending it in order. One process makes it, others that need it wait for its end.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from harness.errors import HarnessError, HostError
-from harness.hosts import free_addresses
+from harness.errors import HarnessError, HostError, PortError
+from harness.hosts import ADDRESS_TAKEN, PORT_CHOICES, Ports
 from harness.worlds.kafka.formatting import format_directory, new_id
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.jvm import LogFiles, archive_command, archive_path
 from harness.worlds.kafka.properties import NodePlace, as_text, lone_properties
 from harness.worlds.kafka.releases import modes
-from nemesis.cluster import CONTROLLER
 from workloads import Settings
 
 #: What a node logs when it serves.
@@ -28,6 +30,8 @@ STARTED: Final = b"Kafka Server started"
 _START_LIMIT_S: Final = 90.0
 #: A shutdown in order, then writing fifty megabytes: more than a minute in a container on a machine with a load of 70.
 _END_LIMIT_S: Final = 180.0
+#: Another process makes it: one start and one end, as long as they may take.
+_TURN_LIMIT_S: Final = _START_LIMIT_S + _END_LIMIT_S
 _LOOK_EVERY_S: Final = 0.1
 _HOST: Final = "127.0.0.1"
 _WORDS_MAX: Final = 300
@@ -40,25 +44,67 @@ def make_archive(installation: Installation) -> None:
 
     Raises:
         HostError: the release does not start on this machine.
+        PortError: its ports were taken, again and again.
+        HarnessError: another process is at it and does not come to an end.
     """
-    place = archive_path(installation)
-    if place.is_file() or "kraft" not in modes(installation.version):
+    archive = archive_path(installation)
+    if archive.is_file() or "kraft" not in modes(installation.version):
         return
     installation.made.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".archive-", dir=installation.made) as name:
+    with _turn_of(installation.made):
+        for choice in range(PORT_CHOICES):
+            if archive.is_file():
+                return
+            try:
+                _make(installation, archive)
+            except PortError:
+                if choice == PORT_CHOICES - 1:
+                    raise
+
+
+@contextmanager
+def _turn_of(directory: Path) -> Iterator[None]:
+    """Let one process after the other into the block; the kernel ends the turn of one that dies."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    limit = time.monotonic() + _TURN_LIMIT_S
+    try:
+        while not _locked(descriptor):
+            if time.monotonic() > limit:
+                raise HarnessError(
+                    f"after {_TURN_LIMIT_S:.0f} s another process still makes the archive of classes in {directory}; "
+                    f"end it (fuser {directory} names it), then try again"
+                )
+            time.sleep(_LOOK_EVERY_S)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass  # a file system without locks: each process makes the archive, which costs time only
+    return True
+
+
+def _make(installation: Installation, archive: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix=".archive-", dir=installation.made) as name, Ports() as ports:
         directory = Path(name)
-        command = _prepared(installation, directory)
+        command = _prepared(installation, directory, ports)
         _start_and_end(installation, command, directory / "node.log")
-        archive = directory / place.name
-        if not archive.is_file():
+        made = directory / archive.name
+        if not made.is_file():
             raise HostError(f"Java wrote no archive of class data; see that {installation.made} has 100 MB of room")
-        archive.replace(place)
+        made.replace(archive)
 
 
-def _prepared(installation: Installation, directory: Path) -> tuple[str, ...]:
+def _prepared(installation: Installation, directory: Path, ports: Ports) -> tuple[str, ...]:
     """A node that is controller and broker in one, so that the classes of both are loaded."""
-    addresses = free_addresses(_HOST, [0, CONTROLLER])
-    place = NodePlace(node=0, data=directory / "data", address=addresses[0], controllers={0: addresses[CONTROLLER]})
+    controllers = {0: ports.take(_HOST)}
+    place = NodePlace(node=0, data=directory / "data", address=ports.take(_HOST), controllers=controllers)
     format_directory(installation, place.data, 0, new_id(), elr=False)
     properties = directory / "server.properties"
     properties.write_text(as_text(lone_properties(place, Settings(replication_factor=1))), encoding="utf-8")
@@ -74,8 +120,10 @@ def _start_and_end(installation: Installation, command: Sequence[str], log: Path
         limit = time.monotonic() + _START_LIMIT_S
         while STARTED not in log.read_bytes():
             if node.poll() is not None or time.monotonic() > limit:
-                words = _complaint(log.read_text(errors="replace"))
-                raise HostError(f"Apache Kafka {installation.version} does not start on this machine: {words}")
+                output = log.read_text(errors="replace")
+                failure = PortError if ADDRESS_TAKEN in output else HostError
+                words = _complaint(output)
+                raise failure(f"Apache Kafka {installation.version} does not start on this machine: {words}")
             time.sleep(_LOOK_EVERY_S)
         node.terminate()
         node.wait(_END_LIMIT_S)

@@ -145,7 +145,7 @@ def archive_command(installation: Installation, properties: Path, files: LogFile
 
 def archive_path(installation: Installation) -> Path:
     """Where the archive for this Java is, or would be."""
-    return installation.made / f"classes-{_java_name()}.jsa"
+    return installation.made / f"classes-{_java_name(java_program())}.jsa"
 
 
 def _java(
@@ -165,9 +165,9 @@ def _shared(installation: Installation, place: Place = str) -> tuple[str, ...]:
 
 
 @cache
-def _java_name() -> str:
+def _java_name(java: str) -> str:
     """Vendor and version as a file's name: from the file ``release`` of the Java, or else from the Java itself."""
-    program = Path(java_program()).resolve()
+    program = Path(java).resolve()
     release = program.parent.parent / "release"
     text = release.read_text(encoding="utf-8") if release.is_file() else str(program)
     return hashlib.sha256(f"{program}\n{text}".encode()).hexdigest()[:12]

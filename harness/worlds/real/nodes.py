@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from harness.errors import PortError, StartError
-from harness.hosts import Host, Launch, NodeProcess, NodeState
+from harness.hosts import ADDRESS_TAKEN, Host, Launch, NodeProcess, NodeState
 from harness.worlds.contract import NodeCrash
 from nemesis.cluster import CONTROLLER, Link
 
@@ -101,11 +101,18 @@ class Nodes:
             ended = process.exit()
             if ended is None:
                 continue
-            if ended == f"status {EXIT_PORT_TAKEN}":
+            if ended == f"status {EXIT_PORT_TAKEN}" or self._says_address_taken(node):
                 address = self.host.address(node)
                 raise PortError(f"node {node} found {address.host}:{address.port} in use; stop its owner")
             words = self.last_words(node)
             raise StartError(f"node {node} ended with {ended} while it started; see {self.log(node)}: {words}")
+
+    def _says_address_taken(self, node: int) -> bool:
+        """Of Java's nodes no exit code says it."""
+        try:
+            return ADDRESS_TAKEN.encode() in self.log(node).read_bytes()[self._log_begins[node] :]
+        except OSError:
+            return False
 
     def last_words(self, node: int) -> str:
         """The last lines of a node's log in one line."""

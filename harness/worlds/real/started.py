@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -130,6 +131,11 @@ class StartedCluster(Cluster):
             DirectWrites(direct),
             ReplicasOnDisk(nodes, viewer, distribution.own_words(nodes)) if within_reach else None,
         )
+
+    def remove_files(self) -> None:
+        """See :meth:`Cluster.remove_files`: a controller's would have its brokers at the addresses that were taken."""
+        for name in ("data", "logs"):
+            shutil.rmtree(self._directory / name, ignore_errors=True)
 
     def observations(self, wall_begin_us: int) -> list[Observation]:
         """See :meth:`Cluster.observations`."""

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from harness.clients import CLIENTS, RealClients, without_secrets
 from harness.errors import HarnessError, PortError
+from harness.hosts import PORT_CHOICES
 from harness.observations import Observation
 from harness.plan import OPEN, RealTime, RunSpec, Security, require_kind
 from harness.records.journal import FILE_NAME, Journal
@@ -26,8 +27,6 @@ from nemesis.cluster import Target
 
 #: Clients give up at once; this is for their threads to notice.
 CLIENTS_LIMIT_S: Final = 10.0
-#: A port that was free a moment ago may be taken when its node gets there; then others are chosen.
-PORT_CHOICES: Final = 3
 #: Libraries that would log every injected fault to standard error.
 _LOGGERS: Final = ("kafka", "harness.clients", "kazoo", "paramiko")
 
@@ -74,6 +73,9 @@ class Cluster(ABC):
         Raises:
             HarnessError: with what to do.
         """
+
+    def remove_files(self) -> None:  # noqa: B027 - of nodes that exist already there are none
+        """Remove the nodes' files that an opening left when it failed: the next one begins with none."""
 
     @abstractmethod
     def observations(self, wall_begin_us: int) -> list[Observation]:
@@ -148,6 +150,7 @@ class RealWorld:
             except BaseException as error:
                 self.close()
                 if isinstance(error, PortError) and choice < PORT_CHOICES - 1:
+                    self._cluster.remove_files()
                     continue
                 raise
             return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ import pytest
 
 from checkers.local import check_one
 from checkers.verdicts.judgement import VerdictLine
+from harness.hosts import Ports
 from tests.checkers.conformance import BY_NAME, cases, write_history
 
 HOST = "127.0.0.1"
@@ -31,12 +31,6 @@ SPARK_SUBMIT = SPARK_CLASS.with_name("spark-submit")
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -Xshare:auto -XX:+UseSerialGC"
 #: What a user gives to spark-submit.
 PROGRAM = "from harness.cli import main; main()"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager
@@ -60,18 +54,23 @@ def daemon(log: Path, *arguments: str) -> Iterator[None]:
 @contextmanager
 def cluster(scratch: Path) -> Iterator[str]:
     """A master with two workers, one core each; its address."""
-    port, web = free_port(), free_port()
-    master = f"spark://{HOST}:{port}"
     deploy = "org.apache.spark.deploy"
-    with ExitStack() as stack:
-        ends = ("--host", HOST, "--port", str(port), "--webui-port", str(web))
-        stack.enter_context(daemon(scratch / "master.log", f"{deploy}.master.Master", *ends))
+    with Ports() as ports, ExitStack() as stack:
+        port, web = ports.take(HOST).port, ports.take(HOST).port
+        master = f"spark://{HOST}:{port}"
+        stack.enter_context(daemon(scratch / "master.log", f"{deploy}.master.Master", *listening(port, web)))
         for number in range(2):
             directory = scratch / f"work-{number}"
-            options = ("--host", HOST, "--cores", "1", "--memory", "1g", "--webui-port", "0", "-d", str(directory))
+            own = listening(ports.take(HOST).port, ports.take(HOST).port)
+            options = (*own, "--cores", "1", "--memory", "1g", "-d", str(directory))
             stack.enter_context(daemon(scratch / f"worker-{number}.log", f"{deploy}.worker.Worker", *options, master))
         wait_for_workers(f"http://{HOST}:{web}/json/", 2)
         yield master
+
+
+def listening(port: int, web: int) -> tuple[str, ...]:
+    """The options of a daemon with these ports."""
+    return ("--host", HOST, "--port", str(port), "--webui-port", str(web))
 
 
 def wait_for_workers(url: str, number: int) -> None:

@@ -89,7 +89,7 @@ def test_json_lines_in_splits_through_spark_get_the_verdict_of_the_whole(
 @pytest.mark.system
 @pytest.mark.xdist_group("spark")
 def test_a_bad_history_is_named_and_the_others_are_judged(tmp_path: Path) -> None:
-    good = write_history(BY_NAME["poll-skip/txn-abort-good"], tmp_path / "good.jsonl")
+    good = write_history(BY_NAME["nonmonotonic-poll/intermediate-subscribe-y"], tmp_path / "good.jsonl")
     bad = tmp_path / "bad.jsonl"
     bad.write_text(json.dumps({"type": "ok"}) + "\n")
     broken = tmp_path / "broken"
@@ -100,7 +100,7 @@ def test_a_bad_history_is_named_and_the_others_are_judged(tmp_path: Path) -> Non
     reported = []
     verdicts = check([bad, good, broken, nothing], progress=lambda done, tasks: reported.append((done, tasks)))
     assert [verdict.valid for verdict in verdicts] == ["unknown", True, "unknown", "unknown"]
-    assert f"{bad}, line 1: the operation has no 'f'" in (verdicts[0].reason or "")
+    assert f'{bad}, line 1: the operation has no "f"' in (verdicts[0].reason or "")
     assert "not a readable Parquet file" in (verdicts[2].reason or "")
     assert "holds no history" in (verdicts[3].reason or "")
     assert reported[-1] == (1, 1)

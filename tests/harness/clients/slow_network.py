@@ -21,6 +21,7 @@ from kafka.errors import for_code
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
+from harness.hosts import Ports
 from harness.reference.server.codec.wire import decode, made, parse_header
 
 HOST: Final = "127.0.0.1"
@@ -65,8 +66,10 @@ class SlowNetwork:
         self._answering = {broker: threading.Event() for broker in addresses}
         self.answer()
         self._addresses = dict(addresses)
-        self._listeners = {broker: socket.create_server((HOST, 0)) for broker in addresses}
-        self._ports = {broker: listener.getsockname()[1] for broker, listener in self._listeners.items()}
+        self._held = Ports()
+        own = {broker: self._held.take(HOST) for broker in addresses}
+        self._listeners = {broker: socket.create_server(address) for broker, address in own.items()}
+        self._ports = {broker: address.port for broker, address in own.items()}
         self._sockets: dict[int | None, list[socket.socket]] = defaultdict(list)
         self._sockets[None] = list(self._listeners.values())
         for broker in addresses:
@@ -101,6 +104,7 @@ class SlowNetwork:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
             one.close()
+        self._held.close()
 
     def _accept(self, broker: int) -> None:
         with suppress(OSError):

@@ -217,10 +217,11 @@ def test_what_kafka_python_tells_in_detail_never_gets_to_a_file(tmp_path: Path):
 
 @pytest.mark.parametrize("library", [KafkaAdminClient, KafkaProducer, KafkaConsumer])
 @pytest.mark.parametrize("protocol", ["SSL", "PLAINTEXT"])
-def test_a_port_that_takes_the_connection_and_says_nothing_is_not_waited_for_without_limit(library, protocol):
+def test_a_port_that_takes_the_connection_and_says_nothing_is_not_waited_for_without_limit(library, protocol, ports):
     threads = set(threading.enumerate())
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        servers = [f"127.0.0.1:{silent.getsockname()[1]}"]
+    host, port = ports.take("127.0.0.1")
+    with socket.create_server((host, port)):
+        servers = [f"{host}:{port}"]
         with pytest.raises(KafkaError):
             kafka_python.make(
                 library, {"bootstrap_servers": servers, "bootstrap_timeout_ms": 300, "security_protocol": protocol}

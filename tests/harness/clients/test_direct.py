@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from harness.clients import DirectClient
+from harness.hosts import Address, Ports
 from harness.reference.server.codec import decode_request, encode_response
 from harness.worlds.real.clock import RealClock
 from workloads import CLIENT_CLOSED, NEVER_SENT, EventType, SendOutcome
@@ -23,16 +24,16 @@ Answers = Callable[[Any], dict[str, Any] | None]
 class OneBroker:
     """Listens on an own address and answers each Produce as ``answers`` says; None closes the connection."""
 
-    def __init__(self, answers: Answers) -> None:
-        self.listener = socket.create_server(("127.0.0.1", 0))
+    def __init__(self, own: Address, answers: Answers) -> None:
+        self.own = own
+        self.listener = socket.create_server(own)
         self.requests: list[Any] = []
         self._answers = answers
         threading.Thread(target=self._serve, daemon=True).start()
 
-    def address(self, broker: int) -> tuple[str, int]:
+    def address(self, broker: int) -> Address:
         assert broker == 2
-        host, port = self.listener.getsockname()
-        return host, port
+        return self.own
 
     def _serve(self) -> None:
         while True:
@@ -55,11 +56,11 @@ def answer(**fields: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[Answers], OneBroker]]:
+def serve(ports: Ports) -> Iterator[Callable[[Answers], OneBroker]]:
     brokers: list[OneBroker] = []
 
     def start(answers: Answers) -> OneBroker:
-        brokers.append(OneBroker(answers))
+        brokers.append(OneBroker(ports.take("127.0.0.1"), answers))
         return brokers[-1]
 
     yield start
@@ -100,10 +101,9 @@ def test_without_acks_a_record_that_was_written_to_the_connection_counts(serve: 
     assert outcome_at(broker.address, acks=0) == SendOutcome(EventType.OK, node=2)
 
 
-def test_where_nobody_listens_nothing_was_sent() -> None:
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        refused = outcome_at(lambda _: silent.getsockname())
+def test_where_nobody_listens_nothing_was_sent(ports: Ports) -> None:
+    own = ports.take("127.0.0.1")
+    refused = outcome_at(lambda _: own)
     assert refused.type is EventType.FAIL
     assert str(refused.error).startswith(NEVER_SENT)
 

@@ -1,7 +1,6 @@
 """Processes on this machine: their states, their ends, and that nobody else's is touched."""
 
 import os
-import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,9 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.errors import HostError, PortError
-from harness.hosts.contract import Address, Launch, NodeState
-from harness.hosts.local import FIRST_PORT, LoopbackHost, is_free, loopback_address
+from harness.errors import HostError
+from harness.hosts.contract import Launch, NodeState
+from harness.hosts.local import LoopbackHost, loopback_address
+from harness.hosts.ports import Ports
 from harness.hosts.processes import Identity, boot_id, end, identify, marked_with, read_stat
 from harness.records.journal import Journal, not_undone
 
@@ -115,23 +115,15 @@ def test_a_command_that_does_not_exist_is_a_host_error(host: LoopbackHost, journ
     assert not_undone(journal.path) == []
 
 
-def test_nodes_have_addresses_of_their_own_below_the_ephemeral_ports(host: LoopbackHost) -> None:
-    host.open([0, 1, 2, 100])
-    addresses = {host.address(node) for node in (0, 1, 2, 100)}
-    assert len(addresses) == 4
-    assert all(FIRST_PORT <= address.port < 32_768 for address in addresses)
-
-
-def test_taken_ports_are_passed_over_and_refused_where_they_are_given(
-    journal: Journal, monkeypatch: pytest.MonkeyPatch
+def test_two_runs_at_one_address_share_no_port_and_give_theirs_back_at_their_end(
+    host: LoopbackHost, journal: Journal, ports: Ports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.hosts.local.loopback_address", lambda *_: "127.1.1.1")
-    with socket.create_server(("127.1.1.1", FIRST_PORT)):
-        assert not is_free(Address("127.1.1.1", FIRST_PORT))
-        chosen, fixed = LoopbackHost(journal), LoopbackHost(journal, {0: FIRST_PORT})
-        chosen.open([0])
-        assert chosen.address(0).port > FIRST_PORT
-        with pytest.raises(PortError, match=f"127.1.1.1:{FIRST_PORT}"):
-            fixed.open([0])
-        chosen.close()
-        fixed.close()
+    own = loopback_address(os.getpid(), 2)
+    monkeypatch.setattr("harness.hosts.local.loopback_address", lambda *_: own)
+    nodes, other = (0, 1, 2, 100), LoopbackHost(journal)
+    host.open(nodes)
+    other.open(nodes)
+    addresses = [each.address(node) for each in (host, other) for node in nodes]
+    assert len(set(addresses)) == 8
+    other.close()
+    assert ports.take(own) == addresses[4]

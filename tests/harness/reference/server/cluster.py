@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from harness.hosts import Ports
 from harness.observations import Observation, from_lines
 
 CONTROLLER = 100
@@ -29,23 +30,14 @@ def wait_for(condition: Callable[[], T], what: str, limit_s: float = LIMIT_S) ->
     return value
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nobody listens on now."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
-
-
 class Cluster:
     """Starts with :meth:`start`, ends with :meth:`close`, which leaves no process behind."""
 
     def __init__(self, directory: Path, brokers: int = 3, **config: Any) -> None:
         self.directory = directory
         self.brokers = tuple(range(brokers))
-        controller, *ports = free_ports(brokers + 1)
-        self.ports = {CONTROLLER: controller, **dict(zip(self.brokers, ports, strict=True))}
+        self._held = Ports()
+        self.ports = {node: self._held.take("127.0.0.1").port for node in (CONTROLLER, *self.brokers)}
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
         self._config = config
 
@@ -164,3 +156,4 @@ class Cluster:
         for process in self.processes.values():
             process.wait(5)
         self.processes.clear()
+        self._held.close()

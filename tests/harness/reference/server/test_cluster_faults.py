@@ -420,9 +420,8 @@ def test_a_clean_stop_leaves_the_broker_epoch_to_the_next_start_and_a_kill_does_
 
 
 def test_a_taken_port_ends_a_node_with_98_and_one_line(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        made = Cluster(tmp_path, brokers=0)
-        made.ports[CONTROLLER] = taken.getsockname()[1]
+    made = Cluster(tmp_path, brokers=0)
+    with socket.create_server(("127.0.0.1", made.ports[CONTROLLER])):
         made.start_node(CONTROLLER)
         assert made.processes.pop(CONTROLLER).wait(LIMIT_S) == 98
     [line] = made.log(CONTROLLER).splitlines()

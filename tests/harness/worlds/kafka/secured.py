@@ -24,7 +24,7 @@ from kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from harness.hosts import LoopbackHost
+from harness.hosts import Address, LoopbackHost, Ports
 from harness.plan import Kafka, RunSpec
 from harness.worlds.kafka.distribution import KafkaDistribution
 from harness.worlds.real import RealWorld, StartedCluster
@@ -43,9 +43,7 @@ RIGHTS = (
     (_KIND.CLUSTER, "kafka-cluster", (_OP.ALTER, _OP.DESCRIBE_CONFIGS)),
     (_KIND.GROUP, "ackproof-no-group-", (_OP.DESCRIBE,)),
 )
-#: Added to the port at which brokers speak to each other.
-MUTUAL_TLS, SASL, FALSE_NAME = 1_000, 2_000, 3_000
-#: What the certificate of the last of them is for.
+#: What the certificate of the listener FALSE is for.
 ELSEWHERE = "127.99.99.99"
 
 
@@ -85,9 +83,9 @@ class Ways(NamedTuple):
 
 
 class SecuredCluster:
-    """Brokers with three listeners each."""
+    """Brokers with three listeners each besides the one of their world, at ``ports``."""
 
-    def __init__(self, directory: Path, brokers: int = 2) -> None:
+    def __init__(self, directory: Path, ports: Ports, brokers: int = 2) -> None:
         spec = RunSpec(
             world=Kafka(),
             cell="cell/kill",
@@ -103,11 +101,13 @@ class SecuredCluster:
         self.authority = Authority(directory, "authority")
         self.stranger = Authority(directory, "stranger")
         self.client = self.authority.sign("client")
+        self._ports = ports
+        self._ends: dict[Address, list[Address]] = {}
         self.world = _world(spec, directory, self._listeners)
         self.world.open()
         addresses = [self.world.target.processes.nodes.host.address(broker) for broker in range(brokers)]
-        added = (0, MUTUAL_TLS, SASL, FALSE_NAME)
-        self.ways = Ways(*([f"{at.host}:{at.port + more}" for at in addresses] for more in added))
+        servers = [[f"{end.host}:{end.port}" for end in self._ends[address]] for address in addresses]
+        self.ways = Ways(*map(list, zip(*servers, strict=True)))
         with KafkaAdminClient(bootstrap_servers=self.ways.plain) as admin:
             for user in (USER, STRANGER):
                 made = UserScramCredentialUpsertion(user, ScramMechanism.SCRAM_SHA_512, PASSWORD)
@@ -120,9 +120,12 @@ class SecuredCluster:
             return sorted(name for name in admin.list_topics() if not name.startswith("__"))
 
     def _listeners(self, host: str, port: int) -> dict[str, str]:
-        added = {"PLAINTEXT": 0, "SSL": MUTUAL_TLS, "SASL_SSL": SASL, "FALSE": FALSE_NAME}
-        at = ",".join(f"{name}://{host}:{port + more}" for name, more in added.items())
-        own, others = self.authority.sign(f"broker-{port}", host), self.authority.sign(f"other-{port}", ELSEWHERE)
+        if (own := Address(host, port)) not in self._ends:
+            self._ends[own] = [own, *(self._ports.take(host) for _ in range(3))]
+        names = ("PLAINTEXT", "SSL", "SASL_SSL", "FALSE")
+        ends = zip(names, self._ends[own], strict=True)
+        at = ",".join(f"{name}://{end.host}:{end.port}" for name, end in ends)
+        true, false = self.authority.sign(f"broker-{port}", host), self.authority.sign(f"other-{port}", ELSEWHERE)
         protocols = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL,FALSE:SSL"
         scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
         plain = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -132,12 +135,12 @@ class SecuredCluster:
             "inter.broker.listener.name": "PLAINTEXT",
             "listener.security.protocol.map": protocols,
             "ssl.keystore.type": "PEM",
-            "ssl.keystore.location": str(own),
+            "ssl.keystore.location": str(true),
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": str(self.authority.file),
             "listener.name.ssl.ssl.client.auth": "required",
             "listener.name.false.ssl.keystore.type": "PEM",
-            "listener.name.false.ssl.keystore.location": str(others),
+            "listener.name.false.ssl.keystore.location": str(false),
             "sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN",
             "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": scram,
             "listener.name.sasl_ssl.plain.sasl.jaas.config": f'{plain} user_{USER}="{PASSWORD}";',

@@ -3,6 +3,7 @@
 import multiprocessing
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -10,6 +11,7 @@ import pytest
 
 from checkers import check_one as check
 from harness.errors import HostError
+from harness.hosts import Ports
 from harness.plan import RunSpec, Security, parse_plan
 from harness.records.files import HISTORY
 from harness.records.journal import FILE_NAME, not_undone
@@ -33,7 +35,7 @@ REFUSED_S = 30.0
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory, real_kafka: Installation) -> Iterator[SecuredCluster]:
-    with theirs_at(tmp_path_factory.mktemp("theirs"), SecuredCluster) as theirs:
+    with Ports() as ports, theirs_at(tmp_path_factory.mktemp("theirs"), partial(SecuredCluster, ports=ports)) as theirs:
         yield theirs
 
 

@@ -5,7 +5,8 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import psutil
 import pytest
 
 from harness.errors import PortError, StartError
-from harness.hosts import LoopbackHost
+from harness.hosts import PORT_CHOICES, LoopbackHost
 from harness.hosts.processes import Identity
 from harness.plan import Namespaces, Processes, RunSpec
 from harness.records.journal import FILE_NAME, Undo, not_undone
@@ -29,14 +30,30 @@ from workloads.operations import EventType
 pytestmark = pytest.mark.system
 
 MakeSpec = Callable[..., RunSpec]
-ADDRESS = "127.9.9.9"
-#: One for each test that listens there: tests may run at the same time.
-TAKEN_PORT, LATER_TAKEN_PORT = 19_192, 19_193
+
+
+class CrowdedHost(LoopbackHost):
+    """A host where strangers listen at the port of node 1 before it does: as often as ``strangers`` has room."""
+
+    strangers: deque[socket.socket]
+
+    def open(self, nodes: Collection[int]) -> None:
+        super().open(nodes)
+        if len(self.strangers) < (self.strangers.maxlen or 0):
+            self.strangers.append(socket.create_server(self.address(1)))
 
 
 @pytest.fixture
-def same_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.hosts.local.loopback_address", lambda *_: ADDRESS)
+def crowded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], type[CrowdedHost]]]:
+    """The host of so many strangers."""
+
+    def host(strangers: int) -> type[CrowdedHost]:
+        monkeypatch.setattr(CrowdedHost, "strangers", deque[socket.socket](maxlen=strangers), raising=False)
+        return CrowdedHost
+
+    yield host
+    for stranger in CrowdedHost.strangers:
+        stranger.close()
 
 
 def nodes_of(actions: list[Undo]) -> list[Identity]:
@@ -108,19 +125,25 @@ def test_outstanding_sends_of_a_closed_producer_end_as_unknown(tmp_path: Path, m
     assert [outcome.type for outcome in outcomes] == [EventType.INFO, EventType.FAIL]
 
 
-def test_a_port_that_is_taken_is_named(tmp_path: Path, make_spec: MakeSpec, same_address: None) -> None:
-    taken = f"{ADDRESS}:{TAKEN_PORT}"
-    with socket.create_server((ADDRESS, TAKEN_PORT)), pytest.raises(PortError, match=taken):
-        world_at_port(make_spec(), tmp_path, TAKEN_PORT).open()
-    assert not_undone(tmp_path / FILE_NAME) == []
-
-
-def test_a_port_taken_between_choice_and_start_is_a_port_error(
-    tmp_path: Path, make_spec: MakeSpec, same_address: None, monkeypatch: pytest.MonkeyPatch
+def test_a_cluster_that_finds_a_stranger_at_a_port_comes_up_at_others(
+    tmp_path: Path, make_spec: MakeSpec, crowded: Callable[[int], type[CrowdedHost]]
 ) -> None:
-    monkeypatch.setattr("harness.hosts.local.is_free", lambda _: True)
-    with socket.create_server((ADDRESS, LATER_TAKEN_PORT)), pytest.raises(PortError, match="found"):
-        world_at_port(make_spec(), tmp_path, LATER_TAKEN_PORT).open()
+    world = world_on(crowded(1), make_spec(), tmp_path)
+    try:
+        world.open()
+        (stranger,) = CrowdedHost.strangers
+        assert world.target.processes.nodes.host.address(1) != stranger.getsockname()
+    finally:
+        world.close()
+
+
+def test_strangers_at_every_port_that_is_tried_end_the_run_and_the_last_is_named(
+    tmp_path: Path, make_spec: MakeSpec, crowded: Callable[[int], type[CrowdedHost]]
+) -> None:
+    with pytest.raises(PortError) as refused:
+        world_on(crowded(PORT_CHOICES), make_spec(), tmp_path).open()
+    host, port = CrowdedHost.strangers[-1].getsockname()
+    assert str(refused.value) == f"node 1 found {host}:{port} in use; stop its owner"
     assert not_undone(tmp_path / FILE_NAME) == []
 
 
@@ -151,10 +174,8 @@ def test_an_interrupted_drive_closes_the_world(tmp_path: Path, make_spec: MakeSp
     assert not any(node.is_alive() for node in nodes)
 
 
-def world_at_port(spec: RunSpec, directory: Path, port: int) -> RealWorld:
-    """Node 1 listens at ``port``."""
-    place = lambda journal: LoopbackHost(journal, {1: port})  # noqa: E731
-    return RealWorld(spec, directory, StartedCluster(spec, directory, ReferenceDistribution(spec), place))
+def world_on(host: type[LoopbackHost], spec: RunSpec, directory: Path) -> RealWorld:
+    return RealWorld(spec, directory, StartedCluster(spec, directory, ReferenceDistribution(spec), host))
 
 
 #: Opens a world, breaks something, and waits to be killed.

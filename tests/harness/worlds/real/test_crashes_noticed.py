@@ -1,9 +1,14 @@
-"""Which ended processes nobody ended."""
+"""Which ended processes nobody ended, and of which it was a taken port."""
 
-from harness.hosts import NodeState
+from pathlib import Path
+
+import pytest
+
+from harness.errors import HarnessError, PortError, StartError
+from harness.hosts import Address, Launch, NodeState
 from harness.observations import NodeCrashed, Observation
 from harness.worlds.contract import NodeCrash
-from harness.worlds.real.nodes import CrashWatch
+from harness.worlds.real.nodes import CrashWatch, Nodes
 from harness.worlds.real.observation_times import with_crashes
 
 
@@ -62,3 +67,48 @@ def test_a_restart_is_when_the_node_returned() -> None:
 def test_a_crash_stands_among_what_the_nodes_told() -> None:
     (noticed,) = with_crashes([], [NodeCrash(5, 1, "signal 11", "words")])
     assert noticed == Observation(5, 1, NodeCrashed(exit="signal 11", words="words"))
+
+
+#: Of Kafka 4.3.1, whose exit code is 1 whatever it was.
+TAKEN = (
+    "org.apache.kafka.common.KafkaException: Socket server failed to bind to 127.0.0.1:19092: Address already in use."
+)
+
+
+class DeadHost:
+    """Every process that is started has ended, after it wrote ``words``."""
+
+    def __init__(self, words: str) -> None:
+        self.words = words
+
+    def start(self, launch: Launch) -> Process:
+        with launch.log.open("a") as log:
+            log.write(f"{self.words}\n" + "shut down\n" * 20)
+        process = Process()
+        process.ended = "status 1"
+        return process
+
+    def address(self, node: int) -> Address:
+        return Address("127.0.0.1", 19_092)
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "says"),
+    [
+        (TAKEN, PortError, "node 0 found 127.0.0.1:19092 in use"),
+        ("no memory", StartError, "node 0 ended with status 1"),
+    ],
+)
+def test_a_node_of_java_that_finds_its_port_taken_says_so_in_its_log(
+    tmp_path: Path, words: str, kind: type[HarnessError], says: str
+) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "node-0.log").write_text("Address already in use, at an earlier start\n")
+
+    def launch(nodes: Nodes, node: int) -> Launch:
+        return Launch(node=node, command=(), environment={}, directory=tmp_path, log=nodes.log(node))
+
+    nodes = Nodes(DeadHost(words), tmp_path, 1, 1, launch)  # type: ignore[arg-type]
+    nodes.start(0)
+    with pytest.raises(kind, match=says):
+        nodes.check()

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from harness.errors import HarnessError, HostError, PortError
+from harness.hosts import PORT_CHOICES
 from harness.observations import BrokerFenced, NodeCrashed, Observation
 from harness.plan import Processes, RunSpec
 from harness.worlds.contract import NodeCrash
 from harness.worlds.real import Opened, Opening, RealWorld
-from harness.worlds.real.world import PORT_CHOICES
 from nemesis.cluster import ClusterView, Target
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
@@ -38,6 +38,9 @@ class Cluster:
         clients = opening.make_clients(["127.0.0.1:1"])  # type: ignore[call-arg]
         return Opened(Target(view=lambda: ClusterView({}, (), ())), clients, lambda: {"broker": {"name": "value"}})
 
+    def remove_files(self) -> None:
+        self.calls.append("remove")
+
     def observations(self, wall_begin_us: int) -> list[Observation]:
         return [Observation(9, 100, BrokerFenced(broker=1)), Observation(3, 100, BrokerFenced(broker=2))]
 
@@ -59,7 +62,7 @@ def test_a_cluster_that_found_a_port_taken_is_opened_again(tmp_path: Path) -> No
     cluster = Cluster(PortError("taken"))
     world = world_around(cluster, tmp_path)
     world.open()
-    assert cluster.calls == ["check", "open", "first", "last", "open"], "what the first try left is undone"
+    assert cluster.calls == ["check", "open", "first", "last", "remove", "open"], "what the first try left is undone"
     assert world.effective_configuration()["broker"] == {"name": "value"}
     world.close()
 
