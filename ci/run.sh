@@ -27,7 +27,9 @@ venv=${ACKPROOF_VENV:-.ackproof-venv}
 nights=${ACKPROOF_NIGHTS:-ackproof-nights}
 results=${ACKPROOF_RESULTS:-ackproof-results}
 summary=${ACKPROOF_SUMMARY:-${GITHUB_STEP_SUMMARY:-/dev/null}}
-signals=0
+signals=0 early= conducted=
+# Without a trap, bash ignores Ctrl-C if the program that it waits for ends as usual.
+trap 'exit 130' INT
 ackproof() { "$venv/bin/ackproof" "$@"; }
 
 # A directory that git leaves alone.
@@ -84,25 +86,41 @@ ask_to_stop() {
     done < "$results/.lock"
 }
 
-# ackproof, beside this script, which hears signals at once and waits all the same; the exit code is ackproof's.
+# Run ackproof beside this script, which hears signals at once and waits all the same; the exit code is ackproof's.
 conduct() { # arguments...
-    local code heard
-    trap pass_on TERM INT HUP
-    # In a process group of its own: `timeout` and terminals signal the whole group, and who is asked twice ends in no order.
-    set -m
-    "$venv/bin/ackproof" "$@" < /dev/null &
-    set +m
-    echo "$!" >> "$results/.lock"
-    while true; do
-        heard=$signals code=0
-        wait "$!" || code=$?
-        [ "$heard" != "$signals" ] || return "$code"
-    done
+    local code= heard
+    [ "$signals" = 0 ] || { trap '' TERM INT HUP; return 130; }
+    { exec 8< <(attend "$@"); } 7>&1
+    read -r conducted <&8 || true
+    echo "$conducted" >> "$results/.lock"
+    [ -z "$early" ] || kill -TERM "$conducted" 2> /dev/null || true
+    while heard=$signals; wait "$!" || true; [ "$heard" != "$signals" ]; do :; done
+    # The rest takes seconds, and a signal to the whole group must not end the programs that do it.
+    trap '' TERM INT HUP
+    read -r code <&8 || code=$((signals ? 130 : 70))
+    exec 8<&-
+    # ackproof was asked to end before it could hear that: it has not begun.
+    [ "$signals" = 0 ] || [ "$code" != 143 ] || code=130
+    return "$code"
 }
 
+# Start ackproof, print its process number, and at its end its exit code. A shell with traps cannot do that: bash loses the exit code of
+# a child if a signal that has a trap interrupts `wait` just when the child has ended. So signals are ignored here.
+attend() { # arguments...
+    local code=0
+    trap '' TERM INT HUP
+    # In a process group of its own: `timeout` and terminals signal the whole group, and who is asked twice ends in no order.
+    set -m
+    (trap - TERM INT HUP; echo "$BASHPID"; exec "$venv/bin/ackproof" "$@" < /dev/null >&7 7>&-) &
+    set +m
+    wait "$!" || code=$?
+    echo "$code"
+}
+
+# What the traps do: the first signal is passed on to ackproof, or keeps it from being started.
 pass_on() {
-    signals=$((signals + 1))
-    [ "$signals" -gt 1 ] || kill -TERM "${!:-}" 2> /dev/null || true
+    # Counting and comparing is one step, because another signal may come between two.
+    [ "$((signals++))" -gt 0 ] || kill -TERM "$conducted" 2> /dev/null || early=yes
 }
 
 # The table of a campaign or a soak, for the job's page.
@@ -114,6 +132,7 @@ pull_request() {
     local code=0 directory
     directory=$results/$(date -u +%Y-%m-%dT%H%M%S)
     alone 0
+    trap pass_on TERM INT HUP
     ackproof plan "$here/pull-request.toml" --explain
     conduct campaign "$here/pull-request.toml" --out "$directory" || code=$?
     show "$directory"
@@ -147,6 +166,7 @@ keep_night() { # tonight
 night() { # tonight arguments-of-soak...
     local tonight=$1 code=0 compared=0 healed=0 before
     shift
+    trap pass_on TERM INT HUP
     ackproof heal "$results" || healed=$?
     conduct soak "$@" || code=$?
     keep_night "$tonight"

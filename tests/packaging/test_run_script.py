@@ -20,11 +20,13 @@ import pytest
 from harness.cli.app import exit_code_of
 from harness.soak import read_nights
 from tests.packaging.conftest import ROOT
+from tests.packaging.traced import signal_as_child_is_reaped
 
 LIMIT_S = 120.0
-#: ackproof as far as the script knows it. Where there is a file "endless", a soak goes on until it is asked to end.
+#: ackproof as far as the script knows it. Where there is a file "endless", a soak goes on until it is asked to end, and
+#: healing takes as long as there is a file "slow".
 STAND_IN = """
-import os, pathlib, signal, sys
+import os, pathlib, signal, sys, time
 command, *rest = sys.argv[1:]
 def note(words):
     with open("calls", "a") as calls:
@@ -39,6 +41,10 @@ def end(number, frame):
 note(" ".join([command, *rest]))
 if command == "heal" and os.path.exists("unhealed"):
     sys.exit(70)
+if command == "heal" and os.path.exists("slow"):
+    pathlib.Path("begun").touch()
+    while os.path.exists("slow"):
+        time.sleep(0.02)
 if rest[0].endswith(".toml") and "wrong" in pathlib.Path(rest[0]).read_text():
     print("the plan is wrong", file=sys.stderr)
     sys.exit(64)
@@ -49,7 +55,7 @@ if command == "soak":
         signal.signal(signal.SIGTERM, end)
         pathlib.Path("begun").touch()
         while True:
-            signal.pause()
+            time.sleep(0.02)
     leave()
 """
 
@@ -173,6 +179,57 @@ def test_whoever_ends_the_script_ends_the_soak_in_order_and_the_night_is_kept(nu
         "verdicts.jsonl.xz",
     }
     assert processes_here() == []
+
+
+def soak_of(night: subprocess.Popen[str]) -> psutil.Process:
+    (soaking,) = [
+        process for process in psutil.Process(night.pid).children(recursive=True) if "soak" in process.cmdline()
+    ]
+    return soaking
+
+
+def test_a_signal_that_comes_as_ackproof_ends_takes_no_exit_code_away() -> None:
+    Path("endless").touch()
+    with going_on("nightly") as night:
+        until(Path("begun").exists, "the soak's beginning")
+        soaking = soak_of(night)
+        waiting = soaking.parent()
+        assert waiting is not None
+        signal_as_child_is_reaped(waiting.pid, soaking.pid, signal.SIGTERM, soaking.terminate)
+        assert night.wait(LIMIT_S) == 130
+
+
+#: While the script hears a signal, between its first command for that and the second, there comes another.
+ANOTHER = """
+set -T
+commands=0 # bash counts the beginning of the function as one
+trap '[ "${FUNCNAME[0]:-}" != pass_on ] || [ "$((++commands))" != 3 ] || kill -TERM $$' DEBUG
+"""
+
+
+def test_a_signal_that_comes_while_another_is_passed_on_does_not_keep_it_from_the_soak(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Path("endless").touch()
+    Path("another").write_text(ANOTHER)
+    monkeypatch.setenv("BASH_ENV", "another")
+    with going_on("nightly") as night:
+        until(Path("begun").exists, "the soak's beginning")
+        night.terminate()
+        until(lambda: ["SIGTERM"] in calls(), "the wish to end")
+        assert night.wait(LIMIT_S) == 130
+    assert calls().count(["SIGTERM"]) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_night_that_is_stopped_while_it_heals_does_not_begin(number: signal.Signals) -> None:
+    Path("slow").touch()
+    with going_on("nightly") as night:
+        until(Path("begun").exists, "the healing")
+        night.send_signal(number)
+        Path("slow").unlink()
+        assert night.wait(LIMIT_S) == 130
+    assert {call[0] for call in calls()} == {"heal"}
 
 
 def test_a_night_that_was_killed_is_healed_before_the_next_and_can_be_gone_on_with() -> None:
