@@ -40,6 +40,7 @@ from workloads.operations import (
     Send,
 )
 from workloads.plan import LISTED, PlannedWrite, WorkloadPlan
+from workloads.quoting import in_toml, shown, spelled, unknown_name
 from workloads.served_time import ServedTime
 from workloads.settings import (
     ACKS_ALL,
@@ -50,8 +51,6 @@ from workloads.settings import (
     Settings,
     SettingsError,
     Truncation,
-    spelled,
-    unknown_name,
 )
 
 __all__ = [
@@ -60,6 +59,6 @@ __all__ = [
     "ClientCapability", "Clients", "Clock", "Commits", "Consumer", "Defect", "Event", "EventType", "Fetched",
     "FreshWrites", "Function", "MicroOperation", "Offsets", "PlannedWrite", "PlantedBug", "Poll", "PollOutcome",
     "Positions", "Producer", "Record", "Recorder", "Refusal", "Retirement", "Send", "SendOutcome", "ServedTime",
-    "Settings", "SettingsError", "Subscription", "Truncation", "Unsent", "WorkloadPlan", "classify", "refusal",
-    "spelled", "unknown_name", "writes_of",
+    "Settings", "SettingsError", "Subscription", "Truncation", "Unsent", "WorkloadPlan", "classify", "in_toml",
+    "refusal", "shown", "spelled", "unknown_name", "writes_of",
 ]  # fmt: skip

@@ -6,12 +6,12 @@ Kafka fixed once per release and that only the reference broker can switch.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from workloads.eras import NO_ERA, PRESETS
+from workloads.quoting import shown, unknown_name
 
 Scope = Literal["topic", "broker", "client", "reference"]
 Truncation = Literal["high-watermark", "kip-101", "kip-279", "kip-320", "on-fetch"]
@@ -277,23 +277,16 @@ class Settings:
         return named
 
 
-def unknown_name(kind: str, name: str, known: Mapping[str, object]) -> str:
-    """A sentence that names the valid key nearest to ``name``, however that is capitalised."""
-    spelled = {key.lower(): key for key in known}
-    near = difflib.get_close_matches(name.lower(), spelled, n=1, cutoff=0.0)
-    return f'unknown {kind} "{name}"; did you mean "{spelled[near[0]]}"?'
-
-
 def _parse(spec: Field[Any], value: object) -> object:
     name, default, choices = spec.metadata["name"], spec.default, spec.metadata["choices"]
     if name == "acks":
         value = {"all": ACKS_ALL, "0": 0, "1": 1, "-1": ACKS_ALL}.get(str(value), value)
     fits = type(value) is type(default)
     if choices and not (fits and value in choices):
-        listed = ", ".join("all" if name == "acks" and c == ACKS_ALL else str(c) for c in choices)
-        raise SettingsError(f"{name}={value!r} is not possible; choose one of {listed}")
+        listed = ", ".join(shown("all" if name == "acks" and choice == ACKS_ALL else choice) for choice in choices)
+        raise SettingsError(f"{name}={shown(value)} is not possible; choose one of {listed}")
     if not fits:
-        raise SettingsError(f"{name} takes {_article(default)}, not {value!r}")
+        raise SettingsError(f"{name} takes {_article(default)}, not {shown(value)}")
     if isinstance(value, int) and not isinstance(value, bool) and not choices:
         least, most = spec.metadata["bounds"]
         if value < least:
@@ -301,11 +294,6 @@ def _parse(spec: Field[Any], value: object) -> object:
         if value > most:
             raise SettingsError(f"{name}={value} is too large; the most is {most}")
     return value
-
-
-def spelled(value: object) -> str:
-    """A setting's value as it is written in Kafka's files."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _article(default: object) -> str:

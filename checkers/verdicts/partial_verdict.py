@@ -162,7 +162,7 @@ def verdict(name: str, partial: PartialVerdict, origin: Origin, *, shown: int | 
     if partial.complete and foreign and not partial.related and partial.problem is None:
         partial.counts[EMPTY_GRAPH] = 1
         partial.findings[EMPTY_GRAPH] = [{"sends": exercised.attempted, "reads": exercised.records_read}]
-    valid, reason = _validity(partial)
+    valid, reason = _validity(partial, origin)
     certain = exercised.acknowledged > 0 and _all_read(partial)
     partial.delivery = decide(partial.delivery, partial.counts, certain=certain)
     partial.consume_counts = dict(sorted(partial.consume_counts.items()))
@@ -190,7 +190,7 @@ def _cycles(steps: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     return find_cycles(steps)
 
 
-def _validity(partial: PartialVerdict) -> tuple[bool | Literal["unknown"], str | None]:
+def _validity(partial: PartialVerdict, origin: Origin) -> tuple[bool | Literal["unknown"], str | None]:
     """False if something is wrong, "unknown" with the reason if it is not known, else true."""
     if partial.problem is not None:
         return "unknown", partial.problem
@@ -208,12 +208,20 @@ def _validity(partial: PartialVerdict) -> tuple[bool | Literal["unknown"], str |
         return False, "nothing was sent or read: an empty history proves nothing"
     if wrong:
         return False, "no operation depends on another: that proves nothing" if wrong == [EMPTY_GRAPH] else None
+    why_unknown = _why_unknown(partial, origin)
+    return (True, None) if why_unknown is None else ("unknown", why_unknown)
+
+
+def _why_unknown(partial: PartialVerdict, origin: Origin) -> str | None:
+    """Why a history without anything wrong proves nothing; None where it proves something."""
     if not partial.complete:
-        return "unknown", "the history was cut off before its end; what was still to be read is not known"
-    if undrained:
+        return "the history was cut off before its end; what was still to be read is not known"
+    if origin.irregular:
+        return f"{origin.irregular}, so silence proves nothing; correct the history"
+    if partial.undrained:
         listed = ", ".join(partial.undrained[:3]) + (", ..." if len(partial.undrained) > 3 else "")
-        return "unknown", f"the final readers did not reach the end of {listed}"
-    return True, None
+        return f"the final readers did not reach the end of {listed}"
+    return None
 
 
 def _all_read(partial: PartialVerdict) -> bool:

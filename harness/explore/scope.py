@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from harness.errors import PlanError
+from harness.plan import PlanKey, of_kind
 from workloads import Settings, SettingsError, unknown_name
 
 #: What a crash does to what the broker had: keeps it, loses an end of what was not flushed, or may lose all of it.
@@ -101,10 +102,9 @@ class Scope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for name in constants:
             if name not in known:
                 raise PlanError(unknown_name("constant", name, known))
-        try:
-            changed = msgspec.convert({**known, **constants}, Constants, strict=False)
-        except msgspec.ValidationError as error:
-            raise PlanError(f"a constant of the scope is wrong: {error}") from error
+        kinds = {field.encode_name: field.type for field in msgspec.structs.fields(Constants)}
+        given = {name: of_kind(value, kinds[name], PlanKey(f"--constant {name}")) for name, value in constants.items()}
+        changed = msgspec.convert({**known, **given}, Constants)
         if changed.in_sync > changed.brokers:
             raise PlanError(f"in-sync={changed.in_sync} is more than brokers={changed.brokers}; lower the first")
         same = changed == replace(self.constants, records=max(changed.records, self.constants.records))

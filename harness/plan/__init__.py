@@ -12,7 +12,7 @@ from harness.plan.reading import LATEST, parse_plan, read_plan
 from harness.plan.security import OPEN, Security
 from harness.plan.starters import CI_FILES, KINDS, heading, plans_here, starter
 from harness.plan.stories import families_in, timings_of, with_stories
-from harness.plan.values import SEED_MAX, PlanKey, unknown_key
+from harness.plan.values import SEED_MAX, PlanKey, of_kind
 from harness.plan.worlds import (
     AnyHost,
     AnyWorld,
@@ -51,6 +51,7 @@ __all__ = [
     "WorldPlan",
     "families_in",
     "heading",
+    "of_kind",
     "parse_plan",
     "plan_text",
     "plans_here",
@@ -58,6 +59,5 @@ __all__ = [
     "require_kind",
     "starter",
     "timings_of",
-    "unknown_key",
     "with_stories",
 ]

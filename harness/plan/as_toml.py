@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -12,7 +12,7 @@ from harness.plan.model import ALWAYS_NAMED, RunSpec
 from nemesis.plan import FaultPlan
 from nemesis.roles import RoleKind
 from nemesis.schedule import Step
-from workloads import IDEMPOTENCE, LISTED, PlannedWrite, Settings, WorkloadPlan
+from workloads import IDEMPOTENCE, LISTED, PlannedWrite, Settings, WorkloadPlan, in_toml
 
 #: Of a plan of faults, what still counts where the faults are given.
 _OF_FAULTS: Final = ("dead_brokers_max", "exercised_min")
@@ -102,13 +102,8 @@ def _write(write: PlannedWrite) -> dict[str, object]:
 
 
 def _pairs(values: Mapping[str, object]) -> list[str]:
-    return [f"{_key(name)} = {_toml(value)}" for name, value in values.items()]
+    return [f"{_key(name)} = {in_toml(value)}" for name, value in values.items()]
 
 
 def _key(name: str) -> str:
     return f'"{name}"' if "." in name else name
-
-
-def _toml(value: Any) -> str:
-    """A value as TOML has it; JSON's strings, numbers and lists are TOML's too."""
-    return msgspec.json.encode(value).decode()

@@ -8,11 +8,11 @@ from typing import Any, Final, Literal
 import msgspec
 
 from harness.plan.model import Plan, WorldPlan
-from harness.plan.values import PlanKey, Table, known_keys, tables_at, unknown_key, value_at
+from harness.plan.values import PlanKey, Table, known_keys, of_kind, tables_at, value_at
 from nemesis.faults import FAULTS, AnyFault, Fault
 from nemesis.roles import Role, RoleKind, largest_rack
 from nemesis.schedule import FAULTS_MAX, Step, most_stopped
-from workloads import LISTED, PlannedWrite, WorkloadPlan
+from workloads import LISTED, PlannedWrite, WorkloadPlan, shown, unknown_name
 
 #: What may stand in an entry of ``[[schedule]]`` beside the fields of its fault.
 STEP_KEYS: Final = ("begin_ms", "end_ms", "fault", "role", "broker", "partition", "pick", "story", "group")
@@ -79,7 +79,7 @@ def listed(
         here = PlanKey(file, f"writes[{number}]")
         for key, bound in (("partition", workload.partitions), ("producer", workload.producers)):
             if (value := getattr(write, key)) >= bound:
-                raise (here / key).wrong(f"{value} is none; the workload has {bound}, from 0 to {bound - 1}")
+                raise (here / key).wrong(_absent(key, value, bound))
         if write.due_us >= workload.duration_ms * 1000:
             raise (here / "at_ms").wrong(
                 f"it is not before the end of the phase; raise duration_ms={workload.duration_ms}"
@@ -118,32 +118,34 @@ def _check_fit(schedule: tuple[Step, ...], world: WorldPlan, place: PlanKey) -> 
                 f"{step.end_ms} is after the end of the phase; raise duration_ms={world.workload.duration_ms}"
             )
         if step.fault.role.partition >= world.workload.partitions:
-            raise (here / "partition").wrong(
-                f"{step.fault.role.partition} is none; the workload has {world.workload.partitions}, counted from 0"
-            )
+            raise (here / "partition").wrong(_absent("partition", step.fault.role.partition, world.workload.partitions))
+
+
+def _absent(noun: str, number: int, count: int) -> str:
+    """A sentence for a partition or producer of which the workload has fewer, from 0."""
+    have = f"{noun}s 0 to {count - 1}" if count > 1 else f"only {noun} 0"
+    return f"{noun} {number} does not exist; the workload has {have}"
 
 
 def _step(entry: Table, families: list[str], brokers: int, place: PlanKey) -> Step:
     kind: str = _required(entry, "fault", str, place)
     if kind not in _KINDS:
-        raise (place / "fault").wrong(unknown_key("fault", kind, _KINDS))
-    own = {field.name: RENAMED.get((kind, field.name), field.name) for field in msgspec.structs.fields(_KINDS[kind])}
-    del own["role"]
-    known_keys(entry, [*STEP_KEYS, *own.values()], place)
-    fault = {"kind": kind, "role": _role(entry, brokers, place)}
-    fault |= {name: entry[key] for name, key in own.items() if key in entry}
-    try:
-        read = msgspec.convert(fault, AnyFault)
-    except msgspec.ValidationError as error:
-        raise place.wrong(f"this is no {kind}: {error}; its fields are {', '.join(own.values()) or 'role'}") from None
+        raise (place / "fault").wrong(unknown_name("fault", kind, _KINDS))
+    fields = msgspec.structs.fields(_KINDS[kind])
+    own = {RENAMED.get((kind, field.name), field.name): field for field in fields if field.name != "role"}
+    known_keys(entry, [*STEP_KEYS, *own], place)
+    if missing := [key for key, field in own.items() if field.required and key not in entry]:
+        raise place.wrong(f"a fault {shown(kind)} needs {' and '.join(missing)}; add {missing[0]} = ...")
+    given = {field.name: of_kind(entry[key], field.type, place / key) for key, field in own.items() if key in entry}
+    fault = msgspec.convert({"kind": kind, "role": _role(entry, brokers, place), **given}, AnyFault)
     begin_ms, end_ms = (_required(entry, key, int, place) for key in ("begin_ms", "end_ms"))
     if end_ms < begin_ms:
-        raise (place / "end_ms").wrong(f"{end_ms} is before begin_ms={begin_ms}")
+        raise (place / "end_ms").wrong(f"{end_ms} is before begin_ms={begin_ms}; raise it")
     family, _, name = value_at(entry, "story", str, f"{families[0]}/{GIVEN}", place).partition("/")
     if family not in families or not name:
         raise (place / "story").wrong(f'write FAMILY/NAME, of a family of the plan: "{families[0]}/{GIVEN}"')
     group = value_at(entry, "group", int, -1, place)
-    return Step(begin_ms=begin_ms, end_ms=end_ms, group=group, family=family, story=name, fault=read)
+    return Step(begin_ms=begin_ms, end_ms=end_ms, group=group, family=family, story=name, fault=fault)
 
 
 def _role(entry: Table, brokers: int, place: PlanKey) -> Role:
@@ -154,12 +156,12 @@ def _role(entry: Table, brokers: int, place: PlanKey) -> Role:
             raise (place / other[0]).wrong("the fault names its broker; leave it out")
         number: int = value_at(entry, "broker", int, 0, place)
         if number >= brokers:
-            raise (place / "broker").wrong(f"there is no broker {number}; they are 0 to {brokers - 1}")
+            raise (place / "broker").wrong(f"broker {number} does not exist; the plan has brokers 0 to {brokers - 1}")
         return Role(RoleKind.NAMED, partition, number)
     word: str = _required(entry, "role", str, place)
     known = {kind.value: kind for kind in RoleKind if kind is not RoleKind.NAMED}
     if word not in known:
-        raise (place / "role").wrong(f'{unknown_key("role", word, known)}; or write "broker = 0"')
+        raise (place / "role").wrong(f'{unknown_name("role", word, known)}; or write "broker = 0"')
     return Role(known[word], partition, value_at(entry, "pick", int, 0, place))
 
 

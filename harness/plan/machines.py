@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.plan.values import PlanKey, Table, known_keys, shown, table_at, tables_at, value_at
+from harness.plan.values import PlanKey, Table, known_keys, table_at, tables_at, value_at
 from nemesis.cluster import CONTROLLER
+from workloads import shown
 
 KNOWN_HOSTS: Final = "~/.ssh/known_hosts"
 #: A place on other machines, where runs get directories of their own.

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from harness.plan.model import Choice, settings_label
-from harness.plan.values import PlanKey, Table, flattened, list_at, shown, table_at, tables_at, unknown_key
-from workloads import IDEMPOTENCE, NO_ERA, PRESETS, Settings, SettingsError
+from harness.plan.values import PlanKey, Table, flattened, list_at, table_at, tables_at
+from workloads import IDEMPOTENCE, NO_ERA, PRESETS, Settings, SettingsError, shown, unknown_name
 
 #: Settings whose default is the client library's own.
 CLIENT_DEFAULTS: Final = (IDEMPOTENCE,)
@@ -100,7 +100,7 @@ def _refuse_unknown(names: Table, place: PlanKey, *, lists: bool = False) -> Non
     known = Settings().to_mapping()
     for name, value in names.items():
         if name not in known:
-            raise (place / name).wrong(unknown_key("setting", name, known))
+            raise (place / name).wrong(unknown_name("setting", name, known))
         if isinstance(value, list) and not lists:
             raise (place / name).wrong("a list of choices stands under [matrix], one choice under [settings]")
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.plan.model import Plan
-from harness.plan.values import PlanKey, Table, shown
+from harness.plan.values import PlanKey, Table
 from nemesis.roles import RoleKind, largest_rack
+from workloads import shown
 
 #: The family that hits racks.
 _RACK = RoleKind.RACK.value

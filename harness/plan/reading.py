@@ -25,14 +25,12 @@ from harness.plan.values import (
     known_keys,
     list_at,
     record_at,
-    shown,
     table_at,
-    unknown_key,
     value_at,
 )
 from nemesis.cluster import CONTROLLER
 from nemesis.plan import FaultPlan
-from workloads import WORKLOADS, Settings, WorkloadPlan
+from workloads import WORKLOADS, Settings, WorkloadPlan, shown, unknown_name
 
 #: What a world's table says of the world itself.
 WORLD_KEYS: Final = ("host", "version", "controllers", "mode", "client", "inventory", "bootstrap", "security")
@@ -286,7 +284,7 @@ def _workload(base: WorkloadPlan, table: Table, place: PlanKey) -> WorkloadPlan:
             f'topic={shown(workload.topic)} is no name of a topic; use letters, digits, ".", "_", "-"'
         )
     if workload.name not in WORKLOADS:
-        raise (place / "workload" / "name").wrong(unknown_key("workload", workload.name, WORKLOADS))
+        raise (place / "workload" / "name").wrong(unknown_name("workload", workload.name, WORKLOADS))
     return workload
 
 

@@ -12,7 +12,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from harness.plan.values import PlanKey, Table, known_keys, shown, table_at, value_at
+from harness.plan.values import PlanKey, Table, known_keys, table_at, value_at
+from workloads import shown
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]

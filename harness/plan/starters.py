@@ -46,8 +46,8 @@ def starter(kind: str) -> dict[str, Path]:
         return {to: _place(name) for to, name in CI_FILES.items()}
     plans = plans_here()
     if kind not in plans:
-        near = unknown_name("kind", kind, {**KINDS, **plans})
-        raise PlanError(f"{near} (there are {', '.join(KINDS)}; all: ackproof init --list)")
+        there_are = f"{', '.join(KINDS)}; all: ackproof init --list"
+        raise PlanError(unknown_name("kind", kind, {**KINDS, **plans}, there_are))
     return {plans[kind].name: plans[kind]}
 
 

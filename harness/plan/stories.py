@@ -13,12 +13,12 @@ from typing import Final
 import msgspec
 
 from harness.plan.model import OwnStory, Plan, WorldPlan
-from harness.plan.values import PlanKey, Table, list_at, shown, value_at
+from harness.plan.values import PlanKey, Table, list_at, value_at
 from nemesis.plan import FaultPlan
 from nemesis.roles import largest_rack
 from nemesis.scenarios import FAMILIES, SCRIPTED, FaultStory, Part, Scene, Timings, stories_named
 from nemesis.schedule import most_stopped
-from workloads import Settings, unknown_name
+from workloads import Settings, shown, unknown_name
 
 #: What the plan is called in its campaign's directory (harness.records.files.PLAN_FILE).
 _PLAN_FILE: Final = "plan.toml"
@@ -33,10 +33,13 @@ def families_in(name: str, place: PlanKey) -> list[str]:
         PlanError: one of them is unknown.
     """
     parts = name.split("+")
+    if len(parts) > 1 and "" in parts:
+        raise place.wrong(
+            f'{shown(name)} has a "+" without a family on both sides; write such as "kill" or "kill+pause"'
+        )
     for part in parts:
         if part not in FAMILIES:
-            near = unknown_name("fault family", part, FAMILIES)
-            raise place.wrong(f"{near} (there are {', '.join(FAMILIES)})")
+            raise place.wrong(unknown_name("fault family", part, FAMILIES, ", ".join(FAMILIES)))
     return parts
 
 
@@ -103,10 +106,10 @@ def _unknown_story(word: str) -> str:
     known = dict.fromkeys(name for one in FAMILIES.values() for story in one.every_story for name in one.names(story))
     family = word.partition("/")[0]
     if family in FAMILIES:
-        listed = f"the family {family} has {', '.join(name for name in known if name.startswith(f'{family}/'))}"
+        there_are = ", ".join(name for name in known if name.startswith(f"{family}/"))
     else:
-        listed = f"there are {', '.join(sorted(name for name in known if '/' not in name))}, and FAMILY/NAME"
-    return f"{unknown_name('story', word, known)} ({listed})"
+        there_are = f"{', '.join(sorted(name for name in known if '/' not in name))}, and FAMILY/NAME"
+    return unknown_name("story", word, known, there_are)
 
 
 def check_stories(plan: Plan, place: PlanKey) -> None:

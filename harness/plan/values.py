@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args
 
 import msgspec
 
 from harness.errors import PlanError
 from nemesis.schedule import FAULTS_MAX
-from workloads import unknown_name
+from workloads import shown, unknown_name
 
 Table = Mapping[str, Any]
 Record = TypeVar("Record", bound=msgspec.Struct)
@@ -32,8 +31,6 @@ MAY_BE_NOUGHT: Final = frozenset(
         *("begin_ms", "end_ms", "at_ms", "broker", "partition", "pick", "group", "producer"),
     }
 )
-#: As alike as this, from 0 to 1, a wrong key and the nearest right one must be for that one to be meant.
-NEAR: Final = 0.5
 #: A count or a number of milliseconds beyond this is a slip of the keyboard, not a plan.
 LARGEST: Final = 10**9
 #: A seed fits in 64 bits wherever it is stored.
@@ -50,8 +47,6 @@ LARGEST_OF: Final[Mapping[str, int]] = {
     "writes_per_second": 10**6,
     "seed": SEED_MAX,
 }
-#: Characters of a wrong value that a message quotes.
-QUOTED_MAX: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +65,6 @@ class PlanKey:
         return PlanError(f"{where}: {problem}")
 
 
-def shown(value: object) -> str:
-    """``value`` about as TOML writes it, on one line and no longer than a message should be."""
-    if isinstance(value, Mapping):
-        return "a table"
-    if isinstance(value, str):
-        text = msgspec.json.encode(value).decode()
-    elif isinstance(value, list):
-        text = f"[{', '.join(map(shown, value))}]"
-    else:
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-    return text if len(text) <= QUOTED_MAX else f"{text[:QUOTED_MAX]}..."
-
-
 def known_keys(table: Table, keys: Iterable[str], place: PlanKey) -> None:
     """Refuse a key that is not among ``keys``, naming the nearest that is, or all where none is near.
 
@@ -92,14 +74,7 @@ def known_keys(table: Table, keys: Iterable[str], place: PlanKey) -> None:
     known = dict.fromkeys(keys)
     for key in table:
         if key not in known:
-            raise (place / key).wrong(unknown_key("key", key, known))
-
-
-def unknown_key(kind: str, key: str, known: Mapping[str, object]) -> str:
-    """A sentence that names the nearest of ``known``; all of them where even that one would be a riddle."""
-    if difflib.get_close_matches(key.lower(), known, n=1, cutoff=NEAR):
-        return unknown_name(kind, key, known)
-    return f'unknown {kind} "{key}"; there are {", ".join(known)}'
+            raise (place / key).wrong(unknown_name("key", key, known))
 
 
 def table_at(table: Table, key: str, place: PlanKey) -> Table:
@@ -150,13 +125,21 @@ def value_at(table: Table, key: str, kind: object, default: Any, place: PlanKey)
     """
     if key not in table:
         return default
-    value = table[key]
-    try:
-        converted = msgspec.convert(value, type=kind, strict=True)
-    except msgspec.ValidationError:
-        raise (place / key).wrong(f"takes {_spoken(kind)}, not {shown(value)}") from None
+    converted = of_kind(table[key], kind, place / key)
     _sensible_number(key, converted, place)
     return converted
+
+
+def of_kind(value: object, kind: object, place: PlanKey) -> Any:
+    """``value`` as the annotation ``kind`` has it, without the bounds of plans.
+
+    Raises:
+        PlanError: it is of another kind.
+    """
+    try:
+        return msgspec.convert(value, type=kind, strict=True)
+    except msgspec.ValidationError:
+        raise place.wrong(f"takes {spoken(kind)}, not {shown(value)}") from None
 
 
 def record_at(base: Record, table: Table, place: PlanKey, *, without: frozenset[str] = frozenset()) -> Record:
@@ -191,9 +174,20 @@ def _sensible_number(key: str, value: object, place: PlanKey) -> None:
         raise (place / key).wrong(f"{value} is too small; the least is {least}")
 
 
-def _spoken(kind: object) -> str:
-    plain = {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}
-    if isinstance(kind, type) and kind in plain:
-        return plain[kind]
-    choices = getattr(kind, "__args__", ())
-    return "one of " + ", ".join(str(choice) for choice in choices) if choices else str(kind)
+def spoken(kind: object) -> str:
+    """The values that the annotation ``kind`` allows, in words."""
+    match msgspec.inspect.type_info(kind):
+        case msgspec.inspect.IntType(ge=least, le=most):
+            bounds = f" of at least {least}" if most is None else f" from {least} to {most}"
+            return "a whole number" + (bounds if least is not None else "")
+        case msgspec.inspect.FloatType():
+            return "a number"
+        case msgspec.inspect.StrType():
+            return "a string"
+        case msgspec.inspect.BoolType():
+            return "true or false"
+        case msgspec.inspect.LiteralType():
+            return f"one of {', '.join(map(shown, get_args(kind)))}"
+        case msgspec.inspect.EnumType(cls=choices):
+            return f"one of {', '.join(shown(choice.value) for choice in choices)}"
+    raise TypeError(f"no words for values of {kind}")

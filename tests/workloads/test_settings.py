@@ -1,5 +1,7 @@
 """Settings that cannot work are refused in one sentence, before anything is started."""
 
+from datetime import date
+
 import pytest
 
 from workloads.settings import Settings, SettingsError
@@ -11,10 +13,14 @@ KIP_250 = {"quorum.required.acks": 2, "leader.election": "largest-log-end"}
     ("values", "words"),
     [
         ({"min.insync.replica": 2}, 'did you mean "min.insync.replicas"'),
-        ({"acks": 2}, "choose one of all, 0, 1"),
-        ({"acks": True}, "choose one of all, 0, 1"),
-        ({"acks": "ALL"}, "acks='ALL' is not possible; choose one of all, 0, 1"),
-        ({"truncation": 1}, "choose one of high-watermark, "),
+        ({"acks": 2}, 'choose one of "all", 0, 1'),
+        ({"acks": True}, 'acks=true is not possible; choose one of "all", 0, 1'),
+        ({"acks": date(2026, 1, 2)}, 'acks=2026-01-02 is not possible; choose one of "all", 0, 1'),
+        ({"acks": [1, "all"]}, 'acks=[1, "all"] is not possible'),
+        ({"acks": None}, "acks=null is not possible"),
+        ({"retries": {"a": 1}}, "retries takes a whole number, not a table"),
+        ({"acks": "ALL"}, 'acks="ALL" is not possible; choose one of "all", 0, 1'),
+        ({"truncation": 1}, 'choose one of "high-watermark", '),
         ({"min.insync.replicas": "two"}, "takes a whole number"),
         ({"unclean.leader.election.enable": 1}, "takes true or false"),
         ({"flush.messages": 0}, "the least is 1"),

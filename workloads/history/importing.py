@@ -28,6 +28,7 @@ from workloads.history.pairing import Begun, OpenOperations
 from workloads.history.rows import Columns, Names, Rows, to_table
 from workloads.history.schema import META_RUN
 from workloads.history.sealing import UnsealedPart, write_clustered
+from workloads.history.turns import Turns
 from workloads.operations import Event, Send
 
 #: A file up to this size is one split.
@@ -63,6 +64,7 @@ class Decoded:
         unmatched: completions before the first invocation of their process here, with their indexes.
         begun: invocations that were not completed here, with their indexes.
         went_on: processes that began anything here, or have more such completions than ``unmatched`` names.
+        turns: what the processes do here.
     """
 
     split: Split
@@ -77,6 +79,7 @@ class Decoded:
     unmatched: list[Begun] = field(default_factory=list)
     begun: list[Begun] = field(default_factory=list)
     went_on: set[int] = field(default_factory=set)
+    turns: Turns = field(default_factory=Turns)
 
 
 #: Decodes splits, and answers in their order.
@@ -104,6 +107,8 @@ def _decode(split: Split, decoder: Decoder) -> Decoded:
         with without_collecting():  # What is made of lines has no cycles.
             for lines in _blocks(split):
                 decoder.add(lines, first=not split.begin)
+                waiting = decoder.rows.waiting
+                decoded.turns.add(waiting, decoder.rows.events - first - len(waiting))
                 taken.append(decoder.rows.take())
     except ValueError as error:
         decoded.problem = str(error)
@@ -198,6 +203,7 @@ def _store(source: Path, directory: Path, decoded: Iterable[Decoded]) -> Origin:
     parts = [joining.add(one) for one in decoded]
     write_clustered(directory, source.stem, parts, complete=True, durable=False)
     origin = Origin(values=joining.values.values, indexes=joining.labels(), options=joining.options)
+    origin.irregular = joining.irregular(origin)
     origin.save(directory)
     return origin
 
@@ -211,6 +217,7 @@ class _Joining:
         self.options: dict[str, Any] = {}
         self._lines = self._events = 0
         self._open = OpenOperations()
+        self._turns = Turns()
         #: Of split: first index, events, and the indexes that its lines give.
         self._indexes: list[tuple[int, int, Numbers | int | None]] = []
 
@@ -224,6 +231,7 @@ class _Joining:
         if decoded.problem is not None:
             raise files.HistoryError(f"{self.source}, line {self._lines + decoded.lines}: {decoded.problem}")
         first, before = self._events, list(self._open)
+        self._turns.follow(decoded.turns, first)
         codes = np.array([self.values.code(value) for value in decoded.values], dtype=np.int64)
         found = [pair for index, event in decoded.unmatched if (pair := self._pair(first + index, event, codes))]
         if any(process in self._open for process in decoded.went_on):
@@ -268,6 +276,26 @@ class _Joining:
                 return None
         labels = np.concatenate([NOTHING, *given])
         return None if (labels == np.arange(len(labels))).all() else labels.tolist()
+
+    def irregular(self, origin: Origin) -> str:
+        """The first thing that no history has, in a sentence without its full stop; "" where there is none."""
+        if (one := self._turns.irregular) is not None:
+            index, process = origin.index(one.index), one.process
+            if one.since is None:
+                return f"index {index}: process {process} ends an operation that it did not begin"
+            since = origin.index(one.since)
+            return f"index {index}: process {process} begins an operation and is busy with another since index {since}"
+        if origin.indexes is not None and (twice := _first_repeated(origin.indexes)) is not None:
+            return f"index {twice} stands for two operations"
+        return ""
+
+
+def _first_repeated(numbers: Sequence[int]) -> int | None:
+    values, first = np.unique(np.asarray(numbers, dtype=np.int64), return_index=True)
+    if len(values) == len(numbers):
+        return None
+    again = np.setdiff1d(np.arange(len(numbers)), first)
+    return int(numbers[again.min()])
 
 
 def _late(pairs: Sequence[tuple[Begun, Begun]]) -> Numbers:

@@ -13,6 +13,7 @@ from workloads.history.origin import LARGEST, Origin, ValueCodes, key_name
 from workloads.history.reader import read_events
 from workloads.history.rows import Rows
 from workloads.history.schema import NAMELESS
+from workloads.quoting import QUOTED_MAX
 
 _PROCESSES: Final = {"nemesis": operations.NEMESIS, "harness": operations.HARNESS}
 _NAMES: Final = {number: name for name, number in _PROCESSES.items()}
@@ -22,9 +23,11 @@ _LISTS: Final = (operations.Function.ASSIGN, operations.Function.SUBSCRIBE, oper
 _NONSENSE: Final = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
 #: What the harness itself writes; everything else of processes that are no clients is a fault.
 _MARKS: Final = (operations.Function.PHASE, operations.Function.RECOVERY, operations.Function.INVARIANT)
+_NO_OPERATION: Final = "not an operation, which is an object with type, f and value"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _TYPES: Final = frozenset(operations.EventType)
 _FUNCTIONS: Final = frozenset(operations.Function)
+_DEFECTS: Final = frozenset(operations.Defect)
 
 _Whole = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 _Offset = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
@@ -145,7 +148,7 @@ class Decoder:
         try:
             entry = msgspec.json.decode(line.removeprefix(_BYTE_ORDER_MARK) if first else line)
             if not isinstance(entry, dict):
-                raise ValueError("not an operation, which is an object with type, f and value")
+                raise ValueError(_NO_OPERATION)
             if first and "options" in entry and "type" not in entry:
                 self.options = _options(entry["options"])
                 return
@@ -173,19 +176,19 @@ def _event(line: _Usual) -> operations.Event:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, KeyError):
-        return f"the operation has no {error}"
+        return f"the operation has no {_quoted(error.args[0])}"
     if isinstance(error, RecursionError):
         return "nested too deeply to be an operation"
-    if isinstance(error, (TypeError, AttributeError)):
-        return f"not an operation ({error})"
-    return str(error)
+    return str(error) if isinstance(error, ValueError) else _NO_OPERATION
 
 
 def _add(rows: Rows, values: ValueCodes, entry: Mapping[str, Any]) -> None:
     event_type, function, process = entry["type"], entry["f"], _process(entry.get("process"), rows.events)
     if event_type not in _TYPES:
-        raise ValueError(f'type is "{event_type}"; it must be one of {", ".join(operations.EventType)}')
+        raise ValueError(f"type is {_quoted(event_type)}; it must be one of {', '.join(operations.EventType)}")
     value = entry.get("value")
+    if function in _MICRO + _LISTS and not isinstance(value, list | None):
+        raise ValueError(f"value is {_quoted(value)}; it must be a list")
     detail = entry.get("detail")
     if process < 0 and function not in _MARKS:
         detail = detail if function == operations.Function.FAULT and detail else {"f": function, "value": value}
@@ -220,7 +223,7 @@ def _options(options: object) -> dict[str, Any]:
 def _whole(name: str, number: object) -> int:
     if type(number) is int and -LARGEST <= number <= LARGEST:
         return number
-    raise ValueError(f"{name} is {number!r}; it must be a whole number between -2^62 and 2^62")
+    raise ValueError(f"{name} is {_quoted(number)}; it must be a whole number between -2^62 and 2^62")
 
 
 def _whole_or_none(name: str, number: object) -> int | None:
@@ -234,7 +237,7 @@ def _process(process: object, position: int) -> int:
         return _PROCESSES.get(process, operations.NEMESIS)
     if type(process) is int and 0 <= process < NAMELESS:
         return process
-    raise ValueError(f"process is {process!r}; it must be a whole number, null or a name")
+    raise ValueError(f"process is {_quoted(process)}; it must be a whole number, null or a name")
 
 
 def _instance(instance: object) -> int:
@@ -242,11 +245,17 @@ def _instance(instance: object) -> int:
         return operations.NO_INSTANCE
     if type(instance) is int and 0 <= instance < NAMELESS:
         return instance
-    raise ValueError(f"instance is {instance!r}; it must be null or a whole number from 0")
+    raise ValueError(f"instance is {_quoted(instance)}; it must be null or a whole number from 0")
 
 
 def _as_text(text: Any) -> str | None:
     return text if text is None or isinstance(text, str) else msgspec.json.encode(text).decode()
+
+
+def _quoted(value: object) -> str:
+    """The value as the line has it, no longer than a message should be."""
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= QUOTED_MAX else f"{text[:QUOTED_MAX]}..."
 
 
 def _micro(operation: Any, values: ValueCodes) -> operations.Send | operations.Poll:
@@ -261,33 +270,43 @@ def _micro(operation: Any, values: ValueCodes) -> operations.Send | operations.P
             return operations.Poll(
                 {key_name(k): tuple(_record(r, values) for r in records) for k, records in found.items()}
             )
-    raise ValueError(f'{operation!r} is neither ["send", key, value] nor ["poll", {{key: [[offset, value], ...]}}]')
+    raise ValueError(
+        f'{_quoted(operation)} is neither ["send", key, value] nor ["poll", {{key: [[offset, value], ...]}}]'
+    )
 
 
 def _record(record: Any, values: ValueCodes) -> operations.Record:
-    offset, value, *rest = record
-    known = _offset(offset)
-    if known is None:
-        raise ValueError(f"a record was read without an offset: {record!r}")
-    return operations.Record(
-        known,
-        values.code(value) if value != -1 or not rest else -1,
-        operations.Defect(rest[0]) if rest else operations.Defect.NONE,
-    )
+    match record:
+        case [offset, value]:
+            code, defect = values.code(value), operations.Defect.NONE
+        case [offset, value, str(defect)] if defect in _DEFECTS:
+            code, defect = -1 if value == -1 else values.code(value), operations.Defect(defect)
+        case _:
+            raise ValueError(f"the record {_quoted(record)} is not [offset, value], or [offset, -1, defect]")
+    if (known := _offset(offset)) is None:
+        raise ValueError(f"the record {_quoted(record)} was read without an offset; write [offset, value]")
+    return operations.Record(known, code, defect)
 
 
 def _offset(offset: Any) -> int | None:
     if offset is None or (type(offset) is int and 0 <= offset <= 2**62):
         return offset
-    raise ValueError(f"offset is {offset!r}; it must be null or a whole number from 0 to 2^62")
+    raise ValueError(f"offset is {_quoted(offset)}; it must be null or a whole number from 0 to 2^62")
 
 
 def _rebalanced(log: Any) -> list[str]:
     """The keys that an operation's rebalance log mentions, as [[what, [key, ...]], ...] or objects with "keys"."""
     names: list[str] = []
     for entry in log or ():
-        keys = entry.get("keys", ()) if isinstance(entry, dict) else entry[-1]
-        names += [key_name(key) for key in keys if key_name(key) not in names]
+        match entry:
+            case {"keys": [*keys]} | [*_, [*keys]]:
+                names += [key_name(key) for key in keys if key_name(key) not in names]
+            case dict() if "keys" not in entry:
+                pass
+            case _:
+                raise ValueError(
+                    f'rebalance-log has {_quoted(entry)}; write [what, [key, ...]] or {{"keys": [key, ...]}}'
+                )
     return names
 
 

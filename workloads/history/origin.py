@@ -19,11 +19,15 @@ _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 
 
 class Origin(msgspec.Struct, kw_only=True):
-    """The foreign side of a history. ``indexes`` are the file's own, by position; None where they are the positions."""
+    """The foreign side of a history. ``indexes`` are the file's own, by position; None where they are the positions.
+
+    ``irregular`` says what is in it that no history has; "" where nothing is, or where an older version stored it.
+    """
 
     values: list[Any] = []
     indexes: list[int] | None = None
     options: dict[str, Any] = {}
+    irregular: str = ""
 
     def value(self, number: int) -> Any:
         """The value as the file had it."""
@@ -33,8 +37,11 @@ class Origin(msgspec.Struct, kw_only=True):
 
     def reference(self, position: int) -> dict[str, int]:
         """An event as findings name it: its place in the history and its own index."""
-        index = position if self.indexes is None or position >= len(self.indexes) else self.indexes[position]
-        return {"op_pos": position, "index": index}
+        return {"op_pos": position, "index": self.index(position)}
+
+    def index(self, position: int) -> int:
+        """The index that the file gives an event, else its place."""
+        return position if self.indexes is None or position >= len(self.indexes) else self.indexes[position]
 
     def save(self, directory: Path) -> None:
         """Write it beside the history."""

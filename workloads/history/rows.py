@@ -52,6 +52,11 @@ class Rows:
         self._rebalanced.append((self.events - 1, names))
 
     @property
+    def waiting(self) -> Sequence[Event | None]:
+        """The events that were added since rows were taken; None where one was skipped."""
+        return self._events
+
+    @property
     def events(self) -> int:
         """The index that the next event gets."""
         return self._taken + len(self._events)

@@ -88,7 +88,7 @@ def test_a_stored_history_gets_the_verdict_that_it_has_locally(bucket: Path) -> 
 
 
 def test_json_lines_in_a_store_are_judged_and_a_bad_line_is_named_there(bucket: Path) -> None:
-    case = BY_NAME["poll-skip/txn-abort-good"]
+    case = BY_NAME["nonmonotonic-poll/intermediate-subscribe-y"]
     local = check_one(write_history(case, bucket / "good.jsonl"), name="gs://b/good.jsonl")
     assert check_one(place_of("gs://b/good.jsonl")) == local
     (bucket / "bad.jsonl").write_text("{\n")
@@ -123,7 +123,7 @@ def test_a_worker_that_does_not_share_the_directory_says_what_to_name(tmp_path: 
 
 
 def test_json_lines_are_stored_where_the_user_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = write_history(BY_NAME["poll-skip/txn-abort-good"], tmp_path / "good.jsonl")
+    file = write_history(BY_NAME["nonmonotonic-poll/intermediate-subscribe-y"], tmp_path / "good.jsonl")
     for name in ("named", "from-environment"):
         (tmp_path / name).mkdir()
     monkeypatch.setenv("ACKPROOF_SCRATCH", str(tmp_path / "from-environment"))

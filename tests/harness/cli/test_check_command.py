@@ -21,6 +21,7 @@ from checkers.measures.fault_exercise import FaultExercise
 from checkers.measures.recovery import Recovery
 from harness.campaign import check as check_stage
 from harness.cli.app import exit_code_of
+from harness.hosts import Ports
 from harness.plan import parse_plan
 from harness.records.run_record import Ended, write_record
 from tests.checkers.conformance import BY_NAME, write_history
@@ -55,7 +56,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     def check(found: list[FoundHistory], **options: Any) -> list[Verdict]:
         paths = [one.place for one in found]
         reported.update(options, paths=paths)
-        unreadable = {"valid": "unknown", "reason": "line 1: the operation has no 'f'"}
+        unreadable = {"valid": "unknown", "reason": 'line 1: the operation has no "f"'}
         readable = {"valid": True, "exercise": Exercise(attempted=1)}
         message = {"bad.jsonl": unreadable, "run": HELD}
         return [Verdict(history=str(path), **message.get(path.name, readable)) for path in paths]
@@ -92,7 +93,7 @@ def test_continuous_integration_gets_a_case_and_a_row_for_each_history(asked: di
     ]
     summary = Path("summary.md").read_text()
     assert summary.startswith("**1 unknown, 1 held**\n")
-    assert "| unknown | bad.jsonl | line 1: the operation has no 'f' |" in summary
+    assert '| unknown | bad.jsonl | line 1: the operation has no "f" |' in summary
 
 
 def test_a_soak_whose_clean_runs_are_deleted_keeps_its_verdicts(
@@ -183,7 +184,7 @@ def test_a_cell_that_lacks_something_is_named_where_all_its_runs_are_held(
 def test_64_is_for_nothing_that_could_be_read(asked: dict[str, Any], names: list[str], code: int) -> None:
     assert exit_code_of(["check", *names]) == code
     reported = {line["history"]: line.get("reason") for line in lines_of(Path("verdicts.jsonl"))}
-    assert reported["bad.jsonl"] == "line 1: the operation has no 'f'"
+    assert reported["bad.jsonl"] == 'line 1: the operation has no "f"'
 
 
 def test_a_uri_of_no_known_store_is_a_wrong_command(asked: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
@@ -193,11 +194,11 @@ def test_a_uri_of_no_known_store_is_a_wrong_command(asked: dict[str, Any], capsy
 
 
 @pytest.fixture
-def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def store(monkeypatch: pytest.MonkeyPatch, ports: Ports) -> Iterator[Any]:
     """An empty bucket named histories in an S3 of our own, which the environment names."""
-    server = ThreadedMotoServer(ip_address=HOST, port=0, verbose=False)
+    host, port = ports.take(HOST)
+    server = ThreadedMotoServer(ip_address=host, port=port, verbose=False)
     server.start()
-    host, port = server.get_host_and_port()
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
     for name, value in {
         "AWS_ACCESS_KEY_ID": "nobody",
@@ -241,7 +242,7 @@ def run_with_a_loss(directory: Path) -> Path:
 @pytest.mark.timeout(200)
 def test_histories_in_a_store_and_here_are_judged_in_one_job(tmp_path: Path, store: Any) -> None:
     upload(store, run_with_a_loss(tmp_path / "run"), "campaign/runs/7")
-    write_history(BY_NAME["poll-skip/txn-abort-good"], tmp_path / "good.jsonl")
+    write_history(BY_NAME["nonmonotonic-poll/intermediate-subscribe-y"], tmp_path / "good.jsonl")
     store.upload_file(str(tmp_path / "good.jsonl"), "foreign/good.jsonl")
     (tmp_path / "bad.jsonl").write_text('{"type": "ok"}\n')
     named = ["s3a://histories/campaign", "s3://histories/foreign", (tmp_path / "good.jsonl").as_uri(), "bad.jsonl"]
@@ -259,6 +260,6 @@ def test_histories_in_a_store_and_here_are_judged_in_one_job(tmp_path: Path, sto
     assert len(lost["anomalies"]["lost-write"]) == SHOWN
     assert verdicts["s3://histories/foreign/good.jsonl"]["valid"] is True
     assert verdicts[str(tmp_path / "good.jsonl")]["valid"] is True
-    assert verdicts["bad.jsonl"]["reason"] == "bad.jsonl, line 1: the operation has no 'f'"
+    assert verdicts["bad.jsonl"]["reason"] == 'bad.jsonl, line 1: the operation has no "f"'
     assert len(verdicts) == 4
     assert "4 histories: 1 broken promise" in done.stdout

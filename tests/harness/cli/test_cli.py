@@ -110,7 +110,7 @@ def test_settings_on_the_command_line_are_checked_like_those_of_a_plan(
     for given, reported in (
         ("ack=1", 'ackproof: --settings: ack: unknown setting "ack"; did you mean "acks"?\n'),
         ("acks", 'ackproof: --settings acks: write NAME=VALUE, for example "acks=1"\n'),
-        ("acks=2", "ackproof: p.toml: settings: acks=2 is not possible; choose one of all, 0, 1\n"),
+        ("acks=2", 'ackproof: p.toml: settings: acks=2 is not possible; choose one of "all", 0, 1\n'),
     ):
         assert exit_code_of(["run", "p.toml", "--settings", given]) == 64
         assert capsys.readouterr().err == reported

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-HEAVY = ("kafka", "confluent_kafka", "pyspark", "networkx", "vl_convert", "paramiko", "scipy")
+HEAVY = ("kafka", "confluent_kafka", "pyspark", "networkx", "paramiko", "scipy")
 #: What a worker process imports for a run in virtual time.
 WORKER = "harness.run.performing, harness.worlds.simulated"
 

@@ -30,7 +30,7 @@ def plan(stories: str, *, above: str = KILL, faults: str = "", workload: str = "
         ),
         (
             plan('["pause/blnk"]'),
-            'p.toml: faults.stories: unknown story "pause/blnk"; did you mean "pause/blink"? (the family pause has pause/leader-ahead, pause/last-in-sync, pause/leader-past-session, pause/follower-past-lag, pause/all-followers-past-lag, pause/blink, pause/two-overlapping)',
+            'p.toml: faults.stories: unknown story "pause/blnk"; did you mean "pause/blink"? (there are pause/leader-ahead, pause/last-in-sync, pause/leader-past-session, pause/follower-past-lag, pause/all-followers-past-lag, pause/blink, pause/two-overlapping)',
         ),
         (plan('["S01", "S01"]'), 'p.toml: faults.stories: ["S01", "S01"] names one entry twice; leave one out'),
         (plan('"S01"'), 'p.toml: faults.stories: takes a list, not "S01"; write ["S01"] for one'),

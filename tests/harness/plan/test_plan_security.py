@@ -37,7 +37,7 @@ def test_without_a_word_nothing_is_demanded():
 @pytest.mark.parametrize(
     ("security", "sentence"),
     [
-        ('protocol = "TLS"', "security.protocol: takes one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL, not"),
+        ('protocol = "TLS"', 'security.protocol: takes one of "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", not'),
         ('protocoll = "SSL"', 'unknown key "protocoll"; did you mean "protocol"?'),
         ('truststore = "/k.jks"', 'unknown key "truststore"; there are protocol, ca, certificate, key, mechanism,'),
         ('sasl.mechanism = "PLAIN"', 'unknown key "sasl"; there are protocol, ca,'),
@@ -52,7 +52,7 @@ def test_without_a_word_nothing_is_demanded():
         ('protocol = "SASL_SSL"\nmechanism = "PLAIN"', "needs username"),
         (f'protocol = "SASL_SSL"\n{SASL}', "needs either password_env or password_file"),
         (f'{SCRAM}\npassword_env = "P"\npassword_file = "/p"', "needs either password_env or password_file"),
-        (f'protocol = "SASL_SSL"\n{SASL.replace("PLAIN", "GSSAPI")}', "takes one of PLAIN, SCRAM-SHA-256"),
+        (f'protocol = "SASL_SSL"\n{SASL.replace("PLAIN", "GSSAPI")}', 'takes one of "PLAIN", "SCRAM-SHA-256"'),
         (
             SCRAM.replace("alice", "al\\u0000ice") + '\npassword_env = "P"',
             "security.username: takes the name of a user",
