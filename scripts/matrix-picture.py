@@ -26,7 +26,7 @@ def main() -> None:
     """Render the cells that were run on Apache Kafka, and take a picture of their table."""
     matrix = read_matrix(CAMPAIGN)
     cells = [cell for cell in matrix.cells if cell.world == "kafka"]
-    content = content_of(matrix.verdict, cells, [])
+    content = content_of(matrix.verdict, cells, [], [])
     page = render(title="", campaign={}, plan="", setups=[], definitions={}, wedged=[], other=None, **content)
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     with tempfile.NamedTemporaryFile("w", suffix=".html", encoding="utf-8") as file, sync_playwright() as driver:

@@ -20,6 +20,7 @@ from harness.report.outcomes import style_of, terminal_colour
 from harness.report.page import content_of, render
 from harness.report.setups import setups_of
 from harness.report.stories import Account, account_of, stories_of
+from harness.report.trend_chart import trend_chart
 
 __all__ = [
     "Account",
@@ -32,6 +33,7 @@ __all__ = [
     "replica_set",
     "style_of",
     "terminal_colour",
+    "trend_chart",
     "write",
 ]
 

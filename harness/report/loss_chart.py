@@ -1,25 +1,35 @@
-"""The chart of a finding's write: faults, brokers and the write on one time axis, and the log's offsets over time.
-
-All charts of a page share one specification, ``templates/loss-chart.vl.json``.
-"""
+"""The chart of a finding's write: faults, brokers and the write on one time axis, and the log's offsets over time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
+
+from markupsafe import Markup
 
 from harness.observations import HighWatermarkMoved, Truncated, of_kind
-from harness.report.charts import LOSS, LOSS_WITHOUT_OFFSETS, Chart, Row
 from harness.report.leadership import isr_reports, known
-from harness.report.names import fault_name, replica_set, write_name
-from harness.report.timeline import LOSSES, POINTS_MAX, PointKind, Timeline
+from harness.report.names import fault_name, moment, replica_set, write_name
+from harness.report.svg import (
+    PALETTE,
+    Linear,
+    cut,
+    drawing,
+    element,
+    group,
+    path,
+    point,
+    text,
+    title,
+    x_axis,
+    y_axis,
+)
+from harness.report.timeline import LOSSES, POINTS_MAX, Point, PointKind, Timeline
 
-#: Okabe and Ito's palette, distinct with any colour vision; brokers take its colours in turn, in both panels.
-BROKERS: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 FAULT: Final = "#5f6368"
 ISR: Final = "#c9d1d9"
-WRITE: Final = "@ink"
+WRITE: Final = "var(--ink)"
 #: Words beside the points that the story is about.
 LABELS: Final[Mapping[PointKind, str]] = {
     "the lost write": "lost",
@@ -31,6 +41,14 @@ LABELS: Final[Mapping[PointKind, str]] = {
 }
 #: Tracks for faults: more overlapping ones are in the text only.
 FAULT_TRACKS_MAX: Final = 8
+_LEFT_PX: Final = 190
+_WIDTH_PX: Final = 900
+_TRACK_PX: Final = 22
+_HEAD_PX: Final = 38
+_OFFSETS_PX: Final = 220
+#: From the upper panel to the lower one, and below that one.
+_BETWEEN_PX: Final = 14
+_FOOT_PX: Final = 40
 
 
 class Bar(NamedTuple):
@@ -45,38 +63,47 @@ class Bar(NamedTuple):
     ink: str = "#ffffff"
 
 
-def loss_chart(timeline: Timeline) -> Chart:
-    """The chart of one story; without the lower panel where no offset of the write is known."""
-    begin_s, end_s = timeline.begin_us / 1e6, timeline.end_us / 1e6
-    window = {"begin": begin_s, "end": end_s, "at": timeline.write.acknowledged_us / 1e6}
+def loss_chart(timeline: Timeline) -> Markup:
+    """The chart of one finding; without the lower panel where no offset of the write is known."""
+    time = Linear(timeline.begin_us / 1e6, timeline.end_us / 1e6, 0, _WIDTH_PX, 12)
     bars = [*_fault_bars(timeline), *_leader_bars(timeline), *_isr_bars(timeline), *_write_bars(timeline)]
     shown = [bar for bar in bars if bar.end_us > timeline.begin_us]
-    datasets = {"bars": [_bar_row(timeline, place, bar) for place, bar in enumerate(shown)], "window": [window]}
-    if timeline.write.offset is not None:
-        window["offset"] = timeline.write.offset
-        datasets["rows"] = [*_points(timeline), *_high_watermarks(timeline), *_truncations(timeline)]
-    return Chart(
-        template=LOSS_WITHOUT_OFFSETS if timeline.write.offset is None else LOSS,
-        params=[{"name": "begin_s", "value": begin_s}, {"name": "end_s", "value": end_s}],
-        datasets=datasets,
+    tracks = list(dict.fromkeys(bar.track for bar in shown))
+    height_px = _TRACK_PX * len(tracks)
+    names = [text(track, -8, _TRACK_PX * n + 15, text_anchor="end") for n, track in enumerate(tracks)]
+    upper = group(
+        x_axis(time, 0, height_px, "seconds since the run began"),
+        group(*names, class_="axis"),
+        *(_drawn(bar, tracks.index(bar.track), time) for bar in shown),
+        _acknowledgement(timeline, time, height_px),
+        x_px=_LEFT_PX,
+        y_px=_HEAD_PX,
     )
+    end_px = _HEAD_PX + height_px
+    lower = Markup("")
+    if timeline.write.offset is not None:
+        lower = group(*_offsets(timeline, time), x_px=_LEFT_PX, y_px=end_px + _BETWEEN_PX)
+        end_px += _BETWEEN_PX + _OFFSETS_PX + _FOOT_PX
+    label = f"What happened to {write_name(timeline.write.value)}"
+    return drawing(_LEFT_PX + _WIDTH_PX + 20, end_px + 4, label, upper, lower)
+
+
+def _acknowledgement(timeline: Timeline, time: Linear, height_px: float) -> Markup:
+    x_px = time.px(timeline.write.acknowledged_us / 1e6)
+    return path([("M", point(x_px, 0)), ("V", height_px)], class_="ink", stroke_dasharray="2 3")
 
 
 # --- upper panel: what lasted ----------------------------------------------------------------------------------------
 
 
-def _bar_row(timeline: Timeline, place: int, bar: Bar) -> Row:
-    """The bar cut to the window. The page cuts its label to the room that it has there; the rest is in its tooltip."""
-    return {
-        "track": bar.track,
-        "begin": max(bar.begin_us, timeline.begin_us) / 1e6,
-        "end": min(bar.end_us, timeline.end_us) / 1e6,
-        "ink": bar.ink,
-        "label": bar.label,
-        "tip": bar.tip,
-        "colour": bar.colour,
-        "place": place,
-    }
+def _drawn(bar: Bar, track: int, time: Linear) -> Markup:
+    """The bar within the window, and its label where that has room; its title has all of it."""
+    begin_px, end_px = max(time.px(bar.begin_us / 1e6), 0.0), min(time.px(bar.end_us / 1e6), float(_WIDTH_PX))
+    y_px, width_px = _TRACK_PX * track + 3, max(end_px - begin_px, 1)
+    body = element("rect", x=begin_px, y=y_px, width=width_px, height=16, rx=2, fill=bar.colour)
+    label = cut(bar.label, width_px - 8)
+    words = [text(label, begin_px + 4, y_px + 12, fill=bar.ink)] if label else []
+    return group(title(f"{bar.tip}, {moment(bar.begin_us)} to {moment(bar.end_us)}"), body, *words)
 
 
 def _fault_bars(timeline: Timeline) -> Iterator[Bar]:
@@ -124,43 +151,116 @@ def _write_bars(timeline: Timeline) -> Iterator[Bar]:
 
 
 def _colour(node: int | None) -> str:
-    return FAULT if node is None else BROKERS[node % len(BROKERS)]
+    return FAULT if node is None else PALETTE[node % len(PALETTE)]
 
 
 # --- lower panel: offsets over time ----------------------------------------------------------------------------------
 
 
-def _row(time_us: int, offset: int, what: str, node: int | None, **more: Any) -> Row:
-    broker = "?" if node is None else str(node)
-    return {"time": round(time_us / 1e6, 4), "offset": offset, "what": what, "broker": broker, **more}
+def _offsets(timeline: Timeline, time: Linear) -> Iterator[Markup]:
+    """High watermarks as lines, truncations as triangles, writes as dots; the write's own offset is the dashed line."""
+    lines, cuts = list(_high_watermarks(timeline)), list(_truncations(timeline))
+    values = [value.offset for value in timeline.points] + [offset for line in lines for _, offset in line.steps]
+    values += [offset for cut_ in cuts for offset in (cut_.begin, cut_.end)]
+    offset = timeline.write.offset or 0
+    scale = Linear(min([offset, *values]), max([offset, *values]), _OFFSETS_PX - 14, 14, 5)
+    yield x_axis(time, _OFFSETS_PX, 0, "seconds since the run began")
+    yield y_axis(scale, 0, _WIDTH_PX, "offset")
+    yield path([("M", point(0, scale.px(offset))), ("H", _WIDTH_PX)], class_="soft", stroke_dasharray="4 3")
+    yield _acknowledgement(timeline, time, _OFFSETS_PX)
+    for line in lines:
+        yield _line(line, time, scale)
+    for cut_ in cuts:
+        yield _cut(cut_, time, scale)
+    for node, points in groupby(sorted(timeline.points, key=_node), key=_node):
+        colour = _colour(None if node < 0 else node)
+        yield group(
+            *(_dot(each, time, scale) for each in points if each.kind not in LABELS), fill=colour, stroke=colour
+        )
+    for each in timeline.points:
+        if each.kind in LABELS:
+            yield _named(each, time, scale)
 
 
-def _points(timeline: Timeline) -> list[Row]:
-    return [
-        _row(write.acknowledged_us, offset, kind, write.node)
-        | ({} if kind == "acknowledged" else {"write": write_name(write.value)})
-        | ({"label": LABELS[kind]} if kind in LABELS else {})
-        for write, offset, kind in timeline.points
-    ]
+def _node(drawn: Point) -> int:
+    return -1 if drawn.write.node is None else drawn.write.node
 
 
-def _high_watermarks(timeline: Timeline) -> list[Row]:
+def _tip(time_us: int, offset: int, what: str, node: int | None) -> Markup:
+    return title(f"{what}, {moment(time_us)}, offset {offset}, broker {'?' if node is None else node}")
+
+
+def _dot(drawn: Point, time: Linear, scale: Linear) -> Markup:
+    """A dot for a write that is there, a cross for one that is lost too."""
+    tip = _tip(drawn.write.acknowledged_us, drawn.offset, drawn.kind, drawn.write.node)
+    x_px, y_px = time.px(drawn.write.acknowledged_us / 1e6), scale.px(drawn.offset)
+    if drawn.kind == "acknowledged":
+        return element("circle", tip, cx=x_px, cy=y_px, r=2.6)
+    return element("path", tip, d=f"M{point(x_px - 3, y_px)}h6m-3-3v6", stroke_width=2.5)
+
+
+def _named(drawn: Point, time: Linear, scale: Linear) -> Markup:
+    """A write that the story is about, with its word: an X where it is gone, a diamond where it is."""
+    x_px, y_px = time.px(drawn.write.acknowledged_us / 1e6), scale.px(drawn.offset)
+    lost = drawn.kind == "the lost write"
+    shape = "m-5-5l10 10m-10 0l10-10" if lost else "m0-7l7 7l-7 7l-7-7z"
+    what = f"{drawn.kind} ({write_name(drawn.write.value)})"
+    mark = element(
+        "path",
+        d=f"M{point(x_px, y_px)}{shape}",
+        class_="ink",
+        stroke_width=2.5 if lost else 1,
+        fill=None if lost else _colour(drawn.write.node),
+    )
+    word = text(LABELS[drawn.kind], x_px + 9, y_px + (16 if drawn.kind == "sent later" else -10), class_="word")
+    return group(_tip(drawn.write.acknowledged_us, drawn.offset, what, drawn.write.node), mark, word)
+
+
+class _HighWatermarks(NamedTuple):
+    """Times (us) and offsets that ``node`` reported."""
+
+    node: int
+    steps: Sequence[tuple[int, int]]
+
+
+def _high_watermarks(timeline: Timeline) -> Iterator[_HighWatermarks]:
     """By broker, thinned to what the width can show, each carried on to the end of the axis."""
-    rows: list[Row] = []
     reports = of_kind(timeline.observations, HighWatermarkMoved)
     for node in sorted({seen.node for seen in reports}):
         own = [(seen.time_us, seen.fact.offset) for seen in reports if seen.node == node]
         before = [(timeline.begin_us, offset) for time_us, offset in own if time_us < timeline.begin_us][-1:]
         inside = [step for step in own if step[0] >= timeline.begin_us]
         thinned = inside[:: len(inside) // POINTS_MAX + 1] + inside[-1:]
-        last = (timeline.end_us, own[-1][1])
-        rows += [_row(time_us, offset, "high watermark", node) for time_us, offset in (*before, *thinned, last)]
-    return rows
+        yield _HighWatermarks(node, [*before, *thinned, (timeline.end_us, own[-1][1])])
 
 
-def _truncations(timeline: Timeline) -> list[Row]:
-    return [
-        _row(time_us, fact.to_offset, "truncated", node, **{"from": fact.from_offset})
-        for time_us, node, fact in of_kind(timeline.observations, Truncated)
-        if time_us >= timeline.begin_us
-    ]
+def _line(line: _HighWatermarks, time: Linear, scale: Linear) -> Markup:
+    (first_us, first), *rest = line.steps
+    steps: list[tuple[str, float | str]] = [("M", point(time.px(first_us / 1e6), scale.px(first)))]
+    for time_us, offset in rest:
+        steps += [("H", time.px(time_us / 1e6)), ("V", scale.px(offset))]
+    drawn = path(steps, fill="none", stroke=_colour(line.node), stroke_width=1.5)
+    return group(title(f"high watermark of broker {line.node}"), drawn)
+
+
+class _Cut(NamedTuple):
+    """A truncation: the log of ``node`` ended at ``begin`` before it, at ``end`` after it."""
+
+    time_us: int
+    node: int
+    begin: int
+    end: int
+
+
+def _truncations(timeline: Timeline) -> Iterator[_Cut]:
+    for time_us, node, fact in of_kind(timeline.observations, Truncated):
+        if time_us >= timeline.begin_us:
+            yield _Cut(time_us, node, fact.to_offset if fact.from_offset is None else fact.from_offset, fact.to_offset)
+
+
+def _cut(drawn: _Cut, time: Linear, scale: Linear) -> Markup:
+    x_px, top_px, end_px = time.px(drawn.time_us / 1e6), scale.px(drawn.begin), scale.px(drawn.end)
+    words = f"broker {drawn.node} truncated its log from {drawn.begin} to {drawn.end}, {moment(drawn.time_us)}"
+    shape = f"M{point(x_px, top_px)}L{point(x_px, end_px)}m-5-4h10l-5 8z"
+    colour = _colour(drawn.node)
+    return element("path", title(words), d=shape, stroke=colour, fill=colour, stroke_width=2)

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
-import tempfile
 from collections.abc import Sequence
-from functools import cache
-from importlib import metadata, resources
-from pathlib import Path
+from importlib import resources
 from typing import Any, Final, NamedTuple
 
-import msgspec
 from jinja2 import Environment
 from markupsafe import Markup
 
 from checkers import SITUATIONS, Cell, Summary, compare, counted, quantile_us, settings_words
-from harness.machine import user_cache
 from harness.plan import Kafka
 from harness.records.searched_scopes import SearchedScope
-from harness.report.charts import Chart, availability_chart, chart_templates, loss_rate_chart
+from harness.report.cells_charts import availability_chart, latency_chart, loss_rate_chart
 from harness.report.every_state import seen_in_every_state, sentences
 from harness.report.grid import columns_of, exercised_faults, grid_of, percent
 from harness.report.outcomes import LEGEND, STYLES, style_of
-from harness.report.price import latency_chart, prices_of
+from harness.report.price import prices_of
 from harness.report.setups import left_to_clients
 from harness.report.stories import FindingStory
 from harness.templates import templates_of
@@ -46,7 +40,7 @@ _REFERENCE_ONLY: Final = tuple(name for name in Settings.scoped("reference") if 
 
 
 class PageScript(NamedTuple):
-    """A script of the page, and what the page's own policy lets it be known by: nothing else on it is executed."""
+    """The script of the page, and the hash by which the page's own policy knows it: nothing else on it is executed."""
 
     text: Markup
     hash: str
@@ -55,40 +49,9 @@ class PageScript(NamedTuple):
 def render(**content: Any) -> str:
     """The page. ``content`` are the names that templates/report.html.j2 uses; everything in them is escaped."""
     own = (resources.files("harness.report") / "templates" / "page.js").read_text(encoding="utf-8")
-    scripts = [_page_script(text) for text in (chart_library(), own)]
-    return _environment().get_template("report.html.j2").render(scripts=scripts, **content)
-
-
-def _page_script(text: str) -> PageScript:
-    safe = text.replace("</script", "<\\/script")
-    digest = base64.b64encode(hashlib.sha256(safe.encode()).digest()).decode()
-    return PageScript(Markup(safe), f"sha256-{digest}")  # noqa: S704 - our own text, and a pinned library's
-
-
-@cache
-def chart_library() -> str:
-    """Vega, Vega-Lite and vega-embed as one script: nothing is loaded from anywhere when the page is opened.
-
-    Making it takes a second and a half, so it is kept in the user's cache, a file for each version of its maker.
-    """
-    kept = user_cache() / "charts" / f"{metadata.version('vl-convert-python')}.js"
-    try:
-        return kept.read_text(encoding="utf-8")
-    except OSError:
-        import vl_convert  # noqa: PLC0415 - only where it is not kept
-
-        made = "\n".join(str(vl_convert.javascript_bundle()).splitlines())
-        with contextlib.suppress(OSError):  # a place that cannot be written costs time, and nothing else
-            _keep(kept, made)
-        return made
-
-
-def _keep(file: Path, text: str) -> None:
-    """Write ``file`` so that whoever reads it meanwhile finds all of it, or none."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, delete=False) as beside:
-        beside.write(text)
-    Path(beside.name).replace(file)
+    digest = base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()
+    script = PageScript(Markup(own), f"sha256-{digest}")  # noqa: S704 - our own text
+    return _environment().get_template("report.html.j2").render(script=script, **content)
 
 
 def content_of(
@@ -121,7 +84,6 @@ def content_of(
         "client_defaults": left_to_clients(cells),
         **_same_everywhere(cells),
         "linked": {cell_id(cell) for cell, _ in panels},
-        "templates": chart_templates(cells),
     }
 
 
@@ -162,13 +124,6 @@ def cell_id(cell: Cell) -> str:
     return "cell-" + "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name)
 
 
-def as_script(content: Chart | dict[str, Any] | str) -> Markup:
-    """JSON that may stand inside a script element: no tag can begin in it."""
-    text = content if isinstance(content, str) else msgspec.json.encode(content).decode()
-    safe = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-    return Markup(safe)  # noqa: S704 - no character is left that HTML reads
-
-
 def _milliseconds(time_us: int | None) -> str:
     """Three significant digits, which is more than a histogram knows; a second and more in seconds."""
     if time_us is None:
@@ -198,7 +153,6 @@ def _environment() -> Environment:
         words=settings_words,
         cell_id=cell_id,
         style=style_of,
-        script=as_script,
     )
     environment.globals.update(styles=STYLES, legend=LEGEND, situations=SITUATIONS)
     return environment

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from checkers import Cell, Latency, end_us, quantile_us, settings_words
-from harness.report.charts import LATENCY, Chart, Row
-
-#: So many buckets of a verdict's histogram are drawn as one: two where a latency doubles.
-BUCKETS_DRAWN: Final = 4
-#: More rows than this are no picture any more; the table has all of them.
-SETTINGS_DRAWN_MAX: Final = 60
+from checkers import Cell, Latency, quantile_us, settings_words
 
 
 class Price(NamedTuple):
@@ -65,40 +59,3 @@ def _price(world: str, settings: str, cells: Sequence[Cell]) -> Price:
         unrecovered=sum(cell.unrecovered for cell in cells),
         latency=latency,
     )
-
-
-def latency_chart(prices: Sequence[Price]) -> Chart | None:
-    """How latencies are distributed, a strip for each choice of settings; None where nothing was measured or there are
-    too many.
-    """
-    measured = [price for price in prices if price.p50_us is not None]
-    if not measured or len(measured) > SETTINGS_DRAWN_MAX:
-        return None
-    strips = [row for price in measured for row in _strip(price)]
-    return Chart(template=LATENCY, datasets={"strips": strips})
-
-
-def _strip(price: Price) -> Iterator[Row]:
-    for when, histogram in (("without a fault", price.latency.calm), ("during a fault", price.latency.in_fault)):
-        total = sum(histogram.values())
-        for bucket, count in _coarser(histogram).items():
-            first = bucket * BUCKETS_DRAWN
-            yield {
-                "settings": price.settings,
-                "world": price.world,
-                "when": when,
-                "from": _ms(first - 1),
-                "to": _ms(first + BUCKETS_DRAWN - 1),
-                "share": float(f"{count / total:.3g}"),
-            }
-
-
-def _ms(bucket: int) -> float:
-    return float(f"{end_us(bucket) / 1000:.4g}")
-
-
-def _coarser(histogram: Mapping[int, int]) -> dict[int, int]:
-    coarse: dict[int, int] = {}
-    for bucket, count in histogram.items():
-        coarse[bucket // BUCKETS_DRAWN] = coarse.get(bucket // BUCKETS_DRAWN, 0) + count
-    return coarse

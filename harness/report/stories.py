@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from markupsafe import Markup
 
 from checkers import Cell, Outcome, Verdict, Witness, read_receipts
 from harness.errors import ResultsError
 from harness.plan import Simulated
 from harness.records.explanation_file import Explanation, read_explanation
 from harness.records.files import PLAN_FILE, STORY_FILE
-from harness.report.charts import LOSS, Chart
 from harness.report.loading import CampaignFiles
 from harness.report.loss_chart import loss_chart
 from harness.report.names import fault_name, moment
@@ -26,9 +26,9 @@ from nemesis.receipts import Receipt
 from workloads import IDEMPOTENCE, spelled
 from workloads.history import HistoryError
 
-#: Charts are left out once they add up to this: with the chart library (0.9 MB) and the tables the page stays below
-#: 3 MB, which mail and review tools still take. Sentences and commands are never left out.
-CHART_BYTES_MAX: Final = 800_000
+#: Charts of stories are left out once they add up to this, so that the page of the default campaign stays below 600 kB,
+#: which mail and review tools take. Sentences and commands are never left out.
+CHART_BYTES_MAX: Final = 250_000
 
 
 #: What a finding of each kind is called above its story.
@@ -54,8 +54,8 @@ class FindingStory(msgspec.Struct, frozen=True, kw_only=True):
     """One cell's story as the page shows it.
 
     ``title`` says what was found, ``why`` why it must not be or may, ``is_loss`` is true of writes that are gone.
-    ``chart`` is a ``Chart`` as JSON, None where there is nothing to draw or no room, and ``has_offsets`` says that it
-    has its lower panel; ``over_time`` is that of the whole run; ``explanation`` is what ``ackproof explain`` left;
+    ``chart`` is a drawing as SVG, empty where there is nothing to draw or no room, and ``has_offsets`` says that it has
+    its lower panel; ``over_time`` is that of the whole run; ``explanation`` is what ``ackproof explain`` left;
     ``command`` reruns the run; ``finding`` are the plain ones of the checker's fields.
     """
 
@@ -64,9 +64,9 @@ class FindingStory(msgspec.Struct, frozen=True, kw_only=True):
     why: str
     is_loss: bool
     sentences: list[str]
-    chart: str | None
+    chart: Markup
     has_offsets: bool
-    over_time: str | None
+    over_time: Markup
     explanation: Explanation | None
     command: str
     finding: dict[str, Any]
@@ -84,13 +84,13 @@ def stories_of(files: CampaignFiles) -> list[FindingStory]:
         if cell is None or (witness := cell.witness) is None:
             continue  # the matrix was made again since
         story = _story(files, cell, witness)
-        if story.chart is not None and len(story.chart) > room:
+        if len(story.chart) > room:
             sentence = "The report has no room for this chart; the replay command below shows the run."
-            story = msgspec.structs.replace(story, chart=None, sentences=[*story.sentences, sentence])
-        room -= len(story.chart or "")
-        if len(story.over_time or "") > room:
-            story = msgspec.structs.replace(story, over_time=None)
-        room -= len(story.over_time or "")
+            story = msgspec.structs.replace(story, chart=Markup(""), sentences=[*story.sentences, sentence])
+        room -= len(story.chart)
+        if len(story.over_time) > room:
+            story = msgspec.structs.replace(story, over_time=Markup(""))
+        room -= len(story.over_time)
         stories.append(story)
     return stories
 
@@ -110,7 +110,6 @@ def _story(files: CampaignFiles, cell: Cell, witness: Witness) -> FindingStory:
     line = files.lines.get(witness.run) or Verdict(history=witness.run, valid="unknown")
     idempotent = cell.settings[IDEMPOTENCE] is True
     timeline, sentences = account_of(run, witness.anomaly, witness.finding, line, idempotent=idempotent)
-    chart = loss_chart(timeline) if timeline else None
     receipts = read_receipts(line.faults)
     effective = [receipt for receipt in receipts if receipt.took_effect]
     plain = {name: value for name, value in witness.finding.items() if isinstance(value, (bool, int, float, str))}
@@ -120,10 +119,10 @@ def _story(files: CampaignFiles, cell: Cell, witness: Witness) -> FindingStory:
         why=WHY.get(witness.anomaly, cell.promise) if cell.outcome is Outcome.BROKEN_PROMISE else cell.promise,
         is_loss=witness.anomaly in LOSSES,
         sentences=[*_script(files.directory, witness.run, receipts), *sentences],
-        chart=_as_json(chart),
-        has_offsets=chart is not None and chart.template == LOSS,
+        chart=loss_chart(timeline) if timeline else Markup(""),
+        has_offsets=timeline is not None and timeline.write.offset is not None,
         explanation=_explanation(run),
-        over_time=_as_json(over_time_chart(line.over_time, effective)),
+        over_time=over_time_chart(line.over_time, effective),
         command=rerun_command(files.directory, cell, witness),
         finding=plain,
         anomaly=witness.anomaly,
@@ -137,10 +136,6 @@ def _explanation(run: Path) -> Explanation | None:
         found = read_explanation(run)
         return found if found and found.steps else None
     return None
-
-
-def _as_json(chart: Chart | None) -> str | None:
-    return msgspec.json.encode(chart).decode() if chart else None
 
 
 def _script(directory: Path, run: str, receipts: Sequence[Receipt]) -> list[str]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
-
-import vl_convert
-from markupsafe import Markup
 
 from checkers import SITUATIONS
 from harness.comparison import FindingStatus, Traced, trace
 from harness.records.files import write_file
+from harness.report import trend_chart
 from harness.soak.nights import Night, accumulated
 from harness.templates import templates_of
 
@@ -20,6 +18,7 @@ TREND_FILE: Final = "nights.html"
 SHOWN_MAX: Final = 400
 
 Row = dict[str, Any]
+Lines = dict[str, list[tuple[int, float]]]
 
 
 def write_trend(directory: Path, nights: Sequence[Night], traced: Sequence[Traced]) -> Path:
@@ -38,7 +37,7 @@ def write_trend(directory: Path, nights: Sequence[Night], traced: Sequence[Trace
             ],
             cells=accumulated(nights),
             findings=[one for one in traced if not one.finding.permitted],
-            charts=[_svg(title, unit, rows) for title, unit, rows in _charts(nights, shown) if rows],
+            charts=[(title, trend_chart(unit, lines)) for title, unit, lines in _charts(nights, shown) if lines],
         )
     )
     write_file(path := directory / TREND_FILE, page.encode())
@@ -68,8 +67,8 @@ def _statuses(night: Night, nights: Sequence[Night]) -> dict[FindingStatus, int]
     return {status: sum(one.status is status for one in traced) for status in FindingStatus}
 
 
-def _charts(nights: Sequence[Night], shown: Sequence[Night]) -> Iterator[tuple[str, str, list[Row]]]:
-    """Title, unit, and rows of what happened each night."""
+def _charts(nights: Sequence[Night], shown: Sequence[Night]) -> Iterator[tuple[str, str, Lines]]:
+    """Title, unit, and lines of what happened each night."""
     numbered = list(enumerate(shown, start=len(nights) - len(shown) + 1))
     statuses = (FindingStatus.NEW, FindingStatus.KNOWN, FindingStatus.BACK)
     found = [
@@ -78,12 +77,12 @@ def _charts(nights: Sequence[Night], shown: Sequence[Night]) -> Iterator[tuple[s
         for status, count in _statuses(night, nights).items()
         if status in statuses
     ]
-    yield "Findings that nothing permits", "findings", _rows(found)
-    yield "Speed", "runs an hour", _rows((n, "runs", night.runs_per_hour) for n, night in numbered)
+    yield "Findings that nothing permits", "findings", _lines(found)
+    yield "Speed", "runs an hour", _lines((n, "runs", night.runs_per_hour) for n, night in numbered)
     yield (
         "Risky situations met",
         "times a run",
-        _rows(
+        _lines(
             (n, name, met / max(night.runs, 1))
             for n, night in numbered
             for name in SITUATIONS
@@ -94,7 +93,7 @@ def _charts(nights: Sequence[Night], shown: Sequence[Night]) -> Iterator[tuple[s
     yield (
         "Longest recovery",
         "seconds",
-        _rows(
+        _lines(
             (n, world, max(times, default=0) / 1e6)
             for n, night in numbered
             for world in sorted(worlds)
@@ -103,27 +102,10 @@ def _charts(nights: Sequence[Night], shown: Sequence[Night]) -> Iterator[tuple[s
     )
 
 
-def _rows(values: Iterator[tuple[int, str, float | None]] | Sequence[tuple[int, str, float]]) -> list[Row]:
-    return [{"night": night, "what": what, "value": value} for night, what, value in values if value is not None]
-
-
-def _svg(title: str, unit: str, rows: Sequence[Row]) -> Markup:
-    """A line for each thing over the nights. Names come from this program only: no text of a file is in it."""
-    specification = {
-        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
-        "title": {"text": title, "anchor": "start"},
-        "width": 420,
-        "height": 150,
-        "data": {"values": list(rows)},
-        "mark": {"type": "line", "point": True},
-        "encoding": {
-            "x": {
-                "field": "night",
-                "type": "ordinal",
-                "axis": {"title": "night", "labelAngle": 0, "labelOverlap": True},
-            },
-            "y": {"field": "value", "type": "quantitative", "axis": {"title": unit, "tickCount": 4}},
-            "color": {"field": "what", "type": "nominal", "legend": {"title": None, "orient": "bottom", "columns": 2}},
-        },
-    }
-    return Markup(vl_convert.vegalite_to_svg(specification))  # noqa: S704 - a pinned library's own text
+def _lines(values: Iterable[tuple[int, str, float | None]]) -> dict[str, list[tuple[int, float]]]:
+    """The values of each thing, which have a night and a name."""
+    lines: dict[str, list[tuple[int, float]]] = {}
+    for night, name, value in values:
+        if value is not None:
+            lines.setdefault(name, []).append((night, value))
+    return lines
