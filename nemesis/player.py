@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Final, Protocol
 
-import msgspec
-
-from nemesis.cluster import ClusterView, Link, Target
+from nemesis.cluster import ClusterView, Target
 from nemesis.faults import Aim
-from nemesis.receipts import OpenFault, Receipt
+from nemesis.open_faults import Cause, OpenFaults
+from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule, Step
 from nemesis.topology import every_link
 
@@ -51,12 +49,14 @@ class Player:
         self._target = target
         self._clock = clock
         self._dead_brokers_max = dead_brokers_max
-        self._witness = witness
-        self._open: dict[int, tuple[Step, OpenFault]] = {}
-        self._held: Counter[tuple[tuple[str, ...], Link]] = Counter()
+        self._faults = OpenFaults(target, clock.now_us, witness)
         self._healed = self._looking = False
         self._late_us = 0
-        self.receipts: list[Receipt] = []
+
+    @property
+    def receipts(self) -> list[Receipt]:
+        """Of every fault that has begun or was skipped."""
+        return self._faults.receipts
 
     @property
     def late_us(self) -> int:
@@ -76,8 +76,7 @@ class Player:
         """
         self._skip_the_rest()
         self._healed = True
-        for sequence in sorted(self._open, reverse=True):
-            self._end(sequence)
+        self._faults.end_all()
         restore(self._target)
 
     def _arm(self, planned_us: int, do: Callable[[], None]) -> None:
@@ -97,44 +96,31 @@ class Player:
         view = self._target.view()
         aim = self._within_budget(step, _aim(step, self._target, view), view)
         if aim.impossible:
-            self._skip(sequence, step, aim)
+            self._faults.skip(step.fault, aim, _cause(step), sequence)
             return
-        receipt = self._receipt(sequence, step, aim)
-        self.receipts.append(receipt)
-        fault = OpenFault(receipt, aim, view)
-        self._open[sequence] = step, fault
         self._look_later()
-        self._held.update((step.fault.holds_links_by, link) for link in aim.links)
-        fault.begun(step.fault, step.fault.begin(self._target, aim))
-        self._witness(receipt)
-        self._arm(zero_us + step.end_ms * 1000, partial(self._end, sequence))
+        self._faults.begin(step.fault, aim, _cause(step), view=view, sequence=sequence)
+        self._arm(zero_us + step.end_ms * 1000, partial(self._faults.end, sequence))
 
     def _look_later(self) -> None:
-        """Look again, once, if a fault lasts."""
-        if self._open and not self._looking:
+        """Look again, once."""
+        if not self._looking:
             self._looking = True
             self._clock.call_at(self._clock.now_us() + LOOK_EVERY_MS * 1000, self._look)
 
     def _look(self) -> None:
         self._looking = False
-        view, now_us = self._target.view(), self._clock.now_us()
-        for _, fault in self._open.values():
-            fault.look(view, now_us)
-        self._look_later()
-
-    def _skip(self, sequence: int, step: Step, aim: Aim) -> None:
-        receipt = self._receipt(sequence, step, aim)
-        receipt.mark, receipt.ended_us, receipt.reason = "skipped", receipt.begun_us, aim.impossible
-        receipt.unsupported = aim.impossible == self._target.why_not(step.fault.needs)
-        self.receipts.append(receipt)
-        self._witness(receipt)
+        self._faults.view()
+        if self._faults:
+            self._look_later()
 
     def _skip_the_rest(self) -> None:
         """In virtual time there is none; on real machines commands may have taken more time than a run has."""
         had_their_turn = {receipt.sequence for receipt in self.receipts}
+        too_late = Aim(impossible="the faults before it took too long for its turn to come")
         for sequence, step in enumerate(self._schedule.steps):
             if sequence not in had_their_turn:
-                self._skip(sequence, step, Aim(impossible="the faults before it took too long for its turn to come"))
+                self._faults.skip(step.fault, too_late, _cause(step), sequence)
 
     def _within_budget(self, step: Step, aim: Aim, view: ClusterView) -> Aim:
         """The aim, or an impossible one if it would stop more brokers than the plan allows at one time."""
@@ -144,35 +130,6 @@ class Player:
         if len(stopped | (set(aim.nodes) & set(view.brokers))) <= self._dead_brokers_max:
             return aim
         return Aim(impossible=f"the budget allows {self._dead_brokers_max} dead or frozen brokers, {len(stopped)} are")
-
-    def _end(self, sequence: int) -> None:
-        if sequence not in self._open:
-            return
-        step, fault = self._open.pop(sequence)
-        aim, held_by = fault.aim, step.fault.holds_links_by
-        self._held.subtract((held_by, link) for link in aim.links)
-        free_links = tuple(link for link in aim.links if not self._held[held_by, link])
-        free = msgspec.structs.replace(aim, links=free_links)
-        view = self._target.view()
-        fault.look(view, self._clock.now_us())
-        evidence = step.fault.end(self._target, free)
-        fault.end(view, self._clock.now_us(), evidence)
-        self._witness(fault.receipt)
-
-    def _receipt(self, sequence: int, step: Step, aim: Aim) -> Receipt:
-        return Receipt(
-            mark="begin",
-            sequence=sequence,
-            group=step.group,
-            family=step.family,
-            story=step.story,
-            fault=step.fault.kind,
-            role=str(step.fault.role),
-            shape=getattr(step.fault, "shape", None),
-            targets=aim.nodes,
-            links=aim.links,
-            begun_us=self._clock.now_us(),
-        )
 
 
 def restore(target: Target) -> None:
@@ -196,3 +153,8 @@ def _aim(step: Step, target: Target, view: ClusterView) -> Aim:
     """Whom the fault hits; nobody where this world cannot do its kind."""
     why_not = target.why_not(step.fault.needs)
     return Aim(impossible=why_not) if why_not else step.fault.aim(view)
+
+
+def _cause(step: Step) -> Cause:
+    fault = step.fault
+    return Cause(step.family, step.story, str(fault.role), getattr(fault, "shape", None), step.group)

@@ -76,34 +76,6 @@ class Receipt(msgspec.Struct, kw_only=True):
         return fault_kind(self.fault)
 
 
-class OpenFault:
-    """A fault that has begun and not ended: its ``receipt``, and what is seen of the cluster until it ends."""
-
-    def __init__(self, receipt: Receipt, aim: Aim, view: ClusterView) -> None:
-        """``view`` is of the moment before it is done."""
-        self.receipt, self.aim = receipt, aim
-        receipt.touched, receipt.out_of_sync = touched(aim, view), out_of_sync(view)
-        self._before, self._watch = view, Watch(receipt.touched)
-        self.look(view, receipt.begun_us)
-
-    def look(self, view: ClusterView, time_us: int) -> None:
-        """Look at the log partitions that it touches."""
-        self._watch.look(view, time_us)
-
-    def begun(self, fault: Fault | type[Fault], evidence: Evidence) -> None:
-        """It was done; ``evidence`` is what was observed, by node where nodes are hit."""
-        receipt = self.receipt
-        receipt.begin_evidence = dict(evidence)
-        receipt.took_effect, receipt.reason = effect_shown(self.aim, evidence, fault.shows)
-        receipt.degraded_to = degraded_to(evidence, fault)
-
-    def end(self, view: ClusterView, time_us: int, evidence: Evidence) -> None:
-        """It was undone; ``view`` is of the moment before that."""
-        receipt = self.receipt
-        receipt.moved, receipt.seen = moved(self._before, view), self._watch.seen
-        receipt.mark, receipt.ended_us, receipt.end_evidence = "end", time_us, dict(evidence)
-
-
 def to_json(receipt: Receipt) -> str:
     """The receipt as one JSON object; evidence that JSON cannot hold is written as its text."""
     return msgspec.json.encode(receipt, enc_hook=str).decode()
@@ -142,7 +114,7 @@ def effect_shown(aim: Aim, evidence: Evidence, shows: str = "") -> tuple[bool, s
     return True, "observed when it began"
 
 
-def degraded_to(evidence: Evidence, fault: Fault | type[Fault]) -> str:
+def degraded_to(evidence: Evidence, fault: Fault) -> str:
     """The kind of fault that ``fault`` came to, if the evidence shows that it was less; "" where it does not."""
     return fault.degraded_to if fault.degraded_to and fault.was_less(evidence) else ""
 

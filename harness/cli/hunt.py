@@ -12,11 +12,10 @@ from harness.cli.campaign import seed_range
 from harness.cli.terminal import Terminal, assigned, seconds_type, takes_json
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, HarnessError, PlanError
 from harness.machine import cores
-from harness.plan import unknown_key
 from harness.search import ASSERTION, CRASH, EVERYTHING, PORTFOLIOS, HuntedRun, HuntResult, Portfolio, as_it_is, shrunk
 from harness.search import hunt as hunt_for
 from harness.worlds.reference_settings import WITHOUT_EFFECT
-from workloads import PlantedBug, SettingsError, spelled
+from workloads import PlantedBug, SettingsError, spelled, unknown_name
 
 #: Planted bugs that a simulated cluster can have.
 BUGS: Final = {bug: bug for bug in get_args(PlantedBug) if bug not in {"none", *WITHOUT_EFFECT["simulated"]}}
@@ -103,7 +102,7 @@ def _changes(bugs: Sequence[str], settings: Mapping[str, Any], *, as_is: bool) -
         raise PlanError("hunt for bugs, for --settings, or --as-is: one of the three")
     for bug in bugs:
         if bug not in BUGS:
-            raise PlanError(unknown_key("bug", bug, BUGS))
+            raise PlanError(unknown_name("bug", bug, BUGS))
     if as_is or settings:
         return [settings]
     return [{"planted.bug": bug} for bug in bugs or BUGS]
@@ -113,7 +112,7 @@ def _chosen(names: Sequence[str], portfolios: Sequence[Portfolio]) -> Sequence[P
     known = {portfolio.name: portfolio for portfolio in EVERYTHING}
     for name in names:
         if name not in known:
-            raise PlanError(unknown_key("portfolio", name, known))
+            raise PlanError(unknown_name("portfolio", name, known))
     return [known[name] for name in names] or portfolios
 
 

@@ -9,24 +9,16 @@ import msgspec
 
 from harness.errors import PlanError
 from nemesis.cluster import ClusterView, Target
-from nemesis.faults import Fault, Kill, MoveLeader, Partition, Pause, PowerLoss, Stop, WipeDisk
-from nemesis.observed_acts import ObservedActs
+from nemesis.faults import FAULTS, Fault
+from nemesis.open_faults import Cause, OpenFaults
 from nemesis.player import restore
 from nemesis.receipts import Receipt
 from nemesis.roles import Role, RoleKind
 from nemesis.topology import Shape
 from workloads import unknown_name
 
-#: What can be done, by its word.
-BREAKS: Final[Mapping[str, Callable[[Role, Shape], Fault]]] = {
-    "kill": lambda role, _: Kill(role=role),
-    "stop": lambda role, _: Stop(role=role),
-    "pause": lambda role, _: Pause(role=role),
-    "power": lambda role, _: PowerLoss(role=role),
-    "wipe": lambda role, _: WipeDisk(role=role),
-    "partition": lambda role, shape: Partition(role=role, shape=shape),
-    "move": lambda role, _: MoveLeader(role=role),
-}
+#: Every fault by its verb, and by its kind.
+BREAKS: Final[Mapping[str, type[Fault]]] = {fault.verb: fault for fault in FAULTS} | {f.kind: f for f in FAULTS}
 #: Whom it can be done to, beside a broker by its number.
 NODES: Final = tuple(
     kind.value for kind in (RoleKind.LEADER, RoleKind.FOLLOWER, RoleKind.FOLLOWERS, RoleKind.CONTROLLER)
@@ -50,9 +42,10 @@ class ByHand:
     """Does to ``target`` what is asked for. ``witness`` is given every receipt, as it is when it is marked."""
 
     def __init__(self, target: Target, now_us: Callable[[], int], witness: Callable[[Receipt], None]) -> None:
+        self._target = target
         self._witness = witness
         self._marked: list[Receipt] = []
-        self._acts = ObservedActs(target, now_us, self._mark, number="cluster", story="by hand")
+        self._faults = OpenFaults(target, now_us, self._mark)
 
     def answer(self, request: Request) -> list[Receipt]:
         """Do what is asked for, and answer with what was observed of it.
@@ -64,25 +57,25 @@ class ByHand:
         if request.op == "break":
             self._break(request)
         elif request.op == "heal":
-            restore(self._acts.target)
-            self._acts.end()
+            self._faults.end_all()
+            restore(self._target)
         return self._marked
 
     def view(self) -> ClusterView:
         """The cluster as it is now."""
-        return self._acts.target.view()
+        return self._faults.view()
 
     def _break(self, request: Request) -> None:
         if request.fault not in BREAKS:
             raise PlanError(unknown_name("fault", request.fault, BREAKS))
-        target = self._acts.target
-        view, make = target.view(), BREAKS[request.fault]
+        view, kind = self.view(), BREAKS[request.fault]
         roles = roles_of(request.node, request.partition, len(view.brokers))
-        aims = [(fault, fault.aim(view)) for fault in (make(role, request.shape) for role in roles)]
+        aims = [(fault, fault.aim(view)) for fault in (kind.around(role, request.shape) for role in roles)]
         fault, aim = next((one for one in aims if not one[1].impossible), aims[0])
-        if why_not := target.why_not(fault.needs) or aim.impossible:
+        if why_not := self._target.why_not(fault.needs) or aim.impossible:
             raise PlanError(f"{request.fault}: {why_not}")
-        fault.begin(target, aim)
+        shape = getattr(fault, "shape", None)
+        self._faults.begin(fault, aim, Cause("cluster", "by hand", str(fault.role), shape), view=view)
 
     def _mark(self, receipt: Receipt) -> None:
         marked = msgspec.structs.replace(receipt)
@@ -99,5 +92,5 @@ def roles_of(node: str, partition: int, brokers: int) -> list[Role]:
     if node.isdecimal():
         return [Role(RoleKind.NAMED, partition, int(node))]
     if node not in NODES:
-        raise PlanError(f"{unknown_name('node', node, dict.fromkeys(NODES))} (or give a broker's number)")
+        raise PlanError(unknown_name("node", node, dict.fromkeys(NODES), f"{', '.join(NODES)}, and brokers' numbers"))
     return [Role(RoleKind(node), partition, pick) for pick in range(brokers)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -14,6 +13,7 @@ from harness.worlds.contract import NodeCrash
 from harness.worlds.kafka import kafka_world
 from harness.worlds.processes import processes_world
 from nemesis.receipts import Receipt, to_json
+from workloads import in_toml
 
 #: Every receipt, one a line.
 RECEIPTS_FILE: Final = "receipts.jsonl"
@@ -37,10 +37,10 @@ def planned(
     Raises:
         PlanError: it cannot be had like that.
     """
-    own = "".join(f"{key} = {json.dumps(value)}\n" for key, value in of_world.items() if value)
+    own = "".join(f"{key} = {in_toml(value)}\n" for key, value in of_world.items() if value)
     text = (
-        f"brokers = {brokers}\nfamilies = {json.dumps(['+'.join(dict.fromkeys(families))])}\n"
-        f"[workload]\ntopic = {json.dumps(topic)}\npartitions = {partitions}\nduration_ms = {HOURS_MAX * 3_600_000}\n"
+        f"brokers = {brokers}\nfamilies = {in_toml(['+'.join(dict.fromkeys(families))])}\n"
+        f"[workload]\ntopic = {in_toml(topic)}\npartitions = {partitions}\nduration_ms = {HOURS_MAX * 3_600_000}\n"
         f"[worlds.{world}]\n{own}"
     )
     return parse_plan(text, "ackproof cluster up", settings, name="cluster").single(None, None, 0)

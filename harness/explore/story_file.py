@@ -18,7 +18,9 @@ from harness.explore.scope import Scope
 from harness.explore.search import Result
 from harness.explore.space import Action, Next, Space, State
 from harness.reference.core import messages
-from harness.stories import Story, parse_story, perform_cell
+from harness.stories import Story, lines_of, parse_story, perform_cell
+from nemesis.faults import Fault, Kill, MoveLeader, PowerLoss, WipeDisk
+from workloads import in_toml
 
 #: As long as a story waits for what arrives at once, and for an answer to a fetch that waits at its leader.
 _MOMENT: Final = "wait 50 ms"
@@ -69,7 +71,7 @@ def story_text(scope: Scope, result: Result) -> str | None:
             "'''",
             "",
             "[settings]",
-            *(f'"{name}" = {_toml(value)}' for name, value in {**waits, **settings}.items()),
+            *(f'"{name}" = {in_toml(value)}' for name, value in {**waits, **settings}.items()),
             "",
         ]
     )
@@ -86,10 +88,6 @@ def read(text: str) -> Story:
 
 
 _CHOSEN_BY_COLUMNS: Final = frozenset({"acks", "min.insync.replicas", "eligible.leader.replicas", "flush.messages"})
-
-
-def _toml(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else repr(value).replace("'", '"')
 
 
 class _Moment(NamedTuple):
@@ -185,7 +183,7 @@ class _StoryLines:
         if kind == "silent":
             return self._silence(action, position)
         return {
-            "move": [f"move leader to {broker}", _MOMENT],
+            "move": [*_begins(MoveLeader, broker), _MOMENT],
             "fence": [f"fence {broker}" if moment.before[broker].alive else f"wait until {broker} is fenced"],
             "unfence": [f"heal controller-{broker}", f"wait until {broker} is not fenced"],
             "start": [f"start {broker}", _MOMENT],
@@ -232,10 +230,10 @@ class _StoryLines:
 
     def _crash(self, action: Action, before: Copy) -> list[str] | None:
         if action.number >= len(before.log):
-            return [f"kill {action.broker}"]
+            return _begins(Kill, action.broker)
         if action.number == 0 and self._scope.constants.crash_loses == "everything":
-            return [f"kill {action.broker}", f"wipe {action.broker}"]
-        return [f"power {action.broker}"] if action.number == before.flushed else None
+            return _begins(WipeDisk, action.broker)
+        return _begins(PowerLoss, action.broker) if action.number == before.flushed else None
 
     def _heard(self, decided: range) -> Iterator[str]:
         """Let brokers miss the decisions that come now, if they hear of a later one first."""
@@ -258,12 +256,17 @@ class _StoryLines:
                 lines.append(f"try start {lacking}")
             lines += [f"release controller>{lacking}", f"try wait until {lacking} is not fenced"]
             if lacking in controller_state.state.elr:  # It is elected where no member of the ISR lives.
-                lines += [f"try kill {one}" for one in sorted(controller_state.state.isr)]
+                lines += [f"try {line}" for one in sorted(controller_state.state.isr) for line in _begins(Kill, one)]
                 lines += [f"try wait until {one} is fenced" for one in sorted(controller_state.state.isr)]
             elif controller_state.state.leader != lacking:
-                lines.append(f"try move leader to {lacking}")
+                lines += [f"try {line}" for line in _begins(MoveLeader, lacking)]
         return [*lines, _MOMENT, "heal", "wait 500 ms"]
 
 
 def _passes(link: str, wait: str) -> list[str]:
     return [f"release {link}", wait, f"hold Fetch {link}"]
+
+
+def _begins(kind: type[Fault], broker: int) -> list[str]:
+    lines = lines_of(kind, [broker])
+    return lines.begins if lines else []

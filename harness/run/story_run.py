@@ -23,7 +23,6 @@ from harness.stories import (
     RecordEnd,
     Story,
     known_stories,
-    needs_own_disks,
     parse_story,
     perform,
     unmet,
@@ -55,15 +54,13 @@ def _known(number: str) -> Story:
     if number not in known:
         padded = number[0] + number[1:].zfill(2)
         near = [padded] if padded in known else known
-        raise PlanError(
-            f"{unknown_name('story', number, dict.fromkeys(near))} (there are {', '.join(known)}; or name a file)"
-        )
+        raise PlanError(unknown_name("story", number, dict.fromkeys(near), f"{', '.join(known)}; or name a file"))
     return known[number]
 
 
 def prepared(spec: RunSpec, story: Story) -> RunSpec:
-    """``spec`` as its world is to be made ready for the story: with disks of their own, where it needs them."""
-    families = ("power",) if needs_own_disks(story) else ()
+    """``spec`` as its world is to be made ready for the story: for the families of its faults."""
+    families = tuple(dict.fromkeys(fault.family for fault in story.faults()))
     return msgspec.structs.replace(spec, faults=msgspec.structs.replace(spec.faults, families=families))
 
 

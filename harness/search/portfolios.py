@@ -13,7 +13,7 @@ import msgspec
 
 from harness.choices import Choices, derived_seed
 from harness.plan import RunSpec, Simulated, timings_of
-from harness.search.storms import CUTS, FAULTS, STORM_FAULTS, Storms
+from harness.search.storms import CUTS, FAULTS_A_STORM, KINDS, Storms
 from nemesis.cluster import Capability
 from nemesis.plan import FaultPlan
 from nemesis.scenarios import FAMILIES, needs_of
@@ -45,7 +45,7 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
     families: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     shapes: tuple[Shape, ...] = CUTS
-    faults: tuple[int, int] = FAULTS
+    faults: tuple[int, int] = FAULTS_A_STORM
     dead_brokers_max: int = 2
     healed_ms_min: int = 1_000
     fault_ms_max: int = 3_000
@@ -68,7 +68,7 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
         return RunSpec(
             world=Simulated(),
             cell=f"hunt/{self.name}",
-            family="+".join(self.families or dict.fromkeys(STORM_FAULTS[kind].family for kind in self.kinds)),
+            family="+".join(self.families or dict.fromkeys(KINDS[kind].family for kind in self.kinds)),
             settings=settings.to_mapping(),
             workload=workload,
             faults=self._budget(),
@@ -172,7 +172,7 @@ PORTFOLIOS: Final = (
     Portfolio(name="eligible-unclean", kinds=("kill", "stop", "cut", "pause"), settings=_ELIGIBLE | _UNCLEAN),
     Portfolio(
         name="new-producers",
-        kinds=("controller", "producer", "producer", "kill", "move"),
+        kinds=("controller", "crash", "crash", "kill", "move"),
         settings=_IDEMPOTENT,
         producers=4,
         **_BRIEF,
@@ -187,7 +187,7 @@ _SAFE: Final[Mapping[str, Mapping[str, Any]]] = {
     "all-replicas": _UNCLEAN | {"min.insync.replicas": 3},
     "majority": _MAJORITY,
 }
-_MIXED: Final = ("kill", "pause", "stop", "cut", "cut", "slow", "hold", "move", "power", "wipe", "corrupt", "directory")
+_MIXED: Final = ("kill", "pause", "stop", "cut", "cut", "slow", "hold", "move", "power", "wipe", "corrupt", "fail")
 #: What a cluster in virtual time cannot do.
 _LACKING: Final = {Capability.CLOCKS, Capability.DISK_SPACE, Capability.DISK_SPEED, Capability.REASSIGNMENT}
 

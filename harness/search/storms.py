@@ -13,22 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from nemesis.cluster import LOG_PARTS
-from nemesis.faults import (
-    ClientCrash,
-    CorruptRecord,
-    FailDirectory,
-    Fault,
-    HoldMessages,
-    Kill,
-    MoveLeader,
-    Partition,
-    Pause,
-    PowerLoss,
-    SlowLink,
-    Stop,
-    WipeDisk,
-)
+from nemesis.faults import FAULTS, Fault, HoldMessages, Kill, MoveLeader
 from nemesis.plan import FaultPlan
 from nemesis.roles import PICKS, Role, RoleKind
 from nemesis.scenarios import Draw, Timings
@@ -38,7 +23,7 @@ from nemesis.topology import Shape
 #: What steps of a storm have in the place of a story.
 STORM: Final = "storm"
 #: The number of faults in one storm, at least and at most, where a portfolio has none of its own.
-FAULTS: Final = (3, 7)
+FAULTS_A_STORM: Final = (3, 7)
 #: So many kinds, shapes and victims, at most.
 SWARM: Final = 3
 One = TypeVar("One")
@@ -55,7 +40,6 @@ CUTS: Final = (
     Shape.ISOLATE, Shape.NO_FETCH, Shape.DEAF, Shape.MUTE, Shape.NO_HEARTBEAT, Shape.MUTE_TO_CLIENTS,
     Shape.FROM_CLIENTS, Shape.RING,
 )  # fmt: skip
-_HELD: Final = ("AlterPartition", "Fetch", "UpdateMetadata")
 #: A moment that is over before anybody notices.
 _BRIEF_MS: Final = (50, 400)
 #: The most moves of leadership one after the other.
@@ -65,38 +49,22 @@ _WINDOWS: Final = (1, 2, 6)
 #: What the settings wait for longer than this (a lag time as Kafka's own, 30 s) is never waited for.
 WAITED_FOR_MS_MAX: Final = 4_500
 
-#: Makes a fault around a role, of a shape where it has one; chance decides what else it needs.
-Make = Callable[[Role, Shape, Draw], Fault]
 
+class Kind(NamedTuple):
+    """A fault that storms may have: the family of stories that it is of, which plans know, and what makes one.
 
-class StormFault(NamedTuple):
-    """A fault that storms may have: the family of stories that it would be of, which plans know, and what makes it."""
+    It is made around a role, of a shape where it has one; chance decides what else it needs.
+    """
 
     family: str
-    make: Make
+    drawn: Callable[[Role, Shape, Draw], Fault]
 
 
-#: Every kind of fault that a storm may have, by a word for portfolios.
-STORM_FAULTS: Final[Mapping[str, StormFault]] = {
-    "kill": StormFault("kill", lambda role, _shape, _draw: Kill(role)),
-    "pause": StormFault("pause", lambda role, _shape, _draw: Pause(role)),
-    "stop": StormFault("rolling", lambda role, _shape, _draw: Stop(role)),
-    "power": StormFault("power", lambda role, _shape, _draw: PowerLoss(role)),
-    "wipe": StormFault("wipe", lambda role, _shape, _draw: WipeDisk(role)),
-    "corrupt": StormFault("corrupt", lambda role, _, draw: CorruptRecord(role, draw("record", LOG_PARTS))),
-    "directory": StormFault("log-directory", lambda role, _shape, _draw: FailDirectory(role)),
-    "cut": StormFault("partition", lambda role, shape, _: Partition(role, shape)),
-    "slow": StormFault("slow-link", lambda role, shape, _: SlowLink(role, shape)),
-    "hold": StormFault(
-        "partition", lambda role, shape, draw: HoldMessages(role, shape, _HELD[draw("api", len(_HELD))])
-    ),
-    "late-fetch": StormFault("partition", lambda role, shape, _draw: HoldMessages(role, shape, "Fetch")),
-    "move": StormFault("move", lambda role, _shape, _draw: MoveLeader(_new_leader(role))),
-    "controller": StormFault("controller", lambda role, _shape, _draw: Kill(Role(RoleKind.CONTROLLER, role.partition))),
-    "producer": StormFault(
-        "client-crash",
-        lambda role, _shape, _draw: ClientCrash(Role(RoleKind.PRODUCER, role.partition, role.pick)),
-    ),
+#: Every fault by its verb, and two in a form of their own.
+KINDS: Final[Mapping[str, Kind]] = {
+    **{fault.verb: Kind(fault.family, fault.drawn) for fault in FAULTS},
+    "late-fetch": Kind(HoldMessages.family, lambda role, shape, _: HoldMessages(role, shape, "Fetch")),
+    "controller": Kind("controller", lambda role, _shape, _draw: Kill(Role(RoleKind.CONTROLLER, role.partition))),
 }
 
 
@@ -111,7 +79,7 @@ class Swarm(NamedTuple):
 class Storms:
     """Draws storms of some ``kinds`` and ``shapes``, for clusters and settings of one kind.
 
-    ``kinds`` are keys of :data:`STORM_FAULTS`; ``faults`` are how many each storm has, at least and
+    ``kinds`` are keys of :data:`KINDS`; ``faults`` are how many each storm has, at least and
     at most; a move of leadership may be several moves.
     """
 
@@ -124,7 +92,7 @@ class Storms:
         brokers: int,
         partitions: int,
         shapes: Sequence[Shape] = CUTS,
-        faults: tuple[int, int] = FAULTS,
+        faults: tuple[int, int] = FAULTS_A_STORM,
     ) -> None:
         self._kinds = kinds
         self._shapes = shapes
@@ -150,15 +118,15 @@ class Storms:
         """One fault that begins at ``at_ms``; moves of leadership mostly come one after the other, as operators do."""
         kinds, shapes, victims = swarm
         kind = kinds[draw("kind", len(kinds))]
-        times = 1 + draw("turns", TURNS_MAX) if kind == "move" else 1
+        times = 1 + draw("turns", TURNS_MAX) if kind == MoveLeader.verb else 1
         gap_ms = 50 + draw("gap-ms", 400)
         steps = []
         for turn in range(times):
             role = victims[draw("role", len(victims))]
             begin_ms = at_ms + turn * gap_ms
-            end_ms = begin_ms + (gap_ms if kind == "move" else self._lasting_ms(draw))
-            family, make = STORM_FAULTS[kind]
-            fault = make(role, shapes[draw("shape", len(shapes))], draw)
+            end_ms = begin_ms + (gap_ms if kind == MoveLeader.verb else self._lasting_ms(draw))
+            family, drawn = KINDS[kind]
+            fault = drawn(role, shapes[draw("shape", len(shapes))], draw)
             steps.append(Step(begin_ms=begin_ms, end_ms=end_ms, group=group, family=family, story=STORM, fault=fault))
         return steps
 
@@ -190,11 +158,6 @@ class Storms:
     def _victim(self, partition: int, draw: Draw) -> Role:
         kind = _ROLES[draw("role", len(_ROLES))]
         return Role(kind, partition, draw("pick", self._brokers if kind is RoleKind.NAMED else PICKS))
-
-
-def _new_leader(role: Role) -> Role:
-    """Whom leadership is moved to: one broker all the time, or any follower that can lead."""
-    return role if role.kind is RoleKind.NAMED else Role(RoleKind.FOLLOWERS, role.partition, role.pick)
 
 
 def _some(choices: Sequence[One], label: str, draw: Draw) -> Sequence[One]:

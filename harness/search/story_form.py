@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -11,10 +11,8 @@ from harness.errors import AckproofError
 from harness.plan import RunSpec
 from harness.search.judged_run import JudgedRun
 from harness.search.list_form import operations_of, steps_of
-from harness.stories import COLUMNS, parse_story, perform_cell
-from nemesis.cluster import CLIENTS, CONTROLLER, Link
-from nemesis.receipts import Receipt
-from workloads import LISTED, Settings, SettingsError
+from harness.stories import COLUMNS, lines_of, parse_story, perform_cell
+from workloads import LISTED, Settings, SettingsError, in_toml
 
 #: The number of every story that is written here; whoever keeps one gives it another.
 NUMBER: Final = "X1"
@@ -50,9 +48,10 @@ def story_text_of(run: JudgedRun, title: str) -> StoryText | None:
 
 def _loses(text: str, column: str) -> bool:
     try:
-        return bool(perform_cell(parse_story(text, "shrunk story"), column).lost)
+        cell = perform_cell(parse_story(text, "shrunk story"), column)
     except AckproofError:
         return False
+    return bool(cell.lost) and not cell.trace.problems
 
 
 def _column(spec: RunSpec) -> str | None:
@@ -76,14 +75,10 @@ def _overrides(spec: RunSpec) -> dict[str, object]:
 
 def _text(spec: RunSpec, title: str, steps: Sequence[str]) -> str:
     settings = _overrides(spec)
-    lines = [f'number = "{NUMBER}"', f"title = {_toml(title)}", "steps = '''", *steps, "'''"]
+    lines = [f'number = "{NUMBER}"', f"title = {in_toml(title)}", "steps = '''", *steps, "'''"]
     if settings:
-        lines += ["", "[settings]", *(f"{_toml(name)} = {_toml(value)}" for name, value in settings.items())]
+        lines += ["", "[settings]", *(f"{in_toml(name)} = {in_toml(value)}" for name, value in settings.items())]
     return "\n".join(lines) + "\n"
-
-
-def _toml(value: object) -> str:
-    return msgspec.json.encode(value).decode()
 
 
 def _steps(moments: Sequence[tuple[int, str]]) -> Iterator[str]:
@@ -101,57 +96,10 @@ def _moments(run: JudgedRun, leader: str) -> Iterator[tuple[int, str | None]]:
     steps = steps_of(run.spec)
     for receipt in run.receipts:
         if receipt.mark != "skipped":
-            begin, end = _begin_and_end(receipt)
             step = steps[receipt.sequence]
-            yield step.begin_ms * 1000, begin
-            if end != "":
-                yield step.end_ms * 1000, end
+            api = getattr(step.fault, "api", "")
+            lines = lines_of(type(step.fault), receipt.targets, receipt.links, api)
+            yield from ((step.begin_ms * 1000, line) for line in (lines.begins if lines else (None,)))
+            yield from ((step.end_ms * 1000, line) for line in (lines.ends if lines else ()))
     for number, write in enumerate(operations_of(run.spec), 1):
         yield write.due_us, f"send w{number} to {leader}"
-
-
-def _begin_and_end(receipt: Receipt) -> tuple[str | None, str | None]:
-    """The steps with which a fault begins and ends; "" for an end that is none."""
-    if receipt.fault == "moveleader":
-        return f"move leader to {receipt.targets[0]}", ""
-    words: Callable[[Receipt], tuple[str, str]] | None = _WORDS.get(receipt.fault)
-    return (None, None) if words is None or CONTROLLER in receipt.targets else words(receipt)
-
-
-def _on_nodes(begin: str, end: str) -> Callable[[Receipt], tuple[str, str]]:
-    def words(receipt: Receipt) -> tuple[str, str]:
-        nodes = " ".join(map(str, receipt.targets))
-        return f"{begin} {nodes}", f"{end} {nodes}"
-
-    return words
-
-
-def _on_links(begin: str, end: str) -> Callable[[Receipt], tuple[str, str]]:
-    def words(receipt: Receipt) -> tuple[str, str]:
-        links = " ".join(_links(receipt.links))
-        return f"{begin} {links}", f"{end} {links}"
-
-    return words
-
-
-def _links(links: Sequence[Link]) -> Iterator[str]:
-    """``0-1`` for both ways, ``0>1`` for one."""
-    for link in links:
-        back = Link(link.target, link.source)
-        if back not in links:
-            yield f"{_end(link.source)}>{_end(link.target)}"
-        elif link.source < link.target:
-            yield f"{_end(link.source)}-{_end(link.target)}"
-
-
-def _end(node: int) -> str:
-    return {CONTROLLER: "controller", CLIENTS: "clients"}.get(node, str(node))
-
-
-_WORDS: Final[Mapping[str, Callable[[Receipt], tuple[str, str]]]] = {
-    "kill": _on_nodes("kill", "start"),
-    "stop": _on_nodes("stop", "start"),
-    "pause": _on_nodes("pause", "resume"),
-    "powerloss": _on_nodes("power", "start"),
-    "partition": _on_links("cut", "heal"),
-}

@@ -9,8 +9,9 @@ from harness.stories.cells import Cell, perform_cell, perform_table
 from harness.stories.columns import COLUMNS, Column, chosen_columns, column_named
 from harness.stories.ending import Patience
 from harness.stories.explanation import explained, step_lines
+from harness.stories.language import lines_of
 from harness.stories.performer import Performance, perform
-from harness.stories.requirements import needs_own_disks, unmet
+from harness.stories.requirements import unmet
 from harness.stories.story import Expected, Sign, Story, known_stories, parse_story, read_story
 from harness.stories.trace import ACKNOWLEDGED, REFUSED, Play, RecordEnd, Trace, TraceEntry
 
@@ -33,7 +34,7 @@ __all__ = [
     "column_named",
     "explained",
     "known_stories",
-    "needs_own_disks",
+    "lines_of",
     "parse_story",
     "perform",
     "perform_cell",

@@ -16,11 +16,13 @@ import msgspec
 
 from harness.reference.core.types import TopicPartition
 from harness.stories.messages import MessageWords
-from harness.stories.trace import Play, Trace, TraceEntry
+from harness.stories.steps import Step, Undo
+from harness.stories.trace import HEALED, Play, Trace, TraceEntry
 from harness.worlds.contract import ReplicaState
 from harness.worlds.simulated.direct_access import STEADY_DELAY_US
 from harness.worlds.simulated.watching import Watching
 from nemesis.cluster import CLIENTS, CONTROLLER, node_name
+from nemesis.faults import Fault, LinkFault
 
 WIDTH: Final = 1180
 #: The column of the steps, and where time stands beside it.
@@ -30,9 +32,6 @@ _LAST: Final = 170
 _LINE: Final = 13
 _SILENCE_US: Final = 100_000
 _LETTERS: Final = 38
-#: What lasts on links, by a step's first word, and what else does harm.
-_LASTING: Final = ("cut", "isolate", "drop", "hold", "withhold", "shrink", "fence")
-_HARM: Final = (*_LASTING, "kill", "power", "wipe", "corrupt", "pause", "stop", "let")
 
 
 class Lane(NamedTuple):
@@ -113,8 +112,10 @@ class _Message(NamedTuple):
     lost: bool
 
 
-def diagram_of(trace: Trace, lost: Sequence[str], watched: Watching, partition: TopicPartition) -> Diagram:
-    """The diagram of a performance; what has to do with the records ``lost`` is marked."""
+def diagram_of(
+    trace: Trace, lost: Sequence[str], steps: Iterable[Step], watched: Watching, partition: TopicPartition
+) -> Diagram:
+    """The diagram of a performance of ``steps``; what has to do with the records ``lost`` is marked."""
     names = {record.value: name for name, record in trace.records.items()}
     words = MessageWords(partition, names)
     begun_us = trace.entries[0].begun_us
@@ -132,7 +133,7 @@ def diagram_of(trace: Trace, lost: Sequence[str], watched: Watching, partition: 
         if seen.time_us - STEADY_DELAY_US >= begun_us
     ]
     changes = [change for change in _changes(watched, names, set(lost)) if change.time_us >= begun_us]
-    return _Drawing(trace, messages, changes, watched).diagram()
+    return _Drawing(trace, messages, changes, watched, steps).diagram()
 
 
 def _changes(watched: Watching, names: dict[int, str], lost: set[str]) -> Iterator[_Change]:
@@ -175,9 +176,15 @@ class _Drawing:
     """Gives everything its place."""
 
     def __init__(
-        self, trace: Trace, messages: Sequence[_Message], changes: Sequence[_Change], watched: Watching
+        self,
+        trace: Trace,
+        messages: Sequence[_Message],
+        changes: Sequence[_Change],
+        watched: Watching,
+        steps: Iterable[Step],
     ) -> None:
         self._entries = trace.entries
+        self._steps = {step.line: step for step in steps}
         self._messages = messages
         self._changes = changes
         self._watched = watched
@@ -264,13 +271,22 @@ class _Drawing:
             lines = tuple(_lines(entry))
             y = self._y(entry.begun_us) + at[entry.begun_us]
             at[entry.begun_us] += len(lines) * _LINE
-            harm = entry.text.split()[0] in _HARM
+            fault = self._begun(entry)
+            harm = fault is not None and fault.lasts
             yield Band(y, max(end, y + len(lines) * _LINE), lines, harm, entry.play is Play.FAILED)
+
+    def _begun(self, entry: TraceEntry) -> type[Fault] | None:
+        step = self._steps.get(entry.line)
+        return step.begins if step and entry.play is Play.PLAYED else None
+
+    def _heals(self, entry: TraceEntry) -> bool:
+        step = self._steps.get(entry.line)
+        return entry.text == HEALED or (isinstance(step, Undo) and not step.nodes)
 
     def _spans(self) -> Iterator[Span]:
         """What is held back on links lasts until the next step that heals or releases."""
-        healing = [entry for entry in self._entries if entry.text.split()[0] in ("heal", "release", "(all")]
-        lasting = [entry for entry in self._entries if entry.text.split()[0] in _LASTING]
+        healing = [entry for entry in self._entries if self._heals(entry)]
+        lasting = [entry for entry in self._entries if issubclass(self._begun(entry) or Fault, LinkFault)]
         for place, entry in enumerate(lasting):
             end = next((one.begun_us for one in healing if one.begun_us >= entry.ended_us), self._times[-1])
             y1, y2 = self._y(entry.begun_us), self._y(end)

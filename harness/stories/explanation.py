@@ -27,7 +27,7 @@ def explained(story: Story, column: str) -> tuple[Cell, str]:
     """
     watched = Watching(str(_PARTITION))
     cell = perform_cell(story, column, watched)
-    return cell, _page(story, cell, diagram_of(cell.trace, cell.lost, watched, _PARTITION))
+    return cell, _page(story, cell, diagram_of(cell.trace, cell.lost, story.steps, watched, _PARTITION))
 
 
 def _page(story: Story, cell: Cell, diagram: Diagram) -> str:

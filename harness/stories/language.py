@@ -1,4 +1,4 @@
-"""From the lines of a script to its steps: one step a line, "#" begins a comment (docs/stories.md).
+"""From the lines of a script to its steps, and from faults to lines: one step a line, "#" begins a comment.
 
 A line is read word by word, so that what is wrong can be named: the line, the word, what was expected, and the valid
 word nearest to it.
@@ -7,13 +7,14 @@ word nearest to it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
 from harness.errors import PlanError
 from harness.stories import steps as s
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
+from nemesis.faults import DiskFault, Fault, Kill
 
 #: Messages that can be dropped or held, by the name of their request in Kafka's protocol.
 APIS: Final = (
@@ -72,11 +73,14 @@ class _Line:
         """The step that this line is."""
         tried = self._follows("try")
         verb = self._choose(s.VERBS, "a verb")
-        kind, self._form = s.VERBS[verb]
-        fields = _READERS.get(kind, _Line.nodes_step)(self)
-        if kind is s.Do:
-            fields["deed"] = s.Deed(verb)
+        kind, operands, fault = s.VERBS[verb]
+        self._form = f"{verb} {operands}".rstrip()
+        fields = _READERS[operands](self)
         kind = _WITH.get(next(iter(fields), ""), kind)
+        if kind is s.Begin:
+            fields["fault"] = fault
+        elif kind is s.Undo:
+            fields["verb"] = verb
         if self._at < len(self._words):
             raise self._wrong(f'"{self._words[self._at]}" is too much')
         return kind(line=self._where.line, text=self._text, tried=tried, **fields)
@@ -238,7 +242,7 @@ class _Line:
     def corrupt(self) -> dict[str, Any]:
         record = self._record()
         self._expect("on")
-        return {"record": record, "on": self._broker()}
+        return {"record": record, "nodes": (self._broker(),)}
 
     def links_step(self) -> dict[str, Any]:
         return {"links": self._links(needed=True)}
@@ -262,7 +266,7 @@ class _Line:
     def move(self) -> dict[str, Any]:
         self._expect("leader")
         self._expect("to")
-        return {"to": self._broker()}
+        return {"nodes": (self._broker(),)}
 
     # --- states ------------------------------------------------------------------------------------------------------
 
@@ -307,21 +311,21 @@ _PHRASES: Final[dict[tuple[str, ...], s.State]] = {
     ("nobody", "leads"): s.NobodyLeads(),
     ("all", "are", "in", "sync"): s.InSync(),
 }
-_READERS: Final[dict[type[s.Step], Callable[[_Line], dict[str, Any]]]] = {
-    s.Write: _Line.write,
-    s.Send: _Line.write,
-    s.Retry: _Line.retry,
-    s.Read: _Line.bare,
-    s.Wait: _Line.wait,
-    s.Abandon: _Line.never,
-    s.Corrupt: _Line.corrupt,
-    s.Cut: _Line.links_step,
-    s.Heal: _Line.healing,
-    s.Drop: _Line.messages,
-    s.Hold: _Line.messages,
-    s.Release: _Line.release,
-    s.Withhold: _Line.withhold,
-    s.MoveLeader: _Line.move,
+#: What reads the operands of a verb.
+_READERS: Final[dict[str, Callable[[_Line], dict[str, Any]]]] = {
+    "RECORD to BROKER [acks=0|1|all] [as PRODUCER]": _Line.write,
+    "RECORD to BROKER": _Line.retry,
+    "": _Line.bare,
+    "N ms | wait N s | wait [up to N s] until STATE [and STATE]...": _Line.wait,
+    "BROKER...": _Line.nodes_step,
+    "start BROKER...": _Line.never,
+    "metadata from BROKER...": _Line.withhold,
+    "RECORD on BROKER": _Line.corrupt,
+    "leader to BROKER": _Line.move,
+    "LINK...": _Line.links_step,
+    "[LINK...]": _Line.healing,
+    "[API] LINK...": _Line.messages,
+    "[LINK...] | release first|last LINK": _Line.release,
 }
 #: Of verbs with two forms the step that a field belongs to.
 _WITH: Final[dict[str, type[s.Step]]] = {"states": s.WaitUntil, "link": s.ReleaseOne}
@@ -333,3 +337,42 @@ def _nearest(word: str, known: Iterable[str]) -> str:
     near = get_close_matches(word.lower(), words, n=1, cutoff=0.5)
     listed = ", ".join(words)
     return f'did you mean "{near[0]}"? (there are {listed})' if near else f"there are {listed}"
+
+
+# --- from faults to lines --------------------------------------------------------------------------------------------
+
+
+class Lines(NamedTuple):
+    """The lines with which a fault begins, and ends."""
+
+    begins: list[str]
+    ends: list[str]
+
+
+def lines_of(kind: type[Fault], nodes: Sequence[int] = (), links: Sequence[Link] = (), api: str = "") -> Lines | None:
+    """The lines of a fault that hits ``nodes`` or ``links``; None where a script cannot say it."""
+    if not set(nodes) <= set(s.BROKERS):
+        return None
+    whom = " ".join([*map(str, nodes), *_written(links)])
+    ends = [f"{kind.undone_by.verb} {whom}"] if kind.lasts else []
+    said = {
+        "BROKER...": whom,
+        "leader to BROKER": f"leader to {whom}",
+        "LINK...": whom,
+        "[API] LINK...": f"{api} {whom}".strip(),
+    }.get(kind.operands)
+    dies_first = [f"{Kill.verb} {whom}"] if issubclass(kind, DiskFault) else []
+    return None if said is None else Lines([*dies_first, f"{kind.verb} {said}"], ends)
+
+
+def _written(links: Sequence[Link]) -> Iterator[str]:
+    """``0-1`` for both ways, ``0>1`` for one."""
+    for link in links:
+        source, target = (_NAMES.get(node, str(node)) for node in link)
+        if Link(link.target, link.source) not in links:
+            yield f"{source}>{target}"
+        elif link.source < link.target:
+            yield f"{source}-{target}"
+
+
+_NAMES: Final = {node: name for name, node in _ENDS.items()}

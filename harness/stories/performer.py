@@ -18,15 +18,16 @@ from checkers import PartitionEnd
 from harness.errors import PlanError
 from harness.records.fault_events import record_fault
 from harness.stories import steps as s
-from harness.stories.damage import Damage
 from harness.stories.ending import Ending, Patience
+from harness.stories.script_faults import ScriptFaults
 from harness.stories.story import BASE, Story
 from harness.stories.story_world import StepError, StoryWorld
-from harness.stories.trace import Play, Trace, TraceEntry
+from harness.stories.trace import HEALED, Play, Trace, TraceEntry
 from harness.stories.writes import Writes
 from harness.worlds.contract import World
-from nemesis.cluster import CONTROLLER, Capability, Link
-from nemesis.observed_acts import ObservedActs
+from nemesis.cluster import CONTROLLER, Link
+from nemesis.faults import MoveLeader
+from nemesis.open_faults import Cause, OpenFaults
 from nemesis.receipts import Receipt
 from workloads import ACKS_ALL, Recorder, Settings, WorkloadPlan
 from workloads.driver import Workload
@@ -114,10 +115,16 @@ class _Performer:
         self._story_world = StoryWorld(world, self._partition, self._writes.records)
         self._entries: list[TraceEntry] = []
         self._nudges = count(1)
-        self._damage = Damage(self._story_world)
         self._ending = Ending(self._story_world, self._workload, self._writes, settings, plan=plan, patience=patience)
-        witness = partial(record_fault, recorder, world.clock)
-        self._acts = ObservedActs(world.target, world.clock.now_us, witness, number=story.number, story=story.title)
+        self._cause = Cause(story.number, story.title, "as the script says")
+        # What brings about the state in which a script begins leaves no receipt.
+        self._faults = self._faults_seen_by(lambda _: None)
+        self._witness = partial(record_fault, recorder, world.clock)
+
+    def _faults_seen_by(self, witness: Callable[[Receipt], None]) -> ScriptFaults:
+        self._open = OpenFaults(self._world.target, self._world.clock.now_us, witness)
+        self._story_world.look = self._open.view
+        return ScriptFaults(self._story_world, self._open, self._cause)
 
     # --- the beginning and single steps ------------------------------------------------------------------------------
 
@@ -130,13 +137,13 @@ class _Performer:
         self._story_world.deliveries()
         if self._story_world.view.leader != 0:
             self.perform(s.WaitUntil(line=0, text="wait until all are in sync", states=(s.InSync(),)))
-            self.perform(s.MoveLeader(line=0, text="move leader to 0", to=0))
+            self.perform(s.Begin(line=0, text="move leader to 0", fault=MoveLeader, nodes=(0,)))
         self.perform(s.WaitUntil(line=0, text="wait until 0 leads", states=(s.Leads(0),)))
         self.perform(s.Write(line=0, text="write base to 0 acks=all", record=BASE, to=0, acks=ACKS_ALL))
         states = (s.Answered(BASE, acknowledged=True), s.InSync())
         self.perform(s.WaitUntil(line=0, text="wait until base is acknowledged and all are in sync", states=states))
-        self.perform(s.Do(line=0, text="flush all", deed=s.Deed.FLUSH, nodes=self._story_world.brokers))
-        self._story_world.target = self._acts.target
+        self.perform(s.Flush(line=0, text="flush all", nodes=self._story_world.brokers))
+        self._faults = self._faults_seen_by(self._witness)
 
     def perform(self, step: s.Step) -> None:
         """Perform one step, and write down how that went."""
@@ -229,47 +236,45 @@ class _Performer:
         self._story_world.let_pass(3 * self._plan.poll_wait_ms)
         reader.stop()
 
-    # --- processes and disks -----------------------------------------------------------------------------------------
+    # --- faults ------------------------------------------------------------------------------------------------------
 
-    def do(self, step: s.Do) -> None:
-        for broker in step.nodes:
-            self._damage.do(step.deed, self._story_world.node(broker))
+    def begin_fault(self, step: s.Begin) -> None:
+        if step.links:
+            self._faults.hit_links(step.fault, step.links, **({"api": step.api} if step.api else {}))
+        for node in map(self._story_world.node, step.nodes):
+            own = {"pick": self._story_world.pick_of(step.record, node)} if step.record else {}
+            evidence = self._faults.hit(step.fault, node, **own)
+            if "unconfirmed" in evidence:  # Whoever was asked may be cut off from others; the next one may not be.
+                evidence = self._faults.hit(step.fault, node, **own)
+            if reason := evidence.get("refused") or evidence.get("unconfirmed"):
+                raise StepError(f"refused: {reason}")
+
+    def undo(self, step: s.Undo) -> None:
+        for node in map(self._story_world.node, step.nodes):
+            self._faults.repair(step.repair, node)
+        if not step.nodes:
+            self._faults.repair_links(step.repair, step.links)
+
+    def flush(self, step: s.Flush) -> None:
+        for node in map(self._story_world.node, step.nodes):
+            self._story_world.flush(node)
 
     def abandon(self, step: s.Abandon) -> None:
-        self._damage.abandoned |= {self._story_world.node(broker) for broker in step.nodes}
-
-    def corrupt(self, step: s.Corrupt) -> None:
-        self._damage.corrupt(step.record, self._story_world.node(step.on))
-
-    # --- links and messages ------------------------------------------------------------------------------------------
-
-    def links(self, step: s.Cut | s.Drop | s.Hold | s.Release) -> None:
-        match step:
-            case s.Cut():
-                self._damage.cut(step.links)
-            case s.Drop():
-                self._damage.drop(step.links, step.api)
-            case s.Hold():
-                self._damage.hold(step.links, step.api)
-            case s.Release():
-                self._damage.release(step.links)
-
-    def heal(self, step: s.Heal) -> None:
-        if step.links:
-            self._damage.heal(step.links)
-        elif not self._damage.heal_all():
-            raise StepError("no link is cut, and no message is held or dropped")
+        self._faults.abandoned |= {self._story_world.node(broker) for broker in step.nodes}
 
     def release_one(self, step: s.ReleaseOne) -> str:
-        return self._damage.release_one(step.link, newest=step.newest)
+        return self._faults.release_one(step.link, newest=step.newest)
 
     def withhold(self, step: s.Withhold) -> None:
-        self._damage.drop([Link(CONTROLLER, self._story_world.node(broker)) for broker in step.nodes], "UpdateMetadata")
+        links = [Link(CONTROLLER, self._story_world.node(broker)) for broker in step.nodes]
+        self._faults.hit_links(step.begins, links, api="UpdateMetadata")
 
     def isolate(self, step: s.Isolate) -> None:
         for node in map(self._story_world.node, step.nodes):
             others = [other for other in (*self._story_world.brokers, CONTROLLER) if other != node]
-            self._damage.cut([link for other in others for link in (Link(node, other), Link(other, node))])
+            self._faults.hit_links(
+                step.begins, [link for other in others for link in (Link(node, other), Link(other, node))]
+            )
 
     # --- several of these together -----------------------------------------------------------------------------------
 
@@ -277,7 +282,7 @@ class _Performer:
         """A follower that has everything is in sync however silent it is (rule 9), so it is given something to miss."""
         leader = self._story_world.node(s.Role.LEADER)
         nodes = {self._story_world.node(broker) for broker in step.nodes}
-        self._damage.drop([Link(node, leader) for node in sorted(nodes)], "Fetch")
+        self._faults.hit_links(step.begins, [Link(node, leader) for node in nodes], api="Fetch")
         self._story_world.let_pass(self._patience.answer_ms)  # for what was fetched before to be answered
         self._writes.send(f"(nudge {next(self._nudges)})", leader, acks=0, judged=False)
         if not self._story_world.until(lambda: not nodes & set(self._story_world.view.isr), self._patience.limit_ms):
@@ -286,19 +291,10 @@ class _Performer:
     def fence(self, step: s.Fence) -> None:
         nodes = [self._story_world.node(broker) for broker in step.nodes]
         for node in nodes:
-            self._damage.cut([Link(node, CONTROLLER), Link(CONTROLLER, node)])
+            self._faults.hit_links(step.begins, [Link(node, CONTROLLER), Link(CONTROLLER, node)])
         wanted = [s.IsFenced(node, expected=True) for node in nodes]
         if not self._story_world.until(lambda: all(map(self._story_world.holds, wanted)), self._patience.limit_ms):
             raise StepError(f"not fenced after {self._patience.limit_ms} ms")
-
-    def move_leader(self, step: s.MoveLeader) -> None:
-        leadership = self._story_world.part(Capability.LEADERSHIP, self._story_world.target.leadership)
-        node = self._story_world.node(step.to)
-        found = leadership.move_leader(self._partition, node)
-        if "unconfirmed" in found:  # Whoever was asked may be cut off from the controller; the next one may not be.
-            found = leadership.move_leader(self._partition, node)
-        if reason := found.get("refused") or found.get("unconfirmed"):
-            raise StepError(f"refused: {reason}")
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
@@ -306,23 +302,21 @@ class _Performer:
         """Heal, start whoever may return, let fresh clients write and read, and say how it went."""
         begun_us = self._world.clock.now_us()
         self._workload.mark("heal")
-        self._damage.heal_all()
-        self._damage.repair_all()
+        self._faults.repair_all()
         leaderless = bool(self._story_world.running) and not self._ending.leader_found()
-        self._note(0, "(all links are healed)", begun_us, "nobody leads" if leaderless else "")
+        self._note(0, HEALED, begun_us, "nobody leads" if leaderless else "")
         begun_us = healed_us = self._world.clock.now_us()
-        self._damage.start_the_dead()
-        self._acts.end()
+        self._faults.start_the_dead()
         for_good = not self._ending.leader_found()
         recovered = self._story_world.until(
-            lambda: not self._ending.lacking(self._damage.abandoned), self._patience.limit_ms
+            lambda: not self._ending.lacking(self._faults.abandoned), self._patience.limit_ms
         )
         recovered_us = self._world.clock.now_us() if recovered else None
         self._note(
-            0, "(dead brokers are started, all are in sync)", begun_us, self._ending.lacking(self._damage.abandoned)
+            0, "(dead brokers are started, all are in sync)", begun_us, self._ending.lacking(self._faults.abandoned)
         )
         begun_us = self._world.clock.now_us()
-        drain = self._ending.read_to_the_end(self._damage.abandoned)
+        drain = self._ending.read_to_the_end(self._faults.abandoned)
         self._note(0, "(fresh clients wrote and read)", begun_us, "" if drain.complete else "not read to its end")
         trace = Trace(settings=self._settings.to_mapping(), entries=tuple(self._entries), records=self._writes.ends())
         ends = {self._partition: self._ending.end_of(drain)}
@@ -330,9 +324,9 @@ class _Performer:
             trace=trace,
             leaderless=leaderless,
             for_good=for_good,
-            lacking=self._ending.lacking(self._damage.abandoned),
+            lacking=self._ending.lacking(self._faults.abandoned),
             ends=ends,
-            faults=self._acts.receipts,
+            faults=self._open.receipts,
             healed_us=healed_us,
             recovered_us=recovered_us,
             drained=drain.complete,
@@ -347,15 +341,13 @@ _ACTIONS: Final[Mapping[type, Callable[[_Performer, Any], str | None]]] = {
     s.Read: _Performer.read,
     s.Wait: _Performer.wait,
     s.WaitUntil: _Performer.wait_until,
-    s.Do: _Performer.do,
+    s.Begin: _Performer.begin_fault,
+    s.Undo: _Performer.undo,
+    s.Flush: _Performer.flush,
     s.Abandon: _Performer.abandon,
-    s.Corrupt: _Performer.corrupt,
-    **dict.fromkeys((s.Cut, s.Drop, s.Hold, s.Release), _Performer.links),
-    s.Heal: _Performer.heal,
     s.ReleaseOne: _Performer.release_one,
     s.Withhold: _Performer.withhold,
     s.Isolate: _Performer.isolate,
     s.Shrink: _Performer.shrink,
     s.Fence: _Performer.fence,
-    s.MoveLeader: _Performer.move_leader,
 }

@@ -1,16 +1,19 @@
 """The vocabulary of scripted stories: steps, the states that a step can wait for, and whom both speak of.
 
-Data only. How it is written down: :mod:`harness.stories.language` and docs/stories.md.
+Faults have their words with them (:class:`nemesis.faults.Fault`): each that has ``operands`` is a step. Data only. How
+it is written down: :mod:`harness.stories.language` and docs/stories.md.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from nemesis.cluster import Link
+from nemesis.faults import FAULTS, DropMessages, Fault, LinkFault, Partition
+from nemesis.repairs import RELEASE, Repair
 
 
 class Role(StrEnum):
@@ -39,6 +42,11 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     line: int
     text: str
     tried: bool = False
+
+    @property
+    def begins(self) -> type[Fault] | None:
+        """The kind of fault that it begins, if any."""
+        return None
 
 
 # --- what clients do -------------------------------------------------------------------------------------------------
@@ -88,79 +96,56 @@ class WaitUntil(Step, frozen=True, kw_only=True):
     limit_ms: int | None = None
 
 
-# --- what is done to processes and disks -----------------------------------------------------------------------------
+# --- faults ----------------------------------------------------------------------------------------------------------
+
+
+class Begin(Step, frozen=True, kw_only=True):
+    """A fault begins: at each of some brokers, one after the other, or on links.
+
+    Links are by number; :data:`nemesis.cluster.CONTROLLER` and CLIENTS are ends too. ``api`` ("Fetch"; empty: all) is
+    of faults of messages, ``record`` of one that damages it.
+    """
+
+    fault: type[Fault]
+    nodes: tuple[Broker, ...] = ()
+    links: tuple[Link, ...] = ()
+    api: str = ""
+    record: Record = ""
+
+    @property
+    def begins(self) -> type[Fault]:
+        """See :attr:`Step.begins`."""
+        return self.fault
+
+
+class Undo(Step, frozen=True, kw_only=True):
+    """Whatever holds these brokers, or links, and is undone by the ``verb``, ends; without any: whatever holds links.
+
+    ``heal`` alone ends everything on links.
+    """
+
+    verb: str
+    nodes: tuple[Broker, ...] = ()
+    links: tuple[Link, ...] = ()
+
+    @property
+    def repair(self) -> Repair[Any]:
+        """What undoes; a story that goes to another process takes the verb along."""
+        return REPAIRS[self.verb]
 
 
 class NodeStep(Step, frozen=True, kw_only=True):
-    """What is done to some brokers, one after the other. ``CONTROLLER`` is a node too where a process is meant."""
+    """What concerns some brokers, one after the other."""
 
     nodes: tuple[Broker, ...]
 
 
-class Deed(StrEnum):
-    """What is done to single brokers, by its verb."""
-
-    KILL = "kill"  # end the process at once (SIGKILL)
-    START = "start"  # start a dead process again on its disk
-    STOP = "stop"  # ask the process to end in order (SIGTERM)
-    PAUSE = "pause"  # freeze the process (SIGSTOP)
-    RESUME = "resume"  # let a frozen process run on (SIGCONT)
-    POWER = "power"  # the process ends at once, and its disk loses what was not forced to it
-    WIPE = "wipe"  # empty the disk of a dead broker
-    FLUSH = "flush"  # force to disk what a broker has written
-    LIE = "lie"  # let its disk answer flushes that it does not do
-    FAIL = "fail"  # its disk with the log partition fails, and it goes on with another one (JBOD)
-    REPLACE = "replace"  # put an empty disk in the place of the failed one of a dead broker
-
-
-class Do(NodeStep, frozen=True, kw_only=True):
-    """Do one deed to each of some brokers."""
-
-    deed: Deed
+class Flush(NodeStep, frozen=True, kw_only=True):
+    """Force to disk what brokers have written."""
 
 
 class Abandon(NodeStep, frozen=True, kw_only=True):
     """A dead broker never returns, not even when everything else is healed."""
-
-
-class Corrupt(Step, frozen=True, kw_only=True):
-    """Change one byte of a record on the disk of a dead broker."""
-
-    record: Record
-    on: Broker
-
-
-# --- what is done to links and messages ------------------------------------------------------------------------------
-
-
-class LinkStep(Step, frozen=True, kw_only=True):
-    """What is done to links, by number; :data:`nemesis.cluster.CONTROLLER` and CLIENTS are ends too."""
-
-    links: tuple[Link, ...]
-
-
-class Cut(LinkStep, frozen=True, kw_only=True):
-    """Deliver nothing over these links."""
-
-
-class Heal(LinkStep, frozen=True, kw_only=True):
-    """Deliver again over these links; without links: over all, and messages are neither held nor dropped any more."""
-
-
-class Drop(LinkStep, frozen=True, kw_only=True):
-    """Throw away messages of an ``api`` ("Fetch"; empty: all) that are sent over these links from now on."""
-
-    api: str = ""
-
-
-class Hold(LinkStep, frozen=True, kw_only=True):
-    """Keep messages of an ``api`` (empty: all) that are sent over these links from now on."""
-
-    api: str = ""
-
-
-class Release(LinkStep, frozen=True, kw_only=True):
-    """End drops and holds on these links (none: all); what was held is delivered."""
 
 
 class ReleaseOne(Step, frozen=True, kw_only=True):
@@ -170,29 +155,41 @@ class ReleaseOne(Step, frozen=True, kw_only=True):
     newest: bool
 
 
-class Withhold(NodeStep, frozen=True, kw_only=True):
-    """Keep the controller's metadata from brokers, which stay registered."""
-
-
-class Isolate(NodeStep, frozen=True, kw_only=True):
-    """Cut brokers off from all brokers and the controller, not from clients."""
-
-
 # --- what several of these together do -------------------------------------------------------------------------------
 
 
-class Shrink(NodeStep, frozen=True, kw_only=True):
+class _Cut(NodeStep, frozen=True, kw_only=True):
+    """Brokers are cut off."""
+
+    @property
+    def begins(self) -> type[Fault]:
+        """See :attr:`Step.begins`."""
+        return Partition
+
+
+class _Dropped(NodeStep, frozen=True, kw_only=True):
+    """Messages of brokers are dropped."""
+
+    @property
+    def begins(self) -> type[Fault]:
+        """See :attr:`Step.begins`."""
+        return DropMessages
+
+
+class Withhold(_Dropped, frozen=True, kw_only=True):
+    """Keep the controller's metadata from brokers, which stay registered."""
+
+
+class Shrink(_Dropped, frozen=True, kw_only=True):
     """Drop the fetches of followers to the leader until they are out of the ISR; they stay dropped."""
 
 
-class Fence(NodeStep, frozen=True, kw_only=True):
+class Isolate(_Cut, frozen=True, kw_only=True):
+    """Cut brokers off from all brokers and the controller, not from clients."""
+
+
+class Fence(_Cut, frozen=True, kw_only=True):
     """Cut brokers off from the controller until it has given them up; they stay cut off."""
-
-
-class MoveLeader(Step, frozen=True, kw_only=True):
-    """Make a broker the leader, on purpose and in order."""
-
-    to: Broker
 
 
 # --- states ----------------------------------------------------------------------------------------------------------
@@ -263,38 +260,46 @@ State = Leads | SomebodyLeads | NobodyLeads | IsFenced | InIsr | IsrIs | Has | C
 
 
 class Form(NamedTuple):
-    """How a verb is written: what its documentation and its errors show."""
+    """What is written after a verb, as its documentation and its errors show it, and the step that this is.
+
+    ``fault`` is what it begins, if anything.
+    """
 
     step: type[Step]
-    form: str
+    operands: str
+    fault: type[Fault] | None = None
 
 
-NODES: Final = "BROKER..."
-LINKS: Final = "LINK..."
 #: Every state that a script can wait for.
 STATES: Final = (
     "BROKER leads, somebody leads, nobody leads, BROKER is [not] fenced, BROKER is [not] in the isr, isr is BROKER..., "
     "BROKER has RECORD, BROKER lacks RECORD, high watermark of BROKER covers RECORD (or misses), RECORD is answered, "
     "RECORD is acknowledged, all are in sync"
 )
-#: Every verb of the language, in the order of its documentation.
+#: The faults that a script can say.
+SPOKEN: Final = tuple(fault for fault in FAULTS if fault.operands)
+#: What undoes these, by its verb.
+REPAIRS: Final = {fault.undone_by.verb: fault.undone_by for fault in SPOKEN if fault.lasts}
+_WRITE: Final = "RECORD to BROKER [acks=0|1|all] [as PRODUCER]"
+_NODES: Final = "BROKER..."
+#: Every verb of the language.
 VERBS: Final[dict[str, Form]] = {
-    "write": Form(Write, "write RECORD to BROKER [acks=0|1|all] [as PRODUCER]"),
-    "send": Form(Send, "send RECORD to BROKER [acks=0|1|all] [as PRODUCER]"),
-    "retry": Form(Retry, "retry RECORD to BROKER"),
-    "read": Form(Read, "read"),
-    "wait": Form(Wait, "wait N ms | wait N s | wait [up to N s] until STATE [and STATE]..."),
-    **{deed: Form(Do, f"{deed} {NODES}") for deed in Deed},
-    "never": Form(Abandon, f"never start {NODES}"),
-    "corrupt": Form(Corrupt, "corrupt RECORD on BROKER"),
-    "cut": Form(Cut, f"cut {LINKS}"),
-    "heal": Form(Heal, "heal [LINK...]"),
-    "drop": Form(Drop, f"drop [API] {LINKS}"),
-    "hold": Form(Hold, f"hold [API] {LINKS}"),
-    "release": Form(Release, "release [LINK...] | release first|last LINK"),
-    "withhold": Form(Withhold, f"withhold metadata from {NODES}"),
-    "isolate": Form(Isolate, f"isolate {NODES}"),
-    "shrink": Form(Shrink, f"shrink {NODES}"),
-    "fence": Form(Fence, f"fence {NODES}"),
-    "move": Form(MoveLeader, "move leader to BROKER"),
+    "write": Form(Write, _WRITE),
+    "send": Form(Send, _WRITE),
+    "retry": Form(Retry, "RECORD to BROKER"),
+    "read": Form(Read, ""),
+    "wait": Form(Wait, "N ms | wait N s | wait [up to N s] until STATE [and STATE]..."),
+    "flush": Form(Flush, _NODES),
+    "never": Form(Abandon, "start BROKER..."),
+    **{fault.verb: Form(Begin, fault.operands, fault) for fault in SPOKEN},
+    **{
+        fault.undone_by.verb: Form(Undo, "[LINK...]" if issubclass(fault, LinkFault) else _NODES)
+        for fault in SPOKEN
+        if fault.lasts
+    },
+    RELEASE.verb: Form(Undo, "[LINK...] | release first|last LINK"),
+    "withhold": Form(Withhold, "metadata from BROKER..."),
+    "isolate": Form(Isolate, _NODES),
+    "shrink": Form(Shrink, _NODES),
+    "fence": Form(Fence, _NODES),
 }

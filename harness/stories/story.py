@@ -19,7 +19,8 @@ import msgspec
 from harness.errors import PlanError
 from harness.stories.columns import check_overrides, chosen_columns
 from harness.stories.language import Where, parse_script
-from harness.stories.steps import Deed, Do, Step, Write
+from harness.stories.steps import Step, Write
+from nemesis.faults import Fault
 from workloads import SettingsError, unknown_name
 
 #: Every record that a script has without writing it.
@@ -121,9 +122,9 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
         """The first step of one of these kinds, if there is any."""
         return next((step for step in self.steps if isinstance(step, kinds)), None)
 
-    def first_deed(self, *deeds: Deed) -> Step | None:
-        """The first step that does one of these to a broker, if there is any."""
-        return next((step for step in self.steps if isinstance(step, Do) and step.deed in deeds), None)
+    def faults(self) -> dict[type[Fault], Step]:
+        """Every kind of fault that its steps begin, with the first step that does."""
+        return {step.begins: step for step in reversed(self.steps) if step.begins is not None}
 
     def expected(self, column: str) -> Expected:
         """What is expected in the column of that name."""

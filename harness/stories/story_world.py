@@ -7,15 +7,14 @@ Names become brokers, states become questions to the cluster. What a world lacks
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final, TypeVar
+from typing import Final
 
 from harness.errors import PlanError
 from harness.stories import steps as s
 from harness.stories.writes import ScriptedRecord
 from harness.worlds.contract import Delivery, Replicas, ReplicaState, World
-from nemesis.cluster import LOG_PARTS, Capability, Evidence, PartitionView
+from nemesis.cluster import LOG_PARTS, Capability, ClusterView, Evidence, PartitionView
 
-Part = TypeVar("Part")
 _UNKNOWN: Final = PartitionView(leader=None, leader_epoch=-1, isr=(), replicas=())
 
 
@@ -31,14 +30,15 @@ class StoryWorld:
     """An open world with one log partition, in the words of a script.
 
     ``records`` are those that were sent so far, by name.
-    ``target`` is the world's; whoever wants to know what is done to it puts another one before it.
+    ``look`` gives the newest view; whoever wants to know what is seen puts another one in its place.
     """
 
     def __init__(self, world: World, partition: str, records: dict[str, ScriptedRecord]) -> None:
         if world.replicas is None:
             raise PlanError("this world shows no replicas, so no scripted story can be performed in it")
         self._world = world
-        self.target = world.target
+        self.target: Final = world.target
+        self.look: Callable[[], ClusterView] = world.target.view
         self.partition = partition
         self._records = records
         self._replicas: Replicas = world.replicas
@@ -49,7 +49,7 @@ class StoryWorld:
     @property
     def view(self) -> PartitionView:
         """The controller's word about the log partition."""
-        state = self.target.view().partitions.get(self.partition, _UNKNOWN)
+        state = self.look().partitions.get(self.partition, _UNKNOWN)
         if state.leader is not None and self._leaders[-1:] != [state.leader]:
             self._leaders.append(state.leader)
         return state
@@ -57,12 +57,12 @@ class StoryWorld:
     @property
     def brokers(self) -> tuple[int, ...]:
         """All brokers."""
-        return self.target.view().brokers
+        return self.look().brokers
 
     @property
     def running(self) -> tuple[int, ...]:
         """The brokers whose processes run."""
-        return self.target.view().running
+        return self.look().running
 
     def replica(self, node: int) -> ReplicaState:
         """The replica on a broker."""
@@ -76,15 +76,14 @@ class StoryWorld:
         """The messages that arrived since the last call, where this world sees them."""
         return tuple(self._replicas.deliveries())
 
-    def part(self, capability: Capability, part: Part | None) -> Part:
-        """A part of the world's target.
+    def able(self, needs: Iterable[Capability]) -> None:
+        """Check that the world can do what needs these.
 
         Raises:
-            StepError: the world lacks it.
+            StepError: it cannot; the text says why.
         """
-        if part is None:
-            raise StepError(self.target.why_not([capability]) or f"this world lacks {capability}")
-        return part
+        if why_not := self.target.why_not(needs):
+            raise StepError(why_not)
 
     # --- time --------------------------------------------------------------------------------------------------------
 
@@ -95,7 +94,7 @@ class StoryWorld:
         """
 
         def look() -> bool:
-            self.target.view()
+            self.look()
             return finished()
 
         return self._world.drive(look, self._world.clock.now_us() + limit_ms * 1000)

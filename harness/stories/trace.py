@@ -13,6 +13,8 @@ from harness.worlds.contract import Delivery, ReplicaState
 #: What may be known of a record at the end, among other things.
 ACKNOWLEDGED: Final = "acknowledged"
 REFUSED: Final = "refused"
+#: The text of the entry that stands for the healing at the end of every script.
+HEALED: Final = "(all links are healed)"
 
 
 class Play(StrEnum):

@@ -16,8 +16,12 @@ from nemesis.faults.clock_step import ClockStep as ClockStep
 from nemesis.faults.corrupt_record import CorruptRecord as CorruptRecord
 from nemesis.faults.fail_directory import FailDirectory as FailDirectory
 from nemesis.faults.fault import Aim as Aim
+from nemesis.faults.fault import DiskFault as DiskFault
+from nemesis.faults.fault import Draw as Draw
 from nemesis.faults.fault import Fault as Fault
 from nemesis.faults.fault import FaultKind as FaultKind
+from nemesis.faults.fault import LinkFault as LinkFault
+from nemesis.faults.fault import NodeFault as NodeFault
 from nemesis.faults.fault import listed as listed
 from nemesis.faults.full_disk import FullDisk as FullDisk
 from nemesis.faults.hold_messages import DropMessages as DropMessages

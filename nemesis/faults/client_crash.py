@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from nemesis.cluster import CLIENTS, Capability, Evidence, Target, require
 from nemesis.faults.fault import Aim, NodeFault
-from nemesis.roles import RoleKind
+from nemesis.roles import Role, RoleKind
+from nemesis.topology import Shape
 
 
 class ClientCrash(NodeFault, frozen=True):
@@ -18,11 +19,19 @@ class ClientCrash(NodeFault, frozen=True):
     """
 
     kind: ClassVar[str] = "clientcrash"
+    verb: ClassVar[str] = "crash"
+    operands: ClassVar[str] = ""
+    lasts: ClassVar[bool] = False
     needs: ClassVar[tuple[Capability, ...]] = (Capability.CLIENTS,)
     spares_process: ClassVar[bool] = True
     spares_cluster: ClassVar[bool] = True
     family: ClassVar[str] = "client-crash"
     hits: ClassVar[tuple[RoleKind, ...]] = (RoleKind.PRODUCER,)
+
+    @classmethod
+    def around(cls, role: Role, shape: Shape) -> Self:  # noqa: ARG003
+        """One producer, by the pick of ``role``."""
+        return cls(Role(RoleKind.PRODUCER, role.partition, role.pick))
 
     @classmethod
     def in_words(cls, evidence: Evidence) -> str:
@@ -35,7 +44,3 @@ class ClientCrash(NodeFault, frozen=True):
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Crash."""
         return require(target.clients).crash_producer(self.role.pick)
-
-    def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
-        """Nothing: the new instance may go on."""
-        return {}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from msgspec.structs import replace
 
-from nemesis.cluster import ClusterView, Evidence, Files
-from nemesis.faults.fault import Aim, DiskFault
-from nemesis.roles import partition_of
+from nemesis.cluster import LOG_PARTS, ClusterView, Evidence, Files
+from nemesis.faults.fault import Aim, DiskFault, Draw
+from nemesis.roles import Role, partition_of
+from nemesis.topology import Shape
 
 
 class CorruptRecord(DiskFault, frozen=True):
@@ -19,10 +20,18 @@ class CorruptRecord(DiskFault, frozen=True):
     """
 
     kind: ClassVar[str] = "corruptrecord"
+    verb: ClassVar[str] = "corrupt"
+    operands: ClassVar[str] = "RECORD on BROKER"
+    family: ClassVar[str] = "corrupt"
     returns: ClassVar[str] = "read its log again and ended it before the damaged record, at offset"
     shows: ClassVar[str] = "corrupted"
 
     pick: int = 0
+
+    @classmethod
+    def drawn(cls, role: Role, shape: Shape, draw: Draw) -> Self:  # noqa: ARG003
+        """See :meth:`Fault.drawn`."""
+        return cls(role, draw("record", LOG_PARTS))
 
     def aim(self, view: ClusterView) -> Aim:
         """The machines with the bad disk block, and the log it is in."""

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from nemesis.cluster import Capability, ClusterView, Evidence, Target, require
 from nemesis.faults.fault import Aim, NodeFault
+from nemesis.repairs import START, Repair
 from nemesis.roles import partition_of
 
 
@@ -18,6 +19,11 @@ class FailDirectory(NodeFault, frozen=True):
     """
 
     kind: ClassVar[str] = "faildirectory"
+    verb: ClassVar[str] = "fail"
+    undone_by: ClassVar[Repair[int]] = Repair(
+        "replace", Capability.LOG_DIRECTORIES, lambda target, node: require(target.log_directories).replace(node)
+    )
+    family: ClassVar[str] = "log-directory"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.LOG_DIRECTORIES, Capability.PROCESSES)
     #: With the last directory, and in the end.
     may_end_process: ClassVar[bool] = True
@@ -35,5 +41,5 @@ class FailDirectory(NodeFault, frozen=True):
     def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Replace it."""
         ended = require(target.processes).kill(node)
-        replaced = require(target.log_directories).replace(node)
-        return {**ended, **replaced, **super().undo(target, aim, node)}
+        replaced = super().undo(target, aim, node)
+        return {**ended, **replaced, **START.do(target, node)}

@@ -7,13 +7,17 @@ no other list of faults by their properties. A fault is one file, and one line i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import msgspec
 
 from nemesis.cluster import CLIENTS, Capability, ClusterView, Evidence, Files, Link, Target, node_name, require
+from nemesis.repairs import HEAL, START, Links, Repair
 from nemesis.roles import Role, RoleKind, resolve
 from nemesis.topology import Shape, links_of
+
+#: Chance: a label and a bound give a number from 0 up to the bound. What is drawn under one label shifts no other.
+Draw = Callable[[str, int], int]
 
 
 class FaultKind:
@@ -68,8 +72,19 @@ class Aim(msgspec.Struct, frozen=True):
 
 
 class Fault(FaultKind, msgspec.Struct, frozen=True, tag_field="kind", tag=str.lower):
-    """Base of the faults that can be scheduled. ``role`` says around whom."""
+    """Base of the faults that can be scheduled, written in a script, drawn by a hunt, or done by hand.
 
+    ``role`` says around whom, unless whoever begins it has an aim of his own, as a script has.
+    """
+
+    verb: ClassVar[str] = ""
+    """The word for it in scripts, storms and by hand."""
+    operands: ClassVar[str] = ""
+    """What a script writes after the verb (docs/stories.md); empty where a script cannot say it."""
+    undone_by: ClassVar[Repair[Any]] = START
+    """What undoes it in a script, where it ``lasts``."""
+    lasts: ClassVar[bool] = True
+    """False: it is over at once, and nothing undoes it; in a schedule it counts until its end as what is in effect."""
     needs: ClassVar[tuple[Capability, ...]] = ()
     """The parts of a target that it uses; where one is lacking it is skipped."""
     stops_brokers: ClassVar[bool] = False
@@ -79,11 +94,21 @@ class Fault(FaultKind, msgspec.Struct, frozen=True, tag_field="kind", tag=str.lo
     degraded_to: ClassVar[str] = ""
     """The kind of fault that it came to where it :meth:`was_less`."""
     family: ClassVar[str] = ""
-    """The family whose stories are this fault alone, for a fault that needs no script in :mod:`nemesis.scenarios`."""
+    """The family of :mod:`nemesis.scenarios` of which a single fault of this kind is."""
     hits: ClassVar[tuple[RoleKind, ...]] = ()
-    """Whom the stories of ``family`` hit, one role a story."""
+    """The roles that the stories of ``family`` hit, one a story, where they are this fault alone and need no script."""
 
     role: Role
+
+    @classmethod
+    def around(cls, role: Role, shape: Shape) -> Self:  # noqa: ARG003
+        """One around ``role``, of ``shape`` where it has one."""
+        return cls(role)
+
+    @classmethod
+    def drawn(cls, role: Role, shape: Shape, draw: Draw) -> Self:  # noqa: ARG003
+        """As :meth:`around`; chance decides what else it needs."""
+        return cls.around(role, shape)
 
     @classmethod
     def was_less(cls, evidence: Evidence) -> bool:
@@ -112,6 +137,8 @@ class Fault(FaultKind, msgspec.Struct, frozen=True, tag_field="kind", tag=str.lo
 class NodeFault(Fault, frozen=True):
     """Hits nodes, each by itself: those holders of ``role`` that run. Afterwards they are started again."""
 
+    operands: ClassVar[str] = "BROKER..."
+
     def aim(self, view: ClusterView) -> Aim:
         """The holders of ``role`` whose process can still be hit."""
         holders = resolve(self.role, view)
@@ -127,7 +154,7 @@ class NodeFault(Fault, frozen=True):
 
     def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Let one node be as before."""
-        return require(target.processes).restart(node)
+        return self.undone_by.do(target, node) if self.lasts else {}
 
     def begin(self, target: Target, aim: Aim) -> Evidence:
         """See :meth:`Fault.begin`."""
@@ -161,9 +188,16 @@ class DiskFault(NodeFault, frozen=True):
 class LinkFault(Fault, frozen=True):
     """Hits the links that a partition of ``shape`` would cut around the holders of ``role``."""
 
+    operands: ClassVar[str] = "LINK..."
+    undone_by: ClassVar[Repair[Links]] = HEAL
     spares_process: ClassVar[bool] = True
 
     shape: Shape
+
+    @classmethod
+    def around(cls, role: Role, shape: Shape) -> Self:
+        """See :meth:`Fault.around`."""
+        return cls(role, shape)
 
     def aim(self, view: ClusterView) -> Aim:
         """The links."""
@@ -172,6 +206,10 @@ class LinkFault(Fault, frozen=True):
             return Aim(impossible=f"nobody is {self.role} now")
         links = tuple(sorted(links_of(self.shape, view.brokers, anchor)))
         return Aim(links=links) if links else Aim(impossible=f"{self.shape} cuts nothing in a cluster this small")
+
+    def end(self, target: Target, aim: Aim) -> Evidence:
+        """See :meth:`Fault.end`."""
+        return self.undone_by.do(target, aim.links)
 
 
 def _by_node(act: Callable[[int], Evidence], nodes: Sequence[int]) -> Evidence:

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from nemesis.cluster import Capability, Evidence, Target, require
 from nemesis.faults.fault import Aim, NodeFault
+from nemesis.repairs import START, Repair
 
 
 class FullDisk(NodeFault, frozen=True):
@@ -15,6 +16,11 @@ class FullDisk(NodeFault, frozen=True):
     """
 
     kind: ClassVar[str] = "fulldisk"
+    verb: ClassVar[str] = "fill"
+    undone_by: ClassVar[Repair[int]] = Repair(
+        "free", Capability.DISK_SPACE, lambda target, node: require(target.disk_space).free(node)
+    )
+    family: ClassVar[str] = "full-disk"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.DISK_SPACE, Capability.PROCESSES)
     #: At the next append; the budget counts the broker as if it did.
     may_end_process: ClassVar[bool] = True
@@ -26,4 +32,4 @@ class FullDisk(NodeFault, frozen=True):
 
     def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Make room. The evidence names how the process ended, if it did, and that it was started again."""
-        return {**require(target.disk_space).free(node), **super().undo(target, aim, node)}
+        return {**super().undo(target, aim, node), **START.do(target, node)}

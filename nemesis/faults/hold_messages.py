@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal, Self
 
 from nemesis.cluster import Capability, Evidence, Target, require
-from nemesis.faults.fault import Aim, LinkFault
+from nemesis.faults.fault import Aim, Draw, LinkFault
+from nemesis.repairs import RELEASE, Links, Repair
+from nemesis.roles import Role
+from nemesis.topology import Shape
+
+#: Whose messages decide who leads, who is in sync, and what is committed.
+_DECISIVE: Final = ("AlterPartition", "Fetch", "UpdateMetadata")
 
 
 class _MessageFault(LinkFault, frozen=True):
@@ -14,12 +20,20 @@ class _MessageFault(LinkFault, frozen=True):
     ``api`` is a name of Kafka's protocol ("AlterPartition", "Fetch"), or empty for every message.
     """
 
+    family: ClassVar[str] = "partition"
+    operands: ClassVar[str] = "[API] LINK..."
+    undone_by: ClassVar[Repair[Links]] = RELEASE
     needs: ClassVar[tuple[Capability, ...]] = (Capability.MESSAGES,)
 
     action: ClassVar[Literal["hold", "drop"]] = "hold"
     """What is done to the messages: a method of :class:`nemesis.cluster.Messages`."""
 
     api: str = ""
+
+    @classmethod
+    def drawn(cls, role: Role, shape: Shape, draw: Draw) -> Self:
+        """See :meth:`Fault.drawn`."""
+        return cls(role, shape, _DECISIVE[draw("api", len(_DECISIVE))])
 
     @property
     def holds_links_by(self) -> tuple[str, ...]:
@@ -41,6 +55,7 @@ class HoldMessages(_MessageFault, frozen=True):
     """Hold what is sent over those links that the ``shape`` of a partition would cut; deliver it at the end."""
 
     kind: ClassVar[str] = "holdmessages"
+    verb: ClassVar[str] = "hold"
     done_to_links: ClassVar[str] = "held messages of"
 
 
@@ -48,5 +63,6 @@ class DropMessages(_MessageFault, frozen=True):
     """Throw away what is sent over those links that the ``shape`` of a partition would cut, until the end."""
 
     kind: ClassVar[str] = "dropmessages"
+    verb: ClassVar[str] = "drop"
     done_to_links: ClassVar[str] = "dropped messages of"
     action: ClassVar[Literal["hold", "drop"]] = "drop"

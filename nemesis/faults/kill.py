@@ -15,6 +15,8 @@ class Kill(NodeFault, frozen=True):
     """
 
     kind: ClassVar[str] = "kill"
+    verb: ClassVar[str] = "kill"
+    family: ClassVar[str] = "kill"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.PROCESSES,)
     stops_brokers: ClassVar[bool] = True
     ends_process: ClassVar[bool] = True

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from nemesis.cluster import Capability, Evidence, Target, require
 from nemesis.faults.fault import Aim, NodeFault
+from nemesis.repairs import Repair
 
 
 class LyingDisk(NodeFault, frozen=True):
@@ -16,6 +17,11 @@ class LyingDisk(NodeFault, frozen=True):
     """
 
     kind: ClassVar[str] = "lyingdisk"
+    verb: ClassVar[str] = "lie"
+    undone_by: ClassVar[Repair[int]] = Repair(
+        "obey", Capability.WRITE_CACHES, lambda target, node: require(target.write_caches).obey(node)
+    )
+    family: ClassVar[str] = "lying-disk"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.WRITE_CACHES,)
     spares_process: ClassVar[bool] = True
     spares_cluster: ClassVar[bool] = True
@@ -23,7 +29,3 @@ class LyingDisk(NodeFault, frozen=True):
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Begin to lie."""
         return require(target.write_caches).lie(node)
-
-    def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
-        """Write what is cached."""
-        return require(target.write_caches).obey(node)

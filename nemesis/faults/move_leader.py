@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from nemesis.cluster import Capability, ClusterView, Evidence, Target, require
-from nemesis.faults.fault import Aim, NodeFault, listed
-from nemesis.roles import partition_of, resolve
+from nemesis.faults.fault import Aim, Draw, NodeFault, listed
+from nemesis.roles import Role, RoleKind, partition_of, resolve
+from nemesis.topology import Shape
 
 
 class MoveLeader(NodeFault, frozen=True):
@@ -17,8 +18,17 @@ class MoveLeader(NodeFault, frozen=True):
     """
 
     kind: ClassVar[str] = "moveleader"
+    verb: ClassVar[str] = "move"
+    operands: ClassVar[str] = "leader to BROKER"
+    lasts: ClassVar[bool] = False
+    family: ClassVar[str] = "move"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.LEADERSHIP,)
     spares_process: ClassVar[bool] = True
+
+    @classmethod
+    def drawn(cls, role: Role, shape: Shape, draw: Draw) -> Self:  # noqa: ARG003
+        """To one broker all the time, or to any follower that can lead."""
+        return cls(role if role.kind is RoleKind.NAMED else Role(RoleKind.FOLLOWERS, role.partition, role.pick))
 
     def aim(self, view: ClusterView) -> Aim:
         """The follower that is to lead."""
@@ -35,7 +45,3 @@ class MoveLeader(NodeFault, frozen=True):
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Move."""
         return require(target.leadership).move_leader(aim.partition, node)
-
-    def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
-        """Nothing: whoever leads now may go on."""
-        return {}

@@ -12,12 +12,10 @@ class Partition(LinkFault, frozen=True):
     """Cut links so that the network takes ``shape`` around the holders of ``role``; heal them at the end."""
 
     kind: ClassVar[str] = "partition"
+    verb: ClassVar[str] = "cut"
+    family: ClassVar[str] = "partition"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.LINKS,)
 
     def begin(self, target: Target, aim: Aim) -> Evidence:
         """Cut."""
         return require(target.links).cut(aim.links)
-
-    def end(self, target: Target, aim: Aim) -> Evidence:
-        """Heal."""
-        return require(target.links).heal(aim.links)

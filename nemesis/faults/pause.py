@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from nemesis.cluster import Capability, Evidence, Target, require
 from nemesis.faults.fault import Aim, NodeFault
+from nemesis.repairs import Repair
 
 
 class Pause(NodeFault, frozen=True):
@@ -15,6 +16,11 @@ class Pause(NodeFault, frozen=True):
     """
 
     kind: ClassVar[str] = "pause"
+    verb: ClassVar[str] = "pause"
+    family: ClassVar[str] = "pause"
+    undone_by: ClassVar[Repair[int]] = Repair(
+        "resume", Capability.PROCESSES, lambda target, node: require(target.processes).resume(node)
+    )
     needs: ClassVar[tuple[Capability, ...]] = (Capability.PROCESSES,)
     stops_brokers: ClassVar[bool] = True
     spares_process: ClassVar[bool] = True
@@ -22,7 +28,3 @@ class Pause(NodeFault, frozen=True):
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Freeze."""
         return require(target.processes).pause(node)
-
-    def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
-        """Let run."""
-        return require(target.processes).resume(node)

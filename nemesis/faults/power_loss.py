@@ -16,6 +16,8 @@ class PowerLoss(NodeFault, frozen=True):
     """
 
     kind: ClassVar[str] = "powerloss"
+    verb: ClassVar[str] = "power"
+    family: ClassVar[str] = "power"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.POWER, Capability.PROCESSES)
     stops_brokers: ClassVar[bool] = True
     ends_process: ClassVar[bool] = True

@@ -17,6 +17,9 @@ class Reassign(NodeFault, frozen=True):
     """
 
     kind: ClassVar[str] = "reassign"
+    verb: ClassVar[str] = "reassign"
+    operands: ClassVar[str] = ""
+    family: ClassVar[str] = "reassign"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.REASSIGNMENT,)
     replaces_replica: ClassVar[bool] = True
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from nemesis.cluster import Capability, Evidence, Target, require
 from nemesis.faults.fault import Aim, NodeFault
+from nemesis.repairs import Repair
 
 
 class SlowDisk(NodeFault, frozen=True):
@@ -18,6 +19,11 @@ class SlowDisk(NodeFault, frozen=True):
     """
 
     kind: ClassVar[str] = "slowdisk"
+    verb: ClassVar[str] = "throttle"
+    undone_by: ClassVar[Repair[int]] = Repair(
+        "unthrottle", Capability.DISK_SPEED, lambda target, node: require(target.disk_speed).restore(node)
+    )
+    family: ClassVar[str] = "slow-disk"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.DISK_SPEED,)
     spares_process: ClassVar[bool] = True
     #: It ends nobody; a broker that waits too long for its disk may give up by itself.
@@ -26,7 +32,3 @@ class SlowDisk(NodeFault, frozen=True):
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Slow down."""
         return require(target.disk_speed).slow(node)
-
-    def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
-        """As fast as before."""
-        return require(target.disk_speed).restore(node)

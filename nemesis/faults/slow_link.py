@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from nemesis.cluster import Capability, Evidence, Target, require
 from nemesis.faults.fault import Aim, LinkFault
+from nemesis.repairs import Links, Repair
 
 
 class SlowLink(LinkFault, frozen=True):
@@ -15,13 +16,14 @@ class SlowLink(LinkFault, frozen=True):
     """
 
     kind: ClassVar[str] = "slowlink"
+    verb: ClassVar[str] = "slow"
+    undone_by: ClassVar[Repair[Links]] = Repair(
+        "restore", Capability.LINK_SPEED, lambda target, links: require(target.link_speed).restore(links)
+    )
+    family: ClassVar[str] = "slow-link"
     done_to_links: ClassVar[str] = "slowed down"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.LINK_SPEED,)
 
     def begin(self, target: Target, aim: Aim) -> Evidence:
         """Slow down."""
         return require(target.link_speed).slow(aim.links)
-
-    def end(self, target: Target, aim: Aim) -> Evidence:
-        """As before."""
-        return require(target.link_speed).restore(aim.links)

@@ -20,6 +20,8 @@ class Stop(NodeFault, frozen=True):
     """
 
     kind: ClassVar[str] = "stop"
+    verb: ClassVar[str] = "stop"
+    family: ClassVar[str] = "rolling"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.PROCESSES,)
     stops_brokers: ClassVar[bool] = True
 

@@ -15,6 +15,8 @@ class WipeDisk(DiskFault, frozen=True):
     """
 
     kind: ClassVar[str] = "wipedisk"
+    verb: ClassVar[str] = "wipe"
+    family: ClassVar[str] = "wipe"
     empties_disk: ClassVar[bool] = True
     shows: ClassVar[str] = "wiped"
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from nemesis.cluster import Capability
 from nemesis.faults import FAULTS, KINDS
+from nemesis.faults import Draw as Draw
 from nemesis.scenarios.administration import MOVE, REASSIGN
 from nemesis.scenarios.brokers import KILL, OUTAGE, PAUSE, POWER, RESTART, ROLLING
 from nemesis.scenarios.clock import CLOCK
@@ -16,7 +17,7 @@ from nemesis.scenarios.controller import CONTROLLERS
 from nemesis.scenarios.disks import CORRUPT, DIRECTORY, FULL_DISK, LYING_DISK, SLOW_DISK, WIPE
 from nemesis.scenarios.links import PARTITION, SLOW_LINK
 from nemesis.scenarios.racks import RACK
-from nemesis.scenarios.scene import Draw, Family, FaultStory, Part, Scene, Timings
+from nemesis.scenarios.scene import Family, FaultStory, Part, Scene, Timings
 from nemesis.scenarios.shared import family_of
 
 __all__ = [
@@ -45,7 +46,7 @@ _SCRIPTS: Final = (
 SCRIPTED: Final = re.compile(r"[A-Z]\d{1,3}")
 #: Every family by its name, in the order in which people are shown them.
 FAMILIES: Final[Mapping[str, Family]] = {
-    family.name: family for family in (*_SCRIPTS, *(family_of(fault) for fault in FAULTS if fault.family))
+    family.name: family for family in (*_SCRIPTS, *(family_of(fault) for fault in FAULTS if fault.hits))
 }
 
 

@@ -13,11 +13,8 @@ from typing import Final
 import msgspec
 
 from nemesis.cluster import Capability
-from nemesis.faults import Fault
+from nemesis.faults import Draw, Fault
 from nemesis.roles import PICKS, Role, RoleKind
-
-#: Chance: a label and a bound give a number from 0 up to the bound. What is drawn under one label shifts no other.
-Draw = Callable[[str, int], int]
 
 #: Room for an election, or for an ISR change to be accepted, after the time that the rule itself needs.
 MARGIN_MS: Final = 300

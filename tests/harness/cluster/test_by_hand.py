@@ -69,7 +69,11 @@ def test_every_break_leaves_a_receipt(fault: str) -> None:
     ("fault", "options", "sentence"),
     [
         ("kil", {}, 'unknown fault "kil"; did you mean "kill"?'),
-        ("kill", {"node": "leadr"}, r'unknown node "leadr"; did you mean "leader"\? \(or give a broker\'s number\)'),
+        (
+            "kill",
+            {"node": "leadr"},
+            r'unknown node "leadr"; did you mean "leader"\? \(there are leader, follower, .*brokers\' numbers\)',
+        ),
         ("kill", {"node": "7"}, "kill: nobody is broker 7 now"),
         ("partition", {}, "partition: no namespaces here"),
         ("move", {"node": "0"}, "move: broker 0 .* leads already"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.choices import Choices
-from harness.search.storms import FAULTS, STORM_FAULTS, TURNS_MAX, Storms
+from harness.search.storms import FAULTS_A_STORM, KINDS, TURNS_MAX, Storms
 from nemesis.plan import FaultPlan
 from nemesis.roles import Role, RoleKind
 from nemesis.scenarios import Timings
@@ -14,7 +14,7 @@ from nemesis.topology import Shape
 
 
 def storms(
-    seed: int, kinds: tuple[str, ...] = tuple(STORM_FAULTS), dead: int = 1, faults: tuple[int, int] = FAULTS
+    seed: int, kinds: tuple[str, ...] = tuple(KINDS), dead: int = 1, faults: tuple[int, int] = FAULTS_A_STORM
 ) -> Schedule:
     plan = FaultPlan(dead_brokers_max=dead)
     made = Storms(kinds, plan, Timings(session_ms=1_000, lag_ms=1_000), brokers=3, partitions=2, faults=faults)
@@ -35,7 +35,7 @@ def test_storms_overlap_in_themselves_and_not_each_other() -> None:
         assert all(step.end_ms <= schedule.healed_ms for step in schedule.steps)
         for group in {step.group for step in schedule.steps}:
             steps = [step for step in schedule.steps if step.group == group]
-            assert len(steps) <= FAULTS[1] * TURNS_MAX
+            assert len(steps) <= FAULTS_A_STORM[1] * TURNS_MAX
             assert len({step.fault.role.partition for step in steps}) == 1
             overlapping += any(
                 one.begin_ms <= other.begin_ms < one.end_ms for one in steps for other in steps if one is not other
@@ -51,9 +51,7 @@ def test_a_storm_keeps_the_budget_of_dead_brokers(dead: int) -> None:
 
 def test_every_kind_occurs_under_some_seed() -> None:
     seen = {step.fault.kind for seed in range(60) for step in storms(seed).steps}
-    assert seen == {
-        fault.make(Role(RoleKind.LEADER), Shape.ISOLATE, lambda *_: 0).kind for fault in STORM_FAULTS.values()
-    }
+    assert seen == {kind.drawn(Role(RoleKind.LEADER), Shape.ISOLATE, lambda *_: 0).kind for kind in KINDS.values()}
 
 
 def test_a_storm_has_as_many_faults_as_it_is_asked_for() -> None:

@@ -30,7 +30,7 @@ def pages() -> dict[str, str]:
 def diagram() -> Diagram:
     watched = Watching(str(AT))
     cell = perform_cell(S09, "all/2", watched)
-    return diagram_of(cell.trace, cell.lost, watched, AT)
+    return diagram_of(cell.trace, cell.lost, S09.steps, watched, AT)
 
 
 def test_watching_a_story_changes_nothing_in_it() -> None:

@@ -11,6 +11,8 @@ from harness.stories import known_stories, parse_story
 from harness.stories import steps as s
 from harness.stories.language import parse_script
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
+from nemesis.faults import CorruptRecord, DropMessages, HoldMessages, Kill, MoveLeader, Partition, PowerLoss
+from nemesis.repairs import HEAL, RELEASE, START
 
 
 def one(text):
@@ -27,19 +29,21 @@ def one(text):
         ("retry x to the other follower", s.Retry, {"record": "x", "to": s.Role.OTHER_FOLLOWER}),
         ("wait 50 ms", s.Wait, {"ms": 50}),
         ("wait 3 s   # a comment", s.Wait, {"ms": 3_000, "text": "wait 3 s"}),
-        ("kill 0 leader", s.Do, {"deed": s.Deed.KILL, "nodes": (0, s.Role.LEADER)}),
-        ("power all", s.Do, {"deed": s.Deed.POWER, "nodes": (0, 1, 2)}),
+        ("kill 0 leader", s.Begin, {"fault": Kill, "nodes": (0, s.Role.LEADER)}),
+        ("power all", s.Begin, {"fault": PowerLoss, "nodes": (0, 1, 2)}),
+        ("start 0", s.Undo, {"repair": START, "nodes": (0,)}),
+        ("flush 0 1", s.Flush, {"nodes": (0, 1)}),
         ("never start 0", s.Abandon, {"nodes": (0,)}),
-        ("corrupt x on 1", s.Corrupt, {"record": "x", "on": 1}),
-        ("cut 0-1 2>controller", s.Cut, {"links": (Link(0, 1), Link(1, 0), Link(2, CONTROLLER))}),
-        ("heal", s.Heal, {"links": ()}),
-        ("drop Fetch 0>1", s.Drop, {"api": "Fetch", "links": (Link(0, 1),)}),
-        ("release 0>1", s.Release, {"links": (Link(0, 1),)}),
+        ("corrupt x on 1", s.Begin, {"fault": CorruptRecord, "record": "x", "nodes": (1,)}),
+        ("cut 0-1 2>controller", s.Begin, {"fault": Partition, "links": (Link(0, 1), Link(1, 0), Link(2, CONTROLLER))}),
+        ("heal", s.Undo, {"repair": HEAL, "links": ()}),
+        ("drop Fetch 0>1", s.Begin, {"fault": DropMessages, "api": "Fetch", "links": (Link(0, 1),)}),
+        ("release 0>1", s.Undo, {"repair": RELEASE, "links": (Link(0, 1),)}),
         ("release last 0>controller", s.ReleaseOne, {"link": Link(0, CONTROLLER), "newest": True}),
-        ("hold 0>clients", s.Hold, {"api": "", "links": (Link(0, CLIENTS),)}),
+        ("hold 0>clients", s.Begin, {"fault": HoldMessages, "api": "", "links": (Link(0, CLIENTS),)}),
         ("withhold metadata from 1", s.Withhold, {"nodes": (1,)}),
-        ("move leader to 2", s.MoveLeader, {"to": 2}),
-        ("try move leader to 2", s.MoveLeader, {"to": 2, "tried": True}),
+        ("move leader to 2", s.Begin, {"fault": MoveLeader, "nodes": (2,)}),
+        ("try move leader to 2", s.Begin, {"fault": MoveLeader, "nodes": (2,), "tried": True}),
         ("wait until 0 leads", s.WaitUntil, {"states": (s.Leads(0),), "limit_ms": None}),
         ("wait up to 5 s until nobody leads", s.WaitUntil, {"states": (s.NobodyLeads(),), "limit_ms": 5_000}),
         (
@@ -161,7 +165,7 @@ def test_a_file_says_what_is_expected_in_each_column():
         (("kill 0", "kil 0"), 'my.toml, line 6: "kil 0"'),
         (("[lost]", "[lots]"), 'unknown key "lots"; did you mean "lost"?'),
         (('"a*"', '"b*"'), 'line 10: unknown column "b*"'),
-        (('x = ["a*"', 'z = ["a*"'), 'line 10: unknown record "z"; did you mean "x"?'),
+        (('x = ["a*"', 'z = ["a*"'), 'line 10: unknown record "z"; there are base, x'),
         (("duplicate =", "dublicate ="), 'line 13: unknown sign "dublicate"; did you mean "duplicate"?'),
         (("number =", "number"), "my.toml: "),
         (('title = "A story"', "title = 5"), 'my.toml, line 3: "title" must be a string'),

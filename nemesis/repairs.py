@@ -1,0 +1,33 @@
+"""How people undo what lasts: each repair has a verb, and ends the faults that name it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from nemesis.cluster import Capability, Evidence, Link, Target, require
+
+#: A node, or links.
+Whom = TypeVar("Whom")
+
+
+class Repair(NamedTuple, Generic[Whom]):
+    """One way to undo: its ``verb``, the part of a target that it ``needs``, and what it does to a node, or to links.
+
+    Evidence is what was observed; where nothing was, nothing was undone.
+    """
+
+    verb: str
+    needs: Capability
+    do: Callable[[Target, Whom], Evidence]
+
+
+Links = Collection[Link]
+
+START: Final[Repair[int]] = Repair(
+    "start", Capability.PROCESSES, lambda target, node: require(target.processes).restart(node)
+)
+HEAL: Final[Repair[Links]] = Repair("heal", Capability.LINKS, lambda target, links: require(target.links).heal(links))
+RELEASE: Final[Repair[Links]] = Repair(
+    "release", Capability.MESSAGES, lambda target, links: require(target.messages).release(links)
+)
