@@ -19,7 +19,18 @@ from harness.errors import NamedWronglyError
 from harness.plan import Plan, read_plan
 from harness.progress import Progress
 from harness.records.files import PLAN_FILE, exact_campaign, new_campaign
-from harness.soak import DISK, TRIES, Night, SoakRequest, bytes_of, read_nights, read_request, seconds_of, utc
+from harness.soak import (
+    DISK,
+    TRIES,
+    Night,
+    SoakRequest,
+    bytes_of,
+    read_nights,
+    read_request,
+    refuse_too_little,
+    seconds_of,
+    utc,
+)
 from harness.soak import soak as conduct
 
 #: Seeds of soaks, exact in JSON everywhere.
@@ -92,6 +103,7 @@ def soak(
         fail_fast=fail_fast,
     )
     asked = msgspec.structs.replace(asked, **given)
+    refuse_too_little(asked.disk_bytes, [world.world for world in plan.worlds])
     see_to_what_is_needed(terminal, plan.runs())
     earlier = read_nights(nights, out or RESULTS)
     directory = exact_campaign(out) if out else new_campaign(RESULTS, f"{plan.name}-soak")

@@ -54,7 +54,7 @@ def files_of(directory: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ResultsError(f"{directory}: {_advice(error)}") from error
+        raise ResultsError(f"{directory}: {advice_on(error)}") from error
 
 
 def is_out_of_room(error: OSError) -> bool:
@@ -62,9 +62,14 @@ def is_out_of_room(error: OSError) -> bool:
     return error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
 
-def _advice(error: OSError) -> str:
+def advice_on(error: OSError) -> str:
+    """What happened, and what helps whatever the command: not each has an option for another directory."""
+    if error.errno == errno.EROFS:
+        return f"{error.strerror}; have this disk made writable, or work in another directory"
     if is_out_of_room(error):
-        return f"{error.strerror}; make room or name another directory with --out"
+        return f"{error.strerror}; make room on this disk"
+    if error.errno in {errno.EACCES, errno.EPERM}:
+        return f"{error.strerror} ({error.filename}); see to the rights there, or work in a directory of yours"
     return f"{error.strerror or error} ({error.filename}); name another directory"
 
 

@@ -19,6 +19,7 @@ from harness.records.files import (
     CLOCK_FILE,
     CLUSTER_FILE,
     HISTORY,
+    advice_on,
     files_of,
     is_out_of_room,
     read_json,
@@ -77,7 +78,7 @@ def perform(
         raise
     except Exception as error:
         if isinstance(error, OSError) and is_out_of_room(error):
-            raise ResultsError(f"{directory}: {error.strerror}; make room or write elsewhere with --out") from error
+            raise ResultsError(f"{directory}: {advice_on(error)}") from error
         ended = Ended(status="harness-failed", reason=_sentence(error), wall_ms=_since(began))
     write_record(directory, spec, ended)
     return ended

@@ -1,5 +1,6 @@
 """A soak: turns of a plan's cells for hours, under a budget, by a harness that may die and go on."""
 
+from harness.soak.disk_budget import refuse_too_little
 from harness.soak.ending import Ending
 from harness.soak.nights import Night, read_nights
 from harness.soak.resources import bytes_of, seconds_of
@@ -15,6 +16,7 @@ __all__ = [
     "bytes_of",
     "read_nights",
     "read_request",
+    "refuse_too_little",
     "seconds_of",
     "soak",
     "utc",

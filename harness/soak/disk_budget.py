@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from harness.errors import NamedWronglyError
+from harness.plan import AnyWorld
 from harness.records.files import files_of
 from harness.records.run_record import Ended
 from harness.soak.ledger import Dropped, Performed, Planned
-from harness.soak.resources import free_bytes, used_bytes
+from harness.soak.resources import free_bytes, megabytes, used_bytes
 from harness.soak.state import RecordedState
 
 #: Bytes that a run of a world is expected to leave before one of it has ended: in virtual time, and of real nodes.
@@ -19,6 +21,25 @@ _EXPECTED_VIRTUAL_BYTES: Final = 2_000_000
 _EXPECTED_BYTES: Final = 60_000_000
 #: Where something must go, a little more goes, so that not every run has to look again.
 _SPARE_SHARE: Final = 0.02
+
+
+def refuse_too_little(disk_bytes: int, worlds: Collection[AnyWorld]) -> None:
+    """Refuse a limit without room for a run of any of ``worlds`` beside a finding as large, before anything is made.
+
+    Raises:
+        NamedWronglyError: it is too small; the sentence names the least that is not.
+    """
+    largest = max(worlds, key=lambda world: _usual_bytes(virtual=world.virtual_time))
+    run_bytes = _usual_bytes(virtual=largest.virtual_time)
+    if disk_bytes < 2 * run_bytes:
+        raise NamedWronglyError(
+            f"--disk {megabytes(disk_bytes)} is too small: one run in the world {largest.name} may leave "
+            f"{megabytes(run_bytes)}, and findings are kept beside it; write --disk {megabytes(2 * run_bytes)} or more"
+        )
+
+
+def _usual_bytes(*, virtual: bool) -> int:
+    return _EXPECTED_VIRTUAL_BYTES if virtual else _EXPECTED_BYTES
 
 
 class DiskBudget:
@@ -61,7 +82,7 @@ class DiskBudget:
         return min(self.limit_bytes - self.used_bytes, free_bytes(self._recorded.directory))
 
     def _expected_bytes(self, world: str) -> int:
-        usual = _EXPECTED_VIRTUAL_BYTES if world in self._virtual else _EXPECTED_BYTES
+        usual = _usual_bytes(virtual=world in self._virtual)
         return self._recorded.state.largest_bytes.get(world, usual)
 
     def drop(self, turns: Sequence[int]) -> None:
@@ -80,12 +101,18 @@ class DiskBudget:
             if place.exists():
                 shutil.rmtree(place)
 
-    @property
-    def sentence(self) -> str:
-        """What is wrong where there is none."""
-        if free_bytes(self._recorded.directory) < self.limit_bytes - self.used_bytes:
-            return f"no space is left on the disk of {self._recorded.directory}; make room there"
+    def why_no_room(self, world: str) -> str:
+        """What is wrong where there is no room for one run of ``world``, and what to do."""
+        needed = self._expected_bytes(world)
+        may_leave = f"one run in the world {world} may leave {megabytes(needed)}"
+        free = free_bytes(self._recorded.directory)
+        if free < self.limit_bytes - self.used_bytes:
+            return (
+                f"no space is left for a run on the disk of {self._recorded.directory}: {megabytes(free)} are free, "
+                f"and {may_leave}; make room there"
+            )
+        kept = ", by findings of which each is the last of its kind" if self._recorded.state.kept_runs.kept else ""
         return (
-            f"the disk limit is reached: {self.used_bytes / 1e6:,.0f} of {self.limit_bytes / 1e6:,.0f} MB are taken, "
-            "by findings of which each is the last of its kind; raise --disk"
+            f"the disk limit is reached: {megabytes(self.used_bytes)} of {megabytes(self.limit_bytes)} are taken"
+            f"{kept}, and {may_leave}; raise --disk to {megabytes(self.used_bytes + needed)} or more"
         )

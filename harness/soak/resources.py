@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import shutil
@@ -29,6 +30,8 @@ _DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+")
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]i?B)", re.IGNORECASE)
 
+#: The shortest time that somebody may ask for.
+SECONDS_MIN: Final = 1.0
 #: Of the machine's memory so much must be free before one more run begins.
 FREE_SHARE_MIN: Final = 0.05
 _BLOCK_BYTES: Final = 512
@@ -38,12 +41,15 @@ def seconds_of(text: str) -> float:
     """``8h``, ``90m``, ``1h30m`` or ``45s`` in seconds.
 
     Raises:
-        NamedWronglyError: it is no duration.
+        NamedWronglyError: it is no duration, or none in which anything could be done.
     """
     asked = text.strip().lower()
     if not _DURATION.fullmatch(asked):
         raise NamedWronglyError(f'"{text}" is no duration; write a number with its unit, for example 8h, 90m or 45s')
-    return sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(asked))
+    seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(asked))
+    if seconds < SECONDS_MIN:
+        raise NamedWronglyError(f'"{text}" is too short for one run; write 1s or more, for example 8h, 90m or 45s')
+    return seconds
 
 
 def bytes_of(text: str) -> int:
@@ -56,6 +62,11 @@ def bytes_of(text: str) -> int:
     if found is None or found[2].upper() not in _BYTES:
         raise NamedWronglyError(f'"{text}" is no size; write a number with its unit, for example 5GB or 500MB')
     return round(float(found[1]) * _BYTES[found[2].upper()])
+
+
+def megabytes(count: int) -> str:
+    """A number of bytes as ``--disk`` and ``--memory`` take it."""
+    return f"{math.ceil(count / 1e4) / 100:.10g}MB"
 
 
 def used_bytes(directory: Path) -> int:
@@ -98,8 +109,20 @@ def memory_used() -> Memory:
     return Memory(harness=here.memory_info().rss, java=java, others=others)
 
 
-def memory_is_short(limit_bytes: int | None) -> bool:
-    """True where one more run might take what there is not: beyond the limit, or hardly any is free."""
+def memory_is_short(limit_bytes: int | None) -> str:
+    """Why one more run might take what there is not, and what to do: it is beyond the limit, or hardly any is free.
+
+    Where neither is so, it is empty.
+    """
     machine = psutil.virtual_memory()
-    short = machine.available < FREE_SHARE_MIN * machine.total
-    return short or (limit_bytes is not None and memory_used().total > limit_bytes)
+    if machine.available < FREE_SHARE_MIN * machine.total:
+        return (
+            f"only {megabytes(machine.available)} of this machine's memory are free; end other programs, and resume "
+            "the soak"
+        )
+    if limit_bytes is not None and (used := memory_used().total) > limit_bytes:
+        return (
+            f"the memory limit is reached though nothing runs: {megabytes(used)} are used, and --memory allows "
+            f"{megabytes(limit_bytes)}; raise --memory"
+        )
+    return ""

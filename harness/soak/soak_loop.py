@@ -188,13 +188,11 @@ class SoakLoop:
             return False
         if not self._disk.has_for([*under_way, name]):
             if not under_way and not self._state.performed:
-                raise HarnessError(self._disk.sentence)
+                raise HarnessError(self._disk.why_no_room(name))
             return False
-        if memory_is_short(self._asked.memory_bytes):
+        if why_short := memory_is_short(self._asked.memory_bytes):
             if not under_way and not self._checks.busy:
-                raise HarnessError(
-                    "the memory limit is reached though nothing runs; raise --memory, or resume the soak"
-                )
+                raise HarnessError(why_short)
             return False
         return True
 

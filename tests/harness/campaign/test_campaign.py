@@ -20,7 +20,7 @@ from harness.errors import HarnessError, ResultsError
 from harness.plan import Plan, RunSpec, parse_plan
 from harness.progress import Progress
 from harness.records.campaign_record import CampaignRecord
-from harness.records.files import exact_campaign, new_campaign, run_directories, write_file
+from harness.records.files import exact_campaign, files_of, new_campaign, run_directories, write_file
 from harness.records.run_record import Ended, RunRecord, read_record, write_record
 from harness.worlds.real import lifetime_s
 
@@ -178,6 +178,20 @@ def test_a_directory_that_cannot_be_made_says_what_to_do(tmp_path: Path) -> None
     (tmp_path / "file").touch()
     with pytest.raises(ResultsError, match=r"File exists .*; name another directory"):
         new_campaign(tmp_path / "file", "t")
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.ENOSPC, "make room on this disk"),
+        (errno.EROFS, "have this disk made writable, or work in another directory"),
+        (errno.EACCES, "see to the rights there, or work in a directory of yours"),
+    ],
+)
+def test_an_error_of_the_disk_says_what_helps_whatever_the_command(number: int, advice: str) -> None:
+    with pytest.raises(ResultsError) as raised, files_of(Path("there")):
+        raise OSError(number, os.strerror(number), "there/file")
+    assert str(raised.value).endswith(f"; {advice}")
 
 
 def test_a_full_disk_leaves_the_old_file_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -14,7 +15,7 @@ from harness.errors import HarnessError
 from harness.plan import parse_plan
 from harness.records.run_record import Ended
 from harness.records.verdict_lines import read_matrix
-from harness.soak import soak_loop
+from harness.soak import resources, soak_loop
 from harness.soak.checking import Checking
 from harness.soak.ending import end, exit_code, sentences
 from harness.soak.ledger import Planned, read_ledger, read_verdicts
@@ -258,7 +259,9 @@ def test_the_disk_stays_below_its_limit_and_the_last_of_each_finding_is_kept(wor
 
 def test_a_disk_that_is_full_of_findings_ends_the_soak_with_a_sentence(workshop: Workshop) -> None:
     workshop.checks, workshop.left_bytes = with_outcome(Outcome.BROKEN_PROMISE), 400_000
-    with pytest.raises(HarnessError, match=r"the disk limit is reached: .* each is the last of its kind; raise --disk"):
+    with pytest.raises(
+        HarnessError, match=r"is the last of its kind, and one run .* may leave .*; raise --disk to \S+MB or more"
+    ):
         workshop.session(asked(for_s=600.0, disk_bytes=3_500_000))
     assert workshop.session(asked(for_s=0.0, disk_bytes=10**9)).state.performed == {}
 
@@ -308,9 +311,13 @@ def test_where_java_cannot_be_started_anew_the_soak_ends_and_what_waits_stays(wo
 
 
 def test_the_memory_limit_ends_a_soak_that_does_nothing(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(soak_loop, "memory_is_short", lambda limit_bytes: True)
-    with pytest.raises(HarnessError, match="the memory limit is reached"):
-        workshop.session()
+    monkeypatch.setattr(resources.psutil, "virtual_memory", lambda: SimpleNamespace(available=5 * 10**8, total=10**9))
+    limited = asked(memory_bytes=10**6)
+    with pytest.raises(HarnessError, match=r"are used, and --memory allows 1MB; raise --memory$"):
+        workshop.session(limited)
+    monkeypatch.setattr(resources.psutil, "virtual_memory", lambda: SimpleNamespace(available=10**7, total=10**9))
+    with pytest.raises(HarnessError, match=r"^only 10MB of this machine's memory are free; end other programs"):
+        workshop.session(limited)
 
 
 def test_a_full_disk_tears_no_line_of_the_ledger(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
