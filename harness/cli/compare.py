@@ -86,5 +86,5 @@ def _show_cells(terminal: Terminal, compared: Compared, *, all_: bool) -> None:
             )
             for one in shown
         ]
-        terminal.table(["B is", "cell", *figures_of(None)], rows)
+        terminal.table_or_blocks(["B is", "cell", *figures_of(None)], rows, named=2)
         terminal.say("")

@@ -13,6 +13,7 @@ from typing import Any, Final
 import click
 import msgspec
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 
 from harness.errors import PlanError
@@ -21,6 +22,8 @@ from harness.progress import Progress, printable, progress_for
 #: Columns of output that goes to a file: there, a folded table would be unreadable.
 FILE_WIDTH: Final = 200
 
+#: Columns before the lines below the first of a block.
+BLOCK_INDENT: Final = 4
 #: Where campaigns go whose directory is not named.
 RESULTS: Final = Path("results")
 
@@ -74,16 +77,32 @@ class Terminal:
 
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """Print a table; cells may carry rich's markup."""
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for number, header in enumerate(headers):
-            table.add_column(header, overflow="fold", no_wrap=number == 0)
+        self.out.print(_table(headers, rows))
+
+    def table_or_blocks(self, headers: Sequence[str], rows: Sequence[Sequence[str]], named: int) -> None:
+        """Print a table where there is width for it, else a block for each row: ``named`` cells, the rest below them."""
+        table = _table(headers, rows)
+        unbounded = self.out.options.update(max_width=sys.maxsize)
+        if self.out.measure(table, options=unbounded).maximum <= self.out.width:
+            self.out.print(table)
+            return
         for row in rows:
-            table.add_row(*map(printable, row))
-        self.out.print(table)
+            self.out.print(printable("  ".join(row[:named])))
+            rest = "; ".join(f"{name}: {cell}" for name, cell in list(zip(headers, row, strict=True))[named:])
+            self.out.print(Padding(printable(rest), (0, 0, 0, BLOCK_INDENT)), soft_wrap=False)
 
     def json(self, value: Any) -> None:
         """Print one JSON document on one line."""
         sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+
+
+def _table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for number, header in enumerate(headers):
+        table.add_column(header, overflow="fold", no_wrap=number == 0)
+    for row in rows:
+        table.add_row(*map(printable, row))
+    return table
 
 
 def takes_json(function: Callable[..., Any]) -> Callable[..., Any]:

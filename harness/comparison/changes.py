@@ -18,6 +18,8 @@ chance.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, Final
 
@@ -94,8 +96,13 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sentence(self) -> str:
         """The verdict in words."""
-        both = sum(one.before is not None and one.after is not None for one in self.cells)
-        counts = ", ".join(f"{self.count(change)} {change}" for change in Change if self.count(change))
+        both = [one for one in self.cells if one.before and one.after]
+        alone = {
+            self.before: [one for one in self.cells if one.after is None],
+            self.after: [one for one in self.cells if one.before is None],
+        }
+        cells = [f"{counted(len(both), 'cell')} in both{_changes(both)}" if self.cells else "no cell in either"]
+        cells += [f"{len(ones)} only in {name}{_changes(ones)}" for name, ones in alone.items() if ones]
         new = len({one.cell for one in self.new_defects})
         defects = f", new findings that nothing permits in {counted(new, 'cell')}" if new else ""
         head = {
@@ -103,7 +110,14 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
             EXIT_UNKNOWN: f"Whether {self.after} is worse than {self.before} is not known",
             EXIT_HELD: f"{self.after} is not worse than {self.before}",
         }[self.exit_code]
-        return f"{head}: {counted(both, 'cell')} in both ({counts or 'no cell in either'}){defects}."
+        return f"{head}: {', '.join(cells)}{defects}."
+
+
+def _changes(cells: Sequence[CellChange]) -> str:
+    """What became of so many of ``cells``, in brackets; of none, nothing."""
+    counts = Counter(one.change for one in cells)
+    words = ", ".join(f"{counts[change]} {change}" for change in Change if counts[change])
+    return f" ({words})" if words else ""
 
 
 def compare_results(before: Results, after: Results) -> Compared:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli import terminal
 from harness.cli.app import exit_code_of
 from tests.harness.comparison.conftest import STRONG, run_lines, write_campaign
 
@@ -32,6 +33,18 @@ def test_a_night_that_lost_is_worse_and_the_other_way_round_it_is_not(
     again = str(shutil.copytree(clean, tmp_path / "again"))
     assert exit_code_of(["compare", clean, again, "--all"]) == 0
     assert "other/kill" in capsys.readouterr().out
+
+
+def test_on_a_narrow_terminal_each_cell_is_a_block_that_can_be_read(
+    nights: tuple[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(terminal, "FILE_WIDTH", 80)
+    assert exit_code_of(["compare", *nights]) == 1
+    block = capsys.readouterr().out.split("\n\n")[1].splitlines()
+    assert block[0] == "worse  simulated/c/kill"
+    assert all(line.startswith("    ") and len(line) <= 80 for line in block[1:])
+    words = " ".join(" ".join(block[1:]).split())
+    assert words.startswith("outcome: held → broken promise; runs that lost: 0/10 → 1/10; writes lost: ")
 
 
 def test_a_campaign_is_not_compared_with_itself(nights: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:

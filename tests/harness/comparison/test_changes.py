@@ -51,7 +51,9 @@ def test_a_cell_that_b_did_not_run_is_not_better() -> None:
     compared = compare_results(before, night("B", run_lines(STRONG)))
     assert [one.change for one in compared.cells] == [Change.SAME, Change.UNTOLD]
     assert compared.exit_code == 2
-    assert compared.sentence == ("Whether B is worse than A is not known: 1 cell in both (1 nobody can tell, 1 same).")
+    assert compared.sentence == (
+        "Whether B is worse than A is not known: 1 cell in both (1 same), 1 only in A (1 nobody can tell)."
+    )
 
 
 @pytest.mark.parametrize(("losing", "change", "code"), [(0, Change.DIFFERS, 0), (1, Change.WORSE, 1)])
@@ -59,6 +61,7 @@ def test_a_cell_of_b_alone_is_worse_where_it_broke_a_promise(losing: int, change
     after = night("B", run_lines(STRONG), run_lines(STRONG, cell="other/kill", losing=losing))
     compared = compare_results(night("A", run_lines(STRONG)), after)
     assert (compared.cells[1].change, compared.exit_code) == (change, code)
+    assert f": 1 cell in both (1 same), 1 only in B (1 {change})" in compared.sentence
 
 
 def test_an_anomaly_that_is_new_in_its_cell_is_worse_though_the_cell_was_broken_before() -> None:
@@ -104,7 +107,7 @@ def test_a_new_finding_that_is_permitted_is_not_worse() -> None:
 def test_campaigns_without_a_common_cell_say_nothing_of_each_other() -> None:
     compared = compare_results(night("A", iter(())), night("B", iter(())))
     assert compared.exit_code == 2
-    assert compared.sentence == "Whether B is worse than A is not known: 0 cells in both (no cell in either)."
+    assert compared.sentence == "Whether B is worse than A is not known: no cell in either."
     assert compare_results(night("A", iter(())), night("B", run_lines(STRONG))).exit_code == 2
 
 
