@@ -200,7 +200,9 @@ class _Tally:
     @property
     def lacks(self) -> str:
         """What is missing for silence to be evidence."""
-        return self.exercised.lacks(self.families, self.facts.exercised_min)
+        often = "most often " if len(self.reasons) > 1 else ""
+        why = "".join(f"{often}{reason}" for reason, _ in self.reasons.most_common(1))
+        return self.exercised.lacks(self.families, self.facts.exercised_min, why)
 
     @property
     def outcome(self) -> Outcome:

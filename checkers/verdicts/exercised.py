@@ -89,12 +89,15 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
         fewest = min((family.exercised for family in self.of(families).values()), default=0)
         return 1 - 0.05 ** (1 / fewest) if fewest else 1.0
 
-    def lacks(self, families: Iterable[str], exercised_min: int = EXERCISED_MIN) -> str:
-        """What is missing for silence to be evidence about ``families``, and what changes it; "" where nothing is."""
+    def lacks(self, families: Iterable[str], exercised_min: int = EXERCISED_MIN, why_unjudged: str = "") -> str:
+        """What is missing for silence to be evidence about ``families``, and what changes it; "" where nothing is.
+
+        ``why_unjudged`` is why runs could not be judged, where that is known.
+        """
         found = [_family_lacks(name, family, exercised_min) for name, family in self.of(families).items()]
         if self.judged < self.runs:
-            limits = "drain_limit_ms and recovery_limit_ms"
-            found.insert(0, f"{_of(self.runs - self.judged, self.runs)} could not be judged, see {limits}")
+            why = f": {why_unjudged}" if why_unjudged else ""
+            found.insert(0, f"{_of(self.runs - self.judged, self.runs)} could not be judged{why}")
         if self.recovered < self.judged:
             away = self.judged - self.recovered
             found.insert(0, f"{_of(away, self.runs)} had not recovered within recovery_limit_ms")

@@ -211,11 +211,14 @@ def _broken(
 
 
 def _not_drained(verdict: Verdict) -> str:
-    """That the log was not read to its end; where it came back, it was only too long."""
+    """That the log was not read to its end, with the keys that help; where it came back, it was only too long."""
     recovery = verdict.recovery
     only_long = recovery.tried and not (recovery.unread or recovery.lacking)
-    why = ", though they still read when their time was over: raise drain_limit_ms" if only_long else ""
-    return f"the final readers did not reach the end of the log{why}"
+    long = ", though they still read when their time was over: raise drain_limit_ms"
+    return (
+        "the final readers did not reach the end of the log"
+        f"{long if only_long else ', see drain_limit_ms and recovery_limit_ms'}"
+    )
 
 
 def _stalled(verdict: Verdict, settings: Settings, receipts: Iterable[Receipt]) -> tuple[dict[str, str], str]:

@@ -304,8 +304,19 @@ def test_a_cell_with_runs_that_could_not_be_judged_is_not_held() -> None:
     """Half of the runs judged were enough once, and the others could have lost anything."""
     cell = only(*(run(SAFE, verdict(drained=seed > 1), seed=seed) for seed in range(1, 11)))
     assert (cell.outcome, cell.runs, cell.runs_judged) == ("not exercised", 10, 9)
-    assert cell.note == "1 of 10 runs could not be judged, see drain_limit_ms and recovery_limit_ms"
+    assert cell.note.startswith("1 of 10 runs could not be judged: the final readers did not reach the end of the log")
+    assert cell.note.endswith("raise drain_limit_ms")
     assert cell.acknowledged_in_fault == 9 * 40
+
+
+def test_a_damaged_file_is_not_blamed_on_the_limits_of_the_plan() -> None:
+    damaged = Verdict(history="h", valid="unknown", reason="part-0.parquet is damaged")
+    whole = [run(SAFE, verdict(), seed=seed) for seed in range(3, 11)]
+    cell = only(run(SAFE, damaged, seed=1), run(SAFE, damaged, seed=2), *whole)
+    assert cell.note == "2 of 10 runs could not be judged: part-0.parquet is damaged"
+    late = run(SAFE, verdict(drained=False), seed=11)
+    note = only(run(SAFE, damaged, seed=1), run(SAFE, damaged, seed=2), *whole, late).note
+    assert note == "3 of 11 runs could not be judged: most often part-0.parquet is damaged"
 
 
 def test_silence_has_an_upper_bound_per_exercised_fault_and_per_run() -> None:
