@@ -307,7 +307,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster under attack.
 
     ``view`` gives the newest view; an unreachable controller leaves the last one standing. Every other part is None
-    where this world lacks it, and ``lacks`` says why.
+    where this world lacks it, and ``lacks`` says why. ``unplanned`` are those lacks that only mean that nobody asked
+    for the part: with a family of faults that need it, it is made ready.
     """
 
     view: Callable[[], ClusterView]
@@ -326,6 +327,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     clocks: WallClocks | None = None
     clients: ClientProcesses | None = None
     lacks: Mapping[Capability, str] = {}
+    unplanned: frozenset[Capability] = frozenset()
 
     def why_not(self, needs: Iterable[Capability]) -> str:
         """Why what needs these capabilities cannot be done here; empty if it can."""

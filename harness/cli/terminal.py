@@ -80,7 +80,7 @@ class Terminal:
         self.out.print(_table(headers, rows))
 
     def table_or_blocks(self, headers: Sequence[str], rows: Sequence[Sequence[str]], named: int) -> None:
-        """Print a table where there is width for it, else a block for each row: ``named`` cells, the rest below them."""
+        """Print a table where its width is there, else a block for each row: ``named`` cells, the rest below them."""
         table = _table(headers, rows)
         unbounded = self.out.options.update(max_width=sys.maxsize)
         if self.out.measure(table, options=unbounded).maximum <= self.out.width:

@@ -8,12 +8,13 @@ from typing import Final, Literal
 import msgspec
 
 from harness.errors import PlanError
-from nemesis.cluster import ClusterView, Target
+from nemesis.cluster import Capability, ClusterView, Target
 from nemesis.faults import FAULTS, Fault
 from nemesis.open_faults import Cause, OpenFaults
 from nemesis.player import restore
 from nemesis.receipts import Receipt
 from nemesis.roles import Role, RoleKind
+from nemesis.scenarios import FAMILIES, strikes_of
 from nemesis.topology import Shape
 from workloads import unknown_name
 
@@ -72,8 +73,11 @@ class ByHand:
         roles = roles_of(request.node, request.partition, len(view.brokers))
         aims = [(fault, fault.aim(view)) for fault in (kind.around(role, request.shape) for role in roles)]
         fault, aim = next((one for one in aims if not one[1].impossible), aims[0])
+        if not self._target.unplanned.isdisjoint(fault.needs):
+            raise PlanError(f"{request.fault}: this cluster was not made ready for it; {_made_ready(kind)}")
         if why_not := self._target.why_not(fault.needs) or aim.impossible:
-            raise PlanError(f"{request.fault}: {why_not}")
+            advice = f"; {_made_ready(kind)}" if self._target.why_not({*fault.needs} & {Capability.LINK_SPEED}) else ""
+            raise PlanError(f"{request.fault}: {why_not}{advice}")
         shape = getattr(fault, "shape", None)
         self._faults.begin(fault, aim, Cause("cluster", "by hand", str(fault.role), shape), view=view)
 
@@ -81,6 +85,13 @@ class ByHand:
         marked = msgspec.structs.replace(receipt)
         self._marked.append(marked)
         self._witness(marked)
+
+
+def _made_ready(fault: type[Fault]) -> str:
+    """What to do for a cluster that ``fault`` can be done to."""
+    family = next(name for name in FAMILIES if fault.kind in strikes_of(name))
+    host = "--host namespaces " if Capability.LINK_SPEED in fault.needs else ""
+    return f"end it, and start one with: ackproof cluster up {host}--family {family}"
 
 
 def roles_of(node: str, partition: int, brokers: int) -> list[Role]:

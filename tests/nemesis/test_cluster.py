@@ -8,7 +8,7 @@ from tests.conftest import ObedientCluster
 
 
 def test_every_capability_is_the_name_of_a_part():
-    assert set(Target.__struct_fields__) == {"view", "lacks", *Capability}
+    assert set(Target.__struct_fields__) == {"view", "lacks", "unplanned", *Capability}
 
 
 def test_what_a_target_lacks_comes_with_its_reason():

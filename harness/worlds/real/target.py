@@ -85,17 +85,22 @@ _PROBES: Final[Mapping[Capability, tuple[Callable[[], object], ...]]] = {
 
 
 class Preparation:
-    """What is made ready on this machine for the faults of a run's ``families``; ``lacks`` says why the rest is not."""
+    """What is made ready on this machine for the faults of a run's ``families``; ``lacks`` says why the rest is not.
+
+    ``unplanned`` are the lacks whose reason is only that no family needs them.
+    """
 
     def __init__(self, families: Iterable[str], lacks: Mapping[Capability, str]) -> None:
         self._needs = frozenset[Capability]().union(*map(needs_of, families))
         self.lacks = dict(lacks)
+        self.unplanned: set[Capability] = set()
 
     def prepare(self, make: Callable[[], Made], *capabilities: Capability) -> Made | None:
         """What ``make`` gives, for capabilities of which one is needed; None where the machine cannot offer it."""
         if self.lacks.keys() & set(capabilities):
             return None
         if not self._needs & set(capabilities):
+            self.unplanned |= set(capabilities)
             for one in capabilities:
                 families = " or ".join(name for name in FAMILIES if one in needs_of(name))
                 self.lacks[one] = f"no {families} fault was planned"
@@ -233,4 +238,5 @@ def assemble(
         reassignment=administration[1],
         clocks=clocks,
         lacks=lacks,
+        unplanned=frozenset(preparation.unplanned),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from harness.cluster import BREAKS, ByHand, Request
@@ -84,3 +85,32 @@ def test_what_cannot_be_done_is_refused_in_a_sentence(fault: str, options: dict[
     with pytest.raises(PlanError, match=sentence):
         hands.breaks(fault, **options)
     assert hands.seen == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "capability", "option"),
+    [
+        ("power", Capability.POWER, "--family power"),
+        ("powerloss", Capability.POWER, "--family power"),
+        ("lie", Capability.WRITE_CACHES, "--family lying-disk"),
+        ("fill", Capability.DISK_SPACE, "--family full-disk"),
+        ("throttle", Capability.DISK_SPEED, "--family slow-disk"),
+        ("skew", Capability.CLOCKS, "--family clock"),
+        ("slow", Capability.LINK_SPEED, "--host namespaces --family slow-link"),
+    ],
+)
+def test_what_the_cluster_was_not_made_ready_for_names_the_option_that_does(
+    fault: str, capability: Capability, option: str
+) -> None:
+    target = msgspec.structs.replace(
+        ObedientCluster().target(lacks={capability: "no such fault was planned"}), unplanned=frozenset({capability})
+    )
+    said = f"{fault}: this cluster was not made ready for it; end it, and start one with: ackproof cluster up {option}"
+    with pytest.raises(PlanError) as refused:
+        ByHand(target, VirtualClock().now_us, [].append).answer(Request(op="break", fault=fault))
+    assert str(refused.value) == said
+
+
+def test_links_that_this_host_cannot_slow_name_the_host_that_can() -> None:
+    with pytest.raises(PlanError, match=r"^slow: loopback; end it, .* up --host namespaces --family slow-link$"):
+        Hands(link_speed="loopback").breaks("slow")

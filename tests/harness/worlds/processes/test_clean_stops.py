@@ -59,5 +59,7 @@ def test_without_addresses_of_their_own_links_are_not_slow_and_the_reason_is_tol
         assert "namespaces" in world.target.lacks[Capability.LINK_SPEED]
         assert "no clock fault was planned" in world.target.lacks[Capability.CLOCKS]
         assert world.target.link_speed is None
+        assert Capability.CLOCKS in world.target.unplanned
+        assert Capability.LINK_SPEED not in world.target.unplanned
     finally:
         world.close()

@@ -166,5 +166,6 @@ def test_a_slow_disk_delays_what_is_flushed(opened: Open) -> None:
 def test_without_disks_of_their_own_brokers_disks_are_neither_full_nor_slow(opened: Open) -> None:
     cluster = opened("wipe")
     assert cluster.target.lacks[Capability.DISK_SPACE] == "no full-disk fault was planned"
+    assert {Capability.POWER, Capability.DISK_SPACE, Capability.DISK_SPEED} <= cluster.target.unplanned
     assert cluster.target.power is cluster.target.disk_space is cluster.target.disk_speed is None
     assert cluster.target.files is not None
