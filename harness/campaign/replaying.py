@@ -18,6 +18,7 @@ from checkers import REPLICAS_FILE, Verdict, check_one
 from harness.campaign.check import translated_errors
 from harness.choices import Choices
 from harness.errors import HarnessError, NamedWronglyError, ResultsError
+from harness.plan import TRACED_WRITES_MAX, planned_writes
 from harness.records.files import CLUSTER_FILE, HISTORY, files_of
 from harness.records.run_record import RunRecord, read_record
 from harness.run import choices_of, perform, recover_observations, write_choices
@@ -93,7 +94,8 @@ def trace_missing(directory: Path) -> None:
     """Leave ``cluster.jsonl`` in a run that has none: a simulated one is done again, a real one's nodes have it.
 
     Raises:
-        ResultsError: a simulated run did not come out the same: what was seen now says nothing about the recorded one.
+        ResultsError: a simulated run has more writes than are traced unasked; or it did not come out the same: what was
+            seen now says nothing about the recorded one.
     """
     if (directory / CLUSTER_FILE).is_file():
         return
@@ -101,6 +103,11 @@ def trace_missing(directory: Path) -> None:
     if not record.world.virtual_time:
         recover_observations(record, directory)
         return
+    if (writes := planned_writes(record.workload)) > TRACED_WRITES_MAX and not record.story:
+        raise ResultsError(
+            f"the run would be done again for it, and {writes} writes take too long; the most is {TRACED_WRITES_MAX}. "
+            f"ackproof replay {directory} does it all the same"
+        )
     with tempfile.TemporaryDirectory(prefix="ackproof-") as scratch:
         if not _done_again(directory, again := Path(scratch) / "again"):
             raise ResultsError(f"{directory} does not repeat itself with this version of the program")

@@ -13,15 +13,16 @@ from harness.campaign import Campaign
 from harness.choices import Choices
 from harness.cli.limits import limits_where_all_can_run, refuse_the_impossible
 from harness.cli.matrix_table import show_campaign
+from harness.cli.numbers import BoundedNumber
 from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
 from harness.errors import EXIT_HELD, NamedWronglyError
 from harness.java import usable_java
-from harness.plan import LATEST, SEED_MAX, Existing, Plan, RunSpec, read_plan
+from harness.plan import LATEST, Existing, Plan, RunSpec, read_plan
 from harness.records.files import exact_campaign, new_campaign
 from harness.run import planned, story_of
 
 plan_argument = click.argument("plan_path", metavar="PLAN", type=path_type)
-seed_range = click.IntRange(0, SEED_MAX)
+seed_range = BoundedNumber("seed")
 dry_option = click.option("--dry-run", is_flag=True, help="Say what would be done on machines over SSH; do nothing.")
 out_option = click.option("--out", type=path_type, help="The campaign's directory, instead of results/NAME.")
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 import msgspec
 
+from harness.cli.numbers import BoundedNumber
 from harness.cli.terminal import RESULTS, Terminal, assigned, path_type, takes_json
 from harness.cluster import BREAKS, NODES, Cluster, Request, ask, found, planned
 from harness.errors import EXIT_HELD
@@ -30,9 +31,9 @@ def cluster() -> None:
 @click.option("--version", default="", help="The release of Apache Kafka; see `ackproof kafka list`.")
 @click.option("--host", type=click.Choice(["loopback", "namespaces"]), default="loopback", show_default=True)
 @click.option("--settings", multiple=True, metavar="NAME=VALUE", help="Fix a setting; may be repeated.")
-@click.option("--brokers", type=click.IntRange(1), default=3, show_default=True)
+@click.option("--brokers", type=BoundedNumber("brokers"), default=3, show_default=True)
 @click.option("--topic", default="playground", show_default=True)
-@click.option("--partitions", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--partitions", type=BoundedNumber("partitions"), default=1, show_default=True)
 @click.option(
     "--family", "families", multiple=True, metavar="power", help="Make ready for its faults too (as root); repeatable."
 )
@@ -93,7 +94,9 @@ def _of_cluster(function: Callable[..., Any]) -> Callable[..., Any]:
 @cluster.command("break")
 @click.argument("fault", type=click.Choice(list(BREAKS)))
 @click.option("--node", default="leader", show_default=True, help=f"Whom: a broker's number, or {', '.join(NODES)}.")
-@click.option("--partition", type=click.IntRange(0), default=0, help="Whose leader or follower, by its number.")
+@click.option(
+    "--partition", type=BoundedNumber("partition"), default=0, help="Whose leader or follower, by its number."
+)
 @click.option("--shape", type=click.Choice(list(Shape)), default=Shape.ISOLATE, help="Of a partition of the network.")
 @_of_cluster
 def break_command(

@@ -9,6 +9,7 @@ import click
 
 from checkers import counted
 from harness.cli.campaign import seed_range
+from harness.cli.numbers import BoundedNumber
 from harness.cli.terminal import Terminal, assigned, seconds_type, takes_json
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, HarnessError, PlanError
 from harness.machine import cores
@@ -39,7 +40,9 @@ TEXT_MAX: Final = 160
 )
 @click.option("--seconds", type=seconds_type, default=60.0, show_default=True, help="Of one core, for each bug.")
 @click.option("--seed", type=seed_range, default=1, show_default=True)
-@click.option("--workers", type=click.IntRange(1), help="Processes at a time; by default as many as there are cores.")
+@click.option(
+    "--workers", type=BoundedNumber("workers"), help="Processes at a time; by default as many as there are cores."
+)
 @click.option(
     "--shrink", type=seconds_type, default=20.0, show_default=True, help="Seconds for making what one bug did small."
 )

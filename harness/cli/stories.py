@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from harness.cli.numbers import BoundedNumber
 from harness.cli.terminal import Terminal, takes_json
 from harness.errors import EXIT_BROKEN, EXIT_HELD, PlanError
 from harness.machine import cores
@@ -28,7 +29,9 @@ from workloads import unknown_name
 @click.command()
 @click.argument("stories", nargs=-1, metavar="[STORY]...")
 @click.option("--settings", "columns", multiple=True, metavar="COLUMN", help="Only these columns (all/2/E, 'all/2*').")
-@click.option("--workers", type=click.IntRange(1), help="Processes at a time; by default as many as there are cores.")
+@click.option(
+    "--workers", type=BoundedNumber("workers"), help="Processes at a time; by default as many as there are cores."
+)
 @click.option(
     "--explain", is_flag=True, help="Write a page with a diagram of the one cell here, such as S09-all-2-E.html."
 )

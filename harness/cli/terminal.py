@@ -17,6 +17,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from harness.errors import PlanError
+from harness.plan import ENDLESS, PlanKey, refuse_endless_numbers
 from harness.progress import Progress, printable, progress_for
 
 #: Columns of output that goes to a file: there, a folded table would be unreadable.
@@ -120,22 +121,26 @@ def assigned(settings: Sequence[str], option: str = "--settings") -> dict[str, o
     """Values from an ``option``: ``NAME=VALUE`` as in a plan; one text may have several, with commas between.
 
     Raises:
-        PlanError: there is no value.
+        PlanError: there is no value, or a number has more than 64 bits.
     """
     values: dict[str, object] = {}
     for assignment in (part for text in settings for part in text.split(",")):
         name, separator, value = assignment.partition("=")
         if not separator:
             raise PlanError(f'{option} {assignment}: write NAME=VALUE, for example "acks=1"')
-        values[name.strip()] = _value(value.strip())
+        values[name.strip()] = _value(value.strip(), PlanKey(option) / name.strip())
     return values
 
 
-def _value(text: str) -> object:
+def _value(text: str, place: PlanKey) -> object:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        value: object = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+    except ValueError as error:  # Python's limit for the digits of an integer
+        raise place.wrong(ENDLESS) from error
+    refuse_endless_numbers(value, place)
+    return value
 
 
 def _console(*, stderr: bool) -> Console:

@@ -6,13 +6,15 @@ nearest valid one. See ``plans/default.toml`` for a complete one.
 """
 
 from harness.plan.as_toml import plan_text
+from harness.plan.bounds import BOUNDS, TRACED_WRITES_MAX
+from harness.plan.counting import planned_writes
 from harness.plan.machines import Machine
 from harness.plan.model import Plan, RunSpec, WorldPlan
 from harness.plan.reading import LATEST, parse_plan, read_plan
 from harness.plan.security import OPEN, Security
 from harness.plan.starters import CI_FILES, KINDS, heading, plans_here, starter
 from harness.plan.stories import families_in, timings_of, with_stories
-from harness.plan.values import SEED_MAX, PlanKey, of_kind
+from harness.plan.values import ENDLESS, PlanKey, of_kind, refuse_endless_numbers
 from harness.plan.worlds import (
     AnyHost,
     AnyWorld,
@@ -28,11 +30,13 @@ from harness.plan.worlds import (
 )
 
 __all__ = [
+    "BOUNDS",
     "CI_FILES",
+    "ENDLESS",
     "KINDS",
     "LATEST",
     "OPEN",
-    "SEED_MAX",
+    "TRACED_WRITES_MAX",
     "AnyHost",
     "AnyWorld",
     "Existing",
@@ -54,8 +58,10 @@ __all__ = [
     "of_kind",
     "parse_plan",
     "plan_text",
+    "planned_writes",
     "plans_here",
     "read_plan",
+    "refuse_endless_numbers",
     "require_kind",
     "starter",
     "timings_of",

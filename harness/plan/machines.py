@@ -68,7 +68,6 @@ _FORMS: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
     "java": (re.compile(r"[A-Za-z0-9._/@+-]+"), "a program's name or path, without blanks"),
     "fingerprint": (re.compile(r"(SHA256:[A-Za-z0-9+/]{43})?"), 'what ssh-keygen -lf writes: "SHA256:" and 43 letters'),
 }
-PORT_MAX: Final = 65_535
 
 
 def machines_at(table: Table, nodes: Sequence[int], place: PlanKey) -> tuple[Machine, ...]:
@@ -97,9 +96,6 @@ def _machine(table: Table, place: PlanKey) -> Machine:
         if name in values and not form.fullmatch(values[name]):
             raise (place / name).wrong(f"{shown(values[name])} is not {words}")
     machine = Machine(**values)
-    for name in ("port", "broker_port"):
-        if getattr(machine, name) > PORT_MAX:
-            raise (place / name).wrong(f"{getattr(machine, name)} is too large; the most is {PORT_MAX}")
     if machine.port == machine.broker_port:
         raise (place / "broker_port").wrong("this is the port of the SSH server, which must never be cut; take another")
     return machine

@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from harness.plan.counting import refuse_too_many_combinations
 from harness.plan.model import Choice, settings_label
 from harness.plan.values import PlanKey, Table, flattened, list_at, table_at, tables_at
 from workloads import IDEMPOTENCE, NO_ERA, PRESETS, Settings, SettingsError, shown, unknown_name
@@ -36,12 +37,19 @@ def choices_in(table: Table, overrides: Mapping[str, object], brokers: int, plac
     for name in axes:
         if name in fixed:
             raise (matrix / name).wrong("this setting stands under [settings] too; leave one of them out")
+    refuse_too_many_combinations(axes, exclusions, matrix)
     axes = {name: list_at(axes, name, [], matrix) for name in axes}
+    compared = {name for exclusion in exclusions for name in exclusion.values}
+    axes = {name: [_meant(name, value) if name in compared else value for value in axes[name]] for name in axes}
+    fixed, overrides = (
+        {name: _meant(name, value) if name in compared else value for name, value in given.items()}
+        for given in (fixed, overrides)
+    )
     _refuse_idle(exclusions, [fixed | varied for varied in _combinations(axes)])
     seen: set[str] = set()
     for varied in _combinations({name: values for name, values in axes.items() if name not in overrides}):
         values = {**fixed, **overrides, **varied}
-        if any(_matches(exclusion, values) for _, exclusion in exclusions):
+        if any(exclusion.matches(values) for exclusion in exclusions):
             continue
         settings = _possible(values, varied, brokers, place)
         label = settings_label(settings, varied)
@@ -54,14 +62,36 @@ def choices_in(table: Table, overrides: Mapping[str, object], brokers: int, plac
         raise (matrix / "exclude").wrong("nothing is left to run; take an exclusion out")
 
 
+class _Exclusion:
+    """One ``[[matrix.exclude]]``: every combination that has all of its ``values`` is left out.
+
+    Both are spelled as settings spell them. A value that a combination does not name is the default; what the client
+    decides has none here.
+    """
+
+    def __init__(self, place: PlanKey, values: Table) -> None:
+        self.place = place
+        self.values = {name: _meant(name, value) for name, value in values.items()}
+        self._defaults = Settings().to_mapping() | dict.fromkeys(CLIENT_DEFAULTS)
+
+    def matches(self, combination: Table) -> bool:
+        """Whether ``combination`` is to be left out."""
+        for name, value in self.values.items():
+            given = combination[name] if name in combination else self._default(name, combination)
+            if given != value:
+                return False
+        return True
+
+    def _default(self, name: str, combination: Table) -> object:
+        return PRESETS.get(str(combination.get("era", NO_ERA)), {}).get(name, self._defaults[name])
+
+
 def _combinations(axes: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
 
 
-def _exclusions(axes: Table, place: PlanKey) -> list[tuple[PlanKey, Table]]:
-    exclusions: list[tuple[PlanKey, Table]] = [
-        (here, flattened(one)) for here, one in tables_at(axes, "exclude", place)
-    ]
+def _exclusions(axes: Table, place: PlanKey) -> list[_Exclusion]:
+    exclusions = [(here, flattened(entry)) for here, entry in tables_at(axes, "exclude", place)]
     for here, exclusion in exclusions:
         _refuse_unknown(exclusion, here, lists=True)
         for name, value in exclusion.items():
@@ -69,23 +99,13 @@ def _exclusions(axes: Table, place: PlanKey) -> list[tuple[PlanKey, Table]]:
                 raise (here / name).wrong(
                     f"takes one value; write another [[matrix.exclude]] for each of {shown(value)}"
                 )
-    return exclusions
+    return [_Exclusion(here, values) for here, values in exclusions]
 
 
-def _refuse_idle(exclusions: list[tuple[PlanKey, Table]], combinations: list[dict[str, Any]]) -> None:
-    for here, exclusion in exclusions:
-        if not any(_matches(exclusion, values) for values in combinations):
-            raise here.wrong("no combination of the matrix has these values; correct them, or leave it out")
-
-
-def _matches(exclusion: Table, values: Table) -> bool:
-    """Every value of ``exclusion`` is that of ``values``, or of the default where these have none.
-
-    What the client decides has none here.
-    """
-    era = PRESETS.get(str(values.get("era", NO_ERA)), {})
-    given = Settings().to_mapping() | dict.fromkeys(CLIENT_DEFAULTS) | {**era, **values}
-    return all(_meant(name, value) == _meant(name, given[name]) for name, value in exclusion.items())
+def _refuse_idle(exclusions: list[_Exclusion], combinations: list[dict[str, Any]]) -> None:
+    for exclusion in exclusions:
+        if not any(exclusion.matches(values) for values in combinations):
+            raise exclusion.place.wrong("no combination of the matrix has these values; correct them, or leave it out")
 
 
 def _meant(name: str, value: object) -> object:

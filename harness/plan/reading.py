@@ -12,25 +12,29 @@ import msgspec
 
 from harness.errors import PlanError
 from harness.plan import worlds
+from harness.plan.bounds import PORT_MAX
+from harness.plan.counting import refuse_too_many_runs, refuse_too_many_writes
 from harness.plan.listed_runs import Chance, check_given, listed, schedule_in, writes_in
-from harness.plan.machines import PORT_MAX, machines_at
+from harness.plan.machines import machines_at
 from harness.plan.matrix import choices_in
 from harness.plan.model import Plan, WorldPlan
 from harness.plan.placement import assignment_in, check_placement, racks_in
 from harness.plan.security import security_at
 from harness.plan.stories import check_stories, chosen_stories, families_in, story_in
 from harness.plan.values import (
+    ENDLESS,
     PlanKey,
     Table,
     known_keys,
     list_at,
     record_at,
+    refuse_endless_numbers,
     table_at,
     value_at,
 )
 from nemesis.cluster import CONTROLLER
 from nemesis.plan import FaultPlan
-from workloads import WORKLOADS, Settings, WorkloadPlan, shown, unknown_name
+from workloads import WORKLOADS, WorkloadPlan, shown, unknown_name
 
 #: What a world's table says of the world itself.
 WORLD_KEYS: Final = ("host", "version", "controllers", "mode", "client", "inventory", "bootstrap", "security")
@@ -146,10 +150,6 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 #: ``results/latest`` is a link to the newest campaign.
 LATEST: Final = "latest"
-#: Runs of one campaign; each leaves a directory of a few files, and one Spark job reads them all.
-RUNS_MAX: Final = 100_000
-#: Brokers on one machine; the controller is node 100 (nemesis.cluster).
-BROKERS_MAX: Final = 100
 
 
 def read_plan(path: Path, overrides: Mapping[str, object] | None = None) -> Plan:
@@ -180,10 +180,11 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
         raise place.wrong(f"not valid TOML: {error}") from error
     except RecursionError as error:
         raise place.wrong("nested too deeply; a plan has tables of tables of values, no more") from error
+    except ValueError as error:  # Python's limit for the digits of an integer
+        raise place.wrong(ENDLESS) from error
+    refuse_endless_numbers(table, place)
     known_keys(table, KEYS, place)
     brokers = value_at(table, "brokers", int, 3, place)
-    if brokers > BROKERS_MAX:
-        raise (place / "brokers").wrong(f"{brokers} is too large; the most is {BROKERS_MAX}")
     story, own_story = story_in(table, place)
     families = (story,) if story else _families(table, place)
     plan = Plan(
@@ -202,13 +203,11 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
         story=story,
         own_story=own_story,
     )
+    refuse_too_many_runs(plan, place)
     check_placement(plan, place)
     check_stories(plan, place)
     check_given(plan, place)
     _refuse_impatience(plan, place)
-    runs = len(plan.choices) * len(plan.families) * sum(world.runs for world in plan.worlds)
-    if runs > RUNS_MAX:
-        raise place.wrong(f"this plan asks for {runs} runs; the most is {RUNS_MAX}, so lower runs or shrink the matrix")
     return plan
 
 
@@ -216,8 +215,7 @@ def _refuse_impatience(plan: Plan, place: PlanKey) -> None:
     """A producer that is given up before one request may take its time was never put to the test."""
     for world in plan.worlds:
         silent_ms = world.workload.replace_silent_ms
-        for choice in plan.choices:
-            request_ms = Settings.from_mapping(choice.settings).request_timeout_ms
+        for request_ms in {choice.settings["request.timeout.ms"] for choice in plan.choices}:
             if 0 < silent_ms < request_ms:
                 raise (place / "worlds" / world.world.name / "workload").wrong(
                     f"replace_silent_ms={silent_ms} is less than request.timeout.ms={request_ms}, so producers would "
@@ -269,6 +267,7 @@ def _worlds(table: Table, brokers: int, place: PlanKey) -> Iterator[WorldPlan]:
                 f"duration_ms={workload.duration_ms}; raise the last or lower the others"
             )
         world = world_at(name, own, brokers, workload.topic, here)
+        refuse_too_many_writes(workload, world, here)
         parallel = value_at(own, "parallel", int, world.parallel, here)
         if world.machines and parallel > 1:
             raise (here / "parallel").wrong("the machines of an inventory carry one run at a time; leave it out")

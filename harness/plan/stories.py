@@ -14,7 +14,6 @@ import msgspec
 
 from harness.plan.model import OwnStory, Plan, WorldPlan
 from harness.plan.values import PlanKey, Table, list_at, value_at
-from nemesis.plan import FaultPlan
 from nemesis.roles import largest_rack
 from nemesis.scenarios import FAMILIES, SCRIPTED, FaultStory, Part, Scene, Timings, stories_named
 from nemesis.schedule import most_stopped
@@ -22,6 +21,8 @@ from workloads import Settings, shown, unknown_name
 
 #: What the plan is called in its campaign's directory (harness.records.files.PLAN_FILE).
 _PLAN_FILE: Final = "plan.toml"
+#: The settings that :func:`timings_of` asks.
+_TIMED: Final = ("broker.session.timeout.ms", "replica.lag.time.max.ms", "request.timeout.ms")
 #: How many brokers, and replicas, a scripted story has.
 _SCRIPT_BROKERS: Final = 3
 
@@ -154,10 +155,13 @@ def _check_script(plan: Plan, place: PlanKey) -> None:
 
 def _check_budget(plan: Plan, world: WorldPlan, stories: Iterable[tuple[str, FaultStory]], place: PlanKey) -> None:
     faults, duration_ms = world.faults, world.workload.duration_ms
+    # Thousands of choices have a few different timings.
+    by_settings = {tuple(choice.settings[name] for name in _TIMED): choice.settings for choice in plan.choices}
+    every_timings = [timings_of(Settings.from_mapping(settings)) for settings in by_settings.values()]
     for family, story in stories:
         name = f"{family}/{story.name}"
-        for choice in plan.choices:
-            parts = _longest(story, plan, world, faults, choice.settings)
+        for timings in every_timings:
+            parts = _longest(story, plan, world, timings)
             stopped = most_stopped(parts, plan.brokers, largest_rack(plan.racks))
             if stopped > faults.dead_brokers_max:
                 raise place.wrong(
@@ -168,13 +172,13 @@ def _check_budget(plan: Plan, world: WorldPlan, stories: Iterable[tuple[str, Fau
                 raise place.wrong(f"{name} may take {needed_ms} ms; raise duration_ms={duration_ms}")
 
 
-def _longest(story: FaultStory, plan: Plan, world: WorldPlan, faults: FaultPlan, settings: Table) -> list[Part]:
+def _longest(story: FaultStory, plan: Plan, world: WorldPlan, timings: Timings) -> list[Part]:
     """The story as chance would draw it longest: every draw at its top."""
     scene = Scene(
         draw=lambda _, bound: bound - 1,
-        timings=timings_of(Settings.from_mapping(settings)),
-        fault_ms_min=faults.fault_ms_min,
-        fault_ms_max=faults.fault_ms_max,
+        timings=timings,
+        fault_ms_min=world.faults.fault_ms_min,
+        fault_ms_max=world.faults.fault_ms_max,
         brokers=plan.brokers,
         partitions=world.workload.partitions,
     )

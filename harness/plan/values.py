@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar, get_args
@@ -10,43 +9,14 @@ from typing import Any, Final, TypeVar, get_args
 import msgspec
 
 from harness.errors import PlanError
-from nemesis.schedule import FAULTS_MAX
-from workloads import shown, unknown_name
+from harness.plan.bounds import BOUNDS, NUMBER_MAX
+from workloads import in_toml, shown, unknown_name
 
 Table = Mapping[str, Any]
 Record = TypeVar("Record", bound=msgspec.Struct)
 
-#: Numbers that may be nought; every other one is at least 1 (or above 0 where it is not whole).
-MAY_BE_NOUGHT: Final = frozenset(
-    {
-        "node",
-        "consumers",
-        "count",
-        "fault_ms_min",
-        "healed_ms_min",
-        "payload_bytes",
-        "poll_wait_ms",
-        "seed",
-        "replace_silent_ms",
-        *("begin_ms", "end_ms", "at_ms", "broker", "partition", "pick", "group", "producer"),
-    }
-)
-#: A count or a number of milliseconds beyond this is a slip of the keyboard, not a plan.
-LARGEST: Final = 10**9
-#: A seed fits in 64 bits wherever it is stored.
-SEED_MAX: Final = 2**63 - 1
-#: Where it is another number. What one machine can start or hold: the reference broker's own limit for partitions, a
-#: thread a client, four processes a cluster; the faults of one run; a record that brokers take by their defaults.
-LARGEST_OF: Final[Mapping[str, int]] = {
-    "count": FAULTS_MAX,
-    "partitions": 10_000,
-    "producers": 1_000,
-    "consumers": 1_000,
-    "parallel": 256,
-    "payload_bytes": 1_000_000,
-    "writes_per_second": 10**6,
-    "seed": SEED_MAX,
-}
+#: Of an integer that TOML does not have: Python reads it, or refuses to, and cannot write it.
+ENDLESS: Final = "an integer here has more than 64 bits, and TOML's have no more; write a smaller one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +70,7 @@ def list_at(table: Table, key: str, default: list[Any], place: PlanKey) -> list[
         raise (place / key).wrong(f"takes a list, not {shown(value)}; write [{shown(value)}] for one")
     if not value:
         raise (place / key).wrong("this list is empty, so there is nothing to run; give it at least one entry")
-    if any(value.index(entry) != number for number, entry in enumerate(value)):
+    if len({in_toml(entry) for entry in value}) < len(value):
         raise (place / key).wrong(f"{shown(value)} names one entry twice; leave one out")
     return value
 
@@ -121,13 +91,24 @@ def value_at(table: Table, key: str, kind: object, default: Any, place: PlanKey)
     """The value under ``key``, else ``default``, as the annotation ``kind`` and the bounds of its number allow.
 
     Raises:
-        PlanError: it is of another kind, or out of bounds (``MAY_BE_NOUGHT``, ``LARGEST_OF``).
+        PlanError: it is of another kind, or out of bounds (:data:`harness.plan.bounds.BOUNDS`).
     """
     if key not in table:
         return default
     converted = of_kind(table[key], kind, place / key)
-    _sensible_number(key, converted, place)
+    if isinstance(converted, int | float) and not isinstance(converted, bool):
+        refuse_out_of_bounds(key, converted, place / key)
     return converted
+
+
+def refuse_out_of_bounds(key: str, number: float, place: PlanKey) -> None:
+    """Refuse a ``number`` that is none that may stand under ``key``.
+
+    Raises:
+        PlanError: the least or the most, and why no more.
+    """
+    if problem := BOUNDS[key].problem(number):
+        raise place.wrong(problem)
 
 
 def of_kind(value: object, kind: object, place: PlanKey) -> Any:
@@ -161,17 +142,20 @@ def flattened(table: Table, prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _sensible_number(key: str, value: object, place: PlanKey) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return
-    most = LARGEST_OF.get(key, LARGEST)
-    if math.isnan(value):
-        raise (place / key).wrong("nan is no number")
-    if value > most:
-        raise (place / key).wrong(f"{value} is too large; the most is {most}")
-    if value < 0 or (value == 0 and key not in MAY_BE_NOUGHT):
-        least = "0" if key in MAY_BE_NOUGHT else "1" if isinstance(value, int) else "above 0"
-        raise (place / key).wrong(f"{value} is too small; the least is {least}")
+def refuse_endless_numbers(value: object, place: PlanKey) -> None:
+    """Refuse an integer of more than 64 bits, wherever it is in ``value``: Python reads it, and cannot write it.
+
+    Raises:
+        PlanError: there is one.
+    """
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            refuse_endless_numbers(entry, place / str(key))
+    elif isinstance(value, list):
+        for entry in value:
+            refuse_endless_numbers(entry, place)
+    elif isinstance(value, int) and not -NUMBER_MAX <= value <= NUMBER_MAX:
+        raise place.wrong(ENDLESS)
 
 
 def spoken(kind: object) -> str:

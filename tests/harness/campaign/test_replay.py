@@ -107,6 +107,22 @@ def test_a_run_that_was_recorded_with_another_seed_is_not_reproduced(losing_run:
     assert not (losing_run / CLUSTER_FILE).exists(), "what another run did is no evidence here"
 
 
+def test_a_run_of_very_many_writes_is_not_done_again_for_a_trace(
+    losing_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It took six minutes for a million of them; a replay, which is asked for, does it."""
+    monkeypatch.setattr("harness.campaign.replaying.perform", lambda *_, **__: pytest.fail("it was done again"))
+    for rate in (10_000.0, 10_001.0):
+        workload = msgspec.structs.replace(SPEC.workload, writes_per_second=rate, duration_ms=10_000)
+        write_record(losing_run, msgspec.structs.replace(SPEC, workload=workload), Ended(status="completed"))
+        expected = (
+            "it was done again" if rate == 10_000 else "100010 writes take too long; the most is 100000. ackproof"
+        )
+        with pytest.raises((ResultsError, pytest.fail.Exception), match=expected):
+            trace_missing(losing_run)
+    assert not (losing_run / CLUSTER_FILE).exists()
+
+
 def test_a_run_that_does_not_repeat_itself_keeps_what_it_has(losing_run: Path) -> None:
     (losing_run / REPLICAS_FILE).unlink()
     write_record(losing_run, msgspec.structs.replace(SPEC, seed=SPEC.seed + 1), Ended(status="completed"))

@@ -1,0 +1,71 @@
+"""Counts what a plan asks for before anything of it is made, so that too much is refused at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sized
+from typing import TYPE_CHECKING
+
+from harness.plan.bounds import BOUNDS, COMBINATIONS_MAX, EXCLUSIONS_MAX, RUNS_MAX, SIMULATED_WRITES_MAX, WRITES_MAX
+
+if TYPE_CHECKING:
+    from harness.plan.model import Plan
+    from harness.plan.values import PlanKey, Table
+    from harness.plan.worlds import AnyWorld
+    from workloads import WorkloadPlan
+
+
+def refuse_too_many_combinations(axes: Table, exclusions: Sized, place: PlanKey) -> None:
+    """Refuse a matrix whose ``axes`` have more combinations than anybody looks at, or more exclusions.
+
+    Raises:
+        PlanError: how many there are.
+    """
+    lengths = [len(values) for values in axes.values() if isinstance(values, list)]
+    if (count := math.prod(lengths)) > COMBINATIONS_MAX:
+        raise place.wrong(
+            f"{' x '.join(map(str, lengths))} values are {count} combinations; the most is {COMBINATIONS_MAX}, before "
+            "exclusions, so leave values out"
+        )
+    if len(exclusions) > EXCLUSIONS_MAX:
+        raise (place / "exclude").wrong(
+            f"{len(exclusions)} exclusions are too many; the most is {EXCLUSIONS_MAX}, so leave values out"
+        )
+
+
+def refuse_too_many_runs(plan: Plan, place: PlanKey) -> None:
+    """Refuse a plan of more runs than a campaign can have.
+
+    Raises:
+        PlanError: how many there are.
+    """
+    runs = len(plan.choices) * len(plan.families) * sum(world.runs for world in plan.worlds)
+    if runs > RUNS_MAX:
+        raise place.wrong(
+            f"this plan asks for {runs} runs; the most is {RUNS_MAX}, so lower runs or shrink the matrix: "
+            f"{BOUNDS['runs'].reason}"
+        )
+
+
+def refuse_too_many_writes(workload: WorkloadPlan, world: AnyWorld, place: PlanKey) -> None:
+    """Refuse a workload of more writes than one run in ``world`` can have.
+
+    Raises:
+        PlanError: how many there are.
+    """
+    writes = planned_writes(workload)
+    most, reason = (
+        (SIMULATED_WRITES_MAX, "a simulated cluster keeps them in memory, some 4 kB each")
+        if world.virtual_time
+        else (WRITES_MAX, "no larger history was ever checked")
+    )
+    if writes > most:
+        raise (place / "workload").wrong(
+            f"writes_per_second={workload.writes_per_second:g} and duration_ms={workload.duration_ms} make {writes} "
+            f"writes; the most is {most}, so lower one of them: {reason}"
+        )
+
+
+def planned_writes(workload: WorkloadPlan) -> int:
+    """The number of writes that ``workload`` asks for in one run."""
+    return len(workload.writes) or round(workload.writes_per_second * workload.duration_ms / 1000)

@@ -1,0 +1,129 @@
+"""Numbers of plans: each has bounds with a reason, said once, and too much is refused before anything is made."""
+
+# ruff: noqa: E501 - the sentences are compared whole
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.errors import PlanError
+from harness.plan import BOUNDS, Plan, parse_plan, stories
+from harness.plan.bounds import COMBINATIONS_MAX, EXCLUSIONS_MAX, NUMBER_MAX, SIMULATED_WRITES_MAX, WRITES_MAX
+from harness.plan.machines import Machine
+from nemesis.plan import FaultPlan
+from workloads import PlannedWrite, WorkloadPlan
+
+WORLD = "\n[worlds.simulated]\n"
+DOCUMENTED = (Path(__file__).parents[3] / "docs" / "plans.md").read_text(encoding="utf-8")
+#: Fields that are read by other keys, or not as numbers.
+OTHERWISE = {"due_us"}
+#: What a read may cost that makes as many choices as there may be, in seconds of the processor: many times what it does.
+READ_MAX_S = 10.0
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(PlanError) as caught:
+        parse_plan(text, "p.toml")
+    return str(caught.value)
+
+
+def lists_of(*lengths: int) -> str:
+    names = ("linger.ms", "retry.backoff.ms", "retries")
+    axes = zip(names, lengths, strict=False)
+    return "[matrix]\n" + "".join(f"{name} = {list(range(1, length + 1))}\n" for name, length in axes)
+
+
+def limits() -> Iterator[str]:
+    """The rows of the table in docs/plans.md: keys that share a most and a reason stand together."""
+    together: dict[tuple[float, str], list[str]] = {}
+    for key, bounds in BOUNDS.items():
+        together.setdefault((bounds.most, bounds.reason), []).append(f"`{key}`")
+    for (most, reason), keys in together.items():
+        if most < NUMBER_MAX:
+            yield f"| {', '.join(keys)} | {most:,} | {reason} |"
+
+
+@pytest.mark.parametrize("record", [WorkloadPlan, FaultPlan, PlannedWrite, Machine, Plan])
+def test_every_number_of_a_plan_has_bounds(record: type[msgspec.Struct]) -> None:
+    numbers = {field.name for field in msgspec.structs.fields(record) if field.type in (int, float)}
+    assert numbers - OTHERWISE <= set(BOUNDS)
+    assert numbers
+
+
+def test_the_documentation_has_every_limit_with_its_reason() -> None:
+    assert [row for row in limits() if row not in DOCUMENTED] == []
+    for most in (COMBINATIONS_MAX, EXCLUSIONS_MAX, WRITES_MAX, SIMULATED_WRITES_MAX):
+        assert f"| {most:,} |" in DOCUMENTED
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("brokers = 101", "brokers: 101 is too large; the most is 100: numbers from 100 on are the controllers'"),
+        ("brokers = 1_000_000_000_000", "brokers: 1000000000000 is too large; the most is 100: numbers from 100 on are the controllers'"),
+        ("log_dirs = 1_000_000_000", "log_dirs: 1000000000 is too large; the most is 100: no broker has more disks"),
+        ("workload.keys = 1_000_000_000", "workload.keys: 1000000000 is too large; the most is 1000000: each is a name that the checkers keep in memory"),
+        ("workload.duration_ms = 1_000_000_000", "workload.duration_ms: 1000000000 is too large; the most is 86400000: a run lasts a day at most, and ackproof soak repeats runs for longer"),
+        ("workload.writes_per_second = 1e-300", "workload.writes_per_second: 1e-300 is too small; the least is 0.001"),
+        ("workload.writes_per_second = 100_000\nworkload.duration_ms = 60_000", "worlds.simulated.workload: writes_per_second=100000 and duration_ms=60000 make 6000000 writes; the most is 2000000, so lower one of them: a simulated cluster keeps them in memory, some 4 kB each"),
+        (f"seed = {'9' * 5000}", "an integer here has more than 64 bits, and TOML's have no more; write a smaller one"),
+        (f"seed = 0x{'f' * 5000}", "seed: an integer here has more than 64 bits, and TOML's have no more; write a smaller one"),
+        (f"families = [0x{'f' * 5000}]", "families: an integer here has more than 64 bits, and TOML's have no more; write a smaller one"),
+    ],
+)  # fmt: skip
+def test_a_number_out_of_bounds_is_refused_once_with_the_reason(text: str, sentence: str) -> None:
+    assert refusal(text + WORLD) == f"p.toml: {sentence}"
+
+
+def test_real_clusters_may_have_more_writes_than_simulated_ones() -> None:
+    many = "workload = { writes_per_second = 2_000, duration_ms = 3_600_000 }"
+    assert parse_plan(f"{many}\n[worlds.processes]", "p.toml").runs()
+    assert "make 7200000 writes; the most is 2000000" in refusal(many + WORLD)
+    more = many.replace("2_000", "40_000")
+    assert refusal(f"{more}\n[worlds.processes]") == (
+        "p.toml: worlds.processes.workload: writes_per_second=40000 and duration_ms=3600000 make 144000000 writes; "
+        "the most is 100000000, so lower one of them: no larger history was ever checked"
+    )
+
+
+def test_a_matrix_is_counted_before_it_is_built() -> None:
+    began = time.process_time()
+    assert refusal(lists_of(1_000, 1_000, 1_000) + WORLD) == (
+        "p.toml: matrix: 1000 x 1000 x 1000 values are 1000000000 combinations; the most is 10000, before exclusions, "
+        "so leave values out"
+    )
+    assert refusal(lists_of(100_000) + WORLD).startswith("p.toml: matrix: 100000 values are 100000 combinations; ")
+    assert time.process_time() - began < READ_MAX_S
+
+
+def test_exclusions_are_counted_too() -> None:
+    many = "[[matrix.exclude]]\nacks = 1\n" * (EXCLUSIONS_MAX + 1)
+    assert refusal(lists_of(10) + many + WORLD) == (
+        "p.toml: matrix.exclude: 101 exclusions are too many; the most is 100, so leave values out"
+    )
+
+
+def test_the_largest_matrix_is_read_in_seconds() -> None:
+    exclusions = "".join(
+        f"[[matrix.exclude]]\nlinger.ms = {number}\nretry.backoff.ms = {number}\n"
+        for number in range(1, EXCLUSIONS_MAX + 1)
+    )
+    began = time.process_time()
+    plan = parse_plan(lists_of(100, 100) + exclusions + WORLD, "p.toml")
+    assert len(plan.choices) == COMBINATIONS_MAX - EXCLUSIONS_MAX
+    assert time.process_time() - began < READ_MAX_S
+
+
+def test_chosen_stories_are_looked_at_once_for_settings_of_the_same_timings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred stories, each for each of five thousand choices, took 40 s."""
+    looked_at: list[object] = []
+    longest = stories._longest
+    monkeypatch.setattr(stories, "_longest", lambda story, *rest: looked_at.append(story) or longest(story, *rest))
+    chosen = 'faults.stories = ["kill/leader-ahead"]\nworkload.duration_ms = 60_000\n'
+    plan = parse_plan(chosen + lists_of(10, 10) + "request.timeout.ms = [1_500, 2_000]" + WORLD, "p.toml")
+    assert (len(plan.choices), len(looked_at)) == (200, 2)
