@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,8 +25,13 @@ DOORS = (
 )
 
 
-def imports() -> Iterator[tuple[str, str]]:
+@cache
+def imports() -> tuple[tuple[str, str], ...]:
     """Every import of the source: the importing module, and the imported one."""
+    return tuple(_imports())
+
+
+def _imports() -> Iterator[tuple[str, str]]:
     for package in PACKAGES:
         for path in (SOURCE / package).rglob("*.py"):
             name = ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")

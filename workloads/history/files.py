@@ -103,8 +103,8 @@ def read_table(path: Path, names: Sequence[str] = SCHEMA.names) -> pa.Table:
     """
     try:
         with open_file(path) as file:
-            known = [name for name in names if name in file.schema_arrow.names]
-            return completed(file.read(known)).select(names)
+            stored = frozenset(file.schema_arrow.names)
+            return completed(file.read([name for name in names if name in stored])).select(names)
     except (OSError, pa.ArrowException) as error:
         raise HistoryError(f"{path} is damaged ({error}); remove it or restore it") from error
 

@@ -61,8 +61,8 @@ def exported(spec, directory):
 
 
 def test_same_seed_gives_the_same_history(spec, tmp_path):
-    """50 seeds twice, as JSON lines, byte by byte."""
-    for seed in range(50):
+    """Each family with each acks twice, as JSON lines, byte by byte."""
+    for seed in range(12):
         one = spec(seed, families=FAMILIES[seed % 4], acks=(-1, 0, 1)[seed % 3])
         first = exported(one, tmp_path / f"{seed}-first")
         assert first == exported(one, tmp_path / f"{seed}-second"), f"seed {seed}"
