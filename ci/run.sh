@@ -62,7 +62,7 @@ install_ackproof() {
 
 install_kafka() {
     case ${ACKPROOF_KAFKA:-newest} in
-        none) ;;
+        none) echo "Apache Kafka is not installed: ACKPROOF_KAFKA is none" ;;
         newest) ackproof kafka install ;;
         *) ackproof kafka install "$ACKPROOF_KAFKA" ;;
     esac

@@ -200,7 +200,10 @@ def _one(directory: Path) -> None:
     help="Where histories are written, and deleted again.",
 )
 def main(sizes: Sequence[float], kinds: Sequence[str], one: Path | None, directory: Path) -> None:
-    """Measure the check of histories of SIZES completed operations (by default up to 1e8, as JSON lines up to 1e7)."""
+    """Measure how fast histories are checked.
+
+    They have SIZES completed operations, by default up to 1e8, as JSON lines up to 1e7.
+    """
     if one is not None:
         _one(one)
         return

@@ -23,7 +23,10 @@ SCHEDULES: Final = 100
 @click.group(invoke_without_command=True)
 @click.pass_context
 def bench(context: click.Context) -> None:
-    """Measure speed on this machine; without a subcommand, the simulator and the cluster."""
+    """Measure speed on this machine.
+
+    Without a subcommand, the speed of the simulator and of the cluster is measured.
+    """
     if context.invoked_subcommand is None:
         context.invoke(simulated, plan_path=STANDARD_SCHEDULE, schedules=SCHEDULES)
         context.invoke(cluster)
@@ -34,7 +37,7 @@ def bench(context: click.Context) -> None:
 @click.option("--schedules", type=click.IntRange(min=1), default=SCHEDULES, show_default=True)
 @takes_json
 def simulated(terminal: Terminal, plan_path: Path, schedules: int) -> int:
-    """Schedules per second and virtual seconds per wall second, on one core."""
+    """Measure schedules and virtual seconds a second on one core."""
     plan = read_plan(plan_path)
     with tempfile.TemporaryDirectory(prefix="ackproof-bench-") as scratch:
         speed = measure_simulated(plan, schedules, Path(scratch))
@@ -44,7 +47,10 @@ def simulated(terminal: Terminal, plan_path: Path, schedules: int) -> int:
 @bench.command()
 @takes_json
 def cluster(terminal: Terminal) -> int:
-    """Acknowledged writes per second, their latency, and the harness's own overhead, on three broker processes."""
+    """Measure writes a second, and latency, on three brokers.
+
+    Only acknowledged writes count. The harness's own overhead is measured beside them.
+    """
     with tempfile.TemporaryDirectory(prefix="ackproof-bench-") as scratch:
         speed = measure_cluster(Path(scratch))
     return _show(terminal, {"cluster": speed}, speed.lines())

@@ -43,7 +43,9 @@ def campaign(
     continue_: bool,
     dry_run: bool,
 ) -> int:
-    """Do every run of PLAN, check all histories, and write one report; its path is the last line.
+    """Do every run of PLAN, judge them all, and write one report.
+
+    The report's path is the last line.
 
     With --continue, runs that completed in --out stay; those that are missing, failed or were interrupted are done
     again, and then everything that follows. The plan and the seed must be those with which the campaign began.

@@ -51,11 +51,12 @@ def check(
     summary: Path | None,
     scratch: Path | None,
 ) -> int:
-    """Judge the histories at PATH...: run directories, campaigns, files of JSON lines, directories of those.
+    """Judge the histories at every PATH.
 
-    A PATH may be a URI (s3a://, s3://, gs://, hdfs://, file://). Verdicts are written to verdicts.jsonl in each
-    directory named, those of other histories to ./verdicts.jsonl; the last line is the verdict and where they are.
-    Exit code 64 if none of the histories could be read.
+    A PATH is a run's directory, a campaign's, a file of JSON lines, or a directory of those. It may be a URI (s3a://,
+    s3://, gs://, hdfs://, file://). Verdicts are written to verdicts.jsonl in each directory named, those of other
+    histories to ./verdicts.jsonl; the last line is the verdict and where they are. Exit code 64 if none of the
+    histories could be read.
     """
     try:
         places = [place_of(path) for path in paths]

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from harness.cli.numbers import BoundedNumber
-from harness.cli.terminal import RESULTS, Terminal, assigned, path_type, takes_json
+from harness.cli.terminal import RESULTS, Terminal, Word, assigned, path_type, takes_json
 from harness.cluster import BREAKS, NODES, Cluster, Request, ask, found, planned
 from harness.errors import EXIT_HELD
 from harness.records.files import exact_campaign, new_campaign
@@ -23,7 +23,10 @@ from nemesis.topology import Shape
 
 @click.group()
 def cluster() -> None:
-    """A cluster to play with: start one, break it by hand from another terminal, heal it."""
+    """Start a cluster to play with, break it by hand, heal it.
+
+    It is broken and healed from another terminal.
+    """
 
 
 @cluster.command("up")
@@ -52,7 +55,9 @@ def up(
     families: Sequence[str],
     out: Path | None,
 ) -> int:
-    """Start a cluster with one topic; the last line are its bootstrap servers. It ends with Ctrl-C, leaving nothing.
+    """Start a cluster with one topic.
+
+    The last line are its bootstrap servers. It ends with Ctrl-C, and leaves nothing running.
 
     Its directory keeps logs, data and receipts. Should this process be killed, `ackproof heal DIRECTORY` ends the rest.
     """
@@ -91,20 +96,26 @@ def _of_cluster(function: Callable[..., Any]) -> Callable[..., Any]:
     return takes_json(click.option("--in", "directory", type=path_type, help=help_)(function))
 
 
-@cluster.command("break")
-@click.argument("fault", type=click.Choice(list(BREAKS)))
+@cluster.command("break", epilog=f"FAULT is one of {', '.join(BREAKS)} (docs/cluster.md).")
+@click.argument("fault", type=Word("fault", BREAKS), metavar="FAULT")
 @click.option("--node", default="leader", show_default=True, help=f"Whom: a broker's number, or {', '.join(NODES)}.")
 @click.option(
     "--partition", type=BoundedNumber("partition"), default=0, help="Whose leader or follower, by its number."
 )
-@click.option("--shape", type=click.Choice(list(Shape)), default=Shape.ISOLATE, help="Of a partition of the network.")
+@click.option(
+    "--shape",
+    type=Word("shape", Shape),
+    metavar="SHAPE",
+    default=Shape.ISOLATE,
+    help=f"Of the links that are cut, slowed or held: {', '.join(Shape)}.",
+)
 @_of_cluster
 def break_command(
     terminal: Terminal, *, fault: str, node: str, partition: int, shape: str, directory: Path | None
 ) -> int:
-    """Do something to a cluster that is up, until it is healed; what was observed of it is printed.
+    """Do something to a cluster that is up, until it is healed.
 
-    With `move`, --node is who is to lead.
+    What was observed of it is printed. With `move`, --node is who is to lead.
     """
     request = Request(op="break", fault=fault, node=node, partition=partition, shape=Shape(shape))
     return _asked(terminal, directory, request)
@@ -113,7 +124,7 @@ def break_command(
 @cluster.command("heal")
 @_of_cluster
 def heal_command(terminal: Terminal, *, directory: Path | None) -> int:
-    """Undo everything that was done by hand, and start every node that is dead."""
+    """Undo what was done by hand, and start dead nodes."""
     return _asked(terminal, directory, Request(op="heal"))
 
 

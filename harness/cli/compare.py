@@ -38,17 +38,18 @@ _COLOURS: Final = {
 @click.option("--all", "all_", is_flag=True, help="Show cells that are the same in both, too, and each finding.")
 @takes_json
 def compare(terminal: Terminal, before: Path, after: Path, *, all_: bool) -> int:
-    """Hold the campaign in directory B against that in A: two nights, or two releases of Kafka.
+    """Say whether campaign B is worse than campaign A.
 
-    Cells have the same name in both (world, settings, family), findings the same identity. The last line is
-    the verdict.
+    A and B are their directories: two nights, for example, or two releases of Kafka. Cells have the same name in both
+    (world, settings, family), findings the same identity. The last line is the verdict.
 
     \b
     Exit codes:
       0  B is not worse
-      1  B is worse: a promise broken or a log that does not come back where A's
-         did better, writes lost that A held as promised, more runs that lost
-         than chance explains, or an anomaly that no promise permits, new in its cell
+      1  B is worse: a promise broken or a log that does not come back where
+         A's did better, writes lost that A held as promised, more runs that
+         lost than chance explains, or an anomaly that no promise permits, new
+         in its cell
       2  nobody can tell: B did not run, exercise or judge what A did
     """
     if before.resolve() == after.resolve():

@@ -16,7 +16,10 @@ from harness.errors import EXIT_HARNESS, EXIT_HELD
 @click.option("--out", type=path_type, default="results", show_default=True, help="Where results would go.")
 @takes_json
 def doctor(terminal: Terminal, out: Path) -> int:
-    """Say what this machine can do, and how to get the rest. Exit code 70 if something needed is missing."""
+    """Say what this machine can do, and how to get the rest.
+
+    Exit code 70 if something is missing that the default campaign needs.
+    """
     checks = examine(out)
     missing = [check for check in checks if check.needed and not check.good]
     if terminal.as_json:

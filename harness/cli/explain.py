@@ -21,11 +21,11 @@ from harness.search import FUTURES, explain_run
 )
 @takes_json
 def explain(terminal: Terminal, run_dir: Path, *, finding: str, futures: int) -> int:
-    """Say how the finding of the run in RUN_DIR came about, and from which step on it could not be avoided.
+    """Say how a finding came about, and when it became certain.
 
-    The run is taken back to each step and continued with other draws of chance: with the faults that were still to
-    come, and with every fault ended then and none to follow. Writes explanation.json into RUN_DIR, which the report
-    shows. See docs/shrink.md.
+    The run in RUN_DIR is taken back to each step and continued with other draws of chance: with the faults that were
+    still to come, and with every fault ended then and none to follow. Writes explanation.json into RUN_DIR, which the
+    report shows. See docs/shrink.md.
     """
     explanation = explain_run(run_dir, terminal.progress(), finding, futures)
     terminal.answer(explanation, [*described(explanation), _conclusion(explanation, run_dir)])

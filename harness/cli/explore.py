@@ -10,7 +10,7 @@ from msgspec import json, to_builtins
 from msgspec.structs import replace
 
 from harness.cli.numbers import BoundedNumber
-from harness.cli.terminal import Terminal, assigned, path_type, seconds_type, takes_json
+from harness.cli.terminal import Terminal, Word, assigned, path_type, seconds_type, takes_json
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN
 from harness.explore import (
     PERMITTED,
@@ -50,8 +50,9 @@ from harness.records.files import files_of, write_file
     "--rule",
     "rules",
     multiple=True,
-    type=click.Choice([*RULES, PERMITTED]),
-    help="Look for a breach of this rule only.",
+    type=Word("rule", [*RULES, PERMITTED]),
+    metavar="RULE",
+    help=f"Look for a breach of this rule only; may be repeated: {', '.join([*RULES, PERMITTED])}.",
 )
 @click.option("--story", "file", type=path_type, help="Write the counterexample as a story file, and perform it.")
 @click.option("--names", is_flag=True, help="Take states that differ in the names of brokers for different ones.")
@@ -73,11 +74,12 @@ def explore(
     file: Path | None,
     names: bool,
 ) -> int:
-    """Look at every state that the reference broker's core can reach within SCOPE.
+    """Look at every state that the broker's core can reach.
 
-    Every interleaving of messages, timers, crashes and writes is tried, and what must always hold is looked at in each
-    state. Breadth first, so a counterexample is a shortest one. Exit code 1 with a counterexample, 2 where a limit
-    ended the search before every state was seen, or where nothing was acknowledged in any.
+    SCOPE says how much there is of everything, such as brokers and records; without one they are listed. Every
+    interleaving of messages, timers, crashes and writes is tried, and what must always hold is looked at in each state.
+    Breadth first, so a counterexample is a shortest one. Exit code 1 with a counterexample, 2 where a limit ended the
+    search before every state was seen, or where nothing was acknowledged in any.
     """
     if listed or scope is None:
         return _list(terminal)

@@ -15,9 +15,10 @@ from harness.run import heal_all
 @click.argument("path", type=path_type)
 @takes_json
 def heal(terminal: Terminal, path: Path) -> int:
-    """End every process and remove every rule that a dead harness left behind in PATH (a run or a campaign).
+    """End what a dead harness left behind in PATH.
 
-    A line for each thing, then a summary. Exit code 70 if something is still there or in doubt.
+    PATH is a run or a campaign. Processes are ended, rules of the network removed, file systems unmounted. A line for
+    each thing, then a summary. Exit code 70 if something is still there or in doubt.
     """
     healed = heal_all(path)
     lists = {"healed": healed.undone, "remains": healed.remaining, "doubt": healed.doubts}

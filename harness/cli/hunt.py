@@ -61,10 +61,11 @@ def hunt(
     workers: int | None,
     shrink: float,
 ) -> int:
-    """Look for planted bugs with random schedules, in virtual time, until a checker or an invariant sees each.
+    """Look for planted bugs with random schedules.
 
-    A BUG is a value of planted.bug; none: all of them (docs/hunt.md). What is found counts only if the same run without
-    the bug finds nothing. Exit code 0 if all were found, 2 if one was not; 1 if the broker as it is breaks a promise.
+    Runs in virtual time go on until a checker or an invariant sees each. A BUG is a value of planted.bug; none: all of
+    them (docs/hunt.md). What is found counts only if the same run without the bug finds nothing. Exit code 0 if all
+    were found, 2 if one was not; 1 if the broker as it is breaks a promise.
     """
     workers, first = workers or cores(), 0
     if number is not None:

@@ -19,7 +19,10 @@ from workloads.history import import_jsonl
 @click.option("--out", type=path_type, help="The directory to make, instead of results/NAME-OF-FILE.")
 @takes_json
 def import_(terminal: Terminal, file: Path, out: Path | None) -> int:
-    """Store the history in FILE (JSON lines, also from other tools) so that `ackproof check` can judge it."""
+    """Store a history in JSON lines, also of another tool.
+
+    FILE has the lines (docs/history-format.md); `ackproof check` judges what is stored.
+    """
     if not file.is_file():
         raise NamedWronglyError(f"{file} is no file; name a history in JSON lines")
     directory = new_campaign(RESULTS, file.stem) if out is None else exact_campaign(out)

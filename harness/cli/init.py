@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from rich.markup import escape
 
 from harness.cli.terminal import Terminal
 from harness.errors import EXIT_HELD, NamedWronglyError
@@ -17,13 +18,14 @@ from harness.records.files import files_of, write_file
 @click.option("--list", "listed", is_flag=True, help="Only name the kinds, and all other plans that may be named.")
 @click.pass_obj
 def init(terminal: Terminal, kind: str | None, *, listed: bool) -> int:
-    """Write files to begin with into the current directory: a plan of this KIND, commented.
+    """Write a commented plan, or files for CI, to begin with.
 
-    Nothing that is there is ever overwritten. The last line is the command to go on with.
+    KIND says which; the files go into the current directory. Nothing that is there is ever overwritten. The last line
+    is the command to go on with.
     """
     if listed:
-        for name, what in {**{name: heading(path) for name, path in plans_here().items()}, **KINDS}.items():
-            terminal.say(f"{name:<40}{what}")
+        about = {name: heading(path) for name, path in plans_here().items()} | KINDS
+        terminal.table(["kind", "what it is"], [(name, escape(what)) for name, what in about.items()])
         return EXIT_HELD
     if kind is None:
         raise click.UsageError(f"name a kind: {', '.join(KINDS)}")

@@ -8,14 +8,17 @@ import click
 
 from harness.cli.terminal import Terminal, takes_json
 from harness.errors import EXIT_HELD, PlanError
-from harness.worlds.kafka.class_archive import make_archive
+from harness.worlds.kafka.class_archive import lacks_archive, make_archive
 from harness.worlds.kafka.installation import Installation, cache_directory, install, install_from, installed
 from harness.worlds.kafka.releases import DEFAULT_VERSION, modes
 
 
 @click.group()
 def kafka() -> None:
-    """Releases of Apache Kafka for the world "kafka": get them, list them."""
+    """Install and list releases of Apache Kafka.
+
+    The world "kafka" runs them.
+    """
 
 
 @kafka.command("install")
@@ -28,12 +31,20 @@ def kafka() -> None:
 )
 @click.pass_obj
 def install_command(terminal: Terminal, version: str | None, source: Path | None) -> int:
-    """Fetch a release with Maven into the user's cache, beside others that are there."""
+    """Fetch a release with Maven into the user's cache.
+
+    It goes beside others that are there; VERSION is by default the newest one that is known. One that is there is left
+    as it is.
+    """
     if source is not None and version is not None:
         raise PlanError("a release given with --from has its version in it; leave the version out")
-    terminal.note(f"getting Apache Kafka {source or version or DEFAULT_VERSION}")
-    release = install_from(source) if source is not None else install(version or DEFAULT_VERSION)
-    if "kraft" in modes(release.version):
+    before = {str(one.version) for one in installed()}
+    if (wanted := str(source or version or DEFAULT_VERSION)) not in before:
+        terminal.note(f"getting Apache Kafka {wanted}")
+    release = install_from(source) if source is not None else install(wanted)
+    if str(release.version) in before:
+        terminal.note(f"Apache Kafka {release.version} is there already, and stays as it is: nothing is fetched")
+    if lacks_archive(release):
         terminal.note("starting it once, so that later starts are faster")
     make_archive(release)
     terminal.say(f"Apache Kafka {release.version} is in {release.home}")
@@ -43,7 +54,7 @@ def install_command(terminal: Terminal, version: str | None, source: Path | None
 @kafka.command("list")
 @takes_json
 def list_command(terminal: Terminal) -> int:
-    """Say which releases are there."""
+    """Say which releases are installed."""
     there = installed()
     terminal.answer(
         [{"version": str(one.version), "home": str(one.home), "modes": modes(one.version)} for one in there],

@@ -21,8 +21,9 @@ from harness.plan import Plan, RunSpec, read_plan
 @click.option("--explain", is_flag=True, help="Say how long each world takes, and what settings promise.")
 @takes_json
 def plan(terminal: Terminal, plan_path: Path, *, explain: bool) -> int:
-    """Read PLAN, refuse it if it cannot be run, and say what would be run. Nothing is started.
+    """Say what PLAN would run, or why it cannot be run.
 
+    Nothing is started.
     What a world, its host or this machine cannot do of it is said too.
 
     With --json every run is named, with its cell, its world and its seed.

@@ -34,7 +34,9 @@ FINDINGS_MAX: Final = 5
 )
 @takes_json
 def replay(terminal: Terminal, run_dir: Path, choices_file: Path | None) -> int:
-    """Do the run in RUN_DIR again and compare. Exit code 0 if the same was found, else 70.
+    """Do the run in RUN_DIR again, and compare the two.
+
+    Exit code 0 if the same was found, else 70.
 
     A simulated run comes out byte for byte, and its cluster.jsonl and choices.json are written on the way. A run of
     real processes only repeats its plan, and one with --choices is another run: each gets a directory of its own, and

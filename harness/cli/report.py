@@ -18,10 +18,11 @@ from harness.report import write
 @click.option("--compare", "other", type=path_type, metavar="OTHER", help="Hold it against the campaign in OTHER.")
 @takes_json
 def report(terminal: Terminal, campaign_dir: Path, *, other: Path | None) -> int:
-    """Do the last stages of CAMPAIGN_DIR again: matrix.json, witnesses.json and their traces, report.html.
+    """Write the report of a campaign again.
 
-    They read the campaign's files alone. With --compare, the page also says what is not as it was in OTHER: outcomes,
-    bounds, findings (`ackproof compare` prints that, and has an exit code for it). The report's path is the last line.
+    The last stages of CAMPAIGN_DIR are done again: matrix.json, witnesses.json and their traces, report.html. They read
+    the campaign's files alone. With --compare, the page also says what is not as it was in OTHER: outcomes, bounds,
+    findings (`ackproof compare` prints that, and has an exit code for it). The report's path is the last line.
     """
     write_matrix(campaign_dir)
     witness(campaign_dir, terminal.progress())

@@ -35,7 +35,10 @@ def run(
     out: Path | None,
     dry_run: bool,
 ) -> int:
-    """Do one run of PLAN: one choice of settings, one fault family, one world, one seed."""
+    """Do one run of PLAN, judge it, and write a report.
+
+    One run has one choice of settings, one fault family, one world and one seed. The report's path is the last line.
+    """
     plan = read_plan(plan_path, assigned(settings))
     if family is not None and family not in plan.families:
         families_in(family, PlanKey("--family"))

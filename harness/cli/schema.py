@@ -17,7 +17,10 @@ from harness.records.schemas import SCHEMAS, schema_text
 @click.option("--out", type=path_type, help="Write all of them into this directory instead.")
 @click.pass_obj
 def schema(terminal: Terminal, name: str | None, out: Path | None) -> int:
-    """Print the JSON Schema of matrix.json or of a line of verdicts.jsonl, which this version writes."""
+    """Print the JSON Schema of a file of results.
+
+    NAME says of which: of matrix.json or of a line of verdicts.jsonl, as this version writes them.
+    """
     if out is None and name is None:
         raise click.UsageError(f"name one of {', '.join(one.partition('.')[0] for one in SCHEMAS)}, or --out DIRECTORY")
     if out is None:

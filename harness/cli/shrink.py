@@ -17,11 +17,11 @@ from harness.search import shrink_run
 @click.option("--seconds", type=seconds_type, help="End with the best so far after this time.")
 @takes_json
 def shrink(terminal: Terminal, run_dir: Path, *, finding: str, seconds: float | None) -> int:
-    """Make the run in RUN_DIR as small as it can be while it shows the same.
+    """Make a run as small as it can be while it shows the same.
 
-    Fewer faults, then fewer writes, then rounder times and less chance. The smaller run is left in RUN_DIR as a plan
-    (shrunk.toml), and as a scripted story (shrunk-story.toml) where it can be said step by step. Ctrl-C keeps the best
-    so far. See docs/shrink.md.
+    The run in RUN_DIR gets fewer faults, then fewer writes, then rounder times and less chance. The smaller run is left
+    in RUN_DIR as a plan (shrunk.toml), and as a scripted story (shrunk-story.toml) where it can be said step by step.
+    Ctrl-C keeps the best so far. See docs/shrink.md.
     """
     smaller = shrink_run(run_dir, finding, seconds)
     terminal.answer(smaller, smaller.lines())

@@ -69,7 +69,9 @@ def soak(
     resume: Path | None,
     nights: Sequence[str],
 ) -> int:
-    """Give the cells of PLAN turns for hours, judge each, and keep what was found. The report's path is the last line.
+    """Run the cells of PLAN in turns for hours, judging each run.
+
+    What was found is kept. The report's path is the last line.
 
     A soak that died, of whatever, goes on with --resume DIR, which needs nothing else; what it may use, and the earlier
     nights, can be given anew.

@@ -46,16 +46,17 @@ def stories(
     explain: bool,
     listed: bool,
 ) -> int:
-    """Perform scripted stories in virtual time, and compare what comes of them with what is expected.
+    """Perform scripted stories, and say what was not as expected.
 
-    A STORY is a number (S09) or a file of your own (docs/stories.md); none: all of them. One story in one column is
-    shown step by step. Exit code 1 if anything is not as expected; a file may expect nothing.
+    They are performed in virtual time. A STORY is a number (S09) or a file of your own (docs/stories.md); none: all of
+    them. One story in one column is shown step by step. Exit code 1 if anything is not as expected; a file may expect
+    nothing.
 
     \b
-    L  an acknowledged record is lost        .  nothing is
+    L  an acknowledged record is lost         .  nothing is wrong
     *  no leader until a dead broker returns  X  no leader at all
-    V  replicas differ                        c  what a consumer had read has changed
-    D  a record stands twice                  R  a producer's records in the wrong order
+    V  replicas differ                        c  records that were read changed
+    D  a record is in the log twice           R  records in the wrong order
     """
     chosen = _stories(stories)
     names = _columns(columns)

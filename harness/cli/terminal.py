@@ -19,6 +19,7 @@ from rich.table import Table
 from harness.errors import PlanError
 from harness.plan import ENDLESS, PlanKey, refuse_endless_numbers
 from harness.progress import Progress, printable, progress_for
+from workloads import unknown_name
 
 #: Columns of output that goes to a file: there, a folded table would be unreadable.
 FILE_WIDTH: Final = 200
@@ -41,6 +42,20 @@ class _Seconds(click.FloatRange):
 
 
 seconds_type = _Seconds(0)
+
+
+class Word(click.Choice[str]):
+    """One of some words; a wrong one is answered with the nearest. ``kind`` says what they are words for."""
+
+    def __init__(self, kind: str, words: Iterable[str]) -> None:
+        super().__init__([str(word) for word in words])
+        self._kind = kind
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See :meth:`click.Choice.convert`."""
+        if (word := str(value)) not in self.choices:
+            self.fail(unknown_name(self._kind, word, dict.fromkeys(self.choices)), param, ctx)
+        return super().convert(word, param, ctx)
 
 
 @dataclass

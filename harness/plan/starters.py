@@ -5,6 +5,8 @@ They lie beside the packages in a clone (``plans/``, ``ci/``, ``requirements.loc
 
 from __future__ import annotations
 
+import itertools
+import re
 from pathlib import Path
 from typing import Final
 
@@ -14,13 +16,13 @@ from workloads import unknown_name
 
 #: The kinds that most people begin with, each with a line for the help.
 KINDS: Final = {
-    "default": "sixteen settings under kills, pauses and partitions, simulated and as processes",
-    "demo": "two settings under kills, in two minutes",
-    "kafka": "real Apache Kafka on this machine",
-    "existing": "a cluster that you have: planned moves only, nothing is killed",
-    "ssh": "Apache Kafka on machines of yours, over SSH",
-    "soak": "every night: settings that must hold, under many families",
-    "ci": "workflow files, a script and plans for continuous integration",
+    "default": "Sixteen settings under kills, pauses and partitions.",
+    "demo": "Two settings under kills, in two minutes.",
+    "kafka": "Real Apache Kafka on this machine.",
+    "existing": "A cluster that you have: planned moves only, nothing is killed.",
+    "ssh": "Apache Kafka on machines of yours, over SSH.",
+    "soak": "For every night: settings that must hold, under many families.",
+    "ci": "Workflow files, a script and plans for continuous integration.",
 }
 #: What ``ci`` consists of: where a file goes, and where it lies here.
 CI_FILES: Final = {
@@ -32,6 +34,8 @@ CI_FILES: Final = {
     "ackproof/pull-request.toml": "plans/pull-request.toml",
     "ackproof/nightly.toml": "plans/soak.toml",
 }
+#: The first sentence of a text: a full stop within a file's name or a number ends none.
+_SENTENCE: Final = re.compile(r".+?[.?!](?=\s|$)")
 
 
 def starter(kind: str) -> dict[str, Path]:
@@ -48,7 +52,7 @@ def starter(kind: str) -> dict[str, Path]:
     if kind not in plans:
         there_are = f"{', '.join(KINDS)}; all: ackproof init --list"
         raise PlanError(unknown_name("kind", kind, {**KINDS, **plans}, there_are))
-    return {plans[kind].name: plans[kind]}
+    return {f"{kind.replace('/', '-')}.toml": plans[kind]}
 
 
 def plans_here() -> dict[str, Path]:
@@ -58,9 +62,11 @@ def plans_here() -> dict[str, Path]:
 
 
 def heading(plan: Path) -> str:
-    """What a plan's file says about itself first."""
-    first = plan.read_text(encoding="utf-8").splitlines()[0]
-    return first.removeprefix("#").strip() if first.startswith("#") else ""
+    """The first sentence of a plan's file about itself."""
+    lines = itertools.takewhile(lambda line: line.startswith("#"), plan.read_text(encoding="utf-8").splitlines())
+    about = " ".join(line.removeprefix("#").strip() for line in lines)
+    sentence = _SENTENCE.match(about)
+    return sentence[0] if sentence else about
 
 
 def _place(name: str) -> Path:

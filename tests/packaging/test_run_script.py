@@ -334,3 +334,9 @@ def test_a_real_night_that_is_stopped_is_kept_and_the_next_one_looks_back_to_it(
     (kept,) = read_nights(["ackproof-nights"], Path("elsewhere"))
     assert kept.runs > 0
     assert exit_code_of(["heal", "ackproof-results"]) == 0
+
+
+def test_that_kafka_is_not_wanted_is_said() -> None:
+    done = script("kafka", ACKPROOF_KAFKA="none")
+    assert (done.returncode, done.stdout) == (0, "Apache Kafka is not installed: ACKPROOF_KAFKA is none\n")
+    assert not Path("calls").exists()

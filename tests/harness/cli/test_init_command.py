@@ -45,10 +45,16 @@ def test_nothing_that_is_there_is_overwritten_and_then_nothing_is_written(capsys
 def test_every_plan_of_the_project_may_be_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"canary", "racks", "stories/S40", *KINDS} - {"ci"} <= plans_here().keys()
     assert exit_code_of(["init", "stories/S40"]) == 0
-    assert Path("S40.toml").is_file()
+    assert Path("stories-S40.toml").is_file()
     assert exit_code_of(["init", "--list"]) == 0
     listed = capsys.readouterr().out.splitlines()
     assert {"ci", "racks", "stories/S40"} <= {line.split()[0] for line in listed}
+
+
+def test_no_two_kinds_write_a_file_of_one_name() -> None:
+    written = [to for kind in {**plans_here(), **KINDS} for to in starter(kind)]
+    assert sorted(set(written)) == sorted(written)
+    assert exit_code_of(["init", "stories/S01"]) == exit_code_of(["init", "drawn/S01"]) == 0
 
 
 @pytest.mark.parametrize("kind", ["../ci/run", "/etc/passwd", "stories/../../pyproject", "sock", ""])

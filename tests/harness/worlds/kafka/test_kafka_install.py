@@ -10,7 +10,9 @@ from harness.cli.app import exit_code_of
 from harness.errors import EXIT_HARNESS, EXIT_NOT_REACHABLE, HostError, NotReachableError, PlanError
 from harness.plan import Kafka
 from harness.worlds.kafka import release_for
+from harness.worlds.kafka.class_archive import lacks_archive
 from harness.worlds.kafka.installation import find, install, install_from, installed
+from harness.worlds.kafka.jvm import archive_path
 from workloads.settings import Settings
 
 FETCHES = """#!/bin/sh
@@ -86,6 +88,31 @@ def test_a_release_that_is_there_is_not_fetched_again(maven) -> None:
     install("4.1.1")
     maven(IS_OFFLINE)
     assert str(install("4.1.1").version) == "4.1.1"
+
+
+def test_the_command_says_that_a_release_is_there_and_that_nothing_is_fetched(
+    maven, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("harness.cli.kafka.lacks_archive", lambda installation: False)
+    monkeypatch.setattr("harness.cli.kafka.make_archive", lambda installation: None)
+    maven(FETCHES)
+    there = "Apache Kafka 4.1.1 is there already, and stays as it is: nothing is fetched"
+    assert exit_code_of(["kafka", "install", "4.1.1"]) == 0
+    assert capsys.readouterr().err.splitlines() == ["getting Apache Kafka 4.1.1"]
+    maven(IS_OFFLINE)
+    assert exit_code_of(["kafka", "install", "4.1.1"]) == 0
+    assert capsys.readouterr().err.splitlines() == [there]
+    assert exit_code_of(["kafka", "install", "--from", str(release(tmp_path))]) == 0
+    assert capsys.readouterr().err.splitlines()[-1] == there
+
+
+def test_only_a_release_without_an_archive_is_started_for_one(maven) -> None:
+    maven(FETCHES)
+    one = install("4.1.1")
+    assert lacks_archive(one)
+    one.made.mkdir()
+    archive_path(one).touch()
+    assert not lacks_archive(one)
 
 
 @pytest.mark.parametrize(

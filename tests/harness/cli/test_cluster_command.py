@@ -1,0 +1,39 @@
+"""`ackproof cluster break`: words that are refused with the nearest, and what a cluster is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.cli.app import exit_code_of
+from harness.cluster import Answer, Request
+from nemesis.topology import Shape
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["kil"], 'Invalid value for \'FAULT\': unknown fault "kil"; did you mean "kill"?'),
+        (["cut", "--shape", "rong"], 'Invalid value for \'--shape\': unknown shape "rong"; did you mean "ring"?'),
+        (["cut", "--shape", "x"], 'unknown shape "x"; there are isolate, isolate-also-from-clients, from-brokers, '),
+    ],
+)
+def test_a_wrong_word_is_answered_with_the_nearest(
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code_of(["cluster", "break", *arguments]) == 64
+    assert says in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("shape", Shape)
+def test_every_shape_is_written_as_plans_have_it(shape: Shape, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Request] = []
+
+    def ask(directory: Path, request: Request) -> Answer:
+        asked.append(request)
+        return Answer()
+
+    monkeypatch.setattr("harness.cli.cluster.ask", ask)
+    assert exit_code_of(["cluster", "break", "cut", "--shape", shape.value, "--in", "here"]) == 0
+    assert asked == [Request(op="break", fault="cut", shape=shape)]
