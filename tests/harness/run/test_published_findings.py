@@ -11,6 +11,8 @@ from harness.plan import read_plan
 from harness.records.files import HISTORY
 from harness.run import perform
 
+PLANS = Path(__file__).parents[3] / "plans"
+ERAS = (PLANS / "eras.toml").read_text(encoding="utf-8")
 HUNTED = Path(__file__).parents[3] / "results" / "reference" / "hunt"
 
 
@@ -39,3 +41,15 @@ def test_a_leader_that_was_started_again_has_records_twice_where_it_knows_the_la
 ) -> None:
     families = ["kill", "partition"]
     assert duplicates(tmp_path, "doubled-after-a-restart.toml", families, producers_after_restart=known) == twice
+
+
+@pytest.mark.parametrize(("known", "twice"), [("last-batch", 12), ("all-batches", 0)])
+def test_a_run_of_the_eras_has_records_twice_because_restarts_forget_batches_and_loses_none(
+    tmp_path: Path, known: str, twice: int
+) -> None:
+    assert "Expected: nothing acknowledged is lost from 2.1 on, and the campaign ends with a broken promise" in ERAS
+    overrides = {"era": "3.7", "producers.after.restart": known}
+    spec = read_plan(PLANS / "eras.toml", overrides).single(None, None, 9474140431519)
+    assert perform(spec, tmp_path / "run").status == "completed"
+    judgement = judge(spec.chosen(), check_one(tmp_path / "run" / HISTORY), 1, ["kill", "partition"])
+    assert (judgement.broken.get("duplicate", 0), judgement.broken.get("lost-write", 0)) == (twice, 0)
