@@ -21,7 +21,7 @@ setup-test: ## the same, and the programs that the tests drive
 campaign: setup ## run the default campaign and write its report (at most 6 minutes on 2 cores)
 	@$(BIN)/ackproof campaign $(PLAN) $(if $(SEED),--seed $(SEED))
 
-check: setup ## format, lint, strict types, layer contract, fast tests (under 90 seconds)
+check: setup ## format, lint, strict types, layer contract, fast tests (two to three minutes on 2 cores)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
