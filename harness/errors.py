@@ -10,6 +10,7 @@
         * ``HostError``        this machine lacks what a host needs (root, namespaces, nftables, SSH)
             * ``NotUndoneError``     what a run did is still there
             * ``NotReachableError``  nor could it be fetched: nobody answers, or what fetches is missing (69)
+        * ``OutputError``      standard output cannot be written
         * ``ResultsError``     a run directory cannot be read or written
             * ``NamedWronglyError``  what the command line names is not what the command works on (64)
 
@@ -86,6 +87,20 @@ class NotReachableError(HostError):
     """
 
     exit_code = EXIT_NOT_REACHABLE
+
+
+class OutputError(HarnessError):
+    """Standard output cannot be written: make room, or send it elsewhere. ``unread``: its reader has gone."""
+
+    def __init__(self, text: str, *, unread: bool = False) -> None:
+        super().__init__(text)
+        self.unread: Final = unread
+
+    @classmethod
+    def of(cls, error: OSError) -> OutputError:
+        """That ``error`` kept standard output from being written."""
+        why = f"standard output cannot be written ({error.strerror or error}); make room or send it elsewhere"
+        return cls(f"{why}; what this command wrote into files is there", unread=isinstance(error, BrokenPipeError))
 
 
 class ResultsError(HarnessError):

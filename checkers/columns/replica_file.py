@@ -81,7 +81,7 @@ def read_replicas(place: Place) -> tuple[Ends, pa.Table] | None:
             return None
         table = pq.ParquetFile(io.BytesIO(content)).read(use_threads=False)
         ends = msgspec.json.decode((table.schema.metadata or {}).get(REPLICAS_META, b""), type=Ends)
-    except (OSError, pa.ArrowException, msgspec.DecodeError) as error:
+    except (OSError, pa.ArrowException, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CheckError(f"{place} cannot be read: {error}; remove it to judge the history without") from error
     if ends.version != VERSION:
         raise CheckError(f"{place} has layout {ends.version}, this version knows {VERSION}; remove it to go without")

@@ -96,7 +96,7 @@ class Source(msgspec.Struct, frozen=True):
         try:
             content = stores.read_bytes(place)
             return None if content is None else msgspec.json.decode(content, type=Origin)
-        except (OSError, msgspec.DecodeError) as error:
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise HistoryError(f"{place} cannot be read ({error}); restore it, or import the history again") from error
 
 
@@ -176,6 +176,9 @@ class Sources:
     def _source(self, found: FoundHistory) -> Source:
         if found.problem is not None:
             return Source(str(found.place), None, found.problem)
+        for file in (found.place,) if found.kind is SourceKind.FILE else found.files:
+            if isinstance(file, Path) and (why := stores.why_irregular(file)):
+                return Source(str(found.place), None, f"{file} cannot be read: {why}; {_NAME_WHAT}")
         if found.kind is SourceKind.FILE:
             return self._of_file(found.place)
         if not found.files:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+import stat
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -80,11 +81,19 @@ def files_at(place: Place) -> list[Place]:
     return sorted(place / name for name in inside)
 
 
+def why_irregular(file: Path) -> str:
+    """Why nobody may read the file: a pipe keeps its reader waiting, a link may lead nowhere; "" of a regular one."""
+    try:
+        return "" if stat.S_ISREG(file.stat().st_mode) else "it is no regular file"
+    except OSError as error:
+        return error.strerror or str(error)
+
+
 def _local_files(place: Path) -> list[Place]:
-    if place.is_file():
-        return [place]
-    if not place.exists():
+    if not place.is_symlink() and not place.exists():
         return []
+    if not place.is_dir():
+        return [place]
     next(place.iterdir(), None)  # raises; os.walk would pass over what it cannot list
     return sorted(Path(directory, name) for directory, _, names in os.walk(place) for name in names)
 
@@ -105,10 +114,12 @@ def read_bytes(place: Place) -> bytes | None:
     """The whole content of a small file; None if there is none.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: it cannot be read, or is no regular file.
     """
     try:
         if isinstance(place, Path):
+            if not stat.S_ISREG(place.stat().st_mode):
+                raise OSError(f"{place} is no regular file")
             return place.read_bytes()
         system, path = _located(place)
         with system.open_input_file(path) as file:

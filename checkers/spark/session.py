@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
 import sys
 import tempfile
@@ -95,6 +96,7 @@ def _started(wanted: str | None) -> Any:
     from pyspark.errors import PySparkException  # noqa: PLC0415
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
 
+    logging.getLogger().addFilter(_is_no_call)
     settings = {} if wanted is None else {"spark.master": wanted, **_settings(wanted)}
     conf = SparkConf().setAppName("ackproof").setAll(list(settings.items()))
     # What the JVM writes while it starts is of interest only where it does not start.
@@ -110,6 +112,11 @@ def _started(wanted: str | None) -> Any:
             stop()
             raise SparkError(f"Spark master {wanted} cannot be used: {cause_of(error)}") from error
     return started
+
+
+def _is_no_call(record: logging.LogRecord) -> bool:
+    """False of tracebacks of calls to Java that Ctrl-C or its death ended: who calls raises an error all the same."""
+    return "while sending command" not in str(record.msg)
 
 
 def _lines(output: IO[bytes]) -> list[str]:

@@ -49,11 +49,16 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 class Matrix(msgspec.Struct, frozen=True):
-    """``matrix.json``; documented in results/README.md."""
+    """``matrix.json``; documented in results/README.md. Runs that are ``left_out`` are in no cell: why, by place."""
 
     version: int
     verdict: Summary
     cells: list[Cell]
+    left_out: dict[str, str] = {}
+
+    def left_out_sentences(self) -> list[str]:
+        """A sentence for each run that is left out."""
+        return [f"The run {run} is left out: {why}." for run, why in self.left_out.items()]
 
 
 def summarise(cells: Sequence[Cell], planned: int = 0) -> Summary:

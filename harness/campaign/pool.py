@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from multiprocessing import connection
+from multiprocessing import connection, resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import FrameType
@@ -161,7 +161,13 @@ class _Worker:
         self.pipe, theirs = context.Pipe()
         self.niceness = niceness
         self.process = context.Process(target=_work, args=(theirs, perform, niceness), daemon=False)
-        self.process.start()
+        # It inherits that Ctrl-C waits: until it ignores that, a worker would end with a traceback.
+        resource_tracker.ensure_running()  # its first start would end the waiting
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
         self.job: Job | None = None
         self.lives = True
@@ -210,7 +216,8 @@ def _stop(workers: Sequence[_Worker]) -> None:
 def _work(pipe: Connection, perform: Perform, niceness: int) -> None:
     """The life of a worker process: jobs come in over the pipe, their ends go out."""
     os.nice(niceness)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a signal that waits is dropped by that
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # for what the worker starts itself
     signal.signal(signal.SIGTERM, _on_stop)
     signal.signal(signal.SIGALRM, _on_alarm)
     logging.raiseExceptions = False  # a full disk is logged once, not once for every line that a client wanted to log

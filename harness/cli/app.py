@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import signal
@@ -16,8 +17,9 @@ from typing import Final, NoReturn
 
 import click
 
+from harness.cli.streams import CLOSED, drop_output, see_to_streams
 from harness.cli.terminal import Terminal
-from harness.errors import EXIT_HARNESS, EXIT_HELD, EXIT_PLAN, AckproofError
+from harness.errors import EXIT_HARNESS, EXIT_HELD, EXIT_PLAN, AckproofError, OutputError
 
 #: What a shell says of a program that Ctrl-C ended.
 EXIT_INTERRUPTED: Final = 130
@@ -86,6 +88,8 @@ def cli(terminal: Terminal, *, debug: bool) -> None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """The console script; ends the process with an exit code."""
     signal.signal(signal.SIGTERM, _interrupt)
+    if not see_to_streams():
+        Terminal().complain(CLOSED)
     sys.exit(exit_code_of(arguments))
 
 
@@ -96,18 +100,20 @@ def exit_code_of(arguments: Sequence[str] | None = None) -> int:
         code = cli.main(args=arguments, prog_name="ackproof", standalone_mode=False, obj=terminal)
         sys.stdout.flush()
     except click.ClickException as error:
-        error.show()
+        with contextlib.suppress(OSError):
+            error.show()
         return EXIT_PLAN
+    except OutputError as error:
+        drop_output()
+        if not error.unread:
+            terminal.complain(str(error))
+        return error.exit_code
     except AckproofError as error:
         terminal.complain(str(error))
         return error.exit_code
     except (KeyboardInterrupt, click.Abort) as error:
         terminal.complain(str(error.__cause__ or error) or "interrupted")  # click makes an Abort of Ctrl-C
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has gone; without this, Python complains once more while it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_HARNESS
     except Exception as error:
         terminal.complain(_unexpected(error, show=terminal.debug))
         return EXIT_HARNESS

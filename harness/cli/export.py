@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from harness.campaign import translated_errors
+from harness.cli.streams import writing_output
 from harness.cli.terminal import Terminal, path_type
 from harness.errors import EXIT_HELD, NamedWronglyError
 from harness.records.files import HISTORY, files_of
@@ -25,7 +26,8 @@ def export(terminal: Terminal, run_dir: Path, out: Path | None) -> int:
         raise NamedWronglyError(f"{run_dir} holds no history; name the directory of a run, or of an imported history")
     with translated_errors():
         if out is None:
-            export_jsonl(history, sys.stdout.buffer)
+            with writing_output():
+                export_jsonl(history, sys.stdout.buffer)
             return EXIT_HELD
         if out.exists():
             raise NamedWronglyError(f"{out} exists, and results are never overwritten; name another file")

@@ -32,8 +32,10 @@ def show_campaign(terminal: Terminal, directory: Path, report: Path) -> int:
         terminal.json({"verdict": matrix.verdict, "directory": str(directory), "report": str(report)})
         return matrix.verdict.exit_code
     show_cells(terminal, matrix.cells)
-    for client in wedged_clients(line.anomalies for line in read_lines(directory).values()):
+    for client in wedged_clients(line.anomalies for line in read_lines(directory).lines.values()):
         terminal.say(client.sentence())
+    for sentence in matrix.left_out_sentences():
+        terminal.say(sentence)
     if unfinished := _unfinished(directory, matrix.cells):
         terminal.say(unfinished)
     terminal.say(matrix.verdict.sentence)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import math
+import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
@@ -26,6 +29,9 @@ FILE_WIDTH: Final = 200
 
 #: Columns before the lines below the first of a block.
 BLOCK_INDENT: Final = 4
+
+_NOT_ASCII: Final = re.compile("[^\x00-\x7f]+")
+
 #: Where campaigns go whose directory is not named.
 RESULTS: Final = Path("results")
 
@@ -80,8 +86,9 @@ class Terminal:
         self.err.print(printable(text), markup=False, emoji=False)
 
     def complain(self, text: str) -> None:
-        """Print what went wrong."""
-        self.note(f"ackproof: {text}")
+        """Print what went wrong; where nothing can be printed, the exit code says it alone."""
+        with contextlib.suppress(OSError):
+            self.note(f"ackproof: {text}")
 
     def answer(self, value: Any, lines: Iterable[str]) -> None:
         """Print ``value`` as JSON where that is asked for, else the ``lines``."""
@@ -108,8 +115,11 @@ class Terminal:
             self.out.print(Padding(printable(rest), (0, 0, 0, BLOCK_INDENT)), soft_wrap=False)
 
     def json(self, value: Any) -> None:
-        """Print one JSON document on one line."""
-        sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+        """Print one JSON document on one line; what the encoding of standard output lacks, as JSON's own escapes."""
+        text = msgspec.json.encode(value).decode()
+        if not (sys.stdout.encoding or "utf-8").lower().startswith("utf"):
+            text = _NOT_ASCII.sub(lambda signs: json.dumps(signs.group())[1:-1], text)
+        sys.stdout.write(text + "\n")
 
 
 def _table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:

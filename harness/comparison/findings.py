@@ -87,7 +87,7 @@ def read_results(directory: Path) -> Results:
         ResultsError: a file of it cannot be read.
     """
     if verdicts_in(directory) is not None:
-        return results_of(str(directory), read_lines(directory).values())
+        return results_of(str(directory), read_lines(directory).lines.values())
     if not (directory / MATRIX_FILE).is_file():
         raise NamedWronglyError(f"{directory} holds no {VERDICTS_FILE}; name a campaign that was checked (results/...)")
     cells = read_matrix(directory).cells

@@ -7,6 +7,7 @@ import errno
 import fcntl
 import itertools
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, TypeVar
@@ -15,6 +16,7 @@ import msgspec
 
 import checkers
 from harness.errors import NamedWronglyError, ResultsError
+from workloads import SettingsError
 
 Content = TypeVar("Content")
 
@@ -131,19 +133,47 @@ def write_json(path: Path, value: object) -> None:
     write_file(path, msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
 
 
+def read_file(path: Path, advice: str) -> bytes | None:
+    """The content of a file, None where nothing has its name.
+
+    Raises:
+        ResultsError: it cannot be read, or is no regular file: a pipe would keep its reader waiting for ever.
+            ``advice`` says what to do.
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise ResultsError(f"{path} is no regular file; {advice}")
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ResultsError(f"{path} cannot be read ({error.strerror or error}); {advice}") from error
+
+
+@contextlib.contextmanager
+def understanding(what: object, advice: str) -> Iterator[None]:
+    """Turn the errors of decoding ``what``, a file or a line of one, into one that names it and says what to do.
+
+    Raises:
+        ResultsError: the block met JSON, text, values or settings that nobody can read.
+    """
+    try:
+        yield
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, SettingsError) as error:
+        raise ResultsError(f"{what} cannot be read ({error}); {advice}") from error
+
+
 def read_json(path: Path, kind: type[Content], advice: str) -> Content:
     """What the file says, as a ``kind``.
 
     Raises:
         ResultsError: it is missing or cannot be read; ``advice`` says what to do.
     """
-    if not path.is_file():
+    content = read_file(path, advice)
+    if content is None:
         raise ResultsError(f"{path.parent} holds no {path.name}; {advice}")
-    try:
-        with files_of(path.parent):
-            return msgspec.json.decode(path.read_bytes(), type=kind)
-    except msgspec.DecodeError as error:
-        raise ResultsError(f"{path} cannot be read ({error}); {advice}") from error
+    with understanding(path, advice):
+        return msgspec.json.decode(content, type=kind)
 
 
 def run_directories(path: Path) -> list[Path]:

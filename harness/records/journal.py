@@ -128,7 +128,7 @@ def _decoded(path: Path) -> Iterator[_Line | _Garbage]:
     for raw in filter(None, content.split(b"\n")):
         try:
             yield msgspec.json.decode(raw, type=_Line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             if not _is_torn(raw):
                 yield _Garbage(raw)
 

@@ -7,16 +7,17 @@ with the status ``running``, and again at its end; a run whose harness was kille
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
 from harness.errors import NamedWronglyError, ResultsError
 from harness.plan import AnyWorld, RunSpec
-from harness.records.files import RUN_FILE, files_of, write_json
-from workloads import SettingsError
+from harness.records.files import RUN_FILE, read_file, understanding, write_json
 
 Part = TypeVar("Part")
+#: What to do about a damaged ``run.json``.
+_RESTORE: Final = "restore it, or have the run done again: ackproof campaign PLAN --out DIR --continue"
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,11 +64,11 @@ def read_record(directory: Path) -> RunRecord:
     """
     record = _read(directory, RunRecord)
     if ".." in record.directory().parts or not record.directory().is_relative_to("runs"):
-        raise ResultsError(f"{directory / RUN_FILE} cannot be read as a run: its cell is a path that leads elsewhere")
-    try:
+        raise ResultsError(
+            f"{directory / RUN_FILE} cannot be read (its cell is a path that leads elsewhere); {_RESTORE}"
+        )
+    with understanding(directory / RUN_FILE, _RESTORE):
         record.chosen()
-    except SettingsError as error:
-        raise ResultsError(f"{directory / RUN_FILE} cannot be read as a run: {error}") from error
     return record
 
 
@@ -90,18 +91,13 @@ class _WorldAsWritten(msgspec.Struct, frozen=True):
 
 def _read(directory: Path, kind: type[Part]) -> Part:
     path = directory / RUN_FILE
-    with files_of(directory):
-        if not path.is_file():
-            raise NamedWronglyError(
-                f"{directory} holds no {RUN_FILE}; name a run directory (results/.../runs/.../<seed>)"
-            )
-        content = path.read_bytes()
-    try:
+    content = read_file(path, _RESTORE)
+    if content is None:
+        raise NamedWronglyError(f"{directory} holds no {RUN_FILE}; name a run directory (results/.../runs/.../<seed>)")
+    with understanding(path, _RESTORE):
         if bytes(msgspec.json.decode(content, type=_WorldAsWritten).world).startswith(b'"'):
             return msgspec.convert(upgraded(msgspec.json.decode(content)), kind)
         return msgspec.json.decode(content, type=kind)
-    except msgspec.DecodeError as error:
-        raise ResultsError(f"{path} cannot be read as a run: {error}") from error
 
 
 def upgraded(fields: dict[str, Any]) -> dict[str, Any]:

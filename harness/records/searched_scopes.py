@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.errors import ResultsError
-from harness.records.files import files_of
+from harness.records.files import read_file, understanding
 
 SCOPES_FILE: Final = "scopes.jsonl"
+_ADVICE: Final = "take out what `ackproof explore SCOPE --json` did not print"
 
 
 class SearchedConstants(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,14 +67,8 @@ def read_searched_scopes(directory: Path) -> list[SearchedScope]:
         ResultsError: the file cannot be read; the text says which line is wrong.
     """
     file = directory / SCOPES_FILE
-    with files_of(directory):
-        lines = file.read_bytes().splitlines() if file.is_file() else []
-    found = []
-    for number, line in enumerate(lines, 1):
-        try:
-            found.append(msgspec.json.decode(line, type=SearchedScope))
-        except msgspec.DecodeError as error:
-            raise ResultsError(
-                f"{file}: line {number} is not what `ackproof explore SCOPE --json` prints ({error}); take it out"
-            ) from error
-    return found
+    searches = []
+    for number, line in enumerate((read_file(file, _ADVICE) or b"").splitlines(), 1):
+        with understanding(f"line {number} of {file}", _ADVICE):
+            searches.append(msgspec.json.decode(line, type=SearchedScope))
+    return searches

@@ -13,14 +13,22 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from checkers import Matrix, RunFacts, Verdict, VerdictLine, build_matrix
+from checkers import Matrix, RunFacts, Verdict, VerdictLine, build_matrix, read_receipts
 from harness.errors import NamedWronglyError, ResultsError
 from harness.records import files
 from harness.records.campaign_record import planned_cells
 from harness.records.run_record import RunRecord, read_record
+from workloads import Settings
 
 #: Verdicts as they are written, and as they are kept where disk is dear (``xz verdicts.jsonl``).
 VERDICTS_FILES: Final = (files.VERDICTS_FILE, f"{files.VERDICTS_FILE}.xz")
+
+
+class JudgedRuns(NamedTuple):
+    """The runs of a campaign, by their place in it (``runs/...``): their lines, and why others are ``left_out``."""
+
+    lines: dict[str, VerdictLine]
+    left_out: dict[str, str]
 
 
 class Written(NamedTuple):
@@ -64,17 +72,18 @@ def _earlier(file: Path) -> dict[str, VerdictLine]:
     """What ``file`` says now, by history; lines that this version does not understand are as good as none."""
     earlier: dict[str, VerdictLine] = {}
     for text in file.read_bytes().splitlines() if file.is_file() else ():
-        with suppress(msgspec.DecodeError):
-            line = msgspec.json.decode(text, type=VerdictLine)
+        with suppress(ResultsError):
+            line = read_line(text, file, "it is written again")
             earlier[line.history] = line
     return earlier
 
 
-def read_lines(directory: Path) -> dict[str, VerdictLine]:
-    """The judged runs of the campaign in ``directory``, by their place in it (``runs/...``).
+def read_lines(directory: Path) -> JudgedRuns:
+    """The judged runs of the campaign in ``directory``.
 
     A line of an earlier version, which has no judgement, is judged from its run's ``run.json``; a run without a line is
-    unknown, and says why. Histories of other tools are left out: they are in no cell.
+    unknown, and says why. One whose ``run.json`` cannot be read either is left out; so are histories of other tools,
+    which are in no cell.
 
     Raises:
         NamedWronglyError: ``directory`` is no campaign.
@@ -87,23 +96,29 @@ def read_lines(directory: Path) -> dict[str, VerdictLine]:
         raise ResultsError(f"{directory} holds no {files.VERDICTS_FILE}; {_judging(directory)}")
     lines = {_key(line.history): line for line in _decoded(_texts(path), path)}
     runs = {_key(run.relative_to(directory).as_posix()): run for run in files.run_directories(directory)}
-    return dict(_judged(directory, lines, runs))
+    return _judged(directory, lines, runs)
 
 
 def _judged(
     directory: Path, lines: Mapping[tuple[str, ...], VerdictLine], runs: Mapping[tuple[str, ...], Path]
-) -> Iterator[tuple[str, VerdictLine]]:
+) -> JudgedRuns:
+    judged = JudgedRuns({}, {})
     # Runs whose files are there come first, so that the witness of a cell is one of them where it can be.
     for key in sorted({*lines, *runs}, key=lambda key: (key not in runs, key)):
         line, run = lines.get(key), runs.get(key)
         if run is not None:
             name = run.relative_to(directory).as_posix()
             if line is None or line.judgement is None:
-                record = read_record(run)
+                try:
+                    record = read_record(run)
+                except ResultsError as error:  # one damaged file must not take the report of all others with it
+                    judged.left_out[name] = str(error)
+                    continue
                 line = VerdictLine.of(_unjudged(record) if line is None else line, facts_of(record))
-            yield name, msgspec.structs.replace(line, history=name)
+            judged.lines[name] = msgspec.structs.replace(line, history=name)
         elif line is not None and line.judgement is not None:
-            yield line.history, line
+            judged.lines[line.history] = line
+    return judged
 
 
 def verdicts_in(directory: Path) -> Path | None:
@@ -112,8 +127,7 @@ def verdicts_in(directory: Path) -> Path | None:
 
 
 def _texts(path: Path) -> list[bytes]:
-    with files.files_of(path.parent):
-        content = path.read_bytes()
+    content = files.read_file(path, _judging(path.parent)) or b""
     try:
         return (lzma.decompress(content) if path.suffix == ".xz" else content).splitlines()
     except lzma.LZMAError as error:
@@ -121,10 +135,23 @@ def _texts(path: Path) -> list[bytes]:
 
 
 def _decoded(texts: Iterable[bytes], path: Path) -> Iterator[VerdictLine]:
-    try:
-        yield from (msgspec.json.decode(text, type=VerdictLine) for text in texts if text.strip())
-    except msgspec.DecodeError as error:
-        raise ResultsError(f"{path} cannot be read: {error}; {_judging(path.parent)}") from error
+    for number, text in enumerate(texts, 1):
+        if text.strip():
+            yield read_line(text, f"line {number} of {path}", _judging(path.parent))
+
+
+def read_line(text: bytes, what: object, advice: str) -> VerdictLine:
+    """A line of verdicts, whose receipts and settings this version knows; errors say ``what`` it is, and ``advice``.
+
+    Raises:
+        ResultsError: it is none.
+    """
+    with files.understanding(what, advice):
+        line = msgspec.json.decode(text, type=VerdictLine)
+        read_receipts(line.faults)
+        if line.run is not None:
+            Settings.from_mapping(line.run.settings)
+        return line
 
 
 def _judging(directory: Path) -> str:
@@ -155,7 +182,9 @@ def write_matrix(directory: Path) -> Matrix:
     Raises:
         NamedWronglyError, ResultsError: as :func:`read_lines`; or there is no run.
     """
-    matrix = build_matrix(read_lines(directory).values(), planned_cells(directory))
+    runs = read_lines(directory)
+    matrix = build_matrix(runs.lines.values(), planned_cells(directory))
+    matrix = msgspec.structs.replace(matrix, left_out=runs.left_out)
     if not matrix.cells and not (directory / files.CAMPAIGN_FILE).is_file():
         raise NamedWronglyError(f"{directory} holds no run; name a campaign's directory (results/...)")
     files.write_json(directory / files.MATRIX_FILE, matrix)

@@ -59,6 +59,7 @@ def write(campaign_directory: Path, other: Path | None = None) -> Path:
         plan=files.plan,
         setups=setups_of(run_directories(campaign_directory), files.campaign.get("versions", {})),
         definitions=_definitions(cells),
+        left_out=files.matrix.left_out_sentences(),
         wedged=wedged_clients(line.anomalies for line in files.lines.values()),
         other=compared_with(other, campaign_directory) if other else None,
         **content_of(summary, cells, stories, files.searches),

@@ -8,14 +8,14 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from checkers import Matrix, VerdictLine
-from harness.errors import ResultsError
-from harness.records.files import CAMPAIGN_FILE, PLAN_FILE, files_of
+from harness.records.files import CAMPAIGN_FILE, PLAN_FILE, read_file, understanding
 from harness.records.searched_scopes import SearchedScope, read_searched_scopes
 from harness.records.verdict_lines import read_lines, read_matrix
 from harness.records.witness_file import Witnessed, read_witnesses
 
 #: How much of the plan the report quotes: a plan is a page, and a page is 4 KB.
 PLAN_CHARACTERS_MAX: Final = 20_000
+_ADVICE: Final = "restore it, or remove it: the report is made without it"
 
 
 class CampaignFiles(NamedTuple):
@@ -45,16 +45,11 @@ def read_campaign(directory: Path) -> CampaignFiles:
         NamedWronglyError: ``directory`` is no campaign.
         ResultsError: a file is missing or cannot be read; the text says which and what to do.
     """
-    lines = read_lines(directory)
+    lines = read_lines(directory).lines
     campaign, plan = directory / CAMPAIGN_FILE, directory / PLAN_FILE
-    with files_of(directory):
-        about = campaign.read_bytes() if campaign.is_file() else b"{}"
-        quoted = plan.read_text(encoding="utf-8", errors="replace") if plan.is_file() else ""
-    try:
-        facts = msgspec.json.decode(about, type=dict[str, Any])
-    except msgspec.DecodeError as error:
-        advice = "restore it, or remove it: the report is made without it"
-        raise ResultsError(f"{campaign} cannot be read: {error}; {advice}") from error
+    quoted = (read_file(plan, _ADVICE) or b"").decode(errors="replace")
+    with understanding(campaign, _ADVICE):
+        facts = msgspec.json.decode(read_file(campaign, _ADVICE) or b"{}", type=dict[str, Any])
     return CampaignFiles(
         directory,
         read_matrix(directory),

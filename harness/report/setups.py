@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from checkers import Cell
+from harness.errors import ResultsError
 from harness.observations import JVM_PAUSE_MIN_MS, JvmPaused, of_kind
 from harness.plan import Kafka, RealTime
 from harness.records.cluster_file import read_observations
@@ -53,7 +54,7 @@ def setups_of(runs: Iterable[Path], versions: Mapping[str, str]) -> list[Setup]:
     directories: dict[str, list[Path]] = {}
     for _, cell in groupby(runs, key=lambda run: run.parent):
         of_cell = list(cell)
-        record = next((found for run in of_cell if (found := read_record(run)).ended.configuration), None)
+        record = next((one for one in map(_record, of_cell) if one is not None and one.ended.configuration), None)
         if record is not None:
             records.setdefault(record.world.name, []).append(record)
             directories.setdefault(record.world.name, []).extend(of_cell)
@@ -61,6 +62,14 @@ def setups_of(runs: Iterable[Path], versions: Mapping[str, str]) -> list[Setup]:
         _setup(of_world, versions, pauses_note(directories[world]) if not of_world[0].world.reference else [])
         for world, of_world in records.items()
     ]
+
+
+def _record(run: Path) -> RunRecord | None:
+    """None of a run whose ``run.json`` is damaged: others of its cell say the same."""
+    try:
+        return read_record(run)
+    except ResultsError:
+        return None
 
 
 def left_to_clients(cells: Iterable[Cell]) -> list[str]:

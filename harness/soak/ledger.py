@@ -16,8 +16,8 @@ from typing import Final
 import msgspec
 
 from checkers import VerdictLine
-from harness.errors import ResultsError
-from harness.records.files import LEDGER_FILE, VERDICTS_FILE, files_of
+from harness.records.files import LEDGER_FILE, VERDICTS_FILE, files_of, understanding
+from harness.records.verdict_lines import read_line
 from harness.soak.resources import Memory
 
 
@@ -203,10 +203,9 @@ def read_ledger(directory: Path) -> Iterator[Entry]:
         for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):
                 return
-            try:
-                yield decode(line)
-            except msgspec.DecodeError as error:
-                raise ResultsError(f"line {number} of {path} cannot be read ({error}); begin a new soak") from error
+            with understanding(f"line {number} of {path}", "begin a new soak"):
+                entry = decode(line)
+            yield entry
 
 
 def read_verdicts(directory: Path) -> Iterator[VerdictLine]:
@@ -216,10 +215,6 @@ def read_verdicts(directory: Path) -> Iterator[VerdictLine]:
         ResultsError: one cannot be read.
     """
     path = directory / VERDICTS_FILE
-    decode = msgspec.json.Decoder(VerdictLine).decode
     with files_of(directory), path.open("rb") as file:
         for number, line in enumerate(file, start=1):
-            try:
-                yield decode(line)
-            except msgspec.DecodeError as error:
-                raise ResultsError(f"line {number} of {path} cannot be read ({error})") from error
+            yield read_line(line, f"line {number} of {path}", "begin a new soak")

@@ -17,7 +17,7 @@ from checkers import Cell, CheckError, Matrix, Place, counted, fetch, files_at, 
 from harness.comparison import DEFECTS, SAYING, Finding, Results, differing, key_of, read_results
 from harness.errors import NamedWronglyError, ResultsError
 from harness.plan import Simulated
-from harness.records.files import CAMPAIGN_FILE, MATRIX_FILE, VERDICTS_FILE
+from harness.records.files import CAMPAIGN_FILE, MATRIX_FILE, VERDICTS_FILE, understanding
 
 NIGHT_FILE: Final = "night.json"
 #: Verdicts as they are written, and packed.
@@ -139,10 +139,8 @@ def _decoded(place: Place, kind: type[Content]) -> Content | None:
     content = read_bytes(place)
     if content is None:
         return None
-    try:
+    with understanding(place, "restore it, or move the night away"):
         return msgspec.json.decode(content, type=kind)
-    except msgspec.DecodeError as error:
-        raise ResultsError(f"{place} cannot be read: {error}") from error
 
 
 class Accumulated(msgspec.Struct, frozen=True, kw_only=True):

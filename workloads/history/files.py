@@ -125,6 +125,7 @@ def check_metadata(name: str, metadata: Mapping[bytes, bytes] | None) -> None:
     version = (metadata or {}).get(META_VERSION)
     if version is None:
         raise HistoryError(f"{name} is a Parquet file but not a history; name a run directory or a JSON lines file")
-    if version.decode() not in VERSIONS_READ:
+    layout = version.decode(errors="replace")
+    if layout not in VERSIONS_READ:
         known = " and ".join(VERSIONS_READ)
-        raise HistoryError(f"{name} has history layout {version.decode()}, this version reads {known}")
+        raise HistoryError(f"{name} has history layout {layout}, this version reads {known}")

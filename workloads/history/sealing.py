@@ -158,9 +158,10 @@ def seal(directory: Path, *, complete: bool, run: str | None = None) -> Path:
     live = files.live_files(directory)
     if not live and run is None:
         raise files.HistoryError(f"{directory} holds no history; name the directory of a run")
-    name = run if run is not None else files.open_file(live[0]).schema_arrow.metadata.get(META_RUN, b"").decode()
+    if run is None:
+        run = files.open_file(live[0]).schema_arrow.metadata.get(META_RUN, b"").decode(errors="replace")
     path = write_clustered(
-        directory, name, [UnsealedPart.of_file(file) for file in live], complete=complete, durable=True
+        directory, run, [UnsealedPart.of_file(file) for file in live], complete=complete, durable=True
     )
     if complete:
         for file in files.live_files(directory):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,14 @@ from checkers.histories import stores
 from checkers.histories.discovery import Sources, find_histories
 from checkers.histories.scratch import Scratch
 from checkers.local import check_one
-from checkers.spark.pipeline import judge_units
+from checkers.spark.pipeline import check, judge_units
 from checkers.spark.planning import plan
 from tests.checkers.conformance import BY_NAME, write_history
 from tests.checkers.scenes import Scene
 from tests.workloads.history.event_strategies import record_all
-from workloads.history import HistoryWriter
+from workloads.history import HistoryError, HistoryWriter
+from workloads.history.files import check_metadata
+from workloads.history.schema import META_VERSION
 
 
 def stored(directory: Path, sends: int = 200) -> Path:
@@ -98,6 +101,42 @@ def test_a_store_that_refuses_a_file_which_it_listed_makes_only_that_history_unk
         planned = plan(sources.ready, None)
     assert [unit.history for unit in planned.units] == [1]
     assert "ACCESS_DENIED" in planned.problems[0]
+
+
+#: What may lie where a history should, and would keep its reader waiting or end it.
+IRREGULAR: dict[str, Callable[[Path], object]] = {
+    "a link to itself": lambda path: path.symlink_to(path.name),
+    "a link to nothing": lambda path: path.symlink_to("gone"),
+    "a device": lambda path: path.symlink_to(os.devnull),
+    "a pipe": os.mkfifo,
+}
+
+
+@pytest.mark.parametrize("what", IRREGULAR)
+@pytest.mark.parametrize("name", ["clustered.parquet", "live-00001.parquet"])
+def test_what_is_no_file_makes_only_its_history_unknown(tmp_path: Path, name: str, what: str) -> None:
+    for directory in ("bad", "good"):
+        stored(tmp_path / directory)
+    (tmp_path / "bad" / name).unlink(missing_ok=True)
+    IRREGULAR[what](tmp_path / "bad" / name)
+    bad, good = check([tmp_path])
+    assert good.counts["lost-write"] == 1
+    assert bad.valid == "unknown"
+    assert f"{tmp_path / 'bad' / name} cannot be read: " in (bad.reason or "")
+
+
+@pytest.mark.parametrize("what", IRREGULAR)
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+def test_what_is_named_and_is_no_file_is_told_and_the_next_is_judged(tmp_path: Path, name: str, what: str) -> None:
+    IRREGULAR[what](tmp_path / name)
+    bad, good = check([tmp_path / name, stored(tmp_path / "good").parent])
+    assert good.counts["lost-write"] == 1
+    assert (bad.reason or "").startswith(f"{tmp_path / name} cannot be read: ")
+
+
+def test_metadata_that_is_no_text_is_another_layout() -> None:
+    with pytest.raises(HistoryError, match="has history layout \ufffd, this version reads"):
+        check_metadata("a", {META_VERSION: b"\xff"})
 
 
 @pytest.mark.parametrize("name", ["report.html", "notes.txt", "no-ending"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -54,6 +55,14 @@ def test_no_java_is_left_behind_by_ctrl_c_while_it_starts() -> None:
     for process in left:
         process.kill()
     assert not left
+
+
+@pytest.mark.system
+def test_a_call_that_ctrl_c_ends_prints_no_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    spark_context()
+    logging.getLogger().error("KeyboardInterrupt while sending command.")
+    logging.getLogger().error("anything else")
+    assert caplog.messages == ["anything else"]
 
 
 def _java_below(pid: int) -> list[psutil.Process]:

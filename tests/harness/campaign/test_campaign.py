@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import multiprocessing
 import os
 import signal
 import threading
@@ -13,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.campaign.pool import Perform
+from harness.campaign.pool import Job, Perform, Pool
 from harness.campaign.runs import limit_of
 from harness.campaign.stages import STAGES, Campaign, Stage
 from harness.errors import HarnessError, ResultsError
@@ -166,6 +167,24 @@ def test_ctrl_c_closes_worlds_and_keeps_what_was_done(
     assert b'"status": "interrupted"' in (directory / "campaign.json").read_bytes()
 
 
+def test_ctrl_c_that_meets_a_worker_while_it_starts_ends_nobody(
+    tmp_path: Path, perform: Perform, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = plan_of("kill").runs()[0]
+    pool = Pool(perform)
+    try:
+        pool.give(Job(run, tmp_path / "run"), limit_s=30)
+        (worker,) = multiprocessing.active_children()
+        for _ in range(100):  # it imports, for most of this time; nothing is waited for
+            os.kill(worker.pid or 0, signal.SIGINT)
+            time.sleep(0.001)
+        ((_, ended),) = pool.wait()
+    finally:
+        pool.close()
+    assert ended.status == "completed"
+    assert capfd.readouterr().err == ""
+
+
 def test_an_existing_campaign_is_never_overwritten(tmp_path: Path) -> None:
     assert [new_campaign(tmp_path, "t").name for _ in range(3)] == ["t", "t-2", "t-3"]
     (tmp_path / "t" / "file").touch()
@@ -229,5 +248,5 @@ def test_a_directory_without_a_run_says_so(tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match=r"holds no run\.json; name a run directory"):
         read_record(tmp_path)
     (tmp_path / "run.json").write_text("{")
-    with pytest.raises(ResultsError, match="cannot be read as a run"):
+    with pytest.raises(ResultsError, match=r"run\.json cannot be read"):
         read_record(tmp_path)

@@ -83,6 +83,13 @@ def test_a_file_that_cannot_be_made_is_refused_before_anything_is_checked(
     assert asked == {}
 
 
+def test_a_pipe_is_no_file_for_verdicts(asked: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo("pipe")
+    assert exit_code_of(["check", "good.jsonl", "--out", "pipe"]) == 64
+    assert capsys.readouterr().err == "ackproof: --out pipe is no regular file; name a file\n"
+    assert asked == {}
+
+
 def test_continuous_integration_gets_a_case_and_a_row_for_each_history(asked: dict[str, Any]) -> None:
     options = ["--out", "v.jsonl", "--junit", "junit.xml", "--summary", "summary.md"]
     assert exit_code_of(["check", "good.jsonl", "bad.jsonl", *options]) == 2

@@ -82,7 +82,7 @@ def test_the_world_of_an_earlier_version_is_found_in_its_nine_fields(
 @pytest.mark.parametrize("content", ["{}", '{"world": 3}', '{"world": "moon"}', '{"world": {"kind": "moon"}}', "["])
 def test_what_names_no_world_is_no_run(tmp_path: Path, content: str) -> None:
     (tmp_path / RUN_FILE).write_text(content)
-    with pytest.raises(ResultsError, match="cannot be read as a run"):
+    with pytest.raises(ResultsError, match=r"run\.json cannot be read"):
         recorded_world(tmp_path)
 
 

@@ -55,5 +55,8 @@ def test_lines_are_read_in_their_order_and_no_file_is_no_search(tmp_path: Path) 
 @pytest.mark.parametrize("line", [b"", b"held in all states", b"{}", b"\xff\xfe", b'{"scope": "killed"}'])
 def test_a_line_that_is_none_of_a_search_is_named(line: bytes, tmp_path: Path) -> None:
     (tmp_path / SCOPES_FILE).write_bytes(msgspec.json.encode(HELD) + b"\n" + line + b"\n")
-    with pytest.raises(ResultsError, match=r"scopes.jsonl: line 2 is not what `ackproof explore SCOPE --json` prints"):
+    with pytest.raises(
+        ResultsError,
+        match=r"line 2 of .*scopes.jsonl cannot be read .*take out what `ackproof explore SCOPE --json` did not print",
+    ):
         read_searched_scopes(tmp_path)

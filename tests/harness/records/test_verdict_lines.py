@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from checkers import Exercise, Outcome, RunFacts, Verdict, VerdictLine
+from harness.errors import ResultsError
 from harness.plan import RunSpec, Simulated
 from harness.records.files import RUN_FILE, VERDICTS_FILE
 from harness.records.run_record import Ended, write_record
@@ -49,7 +50,7 @@ def add(tmp_path: Path) -> Campaign:
 
 def test_the_promise_is_stored_with_the_verdict_it_was_applied_to(tmp_path: Path, add: Campaign) -> None:
     write_lines(tmp_path / VERDICTS_FILE, [line := add(Settings(acks=1))])
-    (stored,) = read_lines(tmp_path).values()
+    (stored,) = read_lines(tmp_path).lines.values()
     assert stored == line
     assert stored.judgement is not None
     assert (stored.outcome, stored.judgement.permitted, stored.judgement.permits_loss) == (
@@ -84,7 +85,41 @@ def test_a_line_of_an_earlier_version_is_judged_from_its_run(tmp_path: Path, add
     line = add(Settings(acks=1))
     fields = {name: getattr(line, name) for name in Verdict.__struct_fields__}
     (tmp_path / VERDICTS_FILE).write_bytes(msgspec.json.encode(Verdict(**fields)) + b"\n")
-    assert read_lines(tmp_path) == {line.history: line}
+    assert read_lines(tmp_path).lines == {line.history: line}
+
+
+@pytest.mark.parametrize(
+    ("written", "instead", "why"),
+    [
+        ('"mark":"end"', '"mark":"weird"', "Invalid enum value 'weird'"),
+        ('"settings":{', '"settings":{"min.insinc.replicas":2,', 'unknown setting "min.insinc.replicas"'),
+        ('"acks":1', '"acks":7', "acks=7 is not possible"),
+    ],
+)
+def test_what_no_version_writes_into_a_line_is_said_with_its_number(
+    tmp_path: Path, add: Campaign, written: str, instead: str, why: str
+) -> None:
+    write_lines(tmp_path / VERDICTS_FILE, [add(Settings(acks=-1)), add(Settings(acks=1))])
+    first, second = (tmp_path / VERDICTS_FILE).read_text().splitlines()
+    assert written in second
+    (tmp_path / VERDICTS_FILE).write_text(f"{first}\n{second.replace(written, instead)}\n")
+    with pytest.raises(ResultsError) as caught:
+        write_matrix(tmp_path)
+    assert f"line 2 of {tmp_path / VERDICTS_FILE} cannot be read ({why}" in str(caught.value)
+    assert str(caught.value).endswith(f"; have its histories judged: ackproof check {tmp_path}")
+
+
+def test_a_run_that_nobody_can_place_is_left_out_of_the_matrix_and_named(tmp_path: Path, add: Campaign) -> None:
+    whole, damaged = add(Settings(acks=1)), add(Settings(acks=-1))
+    unknown = VerdictLine.of(Verdict(history=damaged.history, valid="unknown", reason="its run.json is damaged"))
+    write_lines(tmp_path / VERDICTS_FILE, [whole, unknown])
+    (tmp_path / damaged.history / RUN_FILE).write_text("{")
+    matrix = write_matrix(tmp_path)
+    assert [cell.settings["acks"] for cell in matrix.cells] == [1]
+    assert list(matrix.left_out) == [damaged.history]
+    (sentence,) = read_matrix(tmp_path).left_out_sentences()
+    assert sentence.startswith(f"The run {damaged.history} is left out: ")
+    assert f"{tmp_path / damaged.history / RUN_FILE} cannot be read" in sentence
 
 
 def test_a_foreign_history_has_no_judgement_and_is_in_no_cell(tmp_path: Path) -> None:

@@ -127,4 +127,6 @@ def test_a_report_over_a_file_that_is_none_of_explore_says_so(
     make(SAFE)
     (directory / SCOPES_FILE).write_text("held in all states\n")
     assert exit_code_of(["report", str(directory)]) == EXIT_HARNESS
-    assert "scopes.jsonl: line 1 is not what `ackproof explore SCOPE --json` prints" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"line 1 of {directory / SCOPES_FILE} cannot be read" in said
+    assert "take out what `ackproof explore SCOPE --json` did not print" in said

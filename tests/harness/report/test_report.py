@@ -67,6 +67,22 @@ class Page(HTMLParser):
         return re.sub(r"\s+", " ", " ".join(self.text))
 
 
+def test_a_run_whose_record_is_damaged_is_left_out_by_name(
+    campaign: Campaign, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory, make = campaign
+    make(SAFE)
+    damaged = make(A1)
+    lines = (directory / VERDICTS_FILE).read_text().splitlines()
+    unknown = msgspec.json.encode(Verdict(history=damaged.history, valid="unknown", reason="its run.json")).decode()
+    (directory / VERDICTS_FILE).write_text("\n".join([*lines[:-1], unknown]))
+    (directory / damaged.history / "run.json").write_text("{")
+    assert exit_code_of(["report", str(directory)]) == 0
+    sentence = f"The run {damaged.history} is left out: {directory / damaged.history / 'run.json'} cannot be read"
+    assert sentence in capsys.readouterr().out
+    assert sentence in Page((directory / "report.html").read_text()).words()
+
+
 def write(directory: Path) -> Path:
     write_matrix(directory)
     choose_witnesses(directory)

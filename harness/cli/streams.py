@@ -1,0 +1,85 @@
+"""Standard output as the shell gave it: closed, on a full disk, or in an encoding that lacks some of our signs."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+from harness.errors import OutputError
+
+CLOSED: Final = "standard output is closed: what this command finds is in files and in its exit code only"
+
+
+def see_to_streams() -> bool:
+    """Make standard streams that can be written to; False where standard output was closed.
+
+    A number that a closed stream leaves free would be that of the next file that is opened, and whatever a child
+    prints would go into that file.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            _to_nowhere(number)
+    closed = sys.stdout is None
+    if closed:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - for as long as the process lives
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        encoding, lines = sys.stdout.encoding, sys.stdout.line_buffering
+        sys.stdout = Output(sys.stdout.detach(), encoding, errors="backslashreplace", line_buffering=lines)
+    return not closed
+
+
+def drop_output() -> None:
+    """Forget what cannot be written to standard output: Python would try it again, and complain, when it ends."""
+    _to_nowhere(sys.stdout.fileno())
+
+
+def _to_nowhere(number: int) -> None:
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    if nowhere == number:
+        os.set_inheritable(number, True)
+        return
+    os.dup2(nowhere, number)
+    os.close(nowhere)
+
+
+@contextlib.contextmanager
+def writing_output() -> Iterator[None]:
+    """Tell errors of standard output, which the block writes to, from those of other files.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise OutputError.of(error) from error
+
+
+class Output(io.TextIOWrapper):
+    """Standard output whose errors are not taken for those of other files; signs that it lacks are escaped."""
+
+    def write(self, text: str, /) -> int:
+        """Write ``text``.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        with writing_output():
+            return super().write(text)
+
+    def flush(self) -> None:
+        """Write what is held back.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        with writing_output():
+            super().flush()
