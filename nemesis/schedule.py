@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -20,6 +20,7 @@ from nemesis.scenarios import FAMILIES, Draw, FaultStory, Part, Scene, Timings, 
 
 #: A schedule never has more faults than this, whatever the plan's numbers say: a receipt each must fit a report.
 FAULTS_MAX: Final = 10_000
+Item = TypeVar("Item")
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,10 +69,11 @@ def draw_schedule(
 ) -> Schedule:
     """A schedule of whole stories, at least ``plan.count`` faults if they fit in ``duration_ms``.
 
-    Every family begins with its signature story, the families in their order; then all stories follow in a drawn order,
-    round and round. Where the plan chooses stories, these are performed instead, in its order and each at least once. A
-    story that does not fit any more, or is above the budget, is passed over; ``rack_size`` is the most brokers of a
-    rack. A wrong family is the reader of plans' business: it is a KeyError here.
+    Rounds follow each other: in each, every family performs one story, the families in a drawn order. The first round
+    has their signature stories, the others their stories in a drawn order, round and round. So a short schedule is
+    about other families in each run. Where the plan chooses stories, these are performed instead, in its order and each
+    at least once. A story that does not fit any more, or is above the budget, is passed over; ``rack_size`` is the most
+    brokers of a rack. A wrong family is the reader of plans' business: it is a KeyError here.
     """
     scene = Scene(
         draw=draw,
@@ -125,13 +127,23 @@ def _order(plan: FaultPlan, draw: Draw) -> tuple[list[tuple[str, FaultStory]], i
 
 
 def _drawn_order(families: Sequence[str], draw: Draw) -> list[tuple[str, FaultStory]]:
-    """Signatures first, then the others in a drawn order (Fisher and Yates)."""
-    signatures = [(family, FAMILIES[family].stories[0]) for family in families]
-    others = [(family, story) for family in families for story in FAMILIES[family].stories[1:]]
-    for last in range(len(others) - 1, 0, -1):
-        chosen = draw("order of stories", last + 1)
-        others[last], others[chosen] = others[chosen], others[last]
-    return signatures + others
+    """Rounds of one story of each family: of the signatures first; a family with few stories repeats them sooner."""
+    in_turn = _shuffled(families, "order of families", draw)
+    stories = {
+        family: [FAMILIES[family].stories[0], *_shuffled(FAMILIES[family].stories[1:], "order of stories", draw)]
+        for family in in_turn
+    }
+    rounds = max(map(len, stories.values()), default=0)
+    return [(family, own[turn % len(own)]) for turn in range(rounds) for family, own in stories.items()]
+
+
+def _shuffled(items: Sequence[Item], label: str, draw: Draw) -> list[Item]:
+    """All of them in a drawn order (Fisher and Yates)."""
+    order = list(items)
+    for last in range(len(order) - 1, 0, -1):
+        chosen = draw(label, last + 1)
+        order[last], order[chosen] = order[chosen], order[last]
+    return order
 
 
 def _placed(parts: Iterable[Part], at_ms: int, group: int, family: str, story: FaultStory) -> list[Step]:

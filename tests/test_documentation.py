@@ -74,6 +74,21 @@ def test_a_command_in_the_documentation_exists_with_its_options(document: str, l
 
 
 @pytest.mark.system
+def test_the_plan_in_the_readme_ends_with_a_verdict(tmp_path: Path) -> None:
+    """A newcomer's first plan of his own, as it stands there."""
+    (block,) = re.findall(
+        r"^```toml\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    (tmp_path / "mine.toml").write_text(block)
+    program = [sys.executable, "-c", "from harness.cli import main; main()", "campaign", "mine.toml"]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (
+        "No promise was broken: 4 of 8 cells held, 4 lost acknowledged writes as their settings permit." in done.stdout
+    )
+
+
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("command", "output"),
     SHOWN.findall((ROOT / "README.md").read_text(encoding="utf-8")),

@@ -8,6 +8,7 @@ with a chance of (1-p)^n at most, which is 5 % for p = 1 - 0.05^(1/n).
 The faults of one group are one story, and count as one fault: three brokers that lose their power at once are one.
 It is exercised if a fault of the kind that its family is about (:func:`nemesis.scenarios.strikes_of`) took
 effect and met writes (:mod:`checkers.measures.fault_exercise`); a cut of links that prepares for a kill is none.
+A scripted story brings its own writes, each at its moment: it is exercised if it took effect.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from checkers.verdicts.receipts import took_flushed
 from checkers.verdicts.verdict import Verdict
 from nemesis.plan import EXERCISED_MIN
 from nemesis.receipts import Receipt
-from nemesis.scenarios import strikes_of
+from nemesis.scenarios import SCRIPTED, strikes_of
 from workloads import ACKS_ALL, Settings
 
 #: Why nothing is known of what a run of an older version put to the test.
@@ -129,7 +130,8 @@ def exercised_by(verdict: Verdict, receipts: Sequence[Receipt], settings: Settin
     for receipt in receipts:
         if receipt.took_effect and receipt.fault in strikes_of(receipt.family) and not _was_less(receipt, settings):
             story = receipt.family, receipt.group
-            exercised = judged and _exercised(met.get(receipt.sequence), receipt, settings)
+            scripted = bool(SCRIPTED.fullmatch(receipt.family))
+            exercised = judged and (scripted or _exercised(met.get(receipt.sequence), receipt, settings))
             stories[story] = stories.get(story, False) or exercised
     took_effect = Counter(family for family, _ in stories)
     met_writes = Counter(family for (family, _), exercised in stories.items() if exercised)
@@ -176,7 +178,7 @@ def _family_lacks(name: str, family: FamilyExercised, enough: int) -> str:
         return f"{wanted}, {_impossible(family)}"
     if family.took_effect < enough:
         others = f", others cannot be done here ({family.why_not})" if family.why_not else ""
-        return f"{wanted}, {family.took_effect} took effect{others}; raise runs, or count and duration_ms"
+        return f"{wanted}, {family.took_effect} took effect{others}; raise count and duration_ms, or runs"
     return f"{wanted}, of {family.took_effect} that took effect; raise writes_per_second, or runs"
 
 

@@ -14,6 +14,7 @@ from harness.campaign.check import (
 from harness.campaign.estimating import Estimate, estimate
 from harness.campaign.pool import Job, Perform, Pool
 from harness.campaign.replaying import Replayed, replay, rerun
+from harness.campaign.room import room_sentences
 from harness.campaign.runs import FAILED_SHARE_MAX, limit_of
 from harness.campaign.stages import Campaign, world_runs, write_plan, write_report
 from harness.campaign.witnesses import trace_runs, witness
@@ -36,6 +37,7 @@ __all__ = [
     "limit_of",
     "replay",
     "rerun",
+    "room_sentences",
     "trace_runs",
     "translated_errors",
     "witness",

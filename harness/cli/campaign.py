@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 import msgspec
 
 from harness import clients
-from harness.campaign import Campaign
+from harness.campaign import Campaign, room_sentences
 from harness.choices import Choices
 from harness.cli.limits import limits_where_all_can_run, refuse_the_impossible
 from harness.cli.matrix_table import show_campaign
@@ -56,7 +57,7 @@ def campaign(
     if dry_run:
         return rehearse_all(terminal, plan.runs())
     if not continue_:
-        return conduct_and_show(terminal, plan, plan.runs(), out)
+        return conduct_and_show(terminal, plan, plan.runs(), out, room_sentences(plan.runs()))
     if out is None:
         raise NamedWronglyError("--continue needs the campaign's directory; name it with --out")
     see_to_what_is_needed(terminal, plan.runs())
@@ -81,9 +82,13 @@ def rehearse_all(terminal: Terminal, runs: list[RunSpec]) -> int:
     return EXIT_HELD
 
 
-def conduct_and_show(terminal: Terminal, plan: Plan, runs: list[RunSpec], out: Path | None) -> int:
-    """Do ``runs`` of ``plan`` with all that follows, and print the matrix; the answer is the exit code."""
+def conduct_and_show(
+    terminal: Terminal, plan: Plan, runs: list[RunSpec], out: Path | None, notes: Sequence[str] = ()
+) -> int:
+    """Say ``notes``, do ``runs`` of ``plan`` with all that follows, print the matrix, and answer the exit code."""
     see_to_what_is_needed(terminal, runs)
+    for sentence in notes:
+        terminal.note(sentence)
     directory = exact_campaign(out) if out else new_campaign(RESULTS, plan.name)
     terminal.note(f"{len(runs)} runs of {plan.name} into {directory}")
     if not out:

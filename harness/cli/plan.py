@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from checkers import PROMISED_BY, counted, promise_under, settings_words
-from harness.campaign import Estimate, estimate
+from harness.campaign import Estimate, estimate, room_sentences
 from harness.cli.campaign import plan_argument, refuse_unfit
 from harness.cli.limits import limit_sentences
 from harness.cli.terminal import RESULTS, Terminal, takes_json
@@ -24,14 +24,15 @@ def plan(terminal: Terminal, plan_path: Path, *, explain: bool) -> int:
     """Say what PLAN would run, or why it cannot be run.
 
     Nothing is started.
-    What a world, its host or this machine cannot do of it is said too.
+    What a world, its host or this machine cannot do of it is said too, and where a budget of faults has no room for
+    what a cell needs to be held.
 
     With --json every run is named, with its cell, its world and its seed.
     """
     wanted = read_plan(plan_path)
     runs, expected = wanted.runs(), estimate(wanted, RESULTS)
     refuse_unfit(runs)
-    limits = limit_sentences(runs)
+    limits = [*limit_sentences(runs), *room_sentences(runs)]
     if terminal.as_json:
         terminal.json(_facts(wanted, runs, expected, limits))
         return EXIT_HELD

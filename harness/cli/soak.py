@@ -12,7 +12,7 @@ from typing import Final
 import click
 import msgspec
 
-from harness.campaign import write_plan
+from harness.campaign import room_sentences, write_plan
 from harness.cli.campaign import out_option, see_to_what_is_needed, seed_range
 from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
 from harness.errors import NamedWronglyError
@@ -107,6 +107,8 @@ def soak(
     asked = msgspec.structs.replace(asked, **given)
     refuse_too_little(asked.disk_bytes, [world.world for world in plan.worlds])
     see_to_what_is_needed(terminal, plan.runs())
+    for sentence in room_sentences(plan.runs(), by_the_clock=True):
+        terminal.note(sentence)
     earlier = read_nights(nights, out or RESULTS)
     directory = exact_campaign(out) if out else new_campaign(RESULTS, f"{plan.name}-soak")
     write_plan(plan, directory)

@@ -271,7 +271,9 @@ def _worlds(table: Table, brokers: int, place: PlanKey) -> Iterator[WorldPlan]:
         parallel = value_at(own, "parallel", int, world.parallel, here)
         if world.machines and parallel > 1:
             raise (here / "parallel").wrong("the machines of an inventory carry one run at a time; leave it out")
-        runs = value_at(own, "runs", int, 1, here)
+        # A scripted story and a given schedule leave little or nothing to chance.
+        drawn = "story" not in table and "schedule" not in table
+        runs = value_at(own, "runs", int, world.drawn_runs if drawn else 1, here)
         yield WorldPlan(world=world, runs=runs, parallel=parallel, workload=workload, faults=faults)
 
 

@@ -64,7 +64,7 @@ def test_each_outcome(settings: Settings, found: Verdict, outcome: str) -> None:
 def test_a_cell_needs_enough_exercised_faults_of_its_family() -> None:
     cell = only(run(SAFE, verdict(faults=2), exercised_min=3))
     assert cell.outcome == "not exercised"
-    assert cell.note == "kill: 2 of at least 3 faults met writes, 2 took effect; raise runs, or count and duration_ms"
+    assert cell.note == "kill: 2 of at least 3 faults met writes, 2 took effect; raise count and duration_ms, or runs"
     several = [run(SAFE, verdict(faults=2), seed=seed, exercised_min=3) for seed in range(2)]
     assert [line.outcome for line in several] == ["held", "held"], "a run alone did what it could"
     assert only(*several).outcome == "held"
@@ -99,7 +99,7 @@ def test_where_some_faults_of_a_family_can_be_done_more_runs_help() -> None:
     found.faults.append(skipped(1))
     assert only(run(SAFE, found, exercised_min=3)).note == (
         "kill: 1 of at least 3 faults met writes, 1 took effect, others cannot be done here "
-        "(links are cut in namespaces only); raise runs, or count and duration_ms"
+        "(links are cut in namespaces only); raise count and duration_ms, or runs"
     )
 
 

@@ -180,7 +180,9 @@ def test_a_cell_that_lacks_something_is_named_where_all_its_runs_are_held(
         write_record(run, spec, Ended(status="completed"))
     assert exit_code_of(["check", "campaign"]) == 2
     *_, cell, summary = capsys.readouterr().out.splitlines()
-    lacks = "not exercised: kill: 2 of at least 3 faults met writes, 2 took effect; raise runs"
+    lacks = (
+        "not exercised: kill: 2 of at least 3 faults met writes, 2 took effect; raise count and duration_ms, or runs"
+    )
     assert cell.startswith(f"acks=all,isr=1,unclean=false/kill (simulated) {lacks}")
     assert summary == "2 histories: 2 held; see campaign/verdicts.jsonl"
     assert exit_code_of(["check", "campaign/1/run"]) == 0

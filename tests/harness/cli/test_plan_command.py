@@ -127,7 +127,9 @@ def test_what_this_machine_lacks_is_said_of_this_machine_and_the_plan_stands(
 ) -> None:
     monkeypatch.setattr("harness.hosts.namespaces.os.geteuid", lambda: 1000)
     monkeypatch.setattr("harness.hosts.clocks.PLACES", ())
-    (tmp_path / "p.toml").write_text('families = ["clock"]\n[worlds.processes]\n[worlds.kafka]\nhost = "namespaces"\n')
+    (tmp_path / "p.toml").write_text(
+        'families = ["clock"]\n[faults]\nexercised_min = 1\n[worlds.processes]\n[worlds.kafka]\nhost = "namespaces"\n'
+    )
     assert exit_code_of(["plan", "p.toml", "--explain"]) == 0
     host, fault = capsys.readouterr().out.splitlines()[-2:]
     assert host.startswith(
@@ -161,6 +163,26 @@ def test_a_host_that_cannot_be_had_here_is_refused_before_anything_is_started(
         capsys.readouterr().err
     )
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize("command", [["plan", "--explain"], ["campaign"], ["soak", "--for", "1m"]])
+def test_a_budget_without_room_for_a_family_is_said_with_the_number_that_helps(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def begin(*_: object, **__: object) -> None:
+        raise HostError("it began")
+
+    monkeypatch.setattr("harness.cli.campaign.Campaign.new", begin)
+    monkeypatch.setattr("harness.cli.soak.conduct", begin)
+    (tmp_path / "p.toml").write_text(
+        'families = ["kill+pause+partition"]\nworkload = { duration_ms = 20_000 }\n[worlds.simulated]\n'
+    )
+    assert exit_code_of([*command, "p.toml"]) == (0 if command[0] == "plan" else 70)
+    printed = capsys.readouterr()
+    assert (
+        "In the world simulated, a run of kill+pause+partition may have room for 2 of its 3 families; "
+        "raise count from 4 to 5.\n"
+    ) in printed.out + printed.err
 
 
 @pytest.mark.parametrize("command", [["campaign"], ["soak", "--for", "1m"]])

@@ -23,6 +23,8 @@ acks = 1
 [workload]
 partitions = 2
 duration_ms = 60_000
+[worlds.simulated]
+runs = 1
 [worlds.simulated.faults]
 count = 12
 """

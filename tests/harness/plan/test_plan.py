@@ -57,7 +57,7 @@ def test_idempotence_is_the_clients_own_default_unless_the_plan_names_it(
     client: str, settings: str, idempotent: bool
 ) -> None:
     def idempotence(more: str) -> list[tuple[object, tuple[str, ...], str]]:
-        worlds = f'[worlds.processes]\nclient = "{client}"\n[worlds.simulated]'
+        worlds = f'[worlds.processes]\nclient = "{client}"\n[worlds.simulated]\nruns = 1'
         runs = parse_plan(f"[settings]\n{settings}\n{more}\n{worlds}", "p.toml").runs()
         return [(run.settings["enable.idempotence"], run.client_defaults, run.cell) for run in runs]
 

@@ -7,7 +7,7 @@ import pytest
 from harness.errors import PlanError
 from harness.plan import parse_plan
 
-WORLD = "\n[worlds.simulated]\n"
+WORLD = "\n[worlds.simulated]\nruns = 1\n"
 RACKS = 'racks = ["a", "b", "c"]\n'
 EXISTING = '\n[worlds.kafka]\nhost = "existing"\nbootstrap = ["h:1"]\n'
 

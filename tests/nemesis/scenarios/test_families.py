@@ -38,7 +38,7 @@ def shown(schedule):
         ("partition", "a5de0b92ed8db86a"),
         ("restart", "a59469d95309d4f5"),
         ("power", "5177203a9107301e"),
-        ("kill+pause+partition", "3dab979d30c93c2f"),
+        ("kill+pause+partition", "debdc625a5bc74c4"),
     ],
 )
 def test_the_schedules_of_a_seed_never_change(families, digest):

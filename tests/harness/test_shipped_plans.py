@@ -1,0 +1,70 @@
+"""Every plan that `ackproof init` can write ends as it should, in virtual time: with 0, or with 1 where it is to alarm.
+
+Of a plan for real worlds its twin is run: the same faults and settings in the simulated world, as far as that has them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pytest
+
+from checkers import Summary, VerdictLine, build_matrix, check_one
+from harness.campaign import room_sentences
+from harness.errors import EXIT_BROKEN, EXIT_HELD
+from harness.plan import Plan, Simulated, plans_here, read_plan
+from harness.records.run_record import read_record
+from harness.records.verdict_lines import facts_of
+from harness.run import perform
+from harness.worlds.limits import limits_of
+
+PLANS: Final = plans_here()
+#: Plans with a defect in the log, that must be found: planted, or as Kafka's releases have it.
+ALARMING: Final = {"canary", "eras"}
+#: Plans of which nothing can be done in virtual time: there is no wall clock.
+REAL_ONLY: Final = {"drawn/clock"}
+#: Cells that are tried, and runs of each: enough to put it to the test.
+RUNS_MAX: Final = 3
+CELLS_MAX: Final = 12
+#: What a newcomer begins with, and scripted stories: a second each. Others take a minute of processor time together.
+BEGUN_WITH: Final = {"canary", "demo", "pull-request", "smoke", "soak"}
+SLOW: Final = {name for name in PLANS if name not in BEGUN_WITH and not name.startswith("stories/")}
+
+
+def in_virtual_time(plan: Plan) -> Plan:
+    """A small part of ``plan`` in the simulated world, without the families that there are in real worlds only."""
+    own = next((world for world in plan.worlds if isinstance(world.world, Simulated)), plan.worlds[0])
+    world = msgspec.structs.replace(own, world=Simulated(), runs=min(own.runs, RUNS_MAX))
+    every = -(-len(plan.choices) * len(plan.families) // CELLS_MAX)
+    small = msgspec.structs.replace(plan, worlds=(world,), choices=plan.choices[::-every])
+    lacking = {run.family for run in small.runs() if any(limit.nothing_left for limit in limits_of(run))}
+    return msgspec.structs.replace(small, families=tuple(name for name in plan.families if name not in lacking))
+
+
+def ending(plan: Plan, directory: Path) -> Summary:
+    lines = []
+    for spec in plan.runs():
+        place = directory / spec.directory()
+        assert perform(spec, place).status == "completed"
+        lines.append(VerdictLine.of(check_one(place), facts_of(read_record(place))))
+    return build_matrix(lines, len(plan.cells)).verdict
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.system if name in SLOW else ()) for name in PLANS if name not in REAL_ONLY],
+)
+def test_a_plan_ends_as_it_should(name: str, tmp_path: Path) -> None:
+    plan = in_virtual_time(read_plan(PLANS[name]))
+    verdict = ending(plan, tmp_path)
+    assert verdict.exit_code == (EXIT_BROKEN if name in ALARMING else EXIT_HELD), verdict.sentence
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_plan_has_room_for_the_faults_that_its_cells_need(name: str) -> None:
+    """In every world of it, real ones too; a plan that is to alarm needs no cell that is held."""
+    runs = read_plan(PLANS[name]).runs()
+    assert room_sentences(runs) == [] or name == "canary"
+    assert room_sentences(runs, by_the_clock=True) == []
