@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from harness.comparison.findings import (
+    Chance,
     Example,
     Finding,
     FindingStatus,
@@ -20,6 +21,7 @@ from harness.comparison.findings import (
     breaks,
     chance_of_silence,
     smallest,
+    why_unproved,
 )
 from harness.comparison.settings import differing
 from workloads import spelled
@@ -43,7 +45,8 @@ class CellAnomaly(msgspec.Struct, frozen=True, kw_only=True):
             at least so many of ``judged`` show the anomaly.
         example: the run to look at.
         looked: of one that is gone: how many runs were judged since, which show nothing of it.
-        missed_by_chance: of one that is gone: how likely that is if it is as frequent as before, at most.
+        missed_by_chance: of one that is gone: how likely that is if it is as frequent as before. Its ``high`` end is
+            an upper bound where several findings are of this anomaly, of which the most frequent is counted.
         why: of one that was not looked for: why not.
     """
 
@@ -55,7 +58,7 @@ class CellAnomaly(msgspec.Struct, frozen=True, kw_only=True):
     judged: int
     example: Example
     looked: int = 0
-    missed_by_chance: float = 0.0
+    missed_by_chance: Chance = Chance(0.0, 0.0)
     why: str = ""
 
 
@@ -125,8 +128,8 @@ def _silent(
     kind = _kind(
         name, found, before.runs_judged, FindingStatus.GONE, {one.identity: statuses[one.identity] for one in found}
     )
-    if cell is None or not cell.runs_judged:
-        return msgspec.structs.replace(kind, status=FindingStatus.NOT_LOOKED_FOR, why="no run of the cell was judged")
+    if cell is None or why_unproved(cell):
+        return msgspec.structs.replace(kind, status=FindingStatus.NOT_LOOKED_FOR, why=why_unproved(cell))
     if other := differing(before, cell).settings:
         words = ", ".join(f"{setting} was {spelled(one)}, is {spelled(two)}" for setting, (one, two) in other.items())
         return msgspec.structs.replace(

@@ -8,7 +8,7 @@ from typing import Final
 
 from checkers import counted
 from harness.comparison.cell_anomalies import CellAnomaly
-from harness.comparison.findings import Example, FindingStatus, Traced, smallest
+from harness.comparison.findings import Chance, Example, FindingStatus, Traced, smallest
 
 #: Cells with findings that have sentences.
 LISTED_MAX: Final = 12
@@ -20,6 +20,8 @@ _BEFORE_CELL: Final = {
     FindingStatus.GONE: "gone from",
     FindingStatus.NOT_LOOKED_FOR: "not looked for in",
 }
+#: Chances below this are said to be none.
+_NEARLY_NONE: Final = 0.0001
 #: Those of anomalies that the latest night does not show.
 _SILENT: Final = frozenset({FindingStatus.GONE, FindingStatus.NOT_LOOKED_FOR})
 
@@ -89,13 +91,18 @@ def _again(ones: Sequence[CellAnomaly], after: str) -> Iterator[str]:
 
 def _silence(ones: Sequence[CellAnomaly]) -> Iterator[str]:
     """How likely chance alone is silent."""
-    chance, runs = _chance(max(one.missed_by_chance for one in ones)), counted(ones[0].looked, "run")
+    rarest = max((one.missed_by_chance for one in ones), key=lambda chance: chance.high)
+    chance, runs = _chance(rarest), counted(ones[0].looked, "run")
     what = "it" if len(ones) == 1 else "the rarest of them"
     yield f"  as frequent as before, {what} would be missed by {runs} with a chance {chance}"
 
 
-def _chance(share: float) -> str:
-    return "below 0.01 %" if share < 0.0001 else f"of at most {100 * share:.2g} %"
+def _chance(chance: Chance) -> str:
+    """Its interval: shares of few runs leave much open."""
+    if chance.high < _NEARLY_NONE:
+        return "below 0.01 % (at 95 % confidence)"
+    low = "0" if chance.low < _NEARLY_NONE else f"{100 * chance.low:.2g}"
+    return f"of {low} to {100 * chance.high:.2g} % (at 95 % confidence)"
 
 
 def _shows(example: Example) -> str:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from checkers import Cell, Outcome, RunFacts, VerdictLine, build_matrix, read_receipts
+from checkers import Cell, Outcome, RunFacts, VerdictLine, build_matrix, proportion, read_receipts
 from harness.comparison.settings import differing
 from harness.errors import NamedWronglyError
 from harness.plan import Simulated
@@ -201,7 +201,7 @@ class FindingStatus(StrEnum):
       other stories of faults. Which of many stories show is chance.
     * ``gone``: an earlier night showed it, and this one did not show the anomaly at all, though it judged runs of a
       cell that had it, with the same settings.
-    * ``not looked for``: as gone, but no run of such a cell was judged with these settings: silence says nothing.
+    * ``not looked for``: as gone, but no such cell was put to the test with these settings: silence says nothing.
     """
 
     NEW = "new"
@@ -212,6 +212,13 @@ class FindingStatus(StrEnum):
     NOT_LOOKED_FOR = "not looked for"
 
 
+class Chance(NamedTuple):
+    """A probability, from ``low`` to ``high`` at 95 % confidence: it follows from a share that was counted."""
+
+    low: float
+    high: float
+
+
 class Traced(msgspec.Struct, frozen=True, kw_only=True):
     """A finding over several nights.
 
@@ -220,14 +227,14 @@ class Traced(msgspec.Struct, frozen=True, kw_only=True):
         finding: as the latest night has it that showed it.
         first, last: the names of the nights that showed it first and last.
         missed_by_chance: of one that is gone or not seen: how likely as many runs would show it nowhere though it is
-            still there, if each shows it as often as those of the night that showed it last; 0 of all others.
+            still there, if it is as frequent as in the night that showed it last; 0 of all others.
     """
 
     status: FindingStatus = msgspec.field(name="fate")
     finding: Finding
     first: str
     last: str
-    missed_by_chance: float = 0.0
+    missed_by_chance: Chance = Chance(0.0, 0.0)
 
 
 def trace(earlier: Sequence[Results], latest: Results) -> list[Traced]:
@@ -246,7 +253,7 @@ def _traced(identity: str, nights: Sequence[Results]) -> Traced:
     shown = [number for number, night in enumerate(nights) if identity in (night.findings or {})]
     last, latest = nights[shown[-1]], len(nights) - 1
     finding = (last.findings or {})[identity]
-    missed = 0.0
+    missed = Chance(0.0, 0.0)
     if shown[-1] == latest:
         status = (
             FindingStatus.NEW
@@ -258,13 +265,15 @@ def _traced(identity: str, nights: Sequence[Results]) -> Traced:
     else:
         looked = _looked_at(finding, last, nights[latest])
         status = _silent(finding, looked)
-        missed = _missed(finding, last, looked) if looked else 0.0
+        missed = _missed(finding, last, looked) if looked else missed
     return Traced(status=status, finding=finding, first=nights[shown[0]].name, last=last.name, missed_by_chance=missed)
 
 
 def _looked_at(finding: Finding, shown: Results, silent: Results) -> dict[str, Cell]:
-    """The cells of a finding of which ``silent`` judged runs with the settings that they had when they showed it."""
-    here = {key: silent.cells[key] for key in finding.runs if key in silent.cells and silent.cells[key].runs_judged}
+    """The cells of a finding that ``silent`` put to the test with the settings that they had when they showed it."""
+    here = {
+        key: silent.cells[key] for key in finding.runs if key in silent.cells and not why_unproved(silent.cells[key])
+    }
     return {key: cell for key, cell in here.items() if not differing(shown.cells[key], cell).settings}
 
 
@@ -281,11 +290,20 @@ def breaks(cell: Cell, anomaly: str) -> bool:
     return bool(cell.stalled) if anomaly == Outcome.STALLED else anomaly in cell.broken
 
 
-def _missed(finding: Finding, shown: Results, looked: Mapping[str, Cell]) -> float:
-    chances = (chance_of_silence(finding.runs[key], shown.cells[key], cell) for key, cell in looked.items())
-    return math.prod(chances)
+def why_unproved(cell: Cell | None) -> str:
+    """Why silence of ``cell`` says nothing about what it showed before; "" where it does."""
+    if cell is None or not cell.runs_judged:
+        return "no run of the cell was judged"
+    return f"the outcome of the cell is {cell.outcome}" if cell.outcome.proves_nothing else ""
 
 
-def chance_of_silence(runs: int, shown: Cell, silent: Cell) -> float:
+def _missed(finding: Finding, shown: Results, looked: Mapping[str, Cell]) -> Chance:
+    chances = [chance_of_silence(finding.runs[key], shown.cells[key], cell) for key, cell in looked.items()]
+    return Chance(math.prod(chance.low for chance in chances), math.prod(chance.high for chance in chances))
+
+
+def chance_of_silence(runs: int, shown: Cell, silent: Cell) -> Chance:
     """How likely no run of ``silent`` shows what ``runs`` of ``shown`` did, if it is as frequent in both."""
-    return (1 - min(1.0, runs / max(shown.runs_judged, 1))) ** silent.runs_judged
+    judged = max(shown.runs_judged, 1)
+    share = proportion(min(runs, judged), judged)
+    return Chance((1 - share.high) ** silent.runs_judged, (1 - share.low) ** silent.runs_judged)

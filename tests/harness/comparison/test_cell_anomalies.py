@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import pytest
 
-from checkers import VerdictLine
+from checkers import VerdictLine, proportion
 from checkers.measures.recovery import Recovery
 from harness.comparison import (
     CellAnomaly,
@@ -91,6 +92,33 @@ def test_with_other_settings_an_anomaly_is_neither_known_nor_gone() -> None:
     assert (kind.status, kind.why) == (FindingStatus.NOT_LOOKED_FOR, "no run of the cell was judged")
 
 
+@pytest.mark.parametrize(
+    ("changes", "outcome"),
+    [({"in_fault": 0, "fault_exercise": []}, "not exercised"), ({"fault_exercise": None}, "unknown")],
+)
+def test_of_a_cell_that_was_not_put_to_the_test_nothing_is_gone(changes: dict[str, Any], outcome: str) -> None:
+    untested = night("2", run_lines(STRONG, **changes))
+    assert {cell.outcome for cell in untested.cells.values()} == {outcome}
+    (kind,) = kinds([LOSSY], untested)
+    assert (kind.status, kind.why) == (FindingStatus.NOT_LOOKED_FOR, f"the outcome of the cell is {outcome}")
+    assert [one.status for one in trace([LOSSY], untested)] == [FindingStatus.NOT_LOOKED_FOR]
+    said = "\n".join(finding_sentences([kind], "2"))
+    assert said.startswith(
+        f"not looked for in {KEY}: lost-write; 1 finding, in 1 of 10 runs before; the outcome of the cell is"
+    )
+    assert "chance" not in said
+
+
+def test_one_run_that_showed_an_anomaly_says_little_of_how_often_it_shows() -> None:
+    once = night("1", run_lines(STRONG, runs=1, losing=1))
+    (kind,) = kinds([once], CLEAN)
+    assert kind.missed_by_chance == pytest.approx((0, 0.975**10))
+    *_, line = finding_sentences([kind], "2")
+    assert (
+        line == "  as frequent as before, it would be missed by 10 runs with a chance of 0 to 78 % (at 95 % confidence)"
+    )
+
+
 def test_what_a_planted_bug_does_is_new_with_it_and_gone_without_it() -> None:
     planted = night("planted", run_lines(PLANTED, losing=1))
     assert statuses([CLEAN], planted) == [("lost-write", FindingStatus.NEW)]
@@ -101,7 +129,9 @@ def test_of_a_silent_anomaly_the_chance_follows_from_its_most_frequent_finding()
     twice = night("1", run_lines(STRONG, losing=1), run_lines(STRONG, losing=3, story="follower"))
     (kind,) = kinds([twice], night("2", run_lines(STRONG, runs=20)))
     assert (kind.runs, kind.judged, kind.looked) == (3, 20, 20)
-    assert kind.missed_by_chance == pytest.approx((17 / 20) ** 20)
+    share = proportion(3, 20)
+    assert share.method == "Clopper-Pearson"
+    assert kind.missed_by_chance == pytest.approx(((1 - share.high) ** 20, (1 - share.low) ** 20))
 
 
 def test_nights_of_which_only_a_matrix_is_left_are_passed_over() -> None:

@@ -39,9 +39,12 @@ def test_a_finding_that_is_gone_always_says_how_likely_that_is_chance() -> None:
     before = "  as frequent as before, it would be missed by 10 runs with a chance"
     assert reported({"losing": 1}, {})[-2:] == [
         f"gone from {KEY}: lost-write; 1 finding, in 1 of 10 runs before.",
-        f"{before} of at most 35 %",
+        f"{before} of 0.28 to 98 % (at 95 % confidence)",
     ]
-    assert reported({"losing": 9}, {})[-1] == f"{before} below 0.01 %"
+    assert reported({"losing": 9}, {})[-1] == f"{before} of 0 to 0.03 % (at 95 % confidence)"
+    assert reported({"losing": 10}, {"runs": 30})[-1] == (
+        "  as frequent as before, it would be missed by 30 runs with a chance below 0.01 % (at 95 % confidence)"
+    )
 
 
 def test_a_finding_that_was_not_looked_for_says_why() -> None:
@@ -69,7 +72,7 @@ def test_stories_that_come_and_go_are_numbers_in_one_line() -> None:
     )
     each = [line for line in sentences(compared, all_=True) if line not in list(sentences(compared))]
     assert [line.partition(": lost-write ")[0] for line in each] == ["known", "new", "not seen"]
-    assert each[2].endswith("seed 10; as frequent as before, missed with a chance of at most 36 %.")
+    assert each[2].endswith("seed 10; as frequent as before, missed with a chance of 0.33 to 98 % (at 95 % confidence).")
 
 
 def test_findings_of_one_cell_are_one_sentence() -> None:
