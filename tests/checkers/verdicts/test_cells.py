@@ -70,6 +70,16 @@ def test_a_cell_needs_enough_exercised_faults_of_its_family() -> None:
     assert only(*several).outcome == "held"
 
 
+def test_a_script_is_put_to_the_test_by_taking_effect_whatever_writes_it_met() -> None:
+    """Its few writes come at the moments that it is about, which are not those that drawn faults are measured by."""
+    found = verdict(in_fault=0)
+    scripted = msgspec.structs.replace(found, faults=[fault | {"family": "S12"} for fault in found.faults])
+    assert only(run(SAFE, scripted, family="S12")).outcome == "held"
+    without_effect = [fault | {"took_effect": False} for fault in scripted.faults]
+    idle = msgspec.structs.replace(scripted, faults=without_effect)
+    assert only(run(SAFE, idle, family="S12")).outcome == "not exercised"
+
+
 def skipped(sequence: int, **changes: Any) -> dict[str, Any]:
     """A kill that this host can never do."""
     why = {"mark": "skipped", "unsupported": True, "reason": "links are cut in namespaces only"}

@@ -16,7 +16,7 @@ import pytest
 
 from checkers import Outcome
 from harness.cli.app import exit_code_of
-from harness.plan import parse_plan
+from harness.plan import CI_FILES, parse_plan
 from harness.progress import Progress
 from harness.run import heal
 from harness.soak import Ending, soak
@@ -37,6 +37,7 @@ workload = { writes_per_second = 30.0, duration_ms = 8_000, drain_limit_ms = 15_
 faults = { count = 2, exercised_min = 1 }
 """
 LIMIT_S = 240.0
+ROOT = Path(__file__).parents[3]
 
 
 def started(*arguments: str) -> subprocess.Popen[str]:
@@ -75,6 +76,17 @@ def processes_of(directory: Path) -> list[list[str]]:
 
 def java_of(soaking: subprocess.Popen[str]) -> list[psutil.Process]:
     return [one for one in psutil.Process(soaking.pid).children() if "java" in one.name()]
+
+
+@pytest.mark.system
+def test_a_night_of_the_plan_that_init_writes_ends_with_0(tmp_path: Path) -> None:
+    """In virtual time, where a third of a minute is enough for runs of each cell."""
+    plan = tmp_path / "nightly.toml"
+    plan.write_text((ROOT / CI_FILES["ackproof/nightly.toml"]).read_text().partition("\n# The reference broker")[0])
+    night = started(str(plan), "--for", "20s", "--seed", "1", "--out", str(tmp_path / "night"))
+    output, _ = night.communicate(timeout=LIMIT_S)
+    assert night.returncode == 0, output
+    assert "No promise was broken: 8 of 8 cells held." in output
 
 
 @pytest.mark.system
