@@ -54,9 +54,10 @@ def _sentence(runs: Sequence[RunSpec], *, by_the_clock: bool) -> str:
     first, sample = runs[0], runs[:SAMPLE]
     families, enough = first.faults.families, first.faults.exercised_min
     stories = [_stories_in(run) for run in sample]
-    usual = min(sum(one[family] for one in stories) for family in families) / len(sample)
-    reached = min(sum(one[family] > 0 for family in families) for one in stories)
+    usual = min(sum(counts[family] for counts in stories) for family in families) / len(sample)
+    reached = min(sum(counts[family] > 0 for family in families) for counts in stories)
     cell_runs = Counter(run.cell for run in runs)[first.cell]
+    # Where cells lack stories in all, more of them in a run help families that a single run leaves out, too.
     if not by_the_clock and usual * cell_runs < enough:
         have = f"{counted(cell_runs, 'run')} of {first.family} {'has' if cell_runs == 1 else 'have'} room for"
         each = " of each family" if len(families) > 1 else ""
@@ -126,7 +127,7 @@ def _until(schedule: Schedule, families: Sequence[str], stories: int, dead: int)
         story = list(steps)
         performed[story[0].family] += 1
         if all(performed[family] >= stories for family in families):
-            # The last story begins as long as there are less faults than the count.
+            # A story begins as long as there are fewer faults than the count.
             return Budget(before + 1, max(step.end_ms for step in story), dead)
         before += len(story)
     return None
