@@ -14,13 +14,8 @@ from harness.errors import ResultsError
 from harness.records.campaign_record import read_campaign_record
 from harness.records.files import PLAN_FILE
 from harness.records.verdict_lines import read_lines, read_matrix
-from harness.report import style_of, terminal_colour
+from harness.report import legend_of, style_of, terminal_colour
 
-LEGEND: Final = (
-    "n/k: n of k runs lost acknowledged writes. held: none lost, as promised; none: none lost, though the settings "
-    "permit it; loss: lost as the settings permit; BROKEN: a promise was broken; STALLED: the log did not "
-    "come back; not exercised: none lost, and too little was put to the test."
-)
 #: Silent cells of which it is said what they lack; all of a campaign stand in its matrix.md.
 SILENT_MAX: Final = 6
 
@@ -39,6 +34,7 @@ def show_campaign(terminal: Terminal, directory: Path, report: Path) -> int:
     if unfinished := _unfinished(directory, matrix.cells):
         terminal.say(unfinished)
     terminal.say(matrix.verdict.sentence)
+    show_legend(terminal, matrix.cells)
     terminal.say(str(report))
     return matrix.verdict.exit_code
 
@@ -70,8 +66,14 @@ def show_cells(terminal: Terminal, cells: Sequence[Cell]) -> None:
         shown = [(escape(label), *(_shown(row.get(family)) for family in families)) for label, row in rows.items()]
         terminal.table(list(map(escape, (world, *families))), shown)
         terminal.say("")
-    terminal.say(LEGEND)
     show_silent(terminal, cells)
+
+
+def show_legend(terminal: Terminal, cells: Sequence[Cell]) -> None:
+    """A line for each word of the table."""
+    for style in legend_of(cells):
+        terminal.say(f"{style.word}: {style.meaning}")
+    terminal.say("n/k: n of k runs lost acknowledged writes")
 
 
 def show_silent(terminal: Terminal, cells: Sequence[Cell]) -> None:

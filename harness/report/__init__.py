@@ -16,7 +16,7 @@ from harness.report.junit import Case, as_junit, cases_of, unfinished_words
 from harness.report.loading import read_campaign
 from harness.report.markdown import as_markdown, cases_as_markdown
 from harness.report.names import fault_name, replica_set
-from harness.report.outcomes import style_of, terminal_colour
+from harness.report.outcomes import legend_of, style_of, terminal_colour
 from harness.report.page import content_of, render
 from harness.report.setups import setups_of
 from harness.report.stories import Account, account_of, stories_of
@@ -30,6 +30,7 @@ __all__ = [
     "cases_as_markdown",
     "cases_of",
     "fault_name",
+    "legend_of",
     "replica_set",
     "style_of",
     "terminal_colour",

@@ -9,16 +9,10 @@ from typing import Final
 from checkers import SITUATIONS, Cell, Comparison, Outcome, Summary, compare, counted, settings_words
 from harness.report.grid import columns_of, exercised_faults, grid_of, percent
 from harness.report.junit import Case
-from harness.report.outcomes import style_of
+from harness.report.outcomes import BOUND_MEANING, STYLES, legend_of, style_of
 from harness.report.setups import left_to_clients
 from harness.report.stories import FindingStory
 from workloads import spelled
-
-_LEGEND: Final = (
-    "✓ none lost, as promised, in so many faults that met writes (at most this share of such faults loses some, at "
-    "95 %); ○ none seen, but loss is permitted; ▼ lost as permitted, of so many acknowledged; ✖ broken promise; "
-    "■ stalled after healing; – not exercised; ? unknown."
-)
 
 #: What somebody must look at.
 _DEFECTS: Final = {Outcome.BROKEN_PROMISE, Outcome.STALLED}
@@ -47,7 +41,7 @@ def as_markdown(summary: Summary, cells: Sequence[Cell], stories: Sequence[Findi
             "",
             *_table([*(names or ["settings"]), *places], rows),
             "",
-            _LEGEND,
+            _legend(cells),
             *(line for sentence in left_to_clients(cells) for line in ("", _text(sentence))),
             *_defects([story for story in stories if story.cell.outcome in _DEFECTS]),
             *_lacking(cells),
@@ -65,6 +59,13 @@ def cases_as_markdown(cases: Sequence[Case]) -> str:
     head = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
     rows = [[case.outcome, case.name, case.line] for case in worst]
     return "\n".join([f"**{head}**", "", *_table(["outcome", "what", ""], rows), ""])
+
+
+def _legend(cells: Sequence[Cell]) -> str:
+    """A line with each sign of the table, and the meaning of its bounds."""
+    styles = legend_of(cells)
+    meanings = [f"{style.sign} {style.word}: {style.meaning}" for style in styles]
+    return ". ".join([*meanings, *([BOUND_MEANING] if STYLES[Outcome.HELD] in styles else []), ""]).rstrip()
 
 
 def _cell(cell: Cell | None) -> str:

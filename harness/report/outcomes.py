@@ -1,25 +1,26 @@
-"""What each outcome looks like wherever it is shown: on the page, in Markdown and on a terminal."""
+"""Look and meaning of each outcome wherever it is shown: on the page, in Markdown and on a terminal."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from checkers import Cell, Outcome
 
 
 class OutcomeStyle(NamedTuple):
-    """How an outcome looks.
+    """Look and meaning of an outcome.
 
     Attributes:
-        word: what a cell says on a terminal; ``name`` is made of it.
+        word: the outcome's own word; ``name`` is made of it.
         sign: stands beside every colour, so that no reader depends on colour.
-        chip: what a cell says first, in the page's legend.
+        meaning: explains the outcome in every legend.
         background, ink: colours in CSS, by day and at night; the border is that of quiet cells, "" for none.
     """
 
     word: str
     sign: str
-    chip: str
+    meaning: str
     background: tuple[str, str]
     ink: tuple[str, str]
     border: str = ""
@@ -27,39 +28,75 @@ class OutcomeStyle(NamedTuple):
     @property
     def name(self) -> str:
         """The class in the page's style."""
-        return "o-" + self.word.lower().replace(" ", "-")
+        return "o-" + self.word.replace(" ", "-")
 
 
-#: "held" where the settings permit loss: so many runs were silent, and no more.
+#: Nothing was lost where the settings permit loss.
 UNPROMISED: Final = OutcomeStyle(
-    "none", "○", "0", ("#eaf1f4", "#1c2a32"), ("#37505e", "#a9c6d6"), "1px dashed light-dark(#9db2bd, #4c6573)"
+    "none seen",
+    "○",
+    "none lost, though these settings permit it: not a promise",
+    ("#eaf1f4", "#1c2a32"),
+    ("#37505e", "#a9c6d6"),
+    "1px dashed light-dark(#9db2bd, #4c6573)",
 )
-#: Of every other cell.
+
+
+#: Every other cell, the worst outcome first.
 STYLES: Final[dict[Outcome, OutcomeStyle]] = {
     Outcome.BROKEN_PROMISE: OutcomeStyle(
-        "BROKEN", "✖", "broken promise", ("#b3261e", "#b3261e"), ("#ffffff", "#ffffff")
+        "broken promise",
+        "✖",
+        "something happened that must never happen under these settings and faults",
+        ("#b3261e", "#b3261e"),
+        ("#ffffff", "#ffffff"),
     ),
-    Outcome.STALLED: OutcomeStyle("STALLED", "■", "stalled", ("#8c4a00", "#8c4a00"), ("#ffffff", "#ffffff")),
-    Outcome.PERMITTED_LOSS: OutcomeStyle("loss", "▼", "lost", ("#fbdfa2", "#4a3610"), ("#6b4300", "#ffd98a")),
-    Outcome.HELD: OutcomeStyle("held", "✓", "0", ("#d3ece0", "#12382a"), ("#0b5137", "#9fe3c5")),
+    Outcome.STALLED: OutcomeStyle(
+        "stalled",
+        "■",
+        "after healing, the log did not come back, and no fault had destroyed a copy",
+        ("#8c4a00", "#8c4a00"),
+        ("#ffffff", "#ffffff"),
+    ),
+    Outcome.PERMITTED_LOSS: OutcomeStyle(
+        "permitted loss",
+        "▼",
+        "acknowledged writes are lost, and these settings never promised more",
+        ("#fbdfa2", "#4a3610"),
+        ("#6b4300", "#ffd98a"),
+    ),
+    Outcome.HELD: OutcomeStyle(
+        "held",
+        "✓",
+        "none lost, as promised, and enough faults met writes",
+        ("#d3ece0", "#12382a"),
+        ("#0b5137", "#9fe3c5"),
+    ),
     Outcome.NOT_EXERCISED: OutcomeStyle(
-        "not exercised", "–", "not exercised", ("#ffffff", "#16191d"), ("#5b6570", "#9aa5b1"), "1px solid var(--line)"
+        "not exercised",
+        "–",
+        "none lost, but too few faults met writes",
+        ("#ffffff", "#16191d"),
+        ("#5b6570", "#9aa5b1"),
+        "1px solid var(--line)",
     ),
-    Outcome.UNKNOWN: OutcomeStyle("unknown", "?", "unknown", ("#e6e0f2", "#2f2745"), ("#49386b", "#d2c4f2")),
+    Outcome.UNKNOWN: OutcomeStyle(
+        "unknown",
+        "?",
+        "too few runs could be judged",
+        ("#e6e0f2", "#2f2745"),
+        ("#49386b", "#d2c4f2"),
+    ),
 }
-#: As the page explains them.
-LEGEND: Final = {
-    STYLES[Outcome.BROKEN_PROMISE]: "something happened that the settings forbid",
-    STYLES[
-        Outcome.STALLED
-    ]: "after healing fresh clients could not write or read it, and no fault had destroyed a copy",
-    STYLES[Outcome.PERMITTED_LOSS]: "acknowledged writes are gone, and the settings never promised more",
-    STYLES[Outcome.HELD]: "held: every run judged and recovered, enough faults met writes, no loss is permitted and "
-    "none was seen; at most this share of faults at 95 % confidence",
-    UNPROMISED: "none seen, but the settings permit loss: not a promise",
-    STYLES[Outcome.NOT_EXERCISED]: "nothing was lost, and too little was put to the test for that to prove anything",
-    STYLES[Outcome.UNKNOWN]: "it could not be judged",
-}
+ALL_STYLES: Final = (*STYLES.values(), UNPROMISED)
+#: Follows the meaning of "held" wherever a bound is shown.
+BOUND_MEANING: Final = "≤ x %: after this number of faults without a loss, at most x % of such faults lose one (95 %)"
+
+
+def legend_of(cells: Iterable[Cell]) -> list[OutcomeStyle]:
+    """The looks that occur among the cells, the worst first."""
+    styles = {style_of(cell) for cell in cells}
+    return [style for style in ALL_STYLES if style in styles]
 
 
 def style_of(cell: Cell) -> OutcomeStyle:

@@ -17,7 +17,7 @@ from harness.records.searched_scopes import SearchedScope
 from harness.report.cells_charts import availability_chart, latency_chart, loss_rate_chart
 from harness.report.every_state import seen_in_every_state, sentences
 from harness.report.grid import columns_of, exercised_faults, grid_of, percent
-from harness.report.outcomes import LEGEND, STYLES, style_of
+from harness.report.outcomes import ALL_STYLES, BOUND_MEANING, STYLES, legend_of, style_of
 from harness.report.price import prices_of
 from harness.report.setups import left_to_clients
 from harness.report.stories import FindingStory
@@ -65,6 +65,7 @@ def content_of(
     return {
         "summary": summary,
         "cells": cells,
+        "legend": legend_of(cells),
         "columns": columns,
         "grid": grid[:ROWS_MAX],
         "rows_left_out": max(0, len(grid) - ROWS_MAX),
@@ -154,5 +155,5 @@ def _environment() -> Environment:
         cell_id=cell_id,
         style=style_of,
     )
-    environment.globals.update(styles=STYLES, legend=LEGEND, situations=SITUATIONS)
+    environment.globals.update(styles=STYLES, all_styles=ALL_STYLES, bound_meaning=BOUND_MEANING, situations=SITUATIONS)
     return environment

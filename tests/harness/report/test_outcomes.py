@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from checkers.verdicts.outcome import OF_CELLS
-from harness.report.outcomes import LEGEND, STYLES, UNPROMISED
+from harness.report.outcomes import ALL_STYLES, STYLES
+
+ROOT = Path(__file__).parents[3]
 
 
-def test_every_outcome_of_a_cell_has_a_style() -> None:
-    assert set(STYLES) == set(OF_CELLS)
-    assert set(LEGEND) == {*STYLES.values(), UNPROMISED}
+def test_every_outcome_of_a_cell_has_a_style_with_its_word() -> None:
+    assert {outcome: str(outcome) for outcome in OF_CELLS} == {key: style.word for key, style in STYLES.items()}
 
 
-def test_no_two_outcomes_share_sign_word_or_colour() -> None:
-    for unlike in ("sign", "word", "name", "background"):
-        assert len({getattr(style, unlike) for style in LEGEND}) == len(LEGEND)
-    assert len(set(LEGEND.values())) == len(LEGEND)
+def test_no_two_outcomes_share_sign_word_meaning_or_colour() -> None:
+    for unlike in ("sign", "word", "name", "meaning", "background"):
+        assert len({getattr(style, unlike) for style in ALL_STYLES}) == len(ALL_STYLES)
+
+
+def test_readme_has_the_words_and_meanings_of_the_page() -> None:
+    table = (ROOT / "README.md").read_text(encoding="utf-8").partition("| outcome of a cell |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| `(.*?)` \| (.*) \|$", table, re.MULTILINE)
+    assert sorted(rows) == sorted((style.word, style.meaning) for style in STYLES.values())

@@ -29,8 +29,23 @@ def test_silence_without_a_promise_is_not_called_held(
     make(Settings(acks=1, min_insync_replicas=2))
     show_cells(Terminal(out=Console(width=200, soft_wrap=True)), write_matrix(directory).cells)
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
-    assert lines[:3] == ["simulated kill", "acks=-1,isr=2 held 0/1", "acks=1,isr=2 none 0/1"]
-    assert "held: none lost, as promised; none: none lost, though the settings permit it" in lines[-1]
+    assert lines[:3] == ["simulated kill", "acks=-1,isr=2 held 0/1", "acks=1,isr=2 none seen 0/1"]
+
+
+def test_the_legend_follows_the_verdict_and_has_only_words_that_occur(
+    campaign: tuple[Path, Callable[..., Verdict]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory, make = campaign
+    make(Settings(acks=1, min_insync_replicas=2))
+    verdict = write_matrix(directory).verdict.sentence
+    choose_witnesses(directory)
+    show_campaign(Terminal(out=Console(width=500, soft_wrap=True)), directory, write(directory))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[lines.index(verdict) + 1 :] == [
+        "none seen: none lost, though these settings permit it: not a promise",
+        "n/k: n of k runs lost acknowledged writes",
+        str(directory / "report.html"),
+    ]
 
 
 @pytest.mark.parametrize(
