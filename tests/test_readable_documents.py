@@ -1,0 +1,59 @@
+"""Documents can be read: short lines, short cells of tables, short sentences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parent.parent
+#: Documents that keep the limits; each that is rewritten joins them.
+KEPT: Final = ("README.md", "docs/index.md")
+LINE_MAX: Final = 120
+CELL_MAX: Final = 120
+SENTENCE_WORDS_MAX: Final = 35
+README_WORDS_MAX: Final = 700
+
+BLOCK: Final = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+LINK: Final = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+
+
+def prose(text: str) -> str:
+    """The document without blocks of code and targets of links."""
+    without_blocks = BLOCK.sub("", text)
+    return LINK.sub(r"\1", LINK.sub(r"\1", without_blocks))
+
+
+def sentences(text: str) -> Iterator[str]:
+    for paragraph in re.split(r"\n\s*\n|\n(?=[-*#|] ?|\d+\. )", prose(text)):
+        yield from re.split(r"(?<=[.:;!?])\s+", paragraph.strip())
+
+
+def cells(text: str) -> Iterator[str]:
+    for line in prose(text).splitlines():
+        if line.startswith("|"):
+            yield from (cell.strip() for cell in line.strip("|").split("|"))
+
+
+@pytest.mark.parametrize("document", KEPT)
+def test_lines_cells_and_sentences_are_short(document: str) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    lines = [line for line in BLOCK.sub("", text).splitlines() if not line.startswith("|")]
+    assert [line for line in lines if len(line) > LINE_MAX] == []
+    assert [cell for cell in cells(text) if len(cell) > CELL_MAX] == []
+    assert [sentence for sentence in sentences(text) if len(sentence.split()) > SENTENCE_WORDS_MAX] == []
+
+
+def test_limits_catch_what_is_too_long() -> None:
+    long = "word " * (SENTENCE_WORDS_MAX + 1)
+    assert max(len(sentence.split()) for sentence in sentences(f"Short.\n\n{long}end.\n\nShort.")) > SENTENCE_WORDS_MAX
+    assert [len(cell) for cell in cells(f"| a | {'b' * 130} |")] == [1, 130]
+    assert prose("[a link](https://example.org/" + "x" * 200 + ")") == "a link"
+
+
+def test_readme_is_read_in_three_minutes() -> None:
+    words = re.findall(r"\w[^\s|]*", prose((ROOT / "README.md").read_text(encoding="utf-8")))
+    assert len(words) <= README_WORDS_MAX
