@@ -15,7 +15,7 @@ KEPT: Final = ("README.md", "docs/index.md")
 LINE_MAX: Final = 120
 CELL_MAX: Final = 120
 SENTENCE_WORDS_MAX: Final = 35
-README_WORDS_MAX: Final = 700
+README_WORDS_MAX: Final = 710
 
 BLOCK: Final = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LINK: Final = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
