@@ -22,8 +22,10 @@ COMBINATIONS_MAX: Final = 10_000
 EXCLUSIONS_MAX: Final = 100
 #: Writes of one run: histories as large were checked (docs/measurements.md), larger ones never.
 WRITES_MAX: Final = 100_000_000
-#: The same in virtual time, where all that brokers hold is in memory: some 3.5 kB a write, so 7 GB.
-SIMULATED_WRITES_MAX: Final = 2_000_000
+#: Bytes of the writes of one run in virtual time, where all that brokers hold is in memory: 2,000,000 small writes.
+SIMULATED_BYTES_MAX: Final = 8_000_000_000
+#: What a write takes there beside its payload, observers and history included: 3,300 to 4,000 were measured.
+SIMULATED_WRITE_BYTES: Final = 4_000
 #: Writes of a simulated run of which a trace is made afterwards; for it the run is done again, event by event.
 TRACED_WRITES_MAX: Final = 100_000
 #: Brokers of one cluster; the controller is node 100 (nemesis.cluster).

@@ -6,7 +6,15 @@ import math
 from collections.abc import Sized
 from typing import TYPE_CHECKING
 
-from harness.plan.bounds import BOUNDS, COMBINATIONS_MAX, EXCLUSIONS_MAX, RUNS_MAX, SIMULATED_WRITES_MAX, WRITES_MAX
+from harness.plan.bounds import (
+    BOUNDS,
+    COMBINATIONS_MAX,
+    EXCLUSIONS_MAX,
+    RUNS_MAX,
+    SIMULATED_BYTES_MAX,
+    SIMULATED_WRITE_BYTES,
+    WRITES_MAX,
+)
 
 if TYPE_CHECKING:
     from harness.plan.model import Plan
@@ -54,15 +62,19 @@ def refuse_too_many_writes(workload: WorkloadPlan, world: AnyWorld, place: PlanK
         PlanError: how many there are.
     """
     writes = planned_writes(workload)
-    most, reason = (
-        (SIMULATED_WRITES_MAX, "a simulated cluster keeps them in memory, some 4 kB each")
-        if world.virtual_time
-        else (WRITES_MAX, "no larger history was ever checked")
+    made = (
+        f"writes_per_second={workload.writes_per_second:g}, duration_ms={workload.duration_ms} and "
+        f"payload_bytes={workload.payload_bytes} make {writes} writes"
     )
-    if writes > most:
+    size = writes * (SIMULATED_WRITE_BYTES + workload.payload_bytes)
+    if world.virtual_time and size > SIMULATED_BYTES_MAX:
         raise (place / "workload").wrong(
-            f"writes_per_second={workload.writes_per_second:g} and duration_ms={workload.duration_ms} make {writes} "
-            f"writes; the most is {most}, so lower one of them: {reason}"
+            f"{made}, which are {size / 1e9:.1f} GB; a simulated cluster has them in memory, and the most is "
+            f"{SIMULATED_BYTES_MAX / 1e9:.1f} GB, so lower one of them"
+        )
+    if not world.virtual_time and writes > WRITES_MAX:
+        raise (place / "workload").wrong(
+            f"{made}; the most is {WRITES_MAX}, so lower one of them: no larger history was ever checked"
         )
 
 

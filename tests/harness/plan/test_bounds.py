@@ -13,7 +13,7 @@ import pytest
 
 from harness.errors import PlanError
 from harness.plan import BOUNDS, Plan, parse_plan, stories
-from harness.plan.bounds import COMBINATIONS_MAX, EXCLUSIONS_MAX, NUMBER_MAX, SIMULATED_WRITES_MAX, WRITES_MAX
+from harness.plan.bounds import COMBINATIONS_MAX, EXCLUSIONS_MAX, NUMBER_MAX, SIMULATED_BYTES_MAX, WRITES_MAX
 from harness.plan.machines import Machine
 from nemesis.plan import FaultPlan
 from workloads import PlannedWrite, WorkloadPlan
@@ -57,8 +57,13 @@ def test_every_number_of_a_plan_has_bounds(record: type[msgspec.Struct]) -> None
 
 def test_the_documentation_has_every_limit_with_its_reason() -> None:
     assert [row for row in limits() if row not in DOCUMENTED] == []
-    for most in (COMBINATIONS_MAX, EXCLUSIONS_MAX, WRITES_MAX, SIMULATED_WRITES_MAX):
-        assert f"| {most:,} |" in DOCUMENTED
+    for most in (
+        f"{COMBINATIONS_MAX:,}",
+        f"{EXCLUSIONS_MAX}",
+        f"{WRITES_MAX:,}",
+        f"{SIMULATED_BYTES_MAX / 1e9:.0f} GB",
+    ):
+        assert f"| {most} |" in DOCUMENTED
 
 
 @pytest.mark.parametrize(
@@ -70,7 +75,8 @@ def test_the_documentation_has_every_limit_with_its_reason() -> None:
         ("workload.keys = 1_000_000_000", "workload.keys: 1000000000 is too large; the most is 1000000: each is a name that the checkers keep in memory"),
         ("workload.duration_ms = 1_000_000_000", "workload.duration_ms: 1000000000 is too large; the most is 86400000: a run lasts a day at most, and ackproof soak repeats runs for longer"),
         ("workload.writes_per_second = 1e-300", "workload.writes_per_second: 1e-300 is too small; the least is 0.001"),
-        ("workload.writes_per_second = 100_000\nworkload.duration_ms = 60_000", "worlds.simulated.workload: writes_per_second=100000 and duration_ms=60000 make 6000000 writes; the most is 2000000, so lower one of them: a simulated cluster keeps them in memory, some 4 kB each"),
+        ("workload.writes_per_second = 100_000\nworkload.duration_ms = 60_000", "worlds.simulated.workload: writes_per_second=100000, duration_ms=60000 and payload_bytes=0 make 6000000 writes, which are 24.0 GB; a simulated cluster has them in memory, and the most is 8.0 GB, so lower one of them"),
+        ("workload.writes_per_second = 2_000\nworkload.payload_bytes = 1_000_000", "worlds.simulated.workload: writes_per_second=2000, duration_ms=10000 and payload_bytes=1000000 make 20000 writes, which are 20.1 GB; a simulated cluster has them in memory, and the most is 8.0 GB, so lower one of them"),
         (f"seed = {'9' * 5000}", "an integer here has more than 64 bits, and TOML's have no more; write a smaller one"),
         (f"seed = 0x{'f' * 5000}", "seed: an integer here has more than 64 bits, and TOML's have no more; write a smaller one"),
         (f"families = [0x{'f' * 5000}]", "families: an integer here has more than 64 bits, and TOML's have no more; write a smaller one"),
@@ -83,10 +89,10 @@ def test_a_number_out_of_bounds_is_refused_once_with_the_reason(text: str, sente
 def test_real_clusters_may_have_more_writes_than_simulated_ones() -> None:
     many = "workload = { writes_per_second = 2_000, duration_ms = 3_600_000 }"
     assert parse_plan(f"{many}\n[worlds.processes]", "p.toml").runs()
-    assert "make 7200000 writes; the most is 2000000" in refusal(many + WORLD)
+    assert "make 7200000 writes, which are 28.8 GB; a simulated cluster has them in memory" in refusal(many + WORLD)
     more = many.replace("2_000", "40_000")
     assert refusal(f"{more}\n[worlds.processes]") == (
-        "p.toml: worlds.processes.workload: writes_per_second=40000 and duration_ms=3600000 make 144000000 writes; "
+        "p.toml: worlds.processes.workload: writes_per_second=40000, duration_ms=3600000 and payload_bytes=0 make 144000000 writes; "
         "the most is 100000000, so lower one of them: no larger history was ever checked"
     )
 
