@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.errors import JavaError
+from workloads import reason_of
 
 #: The oldest Java that Spark 4 runs on.
 VERSION_MIN: Final = 17
@@ -38,7 +39,7 @@ def _asked(java: str) -> str:
             [java, "--list-modules"], capture_output=True, text=True, timeout=ANSWER_LIMIT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise JavaError(f"{java} cannot be started ({error}): {HOW}") from error
+        raise JavaError(f"{java} cannot be started ({reason_of(error)}): {HOW}") from error
     version = re.search(r"^java\.base@(\d+)\S*", listed.stdout, re.MULTILINE)
     if version is None or int(version[1]) < VERSION_MIN:
         found = version[0].removeprefix("java.base@") if version else "8 or older"

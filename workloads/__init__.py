@@ -40,7 +40,7 @@ from workloads.operations import (
     Send,
 )
 from workloads.plan import LISTED, PlannedWrite, WorkloadPlan
-from workloads.quoting import in_toml, shown, spelled, unknown_name
+from workloads.quoting import in_toml, reason_of, shown, spelled, unknown_name
 from workloads.served_time import ServedTime
 from workloads.settings import (
     ACKS_ALL,
@@ -60,5 +60,5 @@ __all__ = [
     "FreshWrites", "Function", "MicroOperation", "Offsets", "PlannedWrite", "PlantedBug", "Poll", "PollOutcome",
     "Positions", "Producer", "Record", "Recorder", "Refusal", "Retirement", "Send", "SendOutcome", "ServedTime",
     "Settings", "SettingsError", "Subscription", "Truncation", "Unsent", "WorkloadPlan", "classify", "in_toml",
-    "refusal", "shown", "spelled", "unknown_name", "writes_of",
+    "reason_of", "refusal", "shown", "spelled", "unknown_name", "writes_of",
 ]  # fmt: skip

@@ -1,10 +1,11 @@
-"""Writes a user's values and names into messages and files: values as TOML has them, wrong names beside near ones."""
+"""Writes values, names and reasons into messages: values as TOML has them, wrong names beside near ones."""
 
 from __future__ import annotations
 
 import difflib
 import json
 import math
+import subprocess
 from collections.abc import Mapping
 from datetime import date, time
 from typing import Final
@@ -38,6 +39,17 @@ def shown(value: object) -> str:
 def spelled(value: object) -> str:
     """A setting's value as Kafka's files and command lines have it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def reason_of(error: BaseException) -> str:
+    """Why something failed, in a message's words: no number of the system's errors, and nothing of Python."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"byte {error.start} is no text in UTF-8"
+    if isinstance(error, subprocess.TimeoutExpired):
+        return f"it did not end within {error.timeout:g} s"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def unknown_name(kind: str, name: str, known: Mapping[str, object], there_are: str = "") -> str:

@@ -213,12 +213,12 @@ class Settings:
         if majority and (chosen != -1 or self.leader_election != "largest-epoch-and-log-end"):
             raise SettingsError(
                 f"commit.rule=majority needs leader.election=largest-epoch-and-log-end and no {QUORUM}: a majority "
-                "elects whoever has the newest log"
+                "elects the replica with the newest log"
             )
         if by_log and not self.commits_by_number:
             raise SettingsError(
-                f"leader.election={self.leader_election} needs {QUORUM} or commit.rule=majority: it looks for what so "
-                "many replicas have"
+                f"leader.election={self.leader_election} needs {QUORUM} or commit.rule=majority: it looks for "
+                "records that a number of replicas have; set one of the two"
             )
         if by_log and (self.unclean_leader_election_enable or self.eligible_leader_replicas):
             raise SettingsError(

@@ -58,7 +58,10 @@ def replay(directory: Path, scratch: Path) -> Replayed:
     """
     record = read_record(directory)
     if not record.world.virtual_time:
-        raise NamedWronglyError(f"{directory} ran in the {record.world.name} world, which does not repeat itself")
+        raise NamedWronglyError(
+            f"{directory} ran in the {record.world.name} world, which does not repeat itself; name a run of the "
+            "simulated world"
+        )
     choices = choices_of(record.spec())
     same = _done_again(directory, scratch, choices)
     if same:

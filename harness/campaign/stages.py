@@ -261,7 +261,9 @@ def _refuse_another_plan(plan: Plan, runs: Sequence[RunSpec], directory: Path, r
         )
     planned = {directory / run.directory() for run in runs}
     if strange := [found for found in run_directories(directory) if found not in planned]:
-        raise NamedWronglyError(f"{strange[0]} is no run of this plan; begin a new campaign")
+        raise NamedWronglyError(
+            f"{strange[0]} is no run of this plan; continue with the plan that made it, or begin a new campaign"
+        )
 
 
 def _make_room(directory: Path) -> None:

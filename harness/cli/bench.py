@@ -12,6 +12,7 @@ import click
 from harness.bench.checking import main as measure_checking
 from harness.bench.cluster import measure_cluster
 from harness.bench.simulated import STANDARD_SCHEDULE, measure_simulated
+from harness.cli.numbers import WholeNumber
 from harness.cli.terminal import Terminal, path_type, takes_json
 from harness.errors import EXIT_HELD
 from harness.machine import this_machine, versions
@@ -34,7 +35,7 @@ def bench(context: click.Context) -> None:
 
 @bench.command()
 @click.option("--plan", "plan_path", type=path_type, default=STANDARD_SCHEDULE, show_default="standard")
-@click.option("--schedules", type=click.IntRange(min=1), default=SCHEDULES, show_default=True)
+@click.option("--schedules", type=WholeNumber(1), default=SCHEDULES, show_default=True)
 @takes_json
 def simulated(terminal: Terminal, plan_path: Path, schedules: int) -> int:
     """Measure schedules and virtual seconds a second on one core."""

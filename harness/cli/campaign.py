@@ -59,7 +59,7 @@ def campaign(
     if not continue_:
         return conduct_and_show(terminal, plan, plan.runs(), out, room_sentences(plan.runs()))
     if out is None:
-        raise NamedWronglyError("--continue needs the campaign's directory; name it with --out")
+        raise NamedWronglyError("--continue needs the directory of the campaign; name it with --out DIR")
     see_to_what_is_needed(terminal, plan.runs())
     begun = Campaign.continued(plan, out)
     terminal.note(f"{len(begun.missing)} of {len(plan.runs())} runs are left to do in {out}")

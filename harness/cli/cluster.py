@@ -30,9 +30,9 @@ def cluster() -> None:
 
 
 @cluster.command("up")
-@click.option("--world", type=click.Choice(["processes", "kafka"]), default="processes", show_default=True)
+@click.option("--world", type=Word("world", ["processes", "kafka"]), default="processes", show_default=True)
 @click.option("--version", default="", help="The release of Apache Kafka; see `ackproof kafka list`.")
-@click.option("--host", type=click.Choice(["loopback", "namespaces"]), default="loopback", show_default=True)
+@click.option("--host", type=Word("host", ["loopback", "namespaces"]), default="loopback", show_default=True)
 @click.option("--settings", multiple=True, metavar="NAME=VALUE", help="Fix a setting; may be repeated.")
 @click.option("--brokers", type=BoundedNumber("brokers"), default=3, show_default=True)
 @click.option("--topic", default="playground", show_default=True)

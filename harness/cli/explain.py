@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from harness.cli.numbers import WholeNumber
 from harness.cli.terminal import Terminal, path_type, takes_json
 from harness.errors import EXIT_HELD
 from harness.records.explanation_file import EXPLANATION_FILE, Explanation
@@ -17,7 +18,7 @@ from harness.search import FUTURES, explain_run
 @click.argument("run_dir", type=path_type)
 @click.option("--finding", default="", metavar="NAME", help="Explain this anomaly (duplicate), not the worst one.")
 @click.option(
-    "--futures", type=click.IntRange(1, 1000), default=FUTURES, show_default=True, help="Continuations of each step."
+    "--futures", type=WholeNumber(1, 1000), default=FUTURES, show_default=True, help="Continuations of each step."
 )
 @takes_json
 def explain(terminal: Terminal, run_dir: Path, *, finding: str, futures: int) -> int:

@@ -9,7 +9,7 @@ import click
 from msgspec import json, to_builtins
 from msgspec.structs import replace
 
-from harness.cli.numbers import BoundedNumber
+from harness.cli.numbers import BoundedNumber, WholeNumber
 from harness.cli.terminal import Terminal, Word, assigned, path_type, seconds_type, takes_json
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN
 from harness.explore import (
@@ -39,13 +39,13 @@ from harness.records.files import files_of, write_file
 @click.option("--constant", "constants", multiple=True, metavar="NAME=N", help="Another bound: records=2, crashes=1.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Another setting: missed.epoch=kafka.")
 @click.option("--bug", metavar="NAME", help="A planted bug: short for --set planted.bug=NAME.")
-@click.option("--order", type=click.Choice(["breadth", "depth"]), default="breadth", show_default=True)
+@click.option("--order", type=Word("order", ["breadth", "depth"]), default="breadth", show_default=True)
 @click.option(
     "--workers", type=BoundedNumber("workers"), help="Processes at a time; by default as many as there are cores."
 )
-@click.option("--states", type=click.IntRange(1), default=2**62, help="Stop after the level that has so many states.")
+@click.option("--states", type=WholeNumber(1), default=2**62, help="Stop after the level that has so many states.")
 @click.option("--seconds", type=seconds_type, default=float("inf"), help="Stop after so many seconds.")
-@click.option("--memory", type=click.IntRange(1), default=2**40, help="Stop where a process has so many MB.")
+@click.option("--memory", type=WholeNumber(1), default=2**40, help="Stop where a process has so many MB.")
 @click.option(
     "--rule",
     "rules",

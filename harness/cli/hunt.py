@@ -9,7 +9,7 @@ import click
 
 from checkers import counted
 from harness.cli.campaign import seed_range
-from harness.cli.numbers import BoundedNumber
+from harness.cli.numbers import BoundedNumber, WholeNumber
 from harness.cli.terminal import Terminal, assigned, seconds_type, takes_json
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, HarnessError, PlanError
 from harness.machine import cores
@@ -30,13 +30,13 @@ TEXT_MAX: Final = 160
 @click.option("--as-is", is_flag=True, help="Hunt in the code as it is until something is found, as for a bug.")
 @click.option(
     "--clean",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     metavar="N",
     help="Perform N runs of the code as it is, over every family too, and go on after a finding.",
 )
 @click.option("--portfolio", "names", multiple=True, metavar="NAME", help="Only this one; may be repeated.")
 @click.option(
-    "--run", "number", type=click.IntRange(0), metavar="N", help="Only this run of one --portfolio, as hunts name it."
+    "--run", "number", type=WholeNumber(0), metavar="N", help="Only this run of one --portfolio, as hunts name it."
 )
 @click.option("--seconds", type=seconds_type, default=60.0, show_default=True, help="Of one core, for each bug.")
 @click.option("--seed", type=seed_range, default=1, show_default=True)
@@ -69,8 +69,10 @@ def hunt(
     """
     workers, first = workers or cores(), 0
     if number is not None:
-        if clean is not None or len(names) != 1:
-            raise PlanError("--run is a run of one --portfolio: name that, and leave --clean out")
+        if clean is not None:
+            raise PlanError("--run performs one run, and --clean many; leave one of the two out")
+        if len(names) != 1:
+            raise PlanError(f"--run {number} is a run of one portfolio; name it, and only it, with --portfolio NAME")
         workers, first, seconds = 1, number, 0.0
     if clean is not None:
         if bugs or settings or as_is:
@@ -103,7 +105,7 @@ def hunt(
 def _changes(bugs: Sequence[str], settings: Mapping[str, Any], *, as_is: bool) -> list[Mapping[str, Any]]:
     """What to hunt for, one after the other, as settings."""
     if as_is + bool(settings) + bool(bugs) > 1:
-        raise PlanError("hunt for bugs, for --settings, or --as-is: one of the three")
+        raise PlanError("name bugs, --settings or --as-is, and only one of the three")
     for bug in bugs:
         if bug not in BUGS:
             raise PlanError(unknown_name("bug", bug, BUGS))

@@ -28,7 +28,7 @@ def init(terminal: Terminal, kind: str | None, *, listed: bool) -> int:
         terminal.table(["kind", "what it is"], [(name, escape(what)) for name, what in about.items()])
         return EXIT_HELD
     if kind is None:
-        raise click.UsageError(f"name a kind: {', '.join(KINDS)}")
+        raise click.UsageError(f"name a KIND: {', '.join(KINDS)}; all: ackproof init --list")
     files = {Path(to): source for to, source in starter(kind).items()}
     if there := [to for to in files if to.exists()]:
         raise NamedWronglyError(f"{there[0]} is there, and nothing is overwritten; move it away, or go elsewhere")

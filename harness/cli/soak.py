@@ -14,6 +14,7 @@ import msgspec
 
 from harness.campaign import room_sentences, write_plan
 from harness.cli.campaign import out_option, see_to_what_is_needed, seed_range
+from harness.cli.numbers import WholeNumber
 from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
 from harness.errors import NamedWronglyError
 from harness.plan import Plan, read_plan
@@ -45,7 +46,7 @@ SEEDS: Final = 2**48
 @click.option("--disk", help=f"The most that the soak's directory may take.  [default: {DISK}]")
 @click.option("--memory", help="The most that all its processes may take; by default what the machine has.")
 @click.option(
-    "--tries", type=click.IntRange(0), help=f"How often a finding of a real world is tried again.  [default: {TRIES}]"
+    "--tries", type=WholeNumber(0), help=f"How often a finding of a real world is tried again.  [default: {TRIES}]"
 )
 @click.option("--seed", type=seed_range, help="Draw turns and runs from this; by default each soak has a new one.")
 @out_option

@@ -22,7 +22,7 @@ from rich.table import Table
 from harness.errors import PlanError
 from harness.plan import ENDLESS, PlanKey, refuse_endless_numbers
 from harness.progress import Progress, printable, progress_for
-from workloads import unknown_name
+from workloads import shown, unknown_name
 
 #: Columns of output that goes to a file: there, a folded table would be unreadable.
 FILE_WIDTH: Final = 200
@@ -42,9 +42,13 @@ class _Seconds(click.FloatRange):
     """Seconds from 0 on; ``inf`` is no limit. A limit that is no number would never be reached."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if math.isnan(found := super().convert(value, param, ctx)):
-            self.fail("nan is no number of seconds.", param, ctx)
-        return found
+        try:
+            seconds = float(value)
+        except ValueError:
+            seconds = math.nan
+        if not seconds >= 0:
+            self.fail(f"takes a number of seconds, 0 or more, not {shown(str(value))}", param, ctx)
+        return seconds
 
 
 seconds_type = _Seconds(0)

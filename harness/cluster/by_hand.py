@@ -73,6 +73,8 @@ class ByHand:
         roles = roles_of(request.node, request.partition, len(view.brokers))
         aims = [(fault, fault.aim(view)) for fault in (kind.around(role, request.shape) for role in roles)]
         fault, aim = next((one for one in aims if not one[1].impossible), aims[0])
+        if Capability.CLIENTS in fault.needs and self._target.clients is None:
+            raise PlanError(f"{request.fault}: a cluster to play with has no clients of its own; end yours by hand")
         if not self._target.unplanned.isdisjoint(fault.needs):
             raise PlanError(f"{request.fault}: this cluster was not made ready for it; {_made_ready(kind)}")
         if why_not := self._target.why_not(fault.needs) or aim.impossible:

@@ -18,8 +18,10 @@ from harness.errors import AckproofError, NamedWronglyError, PlanError
 from harness.hosts import NodeCall
 from nemesis.cluster import ClusterView
 from nemesis.receipts import Receipt
+from workloads import reason_of
 
 SOCKET_FILE: Final = "cluster.sock"
+_START_ONE: Final = "start one with `ackproof cluster up`, or name its directory with --in"
 #: A request is a line; what nobody of ours writes is cut off.
 REQUEST_BYTES_MAX: Final = 4_096
 #: The slowest of what is asked for waits for a node to end, or for somebody to confirm a move.
@@ -77,7 +79,7 @@ def ask(directory: Path, request: Request) -> Answer:
         with _short(directory) as path:
             given: dict[str, Any] = NodeCall(path, msgspec.to_builtins(request), ANSWER_LIMIT_S).answer()
     except OSError as error:
-        raise NamedWronglyError(f"no cluster is up in {directory} ({error.strerror or error})") from error
+        raise NamedWronglyError(f"no cluster is up in {directory} ({reason_of(error)}); {_START_ONE}") from error
     found = msgspec.convert(given, Answer, strict=False)
     if found.refused:
         raise PlanError(found.refused)
@@ -91,9 +93,11 @@ def found(results: Path) -> Path:
         NamedWronglyError: there is none, or more than one.
     """
     there = [path.parent for path in sorted(results.glob(f"*/{SOCKET_FILE}")) if _listens(path.parent)]
-    if len(there) != 1:
-        which = f"{len(there)} clusters are up, {', '.join(map(str, there))}" if there else "no cluster is up"
-        raise NamedWronglyError(f"{which} below {results}; start one with `ackproof cluster up`, or name it with --in")
+    if not there:
+        raise NamedWronglyError(f"no cluster is up below {results}; {_START_ONE}")
+    if len(there) > 1:
+        names = ", ".join(map(str, there))
+        raise NamedWronglyError(f"{len(there)} clusters are up below {results}: {names}; name one of them with --in")
     return there[0]
 
 

@@ -58,7 +58,10 @@ class Clocks:
         _write(probe, _PROBE_OFFSET_MS)
         offset_ms = self._offset_ms(probe)
         if abs(offset_ms - _PROBE_OFFSET_MS) > _COARSE_MS:
-            raise HostError(f"{found} does not change the clock of a program ({offset_ms} ms)")
+            raise HostError(
+                f"{found} does not change the clock of a program (it is {offset_ms} ms wrong); install "
+                "the package faketime again"
+            )
 
     def environment(self, node: int) -> dict[str, str]:
         """Variables that a node's process needs in its environment, so that its clock can be set."""

@@ -114,7 +114,7 @@ def find_limit(root: Path = ROOT) -> Path:
         return groups
     raise HostError(
         f"slow disks need a limit on writes to a device, and neither {devices} exists (version 1 of control groups) "
-        f'nor "io" in {groups} (version 2)'
+        f'nor "io" in {groups} (version 2); leave the family slow-disk out'
     )
 
 

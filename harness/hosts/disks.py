@@ -31,6 +31,7 @@ from harness.errors import HostError
 from harness.hosts.processes import NAME_PREFIX, attempt, run
 from harness.records.journal import Journal
 from nemesis.cluster import Evidence
+from workloads import reason_of
 
 #: Beside a node's own files. Kafka looks at directories only, the reference broker at names that it gave.
 FILL_NAME: Final = "ackproof-fill"
@@ -282,7 +283,7 @@ def _freeze(place: Path) -> None:
     try:
         fcntl.ioctl(descriptor, FIFREEZE, 0)
     except OSError as error:
-        raise HostError(f"the file system at {place} cannot be frozen ({error})") from error
+        raise HostError(f"the file system at {place} cannot be frozen ({reason_of(error)})") from error
     finally:
         os.close(descriptor)
 
@@ -302,7 +303,7 @@ def _shut_down(place: Path) -> None:
     try:
         fcntl.ioctl(descriptor, FS_IOC_SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))
     except OSError as error:
-        raise HostError(f"the file system at {place} cannot be shut down ({error})") from error
+        raise HostError(f"the file system at {place} cannot be shut down ({reason_of(error)})") from error
     finally:
         os.close(descriptor)
 

@@ -21,6 +21,7 @@ from harness.errors import HostError
 from harness.hosts.contract import Launch, NodeProcess
 from harness.records.journal import Journal
 from nemesis.cluster import Evidence
+from workloads import reason_of
 
 #: Marks every process of a run in its environment, which its children inherit; found by heal where no id was written.
 TOKEN_VARIABLE: Final = "ACKPROOF_RUN_TOKEN"  # noqa: S105 - a name, not a secret
@@ -60,7 +61,7 @@ def run(command: Sequence[str], text: str | None = None, *, failure: str, **more
     try:
         done = attempt(command, text, **more)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise HostError(f"{words} did not work ({error})") from error
+        raise HostError(f"{words} did not work ({reason_of(error)})") from error
     if done.returncode != 0:
         raise HostError(f"{words} failed ({done.stderr.strip()})")
     return done.stdout
@@ -201,7 +202,7 @@ def spawn(launch: Launch, journal: Journal, token: str, prefix: tuple[str, ...] 
             )
     except OSError as error:
         journal.done(entry)
-        raise HostError(f"node {launch.node} cannot be started with {command[0]}: {error}") from error
+        raise HostError(f"node {launch.node} cannot be started with {command[0]}: {reason_of(error)}") from error
     if (who := identify(child.pid)) is not None:
         journal.amend(entry, msgspec.structs.asdict(who))
     return LocalProcess(child, journal, entry)

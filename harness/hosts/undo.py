@@ -37,6 +37,7 @@ from harness.hosts import disk_speed
 from harness.hosts.disks import keep_files
 from harness.hosts.processes import NAME_PREFIX, Identity, attempt, boot_id, end, marked_with
 from harness.records.journal import Facts, Journal, Undo, not_undone
+from workloads import in_toml, reason_of
 
 
 def undo_here(journal: Journal) -> list[str]:
@@ -60,10 +61,10 @@ def undo_kinds(journal: Journal, kinds: Collection[str], undo: Callable[[Undo], 
             continue
         try:
             undone += [f"{action.kind} {what}" for what in undo(action)]
-        except (KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
-            left.append(f"{action.kind} {action.facts} is nothing that a harness writes ({error!r})")
+        except (KeyError, TypeError, ValueError, msgspec.ValidationError):
+            left.append(f"{action.kind} {in_toml(action.facts)} is nothing that a harness writes")
         except (OSError, subprocess.TimeoutExpired, HostError) as error:
-            left.append(f"{action.kind} {action.facts} is still there ({error})")
+            left.append(f"{action.kind} {in_toml(action.facts)} is still there ({reason_of(error)})")
         else:
             journal.done(action.entry)
     if left:

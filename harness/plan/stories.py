@@ -17,7 +17,7 @@ from harness.plan.values import PlanKey, Table, list_at, value_at
 from nemesis.roles import largest_rack
 from nemesis.scenarios import FAMILIES, SCRIPTED, FaultStory, Part, Scene, Timings, stories_named
 from nemesis.schedule import most_stopped
-from workloads import Settings, shown, unknown_name
+from workloads import Settings, reason_of, shown, unknown_name
 
 #: What the plan is called in its campaign's directory (harness.records.files.PLAN_FILE).
 _PLAN_FILE: Final = "plan.toml"
@@ -77,7 +77,7 @@ def _own_story(word: str, place: PlanKey) -> OwnStory:
     try:
         return OwnStory(file=word, text=(Path(place.file).parent / path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise here.wrong(f"{shown(word)} cannot be read ({error}); name a story file in UTF-8") from error
+        raise here.wrong(f"{shown(word)} cannot be read ({reason_of(error)}); name a story file in UTF-8") from error
 
 
 def _number(own: OwnStory) -> str:

@@ -14,6 +14,7 @@ import msgspec
 from harness.errors import HEAL_AGAIN, HostError, NamedWronglyError, NotUndoneError, ResultsError
 from harness.hosts import NAME_PREFIX, undo_here, undo_machines
 from harness.records.journal import FILE_NAME, Journal, not_undone, unreadable
+from workloads import reason_of
 
 _MAY_REMAIN: Final = f"nodes' processes and what is named {NAME_PREFIX}... may remain"
 
@@ -97,7 +98,7 @@ def heal_all(directory: Path) -> Healed:
         except ResultsError as error:
             healed.doubts.append(str(error))
         except OSError as error:
-            healed.doubts.append(f"{path} cannot be read ({error})")
+            healed.doubts.append(f"{path} cannot be read ({reason_of(error)})")
     healed.doubts += _unlisted(closed, journals)
     return healed
 
@@ -138,7 +139,7 @@ def _heal_journal(path: Path, healed: Healed) -> None:
         journal = Journal(path)
     except OSError as error:
         raise ResultsError(
-            f"{path} cannot be written ({error}); heal with the rights of the user who ran it"
+            f"{path} cannot be written ({reason_of(error)}); heal with the rights of the user who ran it"
         ) from error
     from harness.worlds.kafka.own_topic import undo_topics  # noqa: PLC0415 - talks to brokers, which few healings need
 

@@ -80,7 +80,9 @@ class Checking:
             found = self._answers.get(block=patience_s > 0, timeout=patience_s or None)
         except queue.Empty:
             if self.busy and time.monotonic() > self._deadline:
-                raise HarnessError(f"the checking did not answer within {BATCH_LIMIT_S:.0f} s") from None
+                raise HarnessError(
+                    f"the checking did not answer within {BATCH_LIMIT_S:.0f} s; resume the soak"
+                ) from None
             return None
         self.busy = False
         if isinstance(found, Exception):

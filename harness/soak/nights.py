@@ -18,6 +18,7 @@ from harness.comparison import DEFECTS, SAYING, Finding, Results, differing, key
 from harness.errors import NamedWronglyError, ResultsError
 from harness.plan import Simulated
 from harness.records.files import CAMPAIGN_FILE, MATRIX_FILE, VERDICTS_FILE, understanding
+from workloads import reason_of
 
 NIGHT_FILE: Final = "night.json"
 #: Verdicts as they are written, and packed.
@@ -83,7 +84,7 @@ def read_nights(places: Iterable[str], without: Path) -> list[Night]:
         try:
             found = _places_of_nights(files_at(place))
         except OSError as error:
-            raise NamedWronglyError(f"--nights {text} cannot be read: {error}") from error
+            raise NamedWronglyError(f"--nights {text} cannot be read: {reason_of(error)}") from error
         own = without.resolve()
         nights += [read_night(one) for one in found if not (isinstance(one, Path) and one.resolve() == own)]
     return sorted(nights, key=lambda night: (night.began, night.results.name))

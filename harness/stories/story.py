@@ -21,7 +21,7 @@ from harness.stories.columns import check_overrides, chosen_columns
 from harness.stories.language import Where, parse_script
 from harness.stories.steps import Step, Write
 from nemesis.faults import Fault
-from workloads import SettingsError, unknown_name
+from workloads import SettingsError, reason_of, unknown_name
 
 #: Every record that a script has without writing it.
 BASE: Final = "base"
@@ -153,7 +153,9 @@ def read_story(path: Path) -> Story:
     try:
         return parse_story(path.read_text(), str(path))
     except (OSError, UnicodeDecodeError) as error:
-        raise PlanError(f"{path} cannot be read ({error}); name a story file or the number of a story") from error
+        raise PlanError(
+            f"{path} cannot be read ({reason_of(error)}); name a story file or the number of a story"
+        ) from error
 
 
 def parse_story(text: str, file: str) -> Story:

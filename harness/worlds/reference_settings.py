@@ -35,7 +35,10 @@ def refuse_what_it_lacks(settings: Settings, world: str = "") -> None:
         PlanError: with the setting to change.
     """
     if settings.eligible_leader_replicas and not (settings.strict_min_isr and settings.broker_epochs):
-        raise PlanError("eligible.leader.replicas needs strict.min.isr and broker.epochs (KIP-966); leave both out")
+        raise PlanError(
+            "eligible.leader.replicas=true needs strict.min.isr=true and broker.epochs=true (KIP-966); leave "
+            "both out, which makes them true"
+        )
     bug = settings.planted_bug
     if why := WITHOUT_EFFECT.get(world, {}).get(bug):
         raise PlanError(f"planted.bug={bug} {why}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import tomllib
 from datetime import date, datetime, time
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.quoting import QUOTED_MAX, in_toml, shown, unknown_name
+from workloads.quoting import QUOTED_MAX, in_toml, reason_of, shown, unknown_name
 
 plain = st.one_of(
     st.text(), st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), st.dates(), st.datetimes()
@@ -57,3 +58,17 @@ def test_values_are_shown_without_words_of_python(value: object, words: str) -> 
 )
 def test_a_name_that_is_near_none_suggests_none(name: str, there_are: str, sentence: str) -> None:
     assert unknown_name("fault", name, {"kill": 1, "wipe": 2}, there_are) == sentence
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (FileNotFoundError(2, "No such file or directory", "there/x"), "No such file or directory"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"), "byte 0 is no text in UTF-8"),
+        (subprocess.TimeoutExpired(["java", "-version"], 5.0), "it did not end within 5 s"),
+        (OSError("one\n  two"), "one two"),
+        (ConnectionResetError(), "ConnectionResetError"),
+    ],
+)
+def test_a_reason_has_no_numbers_of_errors_and_nothing_of_python(error: Exception, words: str) -> None:
+    assert reason_of(error) == words

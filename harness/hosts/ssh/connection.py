@@ -19,6 +19,7 @@ from harness.errors import HostError
 from harness.hosts.ssh import commands, files
 from harness.hosts.ssh.shell import Answer, Shell, shown
 from harness.plan import Machine
+from workloads import reason_of
 
 #: For a machine to be reached, to identify itself, and to accept the user.
 CONNECT_LIMIT_S: Final = 15.0
@@ -228,7 +229,7 @@ class Connection(Shell):
                 self._client, self._session, self._sftp = connected(self.machine), None, None
             transport = self._client.get_transport() if self._client is not None else None
         if transport is None:
-            raise HostError(f"{self.machine.name} hung up")
+            raise HostError(f"{self.machine.name} ended the connection; see that its SSH server still runs")
         return transport
 
     def _lost(self, doing: str, error: BaseException) -> HostError:
@@ -313,7 +314,9 @@ def _load_known_hosts(client: paramiko.SSHClient, machine: Machine) -> None:
     except FileNotFoundError:  # then the key is unknown, which has its own sentence
         return
     except (OSError, SSHException, ValueError) as error:
-        raise HostError(f"{path} cannot be read as known hosts ({error})") from error
+        raise HostError(
+            f"{path} cannot be read as known hosts ({reason_of(error)}); name another file (known_hosts = ...)"
+        ) from error
 
 
 def _refusal(machine: Machine, error: BaseException) -> HostError:

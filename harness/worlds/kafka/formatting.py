@@ -20,6 +20,7 @@ from harness.hosts import attempt
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.jvm import tool_command
 from harness.worlds.kafka.releases import ELR_SINCE
+from workloads import reason_of
 
 META: Final = "meta.properties"
 BOOTSTRAP: Final = "bootstrap.checkpoint"
@@ -75,8 +76,13 @@ def _formatted(installation: Installation, directory: Path, *, elr: bool) -> Pat
     try:
         done = attempt(tool_command(installation, words), limit_s=_TOOL_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise HostError(f"Kafka's storage tool did not run ({error}); see that Java works: java -version") from error
+        raise HostError(
+            f"Kafka's storage tool did not run ({reason_of(error)}); see that Java works: java -version"
+        ) from error
     if done.returncode or not (data / BOOTSTRAP).is_file():
         output = " ".join((done.stderr or done.stdout).split())[-300:]
-        raise HostError(f"Apache Kafka {installation.version} could not format a directory: {output}")
+        raise HostError(
+            f"Apache Kafka {installation.version} could not format {data}: {output}; see that there is "
+            "room, and that Java works: java -version"
+        )
     return data

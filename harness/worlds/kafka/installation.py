@@ -26,6 +26,7 @@ from harness.errors import HostError, NotReachableError, PlanError
 from harness.hosts import attempt
 from harness.machine import user_cache
 from harness.worlds.kafka.releases import VERSION, Artifact, Version, artifacts, parse_version
+from workloads import reason_of
 
 #: A hundred megabytes; slow lines get a quarter of an hour.
 LIMIT_S: Final = 900.0
@@ -162,7 +163,7 @@ def _unpacked(source: Path) -> Iterator[Path]:
             with tarfile.open(source) as archive:
                 _take_jars(archive, Path(directory))
         except OSError as error:
-            raise PlanError(f"{source} cannot be read as a release of Apache Kafka: {error}") from error
+            raise PlanError(f"{source} cannot be read as a release of Apache Kafka: {reason_of(error)}") from error
         except (tarfile.TarError, EOFError, zlib.error) as error:
             raise PlanError(
                 f"{source} is no release of Apache Kafka: it is no archive, or was not read whole"
@@ -188,7 +189,7 @@ def _beside(place: Path) -> Iterator[Path]:
         directory = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
     except OSError as error:
         raise HostError(
-            f"{place.parent} cannot be written ({error}); set XDG_CACHE_HOME to where there is room"
+            f"{place.parent} cannot be written ({reason_of(error)}); set XDG_CACHE_HOME to where there is room"
         ) from error
     try:
         yield directory
@@ -199,7 +200,9 @@ def _beside(place: Path) -> Iterator[Path]:
             if not place.is_dir():  # somebody else was faster, which is as good
                 raise
     except OSError as error:
-        raise HostError(f"{place} cannot be made ({error}); make room, or set XDG_CACHE_HOME elsewhere") from error
+        raise HostError(
+            f"{place} cannot be made ({reason_of(error)}); make room, or set XDG_CACHE_HOME elsewhere"
+        ) from error
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 
@@ -222,7 +225,7 @@ def fetch(wanted: Sequence[Artifact], directory: Path) -> None:
     try:
         done = attempt(command, limit_s=LIMIT_S, cwd=directory)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise HostError(f"Maven did not do its work ({error}): try again later, {_OTHERWISE}") from error
+        raise HostError(f"Maven did not do its work ({reason_of(error)}): try again later, {_OTHERWISE}") from error
     if done.returncode:
         raise _trouble(wanted[0], done.stdout + done.stderr)
 

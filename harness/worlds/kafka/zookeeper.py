@@ -28,7 +28,7 @@ from harness.hosts import Address
 from harness.worlds.kafka.properties import NodePlace, node_properties, possible
 from harness.worlds.kafka.releases import STARTED_SINCE, ZOOKEEPER_GONE_SINCE, Version
 from nemesis.cluster import CONTROLLER
-from workloads import Settings, Truncation
+from workloads import Settings, Truncation, reason_of
 
 MAIN: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 #: Since when brokers truncate in which way, unless they are set to speak as an older one; oldest first (rules 16, 17).
@@ -161,12 +161,14 @@ class ZooKeeperAdministration:
                 client.create_async(path, json.dumps(wish).encode()).get(timeout=ANSWER_LIMIT_S)
                 while client.exists_async(path).get(timeout=ANSWER_LIMIT_S):
                     if time.monotonic() > deadline:
-                        raise HostError(f"the controller has not done {path} within {DONE_LIMIT_S:.0f} s")
+                        raise HostError(
+                            f"the controller has not done {path} within {DONE_LIMIT_S:.0f} s; see the logs of the nodes"
+                        )
                     time.sleep(_LOOK_EVERY_S)
         except NodeExistsError:
             return busy
         except (KazooException, KazooTimeoutError) as error:
-            raise HostError(f"ZooKeeper does not answer ({str(error) or type(error).__name__})") from error
+            raise HostError(f"ZooKeeper does not answer ({reason_of(error)}); see its log") from error
         return ""
 
 

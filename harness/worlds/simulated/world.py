@@ -150,7 +150,7 @@ class SimulatedWorld:
     def _reach(self, state: Callable[[], bool], meant: str) -> None:
         if not self._loop.run(state, OPEN_LIMIT_US):
             raise HarnessError(
-                f"the simulated cluster waited in vain for {meant}; check the timeouts among the settings"
+                f"the simulated cluster waited for {meant}, which did not come; check the timeouts among the settings"
             )
 
     def _registered(self) -> bool:

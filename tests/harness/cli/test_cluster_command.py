@@ -1,4 +1,4 @@
-"""`ackproof cluster break`: words that are refused with the nearest, and what a cluster is asked for."""
+"""Words of `ackproof cluster` and others that are refused with the nearest, and what a cluster is asked for."""
 
 from __future__ import annotations
 
@@ -14,15 +14,26 @@ from nemesis.topology import Shape
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["kil"], 'Invalid value for \'FAULT\': unknown fault "kil"; did you mean "kill"?'),
-        (["cut", "--shape", "rong"], 'Invalid value for \'--shape\': unknown shape "rong"; did you mean "ring"?'),
-        (["cut", "--shape", "x"], 'unknown shape "x"; there are isolate, isolate-also-from-clients, from-brokers, '),
+        (["cluster", "break", "kil"], 'Invalid value for \'FAULT\': unknown fault "kil"; did you mean "kill"?'),
+        (
+            ["cluster", "break", "cut", "--shape", "rong"],
+            'unknown shape "rong"; did you mean "ring"?',
+        ),
+        (
+            ["cluster", "break", "cut", "--shape", "x"],
+            'unknown shape "x"; there are isolate, isolate-also',
+        ),
+        (["cluster", "up", "--world", "proceses"], 'unknown world "proceses"; did you mean "processes"?'),
+        (["cluster", "up", "--host", "namespace"], 'unknown host "namespace"; did you mean "namespaces"?'),
+        (["explore", "tla-1", "--order", "deep"], 'unknown order "deep"; did you mean "depth"?'),
+        (["explore", "tla-1", "--rule", "log-match"], 'unknown rule "log-match"; did you mean "logs-match"?'),
+        (["schema", "matrices"], 'unknown schema "matrices"; did you mean "matrix"?'),
     ],
 )
 def test_a_wrong_word_is_answered_with_the_nearest(
     arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert exit_code_of(["cluster", "break", *arguments]) == 64
+    assert exit_code_of(arguments) == 64
     assert says in " ".join(capsys.readouterr().err.split())
 
 

@@ -15,7 +15,11 @@ from harness.cli.app import exit_code_of
         (["campaign", "p.toml", "--seed", "9223372036854775808"], "the most is 9223372036854775807: seeds are stored"),
         (["run", "p.toml", "--seed", "-1"], "-1 is too small; the least is 0"),
         (["hunt", "--workers", "257"], "257 is too large; the most is 256: each is a process"),
-        (["stories", "--workers", "many"], "'many' is not a valid integer"),
+        (["stories", "--workers", "many"], "Invalid value for '--workers': takes a whole number, not \"many\""),
+        (["soak", "p.toml", "--tries", "x"], "Invalid value for '--tries': takes a whole number, not \"x\""),
+        (["explain", ".", "--futures", "0"], "0 is too small; the least is 1"),
+        (["explain", ".", "--futures", "1001"], "1001 is too large; the most is 1000"),
+        (["explore", "tla-1", "--seconds", "soon"], 'takes a number of seconds, 0 or more, not "soon"'),
         (["explore", "--workers", "0"], "0 is too small; the least is 1"),
     ],
 )

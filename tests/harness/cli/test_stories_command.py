@@ -68,3 +68,13 @@ def test_the_list_has_every_number_with_its_title_and_performs_nothing(capsys: p
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(known_stories())
     assert "S01  The leader dies before any follower has fetched" in [line.rstrip() for line in lines]
+
+
+def test_a_file_that_cannot_be_read_is_named_without_the_number_of_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "binary.toml").write_bytes(b"\xff")
+    assert exit_code_of(["stories", str(tmp_path / "none.toml")]) == 64
+    assert "none.toml cannot be read (No such file or directory); name a story file" in capsys.readouterr().err
+    assert exit_code_of(["stories", str(tmp_path / "binary.toml")]) == 64
+    assert "binary.toml cannot be read (byte 0 is no text in UTF-8); name a story file" in capsys.readouterr().err

@@ -197,7 +197,7 @@ def test_heal_says_which_file_it_needs_and_heals_the_other_runs_too(tmp_path):
         journal = Journal(tmp_path / run / FILE_NAME)
         journal.intend("topic", {"name": run, "bootstrap": ["127.1.2.3:1"], "security": gone})
         journal.close()
-    with pytest.raises(HostError, match=r"topic .*'a'.*gone.pem cannot be read.*topic .*'b'.*gone.pem cannot be read"):
+    with pytest.raises(HostError, match=r'topic .*"a".*gone.pem cannot be read.*topic .*"b".*gone.pem cannot be read'):
         heal(tmp_path)
 
 

@@ -114,3 +114,9 @@ def test_what_the_cluster_was_not_made_ready_for_names_the_option_that_does(
 def test_links_that_this_host_cannot_slow_name_the_host_that_can() -> None:
     with pytest.raises(PlanError, match=r"^slow: loopback; end it, .* up --host namespaces --family slow-link$"):
         Hands(link_speed="loopback").breaks("slow")
+
+
+def test_a_cluster_to_play_with_has_no_clients_that_could_crash() -> None:
+    target = msgspec.structs.replace(ObedientCluster().target(), clients=None)
+    with pytest.raises(PlanError, match=r"^crash: a cluster to play with has no clients of its own; end yours"):
+        ByHand(target, VirtualClock().now_us, [].append).answer(Request(op="break", fault="crash"))

@@ -54,10 +54,18 @@ def test_the_one_cluster_that_is_up_is_found(up: Path) -> None:
 
 
 def test_nobody_is_asked_where_no_cluster_is_up(tmp_path: Path) -> None:
-    with pytest.raises(NamedWronglyError, match="no cluster is up below"):
+    with pytest.raises(NamedWronglyError, match=r"no cluster is up below .*; start one with `ackproof cluster up`"):
         found(tmp_path)
-    with pytest.raises(NamedWronglyError, match="no cluster is up in"):
+    with pytest.raises(NamedWronglyError, match=r"up in .* \(No such file or directory\); start one with "):
         ask(tmp_path, Request(op="show"))
+
+
+def test_where_several_clusters_are_up_nobody_is_told_to_start_another(up: Path) -> None:
+    (up.parent / "second").mkdir()
+    with served(up.parent / "second", at_once, answer), pytest.raises(NamedWronglyError) as refused:
+        found(Path("results"))
+    assert str(refused.value).startswith("2 clusters are up below results: results/")
+    assert str(refused.value).endswith("; name one of them with --in")
 
 
 def test_a_cluster_that_ended_leaves_no_socket_and_one_that_was_killed_is_replaced(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_eligible_leader_replicas_are_chosen_where_a_release_knows_them() -> Non
 
 @pytest.mark.parametrize("without", [{"strict_min_isr": False}, {"broker_epochs": False}])
 def test_the_reference_broker_keeps_eligible_leaders_only_with_the_rules_that_they_rest_on(without) -> None:
-    with pytest.raises(PlanError, match=r"needs strict\.min\.isr and broker\.epochs"):
+    with pytest.raises(PlanError, match=r"needs strict\.min\.isr=true and broker\.epochs=true"):
         refuse_what_it_lacks(Settings(eligible_leader_replicas=True, **without))
     refuse_what_it_lacks(Settings(eligible_leader_replicas=True))
     refuse_what_it_lacks(Settings(**without))
