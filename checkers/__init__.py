@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from checkers.errors import CheckError, JavaMissingError
     from checkers.histories import HISTORY, RUN_FILE, VERDICTS_FILE
     from checkers.histories.discovery import NO_HISTORY, FoundHistory, SourceKind, find_histories
+    from checkers.histories.scratch import remove_abandoned
     from checkers.histories.stores import Place, fetch, files_at, place_of, read_bytes
     from checkers.local import check_one, check_rows
     from checkers.measures.availability import Availability
@@ -60,6 +61,7 @@ _HOMES = {
     "checkers.errors": "CheckError JavaMissingError",
     "checkers.histories": "HISTORY RUN_FILE VERDICTS_FILE",
     "checkers.histories.discovery": "NO_HISTORY FoundHistory SourceKind find_histories",
+    "checkers.histories.scratch": "remove_abandoned",
     "checkers.histories.stores": "Place fetch files_at place_of read_bytes",
     "checkers.local": "check_one check_rows",
     "checkers.measures.availability": "Availability",

@@ -4,6 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=.venv
+refreshed=
 say() { printf '%s\n' "$*" >&2; }
 
 apt_install() { # packages... ; false where apt or the right to use it is missing
@@ -13,10 +14,12 @@ apt_install() { # packages... ; false where apt or the right to use it is missin
         command -v sudo >/dev/null && sudo -n true 2>/dev/null || return 1
         as=(sudo -n)
     fi
-    if [ ! -e "${TMPDIR:-/tmp}/.ackproof-apt-updated.$(id -u)" ]; then
+    # Once a day. The mark lies in the checkout: in a directory that others share, a link of its name would lead root anywhere.
+    if [ -z "$refreshed" ] && [ -z "$(find "$venv/.apt-updated" -mtime -1 2>/dev/null)" ]; then
         say "refreshing the package lists"
         "${as[@]}" apt-get update -qq >&2 || return 1
-        touch "${TMPDIR:-/tmp}/.ackproof-apt-updated.$(id -u)"
+        refreshed=yes
+        [ ! -d "$venv" ] || touch "$venv/.apt-updated"
     fi
     say "installing $*"
     "${as[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >&2

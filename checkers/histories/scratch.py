@@ -16,6 +16,9 @@ from pathlib import Path
 from typing import Final, Self
 
 _LOCK: Final = ".in-use"
+#: What names begin with: of histories that are stored before they are checked, and of Spark's own files.
+CHECK_SCRATCH: Final = "ackproof-check-"
+SPARK_SCRATCH: Final = "ackproof-spark-"
 
 
 class Scratch:
@@ -36,9 +39,7 @@ class Scratch:
         with contextlib.suppress(OSError):  # a file system without locks: then nobody takes it for abandoned either
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         beside.rename(self.path / _LOCK)  # under its own name it is locked already, whoever looks
-        for other in self.path.parent.glob(f"{prefix}*"):
-            if other != self.path:
-                _remove_abandoned(other)
+        _remove_all_abandoned(self.path.parent, prefix)
 
     def close(self) -> None:
         """Remove it. Idempotent."""
@@ -52,6 +53,17 @@ class Scratch:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def remove_abandoned() -> None:
+    """Remove what killed processes left where temporary files are."""
+    for prefix in (CHECK_SCRATCH, SPARK_SCRATCH):
+        _remove_all_abandoned(Path(tempfile.gettempdir()), prefix)
+
+
+def _remove_all_abandoned(parent: Path, prefix: str) -> None:
+    for directory in parent.glob(f"{prefix}*"):
+        _remove_abandoned(directory)
 
 
 def _remove_abandoned(directory: Path) -> None:

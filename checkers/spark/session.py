@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from checkers.errors import JavaMissingError, SparkError
-from checkers.histories.scratch import Scratch
+from checkers.histories.scratch import SPARK_SCRATCH, Scratch
 
 #: The driver only holds findings and the small core of a dependency graph; rows live in Python workers.
 DRIVER_MEMORY: Final = "1g"
@@ -174,7 +174,11 @@ def _settings(master: str) -> dict[str, str]:
     options = _scratch() / "log4j2.properties"
     options.write_text(_QUIET)
     settings["spark.driver.extraJavaOptions"] += f" -Dlog4j2.configurationFile=file:{options}"
-    if not master.startswith("local"):
+    if master.startswith("local"):
+        # Who is killed together with its Java leaves this directory to the next one, or to `ackproof heal`.
+        settings["spark.local.dir"] = str(_scratch())
+        settings["spark.driver.extraJavaOptions"] += f' "-Djava.io.tmpdir={_scratch()}"'
+    else:
         # A cluster's driver must be reachable; who runs one sets the address in SPARK_LOCAL_IP.
         host = os.environ["SPARK_LOCAL_IP"]
         settings |= {"spark.driver.host": host, "spark.driver.bindAddress": host}
@@ -191,7 +195,7 @@ def _java_missing(why: str) -> JavaMissingError:
 @cache
 def _scratch() -> Path:
     """A directory of this process's own, gone with it."""
-    scratch = Scratch("ackproof-spark-")
+    scratch = Scratch(SPARK_SCRATCH)
     atexit.register(scratch.close)
     return scratch.path
 

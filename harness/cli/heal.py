@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from checkers import remove_abandoned
 from harness.cli.terminal import Terminal, path_type, takes_json
 from harness.errors import EXIT_HELD
 from harness.run import heal_all
@@ -18,8 +19,10 @@ def heal(terminal: Terminal, path: Path) -> int:
     """End what a dead harness left behind in PATH.
 
     PATH is a run or a campaign. Processes are ended, rules of the network removed, file systems unmounted. A line for
-    each thing, then a summary. Exit code 70 if something is still there or in doubt.
+    each thing, then a summary. Exit code 70 if something is still there or in doubt. Temporary directories of harnesses
+    that were killed (ackproof-check-..., ackproof-spark-...) are deleted too, wherever they worked.
     """
+    remove_abandoned()
     healed = heal_all(path)
     lists = {"healed": healed.undone, "remains": healed.remaining, "doubt": healed.doubts}
     terminal.answer(lists, (f"{kind}: {thing}" for kind, things in lists.items() for thing in things))

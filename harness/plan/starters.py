@@ -30,6 +30,7 @@ CI_FILES: Final = {
     ".github/workflows/ackproof-nightly.yml": "ci/github-nightly.yml",
     "ackproof/run.sh": "ci/run.sh",
     "ackproof/Containerfile": "ci/Containerfile",
+    "ackproof/Containerfile.dockerignore": "ci/Containerfile.dockerignore",
     "ackproof/requirements.lock": "requirements.lock",
     "ackproof/pull-request.toml": "plans/pull-request.toml",
     "ackproof/nightly.toml": "plans/soak.toml",

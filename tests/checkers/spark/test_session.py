@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -63,6 +65,30 @@ def test_a_call_that_ctrl_c_ends_prints_no_traceback(caplog: pytest.LogCaptureFi
     logging.getLogger().error("KeyboardInterrupt while sending command.")
     logging.getLogger().error("anything else")
     assert caplog.messages == ["anything else"]
+
+
+@pytest.mark.system
+def test_what_a_process_that_is_killed_with_its_java_leaves_is_healed(tmp_path: Path) -> None:
+    variables = os.environ | {"TMPDIR": str(tmp_path)}
+    ready = "from checkers.spark.session import spark_context; spark_context().parallelize([1]).count(); print(1)"
+    command = [sys.executable, "-c", f"{ready}; import time; time.sleep(60)"]
+    killed = subprocess.Popen(command, stdout=subprocess.PIPE, env=variables, start_new_session=True)
+    assert killed.stdout is not None
+    assert killed.stdout.readline() == b"1\n"
+    java = _java_below(killed.pid)
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.wait(30)
+    for process in java:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    assert not psutil.wait_procs(java, timeout=30)[1]
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith("ackproof-spark-")
+    assert any(left.glob("spark-*")), "what Spark makes is in there"
+    (tmp_path / "campaign").mkdir()
+    heal = [sys.executable, "-c", "from harness.cli.app import main; main()", "heal", str(tmp_path / "campaign")]
+    assert subprocess.run(heal, env=variables, check=True, capture_output=True).stdout == b"nothing was left behind\n"
+    assert [one.name for one in tmp_path.iterdir()] == ["campaign"]
 
 
 def _java_below(pid: int) -> list[psutil.Process]:
