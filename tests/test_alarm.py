@@ -13,7 +13,7 @@ from checkers.verdicts.judgement import judge
 from checkers.verdicts.outcome import Outcome
 from harness.choices import Choices
 from harness.plan import read_plan
-from harness.run.phases import execute
+from harness.run import execute
 from harness.worlds.simulated import SimulatedWorld
 from tests.checkers.in_memory import judge_events
 from workloads.operations import Event

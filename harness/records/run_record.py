@@ -24,7 +24,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """How a run ended.
 
     ``reason`` is a sentence where it did not complete, ``wall_ms`` the machine's time, ``report`` the account of its
-    phases (:class:`harness.run.phases.RunReport`) where there is one. ``configuration`` is what clients and brokers of
+    phases (:class:`harness.phases.RunReport`) where there is one. ``configuration`` is what clients and brokers of
     a run that completed really worked with, by role (:meth:`harness.worlds.contract.World.effective_configuration`).
     """
 

@@ -9,7 +9,7 @@ from harness.run.performing import (
     recover_observations,
     write_choices,
 )
-from harness.run.phases import LATE_MS_MAX, WARM_UP_MS_MAX, execute, planned
+from harness.run.scheduled import LATE_MS_MAX, WARM_UP_MS_MAX, execute, planned
 from harness.run.story_run import story_of
 
 __all__ = [

@@ -12,6 +12,7 @@ import msgspec
 from harness.choices import Choices, Recording
 from harness.clients import without_secrets
 from harness.errors import AckproofError, ResultsError
+from harness.phases import RunReport, own_failure
 from harness.plan import RunSpec
 from harness.records.cluster_file import write_observations
 from harness.records.files import (
@@ -27,9 +28,8 @@ from harness.records.files import (
 )
 from harness.records.replica_dump import write_replicas
 from harness.records.run_record import Ended, RunRecord, write_record
-from harness.run.phases import RunReport, execute
+from harness.run.scheduled import execute
 from harness.run.story_run import execute_story, prepared, story_of
-from harness.run.unplanned import own_failure
 from harness.worlds.factory import world_for
 from harness.worlds.simulated.direct_access import Steady
 from workloads.garbage_collection import without_collecting

@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
 from harness.errors import HarnessError, PlanError
+from harness.phases import RunReport
 from harness.plan import RunSpec
-from harness.records.fault_events import record_broken_invariant, record_fault
 from harness.records.files import STORY_FILE, write_json
-from harness.run.phases import RunReport
-from harness.run.unplanned import CrashRecorder
-from harness.stories import (
-    ACKNOWLEDGED,
-    REFUSED,
-    Patience,
-    Performance,
-    RecordEnd,
-    Story,
-    known_stories,
-    parse_story,
-    perform,
-    unmet,
-)
-from harness.worlds.contract import NodeCrash, World
-from nemesis.schedule import Schedule
+from harness.stories import Story, known_stories, parse_story, perform, unmet
+from harness.worlds.contract import World
 from workloads import Recorder, unknown_name
-from workloads.driver import SendCounts, partition_names
-
-#: On real machines an answer that can come at all comes within this.
-ANSWER_MS: Final = 2_000
 
 
 def story_of(spec: RunSpec) -> Story:
@@ -71,40 +50,8 @@ def execute_story(spec: RunSpec, story: Story, world: World, recorder: Recorder,
         HarnessError: the world could not do its work, or the story did not play as it is written, so that what came of
             it says nothing; what was recorded so far stands.
     """
-    patience = None if spec.world.virtual_time else Patience.of(spec.chosen(), ANSWER_MS)
-    performance = perform(story, spec.chosen(), world, recorder, spec.workload, patience=patience)
-    crashes, ended_us = tuple(world.crashes()), world.clock.now_us()
-    CrashRecorder(partial(record_fault, recorder, world.clock)).look(crashes, ended_us)
-    record_broken_invariant(recorder, world.clock, world.broken_invariant)
-    write_json(directory / STORY_FILE, performance.trace)
-    if problems := (*performance.trace.problems, *performance.trace.in_vain(story.needs)):
+    report, trace = perform(story, spec, world, recorder)
+    write_json(directory / STORY_FILE, trace)
+    if problems := (*trace.problems, *trace.in_vain(story.needs)):
         raise HarnessError(f"the story {story.number} did not play as it is written: {'; '.join(problems)}")
-    return _report(spec, performance, crashes, ended_us)
-
-
-def _report(spec: RunSpec, performance: Performance, crashes: tuple[NodeCrash, ...], ended_us: int) -> RunReport:
-    (partition,) = partition_names(spec.workload)
-    return RunReport(
-        schedule=Schedule(steps=(), healed_ms=performance.healed_us // 1_000),
-        sends=_counts(performance.trace.records),
-        records_read=0,
-        faults=performance.faults,
-        healed_us=performance.healed_us,
-        recovered_us=performance.recovered_us,
-        unhealthy={partition: performance.lacking} if performance.lacking else {},
-        drained=performance.drained,
-        ended_us=ended_us,
-        deaths=crashes,
-        ends=performance.ends,
-    )
-
-
-def _counts(records: Mapping[str, RecordEnd]) -> SendCounts:
-    outcomes = [record.outcome for record in records.values()]
-    acknowledged, refused = outcomes.count(ACKNOWLEDGED), outcomes.count(REFUSED)
-    return SendCounts(
-        attempted=len(outcomes),
-        acknowledged=acknowledged,
-        rejected=refused,
-        unknown=len(outcomes) - acknowledged - refused,
-    )
+    return report

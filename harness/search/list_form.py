@@ -14,7 +14,7 @@ from nemesis.roles import Role, RoleKind
 from nemesis.schedule import Schedule, Step
 from workloads import LISTED, PlannedWrite, writes_of
 
-#: The warm-up of a run with a workload is a multiple of this (:data:`harness.run.phases.LOOK_EVERY_MS`).
+#: The warm-up of a run with a workload is a multiple of this (:data:`harness.run.scheduled.LOOK_EVERY_MS`).
 WARM_UP_STEP_MS: Final = 50
 #: Roles whose pick is the number of a broker.
 _BY_NUMBER: Final = (RoleKind.NAMED, RoleKind.BROKER)

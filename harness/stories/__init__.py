@@ -7,7 +7,6 @@ docs/stories.md has the language. The other stories of this project, drawn by ch
 
 from harness.stories.cells import Cell, perform_cell, perform_table
 from harness.stories.columns import COLUMNS, Column, chosen_columns, column_named
-from harness.stories.ending import Patience
 from harness.stories.explanation import explained, step_lines
 from harness.stories.language import lines_of
 from harness.stories.performer import Performance, perform
@@ -22,7 +21,6 @@ __all__ = [
     "Cell",
     "Column",
     "Expected",
-    "Patience",
     "Performance",
     "Play",
     "RecordEnd",

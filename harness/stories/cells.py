@@ -69,14 +69,15 @@ def perform_cell(story: Story, column: str, watch: Callable[[SimulatedWorld], No
         seed=0,
         log_dirs=LOG_DIRS,
     )
-    world = SimulatedWorld(spec, Steady(0))
+    # A story's file says itself what goes wrong in which column.
+    world = SimulatedWorld(spec, Steady(0), invariants=False)
     if watch is not None:
         watch(world)
     with tempfile.TemporaryDirectory(prefix="ackproof-story-") as name:
         directory = Path(name)
         with HistoryWriter(directory / HISTORY, f"{story.number}/{column}") as recorder:
-            performance = perform(story, settings, world, recorder, WORKLOAD)
-        write_replicas(directory, performance.ends, world.replica_logs())
+            performance = perform(story, spec, world, recorder)
+        write_replicas(directory, performance.report.ends, world.replica_logs())
         verdict = check_one(directory / HISTORY, shown=None)
     return judged(story, column, performance, verdict)
 
@@ -107,9 +108,9 @@ def judged(story: Story, column: str, performance: Performance, verdict: Verdict
 
 
 def _signs(performance: Performance, verdict: Verdict) -> Iterator[Sign]:
-    if performance.for_good:
+    if performance.trace.for_good:
         yield Sign.FOR_GOOD
-    elif performance.leaderless:
+    elif performance.trace.leaderless:
         yield Sign.LEADERLESS
     if verdict.counts.get("divergent-replicas"):
         yield Sign.DIVERGED
@@ -124,7 +125,7 @@ def _signs(performance: Performance, verdict: Verdict) -> Iterator[Sign]:
 
 def _unread(performance: Performance) -> Iterator[str]:
     """Of a log that was not read to its end nobody knows what it lost."""
-    if not performance.drained and not performance.for_good:
+    if not performance.report.drained and not performance.trace.for_good:
         yield "the log was not read to its end, so nobody knows what is lost"
 
 
@@ -138,8 +139,8 @@ def _disagreements(found: Expected, expected: Expected, performance: Performance
             yield f"{what}, and not expected to be: {', '.join(more)}"
         if less := sorted(there - here):
             yield f"expected to be {what}, and not: {', '.join(less)}"
-    if performance.lacking and not performance.for_good:
-        yield f"the log partition did not come back: {performance.lacking}"
+    for lack in () if performance.trace.for_good else performance.report.unhealthy.values():
+        yield f"the log partition did not come back: {lack}"
 
 
 def perform_table(stories: Iterable[Story], columns: Sequence[str] = (), workers: int = 1) -> Iterator[Cell]:

@@ -1,8 +1,8 @@
-"""Performs a story in a world: its steps one after the other, then everything is healed and the log is read to its end.
+"""Performs a story: a run whose middle is a script, done step by step.
 
 What clients saw is in the history, which the checkers judge as that of every run. Whether the story played as it is
 written is in the trace: a step that could not be performed, and a wait that ended at its limit, stand there as failed,
-so that no silent green comes of a story that did not happen.
+so that a story that did not happen cannot pass.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-import msgspec
-
-from checkers import PartitionEnd
 from harness.errors import PlanError
+from harness.phases import Phases, RunReport, opened
+from harness.plan import RunSpec
 from harness.records.fault_events import record_fault
 from harness.stories import steps as s
-from harness.stories.ending import Ending, Patience
+from harness.stories.patience import Patience
 from harness.stories.script_faults import ScriptFaults
 from harness.stories.story import BASE, Story
 from harness.stories.story_world import StepError, StoryWorld
@@ -29,102 +28,89 @@ from nemesis.cluster import CONTROLLER, Link
 from nemesis.faults import MoveLeader
 from nemesis.open_faults import Cause, OpenFaults
 from nemesis.receipts import Receipt
-from workloads import ACKS_ALL, Recorder, Settings, WorkloadPlan
-from workloads.driver import Workload
+from nemesis.schedule import Schedule
+from workloads import ACKS_ALL, Recorder
+from workloads.driver import SendCounts, Workload
 
 
-class Performance(msgspec.Struct, frozen=True, kw_only=True):
-    """How a story went. ``ends`` are the cluster's last word, for ``replicas.parquet``.
+class Performance(NamedTuple):
+    """A run that performed a story, and how its steps went."""
 
-    ``leaderless``: with all links whole there was no leader, though a replica ran, before dead brokers were started;
-    ``for_good``: nor was there one after that. ``lacking`` is what the log partition lacked at the end, if anything.
-    ``faults`` are the receipts of what the script did; everything was healed at ``healed_us`` of the run's clock, and
-    all were in sync at ``recovered_us``, None if they were not in time. ``drained``: the log was read to its end.
-    """
-
+    report: RunReport
     trace: Trace
-    leaderless: bool
-    for_good: bool
-    lacking: str
-    ends: dict[str, PartitionEnd]
-    faults: list[Receipt]
-    healed_us: int
-    recovered_us: int | None
-    drained: bool
 
 
-def perform(
-    story: Story,
-    settings: Settings,
-    world: World,
-    recorder: Recorder,
-    plan: WorkloadPlan,
-    *,
-    patience: Patience | None = None,
-) -> Performance:
-    """Perform ``story`` in a fresh ``world``, which is closed at the end in any case.
-
-    ``plan`` names the topic, which has one log partition, and the limits of the ending.
+def perform(story: Story, spec: RunSpec, world: World, recorder: Recorder) -> Performance:
+    """Do the run that ``spec`` describes, with this ``story``, in a fresh ``world``, which is closed in any case.
 
     Raises:
         HarnessError: the world could not do its work; what was recorded so far stands.
         PlanError: this world can perform no scripted stories.
     """
-    try:
-        world.open()
-        performer = _Performer(
-            story, settings, world, recorder=recorder, plan=plan, patience=patience or Patience.of(settings)
-        )
-        performer.begin()
-        for step in story.steps:
-            performer.perform(step)
-        return performer.finish()
-    finally:
-        world.close()
+    with opened(world):
+        phases = Phases(spec, world, recorder)
+        performer = _Performer(story, spec, world, phases.workload, recorder)
+        report = phases.go_through(performer)
+        return Performance(report, performer.trace(report))
 
 
 class _Performer:
-    """One performance."""
+    """The middle of such a run (:class:`harness.phases.Middle`)."""
 
-    def __init__(
-        self,
-        story: Story,
-        settings: Settings,
-        world: World,
-        *,
-        recorder: Recorder,
-        plan: WorkloadPlan,
-        patience: Patience,
-    ) -> None:
+    schedule: Final = Schedule(steps=(), healed_ms=0)
+
+    def __init__(self, story: Story, spec: RunSpec, world: World, workload: Workload, recorder: Recorder) -> None:
         if world.direct is None:
             raise PlanError("this world cannot send single writes, so no scripted story can be performed in it")
-        self._settings = settings
-        self._world = world
-        self._plan = plan
-        self._patience = patience
-        self._workload = Workload(plan, settings, clients=world.clients, clock=world.clock, recorder=recorder)
-        (self._partition,) = self._workload.partitions
+        self._story = story
+        self._settings = spec.chosen()
+        self._plan = spec.workload
+        self._clock = world.clock
+        self._target = world.target
+        self._patience = Patience.of(spec)
+        self._workload = workload
+        (self._partition,) = workload.partitions
         self._writes = Writes(
             world.direct,
             self._partition,
-            settings,
+            self._settings,
             clock=world.clock,
             recorder=recorder,
-            new_process=self._workload.new_process,
+            new_process=workload.new_process,
         )
         self._story_world = StoryWorld(world, self._partition, self._writes.records)
         self._entries: list[TraceEntry] = []
         self._nudges = count(1)
-        self._ending = Ending(self._story_world, self._workload, self._writes, settings, plan=plan, patience=patience)
-        self._cause = Cause(story.number, story.title, "as the script says")
         # What brings about the state in which a script begins leaves no receipt.
         self._faults = self._faults_seen_by(lambda _: None)
         self._witness = partial(record_fault, recorder, world.clock)
+        self._leaderless = self._for_good = False
 
     def _faults_seen_by(self, witness: Callable[[Receipt], None]) -> ScriptFaults:
-        self._open = OpenFaults(self._world.target, self._world.clock.now_us, witness)
+        self._open = OpenFaults(self._target, self._clock.now_us, witness)
         self._story_world.look = self._open.view
-        return ScriptFaults(self._story_world, self._open, self._cause)
+        cause = Cause(self._story.number, self._story.title, "as the script says")
+        return ScriptFaults(self._story_world, self._open, cause)
+
+    @property
+    def receipts(self) -> list[Receipt]:
+        return self._open.receipts
+
+    @property
+    def sends(self) -> SendCounts:
+        return self._writes.counts()
+
+    def trace(self, report: RunReport) -> Trace:
+        """Its steps and what came of them, once the log was read."""
+        note = "" if report.drained else "not read to its end"
+        self._note(0, "(fresh clients wrote and read)", self._entries[-1].ended_us, note)
+        return Trace(
+            settings=self._settings.to_mapping(),
+            entries=tuple(self._entries),
+            records=self._writes.ends(),
+            leaderless=self._leaderless,
+            for_good=self._for_good,
+        )
 
     # --- the beginning and single steps ------------------------------------------------------------------------------
 
@@ -145,9 +131,13 @@ class _Performer:
         self.perform(s.Flush(line=0, text="flush all", nodes=self._story_world.brokers))
         self._faults = self._faults_seen_by(self._witness)
 
+    def play(self) -> None:
+        for step in self._story.steps:
+            self.perform(step)
+
     def perform(self, step: s.Step) -> None:
         """Perform one step, and write down how that went."""
-        begun_us = self._world.clock.now_us()
+        begun_us = self._clock.now_us()
         try:
             note, play = _ACTIONS[type(step)](self, step) or "", Play.PLAYED
         except StepError as error:
@@ -161,7 +151,7 @@ class _Performer:
                 line=line,
                 text=text,
                 begun_us=begun_us,
-                ended_us=self._world.clock.now_us(),
+                ended_us=self._clock.now_us(),
                 play=play,
                 note=note,
                 leader=view.leader,
@@ -197,9 +187,7 @@ class _Performer:
     def _whom(self, broker: s.Broker) -> int:
         """Whom a client writes to; a client that knows no leader waits a moment for one, and gives up."""
         if broker is s.Role.LEADER:
-            self._story_world.until(
-                lambda: self._story_world.leads(self._story_world.view.leader), self._patience.election_ms
-            )
+            self._leader_found()
             if self._story_world.view.leader is None:
                 raise StepError("nobody leads: not sent")
         return self._story_world.node(broker)
@@ -298,38 +286,38 @@ class _Performer:
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
-    def finish(self) -> Performance:
-        """Heal, start whoever may return, let fresh clients write and read, and say how it went."""
-        begun_us = self._world.clock.now_us()
-        self._workload.mark("heal")
+    def recover(self) -> int | None:
+        """Heal, look for a leader, start whoever may return, and wait until the log partition is whole."""
+        begun_us = self._clock.now_us()
         self._faults.repair_all()
-        leaderless = bool(self._story_world.running) and not self._ending.leader_found()
-        self._note(0, HEALED, begun_us, "nobody leads" if leaderless else "")
-        begun_us = healed_us = self._world.clock.now_us()
+        self._leaderless = bool(self._story_world.running) and not self._leader_found()
+        self._note(0, HEALED, begun_us, "nobody leads" if self._leaderless else "")
+        begun_us = self._clock.now_us()
         self._faults.start_the_dead()
-        for_good = not self._ending.leader_found()
-        recovered = self._story_world.until(
-            lambda: not self._ending.lacking(self._faults.abandoned), self._patience.limit_ms
-        )
-        recovered_us = self._world.clock.now_us() if recovered else None
-        self._note(
-            0, "(dead brokers are started, all are in sync)", begun_us, self._ending.lacking(self._faults.abandoned)
-        )
-        begun_us = self._world.clock.now_us()
-        drain = self._ending.read_to_the_end(self._faults.abandoned)
-        self._note(0, "(fresh clients wrote and read)", begun_us, "" if drain.complete else "not read to its end")
-        trace = Trace(settings=self._settings.to_mapping(), entries=tuple(self._entries), records=self._writes.ends())
-        ends = {self._partition: self._ending.end_of(drain)}
-        return Performance(
-            trace=trace,
-            leaderless=leaderless,
-            for_good=for_good,
-            lacking=self._ending.lacking(self._faults.abandoned),
-            ends=ends,
-            faults=self._open.receipts,
-            healed_us=healed_us,
-            recovered_us=recovered_us,
-            drained=drain.complete,
+        self._for_good = not self._leader_found()
+        recovered = self._story_world.until(lambda: not self.lacking(), self._patience.limit_ms)
+        recovered_us = self._clock.now_us() if recovered else None
+        self._note(0, "(dead brokers are started, all are in sync)", begun_us, ", ".join(self.lacking().values()))
+        return recovered_us
+
+    def answer(self) -> None:
+        limit_ms = self._settings.request_timeout_ms + self._patience.answer_ms
+        self._story_world.until(lambda: all(record.answered for record in self._writes.records.values()), limit_ms)
+        self._writes.end()
+
+    def lacking(self) -> dict[str, str]:
+        """A broker that never returns is not missed."""
+        view = self._story_world.view
+        if not self._story_world.leads(view.leader):
+            return {self._partition: "it has no leader"}
+        expected = tuple(node for node in view.replicas if node not in self._faults.abandoned)
+        whole = self._story_world.all_in_sync(expected)
+        return {} if whole else {self._partition: f"not all of {list(expected)} are in sync"}
+
+    def _leader_found(self) -> bool:
+        """Wait for a leader as long as an election may take; True if there is one."""
+        return self._story_world.until(
+            lambda: self._story_world.leads(self._story_world.view.leader), self._patience.election_ms
         )
 
 

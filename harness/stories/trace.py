@@ -55,11 +55,17 @@ class RecordEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole performance: its steps, its records by name, and the settings under which it was performed."""
+    """A whole performance: its steps, its records by name, and the settings under which it was performed.
+
+    ``leaderless``: with all links whole there was no leader, though a replica ran, before dead brokers were started;
+    ``for_good``: nor was there one after that.
+    """
 
     settings: dict[str, Any]
     entries: tuple[TraceEntry, ...]
     records: dict[str, RecordEnd]
+    leaderless: bool = False
+    for_good: bool = False
 
     @property
     def problems(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ only when nothing can be sent again, so the operation ends then (:meth:`Writes.e
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -14,6 +15,7 @@ from harness.stories.trace import ACKNOWLEDGED, REFUSED, RecordEnd
 from harness.worlds.contract import DirectClient, DirectWrite
 from workloads import Clock, Event, EventType, Function, Recorder, SendOutcome, Settings
 from workloads import Send as Sent
+from workloads.driver import SendCounts
 from workloads.values import encode, join
 
 #: Producer ids of scripts begin here: far above what a young cluster hands out.
@@ -124,6 +126,17 @@ class Writes:
                 continue
             refused = record.outcome is not None and record.outcome.type is EventType.FAIL and not record.unanswered
             self._record(record, EventType.FAIL if refused else EventType.INFO)
+
+    def counts(self) -> SendCounts:
+        """The number of records, by how they ended."""
+        outcomes = Counter(end.outcome for end in self.ends().values())
+        attempted, acknowledged, refused = len(self.records), outcomes[ACKNOWLEDGED], outcomes[REFUSED]
+        return SendCounts(
+            attempted=attempted,
+            acknowledged=acknowledged,
+            rejected=refused,
+            unknown=attempted - acknowledged - refused,
+        )
 
     def ends(self) -> dict[str, RecordEnd]:
         """What the client knows of each record, by name."""

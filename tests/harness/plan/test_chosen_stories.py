@@ -11,7 +11,7 @@ import pytest
 from harness.choices import Choices
 from harness.errors import PlanError
 from harness.plan import parse_plan, read_plan, with_stories
-from harness.run.phases import planned
+from harness.run import planned
 
 STORIES = sorted((Path(__file__).parents[3] / "plans" / "stories").glob("*.toml"))
 KILL = 'families = ["kill"]\n'

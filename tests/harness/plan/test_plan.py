@@ -16,7 +16,7 @@ from harness.bench.simulated import STANDARD_SCHEDULE
 from harness.choices import Choices
 from harness.errors import PlanError
 from harness.plan import Kafka, Namespaces, RunSpec, parse_plan, read_plan
-from harness.run.phases import planned
+from harness.run import planned
 from nemesis.scenarios import FAMILIES, strikes_of
 
 PLANS = Path(__file__).parents[3] / "plans"

@@ -10,8 +10,8 @@ from checkers import judge
 from harness.choices import Choices
 from harness.plan import Processes, RunSpec, Simulated
 from harness.records.files import HISTORY
+from harness.run import execute
 from harness.run.performing import perform
-from harness.run.phases import execute
 from harness.worlds.simulated.world import SimulatedWorld
 from nemesis.cluster import CLIENTS
 from nemesis.plan import FaultPlan

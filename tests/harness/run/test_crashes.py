@@ -6,9 +6,9 @@ import pytest
 from checkers import read_receipts
 from checkers.verdicts.promises import promise
 from checkers.verdicts.receipts import faults_seen
+from harness.phases import own_failure
 from harness.plan import AnyWorld, Kafka, Processes, RunSpec, Simulated
-from harness.run.phases import execute
-from harness.run.unplanned import own_failure
+from harness.run import execute
 from harness.worlds.contract import NodeCrash
 from nemesis.plan import FaultPlan
 from nemesis.receipts import Receipt

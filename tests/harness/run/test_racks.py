@@ -10,7 +10,7 @@ import pytest
 
 from harness.choices import Choices
 from harness.plan import RunSpec, read_plan
-from harness.run.phases import execute
+from harness.run import execute
 from harness.worlds.simulated.world import SimulatedWorld
 from tests.conftest import EventList
 from tests.harness.run.test_run_in_virtual_time import lost_writes

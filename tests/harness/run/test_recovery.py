@@ -10,8 +10,8 @@ from checkers import check_one, judge
 from harness.missing_nodes import missing_nodes
 from harness.plan import Processes
 from harness.records.files import HISTORY
+from harness.run import execute
 from harness.run.performing import perform
-from harness.run.phases import execute
 from nemesis.cluster import ClusterView, PartitionView
 from nemesis.plan import FaultPlan
 from tests.checkers.in_memory import judge_events

@@ -4,8 +4,9 @@ import msgspec
 import pytest
 
 from harness.errors import StartError
+from harness.phases import unhealthy
 from harness.plan import RunSpec, Simulated, timings_of
-from harness.run.phases import execute, planned, unhealthy
+from harness.run import execute, planned
 from nemesis.cluster import ClusterView, PartitionView
 from nemesis.plan import FaultPlan
 from workloads.operations import NEMESIS, EventType, Function

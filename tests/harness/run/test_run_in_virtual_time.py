@@ -6,7 +6,7 @@ import pytest
 
 from harness.choices import Choices
 from harness.plan import RunSpec, Simulated
-from harness.run.phases import execute
+from harness.run import execute
 from harness.worlds.simulated.world import SimulatedWorld
 from nemesis.plan import FaultPlan
 from workloads.operations import EventType, Function

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,11 +16,15 @@ from harness.plan import Existing, Kafka, Namespaces, Processes, RunSpec, Ssh, r
 from harness.progress import Progress
 from harness.records.files import HISTORY, PLAN_FILE, STORY_FILE
 from harness.records.run_record import read_record
-from harness.run import perform
+from harness.run import choices_of, perform
 from harness.run.story_run import story_of
 from harness.stories import Trace
+from harness.stories import perform as perform_story
+from harness.worlds.contract import NodeCrash
+from harness.worlds.simulated import SimulatedWorld
 from harness.worlds.simulated.leaders_and_messages import SimulatedLeadership
 from nemesis.receipts import Receipt
+from workloads.operations import Function
 
 PLAN = Path(__file__).parents[3] / "plans" / "stories" / "S40.toml"
 
@@ -61,6 +66,37 @@ def test_how_a_story_went_is_kept_step_by_step(tmp_path: Path) -> None:
     assert {name: record.outcome for name, record in trace.records.items()} == dict.fromkeys(
         ("base", "b"), "acknowledged"
     )
+
+
+class _Dying(SimulatedWorld):
+    """Broker 2 is said to have ended by itself once half a second of the run has passed."""
+
+    def crashes(self) -> tuple[NodeCrash, ...]:
+        return (NodeCrash(500_000, 2, "signal 11", ""),) if self.clock.now_us() > 500_000 else ()
+
+
+def test_a_node_that_ended_by_itself_is_written_down_while_the_script_is_performed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: Any
+) -> None:
+    """As in every run: when it was seen, and not once the run is over."""
+    spec = own_story(tmp_path, "write x to 0", "wait 5 s")
+    report = perform_story(story_of(spec), spec, _Dying(spec, choices_of(spec)), events).report
+    (written,) = events.of(Function.FAULT)
+    assert msgspec.json.decode(written.detail)["fault"] == "died"
+    assert written.time_us < report.healed_us
+    assert [death.node for death in report.deaths] == [2]
+    assert events.events[-1].function is Function.PHASE
+
+
+def test_a_leader_that_no_step_has_moved_has_a_receipt_of_its_own(tmp_path: Path, events: Any) -> None:
+    """As in every run: a promise does not rest on what nobody asked for."""
+    spec = own_story(tmp_path, "write x to 0", "wait 5 s")
+    world = SimulatedWorld(spec, choices_of(spec))
+    leadership = world.target.leadership
+    assert leadership is not None
+    world.clock.call_at(4_000_000, lambda: leadership.move_leader("ackproof-0", 1) and None)
+    perform_story(story_of(spec), spec, world, events)
+    assert [msgspec.json.decode(event.detail)["fault"] for event in events.of(Function.FAULT)] == ["unasked"]
 
 
 def test_a_story_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:

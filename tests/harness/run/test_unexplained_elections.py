@@ -7,9 +7,9 @@ from checkers import read_receipts
 from checkers.columns.phases import Moment, Phases
 from checkers.verdicts.promises import promise
 from checkers.verdicts.receipts import faults_seen
+from harness.phases.unplanned import unexplained_election
 from harness.plan import RunSpec, Simulated
-from harness.run.phases import execute
-from harness.run.unplanned import unexplained_election
+from harness.run import execute
 from harness.worlds.contract import NodeCrash
 from nemesis.cluster import CLIENTS, ClusterView, Link, PartitionView
 from nemesis.faults import fault_kind

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from checkers import NEVER, check_one
 from harness.errors import PlanError
+from harness.plan import read_plan
 from harness.stories import (
     Play,
     cells,
-    column_named,
     explained,
     known_stories,
     parse_story,
@@ -22,8 +24,8 @@ from harness.stories import (
 from harness.stories.story_world import StepError, StoryWorld
 from harness.worlds.simulated.leaders_and_messages import SimulatedLeadership
 from harness.worlds.simulated.world import SimulatedWorld
-from workloads import WorkloadPlan
 
+PLAN = Path(__file__).parents[3] / "plans" / "stories" / "S40.toml"
 FORM = """
 number = "S99"
 title = "A story"
@@ -282,10 +284,10 @@ def test_a_broker_from_which_metadata_is_withheld_stays_registered_and_knows_not
 
 
 def test_a_world_that_shows_no_replicas_is_refused(perfect_world, events):
-    story, settings = known_stories()["S01"], column_named("a1").chosen({})
+    spec = read_plan(PLAN).single(None, "simulated", None)
     perfect_world.direct = perfect_world.replicas = None
     with pytest.raises(PlanError, match="no scripted story can be performed in it"):
-        perform(story, settings, perfect_world, events, WorkloadPlan(partitions=1))
+        perform(known_stories()["S40"], spec, perfect_world, events)
     assert perfect_world.closed == 1
 
 

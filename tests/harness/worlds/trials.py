@@ -24,7 +24,7 @@ from harness.records.files import HISTORY
 from harness.records.journal import FILE_NAME, not_undone
 from harness.records.run_record import read_record
 from harness.run.performing import perform
-from harness.run.phases import _Phases
+from harness.run.scheduled import _Scheduled
 from nemesis.receipts import Receipt
 
 #: Nobody acknowledges anything where all producers have stopped, so half of this is waited for in vain.
@@ -70,14 +70,14 @@ def lose_or_hold(
 
 def stop_producers_after_the_first_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every producer of later runs stop writing when the first fault has ended."""
-    record = _Phases._record_fault
+    record = _Scheduled._record_fault
 
-    def recording(phases: _Phases, receipt: Receipt) -> None:
-        record(phases, receipt)
+    def recording(scheduled: _Scheduled, receipt: Receipt) -> None:
+        record(scheduled, receipt)
         if receipt.mark == "end":
-            phases._workload.producers.stop()
+            scheduled._workload.producers.stop()
 
-    monkeypatch.setattr(_Phases, "_record_fault", recording)
+    monkeypatch.setattr(_Scheduled, "_record_fault", recording)
 
 
 def judged(spec: RunSpec, directory: Path) -> Judgement:

@@ -11,7 +11,7 @@ from harness.cli import campaign
 from harness.cli.app import exit_code_of
 from harness.errors import EXIT_HELD, EXIT_PLAN
 from harness.plan import parse_plan
-from harness.run.phases import planned
+from harness.run import planned
 from harness.worlds.kafka import distribution
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.rehearsal import rehearse

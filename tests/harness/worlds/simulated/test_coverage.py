@@ -3,7 +3,7 @@
 import pytest
 
 from harness.choices import Choices
-from harness.run.phases import execute
+from harness.run import execute
 from harness.worlds.simulated import SimulatedWorld
 from harness.worlds.simulated.coverage import Coverage
 from harness.worlds.simulated.coverage_words import WORDS

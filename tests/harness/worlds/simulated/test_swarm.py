@@ -5,7 +5,7 @@ import io
 import pytest
 
 from harness.choices import Choices
-from harness.run.phases import execute
+from harness.run import execute
 from harness.worlds.simulated import SimulatedWorld
 from tests.checkers.in_memory import judge_events
 from workloads.history import HistoryWriter, export_jsonl

@@ -1,0 +1,202 @@
+"""The phases of a run, from opening a world to closing it, the same for every world and for whatever is done to it.
+
+Break, heal, drain: the *middle* of a run writes, and does to the cluster what is to be done, by a clock
+(:mod:`harness.run.scheduled`) or by a script (:mod:`harness.stories.performer`). Then everything is healed, and the
+cluster has time to be well again; then every write is answered, fresh producers write to each log partition, and fresh
+consumers read it to the end that its leader names. Loss is claimed only of a log that was healed and read to its end.
+Every wait has a limit, and the world is closed whatever happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, Protocol
+
+import msgspec
+
+from checkers import PartitionEnd
+from harness.missing_nodes import missing_nodes
+from harness.phases.health import ends_of
+from harness.phases.unplanned import LOOK_EVERY_MS as LOOK_FOR_DEATHS_EVERY_MS
+from harness.phases.unplanned import CrashRecorder, unexplained_election
+from harness.plan import RunSpec
+from harness.records.fault_events import record_broken_invariant, record_fault
+from harness.worlds.contract import NodeCrash, World
+from nemesis.cluster import ClusterView
+from nemesis.receipts import Receipt
+from nemesis.schedule import Schedule
+from workloads import Recorder, ServedTime
+from workloads.driver import Drain, RecoveryWrites, SendCounts, Workload
+
+#: A wait for the log to come back looks so often whether it was served in time (:class:`workloads.ServedTime`), and
+#: lasts so many times its limit at most.
+SERVED_EVERY_MS: Final = 100
+STARVED_TIMES_MAX: Final = 4
+#: After the last write was answered: for messages still under way (acks=0 has no answer) and the high watermark, which
+#: lags behind by one fetch (rule 6).
+SETTLE_MS: Final = 300
+#: For outstanding calls of closed clients to end in the history.
+CLOSING_MS: Final = 50
+
+
+class RunReport(msgspec.Struct, kw_only=True):
+    """How a run went, for the terminal and for tests; what it proves is in its history. Times are the run's clock.
+
+    ``recovered_us`` is None if some log partition had not recovered in time, and ``unhealthy`` says which and why.
+    ``drained`` is true if every log partition was read to its end. ``deaths`` are nodes that ended by themselves; they
+    are not among ``faults``, nor are changes of leader that nobody asked for. ``ends`` is the cluster's last word about
+    each log partition.
+    """
+
+    schedule: Schedule
+    sends: SendCounts
+    records_read: int
+    faults: list[Receipt]
+    healed_us: int
+    recovered_us: int | None
+    unhealthy: dict[str, str]
+    drained: bool
+    ended_us: int
+    deaths: tuple[NodeCrash, ...] = ()
+    ends: dict[str, PartitionEnd] = {}
+
+
+class Middle(Protocol):
+    """The part of a run that decides what is done to the cluster, and who writes meanwhile."""
+
+    @property
+    def schedule(self) -> Schedule:
+        """The faults that were planned; a script plans none."""
+
+    @property
+    def receipts(self) -> list[Receipt]:
+        """The receipts of every fault that it began or skipped."""
+
+    @property
+    def sends(self) -> SendCounts:
+        """Its writes, by how they ended."""
+
+    def begin(self) -> None:
+        """Bring about the state in which it begins: a leader that changes later does so by a fault."""
+
+    def play(self) -> None:
+        """Do what is to be done to the cluster."""
+
+    def recover(self) -> int | None:
+        """End what still lasts, and wait until the cluster is well: the moment at which this was seen, if it was."""
+
+    def answer(self) -> None:
+        """Wait until every write was answered that may be, and make no more."""
+
+    def lacking(self) -> dict[str, str]:
+        """The log partitions that are not as they should be once all is healed, and what they lack."""
+
+
+@contextmanager
+def opened(world: World) -> Iterator[None]:
+    """Open ``world``, which is fresh, and close it at the end in any case."""
+    try:
+        world.open()
+        yield
+    finally:
+        world.close()
+
+
+class Phases:
+    """Takes one run through its phases in an open world. ``workload`` is the run's, for its middle to write with."""
+
+    def __init__(self, spec: RunSpec, world: World, recorder: Recorder) -> None:
+        self._spec = spec
+        self._world = world
+        self._clock = world.clock
+        self._recorder = recorder
+        self.workload: Final = Workload(
+            spec.workload, spec.chosen(), clients=world.clients, clock=world.clock, recorder=recorder
+        )
+        self._crash_recorder = CrashRecorder(self._record_fault)
+
+    def go_through(self, middle: Middle) -> RunReport:
+        """Do the run with this ``middle``."""
+        self._watch()
+        middle.begin()
+        before, begun_us = self._world.target.view(), self._clock.now_us()
+        middle.play()
+        healed_us = self._clock.now_us()
+        self.workload.mark("heal")
+        recovered_us = middle.recover()
+        middle.answer()
+        self._pass(SETTLE_MS)
+        fresh = self._write_afresh(middle)
+        lacking, drain = self._drain(middle, fresh)
+        self._look_for_unexplained(middle, before, begun_us)
+        record_broken_invariant(self._recorder, self._clock, self._world.broken_invariant)
+        self.workload.mark("end")
+        return RunReport(
+            schedule=middle.schedule,
+            sends=middle.sends,
+            records_read=self.workload.consumers.records_read,
+            faults=middle.receipts,
+            healed_us=healed_us,
+            recovered_us=recovered_us,
+            unhealthy=lacking,
+            drained=drain.complete,
+            ended_us=self._clock.now_us(),
+            deaths=tuple(self._look_for_deaths()),
+            ends=ends_of(self._world.target.view(), self.workload.partitions, drain.ends),
+        )
+
+    def _watch(self) -> None:
+        """Look for nodes that ended by themselves, now and then until the world is closed."""
+        self._look_for_deaths()
+        self._clock.call_at(self._clock.now_us() + LOOK_FOR_DEATHS_EVERY_MS * 1000, self._watch)
+
+    def _look_for_deaths(self) -> Sequence[NodeCrash]:
+        deaths = self._world.crashes()
+        self._crash_recorder.look(deaths, self._clock.now_us())
+        return deaths
+
+    def _look_for_unexplained(self, middle: Middle, before: ClusterView, begun_us: int) -> None:
+        """Write down what changed leaders since the middle began, if no fault that reached the cluster did."""
+        self._look_for_deaths()
+        faults = [*middle.receipts, *self._crash_recorder.receipts]
+        receipt = unexplained_election(before, self._world.target.view(), faults, (begun_us, self._clock.now_us()))
+        if receipt is not None:
+            self._record_fault(receipt)
+
+    def _write_afresh(self, middle: Middle) -> RecoveryWrites:
+        """Let fresh clients write, whatever the old ones could, and in the same time the cluster become whole again.
+
+        An ISR may shrink late: a leader repeats a request that got lost, although its followers are back meanwhile.
+        """
+        fresh = self.workload.begin_recovery()
+        left_us = self._until_served(lambda: fresh.finished, self._spec.workload.recovery_limit_ms * 1000)
+        fresh.end()
+        self._pass(SETTLE_MS)
+        self._until_served(lambda: not middle.lacking(), left_us - SETTLE_MS * 1000)
+        return fresh
+
+    def _drain(self, middle: Middle, fresh: RecoveryWrites) -> tuple[dict[str, str], Drain]:
+        """Let fresh clients read, and record what they could do and what the cluster lacked."""
+        lacking = middle.lacking()
+        away = missing_nodes(self._world.target.view(), self.workload.partitions, self._spec.chosen())
+        drain = self.workload.begin_drain(lacking, fresh.values)
+        self._until_served(lambda: drain.finished, self._spec.workload.drain_limit_ms * 1000 // 2)
+        drain.end()
+        self._pass(CLOSING_MS)
+        self.workload.record_recovery(fresh, drain, lacking, away)
+        return lacking, drain
+
+    def _pass(self, duration_ms: int) -> None:
+        self._world.drive(lambda: False, self._clock.now_us() + duration_ms * 1000)
+
+    def _until_served(self, finished: Callable[[], bool], left_us: int) -> int:
+        """Wait until ``finished()``, for ``left_us`` of served time at most; what is left of it."""
+        served = ServedTime(self._clock, SERVED_EVERY_MS * 1000)
+        latest_us = self._clock.now_us() + left_us * STARVED_TIMES_MAX
+        while not finished() and (more_us := left_us - served.look()) > 0 and self._clock.now_us() < latest_us:
+            self._world.drive(finished, self._clock.now_us() + min(more_us, SERVED_EVERY_MS * 1000))
+        return left_us - served.look()
+
+    def _record_fault(self, receipt: Receipt) -> None:
+        record_fault(self._recorder, self._clock, receipt)

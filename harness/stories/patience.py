@@ -1,0 +1,35 @@
+"""The time that a story waits for an answer, for a state and for a leader."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from harness.plan import RunSpec
+
+#: An answer that can come at all comes within this: in virtual time, and on real machines.
+VIRTUAL_ANSWER_MS: Final = 100
+REAL_ANSWER_MS: Final = 2_000
+
+
+class Patience(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a story waits. ``answer_ms``: for an answer that comes if one is possible at all; ``limit_ms``: for a
+    state; ``election_ms``: for a leader where one may be elected.
+    """
+
+    answer_ms: int
+    limit_ms: int
+    election_ms: int
+
+    @classmethod
+    def of(cls, spec: RunSpec) -> Patience:
+        """The patience that follows from the cluster's own time limits, and from the clock of the run's world."""
+        settings = spec.chosen()
+        answer_ms = VIRTUAL_ANSWER_MS if spec.world.virtual_time else REAL_ANSWER_MS
+        session_ms, lag_ms = settings.broker_session_timeout_ms, settings.replica_lag_time_max_ms
+        return cls(
+            answer_ms=answer_ms,
+            limit_ms=100 * answer_ms + 2 * session_ms + 2 * lag_ms,
+            election_ms=2 * session_ms + 10 * answer_ms,
+        )
