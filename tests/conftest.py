@@ -7,6 +7,7 @@ only of histories).
 
 import heapq
 import os
+import signal
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,6 +19,9 @@ import pytest
 from nemesis.cluster import CONTROLLER, Capability, ClusterView, Link, PartitionView, Target
 from workloads.client import Fetched, Offsets, PollOutcome, SendOutcome
 from workloads.operations import Event, EventType
+
+# A shell lets what it starts in the background ignore Ctrl-C, and processes hand that on to those that tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("explore", max_examples=1000, deadline=None)
