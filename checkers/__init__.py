@@ -9,7 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from checkers.anomalies import ANOMALIES
+    from checkers.anomalies import ANOMALIES, Finding
+    from checkers.anomalies.divergent_replicas import DivergentReplicas
+    from checkers.anomalies.duplicate import Duplicate
+    from checkers.anomalies.inconsistent_offsets import InconsistentOffset
+    from checkers.anomalies.lost_write import LostWrite
+    from checkers.anomalies.unseen import Unseen
     from checkers.anomalies.wedged_client import WedgedClient, wedged_clients
     from checkers.columns.replica_file import (
         REPLICAS_FILE,
@@ -55,7 +60,12 @@ if TYPE_CHECKING:
 
 #: Every name of the door by where it comes from: the imports above, for the program.
 _HOMES = {
-    "checkers.anomalies": "ANOMALIES",
+    "checkers.anomalies": "ANOMALIES Finding",
+    "checkers.anomalies.divergent_replicas": "DivergentReplicas",
+    "checkers.anomalies.duplicate": "Duplicate",
+    "checkers.anomalies.inconsistent_offsets": "InconsistentOffset",
+    "checkers.anomalies.lost_write": "LostWrite",
+    "checkers.anomalies.unseen": "Unseen",
     "checkers.anomalies.wedged_client": "WedgedClient wedged_clients",
     "checkers.columns.replica_file": "REPLICAS_FILE REPLICAS_META REPLICAS_SCHEMA Ends PartitionEnd read_replicas",
     "checkers.errors": "CheckError JavaMissingError",

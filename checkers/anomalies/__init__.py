@@ -5,7 +5,7 @@ A new anomaly is one module and one line in :data:`ANOMALIES`.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from checkers.anomalies import (
     broken_invariant,
@@ -25,7 +25,7 @@ from checkers.anomalies.anomaly import Allowed, Anomaly, Finding, Found
 from checkers.anomalies.cycles import CYCLES, EMPTY_GRAPH
 from checkers.anomalies.order import ORDER
 
-__all__ = ["ANOMALIES", "EMPTY_GRAPH", "Allowed", "Anomaly", "Finding", "Found"]
+__all__ = ["ANOMALIES", "EMPTY_GRAPH", "Allowed", "Anomaly", "Finding", "Findings", "Found"]
 
 #: By name, in the order in which a verdict lists them.
 ANOMALIES: Final[dict[str, Anomaly]] = {
@@ -47,3 +47,9 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
         wedged_client.ANOMALY,
     )
 }
+
+if TYPE_CHECKING:
+    #: By anomaly. Whoever decodes them gets the struct of each; anomalies that this version does not know are left out.
+    Findings = dict[str, list[Finding]]
+else:
+    Findings = TypedDict("Findings", {name: list[anomaly.finding] for name, anomaly in ANOMALIES.items()}, total=False)

@@ -6,15 +6,65 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Final, Self, TypeVar
 
+import msgspec
 import numpy as np
 
 from checkers.columns.ids import Numbers
-from checkers.columns.log import Log
-from workloads.history import NONE
+from checkers.columns.log import EventPlace, Log
+from workloads.history import NONE, Origin, shown_key
 
-Finding = dict[str, Any]
+Part = TypeVar("Part", bound=msgspec.Struct)
+
+
+class Finding(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What a kernel found at one place. Each anomaly's module has the struct of its own; what is not known is left out.
+
+    ``key`` is the log partition. Values are numbers in histories of our own, and any JSON in those of other tools.
+    """
+
+    key: str | int | None = None
+
+    @property
+    def written(self) -> list[Any]:
+        """The values of the writes that it names, the one that it is about first."""
+        fields = msgspec.structs.asdict(self)
+        one = [fields["value"]] if "value" in fields else []
+        return [*one, *(fields.get("values") or ()), *(fields.get("messages") or ())]
+
+    def told(self, origin: Origin) -> Self:
+        """The same with values, keys and indexes as the history's maker wrote them."""
+        return _told_of(self, origin)
+
+    @property
+    def mark(self) -> str:
+        """A word that tells it from findings of the same anomaly with another defect; "" where none is known."""
+        return ""
+
+
+#: The fields that hold values, in findings and in what they consist of.
+VALUE_FIELDS: Final = frozenset({"value", "values", "skipped", "messages", "next_value"})
+
+
+def _told_of(part: Part, origin: Origin) -> Part:
+    fields = {name: _told(name, getattr(part, name), origin) for name in part.__struct_fields__}
+    return msgspec.structs.replace(part, **fields)
+
+
+def _told(name: str, content: Any, origin: Origin) -> Any:
+    match content:
+        case EventPlace():
+            return EventPlace(content.op_pos, origin.index(content.op_pos))
+        case msgspec.Struct():
+            return _told_of(content, origin)
+        case list():
+            return [_told(name, item, origin) for item in content]
+        case int() if name in VALUE_FIELDS:
+            return origin.value(content)
+        case str() if name == "key":
+            return shown_key(content)
+    return content
 
 
 class Allowed(Enum):
@@ -33,21 +83,29 @@ class Allowed(Enum):
 class Anomaly:
     """An entry of the registry, :data:`checkers.anomalies.ANOMALIES`.
 
-    ``specification`` says what it is, with the smallest example and the false alarms that are avoided. ``kernel`` is
-    None for what is not decided from the columns of log partitions alone.
+    ``specification`` says what it is, with the smallest example and the false alarms that are avoided. ``finding`` is
+    the struct of its findings. ``kernel`` is None for what is not decided from the columns of log partitions alone.
     """
 
     name: str
     specification: str
+    finding: type[Finding]
     kernel: Callable[[Log], Found] | None = None
     allowed: Allowed = Allowed.NEVER
 
     @classmethod
     def documented(
-        cls, name: str, text: str | None, kernel: Callable[[Log], Found] | None = None, allowed: Allowed = Allowed.NEVER
+        cls,
+        name: str,
+        text: str | None,
+        finding: type[Finding],
+        kernel: Callable[[Log], Found] | None = None,
+        allowed: Allowed = Allowed.NEVER,
     ) -> Anomaly:
         """One whose specification is a docstring."""
-        return cls(name=name, specification=inspect.cleandoc(text or ""), kernel=kernel, allowed=allowed)
+        return cls(
+            name=name, specification=inspect.cleandoc(text or ""), finding=finding, kernel=kernel, allowed=allowed
+        )
 
 
 @dataclass(kw_only=True)

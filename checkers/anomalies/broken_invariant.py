@@ -16,20 +16,36 @@ from __future__ import annotations
 from typing import Final
 
 from checkers.anomalies.anomaly import Anomaly, Finding
+from checkers.columns.log import EventPlace
 from checkers.columns.phases import Phases
 
-ANOMALY: Final = Anomaly.documented("broken-invariant", __doc__)
+
+class InvariantBroken(Finding, kw_only=True):
+    """An invariant that did not hold at one moment."""
+
+    invariant: str
+    time_us: int
+    text: str
+    op: EventPlace
+
+    @property
+    def mark(self) -> str:
+        """See :attr:`Finding.mark`."""
+        return self.invariant
 
 
-def broken_invariants(phases: Phases) -> list[Finding]:
+ANOMALY: Final = Anomaly.documented("broken-invariant", __doc__, InvariantBroken)
+
+
+def broken_invariants(phases: Phases) -> list[InvariantBroken]:
     """What the world of one history wrote down; each has its moment."""
     return [
-        {
-            "key": facts.partition,
-            "invariant": facts.name,
-            "time_us": facts.time_us,
-            "text": facts.text,
-            "op": {"op_pos": moment.index},
-        }
+        InvariantBroken(
+            key=facts.partition,
+            invariant=facts.name,
+            time_us=facts.time_us,
+            text=facts.text,
+            op=EventPlace(moment.index),
+        )
         for moment, facts in phases.broken_invariants
     ]

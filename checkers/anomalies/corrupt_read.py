@@ -11,11 +11,22 @@ Findings: key, offset, defect, value (-1 if it could not be decoded), reader. O(
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
-from checkers.columns.log import Log
+from checkers.columns.log import EventPlace, Log
 from workloads.history import DEFECTS, INVOKE, Kind
+
+
+class CorruptRead(Finding, kw_only=True):
+    """A broken record."""
+
+    offset: int
+    defect: str
+    value: Any
+    reader: EventPlace
 
 
 def find(log: Log) -> Found:
@@ -25,17 +36,17 @@ def find(log: Log) -> Found:
     _, first = np.unique(what, axis=1, return_index=True)
     rows = rows[first]
 
-    def describe(place: int) -> Finding:
+    def describe(place: int) -> CorruptRead:
         row = int(rows[place])
-        return {
-            "key": log.key(row),
-            "offset": int(log.offset[row]),
-            "defect": str(DEFECTS[log.defect[row]]),
-            "value": int(log.value[row]),
-            "reader": log.op(row),
-        }
+        return CorruptRead(
+            key=log.key(row),
+            offset=int(log.offset[row]),
+            defect=str(DEFECTS[log.defect[row]]),
+            value=int(log.value[row]),
+            reader=log.op(row),
+        )
 
     return Found(partition=log.partition[rows], describe=describe, row=rows, rank=log.offset[rows])
 
 
-ANOMALY = Anomaly.documented("corrupt-read", __doc__, find)
+ANOMALY = Anomaly.documented("corrupt-read", __doc__, CorruptRead, find)

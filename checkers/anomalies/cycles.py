@@ -8,9 +8,13 @@ time, and there is no form with a process's order alone.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from checkers.anomalies.anomaly import Allowed, Anomaly
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from checkers.anomalies.anomaly import Allowed, Anomaly, Finding
+from checkers.columns.log import EventPlace
 
 _FINDINGS: Final = "Findings, a shortest cycle for each place where there is one: cycle, steps, type."
 
@@ -19,6 +23,37 @@ G1C: Final = "G1c"
 REALTIME: Final = "-realtime"
 #: No operation depends on another, so there was nothing to order and the silence of all checks proves nothing.
 EMPTY_GRAPH: Final = "empty-transaction-graph"
+
+
+class CycleStep(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A step of a cycle: from the ``value`` of ``key`` to whoever read it or wrote ``next_value``; or, in real time,
+    from the end of operation ``a`` to the begin of operation ``b``.
+    """
+
+    type: str
+    a: EventPlace | None = msgspec.field(name="a'", default=None)
+    b: EventPlace | None = None
+    key: str | int | None = None
+    value: Any = UNSET
+    a_mop_index: int | None = msgspec.field(name="a-mop-index", default=None)
+    b_mop_index: int | None = msgspec.field(name="b-mop-index", default=None)
+    next_value: Any | UnsetType = msgspec.field(name="value'", default=UNSET)
+
+
+class Cycle(Finding, kw_only=True):
+    """A cycle: its operations, the first again at the end, and the step from each to the next."""
+
+    cycle: list[EventPlace]
+    steps: list[CycleStep]
+    type: str
+
+
+class EmptyGraph(Finding, kw_only=True):
+    """How much was sent and read in a history without dependencies."""
+
+    sends: int
+    reads: int
+
 
 CYCLES: Final = (
     Anomaly.documented(
@@ -30,6 +65,7 @@ CYCLES: Final = (
 
         {_FINDINGS}
         """,
+        Cycle,
         allowed=Allowed.ALWAYS,
     ),
     Anomaly.documented(
@@ -40,6 +76,7 @@ CYCLES: Final = (
 
         {_FINDINGS}
         """,
+        Cycle,
         allowed=Allowed.ALWAYS,
     ),
     Anomaly.documented(
@@ -53,6 +90,7 @@ CYCLES: Final = (
 
         {_FINDINGS}
         """,
+        Cycle,
         allowed=Allowed.ORDERED_BY_OVERWRITES,
     ),
     Anomaly.documented(
@@ -65,6 +103,7 @@ CYCLES: Final = (
 
         {_FINDINGS}
         """,
+        Cycle,
         allowed=Allowed.ORDERED_BY_OVERWRITES,
     ),
     Anomaly.documented(
@@ -76,5 +115,6 @@ CYCLES: Final = (
 
         Findings, at most one: sends, reads (how many).
         """,
+        EmptyGraph,
     ),
 )

@@ -30,7 +30,15 @@ import numpy as np
 from checkers.anomalies.anomaly import Anomaly, Finding
 from checkers.columns.ids import Numbers
 
-ANOMALY: Final = Anomaly.documented("divergent-replicas", __doc__)
+
+class DivergentReplicas(Finding, kw_only=True):
+    """An offset, and what each of its ``replicas`` holds there."""
+
+    offset: int
+    replicas: dict[int, int]
+
+
+ANOMALY: Final = Anomaly.documented("divergent-replicas", __doc__, DivergentReplicas)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,12 +55,12 @@ class ReplicaLog:
     high_watermark: int
 
 
-def divergent_replicas(partitions: Mapping[str, Sequence[ReplicaLog]]) -> list[Finding]:
+def divergent_replicas(partitions: Mapping[str, Sequence[ReplicaLog]]) -> list[DivergentReplicas]:
     """Findings over all log partitions, in order of partition and offset."""
     return [finding for key in sorted(partitions) for finding in _divergent(key, partitions[key])]
 
 
-def _divergent(key: str, replicas: Sequence[ReplicaLog]) -> list[Finding]:
+def _divergent(key: str, replicas: Sequence[ReplicaLog]) -> list[DivergentReplicas]:
     if len(replicas) < 2 or _alike(replicas):
         return []
     committed = min(replica.high_watermark for replica in replicas)
@@ -66,11 +74,11 @@ def _divergent(key: str, replicas: Sequence[ReplicaLog]) -> list[Finding]:
     differing = np.unique(pairs[0][1:][pairs[0][1:] == pairs[0][:-1]])
     begins, ends = np.searchsorted(offsets, differing), np.searchsorted(offsets, differing, side="right")
     return [
-        {
-            "key": key,
-            "offset": offset,
-            "replicas": dict(zip(nodes[begin:end].tolist(), digests[begin:end].tolist(), strict=True)),
-        }
+        DivergentReplicas(
+            key=key,
+            offset=offset,
+            replicas=dict(zip(nodes[begin:end].tolist(), digests[begin:end].tolist(), strict=True)),
+        )
         for offset, begin, end in zip(differing.tolist(), begins.tolist(), ends.tolist(), strict=True)
     ]
 

@@ -11,6 +11,8 @@ Findings: key, value, count, offsets. O(n) where offsets are dense.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
@@ -21,6 +23,14 @@ from checkers.columns.log import Log
 OFFSETS_MAX = 100
 
 
+class Duplicate(Finding, kw_only=True):
+    """A value with its offsets, of which ``count`` were seen."""
+
+    value: Any
+    count: int
+    offsets: list[int]
+
+
 def find(log: Log) -> Found:
     """Values at more than one offset, the most frequent first."""
     order = log.order
@@ -29,19 +39,19 @@ def find(log: Log) -> Found:
     several = np.flatnonzero(counts > 1)
     values = order.entry_value[begins[several]]
 
-    def describe(place: int) -> Finding:
+    def describe(place: int) -> Duplicate:
         begin, count = int(begins[several[place]]), int(counts[several[place]])
         entries = order.entry_offset[begin : begin + min(count, OFFSETS_MAX)]
-        return {
-            "key": log.partition_key[int(log.values.partition[values[place]])],
-            "value": int(log.values.number[values[place]]),
-            "count": count,
-            "offsets": order.offsets.number[entries].tolist(),
-        }
+        return Duplicate(
+            key=log.partition_key[int(log.values.partition[values[place]])],
+            value=int(log.values.number[values[place]]),
+            count=count,
+            offsets=order.offsets.number[entries].tolist(),
+        )
 
     return Found(
         partition=log.values.partition[values], describe=describe, row=log.writer[values], rank=-counts[several]
     )
 
 
-ANOMALY = Anomaly.documented("duplicate", __doc__, find)
+ANOMALY = Anomaly.documented("duplicate", __doc__, Duplicate, find)

@@ -10,11 +10,21 @@ Findings, one a read: key, value, writer, reader. O(n).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
-from checkers.columns.log import Log
+from checkers.columns.log import EventPlace, Log
 from workloads.history import FAIL, OK
+
+
+class FailedWriteRead(Finding, kw_only=True):
+    """One read of a failed write."""
+
+    value: Any
+    writer: EventPlace
+    reader: EventPlace
 
 
 def find(log: Log) -> Found:
@@ -25,16 +35,16 @@ def find(log: Log) -> Found:
     reads = reads[np.sort(first)]
     failed = log.first_rows(log.sends[log.type[log.sends] == FAIL])
 
-    def describe(place: int) -> Finding:
+    def describe(place: int) -> FailedWriteRead:
         row = int(reads[place])
-        return {
-            "key": log.key(row),
-            "value": int(log.value[row]),
-            "writer": log.op(int(failed[log.value_id[row]])),
-            "reader": log.op(row),
-        }
+        return FailedWriteRead(
+            key=log.key(row),
+            value=int(log.value[row]),
+            writer=log.op(int(failed[log.value_id[row]])),
+            reader=log.op(row),
+        )
 
     return Found(partition=log.partition[reads], describe=describe, row=reads)
 
 
-ANOMALY = Anomaly.documented("G1a", __doc__, find)
+ANOMALY = Anomaly.documented("G1a", __doc__, FailedWriteRead, find)

@@ -10,16 +10,44 @@ Findings: key, offset, index, values, and ``seen``: who saw which value there, w
 
 from __future__ import annotations
 
+from typing import Any, Literal, Self
+
+import msgspec
 import numpy as np
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.columns.ids import Numbers
-from checkers.columns.log import Log
-from workloads.history import INVOKE, Kind
+from checkers.columns.log import EventPlace, Log
+from workloads.history import INVOKE, Kind, Origin
 
 #: Witnesses listed for each value.
 WITNESSES_MAX = 4
 VALUES_MAX = 100
+
+
+class Witness(msgspec.Struct, kw_only=True):
+    """Who saw a ``value`` at an offset, when, and how."""
+
+    value: Any
+    by: Literal["poll", "send"]
+    process: int
+    time_us: int
+    op: EventPlace
+
+
+class InconsistentOffset(Finding, kw_only=True):
+    """An offset with its values."""
+
+    offset: int
+    index: int
+    values: list[Any]
+    seen: list[Witness]
+
+    def told(self, origin: Origin) -> Self:
+        """See :meth:`Finding.told`. Values of one offset are a set; codes of foreign ones have no order."""
+        told = super().told(origin)
+        told.values.sort(key=lambda value: (type(value).__name__, value if isinstance(value, int) else str(value)))
+        return told
 
 
 def find(log: Log) -> Found:
@@ -28,17 +56,17 @@ def find(log: Log) -> Found:
     counts = np.bincount(order.entry_offset, minlength=len(order.offsets))
     conflicts = np.flatnonzero(counts > 1)
 
-    def describe(place: int) -> Finding:
+    def describe(place: int) -> InconsistentOffset:
         offset_id = int(conflicts[place])
         values = np.sort(order.entry_value[order.entry_offset == offset_id])[:VALUES_MAX]
         partition, offset = int(order.offsets.partition[offset_id]), int(order.offsets.number[offset_id])
-        return {
-            "key": log.partition_key[partition],
-            "offset": offset,
-            "index": int(order.index[offset_id]),
-            "values": log.values.number[values].tolist(),
-            "seen": [witness for value in values.tolist() for witness in _witnesses(log, partition, offset, value)],
-        }
+        return InconsistentOffset(
+            key=log.partition_key[partition],
+            offset=offset,
+            index=int(order.index[offset_id]),
+            values=log.values.number[values].tolist(),
+            seen=[witness for value in values.tolist() for witness in _witnesses(log, partition, offset, value)],
+        )
 
     return Found(
         partition=order.offsets.partition[conflicts],
@@ -48,22 +76,22 @@ def find(log: Log) -> Found:
     )
 
 
-def _witnesses(log: Log, partition: int, offset: int, value: int) -> list[Finding]:
+def _witnesses(log: Log, partition: int, offset: int, value: int) -> list[Witness]:
     begin, end = np.searchsorted(log.partition, [partition, partition + 1])
     stretch = slice(int(begin), int(end))
     here: Numbers = begin + np.flatnonzero(
         (log.offset[stretch] == offset) & (log.value_id[stretch] == value) & (log.type[stretch] != INVOKE)
     )
     return [
-        {
-            "value": int(log.value[row]),
-            "by": "poll" if log.kind[row] == Kind.READ else "send",
-            "process": int(log.process[row]),
-            "time_us": int(log.time_us[row]),
-            "op": log.op(row),
-        }
+        Witness(
+            value=int(log.value[row]),
+            by="poll" if log.kind[row] == Kind.READ else "send",
+            process=int(log.process[row]),
+            time_us=int(log.time_us[row]),
+            op=log.op(row),
+        )
         for row in here[:WITNESSES_MAX].tolist()
     ]
 
 
-ANOMALY = Anomaly.documented("inconsistent-offsets", __doc__, find)
+ANOMALY = Anomaly.documented("inconsistent-offsets", __doc__, InconsistentOffset, find)

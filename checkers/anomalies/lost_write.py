@@ -22,12 +22,41 @@ Findings: key, value, index, max-read-index, writer, max-read. O(n).
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import numpy as np
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.columns.ids import Flags, Numbers
-from checkers.columns.log import Log
+from checkers.columns.log import EventPlace, Log
 from workloads.history import NONE, OK
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """A copy of a lost write that is left on a node's disk."""
+
+    node: int
+    offset: int
+
+
+class LostWrite(Finding, kw_only=True):
+    """A lost write. ``fate`` and ``copies`` say what is left of it on disks: :mod:`checkers.verdicts.replicas`."""
+
+    value: Any
+    index: int | None
+    max_read_index: int | None = msgspec.field(name="max-read-index")
+    writer: EventPlace
+    max_read: EventPlace | None = msgspec.field(name="max-read")
+    rule: str = ""
+    log_end_offset: int | None = msgspec.field(name="log-end-offset", default=None)
+    fate: str = ""
+    copies: list[Copy] = msgspec.field(default_factory=list)
+
+    @property
+    def mark(self) -> str:
+        """See :attr:`Finding.mark`."""
+        return self.fate
 
 
 def lost_values(log: Log) -> tuple[Numbers, Numbers]:
@@ -48,20 +77,20 @@ def find(log: Log) -> Found:
     readers = log.first_rows(log.reads)
     max_reads = _max_reads(log, bound, readers) if len(lost) else readers
 
-    def describe(place: int) -> Finding:
+    def describe(place: int) -> LostWrite:
         value = int(lost[place])
         partition, index = int(owner[value]), int(order.first_index[value])
-        finding: Finding = {
-            "key": log.partition_key[partition],
-            "value": int(log.values.number[value]),
-            "index": index if index >= 0 else None,
-            "max-read-index": int(bound[partition]) if bound[partition] >= 0 else None,
-            "writer": log.op(int(log.writer[value])),
-            "max-read": log.op(int(max_reads[partition])) if max_reads[partition] >= 0 else None,
-        }
+        found = LostWrite(
+            key=log.partition_key[partition],
+            value=int(log.values.number[value]),
+            index=index if index >= 0 else None,
+            max_read_index=int(bound[partition]) if bound[partition] >= 0 else None,
+            writer=log.op(int(log.writer[value])),
+            max_read=log.op(int(max_reads[partition])) if max_reads[partition] >= 0 else None,
+        )
         if place >= len(passed):
-            finding |= {"rule": "drained", "log-end-offset": _drain_end(log, partition)}
-        return finding
+            found.rule, found.log_end_offset = "drained", _drain_end(log, partition)
+        return found
 
     return Found(partition=owner[lost], describe=describe, row=log.writer[lost], rank=np.arange(len(lost)))
 
@@ -117,4 +146,4 @@ def _drain_end(log: Log, partition: int) -> int:
     return int(log.offset[log.drains[log.partition[log.drains] == partition]].max())
 
 
-ANOMALY = Anomaly.documented("lost-write", __doc__, find)
+ANOMALY = Anomaly.documented("lost-write", __doc__, LostWrite, find)

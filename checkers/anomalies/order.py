@@ -6,9 +6,21 @@ All are O(n), and none claims anything about values whose place is not known.
 
 from __future__ import annotations
 
+from typing import Any
+
 from checkers.anomalies.anomaly import Allowed, Anomaly, Finding, Found
-from checkers.columns.log import Log
+from checkers.columns.log import EventPlace, Log
 from checkers.columns.steps import Steps
+
+
+class OddStep(Finding, kw_only=True):
+    """A step from one value to another: inside one ``op``, or from the first of two ``ops`` to the second."""
+
+    delta: int
+    values: list[Any] | None = None
+    op: EventPlace | None = None
+    ops: list[EventPlace] | None = None
+    skipped: list[Any] | None = None
 
 
 def poll_skip(log: Log) -> Found:
@@ -105,13 +117,13 @@ def int_send_skip(log: Log) -> Found:
 
 #: In the order in which a report lists them.
 ORDER = (
-    Anomaly.documented("nonmonotonic-poll", nonmonotonic_poll.__doc__, nonmonotonic_poll, Allowed.SUBSCRIBED),
-    Anomaly.documented("poll-skip", poll_skip.__doc__, poll_skip, Allowed.SUBSCRIBED),
-    Anomaly.documented("nonmonotonic-send", nonmonotonic_send.__doc__, nonmonotonic_send),
-    Anomaly.documented("int-nonmonotonic-poll", int_nonmonotonic_poll.__doc__, int_nonmonotonic_poll),
-    Anomaly.documented("int-poll-skip", int_poll_skip.__doc__, int_poll_skip),
-    Anomaly.documented("int-nonmonotonic-send", int_nonmonotonic_send.__doc__, int_nonmonotonic_send),
-    Anomaly.documented("int-send-skip", int_send_skip.__doc__, int_send_skip, Allowed.ALWAYS),
+    Anomaly.documented("nonmonotonic-poll", nonmonotonic_poll.__doc__, OddStep, nonmonotonic_poll, Allowed.SUBSCRIBED),
+    Anomaly.documented("poll-skip", poll_skip.__doc__, OddStep, poll_skip, Allowed.SUBSCRIBED),
+    Anomaly.documented("nonmonotonic-send", nonmonotonic_send.__doc__, OddStep, nonmonotonic_send),
+    Anomaly.documented("int-nonmonotonic-poll", int_nonmonotonic_poll.__doc__, OddStep, int_nonmonotonic_poll),
+    Anomaly.documented("int-poll-skip", int_poll_skip.__doc__, OddStep, int_poll_skip),
+    Anomaly.documented("int-nonmonotonic-send", int_nonmonotonic_send.__doc__, OddStep, int_nonmonotonic_send),
+    Anomaly.documented("int-send-skip", int_send_skip.__doc__, OddStep, int_send_skip, Allowed.ALWAYS),
 )
 
 
@@ -119,13 +131,14 @@ def _skips(log: Log, steps: Steps) -> Found:
     """Steps over at least one value, the widest first."""
     wide = steps.where(steps.delta > 1)
 
-    def describe(place: int) -> Finding:
-        finding = _base(log, wide, place)
-        if "ops" in finding:
-            del finding["values"]
+    def describe(place: int) -> OddStep:
+        step = _step(log, wide, place)
+        if step.ops is not None:
+            step.values = None
         low = int(log.order.sure_index[log.value_id[wide.earlier[place]]])
         over = log.order.between(int(log.partition[wide.later[place]]), low, low + int(wide.delta[place]))
-        return finding | {"skipped": log.values.number[over].tolist()}
+        step.skipped = log.values.number[over].tolist()
+        return step
 
     return Found(partition=log.partition[wide.later], describe=describe, row=wide.later, rank=-wide.delta)
 
@@ -135,16 +148,20 @@ def _reversals(log: Log, steps: Steps) -> Found:
     back = steps.where(steps.delta < 1)
     return Found(
         partition=log.partition[back.later],
-        describe=lambda place: _base(log, back, place),
+        describe=lambda place: _step(log, back, place),
         row=back.later,
         rank=back.delta,
     )
 
 
-def _base(log: Log, steps: Steps, place: int) -> Finding:
+def _step(log: Log, steps: Steps, place: int) -> OddStep:
     """What every finding has: the step, its two values, and the one operation or the two that made it."""
     earlier, later = int(steps.earlier[place]), int(steps.later[place])
     inner = log.index[earlier] == log.index[later]
-    made_by = {"op": log.op(later)} if inner else {"ops": [log.op(earlier), log.op(later)]}
-    values = [int(log.value[earlier]), int(log.value[later])]
-    return {"key": log.key(later), "delta": int(steps.delta[place]), "values": values, **made_by}
+    return OddStep(
+        key=log.key(later),
+        delta=int(steps.delta[place]),
+        values=[int(log.value[earlier]), int(log.value[later])],
+        op=log.op(later) if inner else None,
+        ops=None if inner else [log.op(earlier), log.op(later)],
+    )

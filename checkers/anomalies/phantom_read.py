@@ -10,10 +10,20 @@ Findings: key, value, offset, reader. O(n).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
-from checkers.columns.log import Log
+from checkers.columns.log import EventPlace, Log
+
+
+class PhantomRead(Finding, kw_only=True):
+    """A value that nobody tried to write."""
+
+    value: Any
+    offset: int
+    reader: EventPlace
 
 
 def find(log: Log) -> Found:
@@ -21,16 +31,11 @@ def find(log: Log) -> Found:
     phantoms = np.flatnonzero(~log.attempted)
     first = log.first_rows(log.reads)[phantoms]
 
-    def describe(place: int) -> Finding:
+    def describe(place: int) -> PhantomRead:
         row = int(first[place])
-        return {
-            "key": log.key(row),
-            "value": int(log.value[row]),
-            "offset": int(log.offset[row]),
-            "reader": log.op(row),
-        }
+        return PhantomRead(key=log.key(row), value=int(log.value[row]), offset=int(log.offset[row]), reader=log.op(row))
 
     return Found(partition=log.values.partition[phantoms], describe=describe, row=first, rank=first)
 
 
-ANOMALY = Anomaly.documented("phantom-read", __doc__, find)
+ANOMALY = Anomaly.documented("phantom-read", __doc__, PhantomRead, find)

@@ -8,11 +8,20 @@ Findings, one for each operation and log partition: key, op, value (the first). 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.columns.ids import Numbers
-from checkers.columns.log import Log
+from checkers.columns.log import EventPlace, Log
+
+
+class PrecommittedRead(Finding, kw_only=True):
+    """An operation and the first of its own values that it read."""
+
+    op: EventPlace
+    value: Any
 
 
 def find(log: Log) -> Found:
@@ -24,9 +33,9 @@ def find(log: Log) -> Found:
     _, first = np.unique(np.stack([log.partition[reads], log.index[reads]]), axis=1, return_index=True)
     rows = reads[first]
 
-    def describe(place: int) -> Finding:
+    def describe(place: int) -> PrecommittedRead:
         row = int(rows[place])
-        return {"key": log.key(row), "op": log.op(row), "value": int(log.value[row])}
+        return PrecommittedRead(key=log.key(row), op=log.op(row), value=int(log.value[row]))
 
     return Found(partition=log.partition[rows], describe=describe, row=rows, rank=log.index[rows])
 
@@ -37,4 +46,4 @@ def _pairs(log: Log, rows: Numbers) -> Numbers:
     return packed
 
 
-ANOMALY = Anomaly.documented("precommitted-read", __doc__, find)
+ANOMALY = Anomaly.documented("precommitted-read", __doc__, PrecommittedRead, find)

@@ -21,13 +21,23 @@ Findings: key, delta, values, ops (the earlier invoked first). O(n log n).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.anomalies.lost_write import lost_values
 from checkers.columns.ids import Flags, Numbers, dense_ids
-from checkers.columns.log import Log
+from checkers.columns.log import EventPlace, Log
 from workloads.history import OK
+
+
+class Reordered(Finding, kw_only=True):
+    """A write and the overtaken one that stands furthest behind, which comes first."""
+
+    delta: int
+    values: list[Any]
+    ops: list[EventPlace]
 
 
 def find(log: Log) -> Found:
@@ -41,14 +51,14 @@ def find(log: Log) -> Found:
     back = np.flatnonzero(delta < 0)
     later, earlier = rows[back], rows[furthest[back]]
 
-    def describe(place: int) -> Finding:
+    def describe(place: int) -> Reordered:
         one, two = int(earlier[place]), int(later[place])
-        return {
-            "key": log.key(two),
-            "delta": int(delta[back[place]]),
-            "values": [int(log.value[one]), int(log.value[two])],
-            "ops": [log.op(one), log.op(two)],
-        }
+        return Reordered(
+            key=log.key(two),
+            delta=int(delta[back[place]]),
+            values=[int(log.value[one]), int(log.value[two])],
+            ops=[log.op(one), log.op(two)],
+        )
 
     return Found(partition=log.partition[later], describe=describe, row=later, rank=delta[back])
 
@@ -75,4 +85,4 @@ def _furthest_until(group: Numbers, place: Numbers) -> Numbers:
     return furthest
 
 
-ANOMALY = Anomaly.documented("reordered", __doc__, find)
+ANOMALY = Anomaly.documented("reordered", __doc__, Reordered, find)

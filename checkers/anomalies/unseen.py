@@ -11,6 +11,8 @@ Findings, one a log partition: key, unseen (how many), messages (the values, in 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
@@ -21,6 +23,13 @@ from checkers.columns.log import Log
 MESSAGES_MAX = 32
 
 
+class Unseen(Finding, kw_only=True):
+    """What nobody read of a log partition."""
+
+    unseen: int
+    messages: list[Any]
+
+
 def find(log: Log) -> Found:
     """Log partitions with acknowledged values that were never read."""
     whole = log.complete[log.partition_history][log.values.partition]
@@ -29,17 +38,17 @@ def find(log: Log) -> Found:
     begins = starts_of(partition)
     counts = np.diff(np.append(begins, len(unseen)))
 
-    def describe(place: int) -> Finding:
+    def describe(place: int) -> Unseen:
         mine = unseen[begins[place] : begins[place] + min(MESSAGES_MAX, int(counts[place]))]
-        return {
-            "key": log.partition_key[int(partition[begins[place]])],
-            "unseen": int(counts[place]),
-            "messages": log.values.number[mine].tolist(),
-        }
+        return Unseen(
+            key=log.partition_key[int(partition[begins[place]])],
+            unseen=int(counts[place]),
+            messages=log.values.number[mine].tolist(),
+        )
 
     return Found(
         partition=partition[begins], describe=describe, row=log.writer[unseen[begins]], rank=-counts, weight=counts
     )
 
 
-ANOMALY = Anomaly.documented("unseen", __doc__, find)
+ANOMALY = Anomaly.documented("unseen", __doc__, Unseen, find)

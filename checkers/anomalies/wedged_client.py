@@ -25,12 +25,29 @@ import msgspec
 import numpy as np
 
 from checkers.anomalies.anomaly import Allowed, Anomaly, Finding, Found
-from checkers.columns.log import Log
+from checkers.columns.log import EventPlace, Log
 from checkers.words import counted
 from workloads.history import NONE
 
 #: Different last errors that are shown of a library.
 ERRORS_SHOWN: Final = 3
+
+
+class WedgedProducer(Finding, kw_only=True):
+    """A log partition to which a producer wrote nothing any more."""
+
+    instance: int
+    successor: int
+    client: str
+    reason: str
+    silent_ms: int
+    errors: list[str]
+    op: EventPlace
+
+    @property
+    def mark(self) -> str:
+        """The library's name, without its version."""
+        return self.client.rpartition(" ")[0]
 
 
 def find(log: Log) -> Found:
@@ -46,18 +63,18 @@ def find(log: Log) -> Found:
     ]
     rows = [_last_send(log, partition, moment.process) for partition, moment, _ in wedged]
 
-    def describe(place: int) -> Finding:
+    def describe(place: int) -> WedgedProducer:
         partition, moment, facts = wedged[place]
-        return {
-            "key": log.partition_key[partition],
-            "instance": moment.process,
-            "successor": facts.successor,
-            "client": facts.client,
-            "reason": facts.reason,
-            "silent_ms": facts.silent_ms,
-            "errors": list(facts.errors),
-            "op": {"op_pos": moment.index},
-        }
+        return WedgedProducer(
+            key=log.partition_key[partition],
+            instance=moment.process,
+            successor=facts.successor,
+            client=facts.client,
+            reason=facts.reason,
+            silent_ms=facts.silent_ms,
+            errors=list(facts.errors),
+            op=EventPlace(moment.index),
+        )
 
     return Found(
         partition=np.array([partition for partition, _, _ in wedged], dtype=np.int64),
@@ -97,12 +114,12 @@ def wedged_clients(anomalies: Iterable[Mapping[str, Sequence[Finding]]]) -> list
     producers: Counter[str] = Counter()
     errors: dict[str, Counter[str]] = {}
     for found in anomalies:
-        named = [finding for finding in found.get(ANOMALY.name, ()) if "client" in finding]
-        instances = {(finding["client"], finding["instance"]): finding for finding in named}
+        named = (finding for finding in found.get(ANOMALY.name, ()) if isinstance(finding, WedgedProducer))
+        instances = {(finding.client, finding.instance): finding for finding in named}
         runs.update({client for client, _ in instances})
         for (client, _), finding in instances.items():
             producers[client] += 1
-            errors.setdefault(client, Counter()).update(finding["errors"][-1:])
+            errors.setdefault(client, Counter()).update(finding.errors[-1:])
     return [
         WedgedClient(
             client=client,
@@ -114,4 +131,4 @@ def wedged_clients(anomalies: Iterable[Mapping[str, Sequence[Finding]]]) -> list
     ]
 
 
-ANOMALY: Final = Anomaly.documented("wedged-client", __doc__, find, Allowed.ALWAYS)
+ANOMALY: Final = Anomaly.documented("wedged-client", __doc__, WedgedProducer, find, Allowed.ALWAYS)

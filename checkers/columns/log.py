@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
+import msgspec
 import numpy as np
 
 from checkers.columns.ids import Flags, Ids, Numbers, dense_ids, stable_order
@@ -24,6 +24,13 @@ from workloads import Function, Retirement
 from workloads.history import FAIL, FUNCTION_CODE, INFO, INVOKE, NONE, OK, Kind
 
 _DRAIN = FUNCTION_CODE[Function.DRAIN]
+
+
+class EventPlace(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An event as findings name it: its place in the history and the index that the history's maker gave it."""
+
+    op_pos: int
+    index: int | None = None
 
 
 @dataclass(kw_only=True)
@@ -220,9 +227,9 @@ class Log:
         """The log partition of a row."""
         return self.partition_key[int(self.partition[row])]
 
-    def op(self, row: int) -> dict[str, Any]:
+    def op(self, row: int) -> EventPlace:
         """How a finding names the event of a row."""
-        return {"op_pos": int(self.index[row])}
+        return EventPlace(int(self.index[row]))
 
 
 def pack_operation(history: Numbers, index: Numbers) -> Numbers:

@@ -7,10 +7,13 @@ operation happens.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+import msgspec
 import numpy as np
+from msgspec import UNSET
 
+from checkers.anomalies.cycles import CycleStep
 from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log import Log
 from workloads.history import OK
@@ -18,6 +21,23 @@ from workloads.history import OK
 NEVER: Final = 2**62
 #: Operations that one look at some log partitions may call suspect: a log that is wrong everywhere shows it with fewer.
 SUSPECTS_MAX: Final = 20_000
+
+
+class Operation(NamedTuple):
+    """An operation by the index of its event, with its begin and its end."""
+
+    event: int
+    began: int
+    ended: int
+
+
+class Dependency(msgspec.Struct, frozen=True):
+    """A dependency of operation ``b`` on operation ``a`` of one history, and the step that it is in a cycle."""
+
+    history: int
+    a: Operation
+    b: Operation
+    step: CycleStep
 
 
 class Dependencies(NamedTuple):
@@ -137,7 +157,7 @@ def _running_maximum(partition: Numbers, numbers: Numbers) -> Numbers:
     return running
 
 
-def among(log: Log, found: Dependencies, operations: Numbers) -> list[dict[str, Any]]:
+def among(log: Log, found: Dependencies, operations: Numbers) -> list[Dependency]:
     """The dependencies between some operations (packed), spelled out."""
     few = found.where(
         np.isin(log.operation(found.earlier), operations) & np.isin(log.operation(found.later), operations)
@@ -148,21 +168,20 @@ def among(log: Log, found: Dependencies, operations: Numbers) -> list[dict[str, 
     ]
 
 
-def _step(log: Log, earlier: int, later: int, *, overwrites: bool) -> dict[str, Any]:
-    step = {
-        "history": int(log.partition_history[log.partition[earlier]]),
-        "a": _operation(log, earlier),
-        "b": _operation(log, later),
-        "type": "ww" if overwrites else "wr",
-        "key": log.key(later),
-        "value": int(log.value[earlier]),
-        "a-mop-index": int(log.position[earlier]),
-        "b-mop-index": int(log.position[later]),
-    }
-    return step | {"value'": int(log.value[later])} if overwrites else step
+def _step(log: Log, earlier: int, later: int, *, overwrites: bool) -> Dependency:
+    step = CycleStep(
+        type="ww" if overwrites else "wr",
+        key=log.key(later),
+        value=int(log.value[earlier]),
+        a_mop_index=int(log.position[earlier]),
+        b_mop_index=int(log.position[later]),
+        next_value=int(log.value[later]) if overwrites else UNSET,
+    )
+    history = int(log.partition_history[log.partition[earlier]])
+    return Dependency(history, _operation(log, earlier), _operation(log, later), step)
 
 
-def _operation(log: Log, row: int) -> tuple[int, int, int]:
-    """Index, begin and end of a row's operation."""
+def _operation(log: Log, row: int) -> Operation:
+    """The operation of a row."""
     rows = np.array([row])
-    return int(log.index[row]), int(began(log, rows)[0]), int(ended(log, rows)[0])
+    return Operation(int(log.index[row]), int(began(log, rows)[0]), int(ended(log, rows)[0]))

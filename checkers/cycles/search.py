@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import networkx as nx
 
-from checkers.anomalies.cycles import G0, G1C, REALTIME
-
-Step = dict[str, Any]
-Findings = dict[str, list[dict[str, Any]]]
+from checkers.anomalies.cycles import G0, G1C, REALTIME, Cycle, CycleStep
+from checkers.columns.log import EventPlace
+from checkers.cycles.edges import Dependency
 
 #: Starting points tried in one component; beyond it the cycle found may not be the shortest.
 STARTS_MAX: Final = 500
@@ -20,18 +19,18 @@ STARTS_MAX: Final = 500
 class _Core:
     """The graph of one history's suspects. Nodes are event indexes."""
 
-    def __init__(self, steps: Sequence[Step]) -> None:
+    def __init__(self, steps: Sequence[Dependency]) -> None:
         self.began: dict[int, int] = {}
         self.ended: dict[int, int] = {}
         self.ww, self.all, self.layered = nx.DiGraph(), nx.DiGraph(), nx.DiGraph()
-        self.steps: dict[tuple[int, int, str], Step] = {}
-        for step in steps:
-            (a, *_), (b, *_) = step["a"], step["b"]
-            for index, begin, end in (step["a"], step["b"]):
+        self.steps: dict[tuple[int, int, str], CycleStep] = {}
+        for found in steps:
+            a, b = found.a.event, found.b.event
+            for index, begin, end in (found.a, found.b):
                 self.began[index], self.ended[index] = begin, end
-            self.steps.setdefault((a, b, step["type"]), step)
+            self.steps.setdefault((a, b, found.step.type), found.step)
             self.all.add_edge(a, b)
-            if step["type"] == "ww":
+            if found.step.type == "ww":
                 self.ww.add_edge(a, b)
                 self.layered.add_edges_from([((a, 0), (b, 0)), ((a, 1), (b, 1))])
             else:
@@ -47,14 +46,13 @@ class _Core:
         return [node[0] for node in found] if reads else list(found)
 
 
-def find_cycles(steps: Iterable[Step]) -> Findings:
+def find_cycles(steps: Iterable[Dependency]) -> dict[str, list[Cycle]]:
     """Cycles of one history, by anomaly: one, a shortest, for each place where there is one.
 
-    ``steps`` are dependencies between suspects as :func:`checkers.cycles.edges.among` spells them out. A finding has
-    ``cycle`` (the operations, the first again at the end), ``steps`` and ``type``.
+    ``steps`` are dependencies between suspects as :func:`checkers.cycles.edges.among` spells them out.
     """
     core = _Core(list(steps))
-    found: Findings = {}
+    found: dict[str, list[Cycle]] = {}
     for reads, name in ((False, G0), (True, G1C)):
         cycles = _data_cycles(core, reads=reads)
         realtime = _realtime_cycles(core, reads=reads)
@@ -115,15 +113,14 @@ def _shortest_by_stretch(candidates: list[tuple[int, int, list[int]]]) -> list[l
     return found
 
 
-def _finding(core: _Core, path: list[int], anomaly: str) -> dict[str, Any]:
+def _finding(core: _Core, path: list[int], anomaly: str) -> Cycle:
     closed = [*path, path[0]]
     reads = anomaly.startswith(G1C)
     steps = []
     for place, (a, b) in enumerate(pairwise(closed)):
         if anomaly.endswith(REALTIME) and place == len(path) - 1:
-            steps.append({"type": "realtime", "a'": {"op_pos": a}, "b": {"op_pos": core.began[b]}})
+            steps.append(CycleStep(type="realtime", a=EventPlace(a), b=EventPlace(core.began[b])))
         else:
             kinds = ("wr", "ww") if reads else ("ww",)
-            step = next(core.steps[a, b, kind] for kind in kinds if (a, b, kind) in core.steps)
-            steps.append({name: step[name] for name in step if name not in ("history", "a", "b")})
-    return {"cycle": [{"op_pos": node} for node in closed], "steps": steps, "type": anomaly}
+            steps.append(next(core.steps[a, b, kind] for kind in kinds if (a, b, kind) in core.steps))
+    return Cycle(cycle=[EventPlace(node) for node in closed], steps=steps, type=anomaly)

@@ -19,7 +19,7 @@ import numpy as np
 from checkers.columns.ids import Numbers
 from checkers.columns.loading import RowBatch, load_each
 from checkers.columns.log import Log
-from checkers.cycles.edges import among, began, dependencies, ended, tight
+from checkers.cycles.edges import Dependency, among, began, dependencies, ended, tight
 from checkers.cycles.windows import Place, cut, suspects_of
 
 #: Passes over a history until no new suspects appear; what is not found by then hides behind other cycles.
@@ -28,7 +28,7 @@ PASSES_MAX: Final = 5
 Task = Sequence[tuple[Any, ...]]
 
 
-def shuffled_steps(context: Any, tasks: Sequence[Task], proofs: Any) -> dict[int, list[dict[str, Any]]]:
+def shuffled_steps(context: Any, tasks: Sequence[Task], proofs: Any) -> dict[int, list[Dependency]]:
     """Dependencies between suspects, by history. ``tasks`` are units as plain data.
 
     ``proofs`` is the broadcast of what the whole proves: the version order of each part depends on it.
@@ -43,10 +43,10 @@ def shuffled_steps(context: Any, tasks: Sequence[Task], proofs: Any) -> dict[int
     if not suspects:
         return {}
     known = context.broadcast(suspects)
-    steps: dict[int, list[dict[str, Any]]] = {}
+    steps: dict[int, list[Dependency]] = {}
     for answer in context.parallelize(tasks, len(tasks)).map(partial(_spell_out, known, proofs)).collect():
-        for step in msgspec.json.decode(answer):
-            steps.setdefault(step["history"], []).append(step)
+        for step in msgspec.json.decode(answer, type=list[Dependency]):
+            steps.setdefault(step.history, []).append(step)
     return steps
 
 
@@ -89,11 +89,11 @@ def _index(log: Log, rows: Numbers) -> Numbers:
 
 def _spell_out(known: Any, proofs: Any, task: Task) -> bytes:
     """The dependencies between suspects that this task's log partitions have. Runs in a worker."""
-    steps: list[dict[str, Any]] = []
+    steps: list[Dependency] = []
     for batch in load_each(task, proofs.value):
         log, history = batch.log, batch.histories[0]
         suspects = known.value.get(history)
         if suspects is not None:
             found = among(log, dependencies(log, batch.ww_deps), suspects)
-            steps += [step | {"history": history} for step in found]
+            steps += [msgspec.structs.replace(step, history=history) for step in found]
     return msgspec.json.encode(steps)

@@ -15,13 +15,13 @@ never fewer.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log import Log
-from checkers.cycles.edges import Dependencies, among, began, dependencies, ended, suspects
+from checkers.cycles.edges import Dependencies, Dependency, among, began, dependencies, ended, suspects
 
 #: Moments spread among concurrent operations only, so as many rounds as clients are enough; this is far more.
 ROUNDS_MAX: Final = 200
@@ -80,7 +80,7 @@ def on_both_sides(earlier: Numbers, later: Numbers, operations: int) -> Flags:
     return alive
 
 
-def core_steps(log: Log, *, ww_deps: Flags, joined: Flags, whole: Flags) -> list[dict[str, Any]]:
+def core_steps(log: Log, *, ww_deps: Flags, joined: Flags, whole: Flags) -> list[Dependency]:
     """The few dependencies of a batch that may be on a cycle, spelled out. The flags are of history.
 
     A history with transactions of which only a part is here is left to :mod:`checkers.cycles.shuffled`.

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from checkers.columns.ids import Flags, Numbers, dense_ids, one_of, starts_of
@@ -28,6 +29,15 @@ _SUBSCRIBE = FUNCTION_CODE[Function.SUBSCRIBE]
 _POLLS = (FUNCTION_CODE[Function.POLL], FUNCTION_CODE[Function.TXN])
 #: No offset yet and not assigned; assigned and nothing read has rank 0, offsets follow.
 _NOTHING = -1
+
+
+class WorstLag(msgspec.Struct, kw_only=True):
+    """The largest ``lag``: of the poll of ``process`` that began at ``time``; both in microseconds."""
+
+    time: int
+    process: int
+    key: str | int
+    lag: int
 
 
 class Lags(NamedTuple):
@@ -112,11 +122,8 @@ def _grown_us(log: Log, partition: Numbers, offset: Numbers) -> Numbers:
     return times
 
 
-def worst(log: Log, histories: int) -> list[dict[str, int | str] | None]:
-    """The largest lag of each history, None where nobody polled: time (of the poll's begin), process, key, lag.
-
-    Of equal lags it is the first in time.
-    """
+def worst(log: Log, histories: int) -> list[WorstLag | None]:
+    """The largest lag of each history, of equal ones the first in time; None where nobody polled."""
     found = lags(log)
     owner = log.partition_history[found.partition]
     largest_us, earliest_us = np.full(histories, NONE), np.full(histories, np.iinfo(np.int64).max)
@@ -124,13 +131,13 @@ def worst(log: Log, histories: int) -> list[dict[str, int | str] | None]:
     places = np.flatnonzero(found.lag_us == largest_us[owner])
     np.minimum.at(earliest_us, owner[places], found.time_us[places])
     places = places[found.time_us[places] == earliest_us[owner[places]]]
-    worst_of: list[dict[str, int | str] | None] = [None] * histories
+    worst_of: list[WorstLag | None] = [None] * histories
     last = {int(owner[place]): place for place in places.tolist()}
     for history, place in last.items():
-        worst_of[history] = {
-            "time": int(found.time_us[place]),
-            "process": int(found.process[place]),
-            "key": log.partition_key[int(found.partition[place])],
-            "lag": int(found.lag_us[place]),
-        }
+        worst_of[history] = WorstLag(
+            time=int(found.time_us[place]),
+            process=int(found.process[place]),
+            key=log.partition_key[int(found.partition[place])],
+            lag=int(found.lag_us[place]),
+        )
     return worst_of

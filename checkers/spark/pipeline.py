@@ -24,6 +24,7 @@ import numpy as np
 
 from checkers.columns.ids import Numbers
 from checkers.columns.loading import Unit, load_each, load_units
+from checkers.cycles.edges import Dependency
 from checkers.cycles.shuffled import shuffled_steps
 from checkers.errors import SparkError
 from checkers.histories.discovery import FoundHistory, Source, Sources, find_histories
@@ -142,7 +143,7 @@ def _prove_task(task: Task) -> list[tuple[int, Numbers]]:
     return [(batch.histories[0], batch.log.proofs) for batch in load_each(task)]
 
 
-def _add_steps(parts: Sequence[PartialVerdict], steps: dict[int, list[dict[str, Any]]]) -> None:
+def _add_steps(parts: Sequence[PartialVerdict], steps: dict[int, list[Dependency]]) -> None:
     first = {part.history: part for part in reversed(parts)}
     for history, found in steps.items():
         first[history].steps += found

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from checkers.anomalies import ANOMALIES, Finding
 from checkers.measures.latency import Latency
 from checkers.verdicts.coverage import summed
 from checkers.verdicts.exercised import OLDER, FamilyExercised, RunsExercised
@@ -28,7 +29,7 @@ PROMISED_BY: Final = ("acks", "min.insync.replicas")
 
 
 class Witness(msgspec.Struct, frozen=True):
-    """One finding that stands for a cell: its run, seed, anomaly, the checker's own fields, and its identity.
+    """One finding that stands for a cell: its run, seed, anomaly, the finding as JSON, and its identity.
 
     The identity is the same in two runs of the same defect; "" in a matrix that 0.1.0 wrote.
     """
@@ -36,8 +37,18 @@ class Witness(msgspec.Struct, frozen=True):
     run: str
     seed: int
     anomaly: str
-    finding: dict[str, Any]
+    finding: msgspec.Raw
     identity: str = ""
+
+    def __post_init__(self) -> None:
+        """However the JSON was laid out, equal findings are equal."""
+        msgspec.structs.force_setattr(self, "finding", msgspec.Raw(msgspec.json.format(self.finding, indent=-1)))
+
+    @property
+    def shown(self) -> Finding:
+        """The finding; of an anomaly that this version does not know, no more than its key."""
+        kind = ANOMALIES[self.anomaly].finding if self.anomaly in ANOMALIES else Finding
+        return msgspec.json.decode(self.finding, type=kind)
 
 
 class Nearest(msgspec.Struct, frozen=True):
@@ -193,8 +204,9 @@ class _Tally:
             for finding in verdict.anomalies.get(anomaly, [])[:1]:
                 rank = (anomaly not in judgement.broken, anomaly != "lost-write", len(judgement.faults))
                 if self.witness_rank is None or rank < self.witness_rank:
+                    as_json = msgspec.Raw(msgspec.json.encode(finding))
                     known = judgement.identities.get(anomaly, [""])
-                    self.witness = Witness(verdict.history, seed, anomaly, finding, known[0])
+                    self.witness = Witness(verdict.history, seed, anomaly, as_json, known[0])
                     self.witness_rank = rank
 
     @property

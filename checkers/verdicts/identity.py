@@ -76,14 +76,9 @@ def identities(verdict: Verdict, settings: Mapping[str, Any], receipts: Sequence
     for anomaly, findings in verdict.anomalies.items():
         times = verdict.times_us.get(anomaly) or [None] * len(findings)
         pairs = zip(findings, times, strict=True)
-        each = (identity(anomaly, settings, _around(at, stories), _fate(finding)) for finding, at in pairs)
+        each = (identity(anomaly, settings, _around(at, stories), finding.mark) for finding, at in pairs)
         found[anomaly] = list(dict.fromkeys(each))
     return found
-
-
-def _fate(finding: Mapping[str, Any]) -> str:
-    library, _, _version = str(finding.get("client", "")).rpartition(" ")
-    return str(finding.get("fate", finding.get("invariant", library)))
 
 
 def _stories(receipts: Sequence[Receipt]) -> list[_Story]:

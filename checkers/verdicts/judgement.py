@@ -203,7 +203,7 @@ def _broken(
         if not whole.about(name, duplicates_seen=seen).permitted:
             broken[name] = count
             continue
-        keys = [key for finding in verdict.anomalies.get(name, ()) if isinstance(key := finding.get("key"), str)]
+        keys = [key for finding in verdict.anomalies.get(name, ()) if isinstance(key := finding.key, str)]
         promises |= {key: promise_of(key) for key in keys if key not in promises}
         against = sum(not promises[key].about(name, duplicates_seen=seen).permitted for key in keys)
         broken |= {name: against} if against else {}

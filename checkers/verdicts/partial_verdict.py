@@ -11,12 +11,13 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from checkers.anomalies import ANOMALIES, EMPTY_GRAPH, Allowed
+from checkers.anomalies import ANOMALIES, EMPTY_GRAPH, Allowed, Findings
 from checkers.anomalies.broken_invariant import ANOMALY as BROKEN_INVARIANT
-from checkers.anomalies.broken_invariant import broken_invariants
+from checkers.anomalies.broken_invariant import InvariantBroken, broken_invariants
+from checkers.anomalies.cycles import Cycle, EmptyGraph
 from checkers.columns.loading import RowBatch
 from checkers.columns.log import Log
-from checkers.cycles.edges import related
+from checkers.cycles.edges import Dependency, related
 from checkers.cycles.trimming import core_steps
 from checkers.measures.availability import availability
 from checkers.measures.delivery import consume_counts, count, decide
@@ -54,11 +55,11 @@ class PartialVerdict(Measures, kw_only=True):
     subscribed: bool = False
     partitions: int = 0
     undrained: list[str] = msgspec.field(default_factory=list)
-    findings: dict[str, list[dict[str, Any]]] = msgspec.field(default_factory=dict)
+    findings: Findings = msgspec.field(default_factory=dict)
     ww_deps: bool = True
     related: bool = False
-    steps: list[dict[str, Any]] = msgspec.field(default_factory=list)
-    broken_invariants: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    steps: list[Dependency] = msgspec.field(default_factory=list)
+    broken_invariants: list[InvariantBroken] = msgspec.field(default_factory=list)
 
 
 def judge_batch(batch: RowBatch, *, shown: int | None = SHOWN) -> list[PartialVerdict]:
@@ -97,7 +98,7 @@ def judge_batch(batch: RowBatch, *, shown: int | None = SHOWN) -> list[PartialVe
         partial.recovery = recovery(phases, partial.undrained)
     _add_anomalies(log, partials, shown)
     for step in core_steps(log, ww_deps=batch.ww_deps, joined=batch.joined, whole=batch.whole):
-        partials[step["history"]].steps.append(step)
+        partials[step.history].steps.append(step)
     return partials
 
 
@@ -153,27 +154,27 @@ def verdict(name: str, partial: PartialVerdict, origin: Origin, *, shown: int | 
     exercised.drained = partial.own and partial.partitions > 0 and not partial.undrained
     for anomaly, cycles in _cycles(partial.steps).items():
         partial.counts[anomaly] = len(cycles)
-        partial.findings[anomaly] = cycles if shown is None else cycles[: min(shown, CYCLES_SHOWN)]
+        partial.findings[anomaly] = [*(cycles if shown is None else cycles[: min(shown, CYCLES_SHOWN)])]
     if partial.broken_invariants:
         partial.counts[BROKEN_INVARIANT.name] = len(partial.broken_invariants)
-        partial.findings[BROKEN_INVARIANT.name] = partial.broken_invariants
-        partial.times_us[BROKEN_INVARIANT.name] = [finding["time_us"] for finding in partial.broken_invariants]
+        partial.findings[BROKEN_INVARIANT.name] = [*partial.broken_invariants]
+        partial.times_us[BROKEN_INVARIANT.name] = [finding.time_us for finding in partial.broken_invariants]
     foreign = partial.events > 0 and not partial.own  # a run that ended before its first event is nobody's
     if partial.complete and foreign and not partial.related and partial.problem is None:
         partial.counts[EMPTY_GRAPH] = 1
-        partial.findings[EMPTY_GRAPH] = [{"sends": exercised.attempted, "reads": exercised.records_read}]
+        partial.findings[EMPTY_GRAPH] = [EmptyGraph(sends=exercised.attempted, reads=exercised.records_read)]
     valid, reason = _validity(partial, origin)
     certain = exercised.acknowledged > 0 and _all_read(partial)
     partial.delivery = decide(partial.delivery, partial.counts, certain=certain)
     partial.consume_counts = dict(sorted(partial.consume_counts.items()))
     if partial.worst_realtime_lag is not None:
-        partial.worst_realtime_lag = _present(partial.worst_realtime_lag, origin)
+        partial.worst_realtime_lag.key = shown_key(str(partial.worst_realtime_lag.key))
     return Verdict(
         **{name: getattr(partial, name) for name in Measures.__struct_fields__},
         history=name,
         valid=valid,
         anomalies={
-            name: [_present(finding, origin) for finding in partial.findings[name]]
+            name: [finding.told(origin) for finding in partial.findings[name]]
             for name in ANOMALIES
             if name in partial.findings
         },
@@ -181,7 +182,7 @@ def verdict(name: str, partial: PartialVerdict, origin: Origin, *, shown: int | 
     )
 
 
-def _cycles(steps: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+def _cycles(steps: Sequence[Dependency]) -> dict[str, list[Cycle]]:
     """Cycles by anomaly; networkx takes a quarter of a second to load, which only histories with suspects pay."""
     if not steps:
         return {}
@@ -227,28 +228,3 @@ def _why_unknown(partial: PartialVerdict, origin: Origin) -> str | None:
 def _all_read(partial: PartialVerdict) -> bool:
     """Whether every acknowledged record was read, or the log was read to its end."""
     return partial.complete and (partial.exercise.drained or not partial.counts.get("unseen"))
-
-
-_VALUE_FIELDS = frozenset({"value", "values", "skipped", "messages", "value'"})
-
-
-def _present(finding: dict[str, Any], origin: Origin) -> dict[str, Any]:
-    """A finding with the values, keys and indexes of the history as its maker wrote them."""
-    shown = {name: _shown(name, content, origin) for name, content in finding.items()}
-    if "seen" in shown:  # values that share an offset are a set: codes of foreign values have no order of their own
-        shown["values"].sort(key=lambda value: (type(value).__name__, value if isinstance(value, int) else str(value)))
-    return shown
-
-
-def _shown(name: str, content: Any, origin: Origin) -> Any:
-    if isinstance(content, dict):
-        if content.keys() == {"op_pos"}:
-            return origin.reference(content["op_pos"])
-        return _present(content, origin)
-    if name in _VALUE_FIELDS:
-        return [origin.value(v) for v in content] if isinstance(content, list) else origin.value(content)
-    if name == "key":
-        return shown_key(content)
-    if isinstance(content, list):
-        return [_shown("", item, origin) for item in content]
-    return content

@@ -16,9 +16,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from checkers.anomalies import Finding
-from checkers.anomalies.divergent_replicas import ANOMALY, ReplicaLog, divergent_replicas
-from checkers.anomalies.lost_write import ANOMALY as LOST_WRITE
+from checkers.anomalies.divergent_replicas import ANOMALY, DivergentReplicas, ReplicaLog, divergent_replicas
+from checkers.anomalies.lost_write import Copy, LostWrite
 from checkers.columns.replica_file import REPLICAS_FILE, Ends, PartitionEnd, read_replicas
 from checkers.errors import CheckError
 from checkers.histories import HISTORY
@@ -50,7 +49,7 @@ def examine(verdict: Verdict, ends: Ends, table: pa.Table, *, shown: int | None)
     logs = {key: columns.replicas(key, end) for key, end in ends.partitions.items()}
     verdict.replicas_compared = sum(len(replicas) > 1 for replicas in logs.values())
     add_to(verdict, divergent_replicas(logs), shown=shown)
-    _add_fates(verdict.anomalies.get(LOST_WRITE.name, ()), ends, columns)
+    _add_fates(verdict.findings(LostWrite), ends, columns)
 
 
 class _Columns:
@@ -77,34 +76,32 @@ class _Columns:
                 logs.append(ReplicaLog(node=node, offsets=offsets, digests=digests, high_watermark=end.end_offset))
         return logs
 
-    def copies(self, key: str, values: Iterable[int]) -> dict[int, list[tuple[int, int]]]:
-        """For each of ``values`` of ``key`` that some disk has, (node, offset) of every copy."""
+    def copies(self, key: str, values: Iterable[int]) -> dict[int, list[Copy]]:
+        """Every copy of each of ``values`` of ``key`` that some disk has."""
         if key not in self.names:
             return {}
         rows = np.flatnonzero((self._key == self.names.index(key)) & np.isin(self._value, list(values)))
-        found: dict[int, list[tuple[int, int]]] = {}
+        found: dict[int, list[Copy]] = {}
         for value, node, offset in zip(
             self._value[rows].tolist(), self._node[rows].tolist(), self._offset[rows].tolist(), strict=True
         ):
-            found.setdefault(value, []).append((node, offset))
+            found.setdefault(value, []).append(Copy(node, offset))
         return found
 
 
-def _add_fates(findings: Sequence[Finding], ends: Ends, columns: _Columns) -> None:
+def _add_fates(findings: Sequence[LostWrite], ends: Ends, columns: _Columns) -> None:
     """Give each finding of a lost write its ``fate`` and, where there are any, its ``copies``."""
     lost: dict[str, set[int]] = {}
     for finding in findings:
-        lost.setdefault(finding["key"], set()).add(finding["value"])
+        lost.setdefault(str(finding.key), set()).add(finding.value)
     found = {key: columns.copies(key, values) for key, values in lost.items()}
     for finding in findings:
-        key = finding["key"]
-        copies = found[key].get(finding["value"], [])
-        finding["fate"] = _fate(copies, key, ends)
-        if copies:
-            finding["copies"] = [{"node": node, "offset": offset} for node, offset in copies]
+        key = str(finding.key)
+        finding.copies = found[key].get(finding.value, [])
+        finding.fate = _fate(finding.copies, key, ends)
 
 
-def _fate(copies: Sequence[tuple[int, int]], key: str, ends: Ends) -> str:
+def _fate(copies: Sequence[Copy], key: str, ends: Ends) -> str:
     if not copies:
         looked_everywhere = key in ends.held and not ends.unreadable and not ends.damage.get(key)
         return "destroyed" if looked_everywhere else "unknown"
@@ -112,10 +109,10 @@ def _fate(copies: Sequence[tuple[int, int]], key: str, ends: Ends) -> str:
     if end is None or end.end_offset is None:
         return "hidden"
     reached = end.end_offset
-    return "in the log" if any(node == end.leader and offset < reached for node, offset in copies) else "hidden"
+    return "in the log" if any(copy.node == end.leader and copy.offset < reached for copy in copies) else "hidden"
 
 
-def add_to(verdict: Verdict, findings: Sequence[Finding], *, shown: int | None) -> None:
+def add_to(verdict: Verdict, findings: Sequence[DivergentReplicas], *, shown: int | None) -> None:
     """Put the findings into a verdict: it is no longer valid if there are any."""
     if findings:
         verdict.anomalies[ANOMALY.name] = list(findings[:shown])

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
+from checkers.anomalies import Finding, Findings
 from checkers.measures.availability import Availability
 from checkers.measures.delivery import Delivery
 from checkers.measures.exercise import Exercise
 from checkers.measures.fault_exercise import FaultExercise
+from checkers.measures.lag import WorstLag
 from checkers.measures.latency import Latency, WritesOverTime
 from checkers.measures.recovery import Recovery
 from checkers.measures.situations import Situations
+
+Kind = TypeVar("Kind", bound=Finding)
 
 
 class Measures(msgspec.Struct, kw_only=True):
@@ -36,7 +40,7 @@ class Measures(msgspec.Struct, kw_only=True):
     recovery: Recovery = msgspec.field(default_factory=Recovery)
     latency: Latency = msgspec.field(default_factory=Latency)
     over_time: WritesOverTime = msgspec.field(default_factory=WritesOverTime)
-    worst_realtime_lag: dict[str, Any] | None = None
+    worst_realtime_lag: WorstLag | None = None
     consume_counts: dict[int, int] = {}
 
     def add(self, other: Measures) -> None:
@@ -70,7 +74,7 @@ def _add_counts(total: msgspec.Struct, part: msgspec.Struct, names: Iterable[str
 
 
 def _lag(measures: Measures) -> int:
-    return -1 if measures.worst_realtime_lag is None else int(measures.worst_realtime_lag["lag"])
+    return -1 if measures.worst_realtime_lag is None else measures.worst_realtime_lag.lag
 
 
 class Verdict(Measures, kw_only=True):
@@ -85,6 +89,10 @@ class Verdict(Measures, kw_only=True):
 
     history: str
     valid: bool | Literal["unknown"]
-    anomalies: dict[str, list[dict[str, Any]]] = msgspec.field(default_factory=dict)
+    anomalies: Findings = msgspec.field(default_factory=dict)
     replicas_compared: int | None = None
     reason: str | None = None
+
+    def findings(self, kind: type[Kind]) -> list[Kind]:
+        """The listed findings of one kind."""
+        return [finding for found in self.anomalies.values() for finding in found if isinstance(finding, kind)]

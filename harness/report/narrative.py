@@ -6,10 +6,11 @@ of its first write.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
+from checkers import DivergentReplicas, Duplicate, Finding, LostWrite
 from harness.observations import BecameLeader, JvmPaused, LeaderElected, ReplicaRecovered, Seen, of_kind
 from harness.report.client_side import Write
 from harness.report.names import fault_name, link_names, moment, node_name, node_names, replica_set, write_name
@@ -48,27 +49,27 @@ def narrate(timeline: Timeline) -> list[str]:
     ]
 
 
-def remains(finding: Mapping[str, Any]) -> list[str]:
+def remains(finding: Finding) -> list[str]:
     """What is left of the lost write on any disk when the run had ended; nothing where nobody looked."""
-    copies = " and on ".join(
-        f"{node_name(copy['node'])} at offset {copy['offset']}" for copy in finding.get("copies") or ()
-    )
+    if not isinstance(finding, LostWrite):
+        return []
+    copies = " and on ".join(f"{node_name(copy.node)} at offset {copy.offset}" for copy in finding.copies)
     by_fate = {
         "destroyed": "Destroyed: when the run had ended, no broker's log held a copy of it.",
         "hidden": f"Hidden: when the run had ended, a copy was left on {copies}, where nobody reads.",
         "in the log": f"It is in the log all the same, on {copies}: the final readers missed it.",
         "unknown": "Whether a copy is left is not known: none was found, and not every disk could be read.",
     }
-    return [by_fate[fate]] if (fate := finding.get("fate")) in by_fate else []
+    return [by_fate[finding.fate]] if finding.fate in by_fate else []
 
 
-def places(finding: Mapping[str, Any], *, idempotent: bool) -> list[str]:
+def places(finding: Finding, *, idempotent: bool) -> list[str]:
     """At which offsets a record stands that is in the log more than once; nothing for any other finding."""
-    if "offsets" not in finding or "count" not in finding:
+    if not isinstance(finding, Duplicate):
         return []
-    shown = ", ".join(map(str, finding["offsets"][:SENTENCES_MAX]))
-    more = ", ..." if finding["count"] > SENTENCES_MAX else ""
-    sentences = [f"{write_name(finding['value']).capitalize()} was read at {finding['count']} offsets: {shown}{more}."]
+    shown = ", ".join(map(str, finding.offsets[:SENTENCES_MAX]))
+    more = ", ..." if finding.count > SENTENCES_MAX else ""
+    sentences = [f"{write_name(finding.value).capitalize()} was read at {finding.count} offsets: {shown}{more}."]
     if idempotent:
         sentences.append(
             "Its producer was idempotent, and to a broker a batch is the same under one producer id and epoch only: "
@@ -77,15 +78,15 @@ def places(finding: Mapping[str, Any], *, idempotent: bool) -> list[str]:
     return sentences
 
 
-def differing(finding: Mapping[str, Any]) -> list[str]:
+def differing(finding: Finding) -> list[str]:
     """Who holds what, where replicas hold different records at one offset; nothing for any other finding."""
-    if "replicas" not in finding:
+    if not isinstance(finding, DivergentReplicas):
         return []
     held = [
         f"broker {node} holds {write_name(value) if value >= 0 else 'a record that is not sound'}"
-        for node, value in sorted((int(node), value) for node, value in finding["replicas"].items())
+        for node, value in sorted(finding.replicas.items())
     ]
-    at = f"At offset {finding['offset']} of {finding['key']}"
+    at = f"At offset {finding.offset} of {finding.key}"
     return [
         f"{at}, when the run had ended, {', '.join(held)}. All of them were in sync, and the log was read beyond that."
     ]

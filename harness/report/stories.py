@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
 from markupsafe import Markup
 
-from checkers import Cell, Outcome, Verdict, Witness, read_receipts
+from checkers import (
+    Cell,
+    DivergentReplicas,
+    Duplicate,
+    Finding,
+    LostWrite,
+    Outcome,
+    Unseen,
+    Verdict,
+    Witness,
+    read_receipts,
+)
 from harness.errors import ResultsError
 from harness.plan import Simulated
 from harness.records.explanation_file import Explanation, read_explanation
@@ -109,10 +120,15 @@ def _story(files: CampaignFiles, cell: Cell, witness: Witness) -> FindingStory:
     run = files.directory / witness.run
     line = files.lines.get(witness.run) or Verdict(history=witness.run, valid="unknown")
     idempotent = cell.settings[IDEMPOTENCE] is True
-    timeline, sentences = account_of(run, witness.anomaly, witness.finding, line, idempotent=idempotent)
+    finding = witness.shown
+    timeline, sentences = account_of(run, witness.anomaly, finding, line, idempotent=idempotent)
     receipts = read_receipts(line.faults)
     effective = [receipt for receipt in receipts if receipt.took_effect]
-    plain = {name: value for name, value in witness.finding.items() if isinstance(value, (bool, int, float, str))}
+    plain = {
+        name: value
+        for name, value in msgspec.to_builtins(finding).items()
+        if isinstance(value, (bool, int, float, str))
+    }
     return FindingStory(
         cell=cell,
         title=TITLES.get(witness.anomaly, f"What is contradictory: {witness.anomaly}"),
@@ -152,7 +168,7 @@ class Account(NamedTuple):
     sentences: list[str]
 
 
-def account_of(run: Path, anomaly: str, finding: Mapping[str, Any], line: Verdict, *, idempotent: bool) -> Account:
+def account_of(run: Path, anomaly: str, finding: Finding, line: Verdict, *, idempotent: bool) -> Account:
     """The account of ``finding`` of the run in ``run``, whose verdict is ``line``.
 
     ``idempotent`` says that its producers were.
@@ -170,20 +186,19 @@ def account_of(run: Path, anomaly: str, finding: Mapping[str, Any], line: Verdic
 
 
 def _timeline(
-    run: Path, anomaly: str, finding: Mapping[str, Any], line: Verdict, receipts: Sequence[Receipt]
+    run: Path, anomaly: str, finding: Finding, line: Verdict, receipts: Sequence[Receipt]
 ) -> tuple[Timeline | None, list[str]]:
     """The timeline of the write that the finding names first, or why there is none."""
-    partition, values = finding.get("key"), _values(finding)
+    partition, values = finding.key, _values(finding)
     if not isinstance(partition, str) or not values:
-        return None, [] if "replicas" in finding else ["The finding names no single write."]
-    others = [*line.anomalies.get("lost-write", []), *line.anomalies.get("unseen", [])]
-    lost = frozenset(value for other in others if other.get("key") == partition for value in _values(other))
-    subject = Subject(anomaly, partition, values, finding.get("offsets") or ())
+        return None, [] if isinstance(finding, DivergentReplicas) else ["The finding names no single write."]
+    others = [*line.findings(LostWrite), *line.findings(Unseen)]
+    lost = frozenset(value for other in others if other.key == partition for value in _values(other))
+    subject = Subject(anomaly, partition, values, finding.offsets if isinstance(finding, Duplicate) else ())
     timeline = read_timeline(run, subject, receipts, lost)
     return timeline, [] if timeline else ["The history holds no acknowledgement of this value."]
 
 
-def _values(finding: Mapping[str, Any]) -> list[int]:
+def _values(finding: Finding) -> list[int]:
     """The written values that a finding of any kind names."""
-    several = [finding.get("value"), *(finding.get("values") or ()), *(finding.get("messages") or ())]
-    return [value for value in several if isinstance(value, int)]
+    return [value for value in finding.written if isinstance(value, int)]

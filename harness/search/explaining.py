@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from checkers import Verdict, check_one
+from checkers import Finding, Verdict, check_one
 from harness.campaign import trace_runs, translated_errors
 from harness.choices import derived_seed
 from harness.observations import BecameLeader, BrokerFenced, IsrChanged, LeaderElected, Observation, Truncated
@@ -104,10 +104,10 @@ def explained(directory: Path, spec: RunSpec, progress: Progress, anomaly: str, 
 
 def _account(
     directory: Path, verdict: Verdict, finding: FindingToKeep, spec: RunSpec
-) -> tuple[Account, dict[str, Any] | None]:
+) -> tuple[Account, Finding | None]:
     """The account of the first finding of its kind whose fate is the same, and that finding."""
     listed = verdict.anomalies.get(finding.anomaly or finding.invariant, ())
-    alike = [one for one in listed if not finding.fate or one.get("fate") == finding.fate]
+    alike = [one for one in listed if not finding.fate or one.mark == finding.fate]
     if not alike:
         return Account(None, [finding.in_words()]), None
     first = alike[0]
@@ -168,7 +168,7 @@ def _words(seen: Observation, partition: str) -> Iterator[str]:
 
 
 def _step_back(
-    run: JudgedRun, finding: FindingToKeep, subject: dict[str, Any], moment: tuple[int, str], futures: int
+    run: JudgedRun, finding: FindingToKeep, subject: Finding, moment: tuple[int, str], futures: int
 ) -> StepBack:
     """Take the run back to right after a moment, and continue it both ways."""
     time_us, what = moment
@@ -199,14 +199,14 @@ def _until(run: JudgedRun, time_us: int) -> Iterator[Any]:
             yield msgspec.structs.replace(step, end_ms=min(step.end_ms, now_ms))
 
 
-def _shows(future: JudgedRun, finding: FindingToKeep, subject: dict[str, Any]) -> bool:
+def _shows(future: JudgedRun, finding: FindingToKeep, subject: Finding) -> bool:
     """The future shows it of the same write, where the finding names one."""
     if not finding.is_in(future):
         return False
     listed = future.verdict.anomalies.get(finding.anomaly, ())
-    if "value" not in subject:
+    if "value" not in subject.__struct_fields__:
         return True
-    return any(one.get("value") == subject["value"] and one["key"] == subject["key"] for one in listed)
+    return any(one.written == subject.written and one.key == subject.key for one in listed)
 
 
 def _point_of_no_return(steps: Sequence[StepBack]) -> tuple[int | None, int | None]:

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from checkers import Judgement, Verdict
+from checkers import Judgement, LostWrite, Verdict
 from harness.errors import NamedWronglyError
 from harness.search.judged_run import JudgedRun
 
@@ -95,4 +95,4 @@ def _findings(verdict: Verdict, judgement: Judgement, invariant: str) -> Iterato
 def _fates(verdict: Verdict, anomaly: str) -> set[str]:
     """What became of the copies, of every listed finding of ``anomaly``; nothing where that is not known."""
     findings = verdict.anomalies.get(anomaly, ())
-    return {str(finding["fate"]) for finding in findings if "fate" in finding}
+    return {finding.fate for finding in findings if isinstance(finding, LostWrite) and finding.fate}

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from checkers import HISTORY, NEVER, Verdict, check_one
+from checkers import HISTORY, NEVER, InconsistentOffset, LostWrite, Verdict, check_one
 from harness.plan import RunSpec, Simulated
 from harness.records.replica_dump import write_replicas
 from harness.stories.columns import COLUMNS, column_named
@@ -86,7 +86,7 @@ def judged(story: Story, column: str, performance: Performance, verdict: Verdict
     """What a performance and its verdict make of a cell."""
     records = performance.trace.records
     names = {record.value: name for name, record in records.items()}
-    lost = {names[finding["value"]] for finding in verdict.anomalies.get("lost-write", ())}
+    lost = {names[finding.value] for finding in verdict.findings(LostWrite)}
     acknowledged = {name for name, record in records.items() if record.outcome == ACKNOWLEDGED}
     signs = frozenset(_signs(performance, verdict))
     found = Expected(lost=frozenset(lost), acknowledged=frozenset(acknowledged), signs=signs)
@@ -118,8 +118,8 @@ def _signs(performance: Performance, verdict: Verdict) -> Iterator[Sign]:
         yield Sign.DUPLICATE
     if verdict.counts.get("reordered"):
         yield Sign.REORDERED
-    for finding in verdict.anomalies.get("inconsistent-offsets", ()):
-        if len({witness["value"] for witness in finding["seen"] if witness["by"] == "poll"}) > 1:
+    for finding in verdict.findings(InconsistentOffset):
+        if len({witness.value for witness in finding.seen if witness.by == "poll"}) > 1:
             yield Sign.CHANGED_READ
 
 

@@ -313,7 +313,7 @@ def _rebalanced(log: Any) -> list[str]:
 def line_of(event: operations.Event, origin: Origin) -> dict[str, Any]:
     """An event as an object of the exchange format; ``origin`` knows its foreign values and index."""
     line: dict[str, Any] = {
-        "index": origin.reference(event.index)["index"],
+        "index": origin.index(event.index),
         "time": event.time_us,
         "process": _named(event.process),
         "type": event.type,

@@ -35,10 +35,6 @@ class Origin(msgspec.Struct, kw_only=True):
             return self.values[-2 - number]
         return number
 
-    def reference(self, position: int) -> dict[str, int]:
-        """An event as findings name it: its place in the history and its own index."""
-        return {"op_pos": position, "index": self.index(position)}
-
     def index(self, position: int) -> int:
         """The index that the file gives an event, else its place."""
         return position if self.indexes is None or position >= len(self.indexes) else self.indexes[position]

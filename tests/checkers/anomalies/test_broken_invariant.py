@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from checkers import Outcome, check_one, judge
+from checkers.anomalies.broken_invariant import InvariantBroken
 from harness.plan import parse_plan
 from harness.records.files import HISTORY
 from harness.run import perform
@@ -33,10 +34,10 @@ def run(tmp_path_factory):
 def test_a_broken_invariant_of_a_run_is_a_broken_promise_with_its_step(run):
     spec, directory = run
     verdict = check_one(directory)
-    (finding,) = verdict.anomalies["broken-invariant"]
-    assert finding["invariant"] == "candidates-are-complete"
-    assert finding["text"].startswith(f"candidates-are-complete: {finding['key']}: broker ")
-    assert verdict.times_us["broken-invariant"] == [finding["time_us"]]
+    (finding,) = verdict.findings(InvariantBroken)
+    assert finding.invariant == "candidates-are-complete"
+    assert finding.text.startswith(f"candidates-are-complete: {finding.key}: broker ")
+    assert verdict.times_us["broken-invariant"] == [finding.time_us]
     assert verdict.valid is False
     judgement = judge(spec.chosen(), verdict)
     assert judgement.outcome is Outcome.BROKEN_PROMISE

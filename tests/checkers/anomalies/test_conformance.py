@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from checkers.anomalies import ANOMALIES
@@ -77,7 +78,7 @@ def test_a_component_that_the_reference_knows_of_is_told_by_a_cycle_in_it(name: 
     assert {COMPONENTS[note] for note in reported if note in COMPONENTS} == {c for c in CYCLES if c in verdict.counts}
     for note in COMPONENTS.keys() & reported.keys():
         for component, cycle in zip(reported[note], verdict.anomalies[COMPONENTS[note]], strict=True):
-            assert {node["index"] for node in cycle["cycle"]} <= set(component["scc"])
+            assert {node.index for node in cycle.cycle} <= set(component["scc"])
 
 
 @pytest.mark.parametrize("name", cases("analysis"))
@@ -97,7 +98,7 @@ def test_unseen_values_are_the_references_but_for_keys_that_nobody_wrote(name: s
     acknowledged = {str(m[1]) for op in case["history"] if op["type"] == "ok" for m in _micro(op) if m[0] == "send"}
     unseen = ((case.get("reference_errors") or {}).get("unseen") or {}).get("messages", {})
     expected = {key: values for key, values in unseen.items() if key in acknowledged and values}
-    found = {str(f["key"]): f["messages"] for f in verdict.anomalies.get("unseen", [])}
+    found = {str(f.key): f.messages for f in verdict.anomalies.get("unseen", [])}
     assert {key: sorted(map(str, values)) for key, values in found.items()} == {
         key: sorted(map(str, values)) for key, values in expected.items()
     }
@@ -122,7 +123,7 @@ def test_an_empty_history_is_not_valid(tmp_path: Path) -> None:
 def test_every_value_of_two_alternating_offsets_is_a_duplicate(tmp_path: Path) -> None:
     case = BY_NAME["duplicate/hash-insensitive"]
     verdict = check_one(write_history(case, tmp_path / "history.jsonl"))
-    assert sorted(f["value"] for f in verdict.anomalies["duplicate"]) == case["expect"]["duplicate_values"]
+    assert sorted(f.value for f in verdict.anomalies["duplicate"]) == case["expect"]["duplicate_values"]
 
 
 def test_the_version_order_of_gaps_and_conflicts(tmp_path: Path) -> None:
@@ -193,7 +194,7 @@ def test_every_polls_lag_is_the_references(tmp_path: Path) -> None:
     as_reference = [dict(zip(("time", "process", "key", "lag"), lag, strict=True)) for lag in found]
     assert as_reference == expected["realtime_lag"]
     verdict = check_one(tmp_path / "h.jsonl")
-    assert verdict.worst_realtime_lag == expected["worst_realtime_lag"]
+    assert msgspec.to_builtins(verdict.worst_realtime_lag) == expected["worst_realtime_lag"]
 
 
 def test_the_series_of_unseen_values_is_the_references(tmp_path: Path) -> None:

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from checkers.anomalies.lost_write import LostWrite
 from checkers.local import check_rows
 from tests.checkers import brute_force
 from tests.checkers.history_strategies import KEYS, histories, pipelined_histories
@@ -61,7 +63,7 @@ COMPARED: dict[str, tuple[Callable[[list[Event]], list[tuple[Any, ...]]], Callab
 def test_every_kernel_agrees_with_its_twin(history: list[Event]) -> None:
     verdict = judge_events(history, shown=None)
     for anomaly, (twin, essence) in COMPARED.items():
-        found = sorted(essence(finding) for finding in verdict.anomalies.get(anomaly, []))
+        found = sorted(essence(msgspec.to_builtins(finding)) for finding in verdict.anomalies.get(anomaly, []))
         assert found == twin(history), anomaly
 
 
@@ -70,7 +72,9 @@ def test_every_kernel_agrees_with_its_twin(history: list[Event]) -> None:
 def test_reordered_writes_are_found_across_sends_in_flight(history: list[Event]) -> None:
     verdict = judge_events(history, shown=None)
     twin, essence = COMPARED["reordered"]
-    assert sorted(essence(finding) for finding in verdict.anomalies.get("reordered", [])) == twin(history)
+    assert sorted(essence(msgspec.to_builtins(finding)) for finding in verdict.anomalies.get("reordered", [])) == twin(
+        history
+    )
     assert verdict.delivery.reordered == len(twin(history))
 
 
@@ -89,7 +93,7 @@ def test_steps_inside_an_operation_are_excused_where_a_rebalance_touched_the_par
     plain, excused = judge_events(history, shown=None), check_rows(_rebalanced(history, touched), shown=None)
     for anomaly in ("int-poll-skip", "int-nonmonotonic-poll"):
         twin, essence = COMPARED[anomaly]
-        found = sorted(essence(finding) for finding in excused.anomalies.get(anomaly, []))
+        found = sorted(essence(msgspec.to_builtins(finding)) for finding in excused.anomalies.get(anomaly, []))
         assert found == [expected for expected in twin(history) if expected[:2] not in touched], anomaly
     inner = ("int-poll-skip", "int-nonmonotonic-poll")
     for anomaly in (plain.anomalies.keys() | excused.anomalies.keys()) - set(inner):
@@ -109,12 +113,10 @@ def _rebalanced(history: list[Event], touched: set[tuple[str, int]]) -> Rows:
 @given(histories())
 @examples(120)
 def test_lost_writes_are_those_passed_by_a_reader_and_those_a_drain_missed(history: list[Event]) -> None:
-    findings = judge_events(history, shown=None).anomalies.get("lost-write", [])
-    passed = [
-        (f["key"], f["value"], f["index"], f["max-read-index"], _op(f["writer"])) for f in findings if "rule" not in f
-    ]
+    findings = judge_events(history, shown=None).findings(LostWrite)
+    passed = [(f.key, f.value, f.index, f.max_read_index, f.writer.op_pos) for f in findings if not f.rule]
     assert sorted(passed) == brute_force.lost_write(history)
-    drained = {(f["key"], f["value"]) for f in findings if "rule" in f}
+    drained = {(f.key, f.value) for f in findings if f.rule}
     assert drained == set(brute_force.lost_after_drain(history)) - {(key, value) for key, value, *_ in passed}
 
 
@@ -127,8 +129,8 @@ def test_kinds_of_cycles_are_those_that_a_search_of_all_paths_finds(history: lis
     edges = brute_force.dependencies(history, ww_deps=ww_deps)
     for name in expected:
         for cycle in verdict.anomalies[name]:
-            nodes = [_op(node) for node in cycle["cycle"]]
-            kinds = [step["type"] for step in cycle["steps"]]
+            nodes = [node.op_pos for node in cycle.cycle]
+            kinds = [step.type for step in cycle.steps]
             assert nodes[0] == nodes[-1]
             assert ("wr" in kinds) == name.startswith("G1c")
             assert ("realtime" in kinds) == name.endswith("realtime")
@@ -166,8 +168,8 @@ def test_the_worst_lag_is_the_largest_of_all_polls(history: list[Event]) -> None
     series = lag_series(history)
     assert (found is None) == (not series)
     if found is not None:
-        assert found["lag"] == max(lag.lag_us for lag in series)
-        assert Lag(found["time"], found["process"], found["key"], found["lag"]) in series
+        assert found.lag == max(lag.lag_us for lag in series)
+        assert Lag(found.time, found.process, found.key, found.lag) in series
 
 
 @given(histories())
@@ -176,7 +178,7 @@ def test_unseen_values_are_those_of_the_last_point_of_their_series(history: list
     points = list(unseen_series(history))
     expected = {key: number for key, number in points[-1].unseen.items() if number} if points else {}
     found = judge_events(history, shown=None).anomalies.get("unseen", [])
-    assert {finding["key"]: finding["unseen"] for finding in found} == expected
+    assert {finding.key: finding.unseen for finding in found} == expected
 
 
 @given(histories())

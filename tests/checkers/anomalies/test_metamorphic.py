@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
@@ -53,14 +54,14 @@ def test_taking_an_acknowledged_value_out_of_every_read_adds_that_lost_write(
     assume(candidates)
     key, value = data.draw(st.sampled_from(candidates))
     after = judged([changed(event, micro=tuple(_without(m, key, value) for m in event.micro)) for event in history])
-    lost = {(f["key"], f["value"]) for f in after.anomalies.get("lost-write", [])}
-    was_lost = {(f["key"], f["value"]) for f in before.anomalies.get("lost-write", [])}
+    lost = {(f.key, f.value) for f in after.anomalies.get("lost-write", [])}
+    was_lost = {(f.key, f.value) for f in before.anomalies.get("lost-write", [])}
     assert lost == was_lost | {(key, value)}
 
 
 def _only_in_the_middle(history: list[Event], verdict: Verdict) -> list[tuple[str, int]]:
     """Acknowledged values with a told offset, read by somebody, below another ok read, and strange in no other way."""
-    strange = {(f["key"], v) for name in STRANGE for f in verdict.anomalies.get(name, []) for v in _values(f)}
+    strange = {(f.key, v) for name in STRANGE for f in verdict.anomalies.get(name, []) for v in f.written}
     sent = [
         (m.partition, m.value, m.offset)
         for event in history
@@ -92,10 +93,6 @@ def _only_in_the_middle(history: list[Event], verdict: Verdict) -> list[tuple[st
 STRANGE = ("duplicate", "inconsistent-offsets", "lost-write", "phantom-read")
 
 
-def _values(finding: dict[str, Any]) -> list[int]:
-    return finding["values"] if "values" in finding else [finding["value"]]
-
-
 def _without(operation: MicroOperation, key: str, value: int) -> MicroOperation:
     if isinstance(operation, Send):
         return operation
@@ -110,7 +107,7 @@ def test_shifting_times_changes_nothing_but_when_it_was(history: list[Event], by
     assert without(after.anomalies, "inconsistent-offsets") == without(before.anomalies, "inconsistent-offsets")
     assert after.counts == before.counts
     assert after.exercise == before.exercise
-    lag = lambda verdict: verdict.worst_realtime_lag and verdict.worst_realtime_lag["lag"]  # noqa: E731
+    lag = lambda verdict: verdict.worst_realtime_lag and verdict.worst_realtime_lag.lag  # noqa: E731
     assert lag(after) == lag(before)
 
 
@@ -122,7 +119,7 @@ def test_stretching_time_changes_only_lag_and_availability(history: list[Event],
     assert after.counts == before.counts
     if before.worst_realtime_lag:
         assert after.worst_realtime_lag is not None
-        assert after.worst_realtime_lag["lag"] == before.worst_realtime_lag["lag"] * factor
+        assert after.worst_realtime_lag.lag == before.worst_realtime_lag.lag * factor
 
 
 @given(histories())
@@ -133,7 +130,7 @@ def test_the_names_of_log_partitions_do_not_matter(history: list[Event]) -> None
     before = judged(history)
     after = judged([_renamed(event, names) for event in history])
     assert after.counts == before.counts
-    found = sorted(repr({**f, "key": names[f["key"]]}) for f in after.anomalies.get("lost-write", []))
+    found = sorted(repr(msgspec.structs.replace(f, key=names[f.key])) for f in after.anomalies.get("lost-write", []))
     assert found == sorted(map(repr, before.anomalies.get("lost-write", [])))
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from checkers.anomalies.cycles import EmptyGraph
+from checkers.columns.log import EventPlace
 from checkers.verdicts.verdict import Verdict
 from tests.checkers.in_memory import judge_events
 from tests.checkers.scenes import FAIL, INFO, INVOKE, OK, Scene
@@ -42,11 +45,11 @@ def test_an_overwritten_tail_is_lost_and_its_offset_inconsistent() -> None:
     scene.poll((4, 5))
     verdict = judged(scene)
     (lost,) = verdict.anomalies["lost-write"]
-    assert (lost["value"], lost["index"], lost["max-read-index"]) == (4, 4, 4)
-    assert lost["writer"] == {"op_pos": writer, "index": writer}
+    assert (lost.value, lost.index, lost.max_read_index) == (4, 4, 4)
+    assert lost.writer == EventPlace(writer, writer)
     (conflict,) = verdict.anomalies["inconsistent-offsets"]
-    assert (conflict["offset"], conflict["values"]) == (4, [4, 5])
-    assert [(w["value"], w["by"]) for w in conflict["seen"]] == [(4, "send"), (5, "send"), (5, "poll")]
+    assert (conflict.offset, conflict.values) == (4, [4, 5])
+    assert [(w.value, w.by) for w in conflict.seen] == [(4, "send"), (5, "send"), (5, "poll")]
 
 
 def test_a_truncated_tail_that_never_grows_again_is_only_unseen_without_a_drain() -> None:
@@ -62,7 +65,7 @@ def test_a_truncated_tail_is_lost_once_final_readers_drained_the_log() -> None:
     scene.drain(4)
     verdict = judged(scene)
     (lost,) = verdict.anomalies["lost-write"]
-    assert (lost["value"], lost["rule"], lost["log-end-offset"]) == (4, "drained", 4)
+    assert (lost.value, lost.rule, lost.log_end_offset) == (4, "drained", 4)
 
 
 def test_a_write_without_an_offset_is_lost_once_the_log_was_drained() -> None:
@@ -71,14 +74,14 @@ def test_a_write_without_an_offset_is_lost_once_the_log_was_drained() -> None:
     scene.send(4, None)
     scene.poll((0, 0), (1, 1), (2, 2), (3, 3), process=9)
     scene.drain(4)
-    assert [f["value"] for f in judged(scene).anomalies["lost-write"]] == [4]
+    assert [f.value for f in judged(scene).anomalies["lost-write"]] == [4]
 
 
 def test_a_record_that_was_read_and_then_destroyed_is_lost() -> None:
     scene = healthy()
     scene.poll((0, 0), (1, 1), (2, 2), process=9)
     scene.drain(3)
-    assert [f["value"] for f in judged(scene).anomalies["lost-write"]] == [3]
+    assert [f.value for f in judged(scene).anomalies["lost-write"]] == [3]
 
 
 def test_a_write_acknowledged_while_the_drain_ran_is_not_lost() -> None:
@@ -121,7 +124,7 @@ def test_a_retried_write_stands_twice() -> None:
     scene.send(4, 5)
     scene.poll((4, 4), (5, 4))
     verdict = judged(scene)
-    assert [(f["value"], f["offsets"]) for f in verdict.anomalies["duplicate"]] == [(4, [4, 5])]
+    assert [(f.value, f.offsets) for f in verdict.anomalies["duplicate"]] == [(4, [4, 5])]
     assert names(verdict) == ["duplicate", "int-nonmonotonic-poll", "poll-skip"], "the last of its places counts"
 
 
@@ -129,7 +132,12 @@ def test_a_value_that_nobody_wrote_is_a_phantom() -> None:
     scene = healthy()
     reader = scene.poll((4, 77))
     (phantom,) = judged(scene).anomalies["phantom-read"]
-    assert phantom == {"key": "t-0", "value": 77, "offset": 4, "reader": {"op_pos": reader, "index": reader}}
+    assert msgspec.to_builtins(phantom) == {
+        "key": "t-0",
+        "value": 77,
+        "offset": 4,
+        "reader": {"op_pos": reader, "index": reader},
+    }
 
 
 def test_a_write_that_was_only_begun_is_no_phantom() -> None:
@@ -148,8 +156,8 @@ def test_writes_in_flight_that_changed_places_are_reordered() -> None:
     assert names(verdict) == ["reordered"]
     assert verdict.counts == {"reordered": 2}, "each write that stands before an earlier one, once"
     furthest = verdict.anomalies["reordered"][0]
-    assert (furthest["values"], furthest["delta"]) == ([0, 1], -2)
-    assert [op["op_pos"] for op in furthest["ops"]] == [5, 3]
+    assert (furthest.values, furthest.delta) == ([0, 1], -2)
+    assert [op.op_pos for op in furthest.ops] == [5, 3]
     assert (verdict.delivery.reordered, verdict.delivery.ordered) == (2, False)
 
 
@@ -220,7 +228,7 @@ def test_a_broken_record_is_one_finding_however_many_read_it() -> None:
         scene.poll(scene.corrupt(4, Defect.CHECKSUM), process=process)
     scene.poll(scene.corrupt(5, Defect.WRONG_PARTITION, value=3))
     verdict = judged(scene)
-    assert [(f["offset"], f["defect"]) for f in verdict.anomalies["corrupt-read"]] == [
+    assert [(f.offset, f.defect) for f in verdict.anomalies["corrupt-read"]] == [
         (4, "checksum"),
         (5, "wrong-partition"),
     ]
@@ -233,8 +241,8 @@ def test_a_consumer_that_skips_and_one_that_goes_back() -> None:
     scene.poll((2, 2), process=3)
     scene.poll((1, 1), process=3)
     verdict = judged(scene)
-    assert [f["skipped"] for f in verdict.anomalies["poll-skip"]] == [[1]]
-    assert [(f["values"], f["delta"]) for f in verdict.anomalies["nonmonotonic-poll"]] == [([2, 1], -1)]
+    assert [f.skipped for f in verdict.anomalies["poll-skip"]] == [[1]]
+    assert [(f.values, f.delta) for f in verdict.anomalies["nonmonotonic-poll"]] == [([2, 1], -1)]
 
 
 def test_an_empty_poll_of_a_partition_forgets_the_place() -> None:
@@ -254,7 +262,7 @@ def test_an_empty_poll_that_nobody_else_follows_is_ordinary() -> None:
 def test_where_nothing_depends_on_anything_that_is_all_there_is_to_tell() -> None:
     scene = Scene()
     scene.poll()
-    assert judged(scene).anomalies == {"empty-transaction-graph": [{"sends": 0, "reads": 0}]}
+    assert judged(scene).anomalies == {"empty-transaction-graph": [EmptyGraph(sends=0, reads=0)]}
     scene.phase("break")
     assert judged(scene).anomalies == {}, "our own runs count what they exercised"
 
@@ -298,7 +306,7 @@ def test_huge_offsets_cost_no_memory() -> None:
         scene.send(value, offset)
     scene.poll((0, 0), (2**62 - 1, 2))
     verdict = judged(scene)
-    assert [f["value"] for f in verdict.anomalies["lost-write"]] == [1]
+    assert [f.value for f in verdict.anomalies["lost-write"]] == [1]
 
 
 def test_an_uncertain_write_is_proved_by_a_read_of_another_partition() -> None:
@@ -310,4 +318,4 @@ def test_an_uncertain_write_is_proved_by_a_read_of_another_partition() -> None:
     scene.poll((1, 3))
     assert "lost-write" not in judged(scene).anomalies
     scene.operation(2, Function.POLL, Poll({"t-1": (Record(0, 2),)}))
-    assert [f["value"] for f in judged(scene).anomalies["lost-write"]] == [1]
+    assert [f.value for f in judged(scene).anomalies["lost-write"]] == [1]

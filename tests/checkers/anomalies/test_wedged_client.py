@@ -63,9 +63,9 @@ def run(facts=FACTS):
 def test_each_wedged_log_partition_is_a_finding_with_library_version_and_last_errors():
     verdict = judge_events(run())
     first, second = verdict.anomalies["wedged-client"]
-    assert (first["key"], second["key"]) == ("t-0", "t-1")
-    assert (first["client"], first["errors"]) == ("kafka-python 3.0.12", list(FACTS.errors))
-    assert (first["instance"], first["successor"], first["reason"]) == (0, 7, "silent")
+    assert (first.key, second.key) == ("t-0", "t-1")
+    assert (first.client, first.errors) == ("kafka-python 3.0.12", list(FACTS.errors))
+    assert (first.instance, first.successor, first.reason) == (0, 7, "silent")
     assert verdict.times_us["wedged-client"] == [8, 8], "that of the last write which it was asked for"
 
 

@@ -72,9 +72,9 @@ def test_twenty_thousand_transactions_without_a_cycle_leave_no_graph() -> None:
 
 def test_one_cycle_among_them_leaves_a_graph_of_its_own_size() -> None:
     steps = core(transactions(20_000, swap=True))
-    operations = {step[end][0] for step in steps for end in ("a", "b")}  # type: ignore[index]
+    operations = {operation.event for found in steps for operation in (found.a, found.b)}
     assert 2 <= len(operations) < 20
-    assert sum(step["type"] == "wr" and step["key"] in ("a", "b") for step in steps) == 2
+    assert sum(found.step.type == "wr" and found.step.key in ("a", "b") for found in steps) == 2
 
 
 @pytest.mark.parametrize("swap", [False, True])

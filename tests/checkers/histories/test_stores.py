@@ -84,7 +84,7 @@ def test_a_stored_history_gets_the_verdict_that_it_has_locally(bucket: Path) -> 
     assert files_at(StorePath("s3://b")) == [StorePath("s3://b/run/history/clustered.parquet")]
     local = check_one(bucket / "run", name="s3://b/run")
     assert check_one(place_of("s3://b/run")) == local
-    assert [finding["value"] for finding in local.anomalies["lost-write"]] == [0]
+    assert [finding.value for finding in local.anomalies["lost-write"]] == [0]
 
 
 def test_json_lines_in_a_store_are_judged_and_a_bad_line_is_named_there(bucket: Path) -> None:

@@ -119,7 +119,7 @@ def test_a_history_of_a_killed_harness_is_judged(tmp_path: Path) -> None:
     (verdict,) = check([tmp_path])
     writer._ended.set()
     assert verdict.valid is False
-    assert [f["value"] for f in verdict.anomalies["lost-write"]] == [0]
+    assert [f.value for f in verdict.anomalies["lost-write"]] == [0]
 
 
 @pytest.mark.system

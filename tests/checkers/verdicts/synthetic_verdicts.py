@@ -8,6 +8,7 @@ from checkers.measures.exercise import Exercise
 from checkers.measures.fault_exercise import FaultExercise
 from checkers.measures.recovery import Recovery
 from checkers.verdicts.verdict import Verdict
+from tests.checkers.findings import a_finding
 
 
 def killed(sequence: int, took_effect: bool = True, family: str = "kill", fault: str = "kill") -> dict[str, Any]:
@@ -25,7 +26,7 @@ def verdict(
         history="h",
         valid=not named,
         counts=named,
-        anomalies={name: [{"key": "t-0", "value": 7}] for name in named},
+        anomalies={name: [a_finding(name, key="t-0", value=7)] for name in named},
         exercise=Exercise(attempted=120, acknowledged=100, acknowledged_in_fault=in_fault, drained=drained),
         faults=[killed(sequence, fault=fault) for sequence in range(faults)],
         fault_exercise=[FaultExercise(sequence=sequence, acknowledged=in_fault) for sequence in range(faults)],

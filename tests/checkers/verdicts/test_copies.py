@@ -13,6 +13,7 @@ from checkers.verdicts.promises import promise
 from checkers.verdicts.receipts import faults_possible, read_receipts
 from checkers.verdicts.verdict import Verdict
 from nemesis.cluster import CONTROLLER
+from tests.checkers.findings import a_finding
 from workloads.settings import Settings
 
 ALL_2 = Settings(min_insync_replicas=2)
@@ -152,7 +153,7 @@ def test_a_broker_that_ends_over_a_damaged_record_takes_its_other_replicas_along
 
 
 def lost(*keys: str) -> Verdict:
-    findings = [{"key": key, "value": number} for number, key in enumerate(keys)]
+    findings = [a_finding("lost-write", key=key, value=number) for number, key in enumerate(keys)]
     found = Verdict(history="h", valid=False, counts={"lost-write": len(keys)}, anomalies={"lost-write": findings})
     found.exercise = Exercise(acknowledged=9, drained=True)
     return found

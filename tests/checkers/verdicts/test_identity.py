@@ -9,10 +9,12 @@ from typing import Any
 
 import msgspec
 
+from checkers.anomalies.lost_write import LostWrite
 from checkers.verdicts import copies, promises
 from checkers.verdicts.identity import LATER, MATTERING, identity
 from checkers.verdicts.judgement import judge
 from checkers.verdicts.verdict import Verdict
+from tests.checkers.findings import a_finding
 from tests.checkers.in_memory import judge_events
 from tests.checkers.scenes import Scene
 from tests.nemesis.receipt_factory import a_receipt
@@ -30,7 +32,7 @@ def lossy(
         history="",
         valid=False,
         counts={anomaly: len(times_us)},
-        anomalies={anomaly: [{"key": "t-0", "value": n, **({"fate": fate} if fate else {})} for n in times_us]},
+        anomalies={anomaly: [a_finding(anomaly, key="t-0", value=n, fate=fate) for n in times_us]},
         times_us={anomaly: list(times_us)},
         faults=[msgspec.to_builtins(one) for one in (a_receipt(**receipt), later)],
     )
@@ -117,7 +119,7 @@ def test_kernels_say_when_the_lost_write_was_acknowledged() -> None:
     scene.send(1, 0, process=2)
     scene.poll((0, 1))
     verdict = judge_events(scene.events)
-    (finding,) = verdict.anomalies["lost-write"]
-    acknowledged = [event.time_us for event in scene.events][finding["writer"]["op_pos"]]
+    (finding,) = verdict.findings(LostWrite)
+    acknowledged = [event.time_us for event in scene.events][finding.writer.op_pos]
     assert verdict.times_us["lost-write"] == [acknowledged]
     assert all(len(verdict.times_us[name]) == len(found) for name, found in verdict.anomalies.items())

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.anomalies.divergent_replicas import ReplicaLog, divergent_replicas
+from checkers.anomalies.divergent_replicas import DivergentReplicas, ReplicaLog, divergent_replicas
+from checkers.anomalies.lost_write import LostWrite
 from checkers.columns.replica_file import REPLICAS_FILE, REPLICAS_META, REPLICAS_SCHEMA, Ends, PartitionEnd
 from checkers.local import check_one
 from checkers.spark.pipeline import check
@@ -32,7 +33,7 @@ def replica(node: int, digests: dict[int, int], high_watermark: int) -> ReplicaL
 
 def test_a_committed_offset_with_two_records_is_found() -> None:
     logs = [replica(1, {4: 40, 5: 50}, 6), replica(2, {4: 40, 5: 51}, 6)]
-    assert divergent_replicas({"t-0": logs}) == [{"key": "t-0", "offset": 5, "replicas": {1: 50, 2: 51}}]
+    assert divergent_replicas({"t-0": logs}) == [DivergentReplicas(key="t-0", offset=5, replicas={1: 50, 2: 51})]
 
 
 def test_tails_above_a_high_watermark_may_differ() -> None:
@@ -54,7 +55,7 @@ def test_what_is_found_is_what_comparing_every_pair_finds(logs: list[tuple[dict[
         offset for offset in range(committed) if len({digests[offset] for digests, _ in logs if offset in digests}) > 1
     ]
     found = divergent_replicas({"t-0": [replica(node, *log) for node, log in enumerate(logs)]})
-    assert [finding["offset"] for finding in found] == expected
+    assert [finding.offset for finding in found] == expected
 
 
 def test_a_verdict_with_divergent_replicas_is_not_valid() -> None:
@@ -101,7 +102,8 @@ WHOLE = {0: 10, 1: 11, 2: 12}
 
 def test_replicas_that_differ_below_the_end_are_found_in_a_run(tmp_path: Path) -> None:
     verdict = check_one(run_with(tmp_path, {1: WHOLE, 2: WHOLE | {1: 77}}))
-    assert verdict.anomalies == {"divergent-replicas": [{"key": "t-0", "offset": 1, "replicas": {1: 11, 2: 77}}]}
+    found = DivergentReplicas(key="t-0", offset=1, replicas={1: 11, 2: 77})
+    assert verdict.anomalies == {"divergent-replicas": [found]}
     assert (verdict.valid, verdict.counts, verdict.replicas_compared) == (False, {"divergent-replicas": 1}, 1)
 
 
@@ -163,5 +165,5 @@ def test_a_damaged_file_makes_the_verdict_unknown(tmp_path: Path) -> None:
 def test_a_lost_write_is_hidden_or_destroyed(
     tmp_path: Path, held: dict[int, dict[int, int]], known: dict[str, Any], fate: str, copies: object
 ) -> None:
-    (finding,) = check_one(run_with(tmp_path, held, lost=99, **known)).anomalies["lost-write"]
-    assert (finding["value"], finding["fate"], finding.get("copies")) == (99, fate, copies)
+    (finding,) = check_one(run_with(tmp_path, held, lost=99, **known)).findings(LostWrite)
+    assert (finding.value, finding.fate, msgspec.to_builtins(finding).get("copies")) == (99, fate, copies)

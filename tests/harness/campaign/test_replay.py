@@ -18,6 +18,7 @@ from harness.records.cluster_file import read_observations
 from harness.records.files import CLUSTER_FILE
 from harness.records.run_record import Ended, write_record
 from harness.run.performing import lacks_observations, perform
+from tests.checkers.findings import a_finding
 
 PLAN = """
 families = ["kill"]
@@ -217,22 +218,29 @@ def test_a_real_cluster_does_not_repeat_itself(tmp_path: Path) -> None:
 
 def test_differences_name_counts_and_the_first_finding_that_differs() -> None:
     one = Verdict(
-        history="a", valid=False, anomalies={"lost-write": [{"key": "t-0", "value": 1}]}, counts={"lost-write": 1}
+        history="a",
+        valid=False,
+        anomalies={"lost-write": [a_finding("lost-write", key="t-0", value=1)]},
+        counts={"lost-write": 1},
     )
     two = Verdict(
-        history="b", valid=False, anomalies={"lost-write": [{"key": "t-0", "value": 2}]}, counts={"lost-write": 1}
+        history="b",
+        valid=False,
+        anomalies={"lost-write": [a_finding("lost-write", key="t-0", value=2)]},
+        counts={"lost-write": 1},
     )
     none = Verdict(history="c", valid=True)
     assert differences(one, one) == ()
-    assert differences(one, two) == ('lost-write: {"key":"t-0","value":1} recorded, {"key":"t-0","value":2} now',)
+    a, b = (msgspec.json.encode(verdict.anomalies["lost-write"][0]).decode() for verdict in (one, two))
+    assert differences(one, two) == (f"lost-write: {a} recorded, {b} now",)
     assert differences(one, none) == ("lost-write: 1 findings recorded, None now", "valid: False recorded, True now")
 
 
 def test_findings_that_are_not_shown_are_not_kept_quiet() -> None:
-    many, few = ([{"value": value} for value in range(count)] for count in (FINDINGS_MAX + 1, FINDINGS_MAX))
-    found = {"lost-write": many, "unseen": few}
+    kinds = {"lost-write": FINDINGS_MAX + 1, "unseen": FINDINGS_MAX}
+    found = {name: [a_finding(name, value=value) for value in range(count)] for name, count in kinds.items()}
     counts = {name: len(findings) for name, findings in found.items()}
     lines = [*described(Verdict(history="a", valid=False, anomalies=found, counts=counts))]
-    assert lines[0] == f"lost-write: {len(many)}, the first {FINDINGS_MAX} of them:"
+    assert lines[0] == f"lost-write: {FINDINGS_MAX + 1}, the first {FINDINGS_MAX} of them:"
     assert [line for line in lines if line.startswith("unseen")] == [f"unseen: {FINDINGS_MAX}"]
     assert len(lines) == 2 + 2 * FINDINGS_MAX

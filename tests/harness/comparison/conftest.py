@@ -14,6 +14,7 @@ from checkers.measures.fault_exercise import FaultExercise
 from checkers.measures.recovery import Recovery
 from harness.comparison import Results, results_of
 from harness.records.files import VERDICTS_FILE
+from tests.checkers.findings import a_finding
 from tests.nemesis.receipt_factory import a_receipt
 from workloads.settings import Settings
 
@@ -44,7 +45,7 @@ def run_lines(
             history=f"runs/{world}/{cell}/{seed}",
             valid=not lost,
             counts={anomaly: 1} if lost else {},
-            anomalies={anomaly: [{"key": "ackproof-0", "value": 7}]} if lost else {},
+            anomalies={anomaly: [a_finding(anomaly, key="ackproof-0", value=7)]} if lost else {},
             exercise=Exercise(attempted=900, acknowledged=800, acknowledged_in_fault=in_fault, drained=True),
             faults=[msgspec.to_builtins(a_receipt(story=story))],
             fault_exercise=[FaultExercise(sequence=0, acknowledged=in_fault)],

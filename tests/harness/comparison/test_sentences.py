@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.comparison import compare_results, figures_of, made_with, sentences, side_by_side
+from tests.checkers.findings import a_finding
 from tests.harness.comparison.conftest import PLANTED, STRONG, WEAK, night, run_lines
 
 KEY = "simulated/c/kill"
@@ -79,7 +80,7 @@ def test_stories_that_come_and_go_are_numbers_in_one_line() -> None:
 
 def test_findings_of_one_cell_are_one_sentence() -> None:
     names = ("lost-write", "unseen")
-    both = {"counts": dict.fromkeys(names, 1), "anomalies": {name: [{"key": "p-0"}] for name in names}}
+    both = {"counts": dict.fromkeys(names, 1), "anomalies": {name: [a_finding(name, key="p-0")] for name in names}}
     compared = compare_results(night("A", run_lines(STRONG, runs=1)), night("B", run_lines(STRONG, runs=1, **both)))
     (line,) = [one for one in sentences(compared) if one.startswith("new in ")]
     assert line == f"new in {KEY}: lost-write, unseen; 2 findings, in 1 of 1 run."

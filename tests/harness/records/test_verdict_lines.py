@@ -15,6 +15,7 @@ from harness.records.files import RUN_FILE, VERDICTS_FILE
 from harness.records.run_record import Ended, write_record
 from harness.records.verdict_lines import read_lines, read_matrix, write_lines, write_matrix
 from nemesis.plan import FaultPlan
+from tests.checkers.findings import a_finding
 from tests.nemesis.receipt_factory import a_receipt
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
@@ -39,7 +40,7 @@ def add(tmp_path: Path) -> Campaign:
             history=name,
             valid=False,
             counts={"lost-write": 1},
-            anomalies={"lost-write": [{"key": "t-0", "value": 7}]},
+            anomalies={"lost-write": [a_finding("lost-write", key="t-0", value=7)]},
             exercise=Exercise(attempted=9, acknowledged=9, acknowledged_in_fault=4, drained=True),
             faults=[msgspec.json.decode(msgspec.json.encode(a_receipt()))],
         )

@@ -28,6 +28,7 @@ from harness.records.files import HISTORY, VERDICTS_FILE
 from harness.records.run_record import Ended, write_record
 from nemesis.plan import FaultPlan
 from nemesis.receipts import Receipt
+from tests.checkers.findings import a_finding
 from tests.nemesis.receipt_factory import a_receipt
 from workloads.history import HistoryWriter
 from workloads.operations import NEMESIS, Event, EventType, Function, Poll, Record, Send
@@ -138,6 +139,11 @@ def make_hostile(directory: Path, make: MakeRun) -> None:
     )
 
 
+def _fields(finding: Any) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.to_builtins(finding)
+    return fields
+
+
 def empty_campaign(parent: Path) -> tuple[Path, MakeRun]:
     """See the fixture."""
     directory = parent / "results" / "synthetic"
@@ -175,11 +181,13 @@ def empty_campaign(parent: Path) -> tuple[Path, MakeRun]:
             write_history(run, offsets=offsets)
         if cluster:
             write_cluster(run)
-        finding = {"key": PARTITION, "value": LOST, "index": 41, "max-read-index": 57}
+        finding = a_finding("lost-write", **{"key": PARTITION, "value": LOST, "index": 41, "max-read-index": 57})
+        named = changes.pop("anomalies", {"lost-write": [finding]} if lost else {})
+        anomalies = {name: [a_finding(name, **_fields(one)) for one in found] for name, found in named.items()}
         verdict = Verdict(
             history=str(run.relative_to(directory)),
             valid=not lost,
-            anomalies={"lost-write": [finding]} if lost else {},
+            anomalies=anomalies,
             counts={"lost-write": lost} if lost else {},
             exercise=Exercise(
                 attempted=900, acknowledged=800, acknowledged_in_fault=in_fault, records_read=3_000, drained=True

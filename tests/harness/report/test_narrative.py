@@ -7,12 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from checkers import DivergentReplicas
 from harness.observations import BecameLeader, JvmPaused, LeaderElected, Observation, Truncated
 from harness.report.client_side import Write
 from harness.report.narrative import differing, narrate, remains
 from harness.report.timeline import Timeline
 from nemesis.cluster import CLIENTS
 from nemesis.receipts import Receipt
+from tests.checkers.findings import a_finding
 from tests.nemesis.receipt_factory import a_receipt
 from workloads.values import join
 
@@ -127,16 +129,16 @@ def test_a_write_without_an_offset_has_its_story_too() -> None:
     ],
 )
 def test_what_is_left_of_the_write_is_said(finding: dict[str, Any], words: str) -> None:
-    (sentence,) = remains(finding)
+    (sentence,) = remains(a_finding("lost-write", **finding))
     assert words in sentence
 
 
 def test_nothing_is_said_of_copies_where_nobody_looked() -> None:
-    assert remains({"key": "t-0", "value": 7}) == []
+    assert remains(a_finding("lost-write", key="t-0", value=7)) == []
 
 
 def test_replicas_that_differ_are_told_record_by_record() -> None:
-    (sentence,) = differing({"key": "t-0", "offset": 5, "replicas": {"1": join(0, 3), "0": -77}})
+    (sentence,) = differing(DivergentReplicas(key="t-0", offset=5, replicas={1: join(0, 3), 0: -77}))
     assert sentence.startswith(
         "At offset 5 of t-0, when the run had ended, broker 0 holds a record that is not sound, broker 1 holds write 3"
     )

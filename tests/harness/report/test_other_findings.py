@@ -24,7 +24,12 @@ Campaign = tuple[Path, MakeRun]
 SAFE = Settings(min_insync_replicas=2, enable_idempotence=True)
 TWICE = join(2, 10)
 DUPLICATE = {"key": PARTITION, "value": TWICE, "count": 2, "offsets": [10, 45]}
-REORDERED = {"key": PARTITION, "values": [join(2, 40), join(1, 52)], "delta": -2, "ops": [80, 84]}
+REORDERED = {
+    "key": PARTITION,
+    "values": [join(2, 40), join(1, 52)],
+    "delta": -2,
+    "ops": [{"op_pos": op} for op in (80, 84)],
+}
 
 
 def story_of(campaign: Campaign, anomaly: str, finding: Mapping[str, Any]) -> tuple[stories.FindingStory, str, Path]:

@@ -211,5 +211,5 @@ def test_on_processes_an_idempotent_kafka_python_that_stays_silent_is_replaced_a
     verdict = check_one(tmp_path / "run" / HISTORY)
     assert (verdict.recovery.tried, verdict.recovery.unwritten, verdict.recovery.unread) == (True, {}, {})
     assert verdict.recovery.retired >= 3
-    assert {found["client"].split()[0] for found in verdict.anomalies["wedged-client"]} == {"kafka-python"}
+    assert {found.mark for found in verdict.anomalies["wedged-client"]} == {"kafka-python"}
     assert judge(one.chosen(), verdict).broken == {}

@@ -22,6 +22,7 @@ from harness.soak.soak_file import SoakRequest
 from harness.soak.soak_loop import SoakLoop
 from harness.soak.state import RecordedState
 from harness.soak.turn_planner import TurnPlanner
+from tests.checkers.findings import a_finding
 from workloads import Settings
 
 PLAN = """
@@ -79,7 +80,9 @@ def line_of(world: str, cell: str, seed: int, outcome: Outcome | None = None, **
     usual = {
         "history": f"runs/{world}/{cell}/{seed}",
         "valid": not found,
-        "anomalies": {name: [{"key": "t-0", "value": n} for n in range(count)] for name, count in found.items()},
+        "anomalies": {
+            name: [a_finding(name, key="t-0", value=n) for n in range(count)] for name, count in found.items()
+        },
         "counts": found,
         "exercise": Exercise(attempted=10 + seed % 7, acknowledged=9),
         "run": facts,

@@ -79,7 +79,7 @@ def test_the_files_own_indexes_are_kept_where_it_gives_them(tmp_path: Path) -> N
     stored = imported(tmp_path, {"options": {"ww_deps": True}}, operation(index=7), operation(index=9))
     origin = Origin.load(stored)
     assert origin.options == {"ww_deps": True}
-    assert origin.reference(1) == {"op_pos": 1, "index": 9}
+    assert origin.index(1) == 9
 
 
 def test_operations_that_no_checker_knows_pass_without_an_event(tmp_path: Path) -> None:
