@@ -1,6 +1,6 @@
 """The report: the matrix as a table in Markdown and as JUnit's XML, and one HTML page, from the files of a campaign.
 
-Everything here reads files and writes files, so it can be repeated on old campaigns. The stories are those of the runs
+Everything here reads files and writes files, so it can be repeated on old campaigns. The accounts are those of the runs
 that ``witnesses.json`` names; what their brokers did stands in their ``cluster.jsonl``.
 """
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from checkers import ANOMALIES, Cell, wedged_clients
 from harness.records.files import JUNIT_FILE, MATRIX_TEXT_FILE, REPORT_FILE, run_directories, write_file
+from harness.report.accounts import Narration, accounts_of, narration_of
 from harness.report.compared import compared_with
 from harness.report.junit import Case, as_junit, cases_of, unfinished_words
 from harness.report.loading import read_campaign
@@ -19,18 +20,17 @@ from harness.report.names import fault_name, replica_set
 from harness.report.outcomes import legend_of, style_of, terminal_colour
 from harness.report.page import content_of, render
 from harness.report.setups import setups_of
-from harness.report.stories import Account, account_of, stories_of
 from harness.report.trend_chart import trend_chart
 
 __all__ = [
-    "Account",
     "Case",
-    "account_of",
+    "Narration",
     "as_junit",
     "cases_as_markdown",
     "cases_of",
     "fault_name",
     "legend_of",
+    "narration_of",
     "replica_set",
     "style_of",
     "terminal_colour",
@@ -50,9 +50,9 @@ def write(campaign_directory: Path, other: Path | None = None) -> Path:
     """
     files = read_campaign(campaign_directory)
     cells, summary = files.matrix.cells, files.matrix.verdict
-    stories = stories_of(files)
-    write_file(campaign_directory / MATRIX_TEXT_FILE, as_markdown(summary, cells, stories).encode())
-    junit = as_junit(cases_of(cells, stories), unfinished_words(files.campaign, cells))
+    accounts = accounts_of(files)
+    write_file(campaign_directory / MATRIX_TEXT_FILE, as_markdown(summary, cells, accounts).encode())
+    junit = as_junit(cases_of(cells, accounts), unfinished_words(files.campaign, cells))
     write_file(campaign_directory / JUNIT_FILE, junit)
     page = render(
         title=campaign_directory.resolve().name,
@@ -63,7 +63,7 @@ def write(campaign_directory: Path, other: Path | None = None) -> Path:
         left_out=files.matrix.left_out_sentences(),
         wedged=wedged_clients(line.anomalies for line in files.lines.values()),
         other=compared_with(other, campaign_directory) if other else None,
-        **content_of(summary, cells, stories, files.searches),
+        **content_of(summary, cells, accounts, files.searches),
     )
     path = campaign_directory / REPORT_FILE
     write_file(path, page.encode())

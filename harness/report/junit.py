@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from xml.etree import ElementTree as Xml
 
 from checkers import Cell, Outcome, settings_words
-from harness.report.stories import FindingStory
+from harness.report.accounts import Account
 
 #: The element inside a case; None: the case passes.
 ELEMENTS: Final[dict[Outcome, str | None]] = {
@@ -57,9 +57,9 @@ def as_junit(cases: Sequence[Case], unfinished: str = "") -> bytes:
     return bytes(Xml.tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
 
 
-def cases_of(cells: Iterable[Cell], stories: Iterable[FindingStory] = ()) -> list[Case]:
-    """A case for each cell; those with a story have its sentences and the command that runs it again."""
-    by_cell = {(story.cell.world, story.cell.cell): story for story in stories}
+def cases_of(cells: Iterable[Cell], accounts: Iterable[Account] = ()) -> list[Case]:
+    """A case for each cell; those with an account have its sentences and the command that runs it again."""
+    by_cell = {(account.cell.world, account.cell.cell): account for account in accounts}
     return [
         Case(
             suite=cell.world,
@@ -84,12 +84,12 @@ def unfinished_words(campaign: Mapping[str, Any], cells: Sequence[Cell]) -> str:
     return "; ".join([*lacks, *(f"{run} failed: {reason}" for run, reason in failures.items())])
 
 
-def _account(cell: Cell, story: FindingStory | None) -> Iterable[str]:
+def _account(cell: Cell, account: Account | None) -> Iterable[str]:
     yield f"{settings_words(cell.label)} under {cell.family} in the world {cell.world}: {cell.outcome}, {cell.note}."
     yield cell.promise
-    if story is not None:
-        yield from ("", story.title, *(f"{number}. {words}" for number, words in enumerate(story.sentences, 1)))
-        yield from ("", f"Why: {story.why}", "", f"Run it again: {story.command}", f"Files: {story.run}")
+    if account is not None:
+        yield from ("", account.title, *(f"{number}. {words}" for number, words in enumerate(account.sentences, 1)))
+        yield from ("", f"Why: {account.why}", "", f"Run it again: {account.command}", f"Files: {account.run}")
     elif cell.witness is not None:
         yield f"Shown by {cell.witness.run}: {cell.witness.anomaly}."
 

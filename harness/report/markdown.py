@@ -7,23 +7,23 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from checkers import SITUATIONS, Cell, Comparison, Outcome, Summary, compare, counted, settings_words
+from harness.report.accounts import Account
 from harness.report.grid import columns_of, exercised_faults, grid_of, percent
 from harness.report.junit import Case
 from harness.report.outcomes import BOUND_MEANING, STYLES, legend_of, style_of
 from harness.report.setups import left_to_clients
-from harness.report.stories import FindingStory
 from workloads import spelled
 
 #: What somebody must look at.
 _DEFECTS: Final = {Outcome.BROKEN_PROMISE, Outcome.STALLED}
 #: Stories in the table's file; a comment on a pull request has room for 65,536 characters.
-_STORIES_MAX: Final = 10
+_ACCOUNTS_MAX: Final = 10
 #: What would be markup, a link, a picture from elsewhere, or the end of a table's cell.
 _ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", "|": "\\|", "[": "\\[", "`": "\\`", "\n": " ", "\r": " "})
 
 
-def as_markdown(summary: Summary, cells: Sequence[Cell], stories: Sequence[FindingStory] = ()) -> str:
-    """The verdict, one row for each choice of settings, what the cells mean, stories of what must not be, and where
+def as_markdown(summary: Summary, cells: Sequence[Cell], accounts: Sequence[Account] = ()) -> str:
+    """The verdict, one row for each choice of settings, what the cells mean, accounts of what must not be, and where
     worlds differ.
     """
     columns = columns_of(cells)
@@ -43,7 +43,7 @@ def as_markdown(summary: Summary, cells: Sequence[Cell], stories: Sequence[Findi
             "",
             _legend(cells),
             *(line for sentence in left_to_clients(cells) for line in ("", _text(sentence))),
-            *_defects([story for story in stories if story.cell.outcome in _DEFECTS]),
+            *_defects([account for account in accounts if account.cell.outcome in _DEFECTS]),
             *_lacking(cells),
             *_coverage(cells),
             *_differences(compare(cells)),
@@ -80,16 +80,23 @@ def _cell(cell: Cell | None) -> str:
     return f"{style_of(cell).sign} {words.get(cell.outcome, cell.outcome)}"
 
 
-def _defects(stories: Sequence[FindingStory]) -> Iterator[str]:
+def _defects(accounts: Sequence[Account]) -> Iterator[str]:
     """What must not be, folded as the pages of jobs and pull requests know it, with the command that shows it again."""
-    for story in stories[:_STORIES_MAX]:
-        cell = story.cell
-        head = f"{style_of(cell).sign} {settings_words(cell.label)} under {cell.family}, {cell.world}: {story.title}"
+    for account in accounts[:_ACCOUNTS_MAX]:
+        cell = account.cell
+        head = f"{style_of(cell).sign} {settings_words(cell.label)} under {cell.family}, {cell.world}: {account.title}"
         yield from ("", f"<details><summary>{_text(head)}</summary>", "")
-        yield from (f"1. {_text(sentence)}" for sentence in story.sentences)
-        yield from ("", f"Why: {_text(story.why)}", "", f"    {' '.join(story.command.splitlines())}", "", "</details>")
-    if len(stories) > _STORIES_MAX:
-        yield from ("", f"... and {len(stories) - _STORIES_MAX} more in the report.")
+        yield from (f"1. {_text(sentence)}" for sentence in account.sentences)
+        yield from (
+            "",
+            f"Why: {_text(account.why)}",
+            "",
+            f"    {' '.join(account.command.splitlines())}",
+            "",
+            "</details>",
+        )
+    if len(accounts) > _ACCOUNTS_MAX:
+        yield from ("", f"... and {len(accounts) - _ACCOUNTS_MAX} more in the report.")
 
 
 def _lacking(cells: Sequence[Cell]) -> list[str]:

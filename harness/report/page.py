@@ -1,4 +1,4 @@
-"""From cells and stories to one HTML page: templates, number formats, and the size that the page must not exceed."""
+"""From cells and accounts to one HTML page: templates, number formats, and the size that the page must not exceed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from markupsafe import Markup
 from checkers import SITUATIONS, Cell, Summary, compare, counted, quantile_us, settings_words
 from harness.plan import Kafka
 from harness.records.searched_scopes import SearchedScope
+from harness.report.accounts import Account
 from harness.report.cells_charts import availability_chart, latency_chart, loss_rate_chart
 from harness.report.every_state import seen_in_every_state, sentences
 from harness.report.grid import columns_of, exercised_faults, grid_of, percent
 from harness.report.outcomes import ALL_STYLES, BOUND_MEANING, STYLES, legend_of, style_of
 from harness.report.price import prices_of
 from harness.report.setups import left_to_clients
-from harness.report.stories import FindingStory
 from harness.templates import templates_of
 from workloads import Settings, spelled
 
@@ -55,12 +55,12 @@ def render(**content: Any) -> str:
 
 
 def content_of(
-    summary: Summary, cells: Sequence[Cell], stories: Sequence[FindingStory], searches: Sequence[SearchedScope]
+    summary: Summary, cells: Sequence[Cell], accounts: Sequence[Account], searches: Sequence[SearchedScope]
 ) -> dict[str, Any]:
-    """What templates need of cells, stories and exhaustive searches, by the names that they use."""
+    """What templates need of cells, accounts and exhaustive searches, by the names that they use."""
     columns = columns_of(cells)
     grid = grid_of(cells, columns)
-    panels = _panels(cells, stories)
+    panels = _panels(cells, accounts)
     prices = prices_of(cells)[:ROWS_MAX]
     return {
         "summary": summary,
@@ -88,9 +88,11 @@ def content_of(
     }
 
 
-def _panels(cells: Sequence[Cell], stories: Sequence[FindingStory]) -> list[tuple[Cell, FindingStory | None]]:
-    """What has a panel: cells with a story first, in the order of the stories, then the others, while there is room."""
-    shown: dict[str, tuple[Cell, FindingStory | None]] = {cell_id(story.cell): (story.cell, story) for story in stories}
+def _panels(cells: Sequence[Cell], accounts: Sequence[Account]) -> list[tuple[Cell, Account | None]]:
+    """The cells that have a panel: those with an account first, in the order of these, then others, up to a limit."""
+    shown: dict[str, tuple[Cell, Account | None]] = {
+        cell_id(account.cell): (account.cell, account) for account in accounts
+    }
     every = shown | {name: (cell, None) for cell in cells if (name := cell_id(cell)) not in shown}
     return list(every.values())[:PANELS_MAX]
 

@@ -22,7 +22,7 @@ from harness.plan import RunSpec
 from harness.progress import Progress
 from harness.records.explanation_file import Explanation, StepBack, write_explanation
 from harness.records.run_record import RunRecord
-from harness.report import Account, account_of, fault_name, replica_set
+from harness.report import Narration, fault_name, narration_of, replica_set
 from harness.run import perform
 from harness.search.judged_run import JudgedRun, OtherDraws, run_in_memory
 from harness.search.list_form import steps_of, with_steps
@@ -61,8 +61,8 @@ def explain_run(directory: Path, progress: Progress, anomaly: str = "", futures:
 def _by_twin(directory: Path, record: RunRecord, progress: Progress, anomaly: str, futures: int) -> Explanation:
     """The real run's own narrative, and the steps of its twin, which is performed in a directory below it."""
     twin = twin_of(directory, record, anomaly)
-    account, _ = _account(directory, twin.verdict, twin.finding, record.spec())
-    sentences = tuple(account.sentences)
+    narration, _ = _narration(directory, twin.verdict, twin.finding, record.spec())
+    sentences = tuple(narration.sentences)
     if twin.run is None:
         return Explanation(finding=twin.finding.in_words(), sentences=sentences, twin=twin.in_words())
     smaller = shrunk(twin.run.spec, twin.finding)
@@ -83,10 +83,10 @@ def explained(directory: Path, spec: RunSpec, progress: Progress, anomaly: str, 
     trace_runs([directory], progress)
     with translated_errors():
         verdict = check_one(directory, shown=None)
-    account, subject = _account(directory, verdict, finding, spec)
-    if account.timeline is None or subject is None:
-        return Explanation(finding=finding.in_words(), sentences=tuple(account.sentences))
-    moments = _moments(account, run.receipts)
+    narration, subject = _narration(directory, verdict, finding, spec)
+    if narration.timeline is None or subject is None:
+        return Explanation(finding=finding.in_words(), sentences=tuple(narration.sentences))
+    moments = _moments(narration, run.receipts)
     with progress.phase("taking the run back", len(moments)):
         steps = []
         for time_us, what in moments:
@@ -95,32 +95,32 @@ def explained(directory: Path, spec: RunSpec, progress: Progress, anomaly: str, 
     avoidable_us, no_return_us = _point_of_no_return(steps)
     return Explanation(
         finding=finding.in_words(),
-        sentences=tuple(account.sentences),
+        sentences=tuple(narration.sentences),
         steps=tuple(steps),
         avoidable_us=avoidable_us,
         no_return_us=no_return_us,
     )
 
 
-def _account(
+def _narration(
     directory: Path, verdict: Verdict, finding: FindingToKeep, spec: RunSpec
-) -> tuple[Account, Finding | None]:
-    """The account of the first finding of its kind whose fate is the same, and that finding."""
+) -> tuple[Narration, Finding | None]:
+    """The narration of the first finding of its kind whose fate is the same, and that finding."""
     listed = verdict.anomalies.get(finding.anomaly or finding.invariant, ())
     alike = [one for one in listed if not finding.fate or one.mark == finding.fate]
     if not alike:
-        return Account(None, [finding.in_words()]), None
+        return Narration(None, [finding.in_words()]), None
     first = alike[0]
     idempotent = spec.settings[IDEMPOTENCE] is True
-    return account_of(directory, finding.anomaly, first, verdict, idempotent=idempotent), first
+    return narration_of(directory, finding.anomaly, first, verdict, idempotent=idempotent), first
 
 
 # --- the steps -------------------------------------------------------------------------------------------------------
 
 
-def _moments(account: Account, receipts: Sequence[Receipt]) -> list[tuple[int, str]]:
+def _moments(narration: Narration, receipts: Sequence[Receipt]) -> list[tuple[int, str]]:
     """When something happened around the write, and what: those of one moment together, in order of time."""
-    timeline = account.timeline
+    timeline = narration.timeline
     assert timeline is not None  # noqa: S101 - asked before
     write, partition = timeline.write, timeline.partition
     end_us = timeline.end_us if timeline.gone_us is None else timeline.gone_us

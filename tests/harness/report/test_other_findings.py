@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from checkers import REPLICAS_FILE, REPLICAS_SCHEMA
 from harness.campaign.witnesses import choose_witnesses
 from harness.records.verdict_lines import write_matrix
-from harness.report import stories, write
+from harness.report import accounts, write
 from harness.report.loading import read_campaign
 from tests.harness.report.conftest import PARTITION, MakeRun
 from workloads.settings import Settings
@@ -32,7 +32,7 @@ REORDERED = {
 }
 
 
-def story_of(campaign: Campaign, anomaly: str, finding: Mapping[str, Any]) -> tuple[stories.FindingStory, str, Path]:
+def story_of(campaign: Campaign, anomaly: str, finding: Mapping[str, Any]) -> tuple[accounts.Account, str, Path]:
     directory, make = campaign
     verdict = make(SAFE, history=True, cluster=True, valid=False, anomalies={anomaly: [finding]}, counts={anomaly: 1})
     run = directory / verdict.history
@@ -42,11 +42,11 @@ def story_of(campaign: Campaign, anomaly: str, finding: Mapping[str, Any]) -> tu
     write_matrix(directory)
     choose_witnesses(directory)
     page = write(directory)
-    (story,) = stories.stories_of(read_campaign(directory))
+    (story,) = accounts.accounts_of(read_campaign(directory))
     return story, unescape(page.read_text()), run
 
 
-def marks(story: stories.FindingStory) -> dict[str, list[int]]:
+def marks(story: accounts.Account) -> dict[str, list[int]]:
     """Offsets by the words that the chart has beside them."""
     named: dict[str, list[int]] = {}
     for offset, word in re.findall(r"offset (\d+), broker \S+</title><path [^>]*/><text [^>]*>([^<]*)<", story.chart):

@@ -23,7 +23,7 @@ from harness.plan import RunSpec
 from harness.records.explanation_file import Explanation, StepBack, write_explanation
 from harness.records.files import CAMPAIGN_FILE, STORY_FILE, VERDICTS_FILE
 from harness.records.verdict_lines import read_matrix, write_matrix
-from harness.report import stories
+from harness.report import accounts
 from harness.report import write as write_page
 from tests.harness.report.conftest import EVIL, kill_receipt, make_hostile
 from workloads.settings import Settings
@@ -145,7 +145,7 @@ def test_the_command_that_reruns_a_story_is_one_that_the_command_line_plans(
     assert cell.witness is not None
     planned: list[RunSpec] = []
     monkeypatch.setattr(run, "conduct_and_show", lambda _state, _plan, runs, _out: planned.extend(runs) or 0)
-    command = shlex.split(stories.rerun_command(directory, cell, cell.witness))
+    command = shlex.split(accounts.rerun_command(directory, cell, cell.witness))
     assert exit_code_of(command[1:]) == 0
     assert [(one.story, one.family, one.seed) for one in planned] == [("S40", "S40", cell.witness.seed)]
 
@@ -271,7 +271,7 @@ def test_charts_beyond_the_limit_are_left_out_and_their_words_stay(
     directory, make = campaign
     for family in ("kill", "pause", "partition"):
         make(A1, lost=1, history=True, cluster=True, family=family)
-    monkeypatch.setattr(stories, "CHART_BYTES_MAX", 8_000)
+    monkeypatch.setattr(accounts, "CHART_BYTES_MAX", 8_000)
     words = page_of(directory).words()
     assert "The report has no room for this chart" in words
     assert words.count("this removed the write") == 3

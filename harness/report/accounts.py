@@ -1,4 +1,4 @@
-"""What a run's files say about a finding, and one such story for each cell that has one, the most interesting first."""
+"""The account of a finding, from the files of its run; one for each cell with a witness, the most interesting first."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from nemesis.receipts import Receipt
 from workloads import IDEMPOTENCE, spelled
 from workloads.history import HistoryError
 
-#: Charts of stories are left out once they add up to this, so that the page of the default campaign stays below 600 kB,
+#: Their charts are left out once they add up to this, so that the page of the default campaign stays below 600 kB,
 #: which mail and review tools take. Sentences and commands are never left out.
 CHART_BYTES_MAX: Final = 250_000
 
 
-#: What a finding of each kind is called above its story.
+#: What a finding of each kind is called above its account.
 TITLES: Final = {
     "lost-write": "A write that was acknowledged is gone",
     "unseen": "A write that was acknowledged was read by nobody",
@@ -61,8 +61,8 @@ WHY: Final = {
 }
 
 
-class FindingStory(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell's story as the page shows it.
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """One cell's account as the page shows it.
 
     ``title`` says what was found, ``why`` why it must not be or may, ``is_loss`` is true of writes that are gone.
     ``chart`` is a drawing as SVG, empty where there is nothing to draw or no room, and ``has_offsets`` says that it has
@@ -85,25 +85,25 @@ class FindingStory(msgspec.Struct, frozen=True, kw_only=True):
     run: str
 
 
-def stories_of(files: CampaignFiles) -> list[FindingStory]:
-    """The stories that the campaign's witnesses show, charts as long as there is room."""
+def accounts_of(files: CampaignFiles) -> list[Account]:
+    """The accounts that the campaign's witnesses show, charts as long as there is room."""
     room = CHART_BYTES_MAX
-    stories: list[FindingStory] = []
+    accounts: list[Account] = []
     cells = {(cell.world, cell.cell): cell for cell in files.matrix.cells}
     for shown in files.witnesses:
         cell = cells.get((shown.world, shown.cell))
         if cell is None or (witness := cell.witness) is None:
             continue  # the matrix was made again since
-        story = _story(files, cell, witness)
-        if len(story.chart) > room:
+        account = _account(files, cell, witness)
+        if len(account.chart) > room:
             sentence = "The report has no room for this chart; the replay command below shows the run."
-            story = msgspec.structs.replace(story, chart=Markup(""), sentences=[*story.sentences, sentence])
-        room -= len(story.chart)
-        if len(story.over_time) > room:
-            story = msgspec.structs.replace(story, over_time=Markup(""))
-        room -= len(story.over_time)
-        stories.append(story)
-    return stories
+            account = msgspec.structs.replace(account, chart=Markup(""), sentences=[*account.sentences, sentence])
+        room -= len(account.chart)
+        if len(account.over_time) > room:
+            account = msgspec.structs.replace(account, over_time=Markup(""))
+        room -= len(account.over_time)
+        accounts.append(account)
+    return accounts
 
 
 def rerun_command(directory: Path, cell: Cell, witness: Witness) -> str:
@@ -116,12 +116,12 @@ def rerun_command(directory: Path, cell: Cell, witness: Witness) -> str:
     return shlex.join(["ackproof", "run", str(directory / PLAN_FILE), *chosen, *where])
 
 
-def _story(files: CampaignFiles, cell: Cell, witness: Witness) -> FindingStory:
+def _account(files: CampaignFiles, cell: Cell, witness: Witness) -> Account:
     run = files.directory / witness.run
     line = files.lines.get(witness.run) or Verdict(history=witness.run, valid="unknown")
     idempotent = cell.settings[IDEMPOTENCE] is True
     finding = witness.shown
-    timeline, sentences = account_of(run, witness.anomaly, finding, line, idempotent=idempotent)
+    timeline, sentences = narration_of(run, witness.anomaly, finding, line, idempotent=idempotent)
     receipts = read_receipts(line.faults)
     effective = [receipt for receipt in receipts if receipt.took_effect]
     plain = {
@@ -129,7 +129,7 @@ def _story(files: CampaignFiles, cell: Cell, witness: Witness) -> FindingStory:
         for name, value in msgspec.to_builtins(finding).items()
         if isinstance(value, (bool, int, float, str))
     }
-    return FindingStory(
+    return Account(
         cell=cell,
         title=TITLES.get(witness.anomaly, f"What is contradictory: {witness.anomaly}"),
         why=WHY.get(witness.anomaly, cell.promise) if cell.outcome is Outcome.BROKEN_PROMISE else cell.promise,
@@ -147,7 +147,7 @@ def _story(files: CampaignFiles, cell: Cell, witness: Witness) -> FindingStory:
 
 
 def _explanation(run: Path) -> Explanation | None:
-    """What ``ackproof explain`` left there, if it took the run back at all; a damaged file is no story's end."""
+    """What ``ackproof explain`` left there, if it took the run back at all; a damaged file takes nothing else away."""
     with contextlib.suppress(ResultsError):
         found = read_explanation(run)
         return found if found and found.steps else None
@@ -161,15 +161,15 @@ def _script(directory: Path, run: str, receipts: Sequence[Receipt]) -> list[str]
     return [f"Script {receipts[0].family}, {receipts[0].story}: step by step in {run}/{STORY_FILE}."]
 
 
-class Account(NamedTuple):
+class Narration(NamedTuple):
     """The sentences of a finding, and the timeline that they come from; None where there is no single write."""
 
     timeline: Timeline | None
     sentences: list[str]
 
 
-def account_of(run: Path, anomaly: str, finding: Finding, line: Verdict, *, idempotent: bool) -> Account:
-    """The account of ``finding`` of the run in ``run``, whose verdict is ``line``.
+def narration_of(run: Path, anomaly: str, finding: Finding, line: Verdict, *, idempotent: bool) -> Narration:
+    """The narration of ``finding`` of the run in ``run``, whose verdict is ``line``.
 
     ``idempotent`` says that its producers were.
     """
@@ -182,7 +182,7 @@ def account_of(run: Path, anomaly: str, finding: Finding, line: Verdict, *, idem
     faults = [f"Fault: {fault_name(receipt)} at {moment(receipt.begun_us)}." for receipt in effective]
     narrative = narrate(timeline) if timeline else [*trouble, *faults]
     copies = places(finding, idempotent=idempotent)
-    return Account(timeline, [*differing(finding), *narrative, *copies, *remains(finding)])
+    return Narration(timeline, [*differing(finding), *narrative, *copies, *remains(finding)])
 
 
 def _timeline(
