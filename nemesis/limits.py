@@ -10,7 +10,7 @@ import msgspec
 from nemesis.cluster import Capability
 from nemesis.faults import Fault
 from nemesis.plan import FaultPlan
-from nemesis.scenarios import FAMILIES, FaultStory, stories_named, strikes_of
+from nemesis.scenarios import FAMILIES, Scenario, scenarios_named, strikes_of
 from nemesis.schedule import Schedule
 
 
@@ -28,7 +28,7 @@ class Limit(msgspec.Struct, frozen=True):
 
 
 class _Planned(NamedTuple):
-    """A fault that a run may have: of which story, and whether its family is about it."""
+    """A fault that a run may have: of which scenario, and whether its family is about it."""
 
     story: str
     fault: Fault
@@ -56,11 +56,13 @@ def limits(plan: FaultPlan, schedule: Schedule | None, lacks: Mapping[Capability
 
 
 def _drawn(plan: FaultPlan, family: str) -> Sequence[_Planned]:
-    stories: Sequence[FaultStory] = FAMILIES[family].stories
+    scenarios: Sequence[Scenario] = FAMILIES[family].scenarios
     if plan.stories:
-        stories = [story for word in plan.stories for _, story in stories_named(word, [family])]
+        scenarios = [scenario for word in plan.stories for _, scenario in scenarios_named(word, [family])]
     about = strikes_of(family)
-    return [_Planned(story.name, fault, fault.kind in about) for story in stories for fault in story.faults()]
+    return [
+        _Planned(scenario.name, fault, fault.kind in about) for scenario in scenarios for fault in scenario.faults()
+    ]
 
 
 def _given(schedule: Schedule, family: str) -> Sequence[_Planned]:

@@ -15,17 +15,17 @@ class FaultPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The faults of one run.
 
     ``families`` name the kinds from which a schedule is drawn (:data:`nemesis.scenarios.FAMILIES`). At least ``count``
-    faults are drawn, in whole stories, as far as they fit in the break phase; each lasts between ``fault_ms_min`` and
-    ``fault_ms_max``, or as long as its story needs under the settings. Between groups of overlapping faults, and before
-    the first, everything is healed for at least ``healed_ms_min``. ``dead_brokers_max`` is the budget: how many brokers
-    may be dead or frozen at one time.
+    faults are drawn, in whole scenarios, as far as they fit in the break phase; each lasts between ``fault_ms_min`` and
+    ``fault_ms_max``, or as long as its scenario needs under the settings. Between groups of overlapping faults, and
+    before the first, everything is healed for at least ``healed_ms_min``. ``dead_brokers_max`` is the budget: the most
+    brokers that may be dead or frozen at one time.
 
-    ``stories`` choose instead of chance: each is performed once, in this order, and again round and round until there
-    are ``count`` faults, as far as time and budget allow. A word of it is a number (``"S09"``) or a family and a name
-    (``"kill/leader-ahead"``); see :func:`nemesis.scenarios.stories_named`.
+    ``stories`` names scenarios that are performed instead of drawn ones: each once, in this order, and again round and
+    round until there are ``count`` faults, as far as time and budget allow. A word of it is a number (``"S09"``) or a
+    family and a name (``"kill/leader-ahead"``); see :func:`nemesis.scenarios.scenarios_named`.
 
-    Without a loss a cell is ``held`` if at least ``exercised_min`` stories of each of its families met writes, over all
-    its runs; a run alone needs as many, or all that took effect where there were fewer, one at least.
+    Without a loss a cell is ``held`` if at least ``exercised_min`` scenarios of each of its families met writes, over
+    all its runs; a run alone needs as many, or all that took effect where there were fewer, one at least.
     """
 
     families: tuple[str, ...] = ("kill",)

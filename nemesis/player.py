@@ -10,7 +10,7 @@ from nemesis.cluster import ClusterView, Target
 from nemesis.faults import Aim
 from nemesis.open_faults import Cause, OpenFaults
 from nemesis.receipts import Receipt
-from nemesis.schedule import Schedule, Step
+from nemesis.schedule import Schedule, ScheduledFault
 from nemesis.topology import every_link
 
 #: How often is looked at the cluster while a fault lasts, to see leaders and in-sync replicas change.
@@ -32,8 +32,8 @@ class Clock(Protocol):
 class Player:
     """Plays one schedule. ``witness`` is given every receipt as it is marked: begun, ended or skipped.
 
-    On real machines a command takes a while to take effect, a busy one more than a story has between two faults. So the
-    schedule's time stops meanwhile: what is to happen between two faults has as long as was drawn for it.
+    On real machines a command takes a while to take effect, on a busy one longer than the time between two faults of a
+    scenario. So the schedule's time stops meanwhile: what happens between two faults has as long as was drawn for it.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Player:
         do()
         self._late_us = max(self._late_us, self._clock.now_us() - planned_us)
 
-    def _begin(self, sequence: int, step: Step, zero_us: int) -> None:
+    def _begin(self, sequence: int, step: ScheduledFault, zero_us: int) -> None:
         if self._healed:
             return
         view = self._target.view()
@@ -122,7 +122,7 @@ class Player:
             if sequence not in had_their_turn:
                 self._faults.skip(step.fault, too_late, _cause(step), sequence)
 
-    def _within_budget(self, step: Step, aim: Aim, view: ClusterView) -> Aim:
+    def _within_budget(self, step: ScheduledFault, aim: Aim, view: ClusterView) -> Aim:
         """The aim, or an impossible one if it would stop more brokers than the plan allows at one time."""
         if not step.fault.stops_brokers or aim.impossible:
             return aim
@@ -149,12 +149,12 @@ def restore(target: Target) -> None:
             processes.restart(node)
 
 
-def _aim(step: Step, target: Target, view: ClusterView) -> Aim:
+def _aim(step: ScheduledFault, target: Target, view: ClusterView) -> Aim:
     """Whom the fault hits; nobody where this world cannot do its kind."""
     why_not = target.why_not(step.fault.needs)
     return Aim(impossible=why_not) if why_not else step.fault.aim(view)
 
 
-def _cause(step: Step) -> Cause:
+def _cause(step: ScheduledFault) -> Cause:
     fault = step.fault
     return Cause(step.family, step.story, str(fault.role), getattr(fault, "shape", None), step.group)

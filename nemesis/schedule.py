@@ -1,8 +1,8 @@
 """A run's faults on a time axis: groups of overlapping faults, and between groups a window in which all is well.
 
-A schedule is data, drawn before the run, so that it can be printed, stored, replayed and shrunk. Every performance of a
-story has draws of its own: one story more or less changes nothing in the others. Whom a fault hits is decided when it
-fires (:mod:`nemesis.roles`). After the last group everything is healed.
+A schedule is data, drawn before the run, so that it can be printed, stored, replayed and shrunk. Every performance of
+a scenario has draws of its own: one scenario more or less changes nothing in the others. Whom a fault hits is decided
+when it fires (:mod:`nemesis.roles`). After the last group everything is healed.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ import msgspec
 from nemesis.faults import AnyFault
 from nemesis.plan import FaultPlan
 from nemesis.roles import most_holders
-from nemesis.scenarios import FAMILIES, Draw, FaultStory, Part, Scene, Timings, stories_named
+from nemesis.scenarios import FAMILIES, Draw, Part, Scenario, Scene, Timings, scenarios_named
 
 #: A schedule never has more faults than this, whatever the plan's numbers say: a receipt each must fit a report.
 FAULTS_MAX: Final = 10_000
 Item = TypeVar("Item")
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """One fault, in milliseconds from the begin of the break phase. Steps of one ``group`` are one story."""
+class ScheduledFault(msgspec.Struct, frozen=True, kw_only=True):
+    """One fault of a schedule, in milliseconds from the begin of the break phase.
+
+    Those of one ``group`` are one scenario, and ``story`` is its name: files of older versions call it so.
+    """
 
     begin_ms: int
     end_ms: int
@@ -35,9 +38,9 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """Every step in order of its begin; at ``healed_ms`` everything is healed for good."""
+    """Every fault in order of its begin; at ``healed_ms`` everything is healed for good."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ScheduledFault, ...]
     healed_ms: int
 
     def groups(self) -> list[tuple[int, int]]:
@@ -67,13 +70,13 @@ def draw_schedule(
     draw: Draw,
     rack_size: int = 1,
 ) -> Schedule:
-    """A schedule of whole stories, at least ``plan.count`` faults if they fit in ``duration_ms``.
+    """A schedule of whole scenarios, at least ``plan.count`` faults if they fit in ``duration_ms``.
 
-    Rounds follow each other: in each, every family performs one story, the families in a drawn order. The first round
-    has their signature stories, the others their stories in a drawn order, round and round. So a short schedule is
-    about other families in each run. Where the plan chooses stories, these are performed instead, in its order and each
-    at least once. A story that does not fit any more, or is above the budget, is passed over; ``rack_size`` is the most
-    brokers of a rack. A wrong family is the reader of plans' business: it is a KeyError here.
+    Rounds follow each other: in each, every family performs one scenario, the families in a drawn order. The first
+    round has their signatures, the others their other scenarios in a drawn order, round and round. So a short schedule
+    is about other families in each run. Where the plan chooses scenarios (``stories``), these are performed instead, in
+    its order and each at least once. A scenario that does not fit any more, or is above the budget, is passed over;
+    ``rack_size`` is the most brokers of a rack. A wrong family is the reader of plans' business: it is a KeyError here.
     """
     scene = Scene(
         draw=draw,
@@ -84,27 +87,27 @@ def draw_schedule(
         partitions=partitions,
     )
     performances: Counter[str] = Counter()
-    steps: list[Step] = []
+    steps: list[ScheduledFault] = []
     at_ms, passed_over, performed = plan.healed_ms_min, 0, 0
     count = min(plan.count, FAULTS_MAX)
     order, once = _order(plan, draw)
     while order and (len(steps) < count or performed < once) and passed_over < len(order):
-        family, story = order[performed % len(order)]
+        family, scenario = order[performed % len(order)]
         performed += 1
-        name = f"{family}/{story.name}"
+        name = f"{family}/{scenario.name}"
         performances[name] += 1
-        parts = story.parts(scene.of(f"{name} {performances[name]}"))
+        parts = scenario.parts(scene.of(f"{name} {performances[name]}"))
         length_ms = max(part.end_ms for part in parts)
         if at_ms + length_ms > duration_ms or most_stopped(parts, brokers, rack_size) > plan.dead_brokers_max:
             passed_over += 1
             continue
-        steps += _placed(parts, at_ms, steps[-1].group + 1 if steps else 0, family, story)
+        steps += _placed(parts, at_ms, steps[-1].group + 1 if steps else 0, family, scenario)
         at_ms += length_ms + plan.healed_ms_min
         passed_over = 0
     return Schedule(steps=tuple(steps), healed_ms=duration_ms)
 
 
-def most_stopped(parts: Iterable[Part | Step], brokers: int, rack_size: int = 1) -> int:
+def most_stopped(parts: Iterable[Part | ScheduledFault], brokers: int, rack_size: int = 1) -> int:
     """The number of brokers that ``parts`` may have dead or frozen at one time, at most."""
     stopping = [part for part in parts if part.fault.stops_brokers]
     together = (
@@ -118,23 +121,23 @@ def most_stopped(parts: Iterable[Part | Step], brokers: int, rack_size: int = 1)
     return max(together, default=0)
 
 
-def _order(plan: FaultPlan, draw: Draw) -> tuple[list[tuple[str, FaultStory]], int]:
-    """The stories in the order of their performance, and how many of them are performed whatever the count is."""
+def _order(plan: FaultPlan, draw: Draw) -> tuple[list[tuple[str, Scenario]], int]:
+    """The scenarios in the order of their performance, and how many of them are performed whatever the count is."""
     if plan.stories:
-        chosen = [found for word in plan.stories for found in stories_named(word, plan.families)]
+        chosen = [named for word in plan.stories for named in scenarios_named(word, plan.families)]
         return chosen, len(chosen)
     return _drawn_order(plan.families, draw), 0
 
 
-def _drawn_order(families: Sequence[str], draw: Draw) -> list[tuple[str, FaultStory]]:
-    """Rounds of one story of each family: of the signatures first; a family with few stories repeats them sooner."""
+def _drawn_order(families: Sequence[str], draw: Draw) -> list[tuple[str, Scenario]]:
+    """Rounds of one scenario of each family, the signatures first; a family with few of them repeats them sooner."""
     in_turn = _shuffled(families, "order of families", draw)
-    stories = {
-        family: [FAMILIES[family].stories[0], *_shuffled(FAMILIES[family].stories[1:], "order of stories", draw)]
+    scenarios = {
+        family: [FAMILIES[family].scenarios[0], *_shuffled(FAMILIES[family].scenarios[1:], "order of stories", draw)]
         for family in in_turn
     }
-    rounds = max(map(len, stories.values()), default=0)
-    return [(family, own[turn % len(own)]) for turn in range(rounds) for family, own in stories.items()]
+    rounds = max(map(len, scenarios.values()), default=0)
+    return [(family, own[turn % len(own)]) for turn in range(rounds) for family, own in scenarios.items()]
 
 
 def _shuffled(items: Sequence[Item], label: str, draw: Draw) -> list[Item]:
@@ -146,14 +149,14 @@ def _shuffled(items: Sequence[Item], label: str, draw: Draw) -> list[Item]:
     return order
 
 
-def _placed(parts: Iterable[Part], at_ms: int, group: int, family: str, story: FaultStory) -> list[Step]:
+def _placed(parts: Iterable[Part], at_ms: int, group: int, family: str, scenario: Scenario) -> list[ScheduledFault]:
     return [
-        Step(
+        ScheduledFault(
             begin_ms=at_ms + part.begin_ms,
             end_ms=at_ms + part.end_ms,
             group=group,
             family=family,
-            story=story.name,
+            story=scenario.name,
             fault=part.fault,
         )
         for part in sorted(parts, key=lambda part: part.begin_ms)

@@ -106,7 +106,7 @@ def _largest(runs: Sequence[RunSpec], stories: int) -> Budget | None:
 def _needed(run: RunSpec, stories: int) -> Budget | None:
     families = run.faults.families
     # So many rounds perform each story once, and then enough. A story has a fault for each broker, or two or three.
-    rounds = stories + max(len(FAMILIES[family].every_story) for family in families)
+    rounds = stories + max(len(FAMILIES[family].every_scenario) for family in families)
     count = min(len(families) * rounds * max(run.brokers, 3), FAULTS_MAX)
     allowed = range(run.faults.dead_brokers_max, run.brokers + 1)
     budgets = (_until(_without_end(run, count, dead), families, stories, dead) for dead in allowed)

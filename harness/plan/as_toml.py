@@ -11,7 +11,7 @@ from harness.plan.listed_runs import GIVEN, RENAMED, overlapping_groups
 from harness.plan.model import ALWAYS_NAMED, RunSpec
 from nemesis.plan import FaultPlan
 from nemesis.roles import RoleKind
-from nemesis.schedule import Step
+from nemesis.schedule import ScheduledFault
 from workloads import IDEMPOTENCE, LISTED, PlannedWrite, Settings, WorkloadPlan, in_toml
 
 #: Of a plan of faults, what still counts where the faults are given.
@@ -77,7 +77,7 @@ def _other(values: Mapping[str, object], defaults: Mapping[str, object]) -> dict
     return {name: value for name, value in values.items() if value != defaults[name]}
 
 
-def _entry(step: Step, family: str) -> dict[str, object]:
+def _entry(step: ScheduledFault, family: str) -> dict[str, object]:
     """One fault as an entry of ``[[schedule]]``, without its group."""
     fields = msgspec.to_builtins(step.fault)
     role, kind = step.fault.role, fields.pop("kind")

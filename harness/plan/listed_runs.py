@@ -11,7 +11,7 @@ from harness.plan.model import Plan, WorldPlan
 from harness.plan.values import PlanKey, Table, known_keys, of_kind, tables_at, value_at
 from nemesis.faults import FAULTS, AnyFault, Fault
 from nemesis.roles import Role, RoleKind, largest_rack
-from nemesis.schedule import FAULTS_MAX, Step, most_stopped
+from nemesis.schedule import FAULTS_MAX, ScheduledFault, most_stopped
 from workloads import LISTED, PlannedWrite, WorkloadPlan, shown, unknown_name
 
 #: What may stand in an entry of ``[[schedule]]`` beside the fields of its fault.
@@ -28,7 +28,9 @@ _KINDS: Final[Mapping[str, type[Fault]]] = {kind.kind: kind for kind in FAULTS}
 Chance = Literal["drawn", "none"]
 
 
-def schedule_in(table: Table, families: tuple[str, ...], brokers: int, place: PlanKey) -> tuple[Step, ...] | None:
+def schedule_in(
+    table: Table, families: tuple[str, ...], brokers: int, place: PlanKey
+) -> tuple[ScheduledFault, ...] | None:
     """The faults that a plan gives, in its order; None where it leaves them to chance.
 
     Raises:
@@ -110,7 +112,7 @@ def check_given(plan: Plan, place: PlanKey) -> None:
             )
 
 
-def _check_fit(schedule: tuple[Step, ...], world: WorldPlan, place: PlanKey) -> None:
+def _check_fit(schedule: tuple[ScheduledFault, ...], world: WorldPlan, place: PlanKey) -> None:
     for number, step in enumerate(schedule):
         here = PlanKey(place.file, f"schedule[{number}]")
         if step.end_ms > world.workload.duration_ms:
@@ -127,7 +129,7 @@ def _absent(noun: str, number: int, count: int) -> str:
     return f"{noun} {number} does not exist; the workload has {have}"
 
 
-def _step(entry: Table, families: list[str], brokers: int, place: PlanKey) -> Step:
+def _step(entry: Table, families: list[str], brokers: int, place: PlanKey) -> ScheduledFault:
     kind: str = _required(entry, "fault", str, place)
     if kind not in _KINDS:
         raise (place / "fault").wrong(unknown_name("fault", kind, _KINDS))
@@ -145,7 +147,7 @@ def _step(entry: Table, families: list[str], brokers: int, place: PlanKey) -> St
     if family not in families or not name:
         raise (place / "story").wrong(f'write FAMILY/NAME, of a family of the plan: "{families[0]}/{GIVEN}"')
     group = value_at(entry, "group", int, -1, place)
-    return Step(begin_ms=begin_ms, end_ms=end_ms, group=group, family=family, story=name, fault=fault)
+    return ScheduledFault(begin_ms=begin_ms, end_ms=end_ms, group=group, family=family, story=name, fault=fault)
 
 
 def _role(entry: Table, brokers: int, place: PlanKey) -> Role:
@@ -171,7 +173,7 @@ def _required(entry: Table, key: str, kind: object, place: PlanKey) -> Any:
     return value_at(entry, key, kind, None, place)
 
 
-def overlapping_groups(steps: Sequence[Step]) -> list[int]:
+def overlapping_groups(steps: Sequence[ScheduledFault]) -> list[int]:
     """For each step the number of its story, where those that overlap are one, from 0 in order of time."""
     groups: dict[int, int] = {}
     end_ms, group = -1, -1

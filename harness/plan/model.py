@@ -12,7 +12,7 @@ from harness.choices import derived_seed
 from harness.errors import PlanError
 from harness.plan.worlds import AnyWorld
 from nemesis.plan import FaultPlan
-from nemesis.schedule import Schedule, Step
+from nemesis.schedule import Schedule, ScheduledFault
 from workloads import IDEMPOTENCE, Settings, WorkloadPlan, spelled
 
 #: The settings that every cell names.
@@ -125,7 +125,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     log_dirs: int = 1
     assignment: tuple[tuple[int, ...], ...] = ()
     text: str = ""
-    schedule: tuple[Step, ...] | None = None
+    schedule: tuple[ScheduledFault, ...] | None = None
     chance: Literal["drawn", "none"] = "drawn"
     story: str = ""
     own_story: OwnStory | None = None

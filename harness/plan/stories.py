@@ -15,7 +15,7 @@ import msgspec
 from harness.plan.model import OwnStory, Plan, WorldPlan
 from harness.plan.values import PlanKey, Table, list_at, value_at
 from nemesis.roles import largest_rack
-from nemesis.scenarios import FAMILIES, SCRIPTED, FaultStory, Part, Scene, Timings, stories_named
+from nemesis.scenarios import FAMILIES, SCRIPTED, Part, Scenario, Scene, Timings, scenarios_named
 from nemesis.schedule import most_stopped
 from workloads import Settings, reason_of, shown, unknown_name
 
@@ -97,14 +97,16 @@ def chosen_stories(table: Table, base: tuple[str, ...], place: PlanKey) -> tuple
         return base
     words = list_at(table, "stories", [], place)
     for word in words:
-        if not stories_named(str(word), FAMILIES):
+        if not scenarios_named(str(word), FAMILIES):
             raise (place / "stories").wrong(_unknown_story(str(word)))
     return tuple(map(str, words))
 
 
 def _unknown_story(word: str) -> str:
     """With the stories of the family that ``word`` begins with, else with all that have a number."""
-    known = dict.fromkeys(name for one in FAMILIES.values() for story in one.every_story for name in one.names(story))
+    known = dict.fromkeys(
+        name for family in FAMILIES.values() for scenario in family.every_scenario for name in family.names(scenario)
+    )
     family = word.partition("/")[0]
     if family in FAMILIES:
         there_are = ", ".join(name for name in known if name.startswith(f"{family}/"))
@@ -128,11 +130,11 @@ def check_stories(plan: Plan, place: PlanKey) -> None:
         cells = [tuple(family.split("+")) for family in plan.families]
         here = place / f"worlds.{world.world.name}" / "faults.stories"
         for word in world.faults.stories:
-            if not any(stories_named(word, families) for families in cells):
-                having = [family for family in FAMILIES if stories_named(word, [family])]
+            if not any(scenarios_named(word, families) for families in cells):
+                having = [family for family in FAMILIES if scenarios_named(word, [family])]
                 raise here.wrong(f"{shown(word)} is a story of the family {' or '.join(having)}; add one to families")
         for families in cells if world.faults.stories else ():
-            stories = [story for word in world.faults.stories for story in stories_named(word, families)]
+            stories = [story for word in world.faults.stories for story in scenarios_named(word, families)]
             if not stories:
                 raise here.wrong(f"the family {'+'.join(families)} has none of these stories; leave it out")
             _check_budget(plan, world, stories, here)
@@ -153,7 +155,7 @@ def _check_script(plan: Plan, place: PlanKey) -> None:
             raise (here / "workload").wrong(f"{story} writes to one log partition; write partitions = 1")
 
 
-def _check_budget(plan: Plan, world: WorldPlan, stories: Iterable[tuple[str, FaultStory]], place: PlanKey) -> None:
+def _check_budget(plan: Plan, world: WorldPlan, stories: Iterable[tuple[str, Scenario]], place: PlanKey) -> None:
     faults, duration_ms = world.faults, world.workload.duration_ms
     # Thousands of choices have a few different timings.
     by_settings = {tuple(choice.settings[name] for name in _TIMED): choice.settings for choice in plan.choices}
@@ -172,7 +174,7 @@ def _check_budget(plan: Plan, world: WorldPlan, stories: Iterable[tuple[str, Fau
                 raise place.wrong(f"{name} may take {needed_ms} ms; raise duration_ms={duration_ms}")
 
 
-def _longest(story: FaultStory, plan: Plan, world: WorldPlan, timings: Timings) -> list[Part]:
+def _longest(story: Scenario, plan: Plan, world: WorldPlan, timings: Timings) -> list[Part]:
     """The story as chance would draw it longest: every draw at its top."""
     scene = Scene(
         draw=lambda _, bound: bound - 1,

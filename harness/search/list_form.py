@@ -11,7 +11,7 @@ import msgspec
 from harness.plan import RunSpec
 from harness.search.judged_run import JudgedRun
 from nemesis.roles import Role, RoleKind
-from nemesis.schedule import Schedule, Step
+from nemesis.schedule import Schedule, ScheduledFault
 from workloads import LISTED, PlannedWrite, writes_of
 
 #: The warm-up of a run with a workload is a multiple of this (:data:`harness.run.scheduled.LOOK_EVERY_MS`).
@@ -51,7 +51,7 @@ def in_list_form(run: JudgedRun) -> Iterator[RunSpec]:
         yield with_writes(with_steps(longer, moved), operations_of(longer))
 
 
-def with_steps(spec: RunSpec, steps: Sequence[Step]) -> RunSpec:
+def with_steps(spec: RunSpec, steps: Sequence[ScheduledFault]) -> RunSpec:
     """``spec`` with exactly these faults."""
     return msgspec.structs.replace(spec, schedule=Schedule(steps=tuple(steps), healed_ms=spec.workload.duration_ms))
 
@@ -71,12 +71,12 @@ def with_roles(spec: RunSpec, change: Callable[[Role], Role]) -> RunSpec:
     return with_steps(spec, [with_role(step, change(step.fault.role)) for step in steps_of(spec)])
 
 
-def with_role(step: Step, role: Role) -> Step:
+def with_role(step: ScheduledFault, role: Role) -> ScheduledFault:
     """``step`` with another role."""
     return msgspec.structs.replace(step, fault=msgspec.structs.replace(step.fault, role=role))
 
 
-def steps_of(spec: RunSpec) -> tuple[Step, ...]:
+def steps_of(spec: RunSpec) -> tuple[ScheduledFault, ...]:
     """The faults of a run that has them as data."""
     return spec.schedule.steps if spec.schedule is not None else ()
 

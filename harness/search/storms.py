@@ -17,7 +17,7 @@ from nemesis.faults import FAULTS, Fault, HoldMessages, Kill, MoveLeader
 from nemesis.plan import FaultPlan
 from nemesis.roles import PICKS, Role, RoleKind
 from nemesis.scenarios import Draw, Timings
-from nemesis.schedule import Schedule, Step, most_stopped
+from nemesis.schedule import Schedule, ScheduledFault, most_stopped
 from nemesis.topology import Shape
 
 #: What steps of a storm have in the place of a story.
@@ -104,7 +104,7 @@ class Storms:
 
     def schedule(self, duration_ms: int, draw: Draw) -> Schedule:
         """Storm after storm, as many as fit in ``duration_ms``."""
-        steps: list[Step] = []
+        steps: list[ScheduledFault] = []
         at_ms, group = self._plan.healed_ms_min, 0
         while True:
             storm = self._storm(at_ms, group, _labelled(draw, f"{STORM} {group}"))
@@ -114,7 +114,7 @@ class Storms:
             steps += storm
             at_ms, group = end_ms + self._plan.healed_ms_min, group + 1
 
-    def _faults(self, at_ms: int, group: int, draw: Draw, swarm: Swarm) -> list[Step]:
+    def _faults(self, at_ms: int, group: int, draw: Draw, swarm: Swarm) -> list[ScheduledFault]:
         """One fault that begins at ``at_ms``; moves of leadership mostly come one after the other, as operators do."""
         kinds, shapes, victims = swarm
         kind = kinds[draw("kind", len(kinds))]
@@ -127,7 +127,9 @@ class Storms:
             end_ms = begin_ms + (gap_ms if kind == MoveLeader.verb else self._lasting_ms(draw))
             family, drawn = KINDS[kind]
             fault = drawn(role, shapes[draw("shape", len(shapes))], draw)
-            steps.append(Step(begin_ms=begin_ms, end_ms=end_ms, group=group, family=family, story=STORM, fault=fault))
+            steps.append(
+                ScheduledFault(begin_ms=begin_ms, end_ms=end_ms, group=group, family=family, story=STORM, fault=fault)
+            )
         return steps
 
     def _lasting_ms(self, draw: Draw) -> int:
@@ -137,17 +139,17 @@ class Storms:
         least_ms, most_ms = spans[draw("length", len(spans))]
         return least_ms + draw("lasting-ms", most_ms - least_ms + 1)
 
-    def _keeps_budget(self, steps: Sequence[Step]) -> bool:
+    def _keeps_budget(self, steps: Sequence[ScheduledFault]) -> bool:
         """No more brokers are dead or frozen at one time than the plan allows."""
         return most_stopped(steps, self._brokers) <= self._plan.dead_brokers_max
 
-    def _storm(self, at_ms: int, group: int, draw: Draw) -> list[Step]:
+    def _storm(self, at_ms: int, group: int, draw: Draw) -> list[ScheduledFault]:
         """A fault that would stop too many brokers is left out."""
         partition = draw("partition", self._partitions)
         victims = [self._victim(partition, _labelled(draw, f"victim {number}")) for number in range(SWARM)]
         swarm = Swarm(_some(self._kinds, "kinds", draw), _some(self._shapes, "shapes", draw), victims)
         window_ms = self._plan.fault_ms_max // _WINDOWS[draw("window", len(_WINDOWS))]
-        storm: list[Step] = []
+        storm: list[ScheduledFault] = []
         for number in range(self._faults_min + draw("faults", self._faults_max - self._faults_min + 1)):
             mine = _labelled(draw, str(number))
             steps = self._faults(at_ms + mine("begin-ms", window_ms), group, mine, swarm)

@@ -25,7 +25,7 @@ from harness.search.sameness import FindingToKeep, worst_of
 from nemesis.faults import FAULTS
 from nemesis.receipts import Receipt
 from nemesis.roles import Role, RoleKind
-from nemesis.schedule import Schedule, Step
+from nemesis.schedule import Schedule, ScheduledFault
 from workloads import EventType, Function, PlannedWrite
 from workloads.history import read_events
 
@@ -119,14 +119,14 @@ def _writes(directory: Path) -> tuple[int, int, list[PlannedWrite]]:
     return begun_us, healed_us, writes
 
 
-def _moved(step: Step, receipt: Receipt, begun_us: int) -> Step:
+def _moved(step: ScheduledFault, receipt: Receipt, begun_us: int) -> ScheduledFault:
     """The step at the time at which its fault really began and ended."""
     begin_ms = (receipt.begun_us - begun_us) // 1000
     ended_us = receipt.begun_us + 1000 * (step.end_ms - step.begin_ms) if receipt.ended_us is None else receipt.ended_us
     return msgspec.structs.replace(step, begin_ms=begin_ms, end_ms=(ended_us - begun_us) // 1000)
 
 
-def _by_number(step: Step, receipt: Receipt, record: RunRecord) -> list[Step]:
+def _by_number(step: ScheduledFault, receipt: Receipt, record: RunRecord) -> list[ScheduledFault]:
     """The step for each broker that it hit; around the leader of then where it hit links."""
     hit = [node for node in receipt.targets if node < record.brokers]
     role = step.fault.role

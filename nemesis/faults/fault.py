@@ -96,7 +96,7 @@ class Fault(FaultKind, msgspec.Struct, frozen=True, tag_field="kind", tag=str.lo
     family: ClassVar[str] = ""
     """The family of :mod:`nemesis.scenarios` of which a single fault of this kind is."""
     hits: ClassVar[tuple[RoleKind, ...]] = ()
-    """The roles that the stories of ``family`` hit, one a story, where they are this fault alone and need no script."""
+    """The roles that the scenarios of ``family`` hit, one each, where a scenario is this fault alone."""
 
     role: Role
 

@@ -1,4 +1,4 @@
-"""The families of stories from which schedules are drawn. A new one is a file in this folder, and one line here."""
+"""The families of scenarios from which schedules are drawn. A new one is a file in this folder, and one line here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nemesis.scenarios.controller import CONTROLLERS
 from nemesis.scenarios.disks import CORRUPT, DIRECTORY, FULL_DISK, LYING_DISK, SLOW_DISK, WIPE
 from nemesis.scenarios.links import PARTITION, SLOW_LINK
 from nemesis.scenarios.racks import RACK
-from nemesis.scenarios.scene import Family, FaultStory, Part, Scene, Timings
+from nemesis.scenarios.scene import Family, Part, Scenario, Scene, Timings
 from nemesis.scenarios.shared import family_of
 
 __all__ = [
@@ -25,13 +25,13 @@ __all__ = [
     "SCRIPTED",
     "Draw",
     "Family",
-    "FaultStory",
     "Part",
+    "Scenario",
     "Scene",
     "Timings",
     "needs_of",
     "preparation_of",
-    "stories_named",
+    "scenarios_named",
     "strikes_of",
 ]
 
@@ -67,17 +67,17 @@ def strikes_of(family: str) -> frozenset[str]:
     return FAMILIES[family].strikes() if family in FAMILIES else frozenset()
 
 
-def preparation_of(family: str, story: str) -> str:
-    """Why a story begins with a cut of links; empty where it does not, or where this version does not know it."""
-    known = FAMILIES[family].every_story if family in FAMILIES else ()
-    return next((one.preparation for one in known if one.name == story), "")
+def preparation_of(family: str, scenario: str) -> str:
+    """Why a scenario begins with a cut of links; empty where it does not, or where this version does not know it."""
+    known = FAMILIES[family].every_scenario if family in FAMILIES else ()
+    return next((one.preparation for one in known if one.name == scenario), "")
 
 
-def stories_named(word: str, families: Iterable[str]) -> list[tuple[str, FaultStory]]:
-    """The stories of ``families``, each with its family, that ``word`` means: a number, or ``family/name``."""
+def scenarios_named(word: str, families: Iterable[str]) -> list[tuple[str, Scenario]]:
+    """The scenarios of ``families``, each with its family, that ``word`` means: a number, or ``family/name``."""
     return [
-        (name, story)
+        (name, scenario)
         for name in families
-        for story in FAMILIES[name].every_story
-        if word in FAMILIES[name].names(story)
+        for scenario in FAMILIES[name].every_scenario
+        if word in FAMILIES[name].names(scenario)
     ]

@@ -7,10 +7,10 @@ from typing import Final
 from nemesis.faults import Kill, MoveLeader, Partition, Reassign
 from nemesis.roles import Role, RoleKind
 from nemesis.scenarios import shared
-from nemesis.scenarios.scene import Family, FaultStory, Part, Scene
+from nemesis.scenarios.scene import Family, Part, Scenario, Scene
 from nemesis.topology import Shape
 
-#: Moves of one story that goes back and forth.
+#: Moves of one scenario that goes back and forth.
 TURNS: Final = 4
 
 
@@ -72,9 +72,9 @@ def _reassign_then_dies(scene: Scene) -> list[Part]:
 MOVE: Final = Family(
     "move",
     (
-        FaultStory("move-while-lagging", _move_while_lagging, number="S03"),
-        FaultStory("move-then-dies", _move_then_dies, number="S39"),
-        FaultStory("move-back-and-forth", _move_back_and_forth),
+        Scenario("move-while-lagging", _move_while_lagging, number="S03"),
+        Scenario("move-then-dies", _move_then_dies, number="S39"),
+        Scenario("move-back-and-forth", _move_back_and_forth),
         # What a preferred leader election does.
         shared.hit_one("move-once", MoveLeader, RoleKind.FOLLOWERS),
     ),
@@ -84,8 +84,8 @@ MOVE: Final = Family(
 REASSIGN: Final = Family(
     "reassign",
     (
-        FaultStory("reassign-while-lagging", _reassign_while_lagging, number="S03"),
-        FaultStory("reassign-then-dies", _reassign_then_dies),
+        Scenario("reassign-while-lagging", _reassign_while_lagging, number="S03"),
+        Scenario("reassign-then-dies", _reassign_then_dies),
         shared.hit_one("reassign-leader", Reassign, RoleKind.LEADER),
         shared.hit_one("reassign-follower", Reassign, RoleKind.FOLLOWER),
     ),

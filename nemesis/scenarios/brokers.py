@@ -12,7 +12,7 @@ from typing import Final
 from nemesis.faults import Kill, Partition, Pause, PowerLoss, Stop
 from nemesis.roles import Role, RoleKind
 from nemesis.scenarios import shared
-from nemesis.scenarios.scene import Family, FaultStory, Part, Scene
+from nemesis.scenarios.scene import Family, Part, Scenario, Scene
 from nemesis.topology import Shape
 
 
@@ -31,7 +31,7 @@ def _bounce(scene: Scene, kind: RoleKind) -> list[Part]:
     return [Part(0, scene.between_ms(100, 300), Kill(who))]
 
 
-BOUNCE_IN_TURN: Final = FaultStory("bounce-in-turn", _bounce_in_turn, number="S31")
+BOUNCE_IN_TURN: Final = Scenario("bounce-in-turn", _bounce_in_turn, number="S31")
 
 #: The first makes acks=1 lose whenever it fits.
 KILL: Final = Family(
@@ -72,7 +72,7 @@ def _two_while_third_lags(scene: Scene, strike: shared.Strike) -> list[Part]:
 OUTAGE: Final = Family(
     "outage",
     tuple(
-        FaultStory(
+        Scenario(
             f"two-{word}-while-third-lags",
             partial(_two_while_third_lags, strike=strike),
             preparation=shared.LAGGING,
@@ -85,8 +85,8 @@ RESTART: Final = Family(
     "restart",
     (
         BOUNCE_IN_TURN,
-        FaultStory("bounce-leader", partial(_bounce, kind=RoleKind.LEADER)),
-        FaultStory("bounce-isr-member", partial(_bounce, kind=RoleKind.ISR_MEMBER)),
+        Scenario("bounce-leader", partial(_bounce, kind=RoleKind.LEADER)),
+        Scenario("bounce-isr-member", partial(_bounce, kind=RoleKind.ISR_MEMBER)),
     ),
 )
 
@@ -105,7 +105,7 @@ PAUSE: Final = Family(
         shared.hit_all(
             "all-followers-past-lag", Pause, RoleKind.FOLLOWERS, at_least_ms=lambda timings: timings.shrink_ms + 300
         ),
-        FaultStory("blink", _blink),
+        Scenario("blink", _blink),
         shared.two_overlapping(Pause),
     ),
 )
@@ -153,10 +153,10 @@ def _in_turn(scene: Scene, down_ms: int, gap_ms: int) -> list[Part]:
 ROLLING: Final = Family(
     "rolling",
     (
-        FaultStory("leader-ahead", _leader_ahead, "S03", shared.LAGGING),
-        FaultStory("last-in-sync", _last_in_sync, preparation=shared.OUT_OF_SYNC),
-        FaultStory("one-after-the-other", _one_after_the_other),
-        FaultStory("in-haste", _in_haste),
+        Scenario("leader-ahead", _leader_ahead, "S03", shared.LAGGING),
+        Scenario("last-in-sync", _last_in_sync, preparation=shared.OUT_OF_SYNC),
+        Scenario("one-after-the-other", _one_after_the_other),
+        Scenario("in-haste", _in_haste),
         shared.hit_all("leader", Stop, RoleKind.LEADER),
     ),
 )

@@ -7,7 +7,7 @@ from typing import Final
 
 from nemesis.faults import ClockStep, Kill
 from nemesis.roles import Role, RoleKind
-from nemesis.scenarios.scene import Family, FaultStory, Part, Scene
+from nemesis.scenarios.scene import Family, Part, Scenario, Scene
 from nemesis.scenarios.shared import hit_one
 
 #: Two hours, more than most things that are kept by time are; and what a machine drifts whose clock nobody sets.
@@ -24,7 +24,7 @@ def _leader_dies_in_the_future(scene: Scene) -> list[Part]:
     return [Part(0, end_ms, ClockStep(leader, HOURS_MS)), Part(dies_at_ms, end_ms, Kill(leader))]
 
 
-def _step(name: str, kind: RoleKind, offset_ms: int) -> FaultStory:
+def _step(name: str, kind: RoleKind, offset_ms: int) -> Scenario:
     strike = partial(ClockStep, offset_ms=offset_ms)
     return hit_one(name, strike, kind, at_least_ms=lambda _: WRONG_MS)
 
@@ -32,7 +32,7 @@ def _step(name: str, kind: RoleKind, offset_ms: int) -> FaultStory:
 CLOCK: Final = Family(
     "clock",
     (
-        FaultStory("leader-dies-in-the-future", _leader_dies_in_the_future),
+        Scenario("leader-dies-in-the-future", _leader_dies_in_the_future),
         _step("leader-ahead-of-time", RoleKind.LEADER, HOURS_MS),
         _step("leader-behind-the-times", RoleKind.LEADER, -HOURS_MS),
         _step("follower-ahead-of-time", RoleKind.FOLLOWER, HOURS_MS),

@@ -11,7 +11,7 @@ from typing import Final
 
 from nemesis.faults import Kill, Pause
 from nemesis.roles import Role, RoleKind
-from nemesis.scenarios.scene import Family, FaultStory, Part, Scene
+from nemesis.scenarios.scene import Family, Part, Scenario, Scene
 from nemesis.scenarios.shared import SUCCESSOR_MS, Strike
 
 ACTIVE: Final = Role(RoleKind.CONTROLLER)
@@ -50,9 +50,9 @@ def _after_the_leader(scene: Scene) -> list[Part]:
 CONTROLLERS: Final = Family(
     "controller",
     (
-        FaultStory("gone", partial(_gone, strike=Kill)),
-        FaultStory("frozen", partial(_gone, strike=Pause)),
-        FaultStory("with-the-leader", _with_the_leader),
-        FaultStory("after-the-leader", _after_the_leader),
+        Scenario("gone", partial(_gone, strike=Kill)),
+        Scenario("frozen", partial(_gone, strike=Pause)),
+        Scenario("with-the-leader", _with_the_leader),
+        Scenario("after-the-leader", _after_the_leader),
     ),
 )

@@ -22,7 +22,7 @@ from nemesis.faults import (
 )
 from nemesis.roles import Role, RoleKind
 from nemesis.scenarios import shared
-from nemesis.scenarios.scene import Family, FaultStory, Part, Scene
+from nemesis.scenarios.scene import Family, Part, Scenario, Scene
 from nemesis.topology import Shape
 
 
@@ -59,8 +59,8 @@ FULL_DISK: Final = Family(
 SLOW_DISK: Final = Family(
     "slow-disk",
     (
-        FaultStory("slow-followers-leader-dies", _slow_followers_leader_dies),
-        FaultStory("slow-leader-dies", _slow_leader_dies),
+        Scenario("slow-followers-leader-dies", _slow_followers_leader_dies),
+        Scenario("slow-leader-dies", _slow_leader_dies),
         shared.hit_one("leader", SlowDisk, RoleKind.LEADER, at_least_ms=lambda timings: timings.shrink_ms),
         shared.hit_one("follower", SlowDisk, RoleKind.FOLLOWER, at_least_ms=lambda timings: timings.shrink_ms),
     ),
@@ -71,15 +71,15 @@ SLOW_DISK: Final = Family(
 LIES_MS: Final = 500
 
 
-def _lying(story: FaultStory) -> FaultStory:
-    """A story of losses of power on disks that lie: whoever loses power has had such a disk before, and keeps it."""
+def _lying(scenario: Scenario) -> Scenario:
+    """A scenario of losses of power on disks that lie: whoever loses power has had such a disk before, and keeps it."""
 
     def parts(scene: Scene) -> list[Part]:
-        later = [Part(part.begin_ms + LIES_MS, part.end_ms + LIES_MS, part.fault) for part in story.parts(scene)]
+        later = [Part(part.begin_ms + LIES_MS, part.end_ms + LIES_MS, part.fault) for part in scenario.parts(scene)]
         powerless = [part for part in later if isinstance(part.fault, PowerLoss)]
         return [*(Part(0, part.end_ms, LyingDisk(part.fault.role)) for part in powerless), *later]
 
-    return replace(story, parts=parts)
+    return replace(scenario, parts=parts)
 
 
 #: The first makes acks=all with flush.messages=1 lose unless there are eligible leader replicas.
@@ -138,14 +138,14 @@ WIPE: Final = Family(
     "wipe",
     (
         shared.last_in_sync(WipeDisk, "S08"),
-        FaultStory("all-in-sync", _all_in_sync, number="S25"),
+        Scenario("all-in-sync", _all_in_sync, number="S25"),
         shared.two_overlapping(WipeDisk),
         shared.follower_then_leader(WipeDisk),
-        FaultStory("faster-than-detection", _faster_than_detection, number="S36"),
+        Scenario("faster-than-detection", _faster_than_detection, number="S36"),
         shared.hit_one("leader", WipeDisk, RoleKind.LEADER),
         shared.hit_one("follower", WipeDisk, RoleKind.FOLLOWER),
     ),
-    on_request=(FaultStory("last-in-sync-restarted", _last_in_sync_restarted),),
+    on_request=(Scenario("last-in-sync-restarted", _last_in_sync_restarted),),
 )
 
 
@@ -161,8 +161,8 @@ DIRECTORY: Final = Family(
 )
 
 
-def _corrupt(shape: Callable[[shared.Strike], FaultStory]) -> FaultStory:
-    """A shared story in which a record is damaged, which one is drawn."""
+def _corrupt(shape: Callable[[shared.Strike], Scenario]) -> Scenario:
+    """A shared scenario in which a record is damaged, which one is drawn."""
 
     def parts(scene: Scene) -> list[Part]:
         return shape(lambda role: CorruptRecord(role, scene.draw("record", LOG_PARTS))).parts(scene)

@@ -11,7 +11,7 @@ from typing import Final
 from nemesis.faults import HoldMessages, Kill, Partition, SlowLink
 from nemesis.roles import Role, RoleKind
 from nemesis.scenarios import shared
-from nemesis.scenarios.scene import Family, FaultStory, Part, Scene
+from nemesis.scenarios.scene import Family, Part, Scenario, Scene
 from nemesis.topology import Shape
 
 
@@ -64,7 +64,7 @@ def _isr_change_late(scene: Scene) -> list[Part]:
     ]
 
 
-def _around(name: str, shape: Shape, kind: RoleKind) -> FaultStory:
+def _around(name: str, shape: Shape, kind: RoleKind) -> Scenario:
     return shared.hit_one(name, partial(Partition, shape=shape), kind)
 
 
@@ -80,8 +80,8 @@ PARTITION: Final = Family(
             "S04",
             at_least_ms=lambda timings: timings.fence_ms + shared.SUCCESSOR_MS,
         ),
-        FaultStory("last-in-sync-fenced", _last_in_sync_fenced),
-        FaultStory("fenced-while-lagging", _fenced_while_lagging),
+        Scenario("last-in-sync-fenced", _last_in_sync_fenced),
+        Scenario("fenced-while-lagging", _fenced_while_lagging),
         _around("follower-isolated", Shape.ISOLATE, RoleKind.FOLLOWER),
         _around("follower-without-leader", Shape.FROM_BROKERS, RoleKind.FOLLOWER),
         _around("leader-without-controller", Shape.FROM_CONTROLLER, RoleKind.LEADER),
@@ -93,9 +93,9 @@ PARTITION: Final = Family(
         _around("ring", Shape.RING, RoleKind.BROKER),
     ),
     on_request=(
-        FaultStory("write-parked", _write_parked, number="S21"),
-        FaultStory("reply-lost", _reply_lost, number="S22"),
-        FaultStory("isr-change-late", _isr_change_late),
+        Scenario("write-parked", _write_parked, number="S21"),
+        Scenario("reply-lost", _reply_lost, number="S22"),
+        Scenario("isr-change-late", _isr_change_late),
     ),
 )
 
@@ -108,7 +108,7 @@ def _leader_ahead(scene: Scene) -> list[Part]:
     return [Part(0, dies_at_ms + shared.OVERLAP_MS, slow), Part(dies_at_ms, end_ms, Kill(leader))]
 
 
-def _slow(name: str, shape: Shape, kind: RoleKind) -> FaultStory:
+def _slow(name: str, shape: Shape, kind: RoleKind) -> Scenario:
     strike = partial(SlowLink, shape=shape)
     return shared.hit_one(name, strike, kind, at_least_ms=lambda timings: timings.shrink_ms)
 
@@ -117,7 +117,7 @@ def _slow(name: str, shape: Shape, kind: RoleKind) -> FaultStory:
 SLOW_LINK: Final = Family(
     "slow-link",
     (
-        FaultStory("leader-ahead", _leader_ahead),
+        Scenario("leader-ahead", _leader_ahead),
         _slow("replication", Shape.FROM_BROKERS, RoleKind.LEADER),
         _slow("one-follower", Shape.FROM_BROKERS, RoleKind.FOLLOWER),
         _slow("leader-and-controller", Shape.FROM_CONTROLLER, RoleKind.LEADER),

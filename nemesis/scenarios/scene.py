@@ -1,8 +1,7 @@
-"""What stories are drawn from, what they are made of, and the families that have them.
+"""A scenario: a few faults that overlap, drawn for one purpose. Families of them, and the scene that they are drawn in.
 
-A story is a short script of overlapping faults with a purpose; numbers like S01 name those whose outcome per setting is
-known (docs/kafka-stories.md lists them). Its times come from the settings under test, because "longer than the
-session" is what matters, not seconds.
+Numbers like S01 name the scenarios with a known outcome per setting (docs/kafka-stories.md lists them). The times of a
+scenario come from the settings under test, because "longer than the session" is what matters, not seconds.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One fault of a story, in milliseconds from the story's begin."""
+    """One fault of a scenario, in milliseconds from the scenario's begin."""
 
     begin_ms: int
     end_ms: int
@@ -55,7 +54,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):
-    """What a story is drawn from: chance, timings, the plan's bounds, and the size of the cluster."""
+    """A scenario is drawn from this: chance, timings, the plan's bounds, and the size of the cluster."""
 
     draw: Draw
     timings: Timings
@@ -65,11 +64,11 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     partitions: int
 
     def of(self, performance: str) -> Scene:
-        """The same scene, with draws that belong to one ``performance`` of a story alone."""
+        """The same scene, with draws that belong to one ``performance`` of a scenario alone."""
         return msgspec.structs.replace(self, draw=lambda label, bound: self.draw(f"{performance}: {label}", bound))
 
     def lasting_ms(self, at_least_ms: int = 0) -> int:
-        """A duration within the plan's bounds, and not below what the story needs."""
+        """A duration within the plan's bounds, and not below what the scenario needs."""
         drawn = self.fault_ms_min + self.draw("fault-ms", self.fault_ms_max - self.fault_ms_min + 1)
         return max(drawn, at_least_ms)
 
@@ -90,11 +89,11 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
         return Role(kind, partition, self.draw("pick", PICKS))
 
 
-class FaultStory(msgspec.Struct, frozen=True):
-    """A named way to draw parts. ``number`` is its place in the list of stories whose outcome is known, if it has one.
+class Scenario(msgspec.Struct, frozen=True):
+    """A named way to draw parts. ``number`` is its place in the list of known outcomes, if it has one.
 
-    One number may be in several families: the same script with another fault. ``preparation`` says why a story begins
-    with a cut of links before its own fault, in words for the report.
+    One number may be in several families: the same script with another fault. ``preparation`` says why it begins with
+    a cut of links before its own fault, in words for the report.
     """
 
     name: str
@@ -108,38 +107,40 @@ class FaultStory(msgspec.Struct, frozen=True):
 
 
 class Family(msgspec.Struct, frozen=True):
-    """Stories with one purpose. The first is its signature, with which every schedule of the family begins.
+    """Scenarios with one purpose. The first is its signature, with which every schedule of the family begins.
 
     ``on_request`` ones are never drawn by chance: a plan asks for them by name or number.
     """
 
     name: str
-    stories: tuple[FaultStory, ...]
-    on_request: tuple[FaultStory, ...] = ()
+    scenarios: tuple[Scenario, ...]
+    on_request: tuple[Scenario, ...] = ()
 
     @property
-    def every_story(self) -> tuple[FaultStory, ...]:
+    def every_scenario(self) -> tuple[Scenario, ...]:
         """All of them, those included that are never drawn."""
-        return self.stories + self.on_request
+        return self.scenarios + self.on_request
 
-    def names(self, story: FaultStory) -> tuple[str, ...]:
-        """What a plan may call one of its stories: its number, and ``family/name``."""
-        return tuple(filter(None, (story.number, f"{self.name}/{story.name}")))
+    def names(self, scenario: Scenario) -> tuple[str, ...]:
+        """The words for one of its scenarios in a plan: its number, and ``family/name``."""
+        return tuple(filter(None, (scenario.number, f"{self.name}/{scenario.name}")))
 
     def needs(self) -> frozenset[Capability]:
         """The parts of a target that its faults use."""
-        return frozenset(need for story in self.every_story for fault in story.faults() for need in fault.needs)
+        return frozenset(
+            need for scenario in self.every_scenario for fault in scenario.faults() for need in fault.needs
+        )
 
     def strikes(self) -> frozenset[str]:
-        """The kinds of fault that it is about: those of every story, or of any where no kind is in all of them.
+        """The kinds of fault that it is about: those of every scenario, or of any where no kind is in all of them.
 
-        The other faults of a story prepare for these, as a cut of links before a kill does, or follow from them.
+        The other faults of a scenario prepare for these, as a cut of links before a kill does, or follow from them.
         """
-        kinds = [{fault.kind for fault in story.faults()} for story in self.every_story]
+        kinds = [{fault.kind for fault in scenario.faults()} for scenario in self.every_scenario]
         return frozenset(set.intersection(*kinds) or set.union(*kinds))
 
 
-#: Any scene will do to see which faults a story has: chance decides whom they hit and when.
+#: Any scene will do to see which faults a scenario has: chance decides whom they hit and when.
 _ANY_SCENE: Final = Scene(
     draw=lambda _label, _bound: 0, timings=Timings(), fault_ms_min=0, fault_ms_max=0, brokers=3, partitions=1
 )

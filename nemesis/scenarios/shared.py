@@ -1,4 +1,4 @@
-"""Stories that several families share, each for a fault of the family: who is hit, and how far followers are then."""
+"""Scenarios that several families share, each for a fault of the family: who is hit, and how far followers are then."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from nemesis.faults import Fault, Kill, Partition
 from nemesis.roles import Role, RoleKind
-from nemesis.scenarios.scene import Family, FaultStory, Part, Scene, Timings
+from nemesis.scenarios.scene import Family, Part, Scenario, Scene, Timings
 from nemesis.topology import Shape
 
 #: Makes a fault of those who hold a role.
@@ -21,7 +21,7 @@ SUCCESSOR_MS: Final = 300
 OVERLAP_MS: Final = 100
 #: For how long a returned follower may fetch again what it lost, before the next fault.
 REFETCH_MS: Final = 500
-#: Why a story begins with a cut: what its leader acknowledges meanwhile, nobody else has.
+#: Why a scenario begins with a cut: what its leader acknowledges meanwhile, nobody else has.
 LAGGING: Final = "this lets followers fall a little behind, still in sync, before the leader is hit"
 OUT_OF_SYNC: Final = "this drives followers out of sync, so that the leader alone has the writes when it is hit"
 #: Between returns, where all stopped at once: some are back, and take writes, while others are still away.
@@ -40,41 +40,39 @@ def alone_at_ms(scene: Scene) -> int:
 
 def hit_one(
     name: str, strike: Strike, kind: RoleKind, number: str = "", at_least_ms: Lasting = lambda _: 0
-) -> FaultStory:
+) -> Scenario:
     """One holder of a role, drawn among several, is hit for as long as the plan wants and ``at_least_ms``."""
 
     def parts(scene: Scene) -> list[Part]:
         end_ms = scene.lasting_ms(at_least_ms(scene.timings))
         return [Part(0, end_ms, strike(scene.role(kind, scene.partition())))]
 
-    return FaultStory(name, parts, number)
+    return Scenario(name, parts, number)
 
 
 def hit_all(
     name: str, strike: Strike, kind: RoleKind, number: str = "", at_least_ms: Lasting = lambda _: 0
-) -> FaultStory:
+) -> Scenario:
     """All holders of a role are hit, for as long as the plan wants and ``at_least_ms``."""
 
     def parts(scene: Scene) -> list[Part]:
         return [Part(0, scene.lasting_ms(at_least_ms(scene.timings)), strike(Role(kind, scene.partition())))]
 
-    return FaultStory(name, parts, number)
+    return Scenario(name, parts, number)
 
 
-def leader_ahead(strike: Strike, number: str = "") -> FaultStory:
+def leader_ahead(strike: Strike, number: str = "") -> Scenario:
     """S01: followers lag a little, still in the ISR, when the leader stops; it returns after the next was elected."""
-    return FaultStory("leader-ahead", lambda scene: leader_stops(scene, strike, scene.behind_ms()), number, LAGGING)
+    return Scenario("leader-ahead", lambda scene: leader_stops(scene, strike, scene.behind_ms()), number, LAGGING)
 
 
-def last_in_sync(strike: Strike, number: str = "") -> FaultStory:
+def last_in_sync(strike: Strike, number: str = "") -> Scenario:
     """S06: the ISR shrinks to the leader, writes go on, then it stops: wait for it, or elect uncleanly."""
-    return FaultStory(
-        "last-in-sync", lambda scene: leader_stops(scene, strike, alone_at_ms(scene)), number, OUT_OF_SYNC
-    )
+    return Scenario("last-in-sync", lambda scene: leader_stops(scene, strike, alone_at_ms(scene)), number, OUT_OF_SYNC)
 
 
-def silent(strike: Strike) -> tuple[FaultStory, ...]:
-    """Stories of brokers that do nothing for a while, with their sockets open.
+def silent(strike: Strike) -> tuple[Scenario, ...]:
+    """Scenarios of brokers that do nothing for a while, with their sockets open.
 
     A leader past its session comes back as a zombie, with the requests that its sockets kept for it; a follower past
     the lag time is out of the ISR.
@@ -100,7 +98,7 @@ def leader_stops(scene: Scene, strike: Strike, stops_at_ms: int, overlap_ms: int
     ]
 
 
-def everybody(name: str, strike: Strike, number: str = "", apart_ms: int = 0) -> FaultStory:
+def everybody(name: str, strike: Strike, number: str = "", apart_ms: int = 0) -> Scenario:
     """All brokers stop at once: one rack, one cable (S11, S12). They return ``apart_ms`` after each other."""
 
     def parts(scene: Scene) -> list[Part]:
@@ -110,10 +108,10 @@ def everybody(name: str, strike: Strike, number: str = "", apart_ms: int = 0) ->
             for broker in range(scene.brokers)
         ]
 
-    return FaultStory(name, parts, number)
+    return Scenario(name, parts, number)
 
 
-def two_overlapping(strike: Strike) -> FaultStory:
+def two_overlapping(strike: Strike) -> Scenario:
     """The leader stops, and a follower, maybe its successor, before it is back."""
 
     def parts(scene: Scene) -> list[Part]:
@@ -125,7 +123,7 @@ def two_overlapping(strike: Strike) -> FaultStory:
             Part(overlap_at_ms, overlap_at_ms + second_ms, strike(scene.role(RoleKind.FOLLOWER, partition))),
         ]
 
-    return FaultStory("two-overlapping", parts)
+    return Scenario("two-overlapping", parts)
 
 
 def in_turn(scene: Scene, strike: Strike, *, first: int, down_ms: int, gap_ms: int) -> list[Part]:
@@ -137,7 +135,7 @@ def in_turn(scene: Scene, strike: Strike, *, first: int, down_ms: int, gap_ms: i
     return [Part(begin_ms, begin_ms + down_ms, strike(who)) for begin_ms, who in turns]
 
 
-def follower_then_leader(strike: Strike, number: str = "") -> FaultStory:
+def follower_then_leader(strike: Strike, number: str = "") -> Scenario:
     """A follower is hit, returns and fetches again what it lost; then the leader dies."""
 
     def parts(scene: Scene) -> list[Part]:
@@ -148,9 +146,9 @@ def follower_then_leader(strike: Strike, number: str = "") -> FaultStory:
             Part(dies_at_ms, dies_at_ms + scene.lasting_ms(), Kill(Role(RoleKind.LEADER, partition))),
         ]
 
-    return FaultStory("follower-then-leader", parts, number)
+    return Scenario("follower-then-leader", parts, number)
 
 
 def family_of(fault: type[Fault]) -> Family:
-    """The family of a fault that needs no script: each story hits one of its roles for a while."""
+    """The family of a fault that needs no script: each scenario hits one of its roles for a while."""
     return Family(fault.family, tuple(hit_one(kind.value, fault, kind) for kind in fault.hits))

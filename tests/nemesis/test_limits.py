@@ -9,7 +9,7 @@ from nemesis.faults import Kill, PowerLoss
 from nemesis.limits import limits
 from nemesis.plan import FaultPlan
 from nemesis.roles import Role, RoleKind
-from nemesis.schedule import Schedule, Step
+from nemesis.schedule import Schedule, ScheduledFault
 
 NO_CUTS = {Capability.LINKS: "no links here", Capability.MESSAGES: "no links here"}
 LEADER = Role(RoleKind.LEADER)
@@ -46,7 +46,7 @@ def test_only_stories_that_are_chosen_count() -> None:
 def test_a_given_schedule_has_its_own_faults_only() -> None:
     faults = (Kill(LEADER), PowerLoss(LEADER))
     steps = [
-        Step(begin_ms=1, end_ms=2, group=0, family=name, story="given", fault=fault)
+        ScheduledFault(begin_ms=1, end_ms=2, group=0, family=name, story="given", fault=fault)
         for name, fault in zip(("kill", "power"), faults, strict=True)
     ]
     schedule = Schedule(steps=tuple(steps), healed_ms=9)

@@ -12,7 +12,7 @@ from nemesis.player import Player
 from nemesis.receipts import degraded_to, effect_shown, moved, read_receipt, to_json, touched
 from nemesis.roles import Role, RoleKind
 from nemesis.scenarios import FAMILIES, Timings
-from nemesis.schedule import Schedule, Step, draw_schedule
+from nemesis.schedule import Schedule, ScheduledFault, draw_schedule
 from nemesis.topology import Shape
 from tests.nemesis.receipt_factory import a_receipt
 
@@ -20,7 +20,7 @@ LEADER = Role(RoleKind.LEADER, 0)
 
 
 def step(begin_ms, end_ms, fault, group=0):
-    return Step(begin_ms=begin_ms, end_ms=end_ms, group=group, family="kill", story="a story", fault=fault)
+    return ScheduledFault(begin_ms=begin_ms, end_ms=end_ms, group=group, family="kill", story="a story", fault=fault)
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ def test_the_same_chance_gives_the_same_schedule(seed, names):
 @given(seeds, st.sampled_from(sorted(FAMILIES)))
 def test_every_schedule_tells_its_familys_signature_first(seed, family):
     schedule = drawn(seed, families=(family,), count=1, duration_ms=10_000)
-    assert schedule.steps[0].story == FAMILIES[family].stories[0].name
+    assert schedule.steps[0].story == FAMILIES[family].scenarios[0].name
 
 
 @given(seeds, families, st.integers(1, 3))
@@ -71,7 +71,7 @@ def test_no_family_of_a_mixture_performs_a_second_story_before_each_has_performe
 def test_with_room_for_some_families_only_each_run_is_about_others():
     mixture = ("kill", "pause", "partition")
     runs = [first_of_groups(drawn(seed, families=mixture, count=4)) for seed in range(30)]
-    assert {step.story for run in runs for step in run[:1]} == {FAMILIES[name].stories[0].name for name in mixture}
+    assert {step.story for run in runs for step in run[:1]} == {FAMILIES[name].scenarios[0].name for name in mixture}
     assert {frozenset(step.family for step in run) for run in runs} >= {frozenset(mixture), frozenset(mixture[:2])}
     assert len({tuple(step.family for step in run) for run in runs}) == 6
 
@@ -91,7 +91,7 @@ def test_enough_faults_are_drawn_where_time_allows(seed, names):
 def test_all_stories_are_told_before_one_is_repeated(seed):
     schedule = drawn(seed, families=("partition",), count=60, duration_ms=600_000)
     shown = list(dict.fromkeys(step.story for step in schedule.steps))
-    assert sorted(shown) == sorted(story.name for story in FAMILIES["partition"].stories)
+    assert sorted(shown) == sorted(story.name for story in FAMILIES["partition"].scenarios)
 
 
 @given(seeds)

@@ -12,7 +12,7 @@ from nemesis.player import Player
 from nemesis.receipts import read_receipt, to_json
 from nemesis.roles import Role, RoleKind
 from nemesis.scenarios import FAMILIES, needs_of
-from nemesis.schedule import Schedule, Step
+from nemesis.schedule import Schedule, ScheduledFault
 from workloads.settings import Settings
 
 CRASH = ClientCrash(Role(RoleKind.PRODUCER, pick=7))
@@ -35,7 +35,7 @@ def play(make_world):
     def start(clients, lacks=None):
         world = make_world(lacks=lacks)
         target = msgspec.structs.replace(world.target, clients=clients)
-        step = Step(begin_ms=100, end_ms=500, group=0, family="client-crash", story="producer", fault=CRASH)
+        step = ScheduledFault(begin_ms=100, end_ms=500, group=0, family="client-crash", story="producer", fault=CRASH)
         player = Player(
             Schedule(steps=(step,), healed_ms=900), target, world.clock, dead_brokers_max=0, witness=lambda _: None
         )
@@ -83,7 +83,7 @@ def test_it_reaches_no_broker_so_no_promise_is_weaker_for_it(play):
 
 
 def test_a_plan_names_its_family_which_needs_no_script():
-    assert [story.name for story in FAMILIES["client-crash"].stories] == ["producer"]
+    assert [story.name for story in FAMILIES["client-crash"].scenarios] == ["producer"]
     assert needs_of("client-crash") == {Capability.CLIENTS}
     plan = parse_plan('families = ["client-crash"]\n[worlds.simulated]\n', "p.toml")
     assert plan.families == ("client-crash",)

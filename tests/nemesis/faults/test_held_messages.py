@@ -7,7 +7,7 @@ from nemesis.faults import DropMessages, HoldMessages
 from nemesis.player import Player
 from nemesis.roles import Role, RoleKind
 from nemesis.scenarios import FAMILIES
-from nemesis.schedule import Schedule, Step
+from nemesis.schedule import Schedule, ScheduledFault
 from nemesis.topology import Shape
 
 LEADER = Role(RoleKind.LEADER, 0)
@@ -19,7 +19,7 @@ def play(make_world):
     def start(*faults, lacks=None):
         world = make_world(lacks=lacks)
         steps = tuple(
-            Step(begin_ms=100 * (1 + place), end_ms=500, group=0, family="f", story="s", fault=fault)
+            ScheduledFault(begin_ms=100 * (1 + place), end_ms=500, group=0, family="f", story="s", fault=fault)
             for place, fault in enumerate(faults)
         )
         schedule = Schedule(steps=steps, healed_ms=900)
@@ -69,4 +69,4 @@ def test_where_messages_cannot_be_held_the_fault_is_skipped(play):
 def test_a_late_change_of_the_isr_is_on_request_and_never_drawn():
     family = FAMILIES["partition"]
     assert "isr-change-late" in {story.name for story in family.on_request}
-    assert "isr-change-late" not in {story.name for story in family.stories}
+    assert "isr-change-late" not in {story.name for story in family.scenarios}

@@ -5,7 +5,7 @@ from nemesis.faults import Aim, MoveLeader, Reassign
 from nemesis.player import Player
 from nemesis.receipts import effect_shown
 from nemesis.roles import Role, RoleKind
-from nemesis.schedule import Schedule, Step
+from nemesis.schedule import Schedule, ScheduledFault
 
 
 def view(leader=0, isr=(0, 1, 2), replicas=(0, 1, 2), running=(0, 1, 2), brokers=3):
@@ -63,7 +63,7 @@ def played(make_world, fault, actions=None):
     world = make_world()
     for name, action in (actions or {}).items():
         setattr(world.cluster, name, action)
-    steps = (Step(begin_ms=100, end_ms=200, group=0, family="move", story="a story", fault=fault),)
+    steps = (ScheduledFault(begin_ms=100, end_ms=200, group=0, family="move", story="a story", fault=fault),)
     player = Player(Schedule(steps=steps, healed_ms=900), world.target, world.clock, dead_brokers_max=0, witness=print)
     player.start()
     world.drive(lambda: False, 1_000_000)

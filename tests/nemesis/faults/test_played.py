@@ -6,7 +6,7 @@ from nemesis.cluster import Link
 from nemesis.faults import ClockStep, Kill, Partition, SlowLink, Stop
 from nemesis.player import Player
 from nemesis.roles import Role, RoleKind
-from nemesis.schedule import Schedule, Step
+from nemesis.schedule import Schedule, ScheduledFault
 from nemesis.topology import Shape
 
 LEADER = Role(RoleKind.LEADER, 0)
@@ -18,7 +18,7 @@ def play(make_world):
     def start(*faults, until_ms):
         world = make_world()
         steps = tuple(
-            Step(begin_ms=begin_ms, end_ms=end_ms, group=0, family="any", story="any", fault=fault)
+            ScheduledFault(begin_ms=begin_ms, end_ms=end_ms, group=0, family="any", story="any", fault=fault)
             for begin_ms, end_ms, fault in faults
         )
         schedule = Schedule(steps=steps, healed_ms=10_000)

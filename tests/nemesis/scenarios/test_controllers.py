@@ -11,12 +11,13 @@ from nemesis.player import Player
 from nemesis.receipts import effect_shown
 from nemesis.scenarios import Timings
 from nemesis.scenarios.controller import ACTIVE
-from nemesis.schedule import Schedule, Step, draw_schedule
+from nemesis.schedule import Schedule, ScheduledFault, draw_schedule
 
 
 def play(world, *faults, dead_brokers_max=0):
     steps = tuple(
-        Step(begin_ms=100, end_ms=200, group=0, family="controller", story="gone", fault=fault) for fault in faults
+        ScheduledFault(begin_ms=100, end_ms=200, group=0, family="controller", story="gone", fault=fault)
+        for fault in faults
     )
     player = Player(
         Schedule(steps=steps, healed_ms=1_000),

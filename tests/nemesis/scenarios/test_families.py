@@ -9,7 +9,7 @@ import pytest
 
 from nemesis.faults import Partition, Stop
 from nemesis.plan import FaultPlan
-from nemesis.scenarios import FAMILIES, Timings, stories_named, strikes_of
+from nemesis.scenarios import FAMILIES, Timings, scenarios_named, strikes_of
 from nemesis.schedule import draw_schedule
 from nemesis.topology import Shape
 
@@ -77,7 +77,7 @@ def test_a_family_is_about_the_faults_of_each_of_its_stories_not_about_what_prep
 
 
 def test_a_number_is_told_by_every_family_that_has_it():
-    assert {family for family, _ in stories_named("S03", FAMILIES)} == {"move", "reassign", "rolling"}
+    assert {family for family, _ in scenarios_named("S03", FAMILIES)} == {"move", "reassign", "rolling"}
     schedule = drawn(1, families=("kill", "restart"), stories=("S31",), count=1)
     assert shown(schedule) == ["kill/bounce-in-turn", "restart/bounce-in-turn"]
 
@@ -88,7 +88,7 @@ def test_a_chosen_story_above_the_budget_is_not_told():
 
 def test_no_two_stories_of_a_family_have_the_same_name():
     for family in FAMILIES.values():
-        names = [name for story in family.every_story for name in family.names(story)]
+        names = [name for story in family.every_scenario for name in family.names(story)]
         assert len(names) == len(set(names))
 
 

@@ -22,7 +22,7 @@ def scene():
 
 
 def parts(family, name, scene):
-    return next(story for story in FAMILIES[family].every_story if story.name == name).parts(scene)
+    return next(story for story in FAMILIES[family].every_scenario if story.name == name).parts(scene)
 
 
 def test_everybody_who_is_in_sync_is_emptied_at_once(scene):
@@ -46,7 +46,7 @@ def test_the_leader_dies_only_after_the_follower_could_come_back(family, name, s
     assert dies.begin_ms >= hit.end_ms + scene.timings.fence_ms
 
 
-@pytest.mark.parametrize("story", FAMILIES["corrupt"].stories, ids=lambda story: story.name)
+@pytest.mark.parametrize("story", FAMILIES["corrupt"].scenarios, ids=lambda story: story.name)
 def test_every_story_chooses_its_record_by_chance(story, scene):
     picks = [part.fault.pick for part in story.parts(scene) if isinstance(part.fault, CorruptRecord)]
     assert picks
