@@ -1,0 +1,205 @@
+"""The language of the source: first lines of docstrings, words to avoid, names of locals.
+
+``python -m tests.test_language harness/stories`` lists what is against the rules in some files or folders.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parent.parent
+PACKAGES: Final = ("checkers", "harness", "nemesis", "workloads")
+#: Folders and modules that are not held to these rules yet; take yours out when it keeps them.
+PENDING: Final[tuple[str, ...]] = (
+    "checkers/__init__.py",
+    "harness/__init__.py",
+    "nemesis/__init__.py",
+    "harness/worlds/__init__.py",
+    "harness/reference/__init__.py",
+    "checkers/anomalies",
+    "checkers/columns",
+    "checkers/cycles",
+    "checkers/errors.py",
+    "checkers/histories",
+    "checkers/local.py",
+    "checkers/measures",
+    "checkers/spark",
+    "checkers/verdicts",
+    "checkers/words.py",
+    "harness/bench",
+    "harness/campaign",
+    "harness/choices.py",
+    "harness/cli",
+    "harness/clients",
+    "harness/cluster",
+    "harness/comparison",
+    "harness/doctor.py",
+    "harness/durable_files.py",
+    "harness/errors.py",
+    "harness/explore",
+    "harness/hosts",
+    "harness/java.py",
+    "harness/machine.py",
+    "harness/missing_nodes.py",
+    "harness/observations.py",
+    "harness/phases",
+    "harness/plan",
+    "harness/progress.py",
+    "harness/records",
+    "harness/reference/core",
+    "harness/reference/server",
+    "harness/report",
+    "harness/run",
+    "harness/search",
+    "harness/segment_files.py",
+    "harness/soak",
+    "harness/stories",
+    "harness/templates.py",
+    "harness/worlds/contract.py",
+    "harness/worlds/existing.py",
+    "harness/worlds/factory.py",
+    "harness/worlds/kafka",
+    "harness/worlds/limits.py",
+    "harness/worlds/processes.py",
+    "harness/worlds/real",
+    "harness/worlds/reference_settings.py",
+    "harness/worlds/replica_logs.py",
+    "harness/worlds/simulated",
+    "nemesis/cluster.py",
+    "nemesis/faults",
+    "nemesis/limits.py",
+    "nemesis/open_faults.py",
+    "nemesis/plan.py",
+    "nemesis/player.py",
+    "nemesis/receipts.py",
+    "nemesis/repairs.py",
+    "nemesis/roles.py",
+    "nemesis/scenarios",
+    "nemesis/schedule.py",
+    "nemesis/topology.py",
+    "workloads",
+)
+
+NOUN_CLAUSE: Final = re.compile(r"(What|How|Whether|Of|Who|Whom|Whose|Which|Where|When|Why)\b")
+SEE_ONLY: Final = re.compile(r"See :\w+:`[^`]*`\.?$")
+FIRST_LINE_WORDS_MIN: Final = 3
+#: Each with what is written instead.
+TURNS: Final = {
+    r"\bso many\b": "the number, or 'as many as'",
+    r"\banew\b": "again",
+    r"\bin vain\b": "without effect; say what failed",
+    r"\bwhoever\b": "the subject",
+    r"\b(?:is|are|was|were) (?-i:none)\b": "does not exist, or 'is not a ...'",
+    r"\bnobody\b": "the subject that does not: 'no client', 'no broker'",
+    r"\bsomebody\b": "the subject",
+    r"\bbesides\b": "also, or 'and'",
+    r"\bof which\b": "a second sentence",
+    r"\bstands? (?:in|there|here|under|beside|for|above|below)\b": "is written, is listed, means",
+    r"\bas of (?:now|yet)\b": "now, yet",
+    r"\bthus\b": "so",
+    r"\bhence\b": "so",
+}
+#: Locals and parameters that say nothing of what they hold.
+EMPTY_NAMES: Final = frozenset({"one", "found", "place", "at", "known", "there"})
+Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def violations(path: Path) -> Iterator[str]:
+    """Lines "file:line: what is wrong" of one module."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    name = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+    for node in ast.walk(tree):
+        if isinstance(node, Documented):
+            yield from (
+                f"{name}:{getattr(node, 'lineno', 1)}: {wrong}" for wrong in _docstring(ast.get_docstring(node))
+            )
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from (f"{name}:{node.lineno}: {wrong}" for wrong in turns(node.value))
+        bound = _bound_name(node)
+        if bound in EMPTY_NAMES:
+            yield f"{name}:{getattr(node, 'lineno', 0)}: the name {bound!r} does not say what it holds"
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        _, mark, comment = line.partition("# ")
+        if mark and '"' not in comment:
+            yield from (f"{name}:{number}: {wrong}" for wrong in turns(comment))
+
+
+def turns(text: str) -> Iterator[str]:
+    """Words and turns to avoid that occur in ``text``."""
+    for pattern, better in TURNS.items():
+        for match in re.finditer(pattern, text, re.IGNORECASE):
+            yield f"{match[0]!r}: rather {better}"
+
+
+def _docstring(text: str | None) -> Iterator[str]:
+    if not text:
+        return
+    first = " ".join(text.partition("\n\n")[0].split())
+    if NOUN_CLAUSE.match(first) and not first.endswith("?"):
+        yield f"begins with a noun clause: {first[:60]!r}"
+    if SEE_ONLY.match(first):
+        yield f"only refers to another docstring (use @override): {first[:60]!r}"
+    elif len(first.split()) < FIRST_LINE_WORDS_MIN:
+        yield f"says too little: {first!r}"
+
+
+def _bound_name(node: ast.AST) -> str:
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        return node.id
+    return node.arg if isinstance(node, ast.arg) else ""
+
+
+def modules(folders: Iterable[str]) -> list[Path]:
+    """Python files of some files and folders of the project, in order."""
+    paths = [ROOT / folder for folder in folders]
+    return sorted(file for path in paths for file in (path.rglob("*.py") if path.is_dir() else [path]))
+
+
+def held() -> list[Path]:
+    """Modules that are held to the rules."""
+    pending = set(modules(PENDING))
+    return [module for module in modules(PACKAGES) if module not in pending]
+
+
+def test_the_source_speaks_plainly() -> None:
+    wrong = [line for module in held() for line in violations(module)]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("source", "part"),
+    [
+        ('"""What a reader sees."""', "noun clause"),
+        ('"""See :meth:`Base.close`."""', "refers to another"),
+        ('"""Cut."""', "too little"),
+        ('text = "4 is none"', "is none"),
+        ("# done anew\n", "anew"),
+        ("found = 1", "'found'"),
+        ("def f(at): pass", "'at'"),
+    ],
+)
+def test_each_rule_catches_its_example(tmp_path: Path, source: str, part: str) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(source, encoding="utf-8")
+    (wrong,) = violations(module)
+    assert part in wrong
+
+
+def test_plain_source_passes(tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(
+        '"""Reads a plan and names its first error."""\npath = "partition 4 does not exist"\n', encoding="utf-8"
+    )
+    assert not list(violations(module))
+
+
+if __name__ == "__main__":
+    listed = [line for module in modules(sys.argv[1:] or PACKAGES) for line in violations(module)]
+    sys.stdout.write("".join(f"{line}\n" for line in listed) + f"{len(listed)} in all\n")
