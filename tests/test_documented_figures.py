@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Final, get_args
 
@@ -13,6 +14,10 @@ from workloads import PlantedBug
 ROOT: Final = Path(__file__).parent.parent
 METHOD: Final = (ROOT / "docs" / "method.md").read_text(encoding="utf-8")
 CHANGELOG: Final = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+HUNT: Final = (ROOT / "docs" / "hunt.md").read_text(encoding="utf-8")
+HUNTED: Final = (ROOT / "results" / "reference" / "hunt" / "README.md").read_text(encoding="utf-8")
+#: A row of the table of planted bugs: the bug, and in how many schedules it was seen, by its portfolio.
+PLANTED: Final = re.compile(r"^\| M?\d* ?\| `([\w-]+)` \| [^|]* \| ([^|]*) \| [^|]*\| (\d*) ?\|", re.MULTILINE)
 NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven")
 
 
@@ -25,3 +30,10 @@ def test_the_changelog_counts_planted_bugs_and_outcomes() -> None:
     assert f"planted bugs ({len(BUGS)} of {bugs})" in CHANGELOG
     of_cells = len([outcome for outcome in Outcome if outcome is not Outcome.NOT_VALID])
     assert f"{NUMBERS[of_cells]} outcomes of a cell" in CHANGELOG
+
+
+def test_the_table_of_hunts_has_every_planted_bug_and_its_page_counts_them() -> None:
+    rows = PLANTED.findall(HUNTED)
+    assert {bug for bug, _, _ in rows} == {bug for bug in get_args(PlantedBug) if bug != "none"}
+    schedules = [int(number) for _, seen_by, number in rows if number and not seen_by.startswith("nothing")]
+    assert f"{len(schedules)} of {len(rows)} are found in {min(schedules)} to {max(schedules)}\nschedules" in HUNT

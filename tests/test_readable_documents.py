@@ -12,12 +12,33 @@ import pytest
 ROOT: Final = Path(__file__).parent.parent
 #: Documents that keep the limits; each that is rewritten joins them.
 FINDINGS: Final = tuple(path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs/findings").glob("*.md")))
-KEPT: Final = ("README.md", "docs/index.md", *FINDINGS)
+#: Dated figures, each beside the data that it is of.
+FIGURES: Final = (
+    "results/reference/measurements.md",
+    "results/reference/hunt/README.md",
+    "results/reference/explore/README.md",
+    "results/reference/kafka-stories/README.md",
+)
+KEPT: Final = (
+    "README.md",
+    "docs/index.md",
+    "docs/hunt.md",
+    "docs/explore.md",
+    "docs/kafka-stories.md",
+    *FINDINGS,
+    *FIGURES,
+)
 LINE_MAX: Final = 120
 CELL_MAX: Final = 120
 SENTENCE_WORDS_MAX: Final = 35
 #: Words of a document, without blocks of code.
-WORDS_MAX: Final = {"README.md": 710} | dict.fromkeys(FINDINGS, 600)
+WORDS_MAX: Final = {
+    "README.md": 710,
+    "docs/hunt.md": 700,
+    "docs/explore.md": 900,  # 200 of them in the generated table
+    "docs/kafka-stories.md": 900,  # 430 of them in the table of scripts
+    **dict.fromkeys(FINDINGS, 600),
+}
 
 BLOCK: Final = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LINK: Final = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")

@@ -20,7 +20,7 @@ RUNS_MAX: Final = 100_000
 COMBINATIONS_MAX: Final = 10_000
 #: Exclusions of one matrix; each is compared with each combination.
 EXCLUSIONS_MAX: Final = 100
-#: Writes of one run: histories as large were checked (docs/measurements.md), larger ones never.
+#: Writes of one run: histories as large were checked (results/reference/measurements.md), larger ones never.
 WRITES_MAX: Final = 100_000_000
 #: Bytes of the writes of one run in virtual time, where all that brokers hold is in memory: 2,000,000 small writes.
 SIMULATED_BYTES_MAX: Final = 8_000_000_000
