@@ -1,135 +1,24 @@
-"""How long work shows that it is alive: bars on a terminal, plain lines now and then anywhere else."""
+"""Long work reports to a :class:`Progress` how far it is; the command line has those that show it."""
 
 from __future__ import annotations
 
 import contextlib
-import re
-import threading
-import time
 from collections.abc import Iterator
-from typing import Final
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bars
-
-#: Seconds between two plain lines of one phase: readable in the log of a CI server, and well below its silence limits.
-LINE_EVERY_S: Final = 10.0
-
-
-#: Control characters but the tab and the end of a line.
-_CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-
-def printable(text: str) -> str:
-    """``text`` without what commands a terminal: names and errors may come from files and brokers of others."""
-    return _CONTROL.sub("\ufffd", text)
 
 
 class Progress:
-    """Reported by whoever works; phases do not overlap. This one is for tests and for ``--json``: it shows nothing."""
+    """Work reports its steps here, in phases that do not overlap. This one shows nothing: for tests and ``--json``."""
 
     @contextlib.contextmanager
     def phase(self, name: str, total: int | None) -> Iterator[None]:  # noqa: ARG002 - for those that show it
-        """A stretch of work of ``total`` steps; None where nobody can count them."""
+        """Surround work of ``total`` steps; None where the number is not known."""
         yield
 
     def advance(self, note: str = "") -> None:
-        """One step is done; ``note`` says what stands now."""
+        """Count one step as done; ``note`` says how things are now."""
 
     def reach(self, done: int, total: int, unit: str) -> None:
-        """So many of so many steps are done, in a phase whose steps are counted by someone else, as ``unit``."""
+        """Count ``done`` of ``total`` steps as done, in ``unit``; for phases whose steps are counted elsewhere."""
 
     def say(self, text: str) -> None:
-        """One line that stays."""
-
-
-class BarProgress(Progress):
-    """For terminals."""
-
-    def __init__(self, console: Console) -> None:
-        self._bars = Bars(
-            TextColumn("{task.description:<24}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"),
-            console=console,
-        )
-        self._task: TaskID | None = None
-
-    @contextlib.contextmanager
-    def phase(self, name: str, total: int | None) -> Iterator[None]:
-        """See :class:`Progress`."""
-        task = self._task = self._bars.add_task(name, total=total, note="")
-        with self._bars:
-            yield
-            if self._bars.tasks[task].total is None:
-                self._bars.update(task, total=1, completed=1)
-
-    def advance(self, note: str = "") -> None:
-        """See :class:`Progress`."""
-        if self._task is not None:
-            self._bars.update(self._task, advance=1, note=note)
-
-    def reach(self, done: int, total: int, unit: str) -> None:
-        """See :class:`Progress`."""
-        if self._task is not None:
-            self._bars.update(self._task, completed=done, total=total, note=unit)
-
-    def say(self, text: str) -> None:
-        """See :class:`Progress`."""
-        self._bars.console.print(printable(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
-
-
-class LineProgress(Progress):
-    """For logs: a line at the begin and end of a phase, and every ``LINE_EVERY_S`` seconds between, work or no work."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._name, self._note, self._unit, self._done, self._began = "", "", "", 0, 0.0
-        self._total: int | None = None
-
-    @contextlib.contextmanager
-    def phase(self, name: str, total: int | None) -> Iterator[None]:
-        """See :class:`Progress`."""
-        self._name, self._total, self._unit = name, total, ""
-        self._done, self._note, self._began = 0, "", time.monotonic()
-        over = threading.Event()
-        ticker = threading.Thread(target=self._tick, args=(over,), daemon=True)
-        self.say(f"{name} ..." if total is None else f"{name}: {total} to do")
-        ticker.start()
-        try:
-            yield
-        finally:
-            over.set()
-            ticker.join()
-            self._line()
-
-    def advance(self, note: str = "") -> None:
-        """See :class:`Progress`."""
-        self._done += 1
-        self._note = note
-
-    def reach(self, done: int, total: int, unit: str) -> None:
-        """See :class:`Progress`."""
-        self._done, self._total, self._unit = done, total, f" {unit}"
-
-    def say(self, text: str) -> None:
-        """See :class:`Progress`."""
-        self._console.print(printable(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
-
-    def _tick(self, over: threading.Event) -> None:
-        while not over.wait(LINE_EVERY_S):
-            self._line()
-
-    def _line(self) -> None:
-        counted = "" if self._total is None else f" {self._done}/{self._total}{self._unit}"
-        note = f" ({self._note})" if self._note else ""
-        self.say(f"{self._name}:{counted} after {time.monotonic() - self._began:.0f} s{note}")
-
-
-def progress_for(console: Console) -> Progress:
-    """Bars if ``console`` is a terminal, lines if not."""
-    return BarProgress(console) if console.is_terminal else LineProgress(console)
+        """Show one line that stays."""

@@ -31,7 +31,7 @@ from checkers import (
     find_histories,
 )
 from harness.errors import HarnessError, JavaError, NamedWronglyError, ResultsError
-from harness.java import usable_java
+from harness.machine.java import usable_java
 from harness.progress import Progress
 from harness.records.files import HISTORY, RUN_FILE, VERDICTS_FILE
 from harness.records.run_record import Ended, RunRecord, read_record

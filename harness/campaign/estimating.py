@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from harness.campaign.runs import Group, side_by_side
 from harness.errors import AckproofError
-from harness.machine import cores
+from harness.machine.versions import cores
 from harness.plan import Kafka, Plan, WorldPlan, read_plan
 from harness.records.campaign_record import CampaignRecord, read_campaign_record
 from harness.records.files import CAMPAIGN_FILE, PLAN_FILE

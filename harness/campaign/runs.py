@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from harness.campaign.pool import Job, Perform, Queue, run_jobs
 from harness.errors import HarnessError
-from harness.machine import cores
+from harness.machine.versions import cores
 from harness.plan import RunSpec, WorldPlan
 from harness.progress import Progress
 from harness.records.campaign_record import CampaignRecord

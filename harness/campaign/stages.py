@@ -28,7 +28,7 @@ from harness.campaign.pool import Perform
 from harness.campaign.runs import Group, Performing, side_by_side
 from harness.campaign.witnesses import witness
 from harness.errors import HarnessError, NamedWronglyError, PlanError, ResultsError
-from harness.machine import this_machine, versions
+from harness.machine.versions import this_machine, versions
 from harness.plan import AnyWorld, Kafka, Plan, RealTime, RunSpec
 from harness.progress import Progress
 from harness.records.campaign_record import (

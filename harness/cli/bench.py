@@ -15,7 +15,7 @@ from harness.bench.simulated import STANDARD_SCHEDULE, measure_simulated
 from harness.cli.numbers import WholeNumber
 from harness.cli.terminal import Terminal, path_type, takes_json
 from harness.errors import EXIT_HELD
-from harness.machine import this_machine, versions
+from harness.machine.versions import this_machine, versions
 from harness.plan import read_plan
 
 SCHEDULES: Final = 100

@@ -17,7 +17,7 @@ from harness.cli.matrix_table import show_campaign
 from harness.cli.numbers import BoundedNumber
 from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
 from harness.errors import EXIT_HELD, NamedWronglyError
-from harness.java import usable_java
+from harness.machine.java import usable_java
 from harness.plan import LATEST, Existing, Plan, RunSpec, read_plan
 from harness.records.files import exact_campaign, new_campaign
 from harness.run import planned, story_of

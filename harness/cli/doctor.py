@@ -8,8 +8,8 @@ import click
 from rich.markup import escape
 
 from harness.cli.terminal import Terminal, path_type, takes_json
-from harness.doctor import examine
 from harness.errors import EXIT_HARNESS, EXIT_HELD
+from harness.worlds.machine_abilities import examine
 
 
 @click.command()

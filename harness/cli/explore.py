@@ -29,7 +29,7 @@ from harness.explore import (
     steps_of,
     story_text,
 )
-from harness.machine import cores, own_version
+from harness.machine.versions import cores, own_version
 from harness.records.files import files_of, write_file
 
 

@@ -12,7 +12,7 @@ from harness.cli.campaign import seed_range
 from harness.cli.numbers import BoundedNumber, WholeNumber
 from harness.cli.terminal import Terminal, assigned, seconds_type, takes_json
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, HarnessError, PlanError
-from harness.machine import cores
+from harness.machine.versions import cores
 from harness.search import ASSERTION, CRASH, EVERYTHING, PORTFOLIOS, HuntedRun, HuntResult, Portfolio, as_it_is, shrunk
 from harness.search import hunt as hunt_for
 from harness.worlds.reference_settings import WITHOUT_EFFECT

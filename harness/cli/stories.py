@@ -10,7 +10,7 @@ import click
 from harness.cli.numbers import BoundedNumber
 from harness.cli.terminal import Terminal, takes_json
 from harness.errors import EXIT_BROKEN, EXIT_HELD, PlanError
-from harness.machine import cores
+from harness.machine.versions import cores
 from harness.records.files import files_of, write_file
 from harness.stories import (
     COLUMNS,

@@ -15,9 +15,9 @@ import time
 from pathlib import Path
 from typing import Final
 
-from harness.durable_files import write_durably
 from harness.errors import HostError
 from harness.hosts.processes import run
+from harness.machine.durable_files import write_durably
 from nemesis.cluster import Evidence
 
 #: Where distributions put the library for programs with threads.

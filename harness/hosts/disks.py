@@ -26,9 +26,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from harness.durable_files import sync_directory
 from harness.errors import HostError
 from harness.hosts.processes import NAME_PREFIX, attempt, run
+from harness.machine.durable_files import sync_directory
 from harness.records.journal import Journal
 from nemesis.cluster import Evidence
 from workloads import reason_of

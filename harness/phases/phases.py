@@ -16,8 +16,8 @@ from typing import Final, Protocol
 import msgspec
 
 from checkers import PartitionEnd
-from harness.missing_nodes import missing_nodes
 from harness.phases.health import ends_of
+from harness.phases.missing_nodes import missing_nodes
 from harness.phases.unplanned import LOOK_EVERY_MS as LOOK_FOR_DEATHS_EVERY_MS
 from harness.phases.unplanned import CrashRecorder, unexplained_election
 from harness.plan import RunSpec

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.machine import MachineSize
+from harness.machine.versions import MachineSize
 from harness.records.files import CAMPAIGN_FILE, read_json, write_json
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from harness.durable_files import sync_directory
+from harness.machine.durable_files import sync_directory
 
 #: The name of the journal inside a run directory.
 FILE_NAME: Final = "journal.jsonl"

@@ -18,7 +18,7 @@ from harness.comparison import (
     trace,
 )
 from harness.errors import EXIT_BROKEN, EXIT_HARNESS, ResultsError
-from harness.machine import this_machine, versions
+from harness.machine.versions import this_machine, versions
 from harness.plan import Plan
 from harness.progress import Progress
 from harness.records.campaign_record import CampaignRecord, WorldRuns, write_campaign_record

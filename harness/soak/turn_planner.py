@@ -16,7 +16,7 @@ from typing import Final
 
 from checkers import SITUATIONS
 from harness.choices import Choices, derived_seed
-from harness.machine import cores
+from harness.machine.versions import cores
 from harness.plan import Plan, RunSpec, WorldPlan
 from harness.soak.ledger import Planned
 from harness.soak.state import CellCounts, CellName

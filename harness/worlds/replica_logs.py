@@ -17,7 +17,7 @@ import numpy as np
 from crc32c import crc32c
 
 from harness.records.replica_dump import ReplicaLog, ReplicaLogs, Stretch
-from harness.segment_files import MAGIC_AT, MAGIC_V2, MESSAGES, BatchLocation, batches_of
+from harness.reference.server.storage.segment_files import MAGIC_AT, MAGIC_V2, MESSAGES, BatchLocation, batches_of
 from workloads import Defect
 from workloads.values import decode
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from harness.durable_files import write_durably
+from harness.machine.durable_files import write_durably
 from harness.reference.core.controller import Controller
 from harness.reference.core.messages import Message, MetadataUpdate, MoveLeader, TopicResponse
 from harness.reference.core.planted import with_bug

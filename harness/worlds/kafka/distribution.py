@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from harness.hosts import Host, Launch, LocalFiles, LoopbackHost, SshHost
-from harness.java import java_program
+from harness.machine.java import java_program
 from harness.observations import Observation
 from harness.plan import Kafka, RunSpec, Ssh, require_kind
 from harness.records.journal import Journal

@@ -14,9 +14,9 @@ import uuid
 from pathlib import Path
 from typing import Final
 
-from harness.durable_files import write_durably
 from harness.errors import HostError
 from harness.hosts import attempt
+from harness.machine.durable_files import write_durably
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.jvm import tool_command
 from harness.worlds.kafka.releases import ELR_SINCE

@@ -24,7 +24,7 @@ from xml.sax.saxutils import escape
 
 from harness.errors import HostError, NotReachableError, PlanError
 from harness.hosts import attempt
-from harness.machine import user_cache
+from harness.machine.versions import user_cache
 from harness.worlds.kafka.releases import VERSION, Artifact, Version, artifacts, parse_version
 from workloads import reason_of
 

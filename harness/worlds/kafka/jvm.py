@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from harness.java import java_program
+from harness.machine.java import java_program
 from harness.observations import JVM_PAUSE_MIN_MS, JvmPaused, Observation
 from harness.worlds.kafka.installation import Installation
 from nemesis.cluster import CONTROLLER

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.campaign import estimate
-from harness.machine import MachineSize
+from harness.machine.versions import MachineSize
 from harness.plan import Plan, parse_plan
 from harness.records.campaign_record import CampaignRecord, WorldRuns, write_campaign_record
 from harness.records.files import PLAN_FILE

@@ -11,11 +11,12 @@ from pathlib import Path
 import click
 import pytest
 
-from harness import doctor, java
 from harness.cli import app
 from harness.cli.app import COMMANDS, exit_code_of
 from harness.errors import JavaError, PlanError, StartError
+from harness.machine import java
 from harness.records.journal import FILE_NAME, Journal
+from harness.worlds import machine_abilities
 
 
 def command_raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
@@ -188,10 +189,10 @@ def test_doctor_says_how_to_get_what_is_missing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     checks = [
-        doctor.Check(
+        machine_abilities.Check(
             name="Java 17 or later", good=False, found="none", purpose="checks", how="install it", needed=True
         ),
-        doctor.Check(name="kcat", good=True, found="/usr/bin/kcat", purpose="tests", how=""),
+        machine_abilities.Check(name="kcat", good=True, found="/usr/bin/kcat", purpose="tests", how=""),
     ]
     monkeypatch.setattr("harness.cli.doctor.examine", lambda _: checks)
     assert exit_code_of(["doctor"]) == 70

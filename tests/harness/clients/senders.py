@@ -12,7 +12,7 @@ from typing import Final, Protocol
 import confluent_kafka
 import kafka
 
-from harness.java import java_program
+from harness.machine.java import java_program
 from harness.worlds.kafka.installation import find
 from harness.worlds.kafka.releases import DEFAULT_VERSION
 

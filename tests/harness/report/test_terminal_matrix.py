@@ -13,7 +13,7 @@ from checkers import Verdict
 from harness.campaign.witnesses import choose_witnesses
 from harness.cli.matrix_table import show_campaign, show_cells
 from harness.cli.terminal import Terminal
-from harness.machine import MachineSize
+from harness.machine.versions import MachineSize
 from harness.records.campaign_record import CampaignRecord, WorldRuns
 from harness.records.files import CAMPAIGN_FILE
 from harness.records.verdict_lines import write_matrix

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from checkers import check_one, judge
-from harness.missing_nodes import missing_nodes
+from harness.phases.missing_nodes import missing_nodes
 from harness.plan import Processes
 from harness.records.files import HISTORY
 from harness.run import execute

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.reference.server import SegmentLog
-from harness.segment_files import BatchLocation
+from harness.reference.server.storage.segment_files import BatchLocation
 from harness.worlds.replica_logs import Batch, batches_in, flip, log_directory, read_again, recovery_point
 from tests.harness.reference.server.batch_maker import batch
 

@@ -11,9 +11,9 @@ from typing import Final
 
 import crc32c
 
-from harness import segment_files as segments
 from harness.reference.core.messages import RecordBatch
 from harness.reference.core.types import NONE
+from harness.reference.server.storage import segment_files as segments
 
 #: Kafka's default of message.max.bytes.
 MAX_BATCH_BYTES: Final = 1_048_588

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.durable_files import remove_durably, write_durably
+from harness.machine.durable_files import remove_durably, write_durably
 from harness.reference.core.messages import RecordBatch
 from harness.reference.core.producers import Producers
 from harness.reference.core.types import NONE

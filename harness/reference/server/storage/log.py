@@ -21,7 +21,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from harness.durable_files import remove_durably, sync_directory, write_durably
+from harness.machine.durable_files import remove_durably, sync_directory, write_durably
 from harness.reference.core.messages import RecordBatch
 from harness.reference.core.producers import Producers
 from harness.reference.core.types import NONE

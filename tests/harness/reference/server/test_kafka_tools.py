@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from kafka import KafkaConsumer
 
-from harness.java import java_program
+from harness.machine.java import java_program
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(240)]
 LIMIT_S = 60

@@ -16,8 +16,8 @@ import psutil
 from harness.clients import CLIENTS
 from harness.errors import HarnessError
 from harness.hosts import clocks, disk_speed, link_speed
-from harness.java import HOW, usable_java
-from harness.machine import cores, versions
+from harness.machine.java import HOW, usable_java
+from harness.machine.versions import cores, versions
 from harness.worlds.kafka.installation import installed
 
 #: A default campaign leaves about this much (measured with plans/default.toml), with as much again for Spark.

@@ -12,7 +12,7 @@ import msgspec
 import psutil
 
 from harness.errors import JavaError
-from harness.java import usable_java
+from harness.machine.java import usable_java
 
 #: Distributions whose version may change a result.
 REPORTED_PACKAGES: Final = ("ackproof", "kafka-python", "confluent-kafka", "paramiko", "pyspark", "pyarrow", "numpy")

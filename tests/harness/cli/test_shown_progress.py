@@ -8,8 +8,8 @@ import threading
 import pytest
 from rich.console import Console
 
-from harness import progress
-from harness.progress import BarProgress, LineProgress, progress_for
+from harness.cli import shown_progress
+from harness.cli.shown_progress import BarProgress, LineProgress, progress_for
 
 
 def test_a_log_gets_a_line_at_the_begin_and_the_end() -> None:
@@ -36,7 +36,7 @@ def test_what_somebody_else_counts_has_its_unit_and_the_next_phase_has_not() -> 
 
 
 def test_a_log_hears_of_work_that_nobody_can_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "LINE_EVERY_S", 0.001)
+    monkeypatch.setattr(shown_progress, "LINE_EVERY_S", 0.001)
     heard = threading.Event()
 
     class Log(io.StringIO):

@@ -1,0 +1,1 @@
+"""This machine, for every room: its size and versions, its Java, files that survive a loss of power."""
