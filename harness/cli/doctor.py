@@ -28,7 +28,7 @@ def doctor(terminal: Terminal, out: Path) -> int:
     rows = []
     for check in checks:
         mark = "[green]yes[/]" if check.good else "[red]no[/]" if check.needed else "[yellow]no[/]"
-        rows.append((check.name, mark, escape(check.found), check.purpose, "" if check.good else escape(check.how)))
+        rows.append((check.name, mark, escape(check.state), check.purpose, "" if check.good else escape(check.how)))
     terminal.table(["what", "", "found", "for", "how to get it"], rows)
     names = ", ".join(check.name for check in missing)
     terminal.say(f"missing, and needed: {names}" if missing else "this machine can run the default campaign")

@@ -26,14 +26,14 @@ def usable_java() -> str:
     """The path and version of the Java that Spark will start.
 
     Raises:
-        JavaError: there is none, it is too old, or it lacks the module.
+        JavaError: this machine has no Java, it is too old, or it lacks the module.
     """
     return _asked(java_program())
 
 
 @cache
 def _asked(java: str) -> str:
-    """The same of this program: a start of Java takes a third of a second, and a command asks more than once."""
+    """Ask ``java`` itself, once: a start of Java takes a third of a second, and a command asks more than once."""
     try:
         listed = subprocess.run(  # noqa: S603
             [java, "--list-modules"], capture_output=True, text=True, timeout=ANSWER_LIMIT_S, check=False
@@ -42,8 +42,8 @@ def _asked(java: str) -> str:
         raise JavaError(f"{java} cannot be started ({reason_of(error)}): {HOW}") from error
     version = re.search(r"^java\.base@(\d+)\S*", listed.stdout, re.MULTILINE)
     if version is None or int(version[1]) < VERSION_MIN:
-        found = version[0].removeprefix("java.base@") if version else "8 or older"
-        raise JavaError(f"{java} is Java {found}, and PySpark needs {VERSION_MIN} or later: {HOW}")
+        installed = version[0].removeprefix("java.base@") if version else "8 or older"
+        raise JavaError(f"{java} is Java {installed}, and PySpark needs {VERSION_MIN} or later: {HOW}")
     if f"{MODULE}@" not in listed.stdout:
         raise JavaError(f"{java} lacks the module {MODULE}: {HOW}")
     return f"{java}, version {version[0].removeprefix('java.base@')}"
@@ -53,7 +53,7 @@ def java_program() -> str:
     """The path of the Java that JAVA_HOME or the search path names; its version was not looked at.
 
     Raises:
-        JavaError: there is none.
+        JavaError: this machine has no Java.
     """
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")

@@ -47,7 +47,7 @@ def cores() -> int:
 
 
 def user_cache() -> Path:
-    """Where this user's programs keep what can be made again: ``ackproof`` below XDG_CACHE_HOME, else ``~/.cache``."""
+    """The directory of this user for what can be made again: ``ackproof`` below XDG_CACHE_HOME, else ``~/.cache``."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ackproof"
 
 

@@ -1,4 +1,4 @@
-"""What this machine can do, what each thing is for, and how to get what is missing."""
+"""Examines what this machine can do, what each thing is for, and how to get what is missing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Check(msgspec.Struct, frozen=True):
 
     name: str
     good: bool
-    found: str
+    state: str = msgspec.field(name="found")
     purpose: str
     how: str
     needed: bool = False
@@ -55,26 +55,26 @@ def _python() -> Check:
 
 
 def _java() -> Check:
-    good, found = _tried(usable_java)
+    good, state = _tried(usable_java)
     if not good:
-        found = found.partition(": ")[0]  # what to do about it stands in ``how``
-    return Check("Java 17 or later", good, found, "checking with PySpark", HOW, needed=True)
+        state = state.partition(": ")[0]  # ``how`` says what to do about it
+    return Check("Java 17 or later", good, state, "checking with PySpark", HOW, needed=True)
 
 
 def _disk(directory: Path) -> Check:
-    place = next(path for path in [directory.resolve(), *directory.resolve().parents] if path.exists())
-    free, writable = shutil.disk_usage(place).free, os.access(place, os.W_OK)
-    found = f"{free / 2**30:.1f} GiB free at {place}" + ("" if writable else ", not writable")
+    parent = next(path for path in [directory.resolve(), *directory.resolve().parents] if path.exists())
+    free, writable = shutil.disk_usage(parent).free, os.access(parent, os.W_OK)
+    state = f"{free / 2**30:.1f} GiB free at {parent}" + ("" if writable else ", not writable")
     how = f"make {DISK_MIN_BYTES / 2**30:.0f} GiB free, or write elsewhere with --out"
     good = free >= DISK_MIN_BYTES and writable
-    return Check("disk", good, found, "results of a default campaign", how, needed=True)
+    return Check("disk", good, state, "results of a default campaign", how, needed=True)
 
 
 def _memory() -> Check:
     memory = psutil.virtual_memory()
-    found = f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB available"
+    state = f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB available"
     how = "end other programs, or lower `parallel` in the plan"
-    return Check("memory", memory.available >= MEMORY_MIN_BYTES, found, "three clusters at a time, then Spark", how)
+    return Check("memory", memory.available >= MEMORY_MIN_BYTES, state, "three clusters at a time, then Spark", how)
 
 
 def _cores() -> Check:
@@ -83,8 +83,11 @@ def _cores() -> Check:
 
 
 def _client_libraries() -> list[Check]:
-    known = versions()
-    return [Check(name, not one.unfit, known[name], f'client = "{name}"', one.unfit) for name, one in CLIENTS.items()]
+    installed_versions = versions()
+    return [
+        Check(name, not library.unfit, installed_versions[name], f'client = "{name}"', library.unfit)
+        for name, library in CLIENTS.items()
+    ]
 
 
 def _programs() -> list[Check]:
@@ -101,8 +104,8 @@ def _programs() -> list[Check]:
 
 def _program(name: str, package: str, purpose: str) -> Check:
     # Debian keeps administration programs out of an ordinary user's path.
-    found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
-    return Check(name, found is not None, found or "missing", purpose, f"install the package {package}")
+    state = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
+    return Check(name, state is not None, state or "missing", purpose, f"install the package {package}")
 
 
 def _root() -> Check:
@@ -114,10 +117,10 @@ def _namespaces() -> Check:
     name = f"ackproof-doctor-{os.getpid()}"
     good = _works("ip", "netns", "add", name) and _works("ip", "netns", "exec", name, "nft", "list", "ruleset")
     _works("ip", "netns", "delete", name)
-    found = "can be made and filtered" if good else "cannot be made"
+    state = "can be made and filtered" if good else "cannot be made"
     purpose = 'host = "namespaces": own addresses and real packet loss'
     how = "be root, outside of a container without CAP_SYS_ADMIN and CAP_NET_ADMIN"
-    return Check("network namespaces", good, found, purpose, how)
+    return Check("network namespaces", good, state, purpose, how)
 
 
 def _slow_disks() -> Check:
@@ -129,23 +132,23 @@ def _slow_disks() -> Check:
 
 def _slow_links() -> Check:
     how = "install the package iproute2; the kernel needs sch_htb and cls_u32"
-    found = _tried(lambda: _KINDS_OF_SLOW[link_speed.probe_slow_links()])
-    return Check("slow links", *found, "the fault family slow-link, as root", how)
+    state = _tried(lambda: _KINDS_OF_SLOW[link_speed.probe_slow_links()])
+    return Check("slow links", *state, "the fault family slow-link, as root", how)
 
 
 def _wrong_clocks() -> Check:
     library = clocks.faketime_library()
-    found = library or "libfaketime is missing"
-    return Check("wrong clocks", library is not None, found, "the fault family clock", "install the package faketime")
+    state = library or "libfaketime is missing"
+    return Check("wrong clocks", library is not None, state, "the fault family clock", "install the package faketime")
 
 
 def _kafka() -> Check:
-    there = ", ".join(str(one.version) for one in installed())
-    return Check("Apache Kafka", bool(there), there or "none", "the world kafka", "ackproof kafka install")
+    releases = ", ".join(str(release.version) for release in installed())
+    return Check("Apache Kafka", bool(releases), releases or "none", "the world kafka", "ackproof kafka install")
 
 
 def _tried(probe: Callable[[], str | None]) -> tuple[bool, str]:
-    """Whether a probe got through, and what it says (nothing: the empty text)."""
+    """Try a probe: True with what it says (or ""), False with the reason."""
     try:
         return True, probe() or ""
     except HarnessError as error:

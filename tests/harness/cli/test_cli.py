@@ -190,9 +190,9 @@ def test_doctor_says_how_to_get_what_is_missing(
 ) -> None:
     checks = [
         machine_abilities.Check(
-            name="Java 17 or later", good=False, found="none", purpose="checks", how="install it", needed=True
+            name="Java 17 or later", good=False, state="none", purpose="checks", how="install it", needed=True
         ),
-        machine_abilities.Check(name="kcat", good=True, found="/usr/bin/kcat", purpose="tests", how=""),
+        machine_abilities.Check(name="kcat", good=True, state="/usr/bin/kcat", purpose="tests", how=""),
     ]
     monkeypatch.setattr("harness.cli.doctor.examine", lambda _: checks)
     assert exit_code_of(["doctor"]) == 70
