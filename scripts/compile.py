@@ -31,8 +31,8 @@ BESIDE: Final = ("tests", "docs", "plans", "results", "README.md")
 #: take all states for the same, so it is left out of the copy.
 MODULES: Final = {
     "harness": "choices",
-    "harness/reference/core": "broker commit_rule controller effects election fetcher log producers replica "
-    "request_handler session",
+    "harness/reference/core": "broker commit_rule controller effects election fetcher follower invariants log "
+    "producers replica request_handler session",
     "harness/reference/core/planted": "answering controlling following in_sync leading storing",
     "harness/worlds/simulated": "batches clients cluster consumer direct_access disks invariants loop network "
     "excused_replicas network_client nodes producer wires",

@@ -1,4 +1,4 @@
-"""One broker over its disk, what may happen to it, and what of it the invariants look at."""
+"""One broker over its disk, what may happen to it, and what the invariants look at of it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from harness.explore.scope import Constants
 from harness.reference.core import messages
 from harness.reference.core.broker import CHECKPOINT, ISR_CHECK, Broker
 from harness.reference.core.effects import Effect, Timer
+from harness.reference.core.follower import NEVER_US
 from harness.reference.core.messages import Message
-from harness.reference.core.replica import NEVER_US, Replica
+from harness.reference.core.replica import Replica
 from harness.reference.core.request_handler import DEADLINES
 from harness.reference.core.session import HEARTBEAT
 from harness.reference.core.types import CONTROLLER, NONE, BrokerConfig, ErrorCode
@@ -179,16 +180,3 @@ def exposed(before: Copy, after: Copy) -> tuple[tuple[int, int], ...] | None:
         return None
     same = before.leading and before.leader_epoch == after.leader_epoch
     return None if same and before.high_watermark == after.high_watermark else after.log[: after.high_watermark]
-
-
-def broken_by_step(before: Copy, after: Copy) -> tuple[str, str] | None:
-    """The rules about one node and one step: a high watermark is on the log, and a leader's never moves back."""
-    end = len(after.log)
-    if after.high_watermark > end:
-        text = f"broker {after.number} has a high watermark of {after.high_watermark} over a log that ends at {end}"
-        return "high-watermark-on-log", text
-    same = before.leading and after.leading and before.leader_epoch == after.leader_epoch
-    if same and after.high_watermark < before.high_watermark:
-        text = f"broker {after.number} moved its high watermark from {before.high_watermark} to {after.high_watermark}"
-        return "high-watermark-monotonic", text
-    return None

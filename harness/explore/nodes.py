@@ -12,11 +12,12 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from harness.explore.brokers import BrokerNode, Copy, broken_by_step, exposed, happen
+from harness.explore.brokers import BrokerNode, Copy, exposed, happen
 from harness.explore.canonical_form import Tree, digest_of, tree_of
 from harness.explore.controllers import ControllerState, controller_state_of, decide, offers, registration
 from harness.explore.events import AT, Event, SentMessage, StepResult, sent
 from harness.explore.normal_form import NOW_US, given_up, open_requests, renumbered, settle_broker
+from harness.explore.rules import broken_by_step
 from harness.explore.scope import Scope
 from harness.reference.core import messages
 from harness.reference.core.controller import Controller

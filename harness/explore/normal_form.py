@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from harness.reference.core.broker import Broker
 from harness.reference.core.effects import Send
 from harness.reference.core.fetcher import Fetcher
+from harness.reference.core.follower import NEVER_US, Follower
 from harness.reference.core.messages import Message
-from harness.reference.core.replica import NEVER_US, Follower
 from harness.reference.core.request_handler import ParkedHeap
 from harness.reference.core.types import NONE, Image
 

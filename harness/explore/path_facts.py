@@ -6,8 +6,9 @@ from typing import Any, Final, NamedTuple
 
 from harness.explore.canonical_form import digest_of
 from harness.explore.events import StepResult
-from harness.explore.rules import Broken, Shown, as_permitted, contradiction
+from harness.explore.rules import Shown, as_permitted, contradiction
 from harness.explore.scope import Constants
+from harness.reference.core.invariants import Broken
 
 #: What a scope limits, in the order in which facts count it.
 SPENT: Final = ("records", "crashes", "fences", "moves", "shrinks", "proposals", "skips", "losses", "timeouts")

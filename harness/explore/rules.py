@@ -1,12 +1,12 @@
-"""What holds in every state, stated on the controller's decision, the brokers' copies and what clients were shown.
+"""The invariants of the core, asked of a whole state (dead brokers' disks too), and of a single step of a broker.
 
-The rules have the names that :mod:`harness.worlds.simulated.invariants` gives them where a simulated run is looked at
-step by step; here a whole state is looked at, dead brokers' disks too.
+The rules themselves are in :mod:`harness.reference.core.invariants`. This module brings what they compare: the
+controller's decision, the brokers' copies, and what clients were shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from checkers import Copy as TakenCopy
@@ -14,13 +14,22 @@ from checkers import FaultSeen, fate_of_copies
 from harness.explore.brokers import Copy
 from harness.explore.controllers import ControllerState
 from harness.explore.events import AT
+from harness.reference.core.invariants import (
+    Broken,
+    candidates_are_complete,
+    consistent_reads,
+    high_watermark_monotonic,
+    high_watermark_on_log,
+    isr_of_replicas,
+    logs_match,
+    maximal_isr_is_larger,
+    one_leader_an_epoch,
+)
 from harness.reference.core.types import NONE
 from nemesis.faults import Kill, Pause
 from workloads import Settings
 
 Records = tuple[tuple[int, int], ...]
-#: The name of a rule, and a sentence.
-Broken = tuple[str, str]
 
 
 class Shown(NamedTuple):
@@ -30,7 +39,7 @@ class Shown(NamedTuple):
     read: Records = ()
 
 
-#: What must always hold. The last four are looked at in steps of a node, or between what consumers read and will read.
+#: The rules that a search looks at. The last four are about a step of a node, or about two reads of consumers.
 RULES: Final = (
     "candidates-are-complete",
     "logs-match",
@@ -42,7 +51,7 @@ RULES: Final = (
     "high-watermark-on-log",
     "assertion",
 )
-#: Those that say that something was lost, and what their breach is called where a loss is permitted.
+#: The rules whose breach is a loss, and what their breach is called where a loss is permitted.
 _LOSSES: Final = frozenset({"candidates-are-complete", "logs-match", "consistent-reads"})
 PERMITTED: Final = "permitted-loss"
 
@@ -78,63 +87,53 @@ def may_be_last(
 
 
 def contradiction(earlier: Records, later: Records) -> Broken | None:
-    """Consistent reads: of two logs that consumers could read, one is the beginning of the other."""
-    for offset, (one, other) in enumerate(zip(earlier, later, strict=False)):
-        if one != other:
-            return "consistent-reads", f"consumers read {_name(one)} at offset {offset}, and now {_name(other)}"
-    return None
+    """Of two logs that consumers could read, one is the beginning of the other; the answer says where it is not."""
+    pairs = enumerate(zip(earlier, later, strict=False))
+    return next(filter(None, (consistent_reads("a leader", offset, *pair) for offset, pair in pairs)), None)
 
 
-def broken_rules(controller_state: ControllerState, copies: Sequence[Copy], shown: Shown) -> Iterator[Broken]:
+def broken_rules(controller_state: ControllerState, copies: Sequence[Copy], shown: Shown) -> list[Broken]:
     """The rules that a state breaks, each with a sentence."""
     state = controller_state.state
-    isr, elr = set(state.isr), set(state.elr)
-    if isr & elr or not isr | elr <= set(state.replicas) or state.leader not in (NONE, *isr):
-        yield "isr-of-replicas", f"ISR {sorted(isr)}, ELR {sorted(elr)}, leader {state.leader}"
+    answers = [isr_of_replicas(state)]
     leaders: dict[int, int] = {}
     for copy in copies:
         if copy.leading:
-            other = leaders.setdefault(copy.leader_epoch, copy.number)
-            if other != copy.number:
-                yield "one-leader-an-epoch", f"brokers {other} and {copy.number} lead in epoch {copy.leader_epoch}"
-            if copy.leader_epoch == state.leader_epoch and not isr <= copy.maximal_isr:
-                text = f"the controller's ISR is {sorted(isr)}, and the leader counts {sorted(copy.maximal_isr)}"
-                yield "maximal-isr-is-larger", text
-    for number in sorted(isr | elr):
-        broken = _incomplete(copies[number], shown)
-        if broken is not None:
-            yield broken
+            first = leaders.setdefault(copy.leader_epoch, copy.number)
+            answers.append(one_leader_an_epoch(copy.leader_epoch, first, copy.number))
+            answers.append(maximal_isr_is_larger(state, copy.leader_epoch, copy.maximal_isr))
+    answers += [_incomplete(copies[number], shown) for number in sorted({*state.isr, *state.elr})]
+    return [broken for broken in answers if broken is not None]
+
+
+def broken_by_step(before: Copy, after: Copy) -> Broken | None:
+    """The rule about high watermarks that a step of one broker breaks, None if it breaks none."""
+    on_log = high_watermark_on_log(after.number, after.high_watermark, len(after.log))
+    return on_log or high_watermark_monotonic(after.number, _led(before), _led(after))
+
+
+def _led(copy: Copy) -> tuple[int, int]:
+    return copy.leader_epoch if copy.leading else NONE, copy.high_watermark
 
 
 def _incomplete(copy: Copy, shown: Shown) -> Broken | None:
-    """A candidate has all that was acknowledged or read, with the same records at the same offsets.
+    """The way in which a candidate lacks something that was acknowledged or read.
 
     Not asked of a broker that died with its disk and was not started since: the controller hears of it when it
-    registers, and before that nobody can elect it.
+    registers, and before that no election takes it.
     """
     if copy.away != NONE:
         return None
-    has = {record for _, record in copy.log}
-    lacking = [record for record in shown.acknowledged if record not in has]
-    if lacking:
-        return (
-            "candidates-are-complete",
-            f"broker {copy.number} may lead without {record_name(lacking[0])}, acknowledged",
-        )
-    if len(copy.log) < len(shown.read):
-        text = f"broker {copy.number} may lead with {len(copy.log)} of {len(shown.read)} records that could be read"
-        return "candidates-are-complete", text
+    missing = ""
+    if shown.acknowledged:
+        has = {record for _, record in copy.log}
+        missing = next((record_name(record) for record in shown.acknowledged if record not in has), "")
+    broken = candidates_are_complete(copy.number, len(copy.log), len(shown.read), missing)
     for offset, (own, read) in enumerate(zip(copy.log, shown.read, strict=False)):
-        if own != read:
-            text = f"broker {copy.number} may lead with {_name(own)} at offset {offset}, where {_name(read)} was read"
-            return "logs-match", text
-    return None
+        broken = broken or logs_match(copy.number, offset, own, read)
+    return broken
 
 
 def record_name(record: int) -> str:
-    """Records are called a, b, c, ... in the order in which they are written."""
+    """The letter of a record: a, b, c, ... in the order in which they are written."""
     return chr(ord("a") + record)
-
-
-def _name(record: tuple[int, int]) -> str:
-    return f"{record_name(record[1])} of epoch {record[0]}"

@@ -24,9 +24,9 @@ from typing import Any, Final, Literal, Protocol
 import msgspec
 
 from harness.errors import HarnessError
-from harness.explore.rules import Broken
 from harness.explore.scope import Scope
 from harness.explore.space import Next, Space
+from harness.reference.core.invariants import Broken
 
 Order = Literal["breadth", "depth"]
 #: How many states are expanded between two looks at the clock.

@@ -17,9 +17,10 @@ from harness.explore.canonical_form import Renaming, digest_of, renamed
 from harness.explore.events import Event, SentMessage, StepResult
 from harness.explore.nodes import Nodes
 from harness.explore.path_facts import SPENT, FactsByDigest, PathFacts
-from harness.explore.rules import PERMITTED, RULES, Broken, as_permitted, broken_rules, may_be_last
+from harness.explore.rules import PERMITTED, RULES, as_permitted, broken_rules, may_be_last
 from harness.explore.scope import Scope
 from harness.reference.core import messages
+from harness.reference.core.invariants import Broken
 from harness.reference.core.types import CONTROLLER, NONE
 from nemesis.faults import PowerLoss, WipeDisk
 

@@ -20,12 +20,26 @@ for it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from harness.reference.core.types import NO_ERROR, BrokerConfig, ErrorCode, TopicConfig
+from harness.reference.core.follower import Follower
+from harness.reference.core.log import Log
+from harness.reference.core.types import NO_ERROR, BrokerConfig, ErrorCode, NodeId, TopicConfig
 
-if TYPE_CHECKING:
-    from harness.reference.core.replica import Replica
+
+class Leader(Protocol):
+    """The part of a leading replica that a rule looks at; :class:`harness.reference.core.replica.Replica` has it."""
+
+    log: Log
+    high_watermark: int
+    min_isr: int
+    isr: tuple[NodeId, ...]
+    maximal_isr: tuple[NodeId, ...]
+    followers: dict[NodeId, Follower]
+    epoch_start: int
+
+    def about_to_join(self, follower: Follower, end: int) -> bool:
+        """The follower is caught up with a log that ends at ``end``, and may join the ISR (rule 7)."""
 
 
 class CommitRule(Protocol):
@@ -33,13 +47,13 @@ class CommitRule(Protocol):
 
     opens_epoch: bool
 
-    def accepts(self, replica: Replica) -> bool:
+    def accepts(self, replica: Leader) -> bool:
         """May a write with acks=all be appended (rule 3)?"""
 
-    def committed_end(self, replica: Replica) -> int:
+    def committed_end(self, replica: Leader) -> int:
         """The offset below which everything is committed by the followers' progress; may be an earlier one."""
 
-    def answer(self, replica: Replica) -> ErrorCode:
+    def answer(self, replica: Leader) -> ErrorCode:
         """The answer to a producer with acks=all once the high watermark has covered its records (rule 4)."""
 
     def flush_messages(self, config: TopicConfig) -> int:
@@ -54,11 +68,11 @@ class InSync:
     def __init__(self, *, strict_min_isr: bool) -> None:
         self._strict = strict_min_isr
 
-    def accepts(self, replica: Replica) -> bool:
+    def accepts(self, replica: Leader) -> bool:
         """See :class:`CommitRule`."""
         return len(replica.isr) >= replica.min_isr
 
-    def committed_end(self, replica: Replica) -> int:
+    def committed_end(self, replica: Leader) -> int:
         """Rule 7: the least log end over the maximal ISR and who is about to join; frozen below min ISR since 3.7."""
         if self._strict and len(replica.isr) < replica.min_isr:
             return replica.high_watermark
@@ -69,7 +83,7 @@ class InSync:
                 offset = reached
         return offset
 
-    def answer(self, replica: Replica) -> ErrorCode:
+    def answer(self, replica: Leader) -> ErrorCode:
         """See :class:`CommitRule`."""
         enough = len(replica.maximal_isr) >= replica.min_isr
         return NO_ERROR if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
@@ -89,17 +103,17 @@ class Quorum:
         self._required = required
         self.opens_epoch = opens_epoch
 
-    def accepts(self, replica: Replica) -> bool:  # noqa: ARG002
+    def accepts(self, replica: Leader) -> bool:  # noqa: ARG002
         """Always: a write waits for its copies."""
         return True
 
-    def committed_end(self, replica: Replica) -> int:
+    def committed_end(self, replica: Leader) -> int:
         """The log end of the k-th replica, as far as it proves anything."""
         ends = sorted([replica.log.end_offset, *(f.end_offset for f in replica.followers.values())], reverse=True)
         end = ends[copies(self._required, len(ends)) - 1]
         return end if end > replica.epoch_start or not self.opens_epoch else replica.high_watermark
 
-    def answer(self, replica: Replica) -> ErrorCode:  # noqa: ARG002
+    def answer(self, replica: Leader) -> ErrorCode:  # noqa: ARG002
         """Always well: enough replicas have it, or it would not be asked."""
         return NO_ERROR
 

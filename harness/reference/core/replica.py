@@ -55,6 +55,7 @@ from harness.observations import (
 )
 from harness.reference.core.commit_rule import commit_rule
 from harness.reference.core.effects import Context
+from harness.reference.core.follower import NEVER_US, Follower
 from harness.reference.core.log import Log
 from harness.reference.core.messages import AlterPartition, AlterPartitionResponse, EpochEnd, IsrMember, RecordBatch
 from harness.reference.core.types import (
@@ -80,8 +81,6 @@ _OUTDATED = frozenset(
 )
 
 
-#: Caught up so long ago that no lag time covers it, also at the start of a clock that begins at 0.
-NEVER_US: Final = -(2**62)
 #: The end of an epoch that the log knows nothing about.
 UNDEFINED: Final = EpochEnd(NONE, NONE)
 
@@ -95,46 +94,6 @@ class Appended(msgspec.Struct, frozen=True, gc=False):
     error: ErrorCode
     base_offset: int = NONE
     next_offset: int = NONE
-
-
-class Follower(msgspec.Struct, eq=False):
-    """A leader's view of one follower. Unknown offsets are NONE, which holds the high watermark back.
-
-    ``end_offset`` is the follower's log end by its last fetch, which came at ``fetched_us`` when the leader's own log
-    end was ``leader_end_at_fetch``; ``caught_up_us`` is the last time at which it had everything (rule 9), and
-    ``broker_epoch`` that of the incarnation that fetched. ``sent_high_watermark`` went out with the last response.
-    """
-
-    node: NodeId
-    caught_up_us: int
-    end_offset: int = NONE
-    fetched_us: int = 0
-    leader_end_at_fetch: int = NONE
-    broker_epoch: int = NONE
-    sent_high_watermark: int = NONE
-
-    def fetched(self, now_us: int, offset: int, leader_end: int, broker_epoch: int) -> None:
-        """Take a fetch at ``offset`` into account: everything below it is on the follower (rule 6).
-
-        A fetch that reaches the leader's end of the *previous* fetch proves that the follower was caught up then.
-        """
-        if offset >= leader_end:
-            self.caught_up_us = now_us
-        elif offset >= self.leader_end_at_fetch != NONE:
-            self.caught_up_us = max(self.caught_up_us, self.fetched_us)
-        self.end_offset = offset
-        self.fetched_us = now_us
-        self.leader_end_at_fetch = leader_end
-        self.broker_epoch = broker_epoch
-
-    def restart_clock(self, now_us: int, leader_end: int, in_sync: bool) -> None:
-        """The leader stays in a new epoch, as Kafka has it: ISR members get a full lag time again, the others none."""
-        self.caught_up_us = self.fetched_us = now_us if in_sync else NEVER_US
-        self.leader_end_at_fetch = leader_end
-
-    def caught_up(self, now_us: int, leader_end: int, lag_us: int) -> bool:
-        """Rule 9: at the leader's log end, or there within the last ``lag_us`` (replica.lag.time.max.ms)."""
-        return self.end_offset == leader_end or now_us - self.caught_up_us <= lag_us
 
 
 class Replica:

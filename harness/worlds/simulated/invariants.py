@@ -1,17 +1,15 @@
-"""What holds at every moment in a whole simulated cluster, whatever the network and the faults do.
+"""The invariants of the core, asked of a whole simulated cluster at every moment, whatever network and faults do.
 
-The rules about one replica alone are assertions in the core (``replica.py``); here are those that need two nodes to
-be looked at together. :meth:`Invariants.step` watches the steps of the nodes, so the step that breaks something is
-found, and not only the loss that follows from it a thousand steps later. They are the properties of the models of
-KIP-966 and KIP-101 (``kip_966_properties.tla``, ``Kip101.tla``), under the names that those give them.
+The rules themselves are in :mod:`harness.reference.core.invariants`. This module says when they are asked:
+:meth:`Invariants.step` watches the steps of the nodes, so the step that breaks something is found, and not only the
+loss that follows from it a thousand steps later.
 
 Looking at everything after every step would cost more than the simulation. So after a change of the controller's image
 all candidates for leadership are looked at, after an answer to a client the log partition that it is about, and after
 what may have changed a replica's epoch or shortened its log the node: nothing that a client is told comes from a state
 that was not looked at. :meth:`Invariants.look` looks at everything.
 
-Some rules of old releases, unclean elections and destroyed disks break some of them by design. Each says below under
-which settings it holds; the others are simply not looked at.
+Rules of old releases, unclean elections and destroyed disks break some of them by design; those are not asked then.
 """
 
 from __future__ import annotations
@@ -24,9 +22,24 @@ from typing import Any, Final
 import msgspec
 
 from harness.reference.core import messages
-from harness.reference.core.commit_rule import copies, required_acks
+from harness.reference.core.commit_rule import required_acks
 from harness.reference.core.effects import Effect, Send
-from harness.reference.core.log import Log, MemoryLog
+from harness.reference.core.invariants import (
+    Broken,
+    candidates_are_complete,
+    committed_has_its_copies,
+    consistent_reads,
+    epochs_grow,
+    high_watermark_is_committed,
+    high_watermark_monotonic,
+    high_watermark_on_log,
+    isr_of_replicas,
+    keeps_committed,
+    logs_match,
+    maximal_isr_is_larger,
+    one_leader_an_epoch,
+)
+from harness.reference.core.log import Log
 from harness.reference.core.replica import Replica
 from harness.reference.core.types import NONE, BrokerConfig, Image, NodeId, PartitionState, TopicPartition
 from harness.worlds.simulated.cluster import Cluster
@@ -91,15 +104,11 @@ class Invariants:
         self._high_watermarks: dict[Replica, tuple[int, int]] = {}
         self._suspects = ExcusedReplicas(config)
         self._damage_seen = 0
-        #: How many copies commit a record (None: the majority), and whether it is they and not the ISR (rules 27, 28).
-        self._required = required_acks(config)
-        self._by_number = self._required != NONE
-        #: Whether nothing that is committed may be lost but by an unclean election or a destroyed disk: the rules are
-        #: those since 2.1 (KIP-101, 279, 320, KAFKA-7128), a quick restart is noticed (rule 20), and elections look for
-        #: what the commit rule leaves behind.
-        self.keeps_committed = config.truncation in ("kip-320", "on-fetch") and config.isr_join_epoch_rule
-        self.keeps_committed &= config.fetch_fencing and config.broker_epochs
-        self.keeps_committed &= not self._by_number or config.leader_election == "largest-epoch-and-log-end"
+        self._config = config
+        #: A number of copies commits a record, and not the ISR (rules 27, 28).
+        self._by_number = required_acks(config) != NONE
+        #: Only an unclean election or a destroyed disk loses committed records (:func:`keeps_committed`).
+        self.keeps_committed = keeps_committed(config)
 
     def step(self, node: NodeId, cause: object, effects: Sequence[Effect]) -> None:
         """Look at what a step of ``node`` can have changed (:data:`harness.worlds.simulated.nodes.Watcher`).
@@ -145,6 +154,10 @@ class Invariants:
 
     # --- the controller ----------------------------------------------------------------------------------------------
 
+    def _note(self, at: TopicPartition, broken: Broken | None) -> None:
+        if broken is not None:
+            self._broken(InvariantBrokenError(broken[0], at, broken[1]))
+
     def _look_at_image(self, image: Image) -> None:
         if len(self._cluster.damaged) > self._damage_seen:
             self._on_damage()
@@ -159,24 +172,10 @@ class Invariants:
                 old = topic
             for number, (earlier, state) in enumerate(zip(old.partitions, topic.partitions, strict=True)):
                 at = TopicPartition(name, number)
-                self._isr_of_replicas(at, state)
-                self._epochs_grow(at, earlier, state)
+                self._note(at, isr_of_replicas(state))
+                self._note(at, epochs_grow(earlier, state))
                 self._begins_anew(at, earlier, state)
                 self._candidates_are_complete(at, state)
-
-    def _isr_of_replicas(self, at: TopicPartition, state: PartitionState) -> None:
-        """TypeOK: the ISR and the ELR are apart, and of the replicas; a leader is in the ISR. Holds always."""
-        isr, elr = set(state.isr), set(state.elr)
-        if isr & elr or not isr | elr <= set(state.replicas) or state.leader not in {NONE, *isr}:
-            self._broken(InvariantBrokenError("isr-of-replicas", at, str(state)))
-
-    def _epochs_grow(self, at: TopicPartition, before: PartitionState, after: PartitionState) -> None:
-        """EpochsGrow: every change has a larger partition epoch, another leader a larger leader epoch. Holds always."""
-        if after == before:
-            return
-        moved = after.leader != before.leader
-        if after.partition_epoch <= before.partition_epoch or after.leader_epoch < before.leader_epoch + moved:
-            self._broken(InvariantBrokenError("epochs-grow", at, f"{after} follows {before}"))
 
     def _begins_anew(self, at: TopicPartition, before: PartitionState, after: PartitionState) -> None:
         """After an unclean election, and under a leader whose disk has lost records, the log is what that one has."""
@@ -185,14 +184,13 @@ class Invariants:
             self._committed[at] = Committed(since_epoch=after.leader_epoch)
 
     def _candidates_are_complete(self, at: TopicPartition, state: PartitionState) -> None:
-        """LeaderCandidateCompleteness: whoever may be elected, dead or alive, has everything that was ever committed.
+        """Ask it of every candidate; of a broker whose disk has lost records see :class:`ExcusedReplicas`.
 
-        Holds while ``keeps_committed``; of a broker whose disk has lost records see :class:`ExcusedReplicas`. Where a
-        number of replicas commits, whoever was elected has it, and so many replicas do.
+        Where a number of replicas commits a record, that number of replicas has it too.
         """
         known = self._known(at)
         for node in self._candidates(state):
-            if not _has_all(self._cluster.log(node, at), known):
+            if _lacking(node, self._cluster.log(node, at), known) is not None:
                 self._has_committed(node, at)
         if self._by_number:
             self._has_its_copies(at, state)
@@ -203,13 +201,8 @@ class Invariants:
         return () if state.leader == NONE else (state.leader,)
 
     def _has_its_copies(self, at: TopicPartition, state: PartitionState) -> None:
-        """StateMachineSafety, as far as logs show it: so many replicas as commit a record have all that is committed.
-
-        It holds under the rules 27 and 28, while ``keeps_committed``: elections by leader epoch and log end.
-        """
         lacking = [why for node in state.replicas if (why := self._lacks_committed(node, at))]
-        if len(state.replicas) - len(lacking) < copies(self._required, len(state.replicas)):
-            self._broken(InvariantBrokenError("committed-has-its-copies", at, "; ".join(text for _, text in lacking)))
+        self._note(at, committed_has_its_copies(self._config, len(state.replicas), lacking))
 
     # --- brokers -----------------------------------------------------------------------------------------------------
 
@@ -224,11 +217,12 @@ class Invariants:
         state = self._image.partition(at)
         if replica is None or state is None or replica.leader_epoch == NONE:
             return
-        self._high_watermark_on_log(at, replica)
+        self._high_watermark_is_in_order(node, at, replica)
         if replica.leading:
-            self._one_leader_an_epoch(node, at, replica)
+            first = self._leaders.setdefault((at, replica.leader_epoch), node)
+            self._note(at, one_leader_an_epoch(replica.leader_epoch, first, node))
             if state.isr != replica.maximal_isr:
-                self._maximal_isr_is_larger(at, replica, state)
+                self._note(at, maximal_isr_is_larger(state, replica.leader_epoch, replica.maximal_isr))
             if replica.high_watermark > self._known(at).end_offset:
                 self._commit(at, replica, state)
         else:
@@ -238,46 +232,16 @@ class Invariants:
         if self._by_number:
             self._has_its_copies(at, state)
 
-    def _high_watermark_on_log(self, at: TopicPartition, replica: Replica) -> None:
-        """TypeOK: what is committed is on the log; and a leader's high watermark never moves back. Holds always.
-
-        Under a new leader a follower's may move back (rule 8), and so may that of a process that was started again.
-        """
+    def _high_watermark_is_in_order(self, node: NodeId, at: TopicPartition, replica: Replica) -> None:
         high_watermark = replica.high_watermark
-        if not 0 <= high_watermark <= replica.log.end_offset:
-            text = f"a high watermark of {high_watermark} over a log that ends at {replica.log.end_offset}"
-            self._broken(InvariantBrokenError("high-watermark-on-log", at, text))
+        self._note(at, high_watermark_on_log(node, high_watermark, replica.log.end_offset))
         if replica.leading:
-            epoch, earlier = self._high_watermarks.get(replica, (NONE, 0))
-            if epoch == replica.leader_epoch and high_watermark < earlier:
-                text = f"the leader's high watermark moved from {earlier} back to {high_watermark}"
-                self._broken(InvariantBrokenError("high-watermark-monotonic", at, text))
-            self._high_watermarks[replica] = (replica.leader_epoch, high_watermark)
-
-    def _one_leader_an_epoch(self, node: NodeId, at: TopicPartition, replica: Replica) -> None:
-        """OneLeaderPerEpoch: in a leader epoch one broker leads. Holds always: the controller counts them (rule 13)."""
-        leader = self._leaders.setdefault((at, replica.leader_epoch), node)
-        if leader != node:
-            text = f"brokers {leader} and {node} lead in epoch {replica.leader_epoch}"
-            self._broken(InvariantBrokenError("one-leader-an-epoch", at, text))
-
-    def _maximal_isr_is_larger(self, at: TopicPartition, replica: Replica, state: PartitionState) -> None:
-        """ReplicationQuorumSuperset: what the controller calls in sync, the leader waits for. Holds always.
-
-        Only the leader of the present epoch is looked at: a deposed one commits nothing, because whom it waits for
-        fetches from another.
-        """
-        if replica.leader_epoch != state.leader_epoch:
-            return
-        if not set(state.isr) <= set(replica.maximal_isr):
-            text = f"the controller's ISR is {state.isr}, and the leader {state.leader} counts {replica.maximal_isr}"
-            self._broken(InvariantBrokenError("maximal-isr-is-larger", at, text))
+            now = (replica.leader_epoch, high_watermark)
+            self._note(at, high_watermark_monotonic(node, self._high_watermarks.get(replica, (NONE, 0)), now))
+            self._high_watermarks[replica] = now
 
     def _commit(self, at: TopicPartition, replica: Replica, state: PartitionState) -> None:
-        """LeaderCompleteness: the records below a leader's high watermark are those below every earlier one.
-
-        Holds while ``keeps_committed``.
-        """
+        """Below a leader's high watermark are the records below every earlier one; then all candidates have more."""
         end, known = replica.high_watermark, self._known(at)
         if not self.keeps_committed or replica.leader_epoch < known.since_epoch:
             return
@@ -288,24 +252,23 @@ class Invariants:
     def _follows_with_what_is_committed(
         self, node: NodeId, at: TopicPartition, replica: Replica, state: PartitionState
     ) -> None:
-        """LogMatching: what a follower's high watermark covers is committed, for consumers may read it there (rule 8).
+        """Ask it of a follower; not after an unclean election, or under a leader whose disk has lost records.
 
-        What it covers beyond all that is known was committed too, while nobody looked: then every candidate has it.
-        Holds while ``keeps_committed``, until an unclean election, or a leader whose disk has lost records.
+        What a high watermark covers beyond all that is known was committed too, while nothing was looked at: then every
+        candidate has it.
         """
         end, known = replica.high_watermark, self._known(at)
         if not self.keeps_committed or self._by_number or known.since_epoch != NONE or at.topic in self._remade:
             return
         if not 0 < end <= replica.log.end_offset or (node, at) in self._suspects.replicas:
             return
-        if end > known.end_offset:
-            if known.end_offset and _epoch_at(replica.log, known.end_offset - 1) != known.last_epoch:
-                self._broken(_uncommitted(node, at, end, known.end_offset - 1))
-                return
+        last = min(end, known.end_offset) - 1
+        committed = known.last_epoch if end > known.end_offset else _epoch_in(known.epochs, last)
+        broken = high_watermark_is_committed(node, end, last, _epoch_at(replica.log, last), committed)
+        self._note(at, broken)
+        if broken is None and end > known.end_offset:
             self._is_committed(known, replica.log, end)
             self._candidates_are_complete(at, state)
-        elif _epoch_in(known.epochs, end - 1) != _epoch_at(replica.log, end - 1):
-            self._broken(_uncommitted(node, at, end, end - 1))
 
     def _is_committed(self, known: Committed, log: Log, end: int) -> None:
         last_epoch = _epoch_at(log, end - 1)
@@ -314,10 +277,6 @@ class Invariants:
         known.end_offset, known.last_epoch = end, last_epoch
 
     def _reads_are_consistent(self, node: NodeId, answer: messages.FetchedPartition) -> None:
-        """ConsistentRead: at an offset all consumers get the same record, at any time.
-
-        Holds while ``keeps_committed``.
-        """
         at, known = answer.partition, self._known(answer.partition)
         broker = self._cluster.broker(node)
         replica = None if broker is None else broker.replicas.get(at)
@@ -327,9 +286,8 @@ class Invariants:
             return
         for batch in answer.batches:
             read = known.read.setdefault(batch.base_offset, batch.records)
-            if read is not batch.records and read != batch.records:
-                text = f"broker {node} has another record for a consumer at {batch.base_offset} than one has read there"
-                self._broken(InvariantBrokenError("consistent-reads", at, text))
+            if read is not batch.records:
+                self._note(at, consistent_reads(f"broker {node}", batch.base_offset, read, batch.records))
 
     # --- what is known of a log partition ----------------------------------------------------------------------------
 
@@ -340,10 +298,7 @@ class Invariants:
         return known
 
     def _has_committed(self, node: NodeId, at: TopicPartition) -> None:
-        """LogMatching: the log of ``node`` has all that is committed, with the same epoch at its last record.
-
-        Holds while ``keeps_committed``.
-        """
+        """The log of ``node`` has all that is committed; where it has not, the message names the replicas that have."""
         lacks = self._lacks_committed(node, at)
         if lacks is not None:
             name, text = lacks
@@ -352,8 +307,8 @@ class Invariants:
             rest = f"brokers {whole} have all of it" if whole else "no broker has all of it"
             self._broken(InvariantBrokenError(name, at, f"{text}; {rest}"))
 
-    def _lacks_committed(self, node: NodeId, at: TopicPartition) -> tuple[str, str] | None:
-        """The invariant that the log of ``node`` breaks by what it lacks, and how; None if it lacks nothing."""
+    def _lacks_committed(self, node: NodeId, at: TopicPartition) -> Broken | None:
+        """The invariant that the log of ``node`` breaks by what it lacks, None if it lacks nothing or is excused."""
         known = self._committed.get(at)
         if known is None or not self.keeps_committed or at.topic in self._remade:
             return None
@@ -361,13 +316,7 @@ class Invariants:
             self._on_damage()
         if self._suspects.replicas and (node, at) in self._suspects.replicas:
             return None
-        log = self._cluster.log(node, at) or MemoryLog()
-        end = known.end_offset
-        if _has_all(log, known):
-            return None
-        if log.end_offset < end:
-            return "candidates-are-complete", f"broker {node} may lead with {log.end_offset} of {end} committed offsets"
-        return "logs-match", f"broker {node} has another record than the committed one at {end - 1}"
+        return _lacking(node, self._cluster.log(node, at), known)
 
     def _forget(self, topic: str) -> None:
         """A topic was made, maybe again under an old name, and is another one then.
@@ -418,15 +367,13 @@ _CHANGES: Final[dict[type, Callable[[Any], bool]]] = {
 }
 
 
-def _uncommitted(node: NodeId, at: TopicPartition, end: int, offset: int) -> InvariantBrokenError:
-    text = f"broker {node} follows with a high watermark of {end} and another record than the committed one at {offset}"
-    return InvariantBrokenError("high-watermark-is-committed", at, text)
-
-
-def _has_all(log: Log | None, known: Committed) -> bool:
-    """The log has the last committed record, and so all of them."""
+def _lacking(node: NodeId, log: Log | None, known: Committed) -> Broken | None:
+    """The invariant that a log breaks which has not the last committed record, and so all of them."""
     end = known.end_offset
-    return log is not None and log.end_offset >= end and _epoch_in(log.epochs(), end - 1) == known.last_epoch
+    if log is None:
+        return candidates_are_complete(node, 0, end)
+    broken = candidates_are_complete(node, log.end_offset, end)
+    return broken or logs_match(node, end - 1, _epoch_at(log, end - 1), known.last_epoch)
 
 
 def _epoch_at(log: Log, offset: int) -> int:

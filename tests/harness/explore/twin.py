@@ -17,8 +17,9 @@ from harness.explore.normal_form import NOW_US
 from harness.explore.space import Action, Next, Space, State
 from harness.reference.core.broker import ISR_CHECK, Broker
 from harness.reference.core.effects import Effect
+from harness.reference.core.follower import NEVER_US, Follower
 from harness.reference.core.messages import Message
-from harness.reference.core.replica import NEVER_US, Follower, Replica
+from harness.reference.core.replica import Replica
 from harness.reference.core.types import NONE
 
 

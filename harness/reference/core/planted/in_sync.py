@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness.reference.core.replica import Follower, Replica
+from harness.reference.core.follower import Follower
+from harness.reference.core.replica import Replica
 from harness.reference.core.types import NONE, ErrorCode, NodeId
 
 

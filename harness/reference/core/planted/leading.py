@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from harness.reference.core.effects import Context
+from harness.reference.core.follower import Follower
 from harness.reference.core.log import Log
 from harness.reference.core.messages import RecordBatch
 from harness.reference.core.producers import Producers
-from harness.reference.core.replica import Appended, Follower, Replica
+from harness.reference.core.replica import Appended, Replica
 from harness.reference.core.types import ErrorCode, NodeId, TopicPartition
 
 
