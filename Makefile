@@ -7,7 +7,7 @@ BIN := .venv/bin
 # Where it is set, each of the hundreds of processes that tests start would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-test campaign check test canary soak-smoke kafka bench bench-check compiled lock clean
+.PHONY: help setup setup-test campaign check test canary soak-smoke kafka reference bench bench-check compiled lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -39,6 +39,9 @@ soak-smoke: setup ## a soak of a minute that is killed and resumed (1 minute)
 
 kafka: setup-test ## a short campaign on real Apache Kafka, where Maven and root are at hand (3 minutes)
 	@scripts/kafka-campaign.sh
+
+reference: setup ## docs/reference/, generated from the code
+	@$(BIN)/python -m scripts.reference
 
 bench: setup ## speed of the simulator, of the cluster, and of the harness itself
 	@$(BIN)/ackproof bench

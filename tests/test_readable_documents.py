@@ -10,8 +10,15 @@ from typing import Final
 import pytest
 
 ROOT: Final = Path(__file__).parent.parent
+
+
+def _pages(directory: str) -> tuple[str, ...]:
+    return tuple(path.relative_to(ROOT).as_posix() for path in sorted((ROOT / directory).glob("*.md")))
+
+
 #: Documents that keep the limits; each that is rewritten joins them.
-FINDINGS: Final = tuple(path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs/findings").glob("*.md")))
+FINDINGS: Final = _pages("docs/findings")
+REFERENCE: Final = _pages("docs/reference")
 #: Dated figures, each beside the data that it is of.
 FIGURES: Final = (
     "results/reference/measurements.md",
@@ -26,6 +33,7 @@ KEPT: Final = (
     "docs/explore.md",
     "docs/kafka-stories.md",
     *FINDINGS,
+    *REFERENCE,
     *FIGURES,
 )
 LINE_MAX: Final = 120

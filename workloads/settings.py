@@ -95,63 +95,85 @@ class Settings:
     """
 
     acks: int = _setting("acks", "client", ACKS_ALL, choices=(ACKS_ALL, 0, 1))
+    """Copies that answer a write: 0 none, 1 the leader's, -1 (`all`) those of the in-sync replicas."""
     enable_idempotence: bool = _setting(IDEMPOTENCE, "client", False)
+    """Brokers know a batch again that is sent twice, and keep the order of a producer's batches."""
     retries: int = _setting("retries", "client", INT_MAX, least=0)
+    """Times that a producer sends a batch again."""
     max_in_flight: int = _setting("max.in.flight.requests.per.connection", "client", 5)
+    """Requests of a producer to one broker that wait for an answer at the same time."""
     request_timeout_ms: int = _setting("request.timeout.ms", "client", 1_500, least=_ANSWER_MS, most=_IDLE_MS - 1)
+    """How long a client waits for one answer."""
     delivery_timeout_ms: int = _setting("delivery.timeout.ms", "client", 5_000)
+    """When a producer gives a write up; at least `linger.ms` and `request.timeout.ms` together."""
     retry_backoff_ms: int = _setting("retry.backoff.ms", "client", 100)
+    """Pause before a batch is sent again."""
     linger_ms: int = _setting("linger.ms", "client", 0, least=0)
-
+    """How long a producer waits for more records of one batch."""
     replication_factor: int = _setting("replication.factor", "topic", 3)
+    """Copies of each log partition."""
     min_insync_replicas: int = _setting("min.insync.replicas", "topic", 1)
+    """In-sync replicas below which a write with `acks=all` is refused."""
     unclean_leader_election_enable: bool = _setting("unclean.leader.election.enable", "topic", False)
+    """A replica that is not in sync may lead where no other is left."""
     flush_messages: int = _setting("flush.messages", "topic", NEVER, most=NEVER)
+    """Records after which a log is forced to the disk; 1 before each is acknowledged."""
     flush_ms: int = _setting("flush.ms", "topic", NEVER, most=NEVER)
-
+    """Time after which a log is forced to the disk."""
     replica_lag_time_max_ms: int = _setting("replica.lag.time.max.ms", "broker", 1_500)
+    """How long a follower may lag before it leaves the in-sync replicas."""
     replica_fetch_wait_max_ms: int = _setting("replica.fetch.wait.max.ms", "broker", 500)
+    """How long a leader holds a follower's fetch that has nothing to read."""
     replica_fetch_backoff_ms: int = _setting("replica.fetch.backoff.ms", "broker", 100)
+    """Pause of a follower after a fetch that failed."""
     broker_session_timeout_ms: int = _setting("broker.session.timeout.ms", "broker", 1_500)
+    """Silence after which the controller fences a broker."""
     broker_heartbeat_interval_ms: int = _setting("broker.heartbeat.interval.ms", "broker", 300)
+    """How often a broker reports to the controller."""
     unclean_leader_election_interval_ms: int = _setting("unclean.leader.election.interval.ms", "broker", 2_000)
-
-    #: Defaults of the settings below (and of unclean elections) as one release had them; what is named beside it wins.
+    """How often the controller looks for partitions that an unclean election may help."""
     era: str = _setting("era", "reference", NO_ERA, choices=tuple(PRESETS))
+    """Defaults of these settings, and of unclean elections, as one release had them; what a plan names wins."""
     truncation: Truncation = _setting(  # noqa: RUF009 (a field, made by dataclasses.field)
         "truncation", "reference", "on-fetch", choices=get_args(Truncation)
     )
+    """How a new follower finds where to cut its log (rules 16, 17)."""
     strict_min_isr: bool = _setting("strict.min.isr", "reference", True)
+    """The high watermark waits while the ISR is below `min.insync.replicas` (rule 7)."""
     isr_join_epoch_rule: bool = _setting("isr.join.epoch.rule", "reference", True)
+    """A follower joins the ISR only with the start of the leader epoch (rule 11)."""
     fetch_fencing: bool = _setting("fetch.fencing", "reference", True)
+    """Leaders look at the leader epoch of a fetch (rules 6, 17)."""
     broker_epochs: bool = _setting("broker.epochs", "reference", True)
-    #: KIP-966; Apache Kafka from 4.0 on only.
+    """A quick restart of a broker is noticed (rule 20)."""
     eligible_leader_replicas: bool = _setting("eligible.leader.replicas", "reference", False)
-    #: KIP-392: consumers, each in the rack of one broker, read from its replica where it is in sync.
+    """A replica that left a small ISR remains electable (rule 15, KIP-966)."""
     follower_fetching: bool = _setting("follower.fetching", "reference", False)
-    #: Up to 0.8.2: a follower that is more records behind leaves the ISR.
+    """Simulated consumers read from a follower that is near and in sync (rule 22, KIP-392)."""
     replica_lag_max_messages: int = _setting("replica.lag.max.messages", "reference", NEVER, most=NEVER)
-    #: What a leader that missed a leader epoch does with what its followers had; "kafka" loses acknowledged writes.
+    """Records behind the leader at which a follower leaves the ISR, up to 0.8.2 (rule 12)."""
     missed_epoch: MissedEpoch = _setting(  # noqa: RUF009
         "missed.epoch", "reference", "forget", choices=get_args(MissedEpoch)
     )
-    #: Which batches of an idempotent producer a broker knows again that was started anew; "last-batch" as Kafka does.
+    """A leader that missed an epoch forgets its followers' log ends, or, as `kafka`, counts them (rule 30)."""
     producers_after_restart: ProducersAfterRestart = _setting(  # noqa: RUF009
         "producers.after.restart", "reference", "all-batches", choices=get_args(ProducersAfterRestart)
     )
-    #: What the five batches under way of an idempotent producer are counted for; Kafka's Java client: each connection.
+    """Batches of a producer that a restarted broker knows again; Kafka knows the last one (rule 21)."""
     idempotence_window: IdempotenceWindow = _setting(  # noqa: RUF009
         "idempotence.window", "reference", "partition", choices=get_args(IdempotenceWindow)
     )
-    #: By whom a record is committed: the in-sync replicas, or, as in Raft, a majority that has it on its disks.
+    """What a client counts its five batches under way for; Kafka's Java client: a connection (rule 21)."""
     commit_rule: CommitRule = _setting("commit.rule", "reference", "isr", choices=get_args(CommitRule))  # noqa: RUF009
-    #: KIP-250: acks=all is answered when so many replicas have a record, whoever is slow. Off by default.
+    """The ISR commits a record, or, as in Raft, a majority that has it on its disks (rule 28)."""
     quorum_required_acks: int = _setting(QUORUM, "reference", -1, least=-1)
+    """Copies after which `acks=all` is answered, whoever is slow; -1 is off (rule 27, KIP-250)."""
     leader_election: LeaderElection = _setting(  # noqa: RUF009
         "leader.election", "reference", "isr", choices=get_args(LeaderElection)
     )
-    #: A rule in a wrong form, to find out whether the checkers notice (harness.reference.core.planted).
+    """Who leads where a number of copies commits (rules 13, 27, 28)."""
     planted_bug: PlantedBug = _setting("planted.bug", "reference", "none", choices=get_args(PlantedBug))  # noqa: RUF009
+    """One rule in a wrong form, to find out whether the checkers notice."""
 
     def __post_init__(self) -> None:
         if self.min_insync_replicas > self.replication_factor:

@@ -78,6 +78,7 @@ MOVE: Final = Family(
         # What a preferred leader election does.
         shared.hit_one("move-once", MoveLeader, RoleKind.FOLLOWERS),
     ),
+    about="An operator moves leadership to another in-sync replica.",
 )
 
 #: The first makes acks=1 lose whenever it fits.
@@ -89,4 +90,5 @@ REASSIGN: Final = Family(
         shared.hit_one("reassign-leader", Reassign, RoleKind.LEADER),
         shared.hit_one("reassign-follower", Reassign, RoleKind.FOLLOWER),
     ),
+    about="An operator takes a replica from one broker and gives it to another.",
 )

@@ -46,6 +46,7 @@ KILL: Final = Family(
         shared.hit_one("random-broker", Kill, RoleKind.BROKER),
     ),
     on_request=(shared.everybody("everybody", Kill, "S12", apart_ms=shared.APART_MS),),
+    about="Brokers are killed (SIGKILL), and return after seconds.",
 )
 
 
@@ -79,6 +80,10 @@ OUTAGE: Final = Family(
         )
         for word, strike in (("killed", Kill), ("frozen", Pause))
     ),
+    about=(
+        "One follower lags, still in sync, when the leader and the other follower die or freeze. What it lacks must "
+        "not have been acknowledged with `acks=all`."
+    ),
 )
 
 RESTART: Final = Family(
@@ -88,6 +93,7 @@ RESTART: Final = Family(
         Scenario("bounce-leader", partial(_bounce, kind=RoleKind.LEADER)),
         Scenario("bounce-isr-member", partial(_bounce, kind=RoleKind.ISR_MEMBER)),
     ),
+    about="Brokers are killed and return at once, before their session ends.",
 )
 
 
@@ -108,6 +114,7 @@ PAUSE: Final = Family(
         Scenario("blink", _blink),
         shared.two_overlapping(Pause),
     ),
+    about="Brokers freeze (SIGSTOP) and go on (SIGCONT).",
 )
 
 #: The first makes acks=all lose without flush.messages=1 whenever it fits: the last in-sync replica forgets.
@@ -122,6 +129,7 @@ POWER: Final = Family(
         shared.hit_one("follower", PowerLoss, RoleKind.FOLLOWER, "S10"),
     ),
     on_request=(shared.everybody("everybody-one-by-one", PowerLoss, "S11", apart_ms=shared.APART_MS),),
+    about="Brokers are killed, and what was not forced to their disks is gone.",
 )
 
 
@@ -159,4 +167,5 @@ ROLLING: Final = Family(
         Scenario("in-haste", _in_haste),
         shared.hit_all("leader", Stop, RoleKind.LEADER),
     ),
+    about="Brokers are stopped in order (SIGTERM) and started again: one of them, or all in turn.",
 )

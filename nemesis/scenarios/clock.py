@@ -38,4 +38,5 @@ CLOCK: Final = Family(
         _step("follower-ahead-of-time", RoleKind.FOLLOWER, HOURS_MS),
         _step("random-broker-drifts", RoleKind.BROKER, DRIFT_MS),
     ),
+    about="Wall clocks are wrong.",
 )

@@ -55,4 +55,5 @@ CONTROLLERS: Final = Family(
         Scenario("with-the-leader", _with_the_leader),
         Scenario("after-the-leader", _after_the_leader),
     ),
+    about="The active controller is killed or frozen.",
 )

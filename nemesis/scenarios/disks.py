@@ -53,6 +53,7 @@ FULL_DISK: Final = Family(
         shared.two_overlapping(FullDisk),
         shared.hit_one("random-broker", FullDisk, RoleKind.BROKER),
     ),
+    about="A disk has no room, and later has room again.",
 )
 
 #: The first makes acks=1 lose where followers flush every record.
@@ -64,6 +65,7 @@ SLOW_DISK: Final = Family(
         shared.hit_one("leader", SlowDisk, RoleKind.LEADER, at_least_ms=lambda timings: timings.shrink_ms),
         shared.hit_one("follower", SlowDisk, RoleKind.FOLLOWER, at_least_ms=lambda timings: timings.shrink_ms),
     ),
+    about="A disk does twenty writes a second.",
 )
 
 
@@ -91,6 +93,7 @@ LYING_DISK: Final = Family(
         _lying(shared.everybody("everybody", PowerLoss)),
     ),
     on_request=(_lying(shared.everybody("everybody-one-by-one", PowerLoss, "S33", apart_ms=shared.APART_MS)),),
+    about="As `power`, on disks that acknowledge flushes (fsync) and do not do them.",
 )
 
 #: After this, a Java process has surely started and registered its disk with the controller.
@@ -146,6 +149,7 @@ WIPE: Final = Family(
         shared.hit_one("follower", WipeDisk, RoleKind.FOLLOWER),
     ),
     on_request=(Scenario("last-in-sync-restarted", _last_in_sync_restarted),),
+    about="Brokers are killed, and return with empty disks.",
 )
 
 
@@ -157,6 +161,10 @@ DIRECTORY: Final = Family(
         shared.hit_one("leader", FailDirectory, RoleKind.LEADER),
         shared.hit_one("follower", FailDirectory, RoleKind.FOLLOWER),
         shared.follower_then_leader(FailDirectory),
+    ),
+    about=(
+        "The log directory of a log partition fails, with all that is in it. At the end an empty one takes its place, "
+        "and the broker is started again. A broker whose only directory fails ends."
     ),
 )
 
@@ -181,4 +189,5 @@ CORRUPT: Final = Family(
         _corrupt(lambda strike: shared.hit_one("leader", strike, RoleKind.LEADER)),
         _corrupt(lambda strike: shared.hit_one("follower", strike, RoleKind.FOLLOWER)),
     ),
+    about="Brokers are killed, and one byte of a record in their logs is changed.",
 )

@@ -97,6 +97,7 @@ PARTITION: Final = Family(
         Scenario("reply-lost", _reply_lost, number="S22"),
         Scenario("isr-change-late", _isr_change_late),
     ),
+    about="Links are cut, both ways or one, between brokers, to the controller, to clients.",
 )
 
 
@@ -123,4 +124,5 @@ SLOW_LINK: Final = Family(
         _slow("leader-and-controller", Shape.FROM_CONTROLLER, RoleKind.LEADER),
         _slow("leader-and-clients", Shape.FROM_CLIENTS, RoleKind.LEADER),
     ),
+    about="Links deliver late.",
 )

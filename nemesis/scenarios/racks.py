@@ -29,4 +29,8 @@ RACK: Final = Family(
             at_least_ms=lambda timings: timings.fence_ms + shared.SUCCESSOR_MS,
         ),
     ),
+    about=(
+        "All brokers of one rack lose power, die, or are cut off. The plan needs `racks`, and `dead_brokers_max` as "
+        "large as the largest rack."
+    ),
 )

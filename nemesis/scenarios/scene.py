@@ -101,20 +101,26 @@ class Scenario(msgspec.Struct, frozen=True):
     number: str = ""
     preparation: str = ""
 
+    def parts_of_any_scene(self) -> list[Part]:
+        """Its parts in one scene of many: another one would hit others, at other times."""
+        return self.parts(_ANY_SCENE)
+
     def faults(self) -> list[Fault]:
         """Its faults; whom they hit, and when, is any."""
-        return [part.fault for part in self.parts(_ANY_SCENE)]
+        return [part.fault for part in self.parts_of_any_scene()]
 
 
 class Family(msgspec.Struct, frozen=True):
     """Scenarios with one purpose. The first is its signature, with which every schedule of the family begins.
 
-    ``on_request`` ones are never drawn by chance: a plan asks for them by name or number.
+    ``on_request`` ones are never drawn by chance: a plan asks for them by name or number. ``about`` says what happens,
+    for people; a family of a fault that needs no script leaves that to the fault.
     """
 
     name: str
     scenarios: tuple[Scenario, ...]
     on_request: tuple[Scenario, ...] = ()
+    about: str = ""
 
     @property
     def every_scenario(self) -> tuple[Scenario, ...]:

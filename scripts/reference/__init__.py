@@ -1,0 +1,23 @@
+"""The generated half of the documentation: one module a page of `docs/reference/`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from scripts.reference.anomalies import anomalies
+from scripts.reference.commands import commands
+from scripts.reference.faults import faults
+from scripts.reference.outcomes import outcomes
+from scripts.reference.settings import settings
+
+DIRECTORY: Final = Path(__file__).parents[2] / "docs" / "reference"
+#: Every page by its file's name.
+PAGES: Final[dict[str, Callable[[], str]]] = {
+    "anomalies.md": anomalies,
+    "commands.md": commands,
+    "faults.md": faults,
+    "outcomes.md": outcomes,
+    "settings.md": settings,
+}

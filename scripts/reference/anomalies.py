@@ -1,0 +1,32 @@
+"""The page of anomalies, from the registry of the checkers."""
+
+from __future__ import annotations
+
+from checkers import ANOMALIES
+from scripts.reference.markdown import page, table, wrapped
+
+INTRODUCTION = """
+An anomaly is a way in which a history can contradict a log. The settings and the faults decide whether one breaks a
+promise: [method](../method.md). The last column says where a history that shows it is valid all the same.
+"""
+
+
+def anomalies() -> str:
+    """Every anomaly with its specification."""
+    rows = [
+        (f"[`{name}`](#{name.lower()})", _first(one.specification), one.allowed.value)
+        for name, one in ANOMALIES.items()
+    ]
+    sections = [f"## {name}\n\n```\n{one.specification}\n```" for name, one in ANOMALIES.items()]
+    return page(
+        "Anomalies",
+        "`checkers/anomalies/`",
+        wrapped(INTRODUCTION.strip()),
+        table(["name", "meaning", "valid all the same"], rows),
+        *sections,
+    )
+
+
+def _first(specification: str) -> str:
+    sentence = " ".join(specification.partition("\n\n")[0].split()).partition(": ")[2].rstrip(".")
+    return sentence.replace("``", "`")

@@ -1,0 +1,44 @@
+"""The page of commands, from click: what `--help` prints of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from harness.cli.app import cli
+from scripts.reference.markdown import page, table, wrapped
+
+#: Columns of a help text.
+COLUMNS = 110
+
+
+def commands() -> str:
+    """Every command with its arguments and options."""
+    every = list(_every(cli, click.Context(cli, info_name="ackproof", max_content_width=COLUMNS)))
+    rows = [(f"[`{path}`](#{path.replace(' ', '-')})", _summary(command)) for path, command, _ in every]
+    sections = [f"## {path}\n\n```\n{text}\n```" for path, _, text in every]
+    return page(
+        "Commands",
+        "`harness/cli/`",
+        wrapped("Every command prints this with `--help`. Exit codes: [outcomes](outcomes.md#exit-codes)."),
+        table(["command", "purpose"], rows),
+        *sections,
+    )
+
+
+def _every(group: click.Group, context: click.Context) -> Iterator[tuple[str, click.Command, str]]:
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if command is None:
+            continue
+        own = click.Context(
+            command, info_name=name, parent=context, terminal_width=COLUMNS, help_option_names=["--help"]
+        )
+        yield own.command_path, command, command.get_help(own)
+        if isinstance(command, click.Group):
+            yield from _every(command, own)
+
+
+def _summary(command: click.Command) -> str:
+    return command.get_short_help_str(limit=COLUMNS).rstrip(".")
