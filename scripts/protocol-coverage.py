@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from harness.choices import Choices
 from harness.plan import RunSpec, Simulated
-from harness.run import execute
+from harness.run import perform_schedule
 from harness.worlds.simulated import SimulatedWorld
 from harness.worlds.simulated.coverage import Coverage
 from harness.worlds.simulated.coverage_words import WORDS
@@ -105,7 +105,7 @@ def main(schedules: int = 200, seed: int = 1) -> int:
         choices = Choices(spec.seed)
         world = SimulatedWorld(spec, choices)
         words = Coverage(world.cluster).words
-        execute(spec, world, Nobody(), choices.draw)
+        perform_schedule(spec, world, Nobody(), choices.draw)
         reached.update(words)
         performed += 1
         if world.broken_invariant is not None:

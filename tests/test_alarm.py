@@ -13,7 +13,7 @@ from checkers.verdicts.judgement import judge
 from checkers.verdicts.outcome import Outcome
 from harness.choices import Choices
 from harness.plan import read_plan
-from harness.run import execute
+from harness.run import perform_schedule
 from harness.worlds.simulated import SimulatedWorld
 from tests.checkers.in_memory import judge_events
 from workloads.operations import Event
@@ -83,7 +83,7 @@ def test_the_canary_dies() -> None:
     for spec in read_plan(ROOT / "plans" / "canary.toml").runs():
         if spec.world.virtual_time:
             choices, events = Choices(spec.seed), Kept()
-            execute(spec, SimulatedWorld(spec, choices), events, choices.draw)
+            perform_schedule(spec, SimulatedWorld(spec, choices), events, choices.draw)
             judgement = judge(spec.chosen(), judge_events(events))
             assert judgement.outcome is Outcome.BROKEN_PROMISE
             assert judgement.broken["lost-write"] > 0

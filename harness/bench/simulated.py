@@ -12,7 +12,7 @@ import msgspec
 
 from harness.errors import HarnessError
 from harness.plan import Plan, RunSpec
-from harness.run import perform
+from harness.run import perform_run
 
 #: The plan that is measured where no other is named: it lies beside this module, so that an installed wheel has it too.
 STANDARD_SCHEDULE: Final = Path(__file__).with_name("standard-schedule.toml")
@@ -71,7 +71,7 @@ def measure_simulated(plan: Plan, schedules: int, scratch: Path) -> SimulatedSpe
 def _performed(run: RunSpec, directory: Path, *, invariants: bool) -> tuple[float, float]:
     """Processor and virtual seconds of a run."""
     began = time.process_time()
-    ended = perform(run, directory, invariants=invariants)
+    ended = perform_run(run, directory, invariants=invariants)
     busy_s = time.process_time() - began
     if ended.report is None:
         raise HarnessError(f"the run with seed {run.seed} failed, so there is nothing to measure: {ended.reason}")

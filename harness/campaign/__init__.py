@@ -12,7 +12,7 @@ from harness.campaign.check import (
     write_verdicts_to,
 )
 from harness.campaign.estimating import Estimate, estimate
-from harness.campaign.pool import Job, Perform, Pool
+from harness.campaign.pool import Job, PerformRun, Pool
 from harness.campaign.replaying import Replayed, replay, rerun
 from harness.campaign.room import room_sentences
 from harness.campaign.runs import FAILED_SHARE_MAX, limit_of
@@ -27,7 +27,7 @@ __all__ = [
     "Estimate",
     "Job",
     "JudgedHistory",
-    "Perform",
+    "PerformRun",
     "Pool",
     "Replayed",
     "count_cells",

@@ -43,7 +43,7 @@ class Job(NamedTuple):
     directory: Path
 
 
-Perform = Callable[[RunSpec, Path], Ended]
+PerformRun = Callable[[RunSpec, Path], Ended]
 Report = Callable[[Job, Ended], None]
 
 
@@ -64,21 +64,21 @@ class Queue:
             yield job
 
 
-def run_jobs(queues: Sequence[Queue], perform: Perform, report: Report) -> None:
+def perform_jobs(queues: Sequence[Queue], perform_run: PerformRun, report: Report) -> None:
     """Perform every job, the queues side by side; ``report`` is called here, once a job, as they end.
 
-    ``perform`` must be importable by name.
+    ``perform_run`` must be importable by name.
 
     Raises:
         AckproofError: workers died too often, or a job raised one (a full disk); the rest was stopped.
         KeyboardInterrupt: the user wants no more; the rest was stopped.
     """
-    pool = Pool(perform)
+    pool = Pool(perform_run)
     try:
         while True:
             for queue in queues:
                 for job in queue.next_jobs():
-                    pool.give(job, queue.limit_s)
+                    pool.perform_job(job, queue.limit_s)
             if not pool.busy:
                 return
             for job, ended in pool.wait():
@@ -96,8 +96,8 @@ class Pool:
     ``jobs_max`` jobs are the life of a worker, so that what libraries keep in memory goes with it; None: no limit.
     """
 
-    def __init__(self, perform: Perform, jobs_max: int | None = None) -> None:
-        self._perform, self._jobs_max = perform, jobs_max
+    def __init__(self, perform_run: PerformRun, jobs_max: int | None = None) -> None:
+        self._perform_run, self._jobs_max = perform_run, jobs_max
         self._workers: list[_Worker] = []
         self._deaths = 0
 
@@ -106,15 +106,15 @@ class Pool:
         """Jobs that are being performed."""
         return sum(worker.job is not None for worker in self._workers)
 
-    def give(self, job: Job, limit_s: float) -> None:
+    def perform_job(self, job: Job, limit_s: float) -> None:
         """Have ``job`` performed; one that takes more than ``limit_s`` seconds is ended and has failed."""
         niceness = NICENESS if job.spec.world.virtual_time else 0
         idle = (worker for worker in self._workers if worker.job is None and worker.niceness == niceness)
         worker = next(idle, None)
         if worker is None:
-            worker = _Worker(self._perform, niceness)
+            worker = _Worker(self._perform_run, niceness)
             self._workers.append(worker)
-        worker.give(job, limit_s)
+        worker.perform_job(job, limit_s)
 
     def wait(self, patience_s: float | None = None) -> list[tuple[Job, Ended]]:
         """Jobs that have ended; waits until there is one, so many seconds at most (None: as long as it takes).
@@ -156,11 +156,11 @@ def _ready(workers: Iterable[_Worker], patience_s: float | None) -> list[_Worker
 class _Worker:
     """A worker process as the harness sees it: a pipe, and the job that it is busy with."""
 
-    def __init__(self, perform: Perform, niceness: int) -> None:
+    def __init__(self, perform_run: PerformRun, niceness: int) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self.niceness = niceness
-        self.process = context.Process(target=_work, args=(theirs, perform, niceness), daemon=False)
+        self.process = context.Process(target=_work, args=(theirs, perform_run, niceness), daemon=False)
         # It inherits that Ctrl-C waits: until it ignores that, a worker would end with a traceback.
         resource_tracker.ensure_running()  # its first start would end the waiting
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -174,7 +174,7 @@ class _Worker:
         self.jobs = 0
         self.deadline = 0.0
 
-    def give(self, job: Job, limit_s: float) -> None:
+    def perform_job(self, job: Job, limit_s: float) -> None:
         self.job = job
         self.jobs += 1
         self.deadline = time.monotonic() + limit_s + GRACE_S
@@ -213,7 +213,7 @@ def _stop(workers: Sequence[_Worker]) -> None:
         worker.process.join()
 
 
-def _work(pipe: Connection, perform: Perform, niceness: int) -> None:
+def _work(pipe: Connection, perform_run: PerformRun, niceness: int) -> None:
     """The life of a worker process: jobs come in over the pipe, their ends go out."""
     os.nice(niceness)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a signal that waits is dropped by that
@@ -225,13 +225,13 @@ def _work(pipe: Connection, perform: Perform, niceness: int) -> None:
     with contextlib.suppress(EOFError, KeyboardInterrupt, BrokenPipeError):
         while True:
             job, limit_s = pipe.recv()
-            pipe.send(_answer(perform, job, limit_s))
+            pipe.send(_perform_within_limit(perform_run, job, limit_s))
 
 
-def _answer(perform: Perform, job: Job, limit_s: float) -> Ended | AckproofError:
+def _perform_within_limit(perform_run: PerformRun, job: Job, limit_s: float) -> Ended | AckproofError:
     signal.setitimer(signal.ITIMER_REAL, limit_s)
     try:
-        return perform(job.spec, job.directory)
+        return perform_run(job.spec, job.directory)
     except AckproofError as error:
         return error
     finally:

@@ -21,7 +21,7 @@ from harness.errors import HarnessError, NamedWronglyError, ResultsError
 from harness.plan import TRACED_WRITES_MAX, planned_writes
 from harness.records.files import CLUSTER_FILE, HISTORY, files_of
 from harness.records.run_record import RunRecord, read_record
-from harness.run import choices_of, perform, recover_observations, write_choices
+from harness.run import choices_of, perform_run, recover_observations, write_choices
 from workloads.history import CLUSTERED
 
 #: Differences that are shown; the first one is what a reader follows.
@@ -75,7 +75,7 @@ def replay(directory: Path, scratch: Path) -> Replayed:
 
 def _done_again(directory: Path, scratch: Path, choices: Choices | None = None) -> bool:
     """Do the simulated run in ``directory`` again in ``scratch``; the answer says that its history is the same."""
-    ended = perform(read_record(directory).spec(), scratch, observe=True, choices=choices)
+    ended = perform_run(read_record(directory).spec(), scratch, observe=True, choices=choices)
     if ended.status != "completed":
         raise ResultsError(f"{directory} cannot be done again: {ended.reason}")
     with files_of(directory):
@@ -128,7 +128,7 @@ def rerun(
         HarnessError: it could not be done; or it asks for a choice that was not recorded.
     """
     target = directory / record.spec().directory()
-    ended = perform(record.spec(), target, observe=True, choices=choices)
+    ended = perform_run(record.spec(), target, observe=True, choices=choices)
     if ended.status != "completed":
         raise HarnessError(f"{recorded} could not be run again: {ended.reason}")
     return _verdict(recorded), _verdict(target)

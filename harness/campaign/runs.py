@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from harness.campaign.pool import Job, Perform, Queue, run_jobs
+from harness.campaign.pool import Job, PerformRun, Queue, perform_jobs
 from harness.errors import HarnessError
 from harness.machine.versions import cores
 from harness.plan import RunSpec, WorldPlan
@@ -61,10 +61,10 @@ def side_by_side(groups: Sequence[Group]) -> list[list[Group]]:
 class Performing:
     """Performs runs below ``directory``, and counts them in the campaign's ``record``."""
 
-    def __init__(self, directory: Path, record: CampaignRecord, perform: Perform, progress: Progress) -> None:
-        self._directory, self._record, self._perform, self._progress = directory, record, perform, progress
+    def __init__(self, directory: Path, record: CampaignRecord, perform_run: PerformRun, progress: Progress) -> None:
+        self._directory, self._record, self._perform_run, self._progress = directory, record, perform_run, progress
 
-    def perform(self, groups: Sequence[Group]) -> None:
+    def perform_runs(self, groups: Sequence[Group]) -> None:
         """Perform ``groups`` of runs side by side.
 
         Raises:
@@ -72,7 +72,7 @@ class Performing:
         """
         names = " and ".join(group.name for group in groups)
         with self._progress.phase(f"{names} runs", sum(len(group.runs) for group in groups)):
-            run_jobs([self._queue(group) for group in groups], self._perform, self._count)
+            perform_jobs([self._queue(group) for group in groups], self._perform_run, self._count)
 
     def _queue(self, group: Group) -> Queue:
         jobs = deque(Job(run, self._directory / run.directory()) for run in group.runs)

@@ -24,7 +24,7 @@ import msgspec
 
 from checkers import prepare
 from harness.campaign.check import check_campaign
-from harness.campaign.pool import Perform
+from harness.campaign.pool import PerformRun
 from harness.campaign.runs import Group, Performing, side_by_side
 from harness.campaign.witnesses import witness
 from harness.errors import HarnessError, NamedWronglyError, PlanError, ResultsError
@@ -40,8 +40,7 @@ from harness.records.campaign_record import (
 )
 from harness.records.files import PLAN_FILE, REPORT_FILE, files_of, only_user_of, run_directories, write_file
 from harness.records.run_record import read_record
-from harness.run import heal, is_left_behind
-from harness.run import perform as perform_run
+from harness.run import heal, is_left_behind, perform_run
 
 
 class Stage(NamedTuple):
@@ -135,7 +134,9 @@ class Campaign:
         """The runs that are to be done."""
         return [run for run in self._runs if self._directory / run.directory() not in self._done]
 
-    def conduct(self, progress: Progress, *, perform: Perform = perform_run, stages: Sequence[Stage] = STAGES) -> Path:
+    def perform_stages(
+        self, progress: Progress, *, perform_run: PerformRun = perform_run, stages: Sequence[Stage] = STAGES
+    ) -> Path:
         """Perform what is missing, and do the other stages; the answer is the report's path.
 
         Raises:
@@ -145,7 +146,7 @@ class Campaign:
         """
         with only_user_of(self._directory):
             try:
-                self._conduct(progress, perform, stages)
+                self._perform_each(progress, perform_run, stages)
             except KeyboardInterrupt:
                 self._write("interrupted")
                 kept = f"interrupted; what was done is kept: ackproof check {self._directory}"
@@ -162,20 +163,20 @@ class Campaign:
                 raise
         return self._directory / REPORT_FILE
 
-    def _conduct(self, progress: Progress, perform: Perform, stages: Sequence[Stage]) -> None:
+    def _perform_each(self, progress: Progress, perform_run: PerformRun, stages: Sequence[Stage]) -> None:
         write_plan(self._plan, self._directory)
         self._write("running")
         missing = self.missing
         for run in missing:
             _make_room(self._directory / run.directory())
-        performing = Performing(self._directory, self._record, perform, progress)
+        performing = Performing(self._directory, self._record, perform_run, progress)
         groups = [Group(world, [run for run in missing if run.world == world.world]) for world in self._plan.worlds]
         turns = side_by_side([group for group in groups if group.runs])
         for turn in turns:
             if len(missing) > 1 and turn is turns[-1]:
                 _prepare(stages)
             with self._timed("+".join(group.name for group in turn)):
-                performing.perform(turn)
+                performing.perform_runs(turn)
         for stage in stages:
             self._write("running")  # the report quotes campaign.json
             with self._timed(stage.name):

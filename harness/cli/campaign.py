@@ -57,13 +57,13 @@ def campaign(
     if dry_run:
         return rehearse_all(terminal, plan.runs())
     if not continue_:
-        return conduct_and_show(terminal, plan, plan.runs(), out, room_sentences(plan.runs()))
+        return perform_campaign(terminal, plan, plan.runs(), out, room_sentences(plan.runs()))
     if out is None:
         raise NamedWronglyError("--continue needs the directory of the campaign; name it with --out DIR")
     see_to_what_is_needed(terminal, plan.runs())
     begun = Campaign.continued(plan, out)
     terminal.note(f"{len(begun.missing)} of {len(plan.runs())} runs are left to do in {out}")
-    return show_campaign(terminal, out, begun.conduct(terminal.progress()))
+    return show_campaign(terminal, out, begun.perform_stages(terminal.progress()))
 
 
 def rehearse_all(terminal: Terminal, runs: list[RunSpec]) -> int:
@@ -82,7 +82,7 @@ def rehearse_all(terminal: Terminal, runs: list[RunSpec]) -> int:
     return EXIT_HELD
 
 
-def conduct_and_show(
+def perform_campaign(
     terminal: Terminal, plan: Plan, runs: list[RunSpec], out: Path | None, notes: Sequence[str] = ()
 ) -> int:
     """Say ``notes``, do ``runs`` of ``plan`` with all that follows, print the matrix, and answer the exit code."""
@@ -93,7 +93,7 @@ def conduct_and_show(
     terminal.note(f"{len(runs)} runs of {plan.name} into {directory}")
     if not out:
         _point_latest(directory)
-    report = Campaign.new(plan, runs, directory).conduct(terminal.progress())
+    report = Campaign.new(plan, runs, directory).perform_stages(terminal.progress())
     return show_campaign(terminal, directory, report)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from harness.cli.campaign import conduct_and_show, dry_option, out_option, plan_argument, rehearse_all, seed_range
+from harness.cli.campaign import dry_option, out_option, perform_campaign, plan_argument, rehearse_all, seed_range
 from harness.cli.terminal import Terminal, assigned, takes_json
 from harness.plan import PlanKey, families_in, read_plan, with_stories
 
@@ -47,4 +47,4 @@ def run(
     if stories:
         plan = with_stories(plan, stories)
     one = plan.single(family, world, seed)
-    return rehearse_all(terminal, [one]) if dry_run else conduct_and_show(terminal, plan, [one], out)
+    return rehearse_all(terminal, [one]) if dry_run else perform_campaign(terminal, plan, [one], out)

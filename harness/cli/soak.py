@@ -26,13 +26,13 @@ from harness.soak import (
     Night,
     SoakRequest,
     bytes_of,
+    perform_soak,
     read_nights,
     read_request,
     refuse_too_little,
     seconds_of,
     utc,
 )
-from harness.soak import soak as conduct
 
 #: Seeds of soaks, exact in JSON everywhere.
 SEEDS: Final = 2**48
@@ -91,7 +91,7 @@ def soak(
         if named := [name for name, value in begun_with.items() if value is not None]:
             raise NamedWronglyError(f"a soak is resumed with what it began with; leave {', '.join(named)} out")
         asked = msgspec.structs.replace(read_request(resume), **given)
-        return _conduct(terminal, resume, read_plan(resume / PLAN_FILE), asked, read_nights(asked.nights, resume))
+        return _perform(terminal, resume, read_plan(resume / PLAN_FILE), asked, read_nights(asked.nights, resume))
     if plan_path is None:
         raise NamedWronglyError("name a PLAN, or the soak to go on with: --resume DIR")
     if for_ is None and not (until_finding or fail_fast):
@@ -113,12 +113,14 @@ def soak(
     earlier = read_nights(nights, out or RESULTS)
     directory = exact_campaign(out) if out else new_campaign(RESULTS, f"{plan.name}-soak")
     write_plan(plan, directory)
-    return _conduct(terminal, directory, plan, asked, earlier)
+    return _perform(terminal, directory, plan, asked, earlier)
 
 
-def _conduct(terminal: Terminal, directory: Path, plan: Plan, asked: SoakRequest, earlier: Sequence[Night]) -> int:
+def _perform(terminal: Terminal, directory: Path, plan: Plan, asked: SoakRequest, earlier: Sequence[Night]) -> int:
     terminal.note(f"soak of {plan.name} in {directory}, seed {asked.seed}")
-    ending = conduct(directory, plan, asked, Progress() if terminal.as_json else terminal.progress(), earlier=earlier)
+    ending = perform_soak(
+        directory, plan, asked, Progress() if terminal.as_json else terminal.progress(), earlier=earlier
+    )
     report = None if ending.report is None else str(ending.report)
     terminal.answer(
         {

@@ -116,7 +116,7 @@ class Phases:
         )
         self._crash_recorder = CrashRecorder(self._record_fault)
 
-    def go_through(self, middle: Middle) -> RunReport:
+    def perform_phases(self, middle: Middle) -> RunReport:
         """Do the run with this ``middle``."""
         self._watch()
         middle.begin()

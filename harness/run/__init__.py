@@ -4,24 +4,24 @@ from harness.run.healing import heal, heal_all, is_left_behind
 from harness.run.performing import (
     choices_of,
     lacks_observations,
-    perform,
+    perform_run,
     read_choices,
     recover_observations,
     write_choices,
 )
-from harness.run.scheduled import LATE_MS_MAX, WARM_UP_MS_MAX, execute, planned
+from harness.run.scheduled import LATE_MS_MAX, WARM_UP_MS_MAX, perform_schedule, planned
 from harness.run.story_run import story_of
 
 __all__ = [
     "LATE_MS_MAX",
     "WARM_UP_MS_MAX",
     "choices_of",
-    "execute",
     "heal",
     "heal_all",
     "is_left_behind",
     "lacks_observations",
-    "perform",
+    "perform_run",
+    "perform_schedule",
     "planned",
     "read_choices",
     "recover_observations",

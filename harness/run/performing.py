@@ -28,15 +28,15 @@ from harness.records.files import (
 )
 from harness.records.replica_dump import write_replicas
 from harness.records.run_record import Ended, RunRecord, write_record
-from harness.run.scheduled import execute
-from harness.run.story_run import execute_story, prepared, story_of
+from harness.run.scheduled import perform_schedule
+from harness.run.story_run import perform_story, prepared, story_of
 from harness.worlds.factory import world_for
 from harness.worlds.simulated.direct_access import Steady
 from workloads.garbage_collection import without_collecting
 from workloads.history import HistoryWriter, LiveHistoryWriter
 
 
-def perform(
+def perform_run(
     spec: RunSpec,
     directory: Path,
     *,
@@ -62,7 +62,7 @@ def perform(
         chosen = choices or choices_of(spec)
         # Steps in virtual time make no cycles, and this thread makes all that is made: one look when all is over.
         with without_collecting() if spec.world.virtual_time else nullcontext():
-            report, configuration = _attempt(spec, directory, chosen, observe=observe, invariants=invariants)
+            report, configuration = _perform_in_world(spec, directory, chosen, observe=observe, invariants=invariants)
         failure = own_failure(spec, report.deaths, report.faults)
         ended = Ended(
             status="completed" if failure is None else "harness-failed",
@@ -84,7 +84,7 @@ def perform(
     return ended
 
 
-def _attempt(
+def _perform_in_world(
     spec: RunSpec, directory: Path, choices: Choices, *, observe: bool, invariants: bool
 ) -> tuple[RunReport, dict[str, dict[str, Any]]]:
     story = story_of(spec) if spec.story else None
@@ -93,9 +93,9 @@ def _attempt(
     try:
         with recorder_for(spec, directory / HISTORY) as recorder:
             if story:
-                report = execute_story(spec, story, world, recorder, directory)
+                report = perform_story(spec, story, world, recorder, directory)
             else:
-                report = execute(spec, world, recorder, choices.draw)
+                report = perform_schedule(spec, world, recorder, choices.draw)
         write_replicas(directory, report.ends, world.replica_logs())
         return report, world.effective_configuration()
     finally:
@@ -116,7 +116,7 @@ def recorder_for(spec: RunSpec, history: Path) -> HistoryWriter:
 
 
 def write_choices(directory: Path, choices: Choices) -> None:
-    """Write ``choices.json``: every draw of a run, which :func:`perform` can be given again.
+    """Write ``choices.json``: every draw of a run, which :func:`perform_run` can be given again.
 
     Some hundred kilobytes for a minute of virtual time, so it is written only where somebody asks for it.
 

@@ -28,7 +28,7 @@ LOOK_EVERY_MS: Final = 50
 ANSWER_MARGIN_MS: Final = 2_000
 
 
-def execute(spec: RunSpec, world: World, recorder: Recorder, draw: Draw) -> RunReport:
+def perform_schedule(spec: RunSpec, world: World, recorder: Recorder, draw: Draw) -> RunReport:
     """Do the run that ``spec`` describes in ``world``, which is fresh and is closed at the end in any case.
 
     Raises:
@@ -37,7 +37,7 @@ def execute(spec: RunSpec, world: World, recorder: Recorder, draw: Draw) -> RunR
     schedule = planned(spec, draw)
     with opened(world):
         phases = Phases(spec, world, recorder)
-        return phases.go_through(_Scheduled(spec, world, phases.workload, recorder, schedule))
+        return phases.perform_phases(_Scheduled(spec, world, phases.workload, recorder, schedule))
 
 
 def planned(spec: RunSpec, draw: Draw) -> Schedule:

@@ -10,7 +10,7 @@ from harness.errors import HarnessError, PlanError
 from harness.phases import RunReport
 from harness.plan import RunSpec
 from harness.records.files import STORY_FILE, write_json
-from harness.stories import Story, known_stories, parse_story, perform, unmet
+from harness.stories import Story, known_stories, parse_story, perform_script, unmet
 from harness.worlds.contract import World
 from workloads import Recorder, unknown_name
 
@@ -43,14 +43,14 @@ def prepared(spec: RunSpec, story: Story) -> RunSpec:
     return msgspec.structs.replace(spec, faults=msgspec.structs.replace(spec.faults, families=families))
 
 
-def execute_story(spec: RunSpec, story: Story, world: World, recorder: Recorder, directory: Path) -> RunReport:
+def perform_story(spec: RunSpec, story: Story, world: World, recorder: Recorder, directory: Path) -> RunReport:
     """Perform ``story`` in ``world``, which is fresh and is closed at the end in any case; its trace is ``story.json``.
 
     Raises:
         HarnessError: the world could not do its work, or the story did not play as it is written, so that what came of
             it says nothing; what was recorded so far stands.
     """
-    report, trace = perform(story, spec, world, recorder)
+    report, trace = perform_script(story, spec, world, recorder)
     write_json(directory / STORY_FILE, trace)
     if problems := (*trace.problems, *trace.in_vain(story.needs)):
         raise HarnessError(f"the story {story.number} did not play as it is written: {'; '.join(problems)}")

@@ -23,7 +23,7 @@ from harness.progress import Progress
 from harness.records.explanation_file import Explanation, StepBack, write_explanation
 from harness.records.run_record import RunRecord
 from harness.report import Narration, fault_name, narration_of, replica_set
-from harness.run import perform
+from harness.run import perform_run
 from harness.search.judged_run import JudgedRun, OtherDraws, run_in_memory
 from harness.search.list_form import steps_of, with_steps
 from harness.search.sameness import FindingToKeep, finding_of
@@ -69,7 +69,7 @@ def _by_twin(directory: Path, record: RunRecord, progress: Progress, anomaly: st
     place = directory / TWIN
     if place.exists():
         shutil.rmtree(place)
-    perform(smaller.spec, place, observe=True)
+    perform_run(smaller.spec, place, observe=True)
     left_in(place, smaller, twin.in_words())
     found = explained(place, smaller.spec, progress, anomaly, futures)
     both = (*sentences, f"{twin.in_words()} Shrunk to {smaller.in_words()}:", *found.sentences)

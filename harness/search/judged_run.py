@@ -16,7 +16,7 @@ from harness.choices import Choices, Recording
 from harness.errors import PlanError
 from harness.plan import RunSpec, Simulated
 from harness.records.replica_dump import replicas_in_memory
-from harness.run import choices_of, execute
+from harness.run import choices_of, perform_schedule
 from harness.worlds.simulated import SimulatedWorld
 from harness.worlds.simulated.coverage import Coverage
 from nemesis.receipts import Receipt
@@ -89,7 +89,7 @@ def run_in_memory(
         world.clock.call_at(others.time_us, partial(drawn.reseed, others.seed))
     covered = Coverage(world.cluster).words if coverage else frozenset[str]()
     recorder = _InMemory()
-    report = execute(spec, world, recorder, drawn.draw)
+    report = perform_schedule(spec, world, recorder, drawn.draw)
     replicas = replicas_in_memory(report.ends, world.replica_logs())
     verdict = check_rows(recorder.rows, name=str(spec.directory()), replicas=replicas, shown=shown)
     return JudgedRun(

@@ -4,7 +4,7 @@ from harness.soak.disk_budget import refuse_too_little
 from harness.soak.ending import Ending
 from harness.soak.nights import Night, read_nights
 from harness.soak.resources import bytes_of, seconds_of
-from harness.soak.session import soak
+from harness.soak.session import perform_soak
 from harness.soak.soak_file import DISK, TRIES, SoakRequest, read_request, utc
 
 __all__ = [
@@ -14,10 +14,10 @@ __all__ = [
     "Night",
     "SoakRequest",
     "bytes_of",
+    "perform_soak",
     "read_nights",
     "read_request",
     "refuse_too_little",
     "seconds_of",
-    "soak",
     "utc",
 ]

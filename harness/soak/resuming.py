@@ -15,7 +15,7 @@ from harness.plan import RunSpec
 from harness.progress import Progress
 from harness.records.files import files_of
 from harness.records.run_record import Ended, read_record
-from harness.run import heal, perform
+from harness.run import heal, perform_run
 from harness.soak.disk_budget import DiskBudget
 from harness.soak.ledger import Planned
 from harness.soak.state import RecordedState
@@ -31,10 +31,10 @@ def perform_turn(soak: Path, spec: RunSpec, directory: Path) -> Ended:
     """Perform a run of the soak in ``soak``; what a worker process does.
 
     Raises:
-        ResultsError: as :func:`harness.run.perform`.
+        ResultsError: as :func:`harness.run.perform_run`.
     """
     _announce(soak)
-    return perform(spec, directory)
+    return perform_run(spec, directory)
 
 
 @cache

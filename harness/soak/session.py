@@ -39,7 +39,7 @@ STOP_S: Final = 22.0
 LAST_CHECK_S: Final = 600.0
 
 
-def soak(
+def perform_soak(
     directory: Path,
     plan: Plan,
     asked: SoakRequest,
@@ -79,7 +79,7 @@ def soak(
                 clock=clock,
             )
             session = _Session(asked, recorded, disk, loop, progress=progress, clock=clock)
-            why = session.conduct()
+            why = session.perform_turns()
             session.last_beat("ending")
             ending = end(recorded, asked, plan, why, earlier=earlier, progress=progress)
             session.last_beat("ended")
@@ -105,7 +105,7 @@ class _Session:
         self._progress, self._clock = progress, clock
         self._beat_at = self._sample_at = float("-inf")
 
-    def conduct(self) -> str:
+    def perform_turns(self) -> str:
         """Soak until something ends it; the answer says what, "" where its time is over."""
         why = ""
         with _signals(self._loop), self._progress.phase("soaking", None):

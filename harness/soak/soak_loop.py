@@ -48,7 +48,7 @@ class Runs(Protocol):
     def busy(self) -> int:
         """Runs that are under way."""
 
-    def give(self, job: Job, limit_s: float) -> None:
+    def perform_job(self, job: Job, limit_s: float) -> None:
         """Begin one."""
 
     def wait(self, patience_s: float | None = None) -> list[tuple[Job, Ended]]:
@@ -199,7 +199,7 @@ class SoakLoop:
     def _begin(self, planned: Planned) -> None:
         directory, spec = self._directory / planned.place, self._planner.spec_of(planned)
         self.running[directory] = planned
-        self._runs.give(Job(spec, directory), limit_of(spec))
+        self._runs.perform_job(Job(spec, directory), limit_of(spec))
 
     # What has ended
 

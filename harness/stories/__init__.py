@@ -9,7 +9,7 @@ from harness.stories.cells import Cell, perform_cell, perform_table
 from harness.stories.columns import COLUMNS, Column, chosen_columns, column_named
 from harness.stories.explanation import explained, step_lines
 from harness.stories.language import lines_of
-from harness.stories.performer import Performance, perform
+from harness.stories.performer import Performance, perform_script
 from harness.stories.requirements import unmet
 from harness.stories.story import Expected, Sign, Story, known_stories, parse_story, read_story
 from harness.stories.trace import ACKNOWLEDGED, REFUSED, Play, RecordEnd, Trace, TraceEntry
@@ -34,8 +34,8 @@ __all__ = [
     "known_stories",
     "lines_of",
     "parse_story",
-    "perform",
     "perform_cell",
+    "perform_script",
     "perform_table",
     "read_story",
     "step_lines",

@@ -15,7 +15,7 @@ from checkers import HISTORY, NEVER, InconsistentOffset, LostWrite, Verdict, che
 from harness.plan import RunSpec, Simulated
 from harness.records.replica_dump import write_replicas
 from harness.stories.columns import COLUMNS, column_named
-from harness.stories.performer import Performance, perform
+from harness.stories.performer import Performance, perform_script
 from harness.stories.story import Expected, Sign, Story
 from harness.stories.trace import ACKNOWLEDGED, Trace
 from harness.worlds.simulated.direct_access import Steady
@@ -76,7 +76,7 @@ def perform_cell(story: Story, column: str, watch: Callable[[SimulatedWorld], No
     with tempfile.TemporaryDirectory(prefix="ackproof-story-") as name:
         directory = Path(name)
         with HistoryWriter(directory / HISTORY, f"{story.number}/{column}") as recorder:
-            performance = perform(story, spec, world, recorder)
+            performance = perform_script(story, spec, world, recorder)
         write_replicas(directory, performance.report.ends, world.replica_logs())
         verdict = check_one(directory / HISTORY, shown=None)
     return judged(story, column, performance, verdict)

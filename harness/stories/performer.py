@@ -40,7 +40,7 @@ class Performance(NamedTuple):
     trace: Trace
 
 
-def perform(story: Story, spec: RunSpec, world: World, recorder: Recorder) -> Performance:
+def perform_script(story: Story, spec: RunSpec, world: World, recorder: Recorder) -> Performance:
     """Do the run that ``spec`` describes, with this ``story``, in a fresh ``world``, which is closed in any case.
 
     Raises:
@@ -50,7 +50,7 @@ def perform(story: Story, spec: RunSpec, world: World, recorder: Recorder) -> Pe
     with opened(world):
         phases = Phases(spec, world, recorder)
         performer = _Performer(story, spec, world, phases.workload, recorder)
-        report = phases.go_through(performer)
+        report = phases.perform_phases(performer)
         return Performance(report, performer.trace(report))
 
 
@@ -122,20 +122,22 @@ class _Performer:
         self._workload.mark("break")
         self._story_world.deliveries()
         if self._story_world.view.leader != 0:
-            self.perform(s.WaitUntil(line=0, text="wait until all are in sync", states=(s.InSync(),)))
-            self.perform(s.Begin(line=0, text="move leader to 0", fault=MoveLeader, nodes=(0,)))
-        self.perform(s.WaitUntil(line=0, text="wait until 0 leads", states=(s.Leads(0),)))
-        self.perform(s.Write(line=0, text="write base to 0 acks=all", record=BASE, to=0, acks=ACKS_ALL))
+            self.perform_step(s.WaitUntil(line=0, text="wait until all are in sync", states=(s.InSync(),)))
+            self.perform_step(s.Begin(line=0, text="move leader to 0", fault=MoveLeader, nodes=(0,)))
+        self.perform_step(s.WaitUntil(line=0, text="wait until 0 leads", states=(s.Leads(0),)))
+        self.perform_step(s.Write(line=0, text="write base to 0 acks=all", record=BASE, to=0, acks=ACKS_ALL))
         states = (s.Answered(BASE, acknowledged=True), s.InSync())
-        self.perform(s.WaitUntil(line=0, text="wait until base is acknowledged and all are in sync", states=states))
-        self.perform(s.Flush(line=0, text="flush all", nodes=self._story_world.brokers))
+        self.perform_step(
+            s.WaitUntil(line=0, text="wait until base is acknowledged and all are in sync", states=states)
+        )
+        self.perform_step(s.Flush(line=0, text="flush all", nodes=self._story_world.brokers))
         self._faults = self._faults_seen_by(self._witness)
 
     def play(self) -> None:
         for step in self._story.steps:
-            self.perform(step)
+            self.perform_step(step)
 
-    def perform(self, step: s.Step) -> None:
+    def perform_step(self, step: s.Step) -> None:
         """Perform one step, and write down how that went."""
         begun_us = self._clock.now_us()
         try:

@@ -25,8 +25,8 @@ from harness.plan import RunSpec, Security, Simulated, parse_plan
 from harness.progress import Progress
 from harness.records.files import RUN_FILE
 from harness.records.run_record import Ended, read_record
-from harness.run.performing import perform
-from harness.soak import SoakRequest, read_nights, soak
+from harness.run.performing import perform_run
+from harness.soak import SoakRequest, perform_soak, read_nights
 from harness.soak.checking import Checking
 from harness.soak.resuming import perform_turn
 from harness.worlds.factory import world_for
@@ -99,7 +99,7 @@ def test_nothing_that_is_read_can_become_code() -> None:
 
 def test_a_run_whose_cell_leads_elsewhere_is_no_run(tmp_path: Path) -> None:
     (spec,) = parse_plan(PLAN, Path("p.toml")).runs()
-    perform(spec, tmp_path / "run")
+    perform_run(spec, tmp_path / "run")
     file = tmp_path / "run" / RUN_FILE
     record = json.loads(file.read_bytes())
     for cell in ("../../../evil", "/tmp/evil", "acks=1/../../../../evil"):  # noqa: S108 - never written
@@ -170,7 +170,7 @@ def test_a_run_that_fails_over_a_password_does_not_write_it_down(
 
     monkeypatch.setattr("harness.run.performing.world_for", refuse)
     (spec,) = parse_plan(PLAN, Path("p.toml")).runs()
-    ended = perform(spec, tmp_path / "run")
+    ended = perform_run(spec, tmp_path / "run")
     assert ended.reason == "unexpected RuntimeError: the broker does not like (password)"
     assert holding(secret, tmp_path) == []
 
@@ -207,7 +207,7 @@ class HereRuns:
     def busy(self) -> int:
         return len(self._jobs)
 
-    def give(self, job: Job, limit_s: float) -> None:
+    def perform_job(self, job: Job, limit_s: float) -> None:
         self._jobs.append(job)
 
     def wait(self, patience_s: float | None = None) -> list[tuple[Job, Ended]]:
@@ -238,7 +238,9 @@ def test_no_artefact_of_a_soak_has_what_brokers_say_or_what_is_in_the_environmen
         write_plan(plan, directory)
         asked = SoakRequest(name=name, seed=int(name), began=name, command="ackproof soak", for_s=1.5)
         checks = Checking(lambda places: [judge_all([place], Progress())[0] for place in places])
-        ending = soak(directory, plan, asked, Progress(), earlier=earlier, runs=HereRuns(directory), checks=checks)
+        ending = perform_soak(
+            directory, plan, asked, Progress(), earlier=earlier, runs=HereRuns(directory), checks=checks
+        )
         earlier = read_nights([str(directory)], tmp_path)
         assert ending.exit_code == 70
         assert secret not in "".join(ending.sentences)

@@ -17,7 +17,7 @@ from harness.errors import EXIT_BROKEN, EXIT_HELD
 from harness.plan import Plan, Simulated, plans_here, read_plan
 from harness.records.run_record import read_record
 from harness.records.verdict_lines import facts_of
-from harness.run import perform
+from harness.run import perform_run
 from harness.worlds.limits import limits_of
 
 PLANS: Final = plans_here()
@@ -47,7 +47,7 @@ def ending(plan: Plan, directory: Path) -> Summary:
     lines = []
     for spec in plan.runs():
         place = directory / spec.directory()
-        assert perform(spec, place).status == "completed"
+        assert perform_run(spec, place).status == "completed"
         lines.append(VerdictLine.of(check_one(place), facts_of(read_record(place))))
     return build_matrix(lines, len(plan.cells)).verdict
 

@@ -9,7 +9,7 @@ from checkers import Outcome, check_one, judge
 from checkers.anomalies.broken_invariant import InvariantBroken
 from harness.plan import parse_plan
 from harness.records.files import HISTORY
-from harness.run import perform
+from harness.run import perform_run
 from workloads.history import export_jsonl, import_jsonl
 
 PLAN = """
@@ -27,7 +27,7 @@ def run(tmp_path_factory):
     """A run with a planted bug, and where it is."""
     (spec,) = parse_plan(PLAN, "planted.toml").runs()
     directory = tmp_path_factory.mktemp("run") / "run"
-    assert perform(spec, directory).status == "completed"
+    assert perform_run(spec, directory).status == "completed"
     return spec, directory
 
 
@@ -57,7 +57,7 @@ def test_it_survives_the_way_through_json_lines(run, tmp_path):
 def test_a_run_of_the_core_as_it_is_has_none(run, tmp_path):
     spec, _ = run
     spec = msgspec.structs.replace(spec, settings={**spec.settings, "planted.bug": "none"})
-    assert perform(spec, tmp_path / "run").status == "completed"
+    assert perform_run(spec, tmp_path / "run").status == "completed"
     verdict = check_one(tmp_path / "run")
     assert "broken-invariant" not in verdict.counts
     assert verdict.valid is True

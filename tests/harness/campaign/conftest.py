@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from harness.campaign.pool import Perform
+from harness.campaign.pool import PerformRun
 
 #: What worker processes import: behaviour is chosen by the run's family, so that one campaign can hold several.
 FAKES = """
@@ -71,8 +71,8 @@ class Fakes(NamedTuple):
     """The performers, and the directory that workers import them from."""
 
     directory: Path
-    perform: Perform
-    well: Perform
+    perform: PerformRun
+    well: PerformRun
 
 
 @pytest.fixture
@@ -88,5 +88,5 @@ def fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fakes:
 
 
 @pytest.fixture
-def perform(fakes: Fakes) -> Perform:
+def perform(fakes: Fakes) -> PerformRun:
     return fakes.perform

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.campaign.pool import Job, Perform, Pool
+from harness.campaign.pool import Job, PerformRun, Pool
 from harness.campaign.runs import limit_of
 from harness.campaign.stages import STAGES, Campaign, Stage
 from harness.errors import HarnessError, ResultsError
@@ -33,9 +33,11 @@ def plan_of(*families: str, runs: int = 3) -> Plan:
     return parse_plan(f'name = "t"\nfamilies = [{listed}]\n[worlds.simulated]\nparallel = 2\nruns = {runs}', "t.toml")
 
 
-def conduct(plan: Plan, runs: list[RunSpec], directory: Path, perform: Perform, check: Check = lambda _: None) -> Path:
+def perform_campaign(
+    plan: Plan, runs: list[RunSpec], directory: Path, perform: PerformRun, check: Check = lambda _: None
+) -> Path:
     """A campaign with another performer, and of the other stages only what looks at the directory."""
-    return Campaign.new(plan, runs, directory).conduct(Progress(), perform=perform, stages=[looking(check)])
+    return Campaign.new(plan, runs, directory).perform_stages(Progress(), perform_run=perform, stages=[looking(check)])
 
 
 def looking(check: Check) -> Stage:
@@ -44,7 +46,7 @@ def looking(check: Check) -> Stage:
 
 @pytest.mark.parametrize(("runs", "prepared"), [(1, []), (4, ["prepared"])])
 def test_a_stage_is_prepared_while_several_runs_go_on(
-    tmp_path: Path, perform: Perform, runs: int, prepared: list[str]
+    tmp_path: Path, perform: PerformRun, runs: int, prepared: list[str]
 ) -> None:
     plan, seen = plan_of("kill", runs=runs), []
     ready = threading.Event()
@@ -54,14 +56,16 @@ def test_a_stage_is_prepared_while_several_runs_go_on(
         ready.set()
 
     stage = Stage("check", lambda _directory, _progress: ready.wait(10.0) if runs > 1 else None, prepare)
-    Campaign.new(plan, plan.runs(), new_campaign(tmp_path, "t")).conduct(Progress(), perform=perform, stages=[stage])
+    Campaign.new(plan, plan.runs(), new_campaign(tmp_path, "t")).perform_stages(
+        Progress(), perform_run=perform, stages=[stage]
+    )
     assert seen == prepared
 
 
-def test_every_run_leaves_its_directory_and_is_counted(tmp_path: Path, perform: Perform) -> None:
+def test_every_run_leaves_its_directory_and_is_counted(tmp_path: Path, perform: PerformRun) -> None:
     plan, seen = plan_of("kill", runs=5), []
     directory = new_campaign(tmp_path, "t")
-    report = conduct(plan, plan.runs(), directory, perform, lambda d: seen.extend(run_directories(d)))
+    report = perform_campaign(plan, plan.runs(), directory, perform, lambda d: seen.extend(run_directories(d)))
     assert report == directory / "report.html"
     assert seen == sorted(directory / run.directory() for run in plan.runs())
     assert [read_record(path).ended.status for path in seen] == ["completed"] * 5
@@ -73,50 +77,50 @@ def test_every_run_leaves_its_directory_and_is_counted(tmp_path: Path, perform: 
 
 
 def test_worlds_in_virtual_time_go_beside_the_first_in_real_time_and_give_way_to_it(
-    tmp_path: Path, perform: Perform
+    tmp_path: Path, perform: PerformRun
 ) -> None:
     worlds = "[worlds.simulated]\nruns = 2\n[worlds.processes]\nruns = 1\n[worlds.kafka]\nruns = 1"
     plan = parse_plan(f'name = "t"\nfamilies = ["kill"]\n{worlds}', "t.toml")
     directory = new_campaign(tmp_path, "t")
-    conduct(plan, plan.runs(), directory, perform)
+    perform_campaign(plan, plan.runs(), directory, perform)
     record = msgspec.json.decode((directory / "campaign.json").read_bytes(), type=CampaignRecord)
     assert list(record.stages_ms) == ["processes+simulated", "kafka", "check"]
     niceness = {run.world.name: int((directory / run.directory() / "niceness").read_text()) for run in plan.runs()}
     assert niceness["simulated"] > niceness["processes"] == niceness["kafka"] == os.nice(0)
 
 
-def test_one_failed_run_in_twenty_is_told_and_the_campaign_goes_on(tmp_path: Path, perform: Perform) -> None:
+def test_one_failed_run_in_twenty_is_told_and_the_campaign_goes_on(tmp_path: Path, perform: PerformRun) -> None:
     plan, failing = plan_of("kill", runs=20), plan_of("pause", runs=1)
     directory = new_campaign(tmp_path, "t")
-    conduct(plan, plan.runs() + failing.runs(), directory, perform)
+    perform_campaign(plan, plan.runs() + failing.runs(), directory, perform)
     record = msgspec.json.decode((directory / "campaign.json").read_bytes(), type=CampaignRecord)
     assert (record.worlds["simulated"].completed, record.worlds["simulated"].failed) == (20, 1)
     assert list(record.failures.values()) == ["broker 1 died at its start; read logs/1.log"]
 
 
-def test_too_many_failed_runs_end_the_campaign_after_its_report(tmp_path: Path, perform: Perform) -> None:
+def test_too_many_failed_runs_end_the_campaign_after_its_report(tmp_path: Path, perform: PerformRun) -> None:
     plan, checked = plan_of("kill", "pause"), []
     with pytest.raises(HarnessError, match=r"3 of 6 runs in the simulated world failed.*broker 1 died at its start"):
-        conduct(plan, plan.runs(), new_campaign(tmp_path, "t"), perform, checked.append)
+        perform_campaign(plan, plan.runs(), new_campaign(tmp_path, "t"), perform, checked.append)
     assert checked == [tmp_path / "t"]
     assert b'"status": "failed"' in (tmp_path / "t" / "campaign.json").read_bytes()
 
 
-def test_what_every_run_fails_of_is_said_after_the_first_few(tmp_path: Path, perform: Perform) -> None:
+def test_what_every_run_fails_of_is_said_after_the_first_few(tmp_path: Path, perform: PerformRun) -> None:
     plan, checked = plan_of("pause", runs=20), []
     with pytest.raises(HarnessError, match=r"the first 3 of 20 runs .*\(the last: broker 1 died at its start"):
-        conduct(plan, plan.runs(), new_campaign(tmp_path, "t"), perform, checked.append)
+        perform_campaign(plan, plan.runs(), new_campaign(tmp_path, "t"), perform, checked.append)
     assert checked == []
     assert b'"status": "failed"' in (tmp_path / "t" / "campaign.json").read_bytes()
 
 
 def test_what_keeps_the_first_run_out_of_somebody_elses_cluster_is_not_tried_again(
-    tmp_path: Path, perform: Perform
+    tmp_path: Path, perform: PerformRun
 ) -> None:
     world = '[worlds.kafka]\nhost = "existing"\nbootstrap = ["kafka-1.example:9092"]\nruns = 20'
     plan = parse_plan(f'name = "t"\nfamilies = ["pause"]\n{world}', "t.toml")
     with pytest.raises(HarnessError, match=r"the first of 20 runs in the kafka world .*\(broker 1 died at its start"):
-        conduct(plan, plan.runs(), new_campaign(tmp_path, "t"), perform)
+        perform_campaign(plan, plan.runs(), new_campaign(tmp_path, "t"), perform)
     assert len(run_directories(tmp_path / "t")) == 1
 
 
@@ -127,10 +131,10 @@ def test_nodes_outlive_the_limit_of_their_run(tmp_path: Path, patience_ms: int) 
     assert lifetime_s(spec) >= limit_of(spec)
 
 
-def test_a_worker_that_dies_costs_its_own_run_only(tmp_path: Path, perform: Perform) -> None:
+def test_a_worker_that_dies_costs_its_own_run_only(tmp_path: Path, perform: PerformRun) -> None:
     plan, dying = plan_of("kill", runs=20), plan_of("partition", runs=2)
     directory = new_campaign(tmp_path, "t")
-    conduct(plan, dying.runs() + plan.runs(), directory, perform)
+    perform_campaign(plan, dying.runs() + plan.runs(), directory, perform)
     ends = [read_record(path).ended for path in run_directories(directory)]
     assert [ended.status for ended in ends].count("completed") == 20
     assert [ended.reason for ended in ends if ended.status == "harness-failed"] == [
@@ -138,15 +142,15 @@ def test_a_worker_that_dies_costs_its_own_run_only(tmp_path: Path, perform: Perf
     ] * 2
 
 
-def test_a_full_disk_ends_the_campaign_at_once(tmp_path: Path, perform: Perform) -> None:
+def test_a_full_disk_ends_the_campaign_at_once(tmp_path: Path, perform: PerformRun) -> None:
     plan = plan_of("kill+pause", runs=4)
     with pytest.raises(ResultsError, match="No space left on device; make room"):
-        conduct(plan, plan.runs(), new_campaign(tmp_path, "t"), perform)
+        perform_campaign(plan, plan.runs(), new_campaign(tmp_path, "t"), perform)
 
 
 @pytest.mark.parametrize(("family", "left"), [("restart", False), ("rolling", True)])
 def test_ctrl_c_closes_worlds_and_keeps_what_was_done(
-    tmp_path: Path, perform: Perform, family: str, *, left: bool
+    tmp_path: Path, perform: PerformRun, family: str, *, left: bool
 ) -> None:
     plan = plan_of(family, runs=3)
     directory = new_campaign(tmp_path, "t")
@@ -159,7 +163,7 @@ def test_ctrl_c_closes_worlds_and_keeps_what_was_done(
 
     threading.Thread(target=interrupt_when_hanging).start()
     with pytest.raises(KeyboardInterrupt, match=f"ackproof check {directory}") as caught:
-        conduct(plan, plan.runs(), directory, perform)
+        perform_campaign(plan, plan.runs(), directory, perform)
     assert str(caught.value).endswith(f"was not undone: ackproof heal {directory}") is left
     hanging = list(directory.rglob("hanging"))
     assert hanging
@@ -168,12 +172,12 @@ def test_ctrl_c_closes_worlds_and_keeps_what_was_done(
 
 
 def test_ctrl_c_that_meets_a_worker_while_it_starts_ends_nobody(
-    tmp_path: Path, perform: Perform, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, perform: PerformRun, capfd: pytest.CaptureFixture[str]
 ) -> None:
     run = plan_of("kill").runs()[0]
     pool = Pool(perform)
     try:
-        pool.give(Job(run, tmp_path / "run"), limit_s=30)
+        pool.perform_job(Job(run, tmp_path / "run"), limit_s=30)
         (worker,) = multiprocessing.active_children()
         for _ in range(100):  # it imports, for most of this time; nothing is waited for
             os.kill(worker.pid or 0, signal.SIGINT)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.campaign.pool import Perform
+from harness.campaign.pool import PerformRun
 from harness.campaign.stages import Campaign
 from harness.cli.app import exit_code_of
 from harness.errors import HarnessError, NamedWronglyError, PlanError, ResultsError
@@ -42,7 +42,7 @@ if __name__ == "__main__":
     plan = read_plan(Path(sys.argv[1]))
     directory = Path(sys.argv[2])
     directory.mkdir()
-    Campaign.new(plan, plan.runs(), directory).conduct(Progress(), perform=perform, stages=[])
+    Campaign.new(plan, plan.runs(), directory).perform_stages(Progress(), perform_run=perform, stages=[])
 """
 
 
@@ -58,9 +58,9 @@ def recorded(directory: Path) -> CampaignRecord:
     return record
 
 
-def begun(plan: Plan, directory: Path, perform: Perform) -> None:
+def begun(plan: Plan, directory: Path, perform: PerformRun) -> None:
     directory.mkdir()
-    Campaign.new(plan, plan.runs(), directory).conduct(Progress(), perform=perform, stages=[])
+    Campaign.new(plan, plan.runs(), directory).perform_stages(Progress(), perform_run=perform, stages=[])
 
 
 def test_a_campaign_that_was_killed_half_way_is_finished(tmp_path: Path, fakes: Fakes) -> None:
@@ -83,7 +83,7 @@ def test_a_campaign_that_was_killed_half_way_is_finished(tmp_path: Path, fakes: 
     assert recorded(directory).status == "running"
     campaign = Campaign.continued(plan, directory)
     assert len(campaign.missing) == 6 - len(kept)
-    campaign.conduct(Progress(), perform=fakes.well, stages=[])
+    campaign.perform_stages(Progress(), perform_run=fakes.well, stages=[])
     assert run_directories(directory) == sorted(directory / run.directory() for run in plan.runs())
     assert all(_completed(run) for run in run_directories(directory))
     assert {run: (run / "run.json").stat().st_ino for run in kept} == kept
@@ -100,7 +100,7 @@ def test_failed_runs_are_done_again_and_forgotten(tmp_path: Path, fakes: Fakes) 
     with pytest.raises(HarnessError, match="3 of 6 runs"):
         begun(plan, directory, fakes.perform)
     assert len(recorded(directory).failures) == 3
-    Campaign.continued(plan, directory).conduct(Progress(), perform=fakes.well, stages=[])
+    Campaign.continued(plan, directory).perform_stages(Progress(), perform_run=fakes.well, stages=[])
     record = recorded(directory)
     assert (record.worlds["simulated"].completed, record.worlds["simulated"].failed, record.failures) == (6, 0, {})
 
@@ -110,7 +110,7 @@ def test_a_run_whose_record_was_torn_is_done_again(tmp_path: Path, fakes: Fakes)
     begun(plan, directory, fakes.well)
     run = run_directories(directory)[0]
     (run / "run.json").write_bytes((run / "run.json").read_bytes()[:50])
-    Campaign.continued(plan, directory).conduct(Progress(), perform=fakes.well, stages=[])
+    Campaign.continued(plan, directory).perform_stages(Progress(), perform_run=fakes.well, stages=[])
     assert _completed(run)
 
 
@@ -124,7 +124,7 @@ def test_what_an_interrupted_run_left_is_undone_before_it_is_done_again(tmp_path
     journal.intend("directory", {"path": str(left)})
     journal.close()
     write_record(run, read_record(run).spec(), Ended(status="running"))
-    Campaign.continued(plan, directory).conduct(Progress(), perform=fakes.well, stages=[])
+    Campaign.continued(plan, directory).perform_stages(Progress(), perform_run=fakes.well, stages=[])
     assert not left.exists()
     assert _completed(run)
     assert not (run / FILE_NAME).exists()
@@ -135,7 +135,7 @@ def test_nothing_is_left_to_do_in_a_campaign_that_completed_but_its_stages(tmp_p
     begun(plan, directory, fakes.well)
     again = Campaign.continued(plan, directory)
     assert again.missing == []
-    assert again.conduct(Progress(), perform=fakes.perform, stages=[]) == directory / "report.html"
+    assert again.perform_stages(Progress(), perform_run=fakes.perform, stages=[]) == directory / "report.html"
 
 
 def test_another_plan_or_seed_is_refused(tmp_path: Path, fakes: Fakes) -> None:
@@ -168,5 +168,5 @@ def test_two_cannot_work_on_one_campaign(tmp_path: Path, fakes: Fakes) -> None:
     plan, directory = plan_at(tmp_path, "kill"), tmp_path / "campaign"
     begun(plan, directory, fakes.well)
     with only_user_of(directory), pytest.raises(ResultsError, match=r"another ackproof works on .*; wait for its end"):
-        Campaign.continued(plan, directory).conduct(Progress(), perform=fakes.well, stages=[])
+        Campaign.continued(plan, directory).perform_stages(Progress(), perform_run=fakes.well, stages=[])
     assert recorded(directory).status == "completed"

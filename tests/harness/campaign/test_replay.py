@@ -17,7 +17,7 @@ from harness.plan import Processes, parse_plan
 from harness.records.cluster_file import read_observations
 from harness.records.files import CLUSTER_FILE
 from harness.records.run_record import Ended, write_record
-from harness.run.performing import lacks_observations, perform
+from harness.run.performing import lacks_observations, perform_run
 from tests.checkers.findings import a_finding
 
 PLAN = """
@@ -35,7 +35,7 @@ SPEC = parse_plan(PLAN, "p.toml").runs()[0]
 @pytest.fixture
 def losing_run(tmp_path: Path) -> Path:
     directory = tmp_path / "run"
-    ended = perform(SPEC, directory)
+    ended = perform_run(SPEC, directory)
     assert ended.status == "completed", ended.reason
     return directory
 
@@ -58,7 +58,7 @@ def test_a_run_that_performs_a_story_is_reproduced_byte_for_byte_from_its_seed_a
     monkeypatch.chdir(tmp_path)
     plan = parse_plan(STORY_PLAN.read_text().replace("S40", story), "p.toml", settings)
     spec = plan.single(None, "simulated", None)
-    ended = perform(spec, run := tmp_path / "run")
+    ended = perform_run(spec, run := tmp_path / "run")
     assert ended.status == "completed", ended.reason
     result = replay(run, tmp_path / "again")
     assert result.identical
@@ -112,7 +112,7 @@ def test_a_run_of_very_many_writes_is_not_done_again_for_a_trace(
     losing_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It took six minutes for a million of them; a replay, which is asked for, does it."""
-    monkeypatch.setattr("harness.campaign.replaying.perform", lambda *_, **__: pytest.fail("it was done again"))
+    monkeypatch.setattr("harness.campaign.replaying.perform_run", lambda *_, **__: pytest.fail("it was done again"))
     for rate in (10_000.0, 10_001.0):
         workload = msgspec.structs.replace(SPEC.workload, writes_per_second=rate, duration_ms=10_000)
         write_record(losing_run, msgspec.structs.replace(SPEC, workload=workload), Ended(status="completed"))

@@ -8,7 +8,7 @@ import pytest
 
 from harness.cli.app import exit_code_of
 from harness.plan import parse_plan
-from harness.run.performing import perform
+from harness.run.performing import perform_run
 
 PLAN = "[workload]\nduration_ms = 2_000\nwrites_per_second = 20.0\n[faults]\ncount = 0\n[worlds.simulated]\n"
 
@@ -16,7 +16,7 @@ PLAN = "[workload]\nduration_ms = 2_000\nwrites_per_second = 20.0\n[faults]\ncou
 @pytest.fixture
 def run_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    assert perform(parse_plan(PLAN, "p").runs()[0], tmp_path / "run").status == "completed"
+    assert perform_run(parse_plan(PLAN, "p").runs()[0], tmp_path / "run").status == "completed"
     return Path("run")
 
 

@@ -173,7 +173,7 @@ def test_a_budget_without_room_for_a_family_is_said_with_the_number_that_helps(
         raise HostError("it began")
 
     monkeypatch.setattr("harness.cli.campaign.Campaign.new", begin)
-    monkeypatch.setattr("harness.cli.soak.conduct", begin)
+    monkeypatch.setattr("harness.cli.soak.perform_soak", begin)
     (tmp_path / "p.toml").write_text(
         'families = ["kill+pause+partition"]\nworkload = { duration_ms = 20_000 }\n[worlds.simulated]\n'
     )
@@ -195,7 +195,7 @@ def test_what_is_not_done_is_said_at_the_begin(
         raise HostError("it began")
 
     monkeypatch.setattr("harness.cli.campaign.Campaign.new", begin)
-    monkeypatch.setattr("harness.cli.soak.conduct", begin)
+    monkeypatch.setattr("harness.cli.soak.perform_soak", begin)
     (tmp_path / "p.toml").write_text('families = ["power"]\n[worlds.processes]\n')
     assert exit_code_of([*command, "p.toml"]) == 70
     said, *_, last = capsys.readouterr().err.splitlines()

@@ -7,7 +7,7 @@ import msgspec
 from harness.cli.app import exit_code_of
 from harness.errors import EXIT_PLAN
 from harness.plan import parse_plan, read_plan
-from harness.run import perform
+from harness.run import perform_run
 from harness.search import run_in_memory
 
 PLAN = """
@@ -31,7 +31,7 @@ role = "leader"
 
 def recorded(tmp_path, text=PLAN):
     run = tmp_path / "run"
-    assert perform(parse_plan(text, "plan.toml").runs()[0], run).status == "completed"
+    assert perform_run(parse_plan(text, "plan.toml").runs()[0], run).status == "completed"
     return run
 
 
@@ -52,7 +52,7 @@ def test_a_run_is_shrunk_to_a_plan_and_a_story(tmp_path, capsys):
 def test_a_run_without_a_finding_is_refused_in_one_sentence(tmp_path, capsys):
     run = recorded(tmp_path, PLAN[: PLAN.index("[[schedule]]")])
     quiet = parse_plan(PLAN.replace("acks = 1", 'acks = "all"'), "quiet.toml").runs()[0]
-    assert perform(quiet, tmp_path / "quiet").status == "completed"
+    assert perform_run(quiet, tmp_path / "quiet").status == "completed"
     assert exit_code_of(["shrink", str(tmp_path / "quiet")]) == EXIT_PLAN
     assert "shows nothing: no write is lost and no promise is broken" in capsys.readouterr().err
     assert not (tmp_path / "quiet" / "shrunk.toml").exists()

@@ -63,7 +63,7 @@ class Nothing:
 
 def report_of(world: Any, events: Any, middle: Nothing) -> RunReport:
     with opened(world):
-        return Phases(spec(), world, events).go_through(middle)
+        return Phases(spec(), world, events).perform_phases(middle)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from harness.errors import PlanError
 from harness.plan import parse_plan
-from harness.run import choices_of, perform
+from harness.run import choices_of, perform_run
 from nemesis.faults import HoldMessages, Kill
 from nemesis.roles import Role, RoleKind
 from nemesis.topology import Shape
@@ -70,7 +70,7 @@ def test_faults_that_do_not_overlap_are_stories_of_their_own_unless_the_plan_say
 
 def test_a_run_makes_exactly_the_listed_writes_and_faults(tmp_path):
     spec = plan(HEAD + FAULTS + WRITES).runs()[0]
-    ended = perform(spec, tmp_path / "run")
+    ended = perform_run(spec, tmp_path / "run")
     assert ended.status == "completed", ended.reason
     events = [*read_events(tmp_path / "run" / "history")]
     begun_us = next(e.time_us for e in events if e.detail and '"mark":"break"' in e.detail)
@@ -87,7 +87,7 @@ def test_a_run_without_chance_is_the_same_with_every_seed(tmp_path):
     delays = [
         {tuple(drawn) for drawn in choices.recording().streams.values()}
         for spec in (one, two)
-        if perform(spec, tmp_path / str(spec.seed), choices=(choices := choices_of(spec))).status == "completed"
+        if perform_run(spec, tmp_path / str(spec.seed), choices=(choices := choices_of(spec))).status == "completed"
     ]
     assert delays[0] == delays[1]
     assert all(len(set(drawn)) == 1 for drawn in delays[0])

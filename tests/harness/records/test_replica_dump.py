@@ -14,7 +14,7 @@ from harness.plan import RunSpec
 from harness.plan.reading import parse_plan
 from harness.records import replica_dump
 from harness.records.replica_dump import ReplicaLog, ReplicaLogs, Stretch, write_replicas
-from harness.run.performing import perform
+from harness.run.performing import perform_run
 
 PLAN = """
 families = ["{family}"]
@@ -77,7 +77,7 @@ def test_a_world_without_disks_leaves_no_file(tmp_path: Path) -> None:
 
 def test_what_a_healed_run_acknowledged_to_all_is_on_every_disk(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    assert perform(spec_of("kill", 'acks = "all"\n"min.insync.replicas" = 2', seed=1), run).status == "completed"
+    assert perform_run(spec_of("kill", 'acks = "all"\n"min.insync.replicas" = 2', seed=1), run).status == "completed"
     found = read_replicas(run / REPLICAS_FILE)
     assert found is not None
     ends, table = found
@@ -89,7 +89,7 @@ def test_what_a_healed_run_acknowledged_to_all_is_on_every_disk(tmp_path: Path) 
 
 def test_what_acks_1_lost_is_destroyed_where_all_replicas_returned(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    perform(spec_of("partition", "acks = 1", seed=2), run)
+    perform_run(spec_of("partition", "acks = 1", seed=2), run)
     verdict = check_one(run / "history")
     assert {finding.mark for finding in verdict.anomalies["lost-write"]} == {"destroyed"}
     assert "divergent-replicas" not in verdict.counts
@@ -101,7 +101,7 @@ OLD = 'acks = 1\ntruncation = "high-watermark"'
 
 def test_truncation_to_the_high_watermark_leaves_replicas_that_differ(tmp_path: Path) -> None:
     def reported(seed: int) -> Verdict:
-        perform(spec_of("power", OLD, seed), tmp_path / str(seed))
+        perform_run(spec_of("power", OLD, seed), tmp_path / str(seed))
         return check_one(tmp_path / str(seed) / "history")
 
     diverged = next(verdict for verdict in map(reported, range(60)) if verdict.counts.get("divergent-replicas"))
@@ -110,7 +110,7 @@ def test_truncation_to_the_high_watermark_leaves_replicas_that_differ(tmp_path: 
 
 def test_a_replay_finds_the_same_replicas_also_of_a_run_that_had_not_written_them(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    perform(spec_of("kill", "acks = 1", seed=3), run)
+    perform_run(spec_of("kill", "acks = 1", seed=3), run)
     written = (run / REPLICAS_FILE).read_bytes()
     assert replay(run, tmp_path / "again").identical
     (run / REPLICAS_FILE).unlink()
@@ -124,7 +124,7 @@ SHORT = "workload = { duration_ms = 4_000, writes_per_second = 50.0 }\nfaults = 
 @pytest.mark.system
 def test_the_disks_of_real_processes_are_read(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    ended = perform(spec_of("kill", "acks = 1", seed=4, world="processes", more=SHORT), run)
+    ended = perform_run(spec_of("kill", "acks = 1", seed=4, world="processes", more=SHORT), run)
     assert ended.status == "completed", ended.reason
     found = read_replicas(run / REPLICAS_FILE)
     assert found is not None

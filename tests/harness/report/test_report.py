@@ -144,7 +144,7 @@ def test_the_command_that_reruns_a_story_is_one_that_the_command_line_plans(
     (cell,) = write_matrix(directory).cells
     assert cell.witness is not None
     planned: list[RunSpec] = []
-    monkeypatch.setattr(run, "conduct_and_show", lambda _state, _plan, runs, _out: planned.extend(runs) or 0)
+    monkeypatch.setattr(run, "perform_campaign", lambda _state, _plan, runs, _out: planned.extend(runs) or 0)
     command = shlex.split(accounts.rerun_command(directory, cell, cell.witness))
     assert exit_code_of(command[1:]) == 0
     assert [(one.story, one.family, one.seed) for one in planned] == [("S40", "S40", cell.witness.seed)]

@@ -10,8 +10,8 @@ from checkers import judge
 from harness.choices import Choices
 from harness.plan import Processes, RunSpec, Simulated
 from harness.records.files import HISTORY
-from harness.run import execute
-from harness.run.performing import perform
+from harness.run import perform_schedule
+from harness.run.performing import perform_run
 from harness.worlds.simulated.world import SimulatedWorld
 from nemesis.cluster import CLIENTS
 from nemesis.plan import FaultPlan
@@ -80,7 +80,7 @@ def test_in_virtual_time_a_crash_leaves_sends_in_doubt_and_loses_nothing(acks: s
     left = 0
     for seed in range(3):
         one, choices, recorder = spec(Simulated(), acks, 12_000, seed), Choices(seed), Events()
-        report = execute(one, SimulatedWorld(one, choices), recorder, choices.draw)
+        report = perform_schedule(one, SimulatedWorld(one, choices), recorder, choices.draw)
         assert report.drained, report.unhealthy
         left += crashes_continue(report.faults, recorder.events)
         assert report.sends.acknowledged > 1_000
@@ -91,7 +91,7 @@ def test_in_virtual_time_a_crash_leaves_sends_in_doubt_and_loses_nothing(acks: s
 @pytest.mark.system
 def test_on_processes_a_crash_is_in_the_history_and_no_promise_is_weaker(tmp_path: Path) -> None:
     one = spec(Processes(), 1, 8_000)
-    ended = perform(one, tmp_path / "run")
+    ended = perform_run(one, tmp_path / "run")
     assert ended.status == "completed", ended.reason
     assert ended.report is not None
     receipts = [read_receipt(fault) for fault in ended.report["faults"]]

@@ -15,7 +15,7 @@ from harness.records.cluster_file import read_observations
 from harness.records.files import HISTORY
 from harness.records.journal import FILE_NAME, not_undone
 from harness.records.run_record import read_record
-from harness.run.performing import perform
+from harness.run.performing import perform_run
 from harness.worlds.real import RealWorld
 from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
@@ -47,7 +47,7 @@ def test_a_run_whose_broker_crashed_is_a_failure_of_the_harness(tmp_path: Path, 
         seed=1,
     )
     run = tmp_path / "run"
-    ended = perform(spec, run)
+    ended = perform_run(spec, run)
     assert ended.status == "harness-failed"
     assert "node 1 of the reference broker crashed (signal 6)" in str(ended.reason)
     assert ended.report is not None

@@ -8,7 +8,7 @@ from checkers.verdicts.promises import promise
 from checkers.verdicts.receipts import faults_seen
 from harness.phases import own_failure
 from harness.plan import AnyWorld, Kafka, Processes, RunSpec, Simulated
-from harness.run import execute
+from harness.run import perform_schedule
 from harness.worlds.contract import NodeCrash
 from nemesis.plan import FaultPlan
 from nemesis.receipts import Receipt
@@ -48,7 +48,7 @@ def run_with_a_crash(world, events, returned_us: int | None):
     world.clock.call_at(2_000_000, lambda: world.died.append(gone))
     if returned_us is not None:
         world.clock.call_at(returned_us, lambda: world.died.__setitem__(0, back))
-    return execute(spec(), world, events, lambda _, bound: bound - 1)
+    return perform_schedule(spec(), world, events, lambda _, bound: bound - 1)
 
 
 def test_a_death_stands_in_the_history_as_a_fault_that_took_effect_and_nobody_drew(make_world, events):

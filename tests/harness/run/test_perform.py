@@ -10,7 +10,7 @@ from harness.choices import Choices
 from harness.errors import ResultsError
 from harness.plan import RunSpec, Simulated
 from harness.records.run_record import read_record
-from harness.run.performing import perform, read_choices, write_choices
+from harness.run.performing import perform_run, read_choices, write_choices
 from nemesis.plan import FaultPlan
 from workloads.history import export_jsonl
 from workloads.plan import WorkloadPlan
@@ -32,18 +32,18 @@ def test_a_run_is_performed_again_from_its_recorded_choices(tmp_path: Path) -> N
     one = msgspec.structs.replace(spec(), faults=FaultPlan(families=("kill", "partition")))
     one = msgspec.structs.replace(one, workload=WorkloadPlan(duration_ms=8_000, writes_per_second=20.0))
     choices = Choices(one.seed)
-    perform(one, tmp_path / "first", choices=choices)
+    perform_run(one, tmp_path / "first", choices=choices)
     write_choices(tmp_path / "first", choices)
     recorded = read_choices(tmp_path / "first" / "choices.json")
     other_seed = msgspec.structs.replace(one, seed=99)
-    perform(other_seed, tmp_path / "again", choices=recorded)
+    perform_run(other_seed, tmp_path / "again", choices=recorded)
     first, again = (exported(tmp_path / name / "history") for name in ("first", "again"))
     assert first == again
     assert first.count(b"\n") > 100
 
 
 def test_choices_of_another_run_end_it_with_a_reason(tmp_path: Path) -> None:
-    ended = perform(spec(), tmp_path / "run", choices=Choices(1, {}))
+    ended = perform_run(spec(), tmp_path / "run", choices=Choices(1, {}))
     assert ended.status == "harness-failed"
     assert "recorded choices end after 0" in str(ended.reason)
 
@@ -62,7 +62,7 @@ def exported(history: Path) -> bytes:
 
 
 def test_run_json_says_what_clients_and_brokers_really_worked_with(tmp_path: Path) -> None:
-    perform(spec(**{"acks": 1, "linger.ms": 7, "truncation": "kip-101"}), tmp_path / "run")
+    perform_run(spec(**{"acks": 1, "linger.ms": 7, "truncation": "kip-101"}), tmp_path / "run")
     configuration = read_record(tmp_path / "run").ended.configuration
     assert configuration is not None
     assert (configuration["producer"]["acks"], configuration["producer"]["linger_ms"]) == (1, 7)

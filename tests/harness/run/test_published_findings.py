@@ -9,7 +9,7 @@ import pytest
 from checkers import Outcome, check_one, judge
 from harness.plan import read_plan
 from harness.records.files import HISTORY
-from harness.run import perform
+from harness.run import perform_run
 
 PLANS = Path(__file__).parents[3] / "plans"
 ERAS = (PLANS / "eras.toml").read_text(encoding="utf-8")
@@ -19,7 +19,7 @@ HUNTED = Path(__file__).parents[3] / "results" / "reference" / "hunt"
 def duplicates(tmp_path: Path, plan: str, families: list[str], **settings: str) -> int:
     """How many records the run of a published plan, with other ``settings``, has twice against a promise."""
     (spec,) = read_plan(HUNTED / plan, {name.replace("_", "."): value for name, value in settings.items()}).runs()
-    ended = perform(spec, tmp_path / "run")
+    ended = perform_run(spec, tmp_path / "run")
     assert ended.status == "completed", ended.reason
     judgement = judge(spec.chosen(), check_one(tmp_path / "run" / HISTORY), 1, families)
     found = judgement.broken.get("duplicate", 0)

@@ -10,7 +10,7 @@ import pytest
 
 from harness.choices import Choices
 from harness.plan import RunSpec, read_plan
-from harness.run import execute
+from harness.run import perform_schedule
 from harness.worlds.simulated.world import SimulatedWorld
 from tests.conftest import EventList
 from tests.harness.run.test_run_in_virtual_time import lost_writes
@@ -31,7 +31,7 @@ def played(spec: RunSpec) -> tuple[Any, SimulatedWorld, int]:
     """The report, the world and how many acknowledged writes are lost."""
     choices, recorder = Choices(spec.seed), EventList()
     world = SimulatedWorld(spec, choices)
-    report = execute(spec, world, recorder, choices.draw)
+    report = perform_schedule(spec, world, recorder, choices.draw)
     assert report.drained
     assert report.sends.acknowledged > 500
     assert all(receipt.took_effect for receipt in report.faults)

@@ -10,8 +10,8 @@ from checkers import check_one, judge
 from harness.phases.missing_nodes import missing_nodes
 from harness.plan import Processes
 from harness.records.files import HISTORY
-from harness.run import execute
-from harness.run.performing import perform
+from harness.run import perform_schedule
+from harness.run.performing import perform_run
 from nemesis.cluster import ClusterView, PartitionView
 from nemesis.plan import FaultPlan
 from tests.checkers.in_memory import judge_events
@@ -32,7 +32,7 @@ def run(world, events, *, duration_ms=40_000, drain_limit_ms=20_000, **settings)
         spec(duration_ms=duration_ms, drain_limit_ms=drain_limit_ms, delivery_timeout_ms=2_000, **settings),
         faults=FaultPlan(count=0),
     )
-    report = execute(one, world, events, chance())
+    report = perform_schedule(one, world, events, chance())
     verdict = judge_events(events.events)
     return report, verdict, judge(one.chosen(), verdict)
 
@@ -204,7 +204,7 @@ def test_on_processes_an_idempotent_kafka_python_that_stays_silent_is_replaced_a
             families=("kill",), stories=("kill/two-overlapping",), count=2, fault_ms_min=9_000, fault_ms_max=9_000
         ),
     )
-    ended = perform(one, tmp_path / "run")
+    ended = perform_run(one, tmp_path / "run")
     assert ended.status == "completed", ended.reason
     assert ended.report is not None
     assert ended.report["recovered_us"] is not None, "nobody was replaced"

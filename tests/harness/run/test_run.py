@@ -6,7 +6,7 @@ import pytest
 from harness.errors import StartError
 from harness.phases import unhealthy
 from harness.plan import RunSpec, Simulated, timings_of
-from harness.run import execute, planned
+from harness.run import perform_schedule, planned
 from nemesis.cluster import ClusterView, PartitionView
 from nemesis.plan import FaultPlan
 from workloads.operations import NEMESIS, EventType, Function
@@ -47,7 +47,7 @@ def times_of(events):
 
 
 def test_a_run_breaks_heals_drains_and_closes(world, events):
-    report = execute(spec(), world, events, chance())
+    report = perform_schedule(spec(), world, events, chance())
     assert phases(events) == ["break", "heal", "drain", "end"]
     assert report.drained
     assert report.unhealthy == {}
@@ -56,7 +56,7 @@ def test_a_run_breaks_heals_drains_and_closes(world, events):
 
 
 def test_everything_acknowledged_is_read_by_the_final_readers(world, events):
-    report = execute(spec(), world, events, chance())
+    report = perform_schedule(spec(), world, events, chance())
     final = {event.process for event in events.of(Function.DRAIN)}
     read = {
         record.value
@@ -71,13 +71,15 @@ def test_everything_acknowledged_is_read_by_the_final_readers(world, events):
 
 
 def test_time_never_goes_back_in_a_history(world, events):
-    execute(spec(("kill", "partition")), world, events, chance())
+    perform_schedule(spec(("kill", "partition")), world, events, chance())
     times_us = [event.time_us for event in events.events]
     assert times_us == sorted(times_us)
 
 
 def test_faults_stand_in_the_history_with_their_receipts(world, events):
-    report = execute(spec(("kill", "pause", "partition"), count=5, duration_ms=15_000), world, events, chance())
+    report = perform_schedule(
+        spec(("kill", "pause", "partition"), count=5, duration_ms=15_000), world, events, chance()
+    )
     faults = events.of(Function.FAULT)
     assert {event.process for event in faults} == {NEMESIS}
     details = [msgspec.json.decode(event.detail) for event in faults]
@@ -86,13 +88,13 @@ def test_faults_stand_in_the_history_with_their_receipts(world, events):
 
 
 def test_no_fault_lasts_beyond_the_break_phase(world, events):
-    report = execute(spec(("pause",)), world, events, chance())
+    report = perform_schedule(spec(("pause",)), world, events, chance())
     assert max(receipt.ended_us for receipt in report.faults) <= times_of(events)["heal"]
     assert world.cluster.dead == world.cluster.frozen == world.cluster.links == set()
 
 
 def test_writing_goes_on_after_healing_until_every_partition_acknowledged(world, events):
-    report = execute(spec(), world, events, chance())
+    report = perform_schedule(spec(), world, events, chance())
     after = {
         event.micro[0].partition
         for event in events.of(Function.SEND, EventType.OK)
@@ -105,7 +107,7 @@ def test_writing_goes_on_after_healing_until_every_partition_acknowledged(world,
 def test_a_cluster_without_an_active_controller_has_not_recovered(world, events):
     world.clock.call_at(5_000_000, lambda: setattr(world.cluster, "controller_active", False))
     world.clock.call_at(7_500_000, lambda: setattr(world.cluster, "controller_active", True))
-    report = execute(spec(duration_ms=6_000), world, events, chance())
+    report = perform_schedule(spec(duration_ms=6_000), world, events, chance())
     assert report.healed_us < 7_500_000 <= report.recovered_us < 7_600_000
 
 
@@ -117,7 +119,7 @@ def begins_us(report):
 def test_faults_wait_for_a_cluster_that_is_well_and_has_acknowledged_something_everywhere(world, events):
     world.cluster.never_in_sync = {"ackproof-1": {2}}
     world.clock.call_at(3_000_000, world.cluster.never_in_sync.clear)
-    report = execute(spec(duration_ms=6_000), world, events, chance())
+    report = perform_schedule(spec(duration_ms=6_000), world, events, chance())
     assert 3_000_000 <= begins_us(report) < 3_100_000
     assert times_of(events)["heal"] == begins_us(report) + 6_000_000
     written = {e.micro[0].partition for e in events.of(Function.SEND, EventType.OK) if e.time_us < begins_us(report)}
@@ -126,7 +128,7 @@ def test_faults_wait_for_a_cluster_that_is_well_and_has_acknowledged_something_e
 
 def test_faults_begin_in_the_end_where_nothing_is_ever_acknowledged(world, events):
     world.clients.silent_sends = True
-    report = execute(spec(duration_ms=6_000), world, events, chance())
+    report = perform_schedule(spec(duration_ms=6_000), world, events, chance())
     assert 15_000_000 <= begins_us(report) < 15_100_000
     assert report.faults
 
@@ -144,7 +146,7 @@ def slow_kills(world, takes_us):
 @pytest.mark.parametrize("takes_us", [700_000, 5_000_000])
 def test_faults_that_take_their_time_make_the_break_phase_longer(world, events, takes_us):
     slow_kills(world, takes_us)
-    report = execute(spec(count=6, duration_ms=12_000), world, events, chance())
+    report = perform_schedule(spec(count=6, duration_ms=12_000), world, events, chance())
     kills = [receipt for receipt in report.faults if receipt.fault == "kill"]
     assert len(kills) >= 2
     assert len(report.faults) == len(report.schedule.steps), "also those that became due in what was added"
@@ -153,21 +155,21 @@ def test_faults_that_take_their_time_make_the_break_phase_longer(world, events, 
 
 def test_the_break_phase_becomes_no_longer_than_a_minute_more(world, events):
     slow_kills(world, 50_000_000)
-    report = execute(spec(count=6, duration_ms=12_000), world, events, chance())
+    report = perform_schedule(spec(count=6, duration_ms=12_000), world, events, chance())
     assert {receipt.mark for receipt in report.faults} == {"end", "skipped"}
     assert len(report.faults) == len(report.schedule.steps)
     assert 72_000_000 <= report.healed_us - times_of(events)["break"] < 72_000_000 + 50_000_000
 
 
 def test_nothing_is_sent_while_draining(world, events):
-    execute(spec(), world, events, chance())
+    perform_schedule(spec(), world, events, chance())
     assert not [e for e in events.of(Function.SEND) if e.time_us > times_of(events)["drain"]]
 
 
 def test_a_cluster_that_never_recovers_is_given_up_in_time_and_proves_nothing(world, events):
     world.cluster.never_in_sync = {"ackproof-1": {2}}
     one = spec(drain_limit_ms=4_000)
-    report = execute(one, world, events, chance())
+    report = perform_schedule(one, world, events, chance())
     assert report.recovered_us is None
     assert report.unhealthy == {"ackproof-1": "not in its ISR: broker 2"}
     assert not report.drained
@@ -178,14 +180,14 @@ def test_a_cluster_that_never_recovers_is_given_up_in_time_and_proves_nothing(wo
 
 def test_a_send_that_is_never_answered_ends_as_unknown_when_its_client_is_closed(world, events):
     world.clients.silent_sends = True
-    report = execute(spec(), world, events, chance())
+    report = perform_schedule(spec(), world, events, chance())
     assert report.sends.unknown == report.sends.attempted > 0
     assert report.sends.acknowledged == 0
     assert phases(events)[-1] == "end"
 
 
 def test_every_operation_is_completed_at_the_end(world, events):
-    execute(spec(("partition",)), world, events, chance())
+    perform_schedule(spec(("partition",)), world, events, chance())
     completions = {EventType.OK, EventType.FAIL, EventType.INFO}
     for function in (Function.SEND, Function.POLL):
         assert len(events.of(function, EventType.INVOKE)) == len(events.of(function, *completions))
@@ -198,7 +200,7 @@ def test_the_world_is_closed_whatever_happens(world, events, monkeypatch, at):
 
     monkeypatch.setattr(world, at, fail)
     with pytest.raises(StartError):
-        execute(spec(), world, events, chance())
+        perform_schedule(spec(), world, events, chance())
     assert world.closed == 1
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from harness.choices import Choices
 from harness.plan import RunSpec, Simulated
-from harness.run import execute
+from harness.run import perform_schedule
 from harness.worlds.simulated.world import SimulatedWorld
 from nemesis.plan import FaultPlan
 from workloads.operations import EventType, Function
@@ -37,7 +37,7 @@ def perform(family, seed, settings, log_dirs=1, **faults):
         log_dirs=log_dirs,
     )
     choices, recorder = Choices(seed), Events()
-    return execute(spec, SimulatedWorld(spec, choices), recorder, choices.draw), recorder.events
+    return perform_schedule(spec, SimulatedWorld(spec, choices), recorder, choices.draw), recorder.events
 
 
 def lost_writes(events):

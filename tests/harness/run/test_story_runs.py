@@ -16,10 +16,9 @@ from harness.plan import Existing, Kafka, Namespaces, Processes, RunSpec, Ssh, r
 from harness.progress import Progress
 from harness.records.files import HISTORY, PLAN_FILE, STORY_FILE
 from harness.records.run_record import read_record
-from harness.run import choices_of, perform
+from harness.run import choices_of, perform_run
 from harness.run.story_run import story_of
-from harness.stories import Trace
-from harness.stories import perform as perform_story
+from harness.stories import Trace, perform_script
 from harness.worlds.contract import NodeCrash
 from harness.worlds.simulated import SimulatedWorld
 from harness.worlds.simulated.leaders_and_messages import SimulatedLeadership
@@ -43,14 +42,14 @@ def test_the_missed_epoch_breaks_a_promise_by_kafka_s_rule_and_no_other(
 ) -> None:
     """S40: acks=all, min ISR 2, no unclean election; links are cut and leaders moved, and nobody dies."""
     spec = missed_epoch(rule)
-    ended = perform(spec, tmp_path / "run")
+    ended = perform_run(spec, tmp_path / "run")
     assert ended.status == "completed", ended.reason
     judgement = judge(spec.chosen(), check_one(tmp_path / "run" / HISTORY), 1, ["S40"])
     assert (judgement.outcome, judgement.lost) == (outcome, lost)
 
 
 def test_everything_that_a_script_does_leaves_a_receipt(tmp_path: Path) -> None:
-    perform(missed_epoch("forget"), tmp_path / "run")
+    perform_run(missed_epoch("forget"), tmp_path / "run")
     report = read_record(tmp_path / "run").ended.report
     assert report is not None
     faults = [msgspec.convert(fault, Receipt) for fault in report["faults"]]
@@ -60,7 +59,7 @@ def test_everything_that_a_script_does_leaves_a_receipt(tmp_path: Path) -> None:
 
 
 def test_how_a_story_went_is_kept_step_by_step(tmp_path: Path) -> None:
-    perform(missed_epoch("kafka"), tmp_path / "run")
+    perform_run(missed_epoch("kafka"), tmp_path / "run")
     trace = msgspec.json.decode((tmp_path / "run" / STORY_FILE).read_bytes(), type=Trace)
     assert trace.problems == ()
     assert {name: record.outcome for name, record in trace.records.items()} == dict.fromkeys(
@@ -80,7 +79,7 @@ def test_a_node_that_ended_by_itself_is_written_down_while_the_script_is_perform
 ) -> None:
     """As in every run: when it was seen, and not once the run is over."""
     spec = own_story(tmp_path, "write x to 0", "wait 5 s")
-    report = perform_story(story_of(spec), spec, _Dying(spec, choices_of(spec)), events).report
+    report = perform_script(story_of(spec), spec, _Dying(spec, choices_of(spec)), events).report
     (written,) = events.of(Function.FAULT)
     assert msgspec.json.decode(written.detail)["fault"] == "died"
     assert written.time_us < report.healed_us
@@ -95,12 +94,12 @@ def test_a_leader_that_no_step_has_moved_has_a_receipt_of_its_own(tmp_path: Path
     leadership = world.target.leadership
     assert leadership is not None
     world.clock.call_at(4_000_000, lambda: leadership.move_leader("ackproof-0", 1) and None)
-    perform_story(story_of(spec), spec, world, events)
+    perform_script(story_of(spec), spec, world, events)
     assert [msgspec.json.decode(event.detail)["fault"] for event in events.of(Function.FAULT)] == ["unasked"]
 
 
 def test_a_story_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
-    ended = perform(missed_epoch("forget", story="S998"), tmp_path / "run")
+    ended = perform_run(missed_epoch("forget", story="S998"), tmp_path / "run")
     assert ended.status == "harness-failed"
     assert "S40" in str(ended.reason)
 
@@ -108,7 +107,7 @@ def test_a_story_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) 
 def test_a_run_without_the_settings_of_its_story_is_refused(tmp_path: Path) -> None:
     spec = missed_epoch("forget")
     hasty = msgspec.structs.replace(spec, settings=spec.settings | {"replica.lag.time.max.ms": 1_500})
-    ended = perform(hasty, tmp_path / "run")
+    ended = perform_run(hasty, tmp_path / "run")
     assert ended.reason == "the story S40 needs replica.lag.time.max.ms=30000; write it in the plan"
 
 
@@ -177,7 +176,7 @@ def test_every_cell_of_the_projects_plans_can_be_performed_in_its_world(path: Pa
 
 def test_a_run_in_which_a_record_was_not_sent_has_failed_and_holds_nothing(tmp_path: Path) -> None:
     spec = own_story(tmp_path, "never start all", "kill all", "wait until 0 is fenced", "write x to leader")
-    ended = perform(spec, tmp_path / "run")
+    ended = perform_run(spec, tmp_path / "run")
     assert ended.status == "harness-failed"
     assert str(ended.reason).endswith('line 7, "write x to leader": nobody leads: not sent')
 
@@ -187,7 +186,7 @@ def test_a_log_that_waits_for_a_broker_which_never_returns_is_not_stalled(tmp_pa
     plan = tmp_path / "S07.toml"
     plan.write_text('story = "S07"\n[workload]\npartitions = 1\n[worlds.simulated]\nruns = 1\n')
     spec = read_plan(plan).single(None, None, None)
-    assert perform(spec, tmp_path / "run").status == "completed"
+    assert perform_run(spec, tmp_path / "run").status == "completed"
     verdict = check_one(tmp_path / "run" / HISTORY)
     assert list(verdict.recovery.absent.values()) == ["broker 0 did not run"]
     assert judge(spec.chosen(), verdict, 1, ["S07"]).outcome is not Outcome.STALLED
@@ -214,7 +213,7 @@ def test_a_campaign_with_a_story_of_its_own_is_complete_in_itself(tmp_path: Path
     )
     plan = read_plan(given / "p.toml")
     (begun := tmp_path / "begun").mkdir()
-    Campaign.new(plan, plan.runs(), begun).conduct(Progress(), stages=[])
+    Campaign.new(plan, plan.runs(), begun).perform_stages(Progress(), stages=[])
     shutil.rmtree(given)
     moved = begun.rename(tmp_path / "moved")
     (spec,) = read_plan(moved / PLAN_FILE).runs()
@@ -237,6 +236,6 @@ def test_a_run_whose_decisive_step_was_in_vain_has_failed_and_holds_nothing(
         "move_leader",
         lambda self, at, broker: {"refused": "timed out"} if broker == 0 else move(self, at, broker),
     )
-    ended = perform(missed_epoch("kafka"), tmp_path / "run")
+    ended = perform_run(missed_epoch("kafka"), tmp_path / "run")
     assert ended.status == "harness-failed"
     assert "move leader to 0" in str(ended.reason)

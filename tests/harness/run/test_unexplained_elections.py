@@ -9,7 +9,7 @@ from checkers.verdicts.promises import promise
 from checkers.verdicts.receipts import faults_seen
 from harness.phases.unplanned import unexplained_election
 from harness.plan import RunSpec, Simulated
-from harness.run import execute
+from harness.run import perform_schedule
 from harness.worlds.contract import NodeCrash
 from nemesis.cluster import CLIENTS, ClusterView, Link, PartitionView
 from nemesis.faults import fault_kind
@@ -86,7 +86,7 @@ def spec() -> RunSpec:
 
 
 def faults_of(world, events):
-    execute(spec(), world, events, lambda _, bound: bound - 1)
+    perform_schedule(spec(), world, events, lambda _, bound: bound - 1)
     return [msgspec.json.decode(event.detail) for event in events.of(Function.FAULT)]
 
 

@@ -10,7 +10,7 @@ from harness.observations import BecameLeader, Truncated, of_kind
 from harness.plan import parse_plan
 from harness.records.cluster_file import read_observations
 from harness.records.explanation_file import read_explanation
-from harness.run import perform
+from harness.run import perform_run
 from harness.search import run_in_memory
 from harness.search.judged_run import OtherDraws
 
@@ -39,7 +39,7 @@ at_ms = 200
 
 def recorded(tmp_path, text=PLAN):
     run = tmp_path / "run"
-    assert perform(parse_plan(text, "plan.toml").runs()[0], run).status == "completed"
+    assert perform_run(parse_plan(text, "plan.toml").runs()[0], run).status == "completed"
     return run
 
 

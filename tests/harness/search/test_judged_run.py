@@ -12,7 +12,7 @@ from checkers import check_one, judge
 from harness.choices import Choices
 from harness.errors import PlanError
 from harness.plan import parse_plan, read_plan
-from harness.run import perform
+from harness.run import perform_run
 from harness.search import run_in_memory
 from harness.worlds.simulated.coverage_words import WORDS
 from nemesis.schedule import Schedule
@@ -36,7 +36,7 @@ def test_the_verdict_in_memory_is_the_one_from_files(tmp_path):
     found = set()
     for number, spec in enumerate(runs()):
         run = run_in_memory(spec)
-        assert perform(spec, tmp_path / str(number)).status == "completed"
+        assert perform_run(spec, tmp_path / str(number)).status == "completed"
         stored = check_one(tmp_path / str(number), name=str(spec.directory()))
         assert run.verdict == stored
         assert run.judgement == judge(spec.chosen(), stored, spec.faults.exercised_min, spec.family.split("+"))

@@ -9,7 +9,7 @@ from harness.errors import EXIT_UNKNOWN
 from harness.plan import Loopback, Processes, parse_plan
 from harness.records.explanation_file import read_explanation
 from harness.records.run_record import read_record, write_record
-from harness.run import perform
+from harness.run import perform_run
 from harness.search import twins
 from tests.harness.search.test_explaining import PLAN
 from workloads.history import read_events
@@ -20,7 +20,7 @@ def real(tmp_path):
     """The files of a run on real processes, which a simulated one has written."""
     run = tmp_path / "real"
     spec = parse_plan(PLAN, "plan.toml").runs()[0]
-    assert perform(spec, run, observe=True).status == "completed"
+    assert perform_run(spec, run, observe=True).status == "completed"
     record = read_record(run)
     values = {name: getattr(spec, name) for name in spec.__struct_fields__} | {
         "world": Processes(host=Loopback()),

@@ -121,7 +121,7 @@ class InstantRuns:
     def busy(self) -> int:
         return len(self._jobs)
 
-    def give(self, job: Job, limit_s: float) -> None:
+    def perform_job(self, job: Job, limit_s: float) -> None:
         self._jobs.append(job)
 
     def wait(self, patience_s: float | None = None) -> list[tuple[Job, Ended]]:

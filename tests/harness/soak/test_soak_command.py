@@ -19,7 +19,7 @@ from harness.cli.app import exit_code_of
 from harness.plan import CI_FILES, parse_plan
 from harness.progress import Progress
 from harness.run import heal
-from harness.soak import Ending, soak
+from harness.soak import Ending, perform_soak
 from harness.soak.ledger import Planned, read_ledger, read_verdicts
 from harness.soak.soak_file import Heartbeat, write_request
 from harness.soak.state import SoakState
@@ -145,7 +145,7 @@ def test_a_full_disk_ends_the_soak_with_a_sentence(small_disk: Path) -> None:
     checks = KnowingChecks(lambda world, cell, seed: line_of(world, cell, seed, Outcome.BROKEN_PROMISE))
     plan = parse_plan('families = ["kill"]\n[worlds.simulated]\nparallel = 1\n', "t.toml")
     wanted = asked(for_s=600.0, disk_bytes=10**9)
-    ending = soak(small_disk, plan, wanted, Progress(), runs=runs, checks=checks, clock=clock)
+    ending = perform_soak(small_disk, plan, wanted, Progress(), runs=runs, checks=checks, clock=clock)
     assert ending.exit_code == 70
     assert any("o space" in sentence and "make room" in sentence for sentence in ending.sentences)
     assert SoakState.read(small_disk).judged > 1
@@ -161,7 +161,7 @@ def test_a_soak_whose_brokers_have_no_binary_any_more_ends_with_a_sentence(
     directory.mkdir()
     checks = KnowingChecks()
     checks._judge = lambda place: line_of(*facts_of(place), Outcome.UNKNOWN)
-    ending = soak(directory, plan, asked(for_s=600.0), Progress(), checks=checks)
+    ending = perform_soak(directory, plan, asked(for_s=600.0), Progress(), checks=checks)
     assert ending.exit_code == 70
     assert any("the kafka world is given up: 3 runs in a row failed" in sentence for sentence in ending.sentences)
     state = SoakState.read(directory)
@@ -179,12 +179,12 @@ def test_a_resumed_soak_has_the_limits_that_it_is_given_and_keeps_them(
     write_request(tmp_path, asked(disk_bytes=10**9, tries=2))
     given = []
 
-    def conduct(directory, plan, wanted, progress, **more):
+    def perform(directory, plan, wanted, progress, **more):
         write_request(directory, wanted)
         given.append(wanted)
         return Ending(("done",), 0, None)
 
-    monkeypatch.setattr("harness.cli.soak.conduct", conduct)
+    monkeypatch.setattr("harness.cli.soak.perform_soak", perform)
     assert exit_code_of(["soak", "--resume", str(tmp_path), "--disk", "2GB", "--for", "1h"]) == 0
     assert exit_code_of(["soak", "--resume", str(tmp_path)]) == 0
     assert [(one.disk_bytes, one.for_s, one.tries) for one in given] == [(2 * 10**9, 3600.0, 2)] * 2

@@ -16,8 +16,8 @@ from harness.stories import (
     explained,
     known_stories,
     parse_story,
-    perform,
     perform_cell,
+    perform_script,
     perform_table,
     step_lines,
 )
@@ -287,7 +287,7 @@ def test_a_world_that_shows_no_replicas_is_refused(perfect_world, events):
     spec = read_plan(PLAN).single(None, "simulated", None)
     perfect_world.direct = perfect_world.replicas = None
     with pytest.raises(PlanError, match="no scripted story can be performed in it"):
-        perform(known_stories()["S40"], spec, perfect_world, events)
+        perform_script(known_stories()["S40"], spec, perfect_world, events)
     assert perfect_world.closed == 1
 
 

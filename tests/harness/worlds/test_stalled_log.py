@@ -13,7 +13,7 @@ from harness.hosts import Launch
 from harness.plan import Processes, RunSpec
 from harness.records.files import HISTORY
 from harness.records.verdict_lines import facts_of
-from harness.run.performing import perform
+from harness.run.performing import perform_run
 from harness.worlds.processes import ReferenceDistribution
 from harness.worlds.real.nodes import Nodes
 from nemesis.plan import FaultPlan
@@ -51,7 +51,7 @@ def test_a_cluster_whose_broker_hangs_after_its_restart_has_stalled(
         faults=FaultPlan(families=("kill",), stories=("kill/follower",), count=1),
         seed=5,
     )
-    ended = perform(spec, tmp_path / "run")
+    ended = perform_run(spec, tmp_path / "run")
     assert ended.status == "completed", ended.reason
     verdict = check_one(tmp_path / "run" / HISTORY, name="runs/1")
     assert verdict.recovery.absent == {}, "the broker runs"

@@ -14,7 +14,7 @@ from checkers.verdicts.cells import build_cells
 from harness.plan import AnyWorld, Processes, RunSpec, Simulated
 from harness.records.files import HISTORY
 from harness.records.verdict_lines import facts_of
-from harness.run.performing import perform
+from harness.run.performing import perform_run
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.trials import STOPPED_DRAIN_MS, stop_producers_after_the_first_fault
 from workloads.plan import WorkloadPlan
@@ -37,7 +37,7 @@ def outcomes(world: AnyWorld, directory: Path, *, count: int = 3) -> tuple[Outco
         ),
         seed=5,
     )
-    ended = perform(spec, directory)
+    ended = perform_run(spec, directory)
     assert ended.status == "completed", ended.reason
     assert ended.report is not None
     assert sum(fault["took_effect"] for fault in ended.report["faults"]) >= count

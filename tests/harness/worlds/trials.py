@@ -23,7 +23,7 @@ from harness.records.cluster_file import read_observations
 from harness.records.files import HISTORY
 from harness.records.journal import FILE_NAME, not_undone
 from harness.records.run_record import read_record
-from harness.run.performing import perform
+from harness.run.performing import perform_run
 from harness.run.scheduled import _Scheduled
 from nemesis.receipts import Receipt
 
@@ -82,7 +82,7 @@ def stop_producers_after_the_first_fault(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def judged(spec: RunSpec, directory: Path) -> Judgement:
     """One run and how it was judged, after everything that must be so whatever it lost."""
-    ended = perform(spec, directory)
+    ended = perform_run(spec, directory)
     assert ended.status == "completed", ended.reason
     judgement = judge(spec.chosen(), check(directory / HISTORY))
     assert judgement.broken == {}, tale(directory)

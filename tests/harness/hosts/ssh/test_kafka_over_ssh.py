@@ -19,7 +19,7 @@ from harness.records.cluster_file import read_observations
 from harness.records.files import HISTORY
 from harness.records.journal import FILE_NAME, not_undone
 from harness.run.healing import heal
-from harness.run.performing import perform
+from harness.run.performing import perform_run
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.jvm import MAIN
 from nemesis.cluster import CONTROLLER
@@ -35,9 +35,9 @@ HARNESS = """
 import sys
 from pathlib import Path
 import msgspec
-from harness.run.performing import perform
+from harness.run.performing import perform_run
 from harness.plan import RunSpec
-perform(msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=RunSpec), Path(sys.argv[2]))
+perform_run(msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=RunSpec), Path(sys.argv[2]))
 """
 
 
@@ -65,7 +65,7 @@ def spec(farm, families: tuple[str, ...], duration_ms: int, **settings: object) 
 def test_kafka_on_machines_is_killed_frozen_and_cut_off_and_no_promise_is_broken(tmp_path: Path, farm) -> None:
     one = spec(farm, ("kill", "pause"), 15_000, acks=1)
     run = tmp_path / "run"
-    ended = perform(one, run)
+    ended = perform_run(one, run)
     assert ended.status == "completed", ended.reason
     judgement = judge(one.chosen(), check(run / HISTORY))
     assert judgement.judged

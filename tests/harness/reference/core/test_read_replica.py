@@ -12,7 +12,7 @@ from harness.plan import RunSpec, Simulated
 from harness.reference.core.messages import Fetch, FetchedPartition, FetchPartition
 from harness.reference.core.read_replica import rack_of
 from harness.reference.core.types import NONE, BrokerConfig, BrokerState, ErrorCode, TopicConfig
-from harness.run.performing import perform
+from harness.run.performing import perform_run
 from harness.worlds.simulated.consumer import Assigned, ConsumerModel
 from nemesis.plan import FaultPlan
 from tests.harness.needs import needs_interpreted
@@ -136,6 +136,6 @@ def test_consumers_that_read_from_followers_see_no_anomaly(
         faults=FaultPlan(families=(family,), count=3),
         seed=5,
     )
-    assert perform(spec, tmp_path / "run").status == "completed"
+    assert perform_run(spec, tmp_path / "run").status == "completed"
     assert sum(taken) > 300
     assert not check_one(tmp_path / "run" / "history").anomalies

@@ -16,7 +16,7 @@ from harness.records.cluster_file import read_observations
 from harness.records.files import HISTORY
 from harness.records.journal import FILE_NAME, not_undone
 from harness.run.healing import heal
-from harness.run.performing import perform
+from harness.run.performing import perform_run
 from harness.worlds.kafka import kafka_world
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.releases import DEFAULT_VERSION
@@ -85,7 +85,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, real_kafka: Installation) 
 @pytest.mark.parametrize("acks", [1, -1])
 def test_leaders_of_the_runs_own_topic_move_and_it_is_gone_afterwards(cluster, tmp_path: Path, acks: int) -> None:
     one = cluster.run("move", acks=acks)
-    ended = perform(one, tmp_path / "run")
+    ended = perform_run(one, tmp_path / "run")
     assert ended.status == "completed", ended.reason
     judgement = judge(one.chosen(), check(tmp_path / "run" / HISTORY))
     assert judgement.judged
@@ -103,7 +103,7 @@ def test_leaders_of_the_runs_own_topic_move_and_it_is_gone_afterwards(cluster, t
 
 def test_what_needs_the_clusters_machines_is_skipped_and_the_receipts_say_why(cluster, tmp_path: Path) -> None:
     one = cluster.run("kill", duration_ms=4_000)
-    ended = perform(one, tmp_path / "run")
+    ended = perform_run(one, tmp_path / "run")
     assert ended.status == "completed", ended.reason
     assert ended.report is not None
     assert {fault["mark"] for fault in ended.report["faults"]} == {"skipped"}
@@ -121,7 +121,7 @@ def test_a_run_whose_producers_stop_after_the_first_fault_is_not_exercised(
     stop_producers_after_the_first_fault(monkeypatch)
     one = cluster.run("client-crash", duration_ms=28_000, drain_limit_ms=STOPPED_DRAIN_MS)
     one = msgspec.structs.replace(one, faults=msgspec.structs.replace(one.faults, healed_ms_min=6_500))
-    ended = perform(one, tmp_path / "run")
+    ended = perform_run(one, tmp_path / "run")
     assert ended.status == "completed", ended.reason
     judgement = judge(one.chosen(), check(tmp_path / "run" / HISTORY))
     assert (judgement.outcome, judgement.lost) == ("not exercised", 0)
@@ -130,7 +130,7 @@ def test_a_run_whose_producers_stop_after_the_first_fault_is_not_exercised(
 
 def test_the_runs_own_producers_crash_and_the_cluster_is_not_touched(cluster, tmp_path: Path) -> None:
     one = cluster.run("client-crash", acks=1)
-    ended = perform(one, tmp_path / "run")
+    ended = perform_run(one, tmp_path / "run")
     assert ended.status == "completed", ended.reason
     judgement = judge(one.chosen(), check(tmp_path / "run" / HISTORY))
     assert (judgement.judged, judgement.broken, judgement.lost) == (True, {}, 0)
@@ -140,7 +140,7 @@ def test_the_runs_own_producers_crash_and_the_cluster_is_not_touched(cluster, tm
 def test_a_topic_of_somebody_else_is_left_alone(cluster, tmp_path: Path) -> None:
     one = cluster.run("move")
     cluster.create(one.workload.topic)
-    ended = perform(one, tmp_path / "run")
+    ended = perform_run(one, tmp_path / "run")
     assert ended.status == "harness-failed"
     assert f'a topic "{one.workload.topic}" that this run did not create' in str(ended.reason)
     heal(tmp_path)
@@ -151,7 +151,7 @@ def test_a_topic_of_somebody_else_is_left_alone(cluster, tmp_path: Path) -> None
 
 def test_heal_deletes_the_topic_of_a_killed_harness(cluster, tmp_path: Path) -> None:
     one = cluster.run("move", duration_ms=60_000)
-    harness = multiprocessing.get_context("spawn").Process(target=perform, args=(one, tmp_path / "run"))
+    harness = multiprocessing.get_context("spawn").Process(target=perform_run, args=(one, tmp_path / "run"))
     harness.start()
     wait_until((tmp_path / "run" / "logs" / "trace-100.jsonl").exists, "the run looks at the cluster")
     harness.kill()
@@ -164,7 +164,7 @@ def test_heal_deletes_the_topic_of_a_killed_harness(cluster, tmp_path: Path) -> 
 
 def test_a_cluster_that_cannot_be_reached_gets_its_sentence(tmp_path: Path) -> None:
     text = 'families = ["move"]\n[worlds.kafka]\nhost = "existing"\nbootstrap = ["127.0.0.1:1"]\n'
-    ended = perform(parse_plan(text, "p.toml").single(None, None, None), tmp_path / "run")
+    ended = perform_run(parse_plan(text, "p.toml").single(None, None, None), tmp_path / "run")
     assert ended.status == "harness-failed"
     assert "no broker answered within 10 s" in str(ended.reason)
     assert "tried 127.0.0.1:1" in str(ended.reason)

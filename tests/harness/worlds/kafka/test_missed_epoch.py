@@ -9,7 +9,7 @@ from checkers import Outcome, check_one, judge
 from harness.plan import read_plan
 from harness.records.files import HISTORY
 from harness.records.journal import FILE_NAME, not_undone
-from harness.run import perform
+from harness.run import perform_run
 from tests.harness.needs import needs_root
 
 PLAN = Path(__file__).parents[4] / "plans" / "stories" / "S40.toml"
@@ -22,7 +22,7 @@ PLAN = Path(__file__).parents[4] / "plans" / "stories" / "S40.toml"
 @needs_root("ip", "nft", "nsenter")
 def test_kafka_loses_an_acknowledged_write_by_cuts_and_planned_moves_alone(tmp_path: Path) -> None:
     spec = msgspec.structs.replace(read_plan(PLAN).single(None, "kafka", None), seed=11)
-    ended = perform(spec, tmp_path / "run")
+    ended = perform_run(spec, tmp_path / "run")
     assert ended.status == "completed", ended.reason
     judgement = judge(spec.chosen(), check_one(tmp_path / "run" / HISTORY), 1, ["S40"])
     assert (judgement.outcome, judgement.lost) == (Outcome.BROKEN_PROMISE, 1)

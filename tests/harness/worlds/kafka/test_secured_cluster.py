@@ -17,7 +17,7 @@ from harness.records.files import HISTORY
 from harness.records.journal import FILE_NAME, not_undone
 from harness.records.run_record import read_record
 from harness.run.healing import heal
-from harness.run.performing import perform
+from harness.run.performing import perform_run
 from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.own_topic import KIND
@@ -122,7 +122,7 @@ def test_who_is_not_let_in_gets_one_sentence_within_seconds(cluster, tmp_path: P
         ]
     ):
         began = time.monotonic()
-        ended = perform(run_of(servers, security), tmp_path / str(number))
+        ended = perform_run(run_of(servers, security), tmp_path / str(number))
         assert time.monotonic() - began < REFUSED_S
         assert ended.status == "harness-failed"
         assert sentence in str(ended.reason)
@@ -134,7 +134,7 @@ def test_heal_deletes_the_topic_of_a_killed_harness_with_the_password_from_where
     cluster, tmp_path: Path, monkeypatch
 ) -> None:
     one = run_of(cluster.ways.sasl, scram(cluster), duration_ms=60_000)
-    harness = multiprocessing.get_context("spawn").Process(target=perform, args=(one, tmp_path / "run"))
+    harness = multiprocessing.get_context("spawn").Process(target=perform_run, args=(one, tmp_path / "run"))
     harness.start()
     wait_until((tmp_path / "run" / "logs" / "trace-100.jsonl").exists, "the run looks at the cluster")
     harness.kill()

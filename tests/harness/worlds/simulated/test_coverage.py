@@ -3,7 +3,7 @@
 import pytest
 
 from harness.choices import Choices
-from harness.run import execute
+from harness.run import perform_schedule
 from harness.worlds.simulated import SimulatedWorld
 from harness.worlds.simulated.coverage import Coverage
 from harness.worlds.simulated.coverage_words import WORDS
@@ -135,11 +135,11 @@ def test_every_word_is_in_the_list_and_watching_changes_nothing(spec):
     for seed in range(4):
         one, events, watched = spec(seed, families=("kill", "pause")), Events(), Events()
         choices = Choices(seed)
-        execute(one, SimulatedWorld(one, choices), events, choices.draw)
+        perform_schedule(one, SimulatedWorld(one, choices), events, choices.draw)
         choices = Choices(seed)
         world = SimulatedWorld(one, choices)
         words = Coverage(world.cluster).words
-        execute(one, world, watched, choices.draw)
+        perform_schedule(one, world, watched, choices.draw)
         assert events == watched
         assert words <= WORDS
         reached |= words

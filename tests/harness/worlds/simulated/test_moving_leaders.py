@@ -6,7 +6,7 @@ import pytest
 from checkers import check_one as check
 from checkers import judge
 from harness.reference.core.types import NONE
-from harness.run.performing import perform
+from harness.run.performing import perform_run
 from nemesis.cluster import CONTROLLER, Capability
 from nemesis.plan import FaultPlan
 
@@ -85,7 +85,7 @@ def test_truncating_to_the_high_watermark_loses_by_a_move_and_a_death(spec, tmp_
     lost = 0
     for seed in range(16):
         one = spec(seed, families=("move",), duration_ms=12_000, truncation=truncation, min_insync_replicas=2)
-        assert perform(one, tmp_path / str(seed)).status == "completed"
+        assert perform_run(one, tmp_path / str(seed)).status == "completed"
         judgement = judge(one.chosen(), check(tmp_path / str(seed) / "history"))
         assert judgement.broken == {}
         lost += judgement.lost
@@ -101,7 +101,7 @@ def test_a_planned_move_while_followers_lag_loses_with_acks_1_only(spec, tmp_pat
             faults=FaultPlan(families=("move",), count=4),
         )
         directory = tmp_path / str(seed)
-        assert perform(one, directory).status == "completed"
+        assert perform_run(one, directory).status == "completed"
         judgement = judge(one.chosen(), check(directory / "history"))
         assert judgement.broken == {}
         assert {"partition", "moveleader"} <= {fault.kind for fault in judgement.faults}

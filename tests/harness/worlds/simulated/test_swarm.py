@@ -5,7 +5,7 @@ import io
 import pytest
 
 from harness.choices import Choices
-from harness.run import execute
+from harness.run import perform_schedule
 from harness.worlds.simulated import SimulatedWorld
 from tests.checkers.in_memory import judge_events
 from workloads.history import HistoryWriter, export_jsonl
@@ -41,7 +41,7 @@ def run(spec, recorder):
 
 
 def performed(spec, recorder, choices):
-    return execute(spec, SimulatedWorld(spec, choices), recorder, choices.draw)
+    return perform_schedule(spec, SimulatedWorld(spec, choices), recorder, choices.draw)
 
 
 def swarm(spec, seeds, families, **settings):

@@ -17,7 +17,7 @@ from harness.reference.core.planted import _WRONG, with_bug
 from harness.reference.core.replica import Replica
 from harness.reference.core.request_handler import RequestHandler
 from harness.reference.core.types import BrokerConfig, ErrorCode, TopicConfig
-from harness.run.performing import perform
+from harness.run.performing import perform_run
 from harness.worlds.kafka.properties import possible
 from harness.worlds.kafka.releases import Version
 from harness.worlds.reference_settings import broker_config
@@ -63,7 +63,7 @@ def lost(tmp_path: Path, bug: str, family: str, **settings: Any) -> int:
             faults=FaultPlan(families=(family,), count=4),
             seed=seed,
         )
-        assert perform(spec, tmp_path / f"{bug}-{seed}").status == "completed"
+        assert perform_run(spec, tmp_path / f"{bug}-{seed}").status == "completed"
         found += len(check(tmp_path / f"{bug}-{seed}" / "history").anomalies.get("lost-write", ()))
     return found
 
@@ -107,7 +107,7 @@ def test_a_promise_is_broken_although_copies_were_destroyed_that_others_should_h
             faults=faults,
             seed=2,
         )
-        assert perform(spec, tmp_path / planted).status == "completed"
+        assert perform_run(spec, tmp_path / planted).status == "completed"
         found[planted] = judge(spec.chosen(), check(tmp_path / planted))
     assert {fault.kind for fault in found["none"].faults} & {"wipedisk", "powerloss", "kill"}
     assert (found["none"].broken, found["none"].lost) == ({}, 0)
