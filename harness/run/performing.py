@@ -31,7 +31,7 @@ from harness.records.run_record import Ended, RunRecord, write_record
 from harness.run.scheduled import perform_schedule
 from harness.run.story_run import perform_story, prepared, story_of
 from harness.worlds.factory import world_for
-from harness.worlds.simulated.direct_access import Steady
+from harness.worlds.simulated.steady import Steady
 from workloads.garbage_collection import without_collecting
 from workloads.history import HistoryWriter, LiveHistoryWriter
 

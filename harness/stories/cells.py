@@ -18,7 +18,7 @@ from harness.stories.columns import COLUMNS, column_named
 from harness.stories.performer import Performance, perform_script
 from harness.stories.story import Expected, Sign, Story
 from harness.stories.trace import ACKNOWLEDGED, Trace
-from harness.worlds.simulated.direct_access import Steady
+from harness.worlds.simulated.steady import Steady
 from harness.worlds.simulated.world import SimulatedWorld
 from nemesis.plan import FaultPlan
 from workloads import WorkloadPlan

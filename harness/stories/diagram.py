@@ -19,7 +19,7 @@ from harness.stories.messages import MessageWords
 from harness.stories.steps import Step, Undo
 from harness.stories.trace import HEALED, Play, Trace, TraceEntry
 from harness.worlds.contract import ReplicaState
-from harness.worlds.simulated.direct_access import STEADY_DELAY_US
+from harness.worlds.simulated.steady import STEADY_DELAY_US
 from harness.worlds.simulated.watching import Watching
 from nemesis.cluster import CLIENTS, CONTROLLER, node_name
 from nemesis.faults import Fault, LinkFault

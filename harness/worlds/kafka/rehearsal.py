@@ -20,9 +20,10 @@ from harness.reference.core.placement import alternate
 from harness.reference.core.types import NONE, PartitionState
 from harness.worlds.kafka.distribution import KafkaDistribution, host_for
 from harness.worlds.real.attacked_nodes import AttackedNodes
+from harness.worlds.real.lacks import out_of_reach
 from harness.worlds.real.leadership import ConfirmedReassignment
 from harness.worlds.real.nodes import Nodes
-from harness.worlds.real.target import Preparation, assemble, out_of_reach
+from harness.worlds.real.target import Preparation, assemble
 from harness.worlds.real.topic import topic_configs
 from harness.worlds.real.view import ClusterImage, Metadata, Viewer
 from harness.worlds.simulated.loop import Loop

@@ -1,7 +1,7 @@
 """What all worlds with real clients share: the run around a cluster, and the cluster that is started for it."""
 
+from harness.worlds.real.lacks import machine_lacks, out_of_reach
 from harness.worlds.real.started import Distribution, StartedCluster, lifetime_s, local_host
-from harness.worlds.real.target import machine_lacks, out_of_reach
 from harness.worlds.real.world import Cluster, Opened, Opening, RealWorld
 
 __all__ = [

@@ -19,9 +19,10 @@ from harness.records.replica_dump import ReplicaLogs
 from harness.worlds.contract import NodeCrash
 from harness.worlds.real.attacked_nodes import AttackedNodes, connect
 from harness.worlds.real.direct_access import Ask, DirectWrites, ReplicasOnDisk
+from harness.worlds.real.lacks import ON_DISKS, out_of_reach
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.observation_times import rightly_timed
-from harness.worlds.real.target import ON_DISKS, Preparation, assemble, out_of_reach
+from harness.worlds.real.target import Preparation, assemble
 from harness.worlds.real.topic import create_topic
 from harness.worlds.real.view import ClusterImage, Metadata, Viewer, are_whole, partitions_of
 from harness.worlds.real.world import Cluster, Opened, Opening

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from harness.reference.core.types import NONE, PartitionState
 from harness.worlds.contract import ReplicaState
+from harness.worlds.simulated.arrivals import SeenMessage
 from harness.worlds.simulated.clients import parsed
-from harness.worlds.simulated.direct_access import SeenMessage
 from harness.worlds.simulated.world import SimulatedWorld
 
 
@@ -32,7 +32,7 @@ class SeenPartition(NamedTuple):
 class Watching:
     """Given to a world before it opens, it collects what happens to ``partition`` after each step of the simulation.
 
-    ``messages`` are those that the story sees, see :class:`harness.worlds.simulated.direct_access.Arrivals`.
+    ``messages`` are those that the story sees, see :class:`harness.worlds.simulated.arrivals.Arrivals`.
     """
 
     def __init__(self, partition: str) -> None:

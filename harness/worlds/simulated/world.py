@@ -18,12 +18,13 @@ from harness.worlds.contract import NodeCrash
 from harness.worlds.reference_settings import broker_config, refuse_what_it_lacks, topic_config
 from harness.worlds.simulated.clients import SimulatedClients
 from harness.worlds.simulated.cluster import Cluster
-from harness.worlds.simulated.direct_access import SimulatedDirectClient, SimulatedReplicas
+from harness.worlds.simulated.direct_client import SimulatedDirectClient
 from harness.worlds.simulated.invariants import FirstBroken
 from harness.worlds.simulated.leaders_and_messages import ADMINISTRATOR
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.replica_logs import logs_of
+from harness.worlds.simulated.replica_view import SimulatedReplicas
 from nemesis.cluster import CONTROLLER, Target
 from workloads import BrokenInvariant
 

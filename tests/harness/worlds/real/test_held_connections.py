@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.worlds.real.target import HeldConnections
+from harness.worlds.real.held_connections import HeldConnections
 from nemesis.cluster import Link
 from tests.conftest import ObedientCluster
 

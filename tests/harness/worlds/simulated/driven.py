@@ -12,10 +12,10 @@ from harness.reference.core.log import MemoryLog
 from harness.reference.core.messages import Fetch, Message
 from harness.reference.core.types import CONTROLLER, BrokerConfig, Image, TopicPartition
 from harness.worlds.simulated.cluster import Cluster
-from harness.worlds.simulated.direct_access import Steady
 from harness.worlds.simulated.invariants import Invariants
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
+from harness.worlds.simulated.steady import Steady
 from nemesis.cluster import Link, require
 
 #: Above CLIENTS, and without connections: it asks as the harness itself does.

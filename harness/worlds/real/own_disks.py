@@ -1,0 +1,50 @@
+"""Faults of disks, for nodes that each have one of their own: lost power, lying write caches, full disks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.hosts import Disk, NodeState, log_bytes
+from harness.worlds.real.attacked_nodes import AttackedNodes
+from nemesis.cluster import Evidence
+
+
+class OwnDisks:
+    """Implements Power, WriteCaches and DiskSpace of :mod:`nemesis.cluster` with disks of the nodes' own."""
+
+    def __init__(self, attacked: AttackedNodes, disks: Mapping[int, Disk]) -> None:
+        self._attacked = attacked
+        self._disks = disks
+
+    def cut_power(self, node: int) -> Evidence:
+        """See :meth:`Power.cut_power`. Evidence: as of a kill, and bytes of log segments before and after.
+
+        ``lost_flushed`` are the bytes that a disk lost which lied: how many of them were flushed is not known, so all
+        count. Restarting finds the disk mounted again, with what the node had forced to it.
+        """
+        attacked, disk = self._attacked, self._disks[node]
+        if attacked.nodes.process(node).state() is NodeState.DEAD:
+            return {}
+        attacked.nodes.crashes.ordered(node, attacked.clock.now_us())
+        before = log_bytes(disk.place)
+        disk.power_off()
+        evidence = {**attacked.kill(node), "log_bytes_before": before, **disk.power_on()}
+        return {**evidence, "lost_flushed": before - log_bytes(disk.place)} if disk.lies else evidence
+
+    def lie(self, node: int) -> Evidence:
+        """See :meth:`WriteCaches.lie`. Evidence: ``durable_log_bytes``, of log segments that a loss of power leaves."""
+        return self._disks[node].lie()
+
+    def obey(self, node: int) -> Evidence:
+        """See :meth:`WriteCaches.obey`. Evidence: ``log_bytes``."""
+        return self._disks[node].obey()
+
+    def fill(self, node: int) -> Evidence:
+        """See :meth:`DiskSpace.fill`. Evidence: as of :meth:`harness.hosts.disks.Disk.fill`."""
+        return self._disks[node].fill()
+
+    def free(self, node: int) -> Evidence:
+        """See :meth:`DiskSpace.free`. Evidence: ``freed_bytes``, and ``exit`` of a process that ended meanwhile."""
+        ended = self._attacked.nodes.process(node).exit()
+        freed = self._disks[node].free()
+        return {**freed, "exit": ended} if freed and ended is not None else freed

@@ -1,0 +1,80 @@
+"""Single writes of scripted stories, each over a connection of its own to the broker that the story names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from harness.reference.core import messages
+from harness.reference.core.messages import Produce, ProduceResponse, RecordBatch
+from harness.reference.core.types import NONE
+from harness.worlds.contract import DirectWrite
+from harness.worlds.simulated.clients import parsed
+from harness.worlds.simulated.loop import Loop
+from harness.worlds.simulated.network import Network
+from harness.worlds.simulated.producer import ACCEPTED, CONNECTION_LOST, NAMES, REFUSALS
+from nemesis.cluster import CLIENTS
+from workloads import EventType, SendOutcome
+
+#: The first node of direct clients, far above those of a run's producers and consumers.
+FIRST_NODE: Final = CLIENTS + 1_000_000
+
+
+class SimulatedDirectClient:
+    """Implements :class:`harness.worlds.contract.DirectClient`: each write is a client of its own."""
+
+    def __init__(self, loop: Loop, network: Network) -> None:
+        self._loop = loop
+        self._network = network
+        self._next_node = FIRST_NODE
+
+    def produce(self, broker: int, write: DirectWrite, done: Callable[[SendOutcome], None]) -> None:
+        """See :meth:`harness.worlds.contract.DirectClient.produce`."""
+        if write.acks == 0:
+            self._loop.push(self._loop.time_us, done, SendOutcome(EventType.OK, node=broker))
+        ended = done if write.acks else _nobody_waits
+        node, self._next_node = self._next_node, self._next_node + 1
+        self._network.add_client(node, _OneWrite(self._network, node, write, ended))
+        self._network.connect(node, broker)
+
+
+class _OneWrite:
+    """A connection to one broker with one request."""
+
+    def __init__(self, network: Network, node: int, write: DirectWrite, done: Callable[[SendOutcome], None]) -> None:
+        self._network = network
+        self._node = node
+        self._write = write
+        self._done: Callable[[SendOutcome], None] | None = done
+        self.receive: Callable[[int, Any], None] = self._on_message
+
+    def connected(self, broker: int) -> None:
+        """See :class:`~harness.worlds.simulated.wires.ClientReceiver`."""
+        write, wire = self._write, self._network.wire(self._node, broker)
+        record = ((write.key, write.payload),)
+        idempotence = (write.producer_id, write.producer_epoch, write.sequence)
+        batch = RecordBatch(1, len(write.payload), record, NONE, NONE, *idempotence)
+        if wire is not None:
+            wire.send(Produce(0, parsed(write.partition), write.acks, write.timeout_ms, batch))
+
+    def disconnected(self, peer: int) -> None:
+        """See :class:`~harness.worlds.simulated.wires.ClientReceiver`."""
+        self._end(SendOutcome(EventType.INFO, error=CONNECTION_LOST, node=peer))
+
+    def _on_message(self, source: int, message: messages.Message) -> None:
+        if type(message) is not ProduceResponse:
+            return
+        if message.error in ACCEPTED:
+            self._end(SendOutcome(EventType.OK, message.base_offset, node=source))
+        else:
+            kind = EventType.FAIL if message.error in REFUSALS else EventType.INFO
+            self._end(SendOutcome(kind, error=NAMES.get(message.error, "UnknownError"), node=source))
+
+    def _end(self, outcome: SendOutcome) -> None:
+        done, self._done = self._done, None
+        if done is not None:
+            done(outcome)
+
+
+def _nobody_waits(_outcome: SendOutcome) -> None:
+    """With acks=0 the write was over when it was handed over."""

@@ -1,0 +1,47 @@
+"""Choices of a run in which nothing is left to chance: scripted stories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from harness.choices import Choices, Stream
+from harness.worlds.simulated.wires import DELAYS_US
+
+_ONE_MS: Final = min(range(len(DELAYS_US)), key=lambda choice: abs(DELAYS_US[choice] - 1_000))
+#: How long every message is on its way where nothing is left to chance.
+STEADY_DELAY_US: Final = DELAYS_US[_ONE_MS]
+
+
+class Steady(Choices):
+    """Every message takes a millisecond and no cut retransmits, until ``scattered``."""
+
+    scattered = False
+
+    def reseed(self, seed: int) -> None:
+        """See :meth:`Choices.reseed`: from now on chance decides."""
+        self.scattered = True
+        super().reseed(seed)
+
+    def stream(self, label: str) -> Stream:
+        """See :meth:`Choices.stream`."""
+        stream = super().stream(label)
+        if not isinstance(stream, SteadyStream):
+            stream = self._streams[label] = SteadyStream(label, self._fractions(label), self)
+        return stream
+
+
+class SteadyStream(Stream):
+    """The draws of :class:`Steady` on one subject."""
+
+    def __init__(self, label: str, fraction: Callable[[], float], choices: Steady) -> None:
+        super().__init__(label, fraction)
+        self._choices = choices
+
+    def draw(self, bound: int) -> int:
+        """See :meth:`Stream.draw`."""
+        if self._choices.scattered:
+            return super().draw(bound)
+        value = _ONE_MS if self.label.startswith("delay") else 0
+        self._keep(value)
+        return value
