@@ -17,11 +17,11 @@ from harness.choices import Choices
 from harness.plan import RunSpec, Simulated
 from harness.run import perform_schedule
 from harness.worlds.simulated import SimulatedWorld
-from harness.worlds.simulated.coverage import Coverage
-from harness.worlds.simulated.coverage_words import WORDS
 from nemesis.cluster import Capability
 from nemesis.plan import FaultPlan
 from nemesis.scenarios import FAMILIES, needs_of
+from tests.harness.worlds.simulated.protocol_coverage import Coverage
+from tests.harness.worlds.simulated.protocol_words import WORDS
 from workloads import PRESETS, Event, Settings, SettingsError, WorkloadPlan
 
 LACKING: Final = {Capability.CLOCKS, Capability.DISK_SPACE, Capability.DISK_SPEED, Capability.REASSIGNMENT}

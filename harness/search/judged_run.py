@@ -18,7 +18,6 @@ from harness.plan import RunSpec, Simulated
 from harness.records.replica_dump import replicas_in_memory
 from harness.run import choices_of, perform_schedule
 from harness.worlds.simulated import SimulatedWorld
-from harness.worlds.simulated.coverage import Coverage
 from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule
 from workloads import BrokenInvariant, Event
@@ -37,8 +36,7 @@ class JudgedRun(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one run.
 
     ``spec`` has the ``schedule`` that was performed, so that attempting it again with ``recording`` gives the same.
-    ``broken`` is None where no invariant was broken, or none was looked at. ``coverage`` are the words for what the run
-    reached in the core (:mod:`harness.worlds.simulated.coverage`), none where nobody asked for them.
+    ``broken`` is None where no invariant was broken, or no invariants were checked.
     """
 
     spec: RunSpec
@@ -48,7 +46,6 @@ class JudgedRun(msgspec.Struct, frozen=True, kw_only=True):
     receipts: list[Receipt]
     recording: Recording
     broken: BrokenInvariant | None = None
-    coverage: frozenset[str] = frozenset()
 
     @property
     def choices(self) -> Choices:
@@ -63,15 +60,13 @@ def run_in_memory(
     schedule: Schedule | None = None,
     choices: Choices | None = None,
     invariants: bool = True,
-    coverage: bool = False,
     others: OtherDraws | None = None,
     shown: int | None = SHOWN,
 ) -> JudgedRun:
     """Perform ``spec`` in virtual time and judge it.
 
     ``schedule`` is performed as it is; without one it is that of ``spec``, or drawn as in every run. ``choices`` take
-    the place of those that follow from the seed. Without ``invariants`` nobody looks at them, and only with
-    ``coverage``, which costs a tenth of a run and more, at the words that it reaches.
+    the place of those that follow from the seed. Without ``invariants`` they are not checked.
     ``others`` take over at a moment of the run; then also where nothing was left to chance. Of each anomaly so many
     findings are ``shown``.
 
@@ -87,7 +82,6 @@ def run_in_memory(
     world = SimulatedWorld(spec, drawn, invariants=invariants)
     if others is not None:
         world.clock.call_at(others.time_us, partial(drawn.reseed, others.seed))
-    covered = Coverage(world.cluster).words if coverage else frozenset[str]()
     recorder = _InMemory()
     report = perform_schedule(spec, world, recorder, drawn.draw)
     replicas = replicas_in_memory(report.ends, world.replica_logs())
@@ -100,7 +94,6 @@ def run_in_memory(
         receipts=report.faults,
         recording=drawn.recording(),
         broken=world.broken_invariant,
-        coverage=frozenset(covered),
     )
 
 

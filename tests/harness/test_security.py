@@ -35,8 +35,8 @@ from tests.harness.comparison.conftest import STRONG, run_lines, write_campaign
 
 SECRET = "correct-horse-4711"  # noqa: S105
 SOURCE = Path(__file__).parents[2]
-#: In memory, of this process's own objects: snapshots of simulated clusters.
-PICKLES = {"harness/explore/nodes.py", "harness/worlds/simulated/snapshots.py"}
+#: In memory, of this process's own objects: states of nodes in exhaustive search.
+PICKLES = {"harness/explore/nodes.py"}
 PLAN = """
 name = "one"
 families = ["kill"]

@@ -14,7 +14,6 @@ from harness.errors import PlanError
 from harness.plan import parse_plan, read_plan
 from harness.run import perform_run
 from harness.search import run_in_memory
-from harness.worlds.simulated.coverage_words import WORDS
 from nemesis.schedule import Schedule
 
 PLANS = Path(__file__).parents[3] / "plans"
@@ -79,12 +78,6 @@ def test_only_simulated_runs_are_attempted():
     real = next(run for run in read_plan(PLANS / "default.toml").runs() if not run.world.virtual_time)
     with pytest.raises(PlanError, match="simulated world"):
         run_in_memory(real)
-
-
-def test_a_trial_says_what_it_reached_where_it_is_asked():
-    asked, unasked = run_in_memory(lossy(), coverage=True), run_in_memory(lossy())
-    assert {"elected: clean", "acknowledged: by the leader alone"} <= asked.coverage <= WORDS
-    assert msgspec.structs.replace(asked, coverage=frozenset()) == unasked
 
 
 def test_garbage_is_looked_for_only_when_a_run_is_over():

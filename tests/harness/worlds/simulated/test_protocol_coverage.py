@@ -5,10 +5,10 @@ import pytest
 from harness.choices import Choices
 from harness.run import perform_schedule
 from harness.worlds.simulated import SimulatedWorld
-from harness.worlds.simulated.coverage import Coverage
-from harness.worlds.simulated.coverage_words import WORDS
 from nemesis.cluster import CONTROLLER, Link
 from tests.harness.worlds.simulated.conftest import Stage
+from tests.harness.worlds.simulated.protocol_coverage import Coverage
+from tests.harness.worlds.simulated.protocol_words import WORDS
 
 #: What any handful of random schedules must reach, or they put little to the test.
 RELIED_ON = {
