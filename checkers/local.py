@@ -1,18 +1,48 @@
-"""The same check without Spark, for one history at a time: one that is stored, or rows that never were in a file."""
+"""Judging histories in this process: one that is stored, or rows that never were in a file.
+
+The Spark job distributes the same: its workers call :func:`judge_each`, its driver calls :func:`verdict_on`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
 import pyarrow as pa
 
+from checkers.columns.ids import Numbers
 from checkers.columns.loading import Unit, assemble, load_units, part_of
 from checkers.columns.replica_file import Ends
 from checkers.errors import CheckError
-from checkers.histories.discovery import Sources, find_histories
+from checkers.histories.discovery import Source, Sources, find_histories
 from checkers.histories.stores import Place
-from checkers.verdicts.partial_verdict import SHOWN, judge_batch, merge, verdict
+from checkers.verdicts.partial_verdict import SHOWN, PartialVerdict, judge_batch, verdict
 from checkers.verdicts.replicas import examine, with_replicas
 from checkers.verdicts.verdict import Verdict
 from workloads.history import SCHEMA, HistoryError, Origin, Rows, cluster, joined, to_table
+
+
+def judge_each(
+    units: Sequence[Unit], shown: int | None, proofs: Mapping[int, Numbers] | None = None
+) -> list[PartialVerdict]:
+    """Judge units together. A history that cannot be read has a ``problem`` that says why."""
+    try:
+        return judge_batch(load_units(units, proofs), shown=shown)
+    except Exception as error:  # one damaged history must not take the verdicts of thousands with it
+        if len(units) > 1:
+            return [part for unit in units for part in judge_each([unit], shown, proofs)]
+        expected = isinstance(error, (HistoryError, OSError))
+        problem = str(error) if expected else f"{units[0].path} cannot be judged ({type(error).__name__}: {error})"
+        return [PartialVerdict(history=units[0].history, complete=False, own=False, events=0, problem=problem)]
+
+
+def verdict_on(source: Source, parts: Iterable[PartialVerdict], shown: int | None) -> Verdict:
+    """The verdict on a history from all its parts, with what its replicas' own logs add.
+
+    Raises:
+        HistoryError: the file that says where the history comes from cannot be read.
+    """
+    return with_replicas(verdict(source.name, parts, source.origin(), shown=shown), source.file, shown=shown)
 
 
 def check_one(
@@ -26,17 +56,17 @@ def check_one(
     Raises:
         CheckError: there is no history there, or it cannot be read.
     """
-    found = find_histories([path])
-    if len(found) != 1:
-        raise CheckError(f"{path} holds {len(found)} histories; name one of them")
-    with Sources(found) as sources:
+    histories = find_histories([path])
+    if len(histories) != 1:
+        raise CheckError(f"{path} holds {len(histories)} histories; name one of them")
+    with Sources(histories) as sources:
         (source,) = sources.ready
         if source.file is None:
             raise CheckError(source.problem or f"{path} cannot be read")
+        named = msgspec.structs.replace(source, name=name or source.name)
         try:
-            parts = judge_batch(load_units([Unit(0, str(source.file), ww_deps=source.ww_deps(ww_deps))]), shown=shown)
-            judged = verdict(name or source.name, merge(parts, shown=shown), source.origin(), shown=shown)
-            return with_replicas(judged, source.file, shown=shown)
+            unit = Unit(0, str(source.file), ww_deps=source.ww_deps(ww_deps))
+            return verdict_on(named, judge_batch(load_units([unit]), shown=shown), shown)
         except HistoryError as error:
             raise CheckError(str(error)) from error
 
@@ -59,7 +89,7 @@ def check_rows(
     table = to_table(clustered, rows.names) if len(clustered["index"]) else SCHEMA.empty_table()
     part = part_of(table, complete=complete, events=events, joined=joined(clustered))
     parts = judge_batch(assemble([Unit(0, name, ww_deps=ww_deps)], [part]), shown=shown)
-    judged = verdict(name, merge(parts, shown=shown), Origin(), shown=shown)
+    judged = verdict(name, parts, Origin(), shown=shown)
     if replicas is not None:
         examine(judged, *replicas, shown=shown)
     return judged

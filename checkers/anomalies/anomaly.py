@@ -12,7 +12,8 @@ import msgspec
 import numpy as np
 
 from checkers.columns.ids import Numbers
-from checkers.columns.log import EventPlace, Log
+from checkers.columns.log import Log
+from checkers.columns.log_rows import EventPlace
 from workloads.history import NONE, Origin, shown_key
 
 Part = TypeVar("Part", bound=msgspec.Struct)

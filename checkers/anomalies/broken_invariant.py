@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Final
 
 from checkers.anomalies.anomaly import Anomaly, Finding
-from checkers.columns.log import EventPlace
+from checkers.columns.log_rows import EventPlace
 from checkers.columns.phases import Phases
 
 

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from checkers.anomalies.anomaly import Allowed, Anomaly, Finding
-from checkers.columns.log import EventPlace
+from checkers.columns.log_rows import EventPlace
 
 _FINDINGS: Final = "Findings, a shortest cycle for each place where there is one: cycle, steps, type."
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.columns.ids import Numbers
-from checkers.columns.log import EventPlace, Log
+from checkers.columns.log import Log
+from checkers.columns.log_rows import EventPlace
 from workloads.history import INVOKE, Kind, Origin
 
 #: Witnesses listed for each value.

@@ -29,7 +29,8 @@ import numpy as np
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.columns.ids import Flags, Numbers
-from checkers.columns.log import EventPlace, Log
+from checkers.columns.log import Log
+from checkers.columns.log_rows import EventPlace
 from workloads.history import NONE, OK
 
 

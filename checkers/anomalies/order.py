@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from checkers.anomalies.anomaly import Allowed, Anomaly, Finding, Found
-from checkers.columns.log import EventPlace, Log
+from checkers.columns.log import Log
+from checkers.columns.log_rows import EventPlace
 from checkers.columns.steps import Steps
 
 

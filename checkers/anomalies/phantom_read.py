@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
-from checkers.columns.log import EventPlace, Log
+from checkers.columns.log import Log
+from checkers.columns.log_rows import EventPlace
 
 
 class PhantomRead(Finding, kw_only=True):

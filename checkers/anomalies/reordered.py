@@ -28,7 +28,8 @@ import numpy as np
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.anomalies.lost_write import lost_values
 from checkers.columns.ids import Flags, Numbers, dense_ids
-from checkers.columns.log import EventPlace, Log
+from checkers.columns.log import Log
+from checkers.columns.log_rows import EventPlace
 from workloads.history import OK
 
 

@@ -25,7 +25,8 @@ import msgspec
 import numpy as np
 
 from checkers.anomalies.anomaly import Allowed, Anomaly, Finding, Found
-from checkers.columns.log import EventPlace, Log
+from checkers.columns.log import Log
+from checkers.columns.log_rows import EventPlace
 from checkers.words import counted
 from workloads.history import NONE
 

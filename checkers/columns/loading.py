@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from checkers.columns.ids import Flags, Numbers, starts_of
-from checkers.columns.log import Log, pack_operation
+from checkers.columns.log import Log
+from checkers.columns.log_rows import pack_operation
 from checkers.columns.phases import Moment, Phases, decode_detail
 from checkers.histories.stores import open_history, place_of
 from workloads import refusal

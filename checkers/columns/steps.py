@@ -6,15 +6,14 @@ is the same value again). Where an index is not known, nothing is claimed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from checkers.columns.ids import Flags, Numbers, one_of
+from checkers.columns.log_rows import LogRows
+from checkers.columns.version_order import VersionOrder
 from workloads.history import INFO, INVOKE, OK, Kind
-
-if TYPE_CHECKING:
-    from checkers.columns.log import Log
 
 
 class Steps(NamedTuple):
@@ -43,7 +42,7 @@ class _Visits(NamedTuple):
     forgets: Flags
 
 
-def poll_steps(log: Log) -> Steps:
+def poll_steps(log: LogRows, order: VersionOrder) -> Steps:
     """From the last value of the last ok poll to the first value of the next poll, whatever its outcome.
 
     A failed or uncertain poll is compared but moves nothing: an aborted transaction must read again. A poll that
@@ -51,20 +50,20 @@ def poll_steps(log: Log) -> Steps:
     place.
     """
     visits = _visits(log, (Kind.READ,), (Kind.READ, Kind.EMPTY))
-    return _between(log, visits, advancing=visits.type == OK, compared=np.ones(len(visits.type), bool))
+    return _between(log, order, visits, advancing=visits.type == OK, compared=np.ones(len(visits.type), bool))
 
 
-def send_steps(log: Log) -> Steps:
+def send_steps(log: LogRows, order: VersionOrder) -> Steps:
     """From the last value that a client sent to the first of its next send, where neither is known to have failed.
 
     As the reference tool does it, an assignment without the partition forgets the producer's place, too.
     """
     visits = _visits(log, (Kind.SEND,), (Kind.SEND,))
     possible = (visits.type == OK) | (visits.type == INFO)
-    return _between(log, visits, advancing=possible, compared=possible)
+    return _between(log, order, visits, advancing=possible, compared=possible)
 
 
-def inner_steps(log: Log, kind: Kind) -> Steps:
+def inner_steps(log: LogRows, order: VersionOrder, kind: Kind) -> Steps:
     """Between neighbours of one kind inside one operation of any outcome.
 
     Reads inside an operation during which a group rebalance touched the partition are left out; other partitions' are
@@ -77,10 +76,10 @@ def inner_steps(log: Log, kind: Kind) -> Steps:
     operation = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(moved))))
     touched = np.bincount(operation, log.kind[moved] == Kind.REBALANCED, len(begins)) > 0
     linked = (operation[:-1] == operation[1:]) & ~touched[operation[:-1]]
-    return _known(log, moved[:-1][linked], moved[1:][linked])
+    return _known(log, order, moved[:-1][linked], moved[1:][linked])
 
 
-def _visits(log: Log, moving: tuple[Kind, ...], touching: tuple[Kind, ...]) -> _Visits:
+def _visits(log: LogRows, moving: tuple[Kind, ...], touching: tuple[Kind, ...]) -> _Visits:
     rows = log.by_client
     rows = rows[(one_of(log.kind, *touching, Kind.DROPPED) & (log.type != INVOKE))[rows]]
     begins = _operation_starts(log, rows)
@@ -98,27 +97,27 @@ def _visits(log: Log, moving: tuple[Kind, ...], touching: tuple[Kind, ...]) -> _
     return _Visits(log.client[heads], first, last, log.type[heads].astype(np.int64), log.kind[heads] == Kind.DROPPED)
 
 
-def _operation_starts(log: Log, rows: Numbers) -> Numbers:
+def _operation_starts(log: LogRows, rows: Numbers) -> Numbers:
     client, index = log.client[rows], log.index[rows]
     begins = np.ones(len(rows), bool)
     begins[1:] = (client[1:] != client[:-1]) | (index[1:] != index[:-1])
     return np.flatnonzero(begins)
 
 
-def _between(log: Log, visits: _Visits, *, advancing: Flags, compared: Flags) -> Steps:
+def _between(log: LogRows, order: VersionOrder, visits: _Visits, *, advancing: Flags, compared: Flags) -> Steps:
     places = np.arange(len(visits.client))
     standing = np.maximum.accumulate(np.where(advancing | visits.forgets, places, -1))
     previous = np.concatenate([[-1], standing[:-1]]) if len(places) else standing
     usable = compared & ~visits.forgets & (visits.first >= 0) & (previous >= 0)
     usable &= (visits.client[previous] == visits.client) & ~visits.forgets[previous] & (visits.last[previous] >= 0)
-    return _known(log, visits.last[previous[usable]], visits.first[usable])
+    return _known(log, order, visits.last[previous[usable]], visits.first[usable])
 
 
-def _known(log: Log, earlier: Numbers, later: Numbers) -> Steps:
+def _known(log: LogRows, order: VersionOrder, earlier: Numbers, later: Numbers) -> Steps:
     """Steps whose two ends have an index."""
     sound = (log.value_id[earlier] >= 0) & (log.value_id[later] >= 0)
     earlier, later = earlier[sound], later[sound]
-    index = log.order.sure_index
+    index = order.sure_index
     source, target = index[log.value_id[earlier]], index[log.value_id[later]]
     known = (source >= 0) & (target >= 0)
     return Steps(earlier[known], later[known], (target - source)[known])

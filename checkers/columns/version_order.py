@@ -10,15 +10,12 @@ is the last.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from checkers.columns.ids import Ids, Numbers, dense_ids, distinct_pairs, starts_of
+from checkers.columns.log_rows import LogRows
 from workloads.history import NONE
-
-if TYPE_CHECKING:
-    from checkers.columns.log import Log
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +49,7 @@ class VersionOrder:
         return self.at[base + low + 1 : base + min(high, low + 1 + limit)]
 
 
-def version_order(log: Log) -> VersionOrder:
+def version_order(log: LogRows) -> VersionOrder:
     """The version order of every log partition."""
     placed = log.sends[(log.offset[log.sends] >= 0) & log.committed[log.sends]]
     rows = np.concatenate([placed, log.reads])

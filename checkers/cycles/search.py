@@ -9,7 +9,7 @@ from typing import Final
 import networkx as nx
 
 from checkers.anomalies.cycles import G0, G1C, REALTIME, Cycle, CycleStep
-from checkers.columns.log import EventPlace
+from checkers.columns.log_rows import EventPlace
 from checkers.cycles.edges import Dependency
 
 #: Starting points tried in one component; beyond it the cycle found may not be the shortest.

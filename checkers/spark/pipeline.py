@@ -23,16 +23,16 @@ import msgspec
 import numpy as np
 
 from checkers.columns.ids import Numbers
-from checkers.columns.loading import Unit, load_each, load_units
+from checkers.columns.loading import Unit, load_each
 from checkers.cycles.edges import Dependency
 from checkers.cycles.shuffled import shuffled_steps
 from checkers.errors import SparkError
 from checkers.histories.discovery import FoundHistory, Source, Sources, find_histories
 from checkers.histories.stores import Place
+from checkers.local import judge_each, verdict_on
 from checkers.spark.planning import UnitPlan, batches_of, plan, tasks_of
 from checkers.spark.session import cause_of, is_wanted, spark_context
-from checkers.verdicts.partial_verdict import SHOWN, PartialVerdict, judge_batch, merge, verdict
-from checkers.verdicts.replicas import with_replicas
+from checkers.verdicts.partial_verdict import SHOWN, PartialVerdict
 from checkers.verdicts.verdict import Verdict
 from workloads.history import Decoded, HistoryError, Split, decode
 
@@ -157,19 +157,7 @@ def _judge_task(shown: int | None, proofs: Any, task: Task) -> bytes:
 def _judge_plain(shown: int | None, proofs: Proofs, task: Task) -> list[PartialVerdict]:
     """Judge the units of a task."""
     units = [Unit(*unit) for unit in task]
-    return [part for batch in batches_of(units) for part in judge_units(batch, shown, proofs)]
-
-
-def judge_units(units: Sequence[Unit], shown: int | None, proofs: Proofs) -> list[PartialVerdict]:
-    """Judge units together. A history that cannot be read has a ``problem`` that says why."""
-    try:
-        return judge_batch(load_units(units, proofs), shown=shown)
-    except Exception as error:  # one damaged history must not take the verdicts of thousands with it
-        if len(units) > 1:
-            return [part for unit in units for part in judge_units([unit], shown, proofs)]
-        known = isinstance(error, (HistoryError, OSError))
-        problem = str(error) if known else f"{units[0].path} cannot be judged ({type(error).__name__}: {error})"
-        return [PartialVerdict(history=units[0].history, complete=False, own=False, events=0, problem=problem)]
+    return [part for batch in batches_of(units) for part in judge_each(batch, shown, proofs)]
 
 
 class _Watch:
@@ -199,11 +187,10 @@ class _Watch:
 
 
 def _verdict(source: Source, parts: list[PartialVerdict] | None, problem: str | None, shown: int | None) -> Verdict:
-    if parts is None:
-        why = source.problem or problem or "nothing could be read"
-        return Verdict(history=source.name, valid="unknown", reason=why)
     try:
-        judged = verdict(source.name, merge(parts, shown=shown), source.origin(), shown=shown)
-        return with_replicas(judged, source.file, shown=shown)
+        if parts is not None:
+            return verdict_on(source, parts, shown)
+        problem = source.problem or problem or "nothing could be read"
     except HistoryError as error:
-        return Verdict(history=source.name, valid="unknown", reason=str(error))
+        problem = str(error)
+    return Verdict(history=source.name, valid="unknown", reason=problem)

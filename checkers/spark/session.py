@@ -24,7 +24,7 @@ _STARTING: Final = threading.RLock()
 #: The environment variable that names a master where no option does.
 MASTER: Final = "ACKPROOF_SPARK_MASTER"
 #: Packages that workers of a cluster need; a driver ships them.
-SHIPPED: Final = ("checkers", "workloads")
+SHIPPED: Final = ("checkers", "nemesis", "workloads")
 
 #: How the names of masters begin (Spark's "Master URLs"), as spark-submit looks at them before it starts.
 _MASTERS: Final = ("spark:", "yarn", "k8s:", "local")

@@ -129,27 +129,9 @@ def _by_partition(batch: RowBatch, partials: list[PartialVerdict], reached: Any)
             partial.availability[key] = measured[partition]
 
 
-def merge(parts: Iterable[PartialVerdict], *, shown: int | None = SHOWN) -> PartialVerdict:
-    """Parts of one history as one."""
-    merged, *rest = parts
-    for part in rest:
-        merged.problem = merged.problem or part.problem
-        merged.subscribed |= part.subscribed
-        merged.related |= part.related
-        merged.partitions += part.partitions
-        merged.undrained += part.undrained
-        merged.steps += part.steps
-        merged.add(part)
-        if merged.partitions > AVAILABILITY_MAX:
-            merged.availability = {}
-        for name in part.counts:
-            merged.findings[name] = (merged.findings.get(name, []) + part.findings[name])[:shown]
-            merged.times_us[name] = (merged.times_us.get(name, []) + part.times_us[name])[:shown]
-    return merged
-
-
-def verdict(name: str, partial: PartialVerdict, origin: Origin, *, shown: int | None = SHOWN) -> Verdict:
-    """The verdict of a history from its merged parts."""
+def verdict(name: str, parts: Iterable[PartialVerdict], origin: Origin, *, shown: int | None = SHOWN) -> Verdict:
+    """The verdict on a history from all its parts."""
+    partial = _merged(parts, shown)
     exercised = partial.exercise
     exercised.drained = partial.own and partial.partitions > 0 and not partial.undrained
     for anomaly, cycles in _cycles(partial.steps).items():
@@ -180,6 +162,25 @@ def verdict(name: str, partial: PartialVerdict, origin: Origin, *, shown: int | 
         },
         reason=reason,
     )
+
+
+def _merged(parts: Iterable[PartialVerdict], shown: int | None) -> PartialVerdict:
+    """Parts of one history as one."""
+    merged, *rest = parts
+    for part in rest:
+        merged.problem = merged.problem or part.problem
+        merged.subscribed |= part.subscribed
+        merged.related |= part.related
+        merged.partitions += part.partitions
+        merged.undrained += part.undrained
+        merged.steps += part.steps
+        merged.add(part)
+        if merged.partitions > AVAILABILITY_MAX:
+            merged.availability = {}
+        for name in part.counts:
+            merged.findings[name] = (merged.findings.get(name, []) + part.findings[name])[:shown]
+            merged.times_us[name] = (merged.times_us.get(name, []) + part.times_us[name])[:shown]
+    return merged
 
 
 def _cycles(steps: Sequence[Dependency]) -> dict[str, list[Cycle]]:

@@ -7,7 +7,7 @@ from typing import Any, get_origin
 import msgspec
 
 from checkers.anomalies import ANOMALIES, Finding
-from checkers.columns.log import EventPlace
+from checkers.columns.log_rows import EventPlace
 
 _EMPTY: dict[Any, Any] = {int: 0, str: "", list: [], dict: {}, EventPlace: {"op_pos": 0}}
 

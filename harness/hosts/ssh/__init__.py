@@ -2,7 +2,8 @@
 
 host         the host itself; undo: what it leaves on machines, and how that goes
 shell        what is asked of a machine; commands: every command that is ever given to one
-connection   a shell over SSH, on a session for commands and one for files; dry_run: a shell that only shows
+connecting   the way to a machine; connection: a shell over SSH, on a session for commands and one for files
+dry_run      a shell that only shows
 """
 
 from harness.hosts.ssh.dry_run import PLACEHOLDERS, DryShell, Show

@@ -30,7 +30,8 @@ from harness.hosts.contract import Address, Host, Launch, NodeProcess
 from harness.hosts.cut_links import DroppedLinks
 from harness.hosts.local import run_token
 from harness.hosts.ssh import commands, undo
-from harness.hosts.ssh.shell import Connect, Shell, must, over_ssh
+from harness.hosts.ssh.connecting import over_ssh
+from harness.hosts.ssh.shell import Connect, Shell, must
 from harness.plan import Machine
 from harness.records.journal import Journal
 from nemesis.cluster import CLIENTS, Capability, Evidence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -64,12 +63,6 @@ class Shell(ABC):
 
 
 Connect = Callable[[Machine], Shell]
-
-
-def over_ssh(machine: Machine) -> Shell:
-    """A connection, which is made at its first need. Only now is paramiko loaded, which takes a fifth of a second."""
-    shell: Shell = importlib.import_module("harness.hosts.ssh.connection").Connection(machine)
-    return shell
 
 
 def must(shell: Shell, words: Sequence[str], text: str = "") -> str:

@@ -24,7 +24,8 @@ import msgspec
 
 from harness.errors import HostError, ResultsError
 from harness.hosts.ssh import commands
-from harness.hosts.ssh.shell import Connect, Shell, must, over_ssh
+from harness.hosts.ssh.connecting import over_ssh
+from harness.hosts.ssh.shell import Connect, Shell, must
 from harness.hosts.undo import undo_kinds
 from harness.plan import Machine
 from harness.records.files import RUN_FILE

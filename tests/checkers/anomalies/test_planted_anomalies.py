@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from checkers.anomalies.cycles import EmptyGraph
-from checkers.columns.log import EventPlace
+from checkers.columns.log_rows import EventPlace
 from checkers.verdicts.verdict import Verdict
 from tests.checkers.in_memory import judge_events
 from tests.checkers.scenes import FAIL, INFO, INVOKE, OK, Scene

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from checkers import local
 from checkers.columns.loading import Unit, load_each
 from checkers.errors import CheckError
 from checkers.histories import stores
 from checkers.histories.discovery import Sources, find_histories
 from checkers.histories.scratch import Scratch
-from checkers.local import check_one
-from checkers.spark.pipeline import check, judge_units
+from checkers.local import check_one, judge_each
+from checkers.spark.pipeline import check
 from checkers.spark.planning import plan
 from tests.checkers.conformance import BY_NAME, write_history
 from tests.checkers.scenes import Scene
@@ -47,7 +48,7 @@ def damaged(file: Path) -> Path:
 def test_damaged_pages_are_told_and_the_histories_in_the_same_batch_are_judged(tmp_path: Path) -> None:
     files = [stored(tmp_path / "good"), damaged(stored(tmp_path / "bad")), stored(tmp_path / "fine")]
     units = [Unit(place, str(file)) for place, file in enumerate(files)]
-    parts = {part.history: part for part in judge_units(units, None, {})}
+    parts = {part.history: part for part in judge_each(units, None, {})}
     assert str(files[1]) in (parts[1].problem or "")
     assert [parts[place].counts["lost-write"] for place in (0, 2)] == [1, 1]
     each = load_each([(place, str(file)) for place, file in enumerate(files)])
@@ -64,11 +65,9 @@ def test_whatever_one_history_makes_a_kernel_raise_is_its_own_problem(
             raise IndexError("out of bounds")
         return judged(batch, shown=shown)  # type: ignore[arg-type, return-value]
 
-    from checkers.spark import pipeline  # noqa: PLC0415
-
-    judged = pipeline.judge_batch
-    monkeypatch.setattr(pipeline, "judge_batch", fails)
-    good, strange = judge_units([Unit(place, str(file)) for place, file in enumerate(files)], None, {})
+    judged = local.judge_batch
+    monkeypatch.setattr(local, "judge_batch", fails)
+    good, strange = judge_each([Unit(place, str(file)) for place, file in enumerate(files)], None, {})
     assert good.counts["lost-write"] == 1
     assert strange.problem == f"{files[1]} cannot be judged (IndexError: out of bounds)"
 

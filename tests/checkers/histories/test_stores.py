@@ -14,8 +14,7 @@ from checkers.errors import CheckError
 from checkers.histories import stores
 from checkers.histories.discovery import Sources, find_histories
 from checkers.histories.stores import StorePath, files_at, place_of
-from checkers.local import check_one
-from checkers.spark.pipeline import judge_units
+from checkers.local import check_one, judge_each
 from tests.checkers.conformance import BY_NAME, write_history
 from tests.checkers.scenes import Scene
 from tests.workloads.history.event_strategies import record_all
@@ -117,7 +116,7 @@ def test_what_is_no_history_in_a_store_says_so(bucket: Path) -> None:
 
 
 def test_a_worker_that_does_not_share_the_directory_says_what_to_name(tmp_path: Path) -> None:
-    (part,) = judge_units([Unit(0, str(tmp_path / "gone.parquet"))], None, {})
+    (part,) = judge_each([Unit(0, str(tmp_path / "gone.parquet"))], None, {})
     assert "the workers of a cluster must share the directory" in (part.problem or "")
     assert "--scratch or ACKPROOF_SCRATCH" in (part.problem or "")
 

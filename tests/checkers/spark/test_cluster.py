@@ -80,7 +80,7 @@ def wait_for_workers(url: str, number: int) -> None:
         try:
             with urlopen(url, timeout=5) as answer:  # noqa: S310 - our own loopback address
                 alive = json.load(answer)["aliveworkers"]
-        except OSError:
+        except (OSError, ValueError):  # it does not listen yet, or answers without a word
             alive = 0
         if alive >= number:
             return
