@@ -12,7 +12,7 @@ from nemesis.plan import FaultPlan
 from workloads import PlantedBug
 
 ROOT: Final = Path(__file__).parent.parent
-METHOD: Final = (ROOT / "docs" / "method.md").read_text(encoding="utf-8")
+METHOD: Final = (ROOT / "docs" / "explained" / "method.md").read_text(encoding="utf-8")
 CHANGELOG: Final = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 HUNT: Final = (ROOT / "docs" / "hunt.md").read_text(encoding="utf-8")
 HUNTED: Final = (ROOT / "results" / "reference" / "hunt" / "README.md").read_text(encoding="utf-8")

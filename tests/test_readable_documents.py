@@ -19,6 +19,7 @@ def _pages(directory: str) -> tuple[str, ...]:
 #: Documents that keep the limits; each that is rewritten joins them.
 FINDINGS: Final = _pages("docs/findings")
 REFERENCE: Final = _pages("docs/reference")
+GUIDES: Final = (*_pages("docs/start"), *_pages("docs/explained"), *_pages("docs/guides"))
 #: Dated figures, each beside the data that it is of.
 FIGURES: Final = (
     "results/reference/measurements.md",
@@ -34,6 +35,7 @@ KEPT: Final = (
     "docs/kafka-stories.md",
     *FINDINGS,
     *REFERENCE,
+    *GUIDES,
     *FIGURES,
 )
 LINE_MAX: Final = 120
@@ -41,14 +43,14 @@ CELL_MAX: Final = 120
 SENTENCE_WORDS_MAX: Final = 35
 #: Words of a document, without blocks of code.
 WORDS_MAX: Final = {
-    "README.md": 710,
+    "README.md": 660,
     "docs/hunt.md": 700,
     "docs/explore.md": 900,  # 200 of them in the generated table
     "docs/kafka-stories.md": 900,  # 430 of them in the table of scripts
     **dict.fromkeys(FINDINGS, 600),
 }
 
-BLOCK: Final = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+BLOCK: Final = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 LINK: Final = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 
 

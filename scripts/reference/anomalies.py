@@ -7,7 +7,7 @@ from scripts.reference.markdown import page, table, wrapped
 
 INTRODUCTION = """
 An anomaly is a way in which a history can contradict a log. The settings and the faults decide whether one breaks a
-promise: [method](../method.md). The last column says where a history that shows it is valid all the same.
+promise: [method](../explained/method.md). The last column says where a history that shows it is valid all the same.
 """
 
 

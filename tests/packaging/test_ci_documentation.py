@@ -1,4 +1,4 @@
-"""docs/ci.md: every console block is run, and prints what the page shows."""
+"""The start with CI and the guide to comparing: every console block is run, and prints what the page shows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from harness.cli.app import COMMANDS, exit_code_of
 from harness.plan import CI_FILES, parse_plan
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+PAGES = (ROOT / "docs" / "start" / "ci.md", ROOT / "docs" / "guides" / "compare.md")
+TEXT = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 FENCED = re.compile(r"^ *```(\w+)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
 

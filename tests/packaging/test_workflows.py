@@ -132,7 +132,7 @@ def test_the_nights_steps_pass_and_the_second_is_compared_with_the_first(fresh: 
 
 
 def test_a_plain_machine_comes_from_a_clone_to_a_night_as_the_page_says(tmp_path: Path, installed: Installed) -> None:
-    page = (ROOT / "docs" / "ci.md").read_text()
+    page = (ROOT / "docs" / "start" / "ci.md").read_text()
     (block,) = [block for block in page.split("```sh\n") if block.startswith("CLONE/ci/run.sh install\n")]
     lines = block.partition("```")[0].splitlines()
     (tmp_path / "CLONE").symlink_to(ROOT)

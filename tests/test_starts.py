@@ -1,0 +1,70 @@
+"""The short starts: every console block of a page is run, one after the other, and prints what the page shows."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parent.parent
+STARTS: Final = ROOT / "docs" / "start"
+#: A block with its language; a plan says in its first line to which file it belongs.
+BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE: Final = re.compile(r"# (\w[\w./-]*\.toml)\n")
+#: A line of a page that stands for lines which it leaves out.
+LEFT_OUT: Final = "..."
+
+
+def shown(block: str) -> Iterator[tuple[str, list[str]]]:
+    """Each command of a console block with the lines that it prints."""
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        command, _, output = part.partition("\n")
+        yield command, output.splitlines()
+
+
+def same(printed: list[str], expected: list[str]) -> bool:
+    """The lines are equal but for their numbers, with any lines in place of ``...``."""
+    alternatives = (".*" if line.strip() == LEFT_OUT else re.escape(without_numbers(line)) for line in expected)
+    pattern = "\n".join(alternatives)
+    return re.fullmatch(pattern, "\n".join(map(without_numbers, printed)), re.DOTALL) is not None
+
+
+def without_numbers(line: str) -> str:
+    return " ".join(re.sub(r"\d[\d,.]*", "#", line).split())
+
+
+def run(command: str, directory: Path) -> list[str]:
+    program, *arguments = shlex.split(command)
+    assert program == "ackproof", command
+    words = [sys.executable, "-c", "from harness.cli import main; main()", *arguments]
+    done = subprocess.run(words, cwd=directory, capture_output=True, text=True, timeout=400, check=False)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout.splitlines()
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("page", ["first-run.md", "your-settings.md"])
+def test_every_command_of_a_start_prints_what_the_page_shows(page: str, tmp_path: Path) -> None:
+    (tmp_path / "plans").symlink_to(ROOT / "plans")
+    for language, block in BLOCK.findall((STARTS / page).read_text(encoding="utf-8")):
+        if language == "toml" and (name := FILE.match(block)):
+            (tmp_path / name[1]).write_text(block)
+        for command, output in shown(block) if language == "console" else ():
+            printed = run(command, tmp_path)
+            assert same(printed, output), f"{page}: {command} prints\n" + "\n".join(printed)
+
+
+def test_numbers_and_what_is_left_out_may_differ_and_nothing_else() -> None:
+    assert same(["a 12,000.5 b", "x", "y", "end 7"], ["a 9 b", "...", "end 10"])
+    assert not same(["a 1 b"], ["a 1 c"])
+    assert not same(["a 1 b", "more"], ["a 1 b"])
+    assert list(shown("$ ackproof plan x\nline\n$ ackproof run y\n")) == [
+        ("ackproof plan x", ["line"]),
+        ("ackproof run y", []),
+    ]
