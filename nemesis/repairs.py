@@ -12,22 +12,35 @@ Whom = TypeVar("Whom")
 
 
 class Repair(NamedTuple, Generic[Whom]):
-    """One way to undo: its ``verb``, the part of a target that it ``needs``, and what it does to a node, or to links.
+    """One way to undo: its ``verb``, the part of a target that it ``needs``, and the act on a node, or on links.
 
-    Evidence is what was observed; where nothing was, nothing was undone.
+    Evidence is what was observed; where nothing was, nothing was undone. ``in_a_script`` is its effect there, as the
+    reference of steps says it.
     """
 
     verb: str
     needs: Capability
     do: Callable[[Target, Whom], Evidence]
+    in_a_script: str = ""
 
 
 Links = Collection[Link]
 
 START: Final[Repair[int]] = Repair(
-    "start", Capability.PROCESSES, lambda target, node: require(target.processes).restart(node)
+    "start",
+    Capability.PROCESSES,
+    lambda target, node: require(target.processes).restart(node),
+    "Start it again on its disk",
 )
-HEAL: Final[Repair[Links]] = Repair("heal", Capability.LINKS, lambda target, links: require(target.links).heal(links))
+HEAL: Final[Repair[Links]] = Repair(
+    "heal",
+    Capability.LINKS,
+    lambda target, links: require(target.links).heal(links),
+    "Deliver again; without links: everything on all links is as before",
+)
 RELEASE: Final[Repair[Links]] = Repair(
-    "release", Capability.MESSAGES, lambda target, links: require(target.messages).release(links)
+    "release",
+    Capability.MESSAGES,
+    lambda target, links: require(target.messages).release(links),
+    "End drops and holds; held messages are delivered",
 )

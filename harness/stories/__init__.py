@@ -7,6 +7,7 @@ docs/stories.md has the language. The other stories of this project, drawn by ch
 
 from harness.stories.cells import Cell, perform_cell, perform_table
 from harness.stories.columns import COLUMNS, Column, chosen_columns, column_named
+from harness.stories.documented import StepForm, form_of, state_forms, step_forms
 from harness.stories.explanation import explained, step_lines
 from harness.stories.language import lines_of
 from harness.stories.performer import Performance, perform_script
@@ -25,12 +26,14 @@ __all__ = [
     "Play",
     "RecordEnd",
     "Sign",
+    "StepForm",
     "Story",
     "Trace",
     "TraceEntry",
     "chosen_columns",
     "column_named",
     "explained",
+    "form_of",
     "known_stories",
     "lines_of",
     "parse_story",
@@ -38,6 +41,8 @@ __all__ = [
     "perform_script",
     "perform_table",
     "read_story",
+    "state_forms",
+    "step_forms",
     "step_lines",
     "unmet",
 ]

@@ -1,20 +1,22 @@
 """From the lines of a script to its steps, and from faults to lines: one step a line, "#" begins a comment.
 
-A line is read word by word, so that what is wrong can be named: the line, the word, what was expected, and the valid
-word nearest to it.
+The forms of lines are in :mod:`harness.stories.forms`; here is the meaning of their slots. A line that has none of the
+forms is refused with its place, the word that is wrong, what was expected there, and the nearest valid word.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from difflib import get_close_matches
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from harness.errors import PlanError
 from harness.stories import steps as s
+from harness.stories.forms import STATES, VERBS
+from harness.stories.grammar import Mismatch, Words, fields_of, written_as
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
 from nemesis.faults import DiskFault, Fault, Kill
+from workloads import unknown_name
 
 #: Messages that can be dropped or held, by the name of their request in Kafka's protocol.
 APIS: Final = (
@@ -28,6 +30,8 @@ _ACKS: Final = {"acks=0": 0, "acks=1": 1, "acks=all": -1}
 _RECORD: Final = re.compile(r"[a-z][a-z0-9]*")
 _LINK: Final = re.compile(r"([^->]+)(-|>)([^->]+)")
 _MS: Final = {"ms": 1, "s": 1000}
+_A_BROKER: Final = f"a broker ({', '.join([*map(str, s.BROKERS), *s.Role])})"
+_A_LINK: Final = "a link (0-1 both ways, 0>1 one way, 0-controller)"
 #: No step waits for longer.
 MAX_WAIT_S: Final = 600
 
@@ -49,294 +53,171 @@ def parse_script(text: str, file: str, first_line: int = 1) -> tuple[s.Step, ...
     Raises:
         PlanError: a line is no step; or it speaks of a record that no line before it writes.
     """
-    found: list[s.Step] = []
+    steps: list[s.Step] = []
     written: set[str] = {"base"}
     for number, line in enumerate(text.splitlines(), first_line):
         plain = " ".join(line.partition("#")[0].split())
         if plain:
-            found.append(_Line(plain, Where(file, number), written).step())
-    return tuple(found)
+            step = _step(plain, Where(file, number), written)
+            steps.append(step)
+            written |= {step.record} if isinstance(step, s.Write) else set()
+    return tuple(steps)
 
 
-class _Line:
-    """One line, read from left to right. ``written`` are the records of the lines before, and grows."""
+def _step(text: str, where: Where, written: set[str]) -> s.Step:
+    """The step of one line, after lines in which the records ``written`` are."""
+    line = _Line(text, written)
+    tried = line.follow("try")
+    verb = line.next
+    if verb not in VERBS:
+        complaint = unknown_name("verb", verb, VERBS) if verb else "the step ends where a verb is expected"
+        raise where.wrong(f'"{text}": {complaint}')
+    try:
+        form, fields = line.first_of(VERBS[verb], whole=True)
+    except Mismatch:
+        shown = " | ".join(form.shown for form in VERBS[verb])
+        states = f"; a STATE is one of: {', '.join(form.shown for form in STATES)}" if "until" in text.split() else ""
+        raise where.wrong(f'"{text}": {line.complaint()}; the form is: {shown}{states}') from None
+    step: s.Step = form.makes(line=where.line, text=text, tried=tried, **fields)
+    return step
 
-    def __init__(self, text: str, where: Where, written: set[str]) -> None:
-        self._text = text
-        self._where = where
-        self._words = text.split()
-        self._at = 0
+
+class _Line(Words):
+    """The words of one line, and what is meant by those in slots."""
+
+    def __init__(self, text: str, written: set[str]) -> None:
+        super().__init__(text)
         self._written = written
-        self._form = ""
 
-    def step(self) -> s.Step:
-        """The step that this line is."""
-        tried = self._follows("try")
-        verb = self._choose(s.VERBS, "a verb")
-        kind, operands, fault = s.VERBS[verb]
-        self._form = f"{verb} {operands}".rstrip()
-        fields = _READERS[operands](self)
-        kind = _WITH.get(next(iter(fields), ""), kind)
-        if kind is s.Begin:
-            fields["fault"] = fault
-        elif kind is s.Undo:
-            fields["verb"] = verb
-        if self._at < len(self._words):
-            raise self._wrong(f'"{self._words[self._at]}" is too much')
-        return kind(line=self._where.line, text=self._text, tried=tried, **fields)
+    def slot(self, kind: str) -> Any:
+        """The words of a slot are those of its kind."""
+        return _SLOTS[kind](self)
 
-    # --- words -------------------------------------------------------------------------------------------------------
+    def broker(self) -> s.Broker:
+        """A broker by number or by role."""
+        word = self.next
+        for role in s.Role:
+            if self.follow(*role.split()):
+                return role
+        if not word.isdecimal():
+            said = self.coming(3) if word == "the" else word
+            raise self.mismatch(_A_BROKER, [*map(str, s.BROKERS), *s.Role], said=said)
+        if int(word) not in s.BROKERS:
+            why = f"broker {word} does not exist; the brokers are {s.BROKERS[0]} to {s.BROKERS[-1]}"
+            raise self.mismatch(_A_BROKER, why=why, certain=True)
+        return int(self.take())
 
-    def _wrong(self, what: str) -> PlanError:
-        form = f"; it is written: {self._form}" if self._form else ""
-        return self._where.wrong(f'"{self._text}": {what}{form}')
-
-    def _peek(self) -> str:
-        return self._words[self._at] if self._at < len(self._words) else ""
-
-    def _next(self, expected: str) -> str:
-        word = self._peek()
-        if not word:
-            raise self._wrong(f"it ends where {expected} should stand")
-        self._at += 1
-        return word
-
-    def _follows(self, *words: str) -> bool:
-        """Take these words if they come next."""
-        if self._words[self._at : self._at + len(words)] != list(words):
-            return False
-        self._at += len(words)
-        return True
-
-    def _expect(self, word: str) -> None:
-        found = self._next(f'"{word}"')
-        if found != word:
-            raise self._wrong(f'"{found}" stands where "{word}" should')
-
-    def _choose(self, known: Collection[str], what: str) -> str:
-        word = self._next(what)
-        if word not in known:
-            raise self._wrong(f'"{word}" is not {what}; {_nearest(word, known)}')
-        return word
-
-    # --- what words mean ---------------------------------------------------------------------------------------------
-
-    def _broker(self) -> s.Broker:
-        word = self._next("a broker")
-        if word.isdecimal():
-            if int(word) not in s.BROKERS:
-                raise self._wrong(f"there is no broker {word}; they are {s.BROKERS[0]} to {s.BROKERS[-1]}")
-            return int(word)
-        if word == "leader":
-            return s.Role.LEADER
-        if word == "the":
-            for role in (s.Role.FORMER_LEADER, s.Role.OTHER_FOLLOWER):
-                if self._follows(*role.split()[1:]):
-                    return role
-        rest = " ".join([word, *self._words[self._at : self._at + 2]]) if word == "the" else word
-        raise self._wrong(f'"{rest}" is not a broker; {_nearest(rest, [*map(str, s.BROKERS), *s.Role])}')
-
-    def _record(self) -> s.Record:
-        word = self._next("a record")
-        if word not in self._written:
-            raise self._wrong(f'no line before this one writes "{word}"; {_nearest(word, self._written)}')
-        return word
-
-    def _new_record(self) -> s.Record:
-        word = self._next("a record")
-        if not _RECORD.fullmatch(word) or word in _RESERVED:
-            raise self._wrong(f'"{word}" cannot be the name of a record: a letter, then letters and digits')
-        if word in self._written:
-            raise self._wrong(f'"{word}" is written already; send it again with "retry {word} to ..."')
-        self._written.add(word)
-        return word
-
-    def _nodes(self) -> tuple[s.Broker, ...]:
-        if self._follows("all"):
+    def brokers(self) -> tuple[s.Broker, ...]:
+        """One broker or several, or all."""
+        if self.follow("all"):
             return s.BROKERS
-        found = [self._broker()]
-        while self._peek() and self._peek() != "and":
-            found.append(self._broker())
-        return tuple(found)
+        brokers = [self.broker()]
+        while (broker := self.attempt(self.broker)) is not None:
+            brokers.append(broker)
+        return tuple(brokers)
 
-    def _links(self, *, needed: bool) -> tuple[Link, ...]:
-        found: list[Link] = []
-        while self._peek():
-            found += self._link(self._next("a link"))
-        if needed and not found:
-            raise self._wrong("it names no link, such as 0-1 (both ways), 0>1 (one way) or 0-controller")
-        return tuple(found)
+    def record(self) -> s.Record:
+        """A record that a line before this one writes."""
+        if self.next not in self._written:
+            written = sorted(self._written)
+            why = f'no line before this one writes "{self.next}"; there are {", ".join(written)}' if self.next else ""
+            raise self.mismatch(f"a record ({', '.join(written)})", written, why)
+        return self.take()
 
-    def _link(self, word: str) -> Iterable[Link]:
-        parts = _LINK.fullmatch(word)
+    def new_record(self) -> s.Record:
+        """The name of a record that is written here."""
+        word, why = self.next, ""
+        if word in self._written:
+            why = f'"{word}" is written already; send it again with "retry {word} to ..."'
+        elif word in _RESERVED:
+            why = f'"{word}" has another meaning here; give the record another name'
+        elif word and not _RECORD.fullmatch(word):
+            why = f'"{word}" cannot be the name of a record; write a letter, then letters and digits'
+        if why or not word:
+            raise self.mismatch("the name of a record", why=why)
+        return self.take()
+
+    def links(self) -> tuple[Link, ...]:
+        """One link or several."""
+        links = [*self.link()]
+        while (more := self.attempt(self.link)) is not None:
+            links += more
+        return tuple(links)
+
+    def link(self) -> tuple[Link, ...]:
+        """A link in one direction, or in both."""
+        parts = _LINK.fullmatch(self.next)
         if parts is None:
-            raise self._wrong(f'"{word}" is not a link, such as 0-1 (both ways), 0>1 (one way) or 0-controller')
-        one, both, other = self._end(parts[1]), parts[2] == "-", self._end(parts[3])
-        if one == other:
-            raise self._wrong(f'"{word}" is not a link: its two ends are one')
-        return [Link(one, other), Link(other, one)] if both else [Link(one, other)]
+            raise self.mismatch(_A_LINK)
+        source, target = self._end(parts[1]), self._end(parts[3])
+        if source == target:
+            raise self.mismatch(_A_LINK, why=f'"{self.next}" is not a link: its two ends are one', certain=True)
+        self.take()
+        return (Link(source, target), Link(target, source)) if parts[2] == "-" else (Link(source, target),)
 
     def _end(self, word: str) -> int:
-        if word.isdecimal() and int(word) in s.BROKERS:
-            return int(word)
-        if word not in _ENDS:
-            known = [*map(str, s.BROKERS), *_ENDS]
-            raise self._wrong(f'"{word}" is no end of a link; {_nearest(word, known)}')
-        return _ENDS[word]
+        ends = dict(zip(map(str, s.BROKERS), s.BROKERS, strict=True)) | _ENDS
+        if word not in ends:
+            raise self.mismatch(_A_LINK, why=unknown_name("end of a link", word, ends, ", ".join(ends)), certain=True)
+        return ends[word]
 
-    def _time_ms(self) -> int:
-        word = self._next("a number")
-        if not word.isdecimal():
-            raise self._wrong(f'"{word}" is not a whole number')
-        time_ms = int(word) * _MS[self._choose(_MS, "a unit")]
+    def one_way(self) -> Link:
+        """A link in one direction."""
+        if ">" not in self.next:
+            raise self.mismatch("a link in one direction (0>controller)")
+        return self.link()[0]
+
+    def time_ms(self) -> int:
+        """A number and its unit."""
+        number = self.next
+        if not number.isdecimal():
+            raise self.mismatch("a time (500 ms, 3 s)")
+        self.take()
+        unit = self.next
+        time_ms = int(number) * int(self.one_of(_MS, '"ms" or "s"'))
         if time_ms > MAX_WAIT_S * 1000:
-            raise self._wrong(f"that is too long; the most is {MAX_WAIT_S} s")
+            why = f"{number} {unit} is too long; the most is {MAX_WAIT_S} s"
+            raise self.mismatch("a time", why=why, certain=True)
         return time_ms
 
-    # --- steps -------------------------------------------------------------------------------------------------------
+    def one_of(self, values: Mapping[str, Any], expected: str) -> Any:
+        """The value of one of these words."""
+        if self.next not in values:
+            raise self.mismatch(expected, [*values])
+        return values[self.take()]
 
-    def write(self) -> dict[str, Any]:
-        record = self._new_record()
-        self._expect("to")
-        to, acks, producer = self._broker(), None, None
-        if self._peek().startswith("acks"):
-            acks = _ACKS[self._choose(_ACKS, "a number of acknowledgements")]
-        if self._follows("as"):
-            producer = self._next("the name of a producer")
-        return {"record": record, "to": to, "acks": acks, "producer": producer}
+    def name(self) -> str:
+        """Any word."""
+        if not self.next:
+            raise self.mismatch("the name of a producer")
+        return self.take()
 
-    def retry(self) -> dict[str, Any]:
-        record = self._record()
-        self._expect("to")
-        return {"record": record, "to": self._broker()}
-
-    def bare(self) -> dict[str, Any]:
-        return {}
-
-    def wait(self) -> dict[str, Any]:
-        limit_ms = None
-        if self._follows("up"):
-            self._expect("to")
-            limit_ms = self._time_ms()
-            self._expect("until")
-        elif not self._follows("until"):
-            return {"ms": self._time_ms()}
-        self._form = f"{self._form}; a STATE is one of: {s.STATES}"
-        states = [self._state()]
-        while self._follows("and"):
-            states.append(self._state())
-        return {"states": tuple(states), "limit_ms": limit_ms}
-
-    def nodes_step(self) -> dict[str, Any]:
-        return {"nodes": self._nodes()}
-
-    def never(self) -> dict[str, Any]:
-        self._expect("start")
-        return {"nodes": self._nodes()}
-
-    def withhold(self) -> dict[str, Any]:
-        self._expect("metadata")
-        self._expect("from")
-        return {"nodes": self._nodes()}
-
-    def corrupt(self) -> dict[str, Any]:
-        record = self._record()
-        self._expect("on")
-        return {"record": record, "nodes": (self._broker(),)}
-
-    def links_step(self) -> dict[str, Any]:
-        return {"links": self._links(needed=True)}
-
-    def release(self) -> dict[str, Any]:
-        if self._peek() not in ("first", "last"):
-            return self.healing()
-        newest = self._next("which of the messages") == "last"
-        link, *more = self._links(needed=True)
-        if more:
-            raise self._wrong("it is about one link in one direction, such as 0>controller")
-        return {"link": link, "newest": newest}
-
-    def healing(self) -> dict[str, Any]:
-        return {"links": self._links(needed=False)}
-
-    def messages(self) -> dict[str, Any]:
-        api = "" if _LINK.fullmatch(self._peek()) else self._choose(APIS, "an API or a link")
-        return {"api": api, "links": self._links(needed=True)}
-
-    def move(self) -> dict[str, Any]:
-        self._expect("leader")
-        self._expect("to")
-        return {"nodes": (self._broker(),)}
-
-    # --- states ------------------------------------------------------------------------------------------------------
-
-    def _state(self) -> s.State:
-        for words, state in _PHRASES.items():
-            if self._follows(*words):
-                return state
-        if self._follows("isr", "is"):
-            return s.IsrIs(self._nodes())
-        if self._follows("high", "watermark", "of"):
-            broker = self._broker()
-            expected = self._choose(("covers", "misses"), '"covers" or "misses"') == "covers"
-            return s.Covers(broker, self._record(), expected)
-        word = self._peek()
-        if word in self._written:
-            return self._of_record(self._record())
-        if word.isdecimal() or word in ("leader", "the"):
-            return self._of_broker(self._broker())
-        known = [*sorted(self._written), "leader", "isr", "high", *(words[0] for words in _PHRASES)]
-        raise self._wrong(f'no state begins with "{word}"; {_nearest(word, known)}')
-
-    def _of_record(self, record: s.Record) -> s.State:
-        self._expect("is")
-        return s.Answered(record, self._choose(("answered", "acknowledged"), "said of a record") == "acknowledged")
-
-    def _of_broker(self, broker: s.Broker) -> s.State:
-        word = self._choose(("leads", "has", "lacks", "is"), "said of a broker")
-        if word == "leads":
-            return s.Leads(broker)
-        if word != "is":
-            return s.Has(broker, self._record(), word == "has")
-        expected = not self._follows("not")
-        if self._follows("fenced"):
-            return s.IsFenced(broker, expected)
-        for part in ("in", "the", "isr"):
-            self._expect(part)
-        return s.InIsr(broker, expected)
+    def states(self) -> tuple[s.State, ...]:
+        """One state or several, with "and" between them."""
+        states: list[s.State] = []
+        while not states or self.follow("and"):
+            form, fields = self.first_of(STATES)
+            states.append(form.makes(**fields))
+        self.mismatch('"and"', ["and"])
+        return tuple(states)
 
 
-_PHRASES: Final[dict[tuple[str, ...], s.State]] = {
-    ("somebody", "leads"): s.SomebodyLeads(),
-    ("nobody", "leads"): s.NobodyLeads(),
-    ("all", "are", "in", "sync"): s.InSync(),
+#: What reads the words of each slot.
+_SLOTS: Final[Mapping[str, Callable[[_Line], Any]]] = {
+    "ACKS": lambda line: line.one_of(_ACKS, "acks=0, acks=1, acks=all"),
+    "API": lambda line: line.one_of(dict(zip(APIS, APIS, strict=True)), f"an API ({', '.join(APIS)})"),
+    "BROKER": _Line.broker,
+    "LINK": _Line.one_way,
+    "LINKS": _Line.links,
+    "NAME": _Line.name,
+    "NEW": _Line.new_record,
+    "NODE": lambda line: (line.broker(),),
+    "NODES": _Line.brokers,
+    "NOT": lambda line: line.one_of({"not": False}, '"not"'),
+    "RECORD": _Line.record,
+    "STATES": _Line.states,
+    "TIME": _Line.time_ms,
 }
-#: What reads the operands of a verb.
-_READERS: Final[dict[str, Callable[[_Line], dict[str, Any]]]] = {
-    "RECORD to BROKER [acks=0|1|all] [as PRODUCER]": _Line.write,
-    "RECORD to BROKER": _Line.retry,
-    "": _Line.bare,
-    "N ms | wait N s | wait [up to N s] until STATE [and STATE]...": _Line.wait,
-    "BROKER...": _Line.nodes_step,
-    "start BROKER...": _Line.never,
-    "metadata from BROKER...": _Line.withhold,
-    "RECORD on BROKER": _Line.corrupt,
-    "leader to BROKER": _Line.move,
-    "LINK...": _Line.links_step,
-    "[LINK...]": _Line.healing,
-    "[API] LINK...": _Line.messages,
-    "[LINK...] | release first|last LINK": _Line.release,
-}
-#: Of verbs with two forms the step that a field belongs to.
-_WITH: Final[dict[str, type[s.Step]]] = {"states": s.WaitUntil, "link": s.ReleaseOne}
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    """The end of an error: the valid word nearest to ``word``, and what else there is."""
-    words = sorted(known)
-    near = get_close_matches(word.lower(), words, n=1, cutoff=0.5)
-    listed = ", ".join(words)
-    return f'did you mean "{near[0]}"? (there are {listed})' if near else f"there are {listed}"
 
 
 # --- from faults to lines --------------------------------------------------------------------------------------------
@@ -351,18 +232,13 @@ class Lines(NamedTuple):
 
 def lines_of(kind: type[Fault], nodes: Sequence[int] = (), links: Sequence[Link] = (), api: str = "") -> Lines | None:
     """The lines of a fault that hits ``nodes`` or ``links``; None where a script cannot say it."""
-    if not set(nodes) <= set(s.BROKERS):
+    values = {"nodes": " ".join(map(str, nodes)), "links": " ".join(_written(links)), "api": api}
+    if not kind.operands or not fields_of(kind.operands) <= values.keys() or not set(nodes) <= set(s.BROKERS):
         return None
-    whom = " ".join([*map(str, nodes), *_written(links)])
-    ends = [f"{kind.undone_by.verb} {whom}"] if kind.lasts else []
-    said = {
-        "BROKER...": whom,
-        "leader to BROKER": f"leader to {whom}",
-        "LINK...": whom,
-        "[API] LINK...": f"{api} {whom}".strip(),
-    }.get(kind.operands)
+    whom = f"{values['nodes']} {values['links']}".strip()
     dies_first = [f"{Kill.verb} {whom}"] if issubclass(kind, DiskFault) else []
-    return None if said is None else Lines([*dies_first, f"{kind.verb} {said}"], ends)
+    ends = [f"{kind.undone_by.verb} {whom}"] if kind.lasts else []
+    return Lines([*dies_first, written_as(f"{kind.verb} {kind.operands}", values)], ends)
 
 
 def _written(links: Sequence[Link]) -> Iterator[str]:

@@ -257,13 +257,13 @@ class _Performer:
 
     def withhold(self, step: s.Withhold) -> None:
         links = [Link(CONTROLLER, self._story_world.node(broker)) for broker in step.nodes]
-        self._faults.hit_links(step.begins, links, api="UpdateMetadata")
+        self._faults.hit_links(step.strikes, links, api="UpdateMetadata")
 
     def isolate(self, step: s.Isolate) -> None:
         for node in map(self._story_world.node, step.nodes):
             others = [other for other in (*self._story_world.brokers, CONTROLLER) if other != node]
             self._faults.hit_links(
-                step.begins, [link for other in others for link in (Link(node, other), Link(other, node))]
+                step.strikes, [link for other in others for link in (Link(node, other), Link(other, node))]
             )
 
     # --- several of these together -----------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ class _Performer:
         """A follower that has everything is in sync however silent it is (rule 9), so it is given something to miss."""
         leader = self._story_world.node(s.Role.LEADER)
         nodes = {self._story_world.node(broker) for broker in step.nodes}
-        self._faults.hit_links(step.begins, [Link(node, leader) for node in nodes], api="Fetch")
+        self._faults.hit_links(step.strikes, [Link(node, leader) for node in nodes], api="Fetch")
         self._story_world.let_pass(self._patience.answer_ms)  # for what was fetched before to be answered
         self._writes.send(f"(nudge {next(self._nudges)})", leader, acks=0, judged=False)
         if not self._story_world.until(lambda: not nodes & set(self._story_world.view.isr), self._patience.limit_ms):
@@ -281,7 +281,7 @@ class _Performer:
     def fence(self, step: s.Fence) -> None:
         nodes = [self._story_world.node(broker) for broker in step.nodes]
         for node in nodes:
-            self._faults.hit_links(step.begins, [Link(node, CONTROLLER), Link(CONTROLLER, node)])
+            self._faults.hit_links(step.strikes, [Link(node, CONTROLLER), Link(CONTROLLER, node)])
         wanted = [s.IsFenced(node, expected=True) for node in nodes]
         if not self._story_world.until(lambda: all(map(self._story_world.holds, wanted)), self._patience.limit_ms):
             raise StepError(f"not fenced after {self._patience.limit_ms} ms")

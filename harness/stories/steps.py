@@ -7,13 +7,13 @@ it is written down: :mod:`harness.stories.language` and docs/stories.md.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final
 
 import msgspec
 
 from nemesis.cluster import Link
-from nemesis.faults import FAULTS, DropMessages, Fault, LinkFault, Partition
-from nemesis.repairs import RELEASE, Repair
+from nemesis.faults import FAULTS, DropMessages, Fault, Partition
+from nemesis.repairs import Repair
 
 
 class Role(StrEnum):
@@ -43,10 +43,13 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     tried: bool = False
 
+    strikes: ClassVar[type[Fault] | None] = None
+    """The kind of fault that every step of this kind begins, if any."""
+
     @property
     def begins(self) -> type[Fault] | None:
         """The kind of fault that it begins, if any."""
-        return None
+        return self.strikes
 
 
 # --- what clients do -------------------------------------------------------------------------------------------------
@@ -158,38 +161,28 @@ class ReleaseOne(Step, frozen=True, kw_only=True):
 # --- what several of these together do -------------------------------------------------------------------------------
 
 
-class _Cut(NodeStep, frozen=True, kw_only=True):
-    """Brokers are cut off."""
-
-    @property
-    def begins(self) -> type[Fault]:
-        """See :attr:`Step.begins`."""
-        return Partition
-
-
-class _Dropped(NodeStep, frozen=True, kw_only=True):
-    """Messages of brokers are dropped."""
-
-    @property
-    def begins(self) -> type[Fault]:
-        """See :attr:`Step.begins`."""
-        return DropMessages
-
-
-class Withhold(_Dropped, frozen=True, kw_only=True):
+class Withhold(NodeStep, frozen=True, kw_only=True):
     """Keep the controller's metadata from brokers, which stay registered."""
 
+    strikes: ClassVar[type[Fault]] = DropMessages
 
-class Shrink(_Dropped, frozen=True, kw_only=True):
+
+class Shrink(NodeStep, frozen=True, kw_only=True):
     """Drop the fetches of followers to the leader until they are out of the ISR; they stay dropped."""
 
+    strikes: ClassVar[type[Fault]] = DropMessages
 
-class Isolate(_Cut, frozen=True, kw_only=True):
+
+class Isolate(NodeStep, frozen=True, kw_only=True):
     """Cut brokers off from all brokers and the controller, not from clients."""
 
+    strikes: ClassVar[type[Fault]] = Partition
 
-class Fence(_Cut, frozen=True, kw_only=True):
+
+class Fence(NodeStep, frozen=True, kw_only=True):
     """Cut brokers off from the controller until it has given them up; they stay cut off."""
+
+    strikes: ClassVar[type[Fault]] = Partition
 
 
 # --- states ----------------------------------------------------------------------------------------------------------
@@ -213,14 +206,14 @@ class IsFenced(msgspec.Struct, frozen=True):
     """The controller counts a broker as dead, or not (``expected``)."""
 
     broker: Broker
-    expected: bool
+    expected: bool = True
 
 
 class InIsr(msgspec.Struct, frozen=True):
     """A broker is in the ISR of the controller, or not (``expected``)."""
 
     broker: Broker
-    expected: bool
+    expected: bool = True
 
 
 class IsrIs(msgspec.Struct, frozen=True):
@@ -234,7 +227,7 @@ class Has(msgspec.Struct, frozen=True):
 
     broker: Broker
     record: Record
-    expected: bool
+    expected: bool = True
 
 
 class Covers(msgspec.Struct, frozen=True):
@@ -242,7 +235,7 @@ class Covers(msgspec.Struct, frozen=True):
 
     broker: Broker
     record: Record
-    expected: bool
+    expected: bool = True
 
 
 class Answered(msgspec.Struct, frozen=True):
@@ -259,47 +252,7 @@ class InSync(msgspec.Struct, frozen=True):
 State = Leads | SomebodyLeads | NobodyLeads | IsFenced | InIsr | IsrIs | Has | Covers | Answered | InSync
 
 
-class Form(NamedTuple):
-    """What is written after a verb, as its documentation and its errors show it, and the step that this is.
-
-    ``fault`` is what it begins, if anything.
-    """
-
-    step: type[Step]
-    operands: str
-    fault: type[Fault] | None = None
-
-
-#: Every state that a script can wait for.
-STATES: Final = (
-    "BROKER leads, somebody leads, nobody leads, BROKER is [not] fenced, BROKER is [not] in the isr, isr is BROKER..., "
-    "BROKER has RECORD, BROKER lacks RECORD, high watermark of BROKER covers RECORD (or misses), RECORD is answered, "
-    "RECORD is acknowledged, all are in sync"
-)
 #: The faults that a script can say.
 SPOKEN: Final = tuple(fault for fault in FAULTS if fault.operands)
 #: What undoes these, by its verb.
 REPAIRS: Final = {fault.undone_by.verb: fault.undone_by for fault in SPOKEN if fault.lasts}
-_WRITE: Final = "RECORD to BROKER [acks=0|1|all] [as PRODUCER]"
-_NODES: Final = "BROKER..."
-#: Every verb of the language.
-VERBS: Final[dict[str, Form]] = {
-    "write": Form(Write, _WRITE),
-    "send": Form(Send, _WRITE),
-    "retry": Form(Retry, "RECORD to BROKER"),
-    "read": Form(Read, ""),
-    "wait": Form(Wait, "N ms | wait N s | wait [up to N s] until STATE [and STATE]..."),
-    "flush": Form(Flush, _NODES),
-    "never": Form(Abandon, "start BROKER..."),
-    **{fault.verb: Form(Begin, fault.operands, fault) for fault in SPOKEN},
-    **{
-        fault.undone_by.verb: Form(Undo, "[LINK...]" if issubclass(fault, LinkFault) else _NODES)
-        for fault in SPOKEN
-        if fault.lasts
-    },
-    RELEASE.verb: Form(Undo, "[LINK...] | release first|last LINK"),
-    "withhold": Form(Withhold, "metadata from BROKER..."),
-    "isolate": Form(Isolate, _NODES),
-    "shrink": Form(Shrink, _NODES),
-    "fence": Form(Fence, _NODES),
-}

@@ -21,7 +21,8 @@ class CorruptRecord(DiskFault, frozen=True):
 
     kind: ClassVar[str] = "corruptrecord"
     verb: ClassVar[str] = "corrupt"
-    operands: ClassVar[str] = "RECORD on BROKER"
+    operands: ClassVar[str] = "RECORD:record on NODE:nodes"
+    in_a_script: ClassVar[str] = "Change a byte of the record on the disk of a dead broker"
     family: ClassVar[str] = "corrupt"
     returns: ClassVar[str] = "read its log again and ended it before the damaged record, at offset"
     shows: ClassVar[str] = "corrupted"

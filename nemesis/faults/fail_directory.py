@@ -20,8 +20,14 @@ class FailDirectory(NodeFault, frozen=True):
 
     kind: ClassVar[str] = "faildirectory"
     verb: ClassVar[str] = "fail"
+    in_a_script: ClassVar[str] = (
+        "Let the disk with its log fail; it goes on with another one, which has nothing of the log"
+    )
     undone_by: ClassVar[Repair[int]] = Repair(
-        "replace", Capability.LOG_DIRECTORIES, lambda target, node: require(target.log_directories).replace(node)
+        "replace",
+        Capability.LOG_DIRECTORIES,
+        lambda target, node: require(target.log_directories).replace(node),
+        "Give it an empty disk for the failed one, and start it again",
     )
     family: ClassVar[str] = "log-directory"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.LOG_DIRECTORIES, Capability.PROCESSES)

@@ -80,7 +80,9 @@ class Fault(FaultKind, msgspec.Struct, frozen=True, tag_field="kind", tag=str.lo
     verb: ClassVar[str] = ""
     """The word for it in scripts, storms and by hand."""
     operands: ClassVar[str] = ""
-    """What a script writes after the verb (docs/stories.md); empty where a script cannot say it."""
+    """The form of the words after the verb in a script (:mod:`harness.stories.grammar`); empty where it has none."""
+    in_a_script: ClassVar[str] = ""
+    """Its effect there, as the reference of steps says it."""
     undone_by: ClassVar[Repair[Any]] = START
     """What undoes it in a script, where it ``lasts``."""
     lasts: ClassVar[bool] = True
@@ -137,7 +139,7 @@ class Fault(FaultKind, msgspec.Struct, frozen=True, tag_field="kind", tag=str.lo
 class NodeFault(Fault, frozen=True):
     """Hits nodes, each by itself: those holders of ``role`` that run. Afterwards they are started again."""
 
-    operands: ClassVar[str] = "BROKER..."
+    operands: ClassVar[str] = "NODES:nodes"
 
     def aim(self, view: ClusterView) -> Aim:
         """The holders of ``role`` whose process can still be hit."""
@@ -188,7 +190,7 @@ class DiskFault(NodeFault, frozen=True):
 class LinkFault(Fault, frozen=True):
     """Hits the links that a partition of ``shape`` would cut around the holders of ``role``."""
 
-    operands: ClassVar[str] = "LINK..."
+    operands: ClassVar[str] = "LINKS:links"
     undone_by: ClassVar[Repair[Links]] = HEAL
     spares_process: ClassVar[bool] = True
 

@@ -17,8 +17,9 @@ class FullDisk(NodeFault, frozen=True):
 
     kind: ClassVar[str] = "fulldisk"
     verb: ClassVar[str] = "fill"
+    in_a_script: ClassVar[str] = "Leave no room on its disk"
     undone_by: ClassVar[Repair[int]] = Repair(
-        "free", Capability.DISK_SPACE, lambda target, node: require(target.disk_space).free(node)
+        "free", Capability.DISK_SPACE, lambda target, node: require(target.disk_space).free(node), "Give the room back"
     )
     family: ClassVar[str] = "full-disk"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.DISK_SPACE, Capability.PROCESSES)

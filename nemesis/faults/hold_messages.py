@@ -21,7 +21,7 @@ class _MessageFault(LinkFault, frozen=True):
     """
 
     family: ClassVar[str] = "partition"
-    operands: ClassVar[str] = "[API] LINK..."
+    operands: ClassVar[str] = "[API:api] LINKS:links"
     undone_by: ClassVar[Repair[Links]] = RELEASE
     needs: ClassVar[tuple[Capability, ...]] = (Capability.MESSAGES,)
 
@@ -56,6 +56,9 @@ class HoldMessages(_MessageFault, frozen=True):
 
     kind: ClassVar[str] = "holdmessages"
     verb: ClassVar[str] = "hold"
+    in_a_script: ClassVar[str] = (
+        "Hold messages of this API (without one: all) that are sent from now on, and answers to them"
+    )
     done_to_links: ClassVar[str] = "held messages of"
 
 
@@ -64,5 +67,8 @@ class DropMessages(_MessageFault, frozen=True):
 
     kind: ClassVar[str] = "dropmessages"
     verb: ClassVar[str] = "drop"
+    in_a_script: ClassVar[str] = (
+        "Throw away messages of this API (without one: all) that are sent from now on, and answers"
+    )
     done_to_links: ClassVar[str] = "dropped messages of"
     action: ClassVar[Literal["hold", "drop"]] = "drop"

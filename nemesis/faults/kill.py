@@ -16,6 +16,7 @@ class Kill(NodeFault, frozen=True):
 
     kind: ClassVar[str] = "kill"
     verb: ClassVar[str] = "kill"
+    in_a_script: ClassVar[str] = "End its process (SIGKILL)"
     family: ClassVar[str] = "kill"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.PROCESSES,)
     stops_brokers: ClassVar[bool] = True

@@ -18,8 +18,12 @@ class LyingDisk(NodeFault, frozen=True):
 
     kind: ClassVar[str] = "lyingdisk"
     verb: ClassVar[str] = "lie"
+    in_a_script: ClassVar[str] = "Let its disk answer every flush without doing it"
     undone_by: ClassVar[Repair[int]] = Repair(
-        "obey", Capability.WRITE_CACHES, lambda target, node: require(target.write_caches).obey(node)
+        "obey",
+        Capability.WRITE_CACHES,
+        lambda target, node: require(target.write_caches).obey(node),
+        "Let its disk write what it kept, and tell the truth",
     )
     family: ClassVar[str] = "lying-disk"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.WRITE_CACHES,)

@@ -19,7 +19,8 @@ class MoveLeader(NodeFault, frozen=True):
 
     kind: ClassVar[str] = "moveleader"
     verb: ClassVar[str] = "move"
-    operands: ClassVar[str] = "leader to BROKER"
+    operands: ClassVar[str] = "leader to NODE:nodes"
+    in_a_script: ClassVar[str] = "Hand the leadership over, as planned"
     lasts: ClassVar[bool] = False
     family: ClassVar[str] = "move"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.LEADERSHIP,)

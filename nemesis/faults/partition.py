@@ -13,6 +13,7 @@ class Partition(LinkFault, frozen=True):
 
     kind: ClassVar[str] = "partition"
     verb: ClassVar[str] = "cut"
+    in_a_script: ClassVar[str] = "Deliver nothing over these links"
     family: ClassVar[str] = "partition"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.LINKS,)
 

@@ -17,9 +17,13 @@ class Pause(NodeFault, frozen=True):
 
     kind: ClassVar[str] = "pause"
     verb: ClassVar[str] = "pause"
+    in_a_script: ClassVar[str] = "Freeze its process (SIGSTOP); messages to it wait until it goes on"
     family: ClassVar[str] = "pause"
     undone_by: ClassVar[Repair[int]] = Repair(
-        "resume", Capability.PROCESSES, lambda target, node: require(target.processes).resume(node)
+        "resume",
+        Capability.PROCESSES,
+        lambda target, node: require(target.processes).resume(node),
+        "Let it go on (SIGCONT)",
     )
     needs: ClassVar[tuple[Capability, ...]] = (Capability.PROCESSES,)
     stops_brokers: ClassVar[bool] = True

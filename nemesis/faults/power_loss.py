@@ -17,6 +17,9 @@ class PowerLoss(NodeFault, frozen=True):
 
     kind: ClassVar[str] = "powerloss"
     verb: ClassVar[str] = "power"
+    in_a_script: ClassVar[str] = (
+        "End its process; its disk loses what was not forced to it. A part of the first batch of that is left, torn"
+    )
     family: ClassVar[str] = "power"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.POWER, Capability.PROCESSES)
     stops_brokers: ClassVar[bool] = True

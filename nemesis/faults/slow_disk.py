@@ -20,8 +20,12 @@ class SlowDisk(NodeFault, frozen=True):
 
     kind: ClassVar[str] = "slowdisk"
     verb: ClassVar[str] = "throttle"
+    in_a_script: ClassVar[str] = "Let its disk write slowly"
     undone_by: ClassVar[Repair[int]] = Repair(
-        "unthrottle", Capability.DISK_SPEED, lambda target, node: require(target.disk_speed).restore(node)
+        "unthrottle",
+        Capability.DISK_SPEED,
+        lambda target, node: require(target.disk_speed).restore(node),
+        "Let it write as fast as before",
     )
     family: ClassVar[str] = "slow-disk"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.DISK_SPEED,)

@@ -17,8 +17,12 @@ class SlowLink(LinkFault, frozen=True):
 
     kind: ClassVar[str] = "slowlink"
     verb: ClassVar[str] = "slow"
+    in_a_script: ClassVar[str] = "Deliver late over these links"
     undone_by: ClassVar[Repair[Links]] = Repair(
-        "restore", Capability.LINK_SPEED, lambda target, links: require(target.link_speed).restore(links)
+        "restore",
+        Capability.LINK_SPEED,
+        lambda target, links: require(target.link_speed).restore(links),
+        "Deliver as fast as before",
     )
     family: ClassVar[str] = "slow-link"
     done_to_links: ClassVar[str] = "slowed down"

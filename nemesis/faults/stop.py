@@ -21,6 +21,7 @@ class Stop(NodeFault, frozen=True):
 
     kind: ClassVar[str] = "stop"
     verb: ClassVar[str] = "stop"
+    in_a_script: ClassVar[str] = "Ask its process to end (SIGTERM): it hands over and writes everything to disk"
     family: ClassVar[str] = "rolling"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.PROCESSES,)
     stops_brokers: ClassVar[bool] = True

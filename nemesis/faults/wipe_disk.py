@@ -16,6 +16,7 @@ class WipeDisk(DiskFault, frozen=True):
 
     kind: ClassVar[str] = "wipedisk"
     verb: ClassVar[str] = "wipe"
+    in_a_script: ClassVar[str] = "Empty the disk of a dead broker"
     family: ClassVar[str] = "wipe"
     empties_disk: ClassVar[bool] = True
     shows: ClassVar[str] = "wiped"

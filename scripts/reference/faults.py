@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from harness.plan import parse_plan
+from harness.stories import form_of
 from harness.worlds.limits import out_of_reach
 from nemesis.cluster import Capability
 from nemesis.faults import FAULTS, KINDS, Fault, LinkFault
@@ -99,7 +100,7 @@ def _fault(kind: type[Fault], lacks: Mapping[str, Mapping[Capability, str]]) -> 
 def _facts(kind: type[Fault], lacks: Mapping[str, Mapping[Capability, str]]) -> Iterator[str]:
     if kind.operands:
         undone = f", undone by `{kind.undone_by.verb}`" if kind.lasts else ""
-        yield f"In a script: `{kind.verb} {kind.operands}`{undone}."
+        yield f"In a script: `{form_of(kind)}`{undone}."
     fields = [field for field in kind.__struct_fields__ if field != "role"]
     if fields:
         yield f"Fields: {', '.join(f'`{field}`' for field in fields)}."

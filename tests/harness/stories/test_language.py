@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import PlanError
-from harness.stories import known_stories, parse_story
+from harness.stories import known_stories, parse_story, state_forms, step_forms
 from harness.stories import steps as s
-from harness.stories.language import parse_script
+from harness.stories.forms import STATES, STEPS, VERBS
+from harness.stories.language import lines_of, parse_script
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
 from nemesis.faults import CorruptRecord, DropMessages, HoldMessages, Kill, MoveLeader, Partition, PowerLoss
 from nemesis.repairs import HEAL, RELEASE, START
@@ -42,6 +45,16 @@ def one(text):
         ("release last 0>controller", s.ReleaseOne, {"link": Link(0, CONTROLLER), "newest": True}),
         ("hold 0>clients", s.Begin, {"fault": HoldMessages, "api": "", "links": (Link(0, CLIENTS),)}),
         ("withhold metadata from 1", s.Withhold, {"nodes": (1,)}),
+        ("release", s.Undo, {"repair": RELEASE, "links": ()}),
+        ("release first 1>0", s.ReleaseOne, {"link": Link(1, 0), "newest": False}),
+        (
+            "kill the former leader the other follower",
+            s.Begin,
+            {"nodes": (s.Role.FORMER_LEADER, s.Role.OTHER_FOLLOWER)},
+        ),
+        ("drop 0-1", s.Begin, {"fault": DropMessages, "api": "", "links": (Link(0, 1), Link(1, 0))}),
+        ("write z to 0 as acks", s.Write, {"acks": None, "producer": "acks"}),
+        ("write is to 0", s.Write, {"record": "is"}),
         ("move leader to 2", s.Begin, {"fault": MoveLeader, "nodes": (2,)}),
         ("try move leader to 2", s.Begin, {"fault": MoveLeader, "nodes": (2,), "tried": True}),
         ("wait until 0 leads", s.WaitUntil, {"states": (s.Leads(0),), "limit_ms": None}),
@@ -63,6 +76,12 @@ def one(text):
                 ),
             },
         ),
+        ("wait until isr is all and 0 leads", s.WaitUntil, {"states": (s.IsrIs((0, 1, 2)), s.Leads(0))}),
+        (
+            "wait until the former leader is fenced and high watermark of leader misses y",
+            s.WaitUntil,
+            {"states": (s.IsFenced(s.Role.FORMER_LEADER), s.Covers(s.Role.LEADER, "y", expected=False))},
+        ),
         (
             "wait until high watermark of 0 covers x and all are in sync",
             s.WaitUntil,
@@ -81,35 +100,64 @@ def test_a_line_is_the_step_that_it_says(text, kind, fields):
     ("text", "message"),
     [
         ("wrte z to 0", 'did you mean "write"?'),
-        ("write z 0", '"0" stands where "to" should'),
-        ("write z to", "it ends where a broker should stand"),
+        (
+            "write z 0",
+            'unexpected "0"; expected "to"; the form is: write RECORD to BROKER [acks=0|1|all] [as PRODUCER]',
+        ),
+        (
+            "write z to",
+            "the step ends where a broker (0, 1, 2, leader, the former leader, the other follower) is expected",
+        ),
+        ("write", "the step ends where the name of a record is expected"),
+        ("try", "the step ends where a verb is expected"),
         ("write x to 0", "is written already"),
-        ("write all to 0", "cannot be the name of a record"),
-        ("write z to 3", "there is no broker 3; they are 0 to 2"),
+        ("write all to 0", '"all" has another meaning here; give the record another name'),
+        ("write Z to 0", '"Z" cannot be the name of a record; write a letter, then letters and digits'),
+        ("write z to 3", "broker 3 does not exist; the brokers are 0 to 2"),
         ("write z to leadr", 'did you mean "leader"?'),
         ("write z to the former lead", 'did you mean "the former leader"?'),
         ("write z to 0 acks=2", "acks=0, acks=1, acks=all"),
-        ("write z to 0 quickly", '"quickly" is too much'),
-        ("release first", "it names no link"),
-        ("release first 0-1", "it is about one link in one direction, such as 0>controller"),
+        ("write z to 0 ack=1", 'unexpected "ack=1" at the end of the step; did you mean "acks=1"?'),
+        (
+            "write z to 0 quickly",
+            'unexpected "quickly" at the end of the step; expected acks=0, acks=1, acks=all, "as"',
+        ),
+        ("write z to 0 as p acks=1", 'unexpected "acks=1" at the end of the step; the form is: write'),
+        ("kill all 0", 'unexpected "0" at the end of the step; the form is: kill BROKER...'),
+        ("kill 0 foo", 'unexpected "foo" at the end of the step; expected a broker (0, 1, 2, '),
+        ("kill 0 3", "broker 3 does not exist"),
+        ("read it", 'unexpected "it" at the end of the step; the form is: read'),
+        (
+            "release first",
+            "the step ends where a link in one direction (0>controller) is expected; the form is: release",
+        ),
+        ("release firts 0>1", 'did you mean "first"?'),
+        ("release first 0-1", 'unexpected "0-1"; expected a link in one direction (0>controller)'),
         ("retry z to 0", 'no line before this one writes "z"'),
-        ("wait", "it ends where a number should stand"),
-        ("wait 5 minutes", '"minutes" is not a unit; there are ms, s'),
+        ("wait", 'the step ends where a time (500 ms, 3 s), "until" or "up" is expected'),
+        ("wait 5 minutes", 'unexpected "minutes"; expected "ms" or "s"'),
         ("wait until 0 led", 'did you mean "leads"?'),
         ("wait until nobdy leads", 'did you mean "nobody"?'),
         ("wait until 0 led", "a STATE is one of: BROKER leads, somebody leads"),
         ("wait until done", "a STATE is one of: BROKER leads, somebody leads"),
         ("wait until x is acked", "acknowledged"),
-        ("kill", "it ends where a broker should stand"),
-        ("cut 0", '"0" is not a link'),
+        ("wait until 3 leads", "broker 3 does not exist"),
+        ("wait until z is answered", 'unexpected "z"; expected a broker (0, '),
+        ("wait until 0 has z", 'no line before this one writes "z"; there are base, x, y'),
+        ("wait until 0 is no fenced", 'unexpected "no"; did you mean "not"? (expected "fenced", "in" or "not")'),
+        ("wait until 0 leads x is answered", 'unexpected "x" at the end of the step; expected "and" or nothing more'),
+        ("wait until 0 leads and", "the step ends where a broker (0, "),
+        ("wait up to 5 s till 0 leads", 'did you mean "until"?'),
+        ("kill", "the step ends where a broker (0, "),
+        ("cut 0", 'unexpected "0"; expected a link (0-1 both ways, 0>1 one way, 0-controller)'),
         ("cut 0-0", '"0-0" is not a link: its two ends are one'),
         ("drop Fetch controller>controller", "its two ends are one"),
-        ("wait 601 s", "that is too long; the most is 600 s"),
-        ("wait up to 600001 ms until 0 leads", "that is too long; the most is 600 s"),
+        ("wait 601 s", "601 s is too long; the most is 600 s"),
+        ("wait up to 600001 ms until 0 leads", "600001 ms is too long; the most is 600 s"),
         ("cut 0-controler", 'did you mean "controller"?'),
         ("drop Fetsch 0>1", 'did you mean "Fetch"?'),
-        ("drop Fetch", "it names no link"),
-        ("never 0", '"0" stands where "start" should'),
+        ("drop Fetch", "the step ends where a link (0-1 both ways, "),
+        ("never 0", 'unexpected "0"; expected "start"'),
     ],
 )
 def test_a_wrong_line_is_named_with_its_place_and_what_was_expected(text, message):
@@ -119,7 +167,7 @@ def test_a_wrong_line_is_named_with_its_place_and_what_was_expected(text, messag
     assert message in str(caught.value)
 
 
-WORDS = (*s.VERBS, "x", "y", "0", "1", "the", "leader", "to", "until", "is", "isr", "and", "0-1", "5", "ms", "Fetch")
+WORDS = (*VERBS, "x", "y", "0", "1", "the", "leader", "to", "until", "is", "isr", "and", "0-1", "5", "ms", "Fetch")
 
 
 def meaning(text):
@@ -133,6 +181,68 @@ def meaning(text):
 def test_any_words_are_a_step_or_one_sentence(text):
     found = meaning(text)
     assert isinstance(found, s.Step) or "\n" not in found
+
+
+WRITTEN = {
+    "ACKS": "acks=all",
+    "API": "Fetch",
+    "BROKER": "leader",
+    "LINK": "0>controller",
+    "LINKS": "0-1 2>clients",
+    "NAME": "p",
+    "NEW": "z",
+    "NODE": "1",
+    "NODES": "0 the other follower",
+    "NOT": "not",
+    "RECORD": "x",
+    "STATES": "nobody leads and x is answered",
+    "TIME": "3 s",
+}
+
+
+def lines_of_form(pattern):
+    """The form with every slot written, with and without what may be left out."""
+    written = re.sub(r"([A-Z]+):\w+", lambda slot: WRITTEN[slot[1]], pattern)
+    return {re.sub(r"[][]", "", written), " ".join(re.sub(r"\[.*?\]", "", written).split())}
+
+
+@pytest.mark.parametrize("form", STEPS, ids=lambda form: form.pattern)
+def test_every_step_is_read_by_its_form(form):
+    for line in lines_of_form(form.pattern):
+        step = one(line)
+        assert type(step) is form.makes
+        assert {name: getattr(step, name) for name in form.fixed} == form.fixed
+
+
+@pytest.mark.parametrize("form", STATES, ids=lambda form: form.pattern)
+def test_every_state_is_read_by_its_form(form):
+    for line in lines_of_form(form.pattern):
+        (state,) = one(f"wait until {line}").states
+        assert type(state) is form.makes
+        assert {name: getattr(state, name) for name in form.fixed} == form.fixed
+
+
+def test_a_fault_is_written_as_it_is_read():
+    assert lines_of(Kill, [1, 2]) == (["kill 1 2"], ["start 1 2"])
+    assert lines_of(MoveLeader, [2]) == (["move leader to 2"], [])
+    assert lines_of(Partition, links=[Link(0, 1), Link(1, 0), Link(2, CONTROLLER)])[0] == ["cut 0-1 2>controller"]
+    assert lines_of(DropMessages, links=[Link(0, 1)], api="Fetch") == (["drop Fetch 0>1"], ["release 0>1"])
+    assert lines_of(DropMessages, links=[Link(0, 1)])[0] == ["drop 0>1"]
+    assert lines_of(CorruptRecord, [1]) is None
+    assert lines_of(Kill, [3]) is None
+
+
+def test_rows_of_the_reference_say_what_is_written_what_it_means_and_where_it_is_lacking():
+    rows = {row.form: row for row in [*step_forms(), *state_forms()]}
+    assert len(rows) == len(STEPS) + len(STATES)
+    assert all(0 < len(cell) <= 120 for row in rows.values() for cell in (row.form, row.meaning))
+    limits = {form: row.limits for form, row in rows.items() if row.limits}
+    assert limits["release first LINK"] == limits["fail BROKER..."] == "virtual time only"
+    assert limits["fill BROKER..."] == limits["free BROKER..."] == "real nodes only"
+    assert limits["cut LINK..."] == limits["isolate BROKER..."] == "Kafka only in namespaces"
+    assert limits["slow LINK..."] == "real nodes only in namespaces"
+    assert limits["high watermark of BROKER covers RECORD"] == "not on Kafka"
+    assert "kill BROKER..." not in limits
 
 
 FILE = """

@@ -9,7 +9,7 @@ import pytest
 
 from harness.cli.app import exit_code_of
 from harness.stories import COLUMNS, Sign, known_stories
-from harness.stories.steps import VERBS
+from harness.stories.forms import VERBS
 
 ROOT = Path(__file__).parents[3]
 #: A row of the table of scripts in three worlds: story, settings, what is expected, what processes and Kafka did.

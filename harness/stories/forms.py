@@ -1,0 +1,107 @@
+"""The forms of every step and every state: the grammar of scripts, and what documents say of it.
+
+Slots are read by :mod:`harness.stories.language`. A fault has its form, and its meaning, in its own file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from harness.stories import steps as s
+from harness.stories.grammar import Form
+from nemesis.faults import Fault, LinkFault
+from nemesis.repairs import RELEASE
+
+_WRITE: Final = "NEW:record to BROKER:to [ACKS:acks] [as NAME:producer]"
+
+
+def _faults() -> Iterator[Form]:
+    """The faults that scripts have, those together that one repair undoes, and then the repair."""
+    for verb, repair in s.REPAIRS.items():
+        undone = [fault for fault in s.SPOKEN if fault.lasts and fault.undone_by == repair]
+        yield from map(_begins, undone)
+        whom = "[LINKS:links]" if issubclass(undone[0], LinkFault) else "NODES:nodes"
+        yield Form(s.Undo, f"{verb} {whom}", repair.in_a_script, {"verb": verb})
+    yield from (_begins(fault) for fault in s.SPOKEN if not fault.lasts)
+
+
+def _begins(fault: type[Fault]) -> Form:
+    return Form(s.Begin, f"{fault.verb} {fault.operands}", fault.in_a_script, {"fault": fault})
+
+
+#: Every step, in the order of the documentation.
+STEPS: Final = (
+    Form(
+        s.Write,
+        f"write {_WRITE}",
+        "Send one record and wait 100 ms for the answer. acks: else the column's. One PRODUCER numbers its records",
+    ),
+    Form(s.Send, f"send {_WRITE}", "Send one record, and do not wait"),
+    Form(s.Retry, "retry RECORD:record to BROKER:to", "Send a record again, unless it was acknowledged"),
+    Form(s.Read, "read", "Let a fresh consumer read the log from its start"),
+    Form(s.Wait, "wait TIME:ms", "Let time pass"),
+    Form(
+        s.WaitUntil,
+        "wait [up to TIME:limit_ms] until STATES:states",
+        "Wait until all hold at one moment; without a limit 10 s (real nodes 200 s) and twice session and lag time",
+    ),
+    *_faults(),
+    Form(
+        s.ReleaseOne,
+        f"{RELEASE.verb} first LINK:link",
+        "Deliver the message that was sent first of those that are held; the others stay held",
+        {"newest": False},
+    ),
+    Form(
+        s.ReleaseOne, f"{RELEASE.verb} last LINK:link", "The same with the message that was sent last", {"newest": True}
+    ),
+    Form(s.Flush, "flush NODES:nodes", "Force to disk what a broker has written, its high watermark too"),
+    Form(s.Abandon, "never start NODES:nodes", "A dead broker does not return, not even at the end"),
+    Form(
+        s.Withhold,
+        "withhold metadata from NODES:nodes",
+        "Drop what the controller sends of its metadata; the broker stays registered",
+    ),
+    Form(s.Isolate, "isolate NODES:nodes", "Cut a broker off from all brokers and the controller, not from clients"),
+    Form(
+        s.Shrink,
+        "shrink NODES:nodes",
+        "Drop a broker's fetches to the leader, and write one record, until it is out of the ISR; they stay dropped",
+    ),
+    Form(
+        s.Fence, "fence NODES:nodes", "Cut a broker off from the controller until it counts as dead; it stays cut off"
+    ),
+)
+#: Every state that a step can wait for.
+STATES: Final = (
+    Form(s.Leads, "BROKER:broker leads", "It leads by the controller's word and by its own"),
+    Form(s.SomebodyLeads, "somebody leads", "The leader that the controller names runs and leads"),
+    Form(s.NobodyLeads, "nobody leads", "The controller names no leader"),
+    Form(s.IsFenced, "BROKER:broker is [NOT:expected] fenced", "The controller counts it as dead"),
+    Form(s.InIsr, "BROKER:broker is [NOT:expected] in the isr", "It is in the ISR of the controller"),
+    Form(s.IsrIs, "isr is NODES:brokers", "The ISR of the controller has these members and no others"),
+    Form(s.Has, "BROKER:broker has RECORD:record", "Its log has the record", {"expected": True}),
+    Form(s.Has, "BROKER:broker lacks RECORD:record", "Its log does not have the record", {"expected": False}),
+    Form(
+        s.Covers,
+        "high watermark of BROKER:broker covers RECORD:record",
+        "Its log has the record, below the high watermark",
+        {"expected": True},
+    ),
+    Form(
+        s.Covers,
+        "high watermark of BROKER:broker misses RECORD:record",
+        "It does not cover the record",
+        {"expected": False},
+    ),
+    Form(s.Answered, "RECORD:record is answered", "The client has an answer", {"acknowledged": False}),
+    Form(s.Answered, "RECORD:record is acknowledged", "The client has a good answer", {"acknowledged": True}),
+    Form(
+        s.InSync, "all are in sync", "All are in the ISR with one log end, which all their high watermarks have reached"
+    ),
+)
+#: The forms of each verb.
+VERBS: Final[Mapping[str, tuple[Form, ...]]] = {
+    verb: tuple(form for form in STEPS if form.verb == verb) for verb in dict.fromkeys(form.verb for form in STEPS)
+}

@@ -1,0 +1,220 @@
+"""Forms of lines, and the matcher that reads words by them. A form is a grammar and its own documentation.
+
+In ``"write NEW:record to BROKER:to [as NAME:producer]"`` a word in capitals is a slot: ``BROKER:to`` reads a broker
+into the field ``to``. Brackets hold what may be left out. Every other word is written as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from functools import cache, partial
+from typing import Any, Final, NamedTuple, TypeVar
+
+Item = TypeVar("Item")
+
+_PART: Final = re.compile(r"\[|\]|[^\s\[\]]+")
+_SLOT: Final = re.compile(r"([A-Z]+):(\w+)")
+#: The words for a slot in documents, where they are not its name.
+_SHOWN: Final = {
+    "ACKS": "acks=0|1|all",
+    "LINKS": "LINK...",
+    "NAME": "PRODUCER",
+    "NEW": "RECORD",
+    "NODE": "BROKER",
+    "NODES": "BROKER...",
+    "NOT": "not",
+    "STATES": "STATE [and STATE]...",
+}
+#: A word is offered instead of a wrong one if they are as alike as this.
+_NEAR: Final = 0.5
+_END: Final = "nothing more"
+
+
+class Slot(NamedTuple):
+    """A place in a form: the ``kind`` of words that belong there, and the field that they are."""
+
+    kind: str
+    field: str
+
+
+#: A word, a slot, or parts that may be left out together.
+Part = str | Slot | tuple["Part", ...]
+
+
+class Form(NamedTuple):
+    """One way to write a line: what it ``makes``, the ``pattern``, the fields that are ``fixed`` by it, its meaning."""
+
+    makes: type[Any]
+    pattern: str
+    meaning: str
+    fixed: Mapping[str, Any] = {}
+
+    @property
+    def verb(self) -> str:
+        """The first word."""
+        return self.pattern.partition(" ")[0]
+
+    @property
+    def shown(self) -> str:
+        """The form as documents and errors have it: slots without their fields."""
+        return _SLOT.sub(lambda slot: _SHOWN.get(slot[1], slot[1]), self.pattern)
+
+
+@cache
+def parts_of(pattern: str) -> tuple[Part, ...]:
+    """The parts of a form."""
+    open_parts: list[list[Part]] = [[]]
+    for word in _PART.findall(pattern):
+        if word == "[":
+            open_parts.append([])
+        elif word == "]":
+            optional = tuple(open_parts.pop())
+            open_parts[-1].append(optional)
+        else:
+            slot = _SLOT.fullmatch(word)
+            open_parts[-1].append(Slot(slot[1], slot[2]) if slot else word)
+    return tuple(open_parts[0])
+
+
+def fields_of(pattern: str) -> set[str]:
+    """The fields of a form's slots."""
+    return {slot[2] for slot in _SLOT.finditer(pattern)}
+
+
+def written_as(pattern: str, values: Mapping[str, str]) -> str:
+    """The line of this form with ``values`` in its slots, by field; an empty one may be left out there."""
+    return " ".join(_SLOT.sub(lambda slot: values[slot[2]], pattern.replace("[", "").replace("]", "")).split())
+
+
+class Mismatch(Exception):  # noqa: N818 - no error of the program: another form may match
+    """The next words are not what a form asks for."""
+
+
+class Note(NamedTuple):
+    """A mismatch: the words that were ``said`` at a position, and what was ``expected``, of which ``words`` are some.
+
+    ``why`` is a sentence for where "unexpected" says too little. It is told whatever else could be there if the words
+    can mean nothing else (``certain``).
+    """
+
+    position: int
+    said: str
+    expected: str
+    words: Sequence[str] = ()
+    why: str = ""
+    certain: bool = False
+
+
+class Words:
+    """The words of a line, read from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self._words = text.split()
+        self._position = 0
+        self._notes: list[Note] = []
+
+    def slot(self, kind: str) -> Any:
+        """Read the words of a slot.
+
+        Raises:
+            Mismatch: the next words are of another kind.
+        """
+        raise NotImplementedError
+
+    @property
+    def next(self) -> str:
+        """The word that comes next, empty at the end."""
+        return self._words[self._position] if self._position < len(self._words) else ""
+
+    def take(self) -> str:
+        """The word that comes next; reading goes on behind it."""
+        word = self.next
+        self._position += 1
+        return word
+
+    def follow(self, *words: str) -> bool:
+        """Take these words if they come next."""
+        if self._words[self._position : self._position + len(words)] != list(words):
+            return False
+        self._position += len(words)
+        return True
+
+    def mismatch(
+        self, expected: str, words: Sequence[str] = (), why: str = "", said: str = "", *, certain: bool = False
+    ) -> Mismatch:
+        """Note what could be here instead of the next words, or of those that were ``said``, and raise the answer."""
+        self._notes.append(Note(self._position, said or self.next, expected, words, why, certain))
+        return Mismatch(expected)
+
+    def coming(self, count: int) -> str:
+        """The next ``count`` words."""
+        return " ".join(self._words[self._position : self._position + count])
+
+    def attempt(self, read: Callable[[], Item]) -> Item | None:
+        """The answer of ``read``; None, and nothing is taken, if the words do not match."""
+        begun = self._position
+        try:
+            return read()
+        except Mismatch:
+            self._position = begun
+            return None
+
+    def first_of(self, forms: Iterable[Form], *, whole: bool = False) -> tuple[Form, dict[str, Any]]:
+        """The first of these forms that matches, with its fields; ``whole``: up to the end of the line.
+
+        Raises:
+            Mismatch: none does.
+        """
+        for form in forms:
+            fields = self.attempt(partial(self._fields, form, whole=whole))
+            if fields is not None:
+                return form, fields
+        raise Mismatch
+
+    def _fields(self, form: Form, *, whole: bool) -> dict[str, Any]:
+        fields = self._read(parts_of(form.pattern))
+        if whole and self.next:
+            raise self.mismatch(_END)
+        return {**form.fixed, **fields}
+
+    def _read(self, parts: Sequence[Part]) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        for part in parts:
+            if isinstance(part, Slot):
+                fields[part.field] = self.slot(part.kind)
+            elif isinstance(part, tuple):
+                fields |= self.attempt(partial(self._read, part)) or {}
+            elif not self.follow(part):
+                raise self.mismatch(f'"{part}"', [part])
+        return fields
+
+    def complaint(self) -> str:
+        """A sentence about the words that no form could take: of all mismatches those count that are furthest."""
+        position = max(note.position for note in self._notes)
+        notes = [note for note in self._notes if note.position == position]
+        expected = sorted({note.expected for note in notes}, key=_order)
+        telling = next((note for note in notes if note.certain), notes[0])
+        if telling.why and (telling.certain or len(expected) == 1):
+            return telling.why
+        wanted = " or ".join(filter(None, [", ".join(expected[:-1]), expected[-1]]))
+        if not telling.said:
+            return f"the step ends where {wanted} is expected"
+        if _END not in expected:
+            return f'unexpected "{telling.said}"{_hint(notes, wanted)}'
+        return f'unexpected "{telling.said}" at the end of the step{_hint(notes, wanted if expected[1:] else "")}'
+
+
+def _order(expected: str) -> tuple[bool, bool, str]:
+    """Kinds of words first, then single words, then the end."""
+    return expected == _END, expected.startswith('"'), expected
+
+
+def _hint(notes: Sequence[Note], wanted: str) -> str:
+    """The end of a complaint: the valid word nearest to what was written, if there is one, and what is expected."""
+    for said in dict.fromkeys(note.said for note in notes):
+        words = [word for note in notes if note.said == said for word in note.words]
+        if near := get_close_matches(said.lower(), words, n=1, cutoff=_NEAR):
+            return f'; did you mean "{near[0]}"? (expected {wanted})'
+    return f"; expected {wanted}" if wanted else ""
