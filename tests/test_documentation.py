@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 PACKAGES = ("harness", "checkers", "nemesis", "workloads")
 #: From the root, in text and in pictures.
-PATH = re.compile(rf"(?<![\w/.])(?:{'|'.join((*PACKAGES, 'tests', 'docs', 'plans'))})/[\w/.*-]*\w")
+PATH = re.compile(rf"(?<![\w/.-])(?:{'|'.join((*PACKAGES, 'tests', 'docs', 'plans'))})/[\w/.*-]*\w")
 DOCUMENTS = [ROOT / "README.md", ROOT / "results" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -32,6 +32,63 @@ def _named(document: Path) -> list[str]:
 )
 def test_what_the_documentation_names_is_there(document: str, path: str) -> None:
     assert list(ROOT.glob(path)), f"{document} names {path}"
+
+
+#: The name of a module, alone or with folders above it, whatever folder it is seen from.
+MODULE = re.compile(r"`([\w./-]*\w\.py)`")
+#: Modules of other projects, of a reader, and of a commit that a decision names.
+ELSEWHERE = {
+    "kafka/producer/sender.py",
+    "kafka/producer/transaction_manager.py",
+    "reassign_partitions_test.py",
+    "play.py",
+    "scripts/guided-search.py",
+}
+
+
+@pytest.mark.parametrize("document", [document.relative_to(ROOT).as_posix() for document in DOCUMENTS])
+def test_modules_that_a_document_names_without_their_package_are_there(document: str) -> None:
+    names = set(MODULE.findall((ROOT / document).read_text(encoding="utf-8"))) - ELSEWHERE
+    roots = (*PACKAGES, "scripts", "tests")
+    assert [
+        name
+        for name in sorted(names)
+        if not any((ROOT / name).exists() or any((ROOT / root).rglob(name)) for root in roots)
+    ] == []
+
+
+#: A link's target: a file, a heading of it, or both; not of another site, and not the address of a page.
+LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]*))?\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+LINKED = [*DOCUMENTS, ROOT / "CHANGELOG.md", *sorted((ROOT / "results" / "reference").rglob("README.md"))]
+
+
+#: Pages that others link to while they are written.
+AWAITED = {
+    *("promises.md", "simulation.md", "reference-broker.md", "shrink.md", "stories.md", "cluster-by-hand.md"),
+    *("kafka-nodes.md", "old-releases.md", "ssh.md", "clients.md", "history-format.md", "spark-cluster.md"),
+}
+
+
+def _anchors(document: Path) -> set[str]:
+    """The names of a document's headings, as GitHub makes them."""
+    headings = HEADING.findall(FENCED.sub("", document.read_text(encoding="utf-8")))
+    plain = (re.sub(r"\]\([^)]*\)", "", heading) for heading in headings)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize("document", [document.relative_to(ROOT).as_posix() for document in LINKED])
+def test_every_link_leads_to_a_file_and_to_a_heading_of_it(document: str) -> None:
+    source = ROOT / document
+    broken = []
+    for name, anchor in LINK.findall(FENCED.sub("", source.read_text(encoding="utf-8"))):
+        target = source.parent / name if name else source
+        if target.name in AWAITED and not target.exists():
+            continue
+        if not target.exists() or (anchor and target.suffix == ".md" and anchor not in _anchors(target)):
+            broken.append(f"{name}#{anchor}")
+    assert not broken, f"{document} has links that lead nowhere: {', '.join(broken)}"
 
 
 @pytest.mark.parametrize(

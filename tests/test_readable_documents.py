@@ -17,6 +17,7 @@ def _pages(directory: str) -> tuple[str, ...]:
 
 
 #: Documents that keep the limits; each that is rewritten joins them.
+DECISIONS: Final = _pages("docs/decisions")
 FINDINGS: Final = _pages("docs/findings")
 REFERENCE: Final = _pages("docs/reference")
 GUIDES: Final = (*_pages("docs/start"), *_pages("docs/explained"), *_pages("docs/guides"))
@@ -29,10 +30,14 @@ FIGURES: Final = (
 )
 KEPT: Final = (
     "README.md",
+    "CHANGELOG.md",
     "docs/index.md",
     "docs/hunt.md",
     "docs/explore.md",
     "docs/kafka-stories.md",
+    "results/README.md",
+    "results/reference/README.md",
+    *DECISIONS,
     *FINDINGS,
     *REFERENCE,
     *GUIDES,
@@ -47,6 +52,9 @@ WORDS_MAX: Final = {
     "docs/hunt.md": 700,
     "docs/explore.md": 900,  # 200 of them in the generated table
     "docs/kafka-stories.md": 900,  # 430 of them in the table of scripts
+    "results/README.md": 500,
+    "results/reference/README.md": 1100,  # half of them in tables
+    **dict.fromkeys(DECISIONS, 450),
     **dict.fromkeys(FINDINGS, 600),
 }
 
