@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from harness.reference.core import messages as m
 from harness.reference.core.types import NONE, ErrorCode, Image, PartitionState, TopicPartition
-from harness.worlds.simulated.arrivals import SeenMessage
+from harness.worlds.simulated.watching import SeenMessage
 from nemesis.cluster import CLIENTS
 from workloads import ACKS_ALL
 from workloads.values import decode

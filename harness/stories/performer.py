@@ -120,7 +120,6 @@ class _Performer:
         From then on everything that is done to the cluster leaves a receipt.
         """
         self._workload.mark("break")
-        self._story_world.deliveries()
         if self._story_world.view.leader != 0:
             self.perform_step(s.WaitUntil(line=0, text="wait until all are in sync", states=(s.InSync(),)))
             self.perform_step(s.Begin(line=0, text="move leader to 0", fault=MoveLeader, nodes=(0,)))
@@ -160,7 +159,6 @@ class _Performer:
                 leader_epoch=view.leader_epoch,
                 isr=view.isr,
                 replicas=self._story_world.replicas(),
-                deliveries=self._story_world.deliveries(),
             )
         )
 

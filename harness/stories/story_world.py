@@ -12,7 +12,7 @@ from typing import Final
 from harness.errors import PlanError
 from harness.stories import steps as s
 from harness.stories.writes import ScriptedRecord
-from harness.worlds.contract import Delivery, Replicas, ReplicaState, World
+from harness.worlds.contract import Replicas, ReplicaState, World
 from nemesis.cluster import LOG_PARTS, Capability, ClusterView, Evidence, PartitionView
 
 _UNKNOWN: Final = PartitionView(leader=None, leader_epoch=-1, isr=(), replicas=())
@@ -71,10 +71,6 @@ class StoryWorld:
     def replicas(self) -> tuple[ReplicaState, ...]:
         """The replicas on all brokers."""
         return tuple(map(self.replica, self.brokers))
-
-    def deliveries(self) -> tuple[Delivery, ...]:
-        """The messages that arrived since the last call, where this world sees them."""
-        return tuple(self._replicas.deliveries())
 
     def able(self, needs: Iterable[Capability]) -> None:
         """Check that the world can do what needs these.

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.worlds.contract import Delivery, ReplicaState
+from harness.worlds.contract import ReplicaState
 
 #: What may be known of a record at the end, among other things.
 ACKNOWLEDGED: Final = "acknowledged"
@@ -28,8 +28,7 @@ class Play(StrEnum):
 class TraceEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One step. Times are microseconds of the run's clock; the states are those at its end.
 
-    ``note`` says what came of it, in words; ``leader``, ``leader_epoch`` and ``isr`` are the controller's;
-    ``deliveries`` are the messages that arrived since the step before, where the world sees them.
+    ``note`` says what came of it, in words; ``leader``, ``leader_epoch`` and ``isr`` are the controller's.
     """
 
     line: int
@@ -42,7 +41,6 @@ class TraceEntry(msgspec.Struct, frozen=True, kw_only=True):
     leader_epoch: int
     isr: tuple[int, ...]
     replicas: tuple[ReplicaState, ...]
-    deliveries: tuple[Delivery, ...] = ()
 
 
 class RecordEnd(msgspec.Struct, frozen=True, kw_only=True):

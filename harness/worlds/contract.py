@@ -90,23 +90,6 @@ class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):
     isr: tuple[int, ...] | None = None
 
 
-class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """A message about a log partition that has arrived: which request or answer, and what it says where it says it.
-
-    ``offset`` is that of a fetch, an append or an epoch's end; ``values`` are those of the records that it carries.
-    """
-
-    time_us: int
-    source: int
-    target: int
-    what: str
-    offset: int | None = None
-    leader_epoch: int | None = None
-    high_watermark: int | None = None
-    values: tuple[int, ...] = ()
-    error: str | None = None
-
-
 class Replicas(Protocol):
     """What can be seen of replicas and brokers from outside, and done to no more than one disk's cache."""
 
@@ -118,9 +101,6 @@ class Replicas(Protocol):
 
     def flush(self, node: int) -> Evidence:
         """Force to disk everything that broker ``node`` has written, its checkpoints too. Evidence: ``flushed``."""
-
-    def deliveries(self) -> Sequence[Delivery]:
-        """What arrived since the last call, in order of time; none where messages cannot be seen."""
 
 
 class World(Protocol):

@@ -7,7 +7,7 @@ for is its own word, as far as it gives one.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -15,7 +15,7 @@ import numpy as np
 
 from harness.clients import BatchSequence, DirectClient
 from harness.hosts import NodeState
-from harness.worlds.contract import Delivery, DirectWrite, PlacedRecord, ReplicaState
+from harness.worlds.contract import DirectWrite, PlacedRecord, ReplicaState
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.view import Viewer
 from harness.worlds.replica_logs import log_directory, stretches
@@ -89,10 +89,6 @@ class ReplicasOnDisk:
         """See :meth:`harness.worlds.contract.Replicas.flush`. Evidence: ``flushed``, the number of files."""
         files = [path for path in self._nodes.data(node).rglob("*") if path.is_file()]
         return {"flushed": sum(map(_forced, files))}
-
-    def deliveries(self) -> Sequence[Delivery]:
-        """See :meth:`harness.worlds.contract.Replicas.deliveries`: messages cannot be seen here."""
-        return ()
 
 
 def _records(directory: Path, partition: str) -> tuple[PlacedRecord, ...]:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache, partial
-from typing import Final
+from functools import lru_cache
 
-from harness.reference.core import messages
 from harness.reference.core.messages import RecordBatch
 from harness.reference.core.replica import Replica
-from harness.reference.core.types import TopicPartition
-from harness.worlds.contract import Delivery, PlacedRecord, ReplicaState
-from harness.worlds.simulated.arrivals import Arrivals, SeenMessage
+from harness.worlds.contract import PlacedRecord, ReplicaState
 from harness.worlds.simulated.clients import parsed
 from harness.worlds.simulated.cluster import Cluster
-from harness.worlds.simulated.loop import Loop
 from nemesis.cluster import Evidence
 from workloads.values import decode
 
@@ -22,9 +16,8 @@ from workloads.values import decode
 class SimulatedReplicas:
     """Implements :class:`harness.worlds.contract.Replicas`: it sees everything at once."""
 
-    def __init__(self, cluster: Cluster, loop: Loop) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self.arrivals: Final = Arrivals(loop)
 
     def state(self, node: int, partition: str) -> ReplicaState:
         """See :meth:`harness.worlds.contract.Replicas.state`."""
@@ -61,44 +54,6 @@ class SimulatedReplicas:
             replica.log.flush()
             replica.log.checkpoint_high_watermark(replica.high_watermark)
         return {"flushed": {str(at): replica.log.end_offset for at, replica in broker.replicas.items()}}
-
-    def deliveries(self) -> Sequence[Delivery]:
-        """See :meth:`harness.worlds.contract.Replicas.deliveries`."""
-        return [found for one in self.arrivals.take() for found in _delivery(one)]
-
-
-def _delivery(seen: SeenMessage) -> Iterator[Delivery]:
-    """What a message says of the one log partition of a story; one that says nothing of it is left out."""
-    time_us, source, target, message = seen
-    make = partial(Delivery, time_us=time_us, source=source, target=target, what=type(message).__name__)
-    match message:
-        case messages.Produce(batch=batch):
-            yield make(values=_values(message.partition, [batch]))
-        case messages.ProduceResponse(base_offset=offset, error=error):
-            yield make(offset=offset, error=error.name if error else None)
-        case messages.Fetch(partitions=(wanted,)):
-            yield make(offset=wanted.fetch_offset, leader_epoch=wanted.current_leader_epoch)
-        case messages.FetchResponse(partitions=(found,)):
-            end = found.diverging
-            yield make(
-                offset=None if end is None else end.end_offset,
-                leader_epoch=None if end is None else end.leader_epoch,
-                high_watermark=found.high_watermark,
-                values=_values(found.partition, found.batches),
-                error=found.error.name if found.error else None,
-            )
-        case messages.OffsetForLeaderEpochResponse(end=end):
-            yield make(offset=end.end_offset, leader_epoch=end.leader_epoch)
-        case messages.AlterPartition(leader_epoch=epoch):
-            yield make(leader_epoch=epoch)
-        case messages.AlterPartitionResponse(error=error):
-            yield make(error=error.name if error else None)
-        case messages.MetadataUpdate():
-            yield make()
-
-
-def _values(partition: TopicPartition, batches: Iterable[RecordBatch]) -> tuple[int, ...]:
-    return tuple(record.value for batch in batches for record in _placed(str(partition), batch))
 
 
 def _placed(partition: str, batch: RecordBatch) -> list[PlacedRecord]:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from harness.reference.core import messages
 from harness.reference.core.types import NONE, PartitionState
 from harness.worlds.contract import ReplicaState
-from harness.worlds.simulated.arrivals import SeenMessage
 from harness.worlds.simulated.clients import parsed
+from harness.worlds.simulated.wires import Wire
 from harness.worlds.simulated.world import SimulatedWorld
+
+
+class SeenMessage(NamedTuple):
+    """A message that arrived, at ``time_us`` of the run's clock. Nodes are those of :mod:`nemesis.cluster`."""
+
+    time_us: int
+    source: int
+    target: int
+    message: messages.Message
 
 
 class SeenReplica(NamedTuple):
@@ -32,7 +42,7 @@ class SeenPartition(NamedTuple):
 class Watching:
     """Given to a world before it opens, it collects what happens to ``partition`` after each step of the simulation.
 
-    ``messages`` are those that the story sees, see :class:`harness.worlds.simulated.arrivals.Arrivals`.
+    ``messages`` are all that arrive at a node or at a client.
     """
 
     def __init__(self, partition: str) -> None:
@@ -40,7 +50,7 @@ class Watching:
         self._world: SimulatedWorld | None = None
         self._known: dict[int, ReplicaState] = {}
         self._decided: PartitionState | None = None
-        self.messages: Sequence[SeenMessage] = ()
+        self.messages: list[SeenMessage] = []
         self.replicas: list[SeenReplica] = []
         self.partitions: list[SeenPartition] = []
 
@@ -48,12 +58,15 @@ class Watching:
         """Watch ``world`` from now on."""
         self._world = world
         world.clock.on_step = self._step
-        world.replicas.arrivals.take()
-        self.messages = world.replicas.arrivals.seen
 
-    def _step(self, _function: Callable[[Any], object], _argument: Any) -> None:
-        if self._world is not None:
-            self._look(self._world, self._world.clock.time_us)
+    def _step(self, function: Callable[[Any], object], argument: Any) -> None:
+        if self._world is None:
+            return
+        now_us, wire = self._world.clock.time_us, getattr(function, "__self__", None)
+        # What comes to a cut on its way does not arrive.
+        if type(wire) is Wire and wire.cut is None and isinstance(argument, messages.Message):
+            self.messages.append(SeenMessage(now_us, wire.source, wire.target, argument))
+        self._look(self._world, now_us)
 
     def _look(self, world: SimulatedWorld, now_us: int) -> None:
         for node in world.cluster.brokers:

@@ -79,7 +79,7 @@ class SimulatedWorld:
         self._administrator = Administrator()
         #: For scripted stories.
         self.direct: Final = SimulatedDirectClient(self._loop, self._network)
-        self.replicas: Final = SimulatedReplicas(self._cluster, self._loop)
+        self.replicas: Final = SimulatedReplicas(self._cluster)
 
     @property
     def clock(self) -> Loop:

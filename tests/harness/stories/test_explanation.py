@@ -14,8 +14,7 @@ from harness.stories.cells import perform_cell
 from harness.stories.diagram import WIDTH, Diagram, diagram_of
 from harness.stories.explanation import explained
 from harness.stories.messages import MessageWords
-from harness.worlds.simulated.arrivals import SeenMessage
-from harness.worlds.simulated.watching import Watching
+from harness.worlds.simulated.watching import SeenMessage, Watching
 
 S09 = known_stories()["S09"]
 AT = TopicPartition("story", 0)

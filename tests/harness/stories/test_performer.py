@@ -262,15 +262,6 @@ def test_a_story_has_the_same_cells_whatever_the_number_of_workers():
     assert list(perform_table(stories, columns, workers=2)) == alone
 
 
-def test_the_trace_shows_the_messages_that_arrived_in_each_step():
-    found = cell("write x to 0", "a1")
-    (entry,) = [entry for entry in found.trace.entries if entry.text == "write x to 0"]
-    value = found.trace.records["x"].value
-    sent = [delivery for delivery in entry.deliveries if delivery.what == "Produce"]
-    assert [(delivery.target, delivery.values) for delivery in sent] == [(0, (value,))]
-    assert "ProduceResponse" in [delivery.what for delivery in entry.deliveries]
-
-
 def test_a_story_that_expects_nothing_is_held_to_its_script_only():
     assert cell("drop Fetch 0>1 0>2\nwrite x to 0\nkill 0", "a1", rest="").disagreements == ()
     assert cell("start 0", "a1", rest="").disagreements != ()
