@@ -1,19 +1,16 @@
-"""What campaigns and nights found, one beside the other: findings by identity, cells by name, and when one is worse."""
+"""Campaigns and nights beside each other: their cells, the anomalies of each cell, and when one night is worse."""
 
-from harness.comparison.cell_anomalies import CellAnomaly, cell_anomalies_of
+from harness.comparison.cell_anomalies import CellAnomaly, CellFinding, FindingStatus, cell_anomalies_of
 from harness.comparison.changes import DEFECTS, SAYING, CellChange, Change, Compared, compare_results
 from harness.comparison.finding_sentences import cells_by_status, finding_sentences
 from harness.comparison.findings import (
     Example,
     Finding,
-    FindingStatus,
     Results,
-    Traced,
     key_of,
     read_results,
     results_of,
     shown_by,
-    trace,
 )
 from harness.comparison.sentences import figures_of, made_with, sentences, side_by_side
 from harness.comparison.settings import Differing, differing
@@ -23,6 +20,7 @@ __all__ = [
     "SAYING",
     "CellAnomaly",
     "CellChange",
+    "CellFinding",
     "Change",
     "Compared",
     "Differing",
@@ -30,7 +28,6 @@ __all__ = [
     "Finding",
     "FindingStatus",
     "Results",
-    "Traced",
     "cell_anomalies_of",
     "cells_by_status",
     "compare_results",
@@ -44,5 +41,4 @@ __all__ = [
     "sentences",
     "shown_by",
     "side_by_side",
-    "trace",
 ]

@@ -1,34 +1,60 @@
-"""What became of findings cell by cell: of each anomaly that a cell showed and no promise permits, over several nights.
+"""Anomalies that no promise permits, cell by cell, over several nights: new, known, back, gone or not looked for.
 
-A finding is one anomaly in one story of faults, so one defect that is met in forty stories is forty findings, and
-which of the rare ones show in a night is chance. Whether the cell shows the anomaly at all is much less so: this
-decides when a night is worse (:mod:`harness.comparison.changes`), and this is what people are told first.
+A finding is one anomaly in one story of faults. One defect that forty stories meet is forty findings, and which of the
+rare ones a night shows is chance. Whether a cell shows the anomaly at all is much less so. So the cell and its anomaly
+have a status, which decides when a night is worse (:mod:`harness.comparison.changes`). Findings are a list inside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 
-from harness.comparison.findings import (
-    Chance,
-    Example,
-    Finding,
-    FindingStatus,
-    Results,
-    Traced,
-    breaks,
-    chance_of_silence,
-    smallest,
-    why_unproved,
-)
+from checkers import Cell, Outcome, proportion
+from harness.comparison.findings import Example, Finding, Results, smallest
 from harness.comparison.settings import differing
 from workloads import spelled
 
-#: A cell and an anomaly.
-Name = tuple[str, str]
-FindingsByName = dict[Name, list[Finding]]
+
+class FindingStatus(StrEnum):
+    """The status of an anomaly of a cell in the latest night, after earlier ones with the same settings in this cell.
+
+    * ``new``: no earlier night showed it there, and one of its findings was seen in no cell of any earlier night.
+    * ``known``: the night before showed it there; or all its findings are known from other cells.
+    * ``back``: an earlier night showed it there, the night before did not.
+    * ``gone``: an earlier night showed it there, and this one did not, though it put the cell to the test.
+    * ``not looked for``: as gone, but the cell was not put to the test with these settings: silence says nothing.
+    """
+
+    NEW = "new"
+    KNOWN = "known"
+    BACK = "back"
+    GONE = "gone"
+    NOT_LOOKED_FOR = "not looked for"
+
+
+class Chance(NamedTuple):
+    """A probability, from ``low`` to ``high`` at 95 % confidence: it follows from a share that was counted."""
+
+    low: float
+    high: float
+
+
+class CellFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """A finding of a cell's anomaly: its identity, and how many runs of the cell show it in the night that it is from.
+
+    ``new`` is true where no earlier night showed this identity in any cell; ``seen`` where the latest night shows it in
+    this cell.
+    """
+
+    identity: str
+    runs: int
+    example: Example
+    new: bool
+    seen: bool
 
 
 class CellAnomaly(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,118 +63,157 @@ class CellAnomaly(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         cell: its key (:func:`harness.comparison.findings.key_of`).
         anomaly: its name in the checkers' registry, or "stalled".
-        status: of the anomaly in this cell, not of single findings; in JSON its name is ``fate``. Nights with other
-            settings in the cell do not count. Never ``not seen``. It is not new where every finding of it is known, if
-            only from another cell.
-        findings: those of it by identity, each with its own status.
+        status: its status in this cell; in JSON its name is ``fate``.
+        findings: those of the night that showed the anomaly last; then those of earlier nights that this cell does not
+            show now, if it still shows the anomaly.
         runs: how many runs of the cell show the most frequent finding, in the night that showed the anomaly last; so
-            at least so many of ``judged`` show the anomaly.
+            at least this many of ``judged`` show the anomaly.
         example: the run to look at.
+        first, last: the names of the nights that showed it first and last.
         looked: of one that is gone: how many runs were judged since, which show nothing of it.
         missed_by_chance: of one that is gone: how likely that is if it is as frequent as before. Its ``high`` end is
-            an upper bound where several findings are of this anomaly, of which the most frequent is counted.
+            an upper bound where several findings are of this anomaly, because only the most frequent one is counted.
         why: of one that was not looked for: why not.
     """
 
     cell: str
     anomaly: str
     status: FindingStatus = msgspec.field(name="fate")
-    findings: dict[str, FindingStatus]
+    findings: list[CellFinding]
     runs: int
     judged: int
     example: Example
+    first: str
+    last: str
     looked: int = 0
     missed_by_chance: Chance = Chance(0.0, 0.0)
     why: str = ""
 
 
-def cell_anomalies_of(earlier: Sequence[Results], latest: Results, traced: Sequence[Traced]) -> list[CellAnomaly]:
-    """Every anomaly of every cell, those of ``latest`` first; ``traced`` is what became of its findings.
+class _Name(NamedTuple):
+    """A cell and an anomaly."""
+
+    cell: str
+    anomaly: str
+
+
+class _Night(NamedTuple):
+    """A night and its findings that nothing permits, by cell and anomaly."""
+
+    results: Results
+    shown: Mapping[_Name, Sequence[Finding]]
+
+    def shows(self, name: _Name, cell: Cell) -> bool:
+        """True where its cell has the settings of ``cell`` and shows the anomaly."""
+        return name in self.shown and not differing(self.results.cells[name.cell], cell).settings
+
+
+def cell_anomalies_of(earlier: Sequence[Results], latest: Results) -> list[CellAnomaly]:
+    """Every anomaly of every cell, those of ``latest`` first; ``earlier`` nights are in the order of time.
 
     Nights of which only a matrix is left say nothing of findings, and are passed over.
     """
     if latest.findings is None:
         return []
-    here = _shown(latest)
-    nights = [(night, _shown(night)) for night in earlier if night.findings is not None]
-    statuses = {one.finding.identity: one.status for one in traced}
-    there = [_there(name, found, statuses, nights, latest) for name, found in here.items()]
-    last: dict[Name, tuple[Results, list[Finding]]] = {}
-    for night, shown in nights:
-        last |= {name: (night, found) for name, found in shown.items() if name not in here}
-    return [*_with_unseen(there, traced), *(_silent(name, *last[name], statuses, latest) for name in last)]
+    nights = [_night(night) for night in earlier if night.findings is not None]
+    now = _night(latest)
+    silent: dict[_Name, _Night] = {}
+    for night in nights:
+        silent |= {name: night for name in night.shown if name not in now.shown}
+    return [
+        *(_shown_now(name, now, nights) for name in now.shown),
+        *(_silent(name, night, now, nights) for name, night in silent.items()),
+    ]
 
 
-def _shown(night: Results) -> FindingsByName:
-    """The findings that nothing permits, by cell and anomaly."""
-    found: FindingsByName = {}
-    for finding in (night.findings or {}).values():
-        for key in () if finding.permitted else finding.runs:
-            if breaks(night.cells[key], finding.anomaly):
-                found.setdefault((key, finding.anomaly), []).append(finding)
-    return found
+def _night(results: Results) -> _Night:
+    shown: dict[_Name, list[Finding]] = {}
+    for finding in (results.findings or {}).values():
+        for cell in () if finding.permitted else finding.runs:
+            if _breaks(results.cells[cell], finding.anomaly):
+                shown.setdefault(_Name(cell, finding.anomaly), []).append(finding)
+    return _Night(results, shown)
 
 
-def _there(
-    name: Name,
-    found: Sequence[Finding],
-    statuses: Mapping[str, FindingStatus],
-    nights: Sequence[tuple[Results, FindingsByName]],
-    latest: Results,
-) -> CellAnomaly:
-    """One that ``latest`` shows."""
-    cell = latest.cells[name[0]]
-    own = {one.identity: statuses[one.identity] for one in found}
-    had = [name in shown and not differing(night.cells[name[0]], cell).settings for night, shown in nights]
-    if any(had):
-        status = FindingStatus.KNOWN if had[-1] else FindingStatus.BACK
+def _breaks(cell: Cell, anomaly: str) -> bool:
+    """True where the cell shows the anomaly in a run in which nothing permits it."""
+    return bool(cell.stalled) if anomaly == Outcome.STALLED else anomaly in cell.broken
+
+
+def _shown_now(name: _Name, now: _Night, nights: Sequence[_Night]) -> CellAnomaly:
+    """An anomaly that the latest night shows."""
+    cell = now.results.cells[name.cell]
+    having = [night for night in nights if night.shows(name, cell)]
+    identities = {finding.identity for finding in now.shown[name]}
+    unseen = {
+        finding.identity: _finding(name, finding, seen=False)
+        for night in having
+        for finding in night.shown[name]
+        if finding.identity not in identities
+    }
+    known = {identity for night in nights for identity in night.results.findings or ()}
+    if having:
+        status = FindingStatus.KNOWN if having[-1] is nights[-1] else FindingStatus.BACK
+    elif identities - known:
+        status = FindingStatus.NEW
     else:
-        status = next(
-            status for status in (FindingStatus.NEW, FindingStatus.KNOWN, FindingStatus.BACK) if status in own.values()
-        )
-    return _kind(name, found, cell.runs_judged, status, own)
+        before = (nights[-1].results.findings or {}).keys()
+        status = FindingStatus.KNOWN if identities & before else FindingStatus.BACK
+    anomaly = _anomaly(name, now, status, first=having[0] if having else now, known=known)
+    return msgspec.structs.replace(anomaly, findings=[*anomaly.findings, *unseen.values()])
 
 
-def _with_unseen(there: Iterable[CellAnomaly], traced: Sequence[Traced]) -> Iterator[CellAnomaly]:
-    """The same, each with those findings of it that an earlier night showed in its cell and the latest did not."""
-    unseen: dict[Name, dict[str, FindingStatus]] = {}
-    for one in traced:
-        if one.status is FindingStatus.NOT_SEEN and not one.finding.permitted:
-            for key in one.finding.runs:
-                unseen.setdefault((key, one.finding.anomaly), {})[one.finding.identity] = one.status
-    for kind in there:
-        yield msgspec.structs.replace(kind, findings=kind.findings | unseen.get((kind.cell, kind.anomaly), {}))
-
-
-def _silent(
-    name: Name, night: Results, found: Sequence[Finding], statuses: Mapping[str, FindingStatus], latest: Results
-) -> CellAnomaly:
-    """One that an earlier ``night`` was the last to show."""
-    before, cell = night.cells[name[0]], latest.cells.get(name[0])
-    kind = _kind(
-        name, found, before.runs_judged, FindingStatus.GONE, {one.identity: statuses[one.identity] for one in found}
-    )
-    if cell is None or why_unproved(cell):
-        return msgspec.structs.replace(kind, status=FindingStatus.NOT_LOOKED_FOR, why=why_unproved(cell))
-    if other := differing(before, cell).settings:
+def _silent(name: _Name, last: _Night, now: _Night, nights: Sequence[_Night]) -> CellAnomaly:
+    """An anomaly that an earlier night was the ``last`` to show."""
+    before, cell = last.results.cells[name.cell], now.results.cells.get(name.cell)
+    first = next(night for night in nights if night.shows(name, before))
+    anomaly = _anomaly(name, last, FindingStatus.GONE, first=first, known=None)
+    why = _why_unproved(cell)
+    if cell is not None and not why:
+        other = differing(before, cell).settings
         words = ", ".join(f"{setting} was {spelled(one)}, is {spelled(two)}" for setting, (one, two) in other.items())
-        return msgspec.structs.replace(
-            kind, status=FindingStatus.NOT_LOOKED_FOR, why=f"the cell has other settings: {words}"
-        )
-    missed = chance_of_silence(kind.runs, before, cell)
-    return msgspec.structs.replace(kind, looked=cell.runs_judged, missed_by_chance=missed)
+        why = f"the cell has other settings: {words}" if other else ""
+    if cell is None or why:
+        return msgspec.structs.replace(anomaly, status=FindingStatus.NOT_LOOKED_FOR, why=why)
+    missed = _chance_of_silence(anomaly.runs, before, cell)
+    return msgspec.structs.replace(anomaly, looked=cell.runs_judged, missed_by_chance=missed)
 
 
-def _kind(
-    name: Name, found: Sequence[Finding], judged: int, status: FindingStatus, findings: dict[str, FindingStatus]
+def _anomaly(
+    name: _Name, night: _Night, status: FindingStatus, *, first: _Night, known: set[str] | None
 ) -> CellAnomaly:
-    key, anomaly = name
+    """The anomaly as ``night`` shows it; ``known`` identities are those of earlier nights, None where it is silent."""
+    findings = night.shown[name]
     return CellAnomaly(
-        cell=key,
-        anomaly=anomaly,
+        cell=name.cell,
+        anomaly=name.anomaly,
         status=status,
-        findings=findings,
-        runs=max(one.runs[key] for one in found),
-        judged=judged,
-        example=smallest((one.example for one in found), key),
+        findings=[
+            _finding(name, finding, seen=known is not None, new=known is not None and finding.identity not in known)
+            for finding in findings
+        ],
+        runs=max(finding.runs[name.cell] for finding in findings),
+        judged=night.results.cells[name.cell].runs_judged,
+        example=smallest((finding.example for finding in findings), name.cell),
+        first=first.results.name,
+        last=night.results.name,
     )
+
+
+def _finding(name: _Name, finding: Finding, *, seen: bool, new: bool = False) -> CellFinding:
+    runs = finding.runs[name.cell]
+    return CellFinding(identity=finding.identity, runs=runs, example=finding.example, new=new, seen=seen)
+
+
+def _why_unproved(cell: Cell | None) -> str:
+    """Why silence of ``cell`` says nothing about what it showed before; "" where it does."""
+    if cell is None or not cell.runs_judged:
+        return "no run of the cell was judged"
+    return f"the outcome of the cell is {cell.outcome}" if cell.outcome.proves_nothing else ""
+
+
+def _chance_of_silence(runs: int, shown: Cell, silent: Cell) -> Chance:
+    """The chance that no run of ``silent`` shows what ``runs`` of ``shown`` did, if it is as frequent in both."""
+    judged = max(shown.runs_judged, 1)
+    share = proportion(min(runs, judged), judged)
+    return Chance((1 - share.high) ** silent.runs_judged, (1 - share.low) ** silent.runs_judged)

@@ -1,4 +1,4 @@
-"""Two campaigns side by side, cell by cell and finding by finding, and when the second is worse.
+"""Two campaigns side by side, cell by cell, and when the second is worse.
 
 A cell of B is **worse** than that of A, the first that applies:
 
@@ -26,8 +26,8 @@ from typing import Any, Final
 import msgspec
 
 from checkers import Cell, Outcome, counted
-from harness.comparison.cell_anomalies import CellAnomaly, cell_anomalies_of
-from harness.comparison.findings import FindingStatus, Results, Traced, trace
+from harness.comparison.cell_anomalies import CellAnomaly, FindingStatus, cell_anomalies_of
+from harness.comparison.findings import Results
 from harness.comparison.settings import Differing, differing
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN
 
@@ -63,16 +63,15 @@ class CellChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """B held against A: cells in A's order, then B's own; and what became of findings.
+    """B held against A: cells in A's order, then B's own; and the anomalies of both that nothing permits.
 
-    ``findings`` are all by identity, ``kinds`` those that nothing permits, by cell and anomaly. ``findings_known`` is
-    false where one of the two has a matrix only: then nothing is said of findings.
+    ``kinds`` are those anomalies, by cell. ``findings_known`` is false where one of the two has a matrix only: then
+    nothing is said of findings.
     """
 
     before: str
     after: str
     cells: list[CellChange]
-    findings: list[Traced]
     kinds: list[CellAnomaly]
     findings_known: bool
 
@@ -124,13 +123,11 @@ def compare_results(before: Results, after: Results) -> Compared:
     """Hold B (``after``) against A (``before``)."""
     keys = dict.fromkeys((*before.cells, *after.cells))
     known = before.findings is not None and after.findings is not None
-    findings = trace([before], after) if known else []
     return Compared(
         before=before.name,
         after=after.name,
         cells=[_cell_change(key, before.cells.get(key), after.cells.get(key)) for key in keys],
-        findings=findings,
-        kinds=cell_anomalies_of([before], after, findings) if known else [],
+        kinds=cell_anomalies_of([before], after) if known else [],
         findings_known=known,
     )
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from checkers import counted
-from harness.comparison.cell_anomalies import CellAnomaly
-from harness.comparison.findings import Chance, Example, FindingStatus, Traced, smallest
+from harness.comparison.cell_anomalies import CellAnomaly, CellFinding, Chance, FindingStatus
+from harness.comparison.findings import Example, smallest
 
 #: Cells with findings that have sentences.
 LISTED_MAX: Final = 12
@@ -34,22 +34,27 @@ def finding_sentences(kinds: Iterable[CellAnomaly], after: str) -> Iterator[str]
     together: dict[tuple[FindingStatus, str, str], list[CellAnomaly]] = {}
     for one in sorted(kinds, key=lambda one: list(_BEFORE_CELL).index(one.status)):
         together.setdefault((one.status, one.cell, one.why), []).append(one)
-    for ones in list(together.values())[:LISTED_MAX]:
-        yield _head(ones)
-        yield from _silence(ones) if ones[0].status is FindingStatus.GONE else _again(ones, after)
+    for anomalies in list(together.values())[:LISTED_MAX]:
+        yield _head(anomalies)
+        yield from _silence(anomalies) if anomalies[0].status is FindingStatus.GONE else _again(anomalies, after)
     if len(together) > LISTED_MAX:
         yield f"... and {len(together) - LISTED_MAX:,} more such cells."
 
 
-def each_finding(traced: Iterable[Traced]) -> Iterator[str]:
-    """A line for each finding that nothing permits."""
-    for one in traced:
-        if not (finding := one.finding).permitted:
-            name = " ".join(dict.fromkeys((finding.anomaly, finding.identity)))
-            runs = counted(sum(finding.runs.values()), "run")
-            missed = f"; as frequent as before, missed with a chance {_chance(one.missed_by_chance)}"
-            silent = missed if one.status in {FindingStatus.GONE, FindingStatus.NOT_SEEN} else ""
-            yield f"{one.status}: {name}, in {runs}: {_shows(finding.example)}{silent}."
+def each_finding(anomalies: Iterable[CellAnomaly]) -> Iterator[str]:
+    """A line for each finding of each cell."""
+    for anomaly in anomalies:
+        for finding in anomaly.findings:
+            name = " ".join(dict.fromkeys((anomaly.anomaly, finding.identity)))
+            runs = counted(finding.runs, "run")
+            yield f"{_word(anomaly, finding)}: {name}, in {runs} of {anomaly.cell}: {_shows(finding.example)}."
+
+
+def _word(anomaly: CellAnomaly, finding: CellFinding) -> str:
+    """The status of one finding: that of its anomaly where the latest night shows nothing of this."""
+    if anomaly.status in _SILENT:
+        return anomaly.status
+    return "not seen" if not finding.seen else "new" if finding.new else "known"
 
 
 def cells_by_status(kinds: Sequence[CellAnomaly]) -> str:
@@ -61,39 +66,39 @@ def cells_by_status(kinds: Sequence[CellAnomaly]) -> str:
     return ", ".join(counts) or "none"
 
 
-def _head(ones: Sequence[CellAnomaly]) -> str:
+def _head(anomalies: Sequence[CellAnomaly]) -> str:
     """What, how many findings, and how often."""
-    first = ones[0]
-    statuses = [status for one in ones for status in one.findings.values()]
+    first = anomalies[0]
     there = first.status not in _SILENT
-    unseen, new = statuses.count(FindingStatus.NOT_SEEN), statuses.count(FindingStatus.NEW)
+    all_findings = [finding for one in anomalies for finding in one.findings]
+    shown = [finding for finding in all_findings if finding.seen or not there]
+    unseen, new = len(all_findings) - len(shown), sum(finding.new for finding in shown)
     more = [f"{new} of them new"] if new and first.status is not FindingStatus.NEW else []
-    if unseen and there:
+    if unseen:
         more.append(f"{unseen} more not seen this time")
-        statuses = [status for status in statuses if status is not FindingStatus.NOT_SEEN]
-    runs, judged = max(one.runs for one in ones), first.judged
-    least = "" if len(statuses) == 1 or runs == judged else "at least "
-    findings = ", ".join((counted(len(statuses), "finding"), *more))
+    runs, judged = max(one.runs for one in anomalies), first.judged
+    least = "" if len(shown) == 1 or runs == judged else "at least "
+    findings = ", ".join((counted(len(shown), "finding"), *more))
     before = "" if there else " before"
     why = f"; {first.why}" if first.why else ""
-    names = ", ".join(one.anomaly for one in ones)
-    shown = f"{findings}, in {least}{runs:,} of {counted(judged, 'run')}{before}"
-    return f"{_BEFORE_CELL[first.status]} {first.cell}: {names}; {shown}{why}."
+    names = ", ".join(one.anomaly for one in anomalies)
+    share = f"{findings}, in {least}{runs:,} of {counted(judged, 'run')}{before}"
+    return f"{_BEFORE_CELL[first.status]} {first.cell}: {names}; {share}{why}."
 
 
-def _again(ones: Sequence[CellAnomaly], after: str) -> Iterator[str]:
-    example = smallest((one.example for one in ones), ones[0].cell)
-    elsewhere = "" if example.is_of(ones[0].cell) else ", in another cell"
+def _again(anomalies: Sequence[CellAnomaly], after: str) -> Iterator[str]:
+    example = smallest((one.example for one in anomalies), anomalies[0].cell)
+    elsewhere = "" if example.is_of(anomalies[0].cell) else ", in another cell"
     yield f"  smallest{elsewhere}: {_shows(example)}"
-    if ones[0].status is not FindingStatus.NOT_LOOKED_FOR:
+    if anomalies[0].status is not FindingStatus.NOT_LOOKED_FOR:
         yield f"  {shlex.join(['ackproof', 'replay', f'{after}/{example.run}'])}"
 
 
-def _silence(ones: Sequence[CellAnomaly]) -> Iterator[str]:
+def _silence(anomalies: Sequence[CellAnomaly]) -> Iterator[str]:
     """How likely chance alone is silent."""
-    rarest = max((one.missed_by_chance for one in ones), key=lambda chance: chance.high)
-    chance, runs = _chance(rarest), counted(ones[0].looked, "run")
-    what = "it" if len(ones) == 1 else "the rarest of them"
+    rarest = max((one.missed_by_chance for one in anomalies), key=lambda chance: chance.high)
+    chance, runs = _chance(rarest), counted(anomalies[0].looked, "run")
+    what = "it" if len(anomalies) == 1 else "the rarest of them"
     yield f"  as frequent as before, {what} would be missed by {runs} with a chance {chance}"
 
 

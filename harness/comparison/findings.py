@@ -1,22 +1,18 @@
-"""The findings and cells of one campaign or night, and what became of findings from one night to the next.
+"""The findings and cells of one campaign or night.
 
-A finding is known again by its identity (:mod:`checkers.verdicts.identity`), a cell by its world and name. Silence
-about a finding means something only where its cells were run again with the same settings: see :class:`FindingStatus`.
+A finding is known again by its identity (:mod:`checkers.verdicts.identity`), a cell by its world and name.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from checkers import Cell, Outcome, RunFacts, VerdictLine, build_matrix, proportion, read_receipts
-from harness.comparison.settings import differing
+from checkers import Cell, Outcome, RunFacts, VerdictLine, build_matrix, read_receipts
 from harness.errors import NamedWronglyError
 from harness.plan import Simulated
 from harness.records.files import MATRIX_FILE, VERDICTS_FILE
@@ -36,7 +32,7 @@ class Example(msgspec.Struct, frozen=True, kw_only=True):
     stories: tuple[str, ...]
 
     def is_of(self, key: str) -> bool:
-        """Whether its cell is the one that ``key`` names."""
+        """True where its cell is the one that ``key`` names."""
         return _key(self.world, self.cell) == key
 
 
@@ -66,7 +62,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Results(msgspec.Struct, frozen=True, kw_only=True):
-    """What one campaign or night found.
+    """The cells and the findings of one campaign or night.
 
     Attributes:
         name: what sentences call it: its directory.
@@ -105,7 +101,7 @@ def results_of(name: str, lines: Iterable[VerdictLine]) -> Results:
 
 
 def key_of(cell: Cell) -> str:
-    """What names ``cell`` in every campaign, as its runs lie below ``runs/``: ``simulated/acks=all,isr=2/kill``."""
+    """The name of ``cell`` in every campaign, as its runs lie below ``runs/``: ``simulated/acks=all,isr=2/kill``."""
     return _key(cell.world, cell.cell)
 
 
@@ -122,7 +118,7 @@ class RunFinding(NamedTuple):
 
 
 def shown_by(line: VerdictLine) -> Iterator[RunFinding]:
-    """What one run showed. What nothing permits is always named, by its anomaly where it has no identity."""
+    """Name the findings of one run. What nothing permits is always named, by its anomaly where it has no identity."""
     if (judgement := line.judgement) is None:
         return
     identities = judgement.identities or _identified(line)
@@ -189,121 +185,3 @@ def _example(line: VerdictLine, run: RunFacts) -> Example:
         faults=len(effective),
         stories=tuple(filter(None, stories)),
     )
-
-
-class FindingStatus(StrEnum):
-    """What became of a finding in the latest night, after earlier ones.
-
-    * ``new``: no earlier night showed it.
-    * ``known``: the night before showed it too.
-    * ``back``: an earlier night showed it, the night before did not.
-    * ``not seen``: an earlier night showed it and this one did not, but a cell of it still shows the same anomaly, in
-      other stories of faults. Which of many stories show is chance.
-    * ``gone``: an earlier night showed it, and this one did not show the anomaly at all, though it judged runs of a
-      cell that had it, with the same settings.
-    * ``not looked for``: as gone, but no such cell was put to the test with these settings: silence says nothing.
-    """
-
-    NEW = "new"
-    KNOWN = "known"
-    BACK = "back"
-    NOT_SEEN = "not seen"
-    GONE = "gone"
-    NOT_LOOKED_FOR = "not looked for"
-
-
-class Chance(NamedTuple):
-    """A probability, from ``low`` to ``high`` at 95 % confidence: it follows from a share that was counted."""
-
-    low: float
-    high: float
-
-
-class Traced(msgspec.Struct, frozen=True, kw_only=True):
-    """A finding over several nights.
-
-    Attributes:
-        status: in the latest night; in JSON its name is ``fate``.
-        finding: as the latest night has it that showed it.
-        first, last: the names of the nights that showed it first and last.
-        missed_by_chance: of one that is gone or not seen: how likely as many runs would show it nowhere though it is
-            still there, if it is as frequent as in the night that showed it last; 0 of all others.
-    """
-
-    status: FindingStatus = msgspec.field(name="fate")
-    finding: Finding
-    first: str
-    last: str
-    missed_by_chance: Chance = Chance(0.0, 0.0)
-
-
-def trace(earlier: Sequence[Results], latest: Results) -> list[Traced]:
-    """What became of every finding, those of ``latest`` first; ``earlier`` are in the order of time.
-
-    Nights of which only a matrix is left say nothing of findings, and are passed over.
-    """
-    nights = [night for night in (*earlier, latest) if night.findings is not None]
-    if not nights or nights[-1] is not latest:
-        return []
-    identities = dict.fromkeys(identity for night in reversed(nights) for identity in night.findings or ())
-    return [_traced(identity, nights) for identity in identities]
-
-
-def _traced(identity: str, nights: Sequence[Results]) -> Traced:
-    shown = [number for number, night in enumerate(nights) if identity in (night.findings or {})]
-    last, latest = nights[shown[-1]], len(nights) - 1
-    finding = (last.findings or {})[identity]
-    missed = Chance(0.0, 0.0)
-    if shown[-1] == latest:
-        status = (
-            FindingStatus.NEW
-            if shown[0] == latest
-            else FindingStatus.KNOWN
-            if latest - 1 in shown
-            else FindingStatus.BACK
-        )
-    else:
-        looked = _looked_at(finding, last, nights[latest])
-        status = _silent(finding, looked)
-        missed = _missed(finding, last, looked) if looked else missed
-    return Traced(status=status, finding=finding, first=nights[shown[0]].name, last=last.name, missed_by_chance=missed)
-
-
-def _looked_at(finding: Finding, shown: Results, silent: Results) -> dict[str, Cell]:
-    """The cells of a finding that ``silent`` put to the test with the settings that they had when they showed it."""
-    here = {
-        key: silent.cells[key] for key in finding.runs if key in silent.cells and not why_unproved(silent.cells[key])
-    }
-    return {key: cell for key, cell in here.items() if not differing(shown.cells[key], cell).settings}
-
-
-def _silent(finding: Finding, looked: Mapping[str, Cell]) -> FindingStatus:
-    if not looked:
-        return FindingStatus.NOT_LOOKED_FOR
-    lossy = finding.permitted and any(finding.anomaly in cell.permitted for cell in looked.values())
-    still = lossy or any(breaks(cell, finding.anomaly) for cell in looked.values())
-    return FindingStatus.NOT_SEEN if still else FindingStatus.GONE
-
-
-def breaks(cell: Cell, anomaly: str) -> bool:
-    """Whether the cell shows the anomaly in a run in which nothing permits it."""
-    return bool(cell.stalled) if anomaly == Outcome.STALLED else anomaly in cell.broken
-
-
-def why_unproved(cell: Cell | None) -> str:
-    """Why silence of ``cell`` says nothing about what it showed before; "" where it does."""
-    if cell is None or not cell.runs_judged:
-        return "no run of the cell was judged"
-    return f"the outcome of the cell is {cell.outcome}" if cell.outcome.proves_nothing else ""
-
-
-def _missed(finding: Finding, shown: Results, looked: Mapping[str, Cell]) -> Chance:
-    chances = [chance_of_silence(finding.runs[key], shown.cells[key], cell) for key, cell in looked.items()]
-    return Chance(math.prod(chance.low for chance in chances), math.prod(chance.high for chance in chances))
-
-
-def chance_of_silence(runs: int, shown: Cell, silent: Cell) -> Chance:
-    """How likely no run of ``silent`` shows what ``runs`` of ``shown`` did, if it is as frequent in both."""
-    judged = max(shown.runs_judged, 1)
-    share = proportion(min(runs, judged), judged)
-    return Chance((1 - share.high) ** silent.runs_judged, (1 - share.low) ** silent.runs_judged)

@@ -73,7 +73,7 @@ def sentences(compared: Compared, *, all_: bool = False) -> Iterator[str]:
     elif not compared.kinds:
         yield "Findings that nothing permits: none in either."
     yield from finding_sentences(compared.kinds, compared.after)
-    yield from each_finding(compared.findings) if all_ else ()
+    yield from each_finding(compared.kinds) if all_ else ()
 
 
 def _other(what: str, differences: Iterable[Differences]) -> Iterator[str]:

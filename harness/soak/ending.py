@@ -15,7 +15,6 @@ from harness.comparison import (
     cells_by_status,
     finding_sentences,
     results_of,
-    trace,
 )
 from harness.errors import EXIT_BROKEN, EXIT_HARNESS, ResultsError
 from harness.machine.versions import this_machine, versions
@@ -55,8 +54,7 @@ def end(
     matrix = matrix_of(list(results.cells.values()), len(plan.cells))
     night = _night(directory, asked, state, results)
     before = [one.results for one in earlier]
-    traced = trace(before, results)
-    kinds = cell_anomalies_of(before, results, traced)
+    kinds = cell_anomalies_of(before, results)
     lines = [*sentences(state, why), *_without_run(plan.cells, results.cells)]
     if earlier:
         lines += _memory([*earlier, night], kinds)
@@ -72,7 +70,7 @@ def end(
             write_report(directory, progress)
             report = directory / REPORT_FILE
         if earlier:
-            lines.append(f"All nights: {write_trend(directory, [*earlier, night], traced)}")
+            lines.append(f"All nights: {write_trend(directory, [*earlier, night], kinds)}")
     except ResultsError as error:
         lines.append(f"The report cannot be written: {error}.")
     return Ending((*lines, matrix.verdict.sentence), exit_code(state, matrix, why), report)

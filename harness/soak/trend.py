@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from checkers import SITUATIONS
-from harness.comparison import FindingStatus, Traced, trace
+from harness.comparison import CellAnomaly, FindingStatus, cell_anomalies_of
 from harness.records.files import write_file
 from harness.report import trend_chart
 from harness.soak.nights import Night, accumulated
@@ -21,8 +21,10 @@ Row = dict[str, Any]
 Lines = dict[str, list[tuple[int, float]]]
 
 
-def write_trend(directory: Path, nights: Sequence[Night], traced: Sequence[Traced]) -> Path:
-    """Write the page into ``directory``, of ``nights`` from the oldest to its own; the answer is its path.
+def write_trend(directory: Path, nights: Sequence[Night], anomalies: Sequence[CellAnomaly]) -> Path:
+    """Write the page of ``nights`` into ``directory``, the oldest first; the answer is its path.
+
+    ``anomalies`` are those of the last night, which is the directory's own.
 
     Raises:
         ResultsError: it cannot be written.
@@ -36,7 +38,7 @@ def write_trend(directory: Path, nights: Sequence[Night], traced: Sequence[Trace
                 _row(number, night, nights) for number, night in enumerate(shown, start=len(nights) - len(shown) + 1)
             ],
             cells=accumulated(nights),
-            findings=[one for one in traced if not one.finding.permitted],
+            anomalies=anomalies,
             charts=[(title, trend_chart(unit, lines)) for title, unit, lines in _charts(nights, shown) if lines],
         )
     )
@@ -63,8 +65,8 @@ def _row(number: int, night: Night, nights: Sequence[Night]) -> Row:
 
 def _statuses(night: Night, nights: Sequence[Night]) -> dict[FindingStatus, int]:
     earlier = [one.results for one in nights[: list(nights).index(night)]]
-    traced = [one for one in trace(earlier, night.results) if not one.finding.permitted]
-    return {status: sum(one.status is status for one in traced) for status in FindingStatus}
+    anomalies = cell_anomalies_of(earlier, night.results)
+    return {status: sum(anomaly.status is status for anomaly in anomalies) for status in FindingStatus}
 
 
 def _charts(nights: Sequence[Night], shown: Sequence[Night]) -> Iterator[tuple[str, str, Lines]]:
@@ -77,7 +79,7 @@ def _charts(nights: Sequence[Night], shown: Sequence[Night]) -> Iterator[tuple[s
         for status, count in _statuses(night, nights).items()
         if status in statuses
     ]
-    yield "Findings that nothing permits", "findings", _lines(found)
+    yield "Anomalies that nothing permits", "anomalies of cells", _lines(found)
     yield "Speed", "runs an hour", _lines((n, "runs", night.runs_per_hour) for n, night in numbered)
     yield (
         "Risky situations met",

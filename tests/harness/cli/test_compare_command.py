@@ -57,9 +57,9 @@ def test_machines_get_everything(nights: tuple[str, str], capsys: pytest.Capture
     reported = json.loads(capsys.readouterr().out)
     assert (reported["exit_code"], [cell["change"] for cell in reported["cells"]]) == (1, ["worse", "same"])
     assert reported["cells"][0]["before"]["outcome"] == "held"
-    assert [finding["fate"] for finding in reported["findings"]] == ["new"]
     (kind,) = reported["kinds"]
     assert (kind["cell"], kind["anomaly"], kind["fate"]) == ("simulated/c/kill", "lost-write", "new")
+    assert [(finding["new"], finding["runs"]) for finding in kind["findings"]] == [(True, 1)]
 
 
 def test_a_directory_that_is_no_campaign_is_refused(

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.comparison import Change, FindingStatus, compare_results
+from harness.comparison import Change, compare_results
 from tests.harness.comparison.conftest import PLANTED, STRONG, WEAK, night, run_lines
 from workloads.settings import Settings
 
@@ -77,7 +77,7 @@ def test_an_anomaly_that_is_new_in_its_cell_is_worse_though_the_cell_was_broken_
 def test_another_story_of_an_anomaly_that_its_cell_had_before_is_not_worse() -> None:
     before = night("A", run_lines(STRONG, losing=1))
     compared = compare_results(before, night("B", run_lines(STRONG, losing=1, story="follower")))
-    assert [one.status for one in compared.findings] == [FindingStatus.NEW, FindingStatus.NOT_SEEN]
+    assert [(one.new, one.seen) for kind in compared.kinds for one in kind.findings] == [(True, True), (False, False)]
     assert (compared.new_defects, compared.exit_code) == ([], 0)
     assert compared.sentence == "B is not worse than A: 1 cell in both (1 same)."
 

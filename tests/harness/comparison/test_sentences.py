@@ -73,9 +73,7 @@ def test_stories_that_come_and_go_are_numbers_in_one_line() -> None:
     )
     each = [line for line in sentences(compared, all_=True) if line not in list(sentences(compared))]
     assert [line.partition(": lost-write ")[0] for line in each] == ["known", "new", "not seen"]
-    assert each[2].endswith(
-        "seed 10; as frequent as before, missed with a chance of 0.33 to 98 % (at 95 % confidence)."
-    )
+    assert each[2].endswith(f", in 1 run of {KEY}: 1 fault of bounce, seed 10.")
 
 
 def test_findings_of_one_cell_are_one_sentence() -> None:

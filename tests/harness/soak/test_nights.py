@@ -12,7 +12,7 @@ import pytest
 from pyarrow import fs
 
 from checkers import Outcome, build_matrix
-from harness.comparison import FindingStatus, Results, trace
+from harness.comparison import FindingStatus, Results, cell_anomalies_of
 from harness.errors import NamedWronglyError
 from harness.records.verdict_lines import write_matrix
 from harness.soak.ending import end, exit_code
@@ -76,10 +76,16 @@ def test_a_finding_is_new_then_known_then_gone_then_back(tmp_path: Path, night) 
         before = read_nights([str(tmp_path / "nights")], tmp_path) if number > 1 else []
         ending = night(str(number), outcome, before)
         here = read_night(tmp_path / "nights" / str(number))
-        statuses.append([one.status for one in trace([one.results for one in before], here.results)])
+        statuses.append({one.status for one in cell_anomalies_of([one.results for one in before], here.results)})
         sentences.append(ending.sentences)
         assert ending.exit_code == (1 if outcome is Outcome.BROKEN_PROMISE else 0)
-    assert statuses == [[], [FindingStatus.NEW], [FindingStatus.KNOWN], [FindingStatus.GONE], [FindingStatus.BACK]]
+    assert [min(shown, key=list(FindingStatus).index, default=None) for shown in statuses] == [
+        None,
+        FindingStatus.NEW,
+        FindingStatus.KNOWN,
+        FindingStatus.GONE,
+        FindingStatus.BACK,
+    ]
     said = [next((one for one in words if one.startswith("Findings that nothing permits")), "") for words in sentences]
     assert said[0] == ""
     assert re.fullmatch(r"Findings that nothing permits, after 1 earlier night: new in \d cells\.", said[1])
@@ -248,14 +254,14 @@ def test_the_page_of_many_nights_is_small_and_runs_no_script(tmp_path: Path, nig
     nights = read_nights([str(tmp_path / "nights")], tmp_path)
     named = msgspec.structs.replace(nights[0].results, name="<script>alert(1)</script>")
     nights[0] = msgspec.structs.replace(nights[0], results=named, began="<b>")
-    traced = trace([nights[0].results], nights[1].results)
-    page = write_trend(tmp_path, nights, traced).read_text()
+    anomalies = cell_anomalies_of([nights[0].results], nights[1].results)
+    page = write_trend(tmp_path, nights, anomalies).read_text()
     assert len(page) < 200_000
     assert "<script" not in page
     assert "<b>" not in page
     assert page.count("<svg") == 4
     assert IDENTITIES[1] in page
-    for what in ("Findings that nothing permits", "Speed", "Risky situations met", "Longest recovery"):
+    for what in ("Anomalies that nothing permits", "Speed", "Risky situations met", "Longest recovery"):
         assert what in page
 
 
