@@ -35,7 +35,7 @@ def test_what_the_documentation_names_is_there(document: str, path: str) -> None
 
 
 #: The name of a module, alone or with folders above it, whatever folder it is seen from.
-MODULE = re.compile(r"`([\w./-]*\w\.py)`")
+MODULE = re.compile(r"(?<![\w/.-])([\w./-]*\w\.py)\b")
 #: Modules of other projects, of a reader, and of a commit that a decision names.
 ELSEWHERE = {
     "kafka/producer/sender.py",

@@ -32,6 +32,8 @@ KEPT: Final = (
     "README.md",
     "CHANGELOG.md",
     "docs/index.md",
+    "docs/architecture.md",
+    "docs/extending.md",
     "docs/hunt.md",
     "docs/explore.md",
     "docs/kafka-stories.md",
@@ -49,8 +51,10 @@ SENTENCE_WORDS_MAX: Final = 35
 #: Words of a document, without blocks of code.
 WORDS_MAX: Final = {
     "README.md": 660,
+    "docs/architecture.md": 700,
+    "docs/extending.md": 850,
     "docs/hunt.md": 700,
-    "docs/explore.md": 900,  # 200 of them in the generated table
+    "docs/explore.md": 700,  # 200 of them in the generated table
     "docs/kafka-stories.md": 900,  # 430 of them in the table of scripts
     "results/README.md": 500,
     "results/reference/README.md": 1100,  # half of them in tables

@@ -7,7 +7,7 @@ import random
 import msgspec
 import pytest
 
-from nemesis.faults import Partition, Stop
+from nemesis.faults import FAULTS, Fault, Partition, Stop
 from nemesis.plan import FaultPlan
 from nemesis.scenarios import FAMILIES, Timings, scenarios_named, strikes_of
 from nemesis.schedule import draw_schedule
@@ -124,3 +124,15 @@ def test_an_outage_leaves_one_replica_that_lags_and_is_still_in_sync(story):
     assert other.pick % 2 != cut.fault.role.pick % 2
     assert all(cut.begin_ms < step.begin_ms < cut.end_ms for step in stopped)
     assert stopped[0].begin_ms - cut.begin_ms < Timings().lag_ms
+
+
+#: Faults that no scenario has, and why.
+ALONE = {"dropmessages": "the storms of hunts draw it; scripts and schedules name it"}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_fault_is_in_a_scenario_of_its_family_or_says_why_not(fault: type[Fault]) -> None:
+    """A fault without ``hits`` that is in no scenario is never drawn, and cannot be chosen by name either."""
+    family = FAMILIES[fault.family]
+    begun = {type(begun) for scenario in (*family.scenarios, *family.on_request) for begun in scenario.faults()}
+    assert (fault in begun) != (fault.kind in ALONE)
