@@ -29,7 +29,7 @@ def main() -> None:
     matrix = read_matrix(CAMPAIGN)
     cells = [cell for cell in matrix.cells if cell.world == "kafka" and ROWS.items() <= cell.settings.items()]
     content = content_of(matrix.verdict, cells, [], [])
-    page = render(title="", campaign={}, plan="", setups=[], definitions={}, wedged=[], other=None, **content)
+    page = render(title="", campaign={}, plan="", setups=[], definitions={}, wedged=[], seen={}, other=None, **content)
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     with tempfile.NamedTemporaryFile("w", suffix=".html", encoding="utf-8") as file, sync_playwright() as driver:
         file.write(page)

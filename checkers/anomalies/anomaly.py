@@ -68,6 +68,15 @@ def _told(name: str, content: Any, origin: Origin) -> Any:
     return content
 
 
+class About(Enum):
+    """The part of a system that an anomaly says something about."""
+
+    PRODUCERS = "producers"
+    READERS = "readers"
+    CLIENTS = "client libraries"
+    LOG = "the log"
+
+
 class Allowed(Enum):
     """When a history that shows an anomaly is valid all the same, as established checkers of histories have it."""
 
@@ -93,6 +102,7 @@ class Anomaly:
     finding: type[Finding]
     kernel: Callable[[Log], Found] | None = None
     allowed: Allowed = Allowed.NEVER
+    about: About = About.LOG
 
     @classmethod
     def documented(
@@ -102,11 +112,12 @@ class Anomaly:
         finding: type[Finding],
         kernel: Callable[[Log], Found] | None = None,
         allowed: Allowed = Allowed.NEVER,
+        *,
+        about: About = About.LOG,
     ) -> Anomaly:
-        """One whose specification is a docstring."""
-        return cls(
-            name=name, specification=inspect.cleandoc(text or ""), finding=finding, kernel=kernel, allowed=allowed
-        )
+        """Make one whose specification is a docstring."""
+        specification = inspect.cleandoc(text or "")
+        return cls(name=name, specification=specification, finding=finding, kernel=kernel, allowed=allowed, about=about)
 
 
 @dataclass(kw_only=True)

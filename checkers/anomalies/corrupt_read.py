@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from checkers.anomalies.anomaly import Anomaly, Finding, Found
+from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 from workloads.history import DEFECTS, INVOKE, Kind
@@ -50,4 +50,4 @@ def find(log: Log) -> Found:
     return Found(partition=log.partition[rows], describe=describe, row=rows, rank=log.offset[rows])
 
 
-ANOMALY = Anomaly.documented("corrupt-read", __doc__, CorruptRead, find)
+ANOMALY = Anomaly.documented("corrupt-read", __doc__, CorruptRead, find, about=About.READERS)

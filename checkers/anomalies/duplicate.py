@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from checkers.anomalies.anomaly import Anomaly, Finding, Found
+from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
 from checkers.columns.ids import starts_of
 from checkers.columns.log import Log
 
@@ -54,4 +54,4 @@ def find(log: Log) -> Found:
     )
 
 
-ANOMALY = Anomaly.documented("duplicate", __doc__, Duplicate, find)
+ANOMALY = Anomaly.documented("duplicate", __doc__, Duplicate, find, about=About.PRODUCERS)

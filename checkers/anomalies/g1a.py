@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from checkers.anomalies.anomaly import Anomaly, Finding, Found
+from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 from workloads.history import FAIL, OK
@@ -48,4 +48,4 @@ def find(log: Log) -> Found:
     return Found(partition=log.partition[reads], describe=describe, row=reads)
 
 
-ANOMALY = Anomaly.documented("G1a", __doc__, FailedWriteRead, find)
+ANOMALY = Anomaly.documented("G1a", __doc__, FailedWriteRead, find, about=About.READERS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from checkers.anomalies.anomaly import Allowed, Anomaly, Finding, Found
+from checkers.anomalies.anomaly import About, Allowed, Anomaly, Finding, Found
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 from checkers.columns.steps import Steps
@@ -117,14 +117,17 @@ def int_send_skip(log: Log) -> Found:
 
 
 #: In the order in which a report lists them.
-ORDER = (
-    Anomaly.documented("nonmonotonic-poll", nonmonotonic_poll.__doc__, OddStep, nonmonotonic_poll, Allowed.SUBSCRIBED),
-    Anomaly.documented("poll-skip", poll_skip.__doc__, OddStep, poll_skip, Allowed.SUBSCRIBED),
-    Anomaly.documented("nonmonotonic-send", nonmonotonic_send.__doc__, OddStep, nonmonotonic_send),
-    Anomaly.documented("int-nonmonotonic-poll", int_nonmonotonic_poll.__doc__, OddStep, int_nonmonotonic_poll),
-    Anomaly.documented("int-poll-skip", int_poll_skip.__doc__, OddStep, int_poll_skip),
-    Anomaly.documented("int-nonmonotonic-send", int_nonmonotonic_send.__doc__, OddStep, int_nonmonotonic_send),
-    Anomaly.documented("int-send-skip", int_send_skip.__doc__, OddStep, int_send_skip, Allowed.ALWAYS),
+ORDER = tuple(
+    Anomaly.documented(name, kernel.__doc__, OddStep, kernel, allowed, about=about)
+    for name, kernel, allowed, about in (
+        ("nonmonotonic-poll", nonmonotonic_poll, Allowed.SUBSCRIBED, About.READERS),
+        ("poll-skip", poll_skip, Allowed.SUBSCRIBED, About.READERS),
+        ("nonmonotonic-send", nonmonotonic_send, Allowed.NEVER, About.PRODUCERS),
+        ("int-nonmonotonic-poll", int_nonmonotonic_poll, Allowed.NEVER, About.READERS),
+        ("int-poll-skip", int_poll_skip, Allowed.NEVER, About.READERS),
+        ("int-nonmonotonic-send", int_nonmonotonic_send, Allowed.NEVER, About.PRODUCERS),
+        ("int-send-skip", int_send_skip, Allowed.ALWAYS, About.PRODUCERS),
+    )
 )
 
 

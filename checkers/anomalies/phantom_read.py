@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from checkers.anomalies.anomaly import Anomaly, Finding, Found
+from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 
@@ -39,4 +39,4 @@ def find(log: Log) -> Found:
     return Found(partition=log.values.partition[phantoms], describe=describe, row=first, rank=first)
 
 
-ANOMALY = Anomaly.documented("phantom-read", __doc__, PhantomRead, find)
+ANOMALY = Anomaly.documented("phantom-read", __doc__, PhantomRead, find, about=About.READERS)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from checkers.anomalies.anomaly import Anomaly, Finding, Found
+from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
 from checkers.columns.ids import Numbers
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
@@ -47,4 +47,4 @@ def _pairs(log: Log, rows: Numbers) -> Numbers:
     return packed
 
 
-ANOMALY = Anomaly.documented("precommitted-read", __doc__, PrecommittedRead, find)
+ANOMALY = Anomaly.documented("precommitted-read", __doc__, PrecommittedRead, find, about=About.READERS)

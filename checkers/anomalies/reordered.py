@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from checkers.anomalies.anomaly import Anomaly, Finding, Found
+from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
 from checkers.anomalies.lost_write import lost_values
 from checkers.columns.ids import Flags, Numbers, dense_ids
 from checkers.columns.log import Log
@@ -86,4 +86,4 @@ def _furthest_until(group: Numbers, place: Numbers) -> Numbers:
     return furthest
 
 
-ANOMALY = Anomaly.documented("reordered", __doc__, Reordered, find)
+ANOMALY = Anomaly.documented("reordered", __doc__, Reordered, find, about=About.PRODUCERS)

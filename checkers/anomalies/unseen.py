@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from checkers.anomalies.anomaly import Anomaly, Finding, Found
+from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
 from checkers.columns.ids import starts_of
 from checkers.columns.log import Log
 
@@ -51,4 +51,4 @@ def find(log: Log) -> Found:
     )
 
 
-ANOMALY = Anomaly.documented("unseen", __doc__, Unseen, find)
+ANOMALY = Anomaly.documented("unseen", __doc__, Unseen, find, about=About.READERS)

@@ -24,7 +24,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from checkers.anomalies.anomaly import Allowed, Anomaly, Finding, Found
+from checkers.anomalies.anomaly import About, Allowed, Anomaly, Finding, Found
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 from checkers.words import counted
@@ -132,4 +132,4 @@ def wedged_clients(anomalies: Iterable[Mapping[str, Sequence[Finding]]]) -> list
     ]
 
 
-ANOMALY: Final = Anomaly.documented("wedged-client", __doc__, WedgedProducer, find, Allowed.ALWAYS)
+ANOMALY: Final = Anomaly.documented("wedged-client", __doc__, WedgedProducer, find, Allowed.ALWAYS, about=About.CLIENTS)

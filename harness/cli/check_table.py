@@ -18,7 +18,7 @@ from harness.cli.terminal import Terminal
 ROWS_MAX: Final = 40
 #: Alarming histories that are named one by one before a table of groups.
 ALARMING_MAX: Final = 10
-NOTHING: Final = "none"
+NOTHING: Final = "nothing"
 
 
 def show_judged(

@@ -1,4 +1,4 @@
-"""How a campaign's matrix looks on a terminal, and which exit code it means."""
+"""Prints a campaign's matrix on a terminal, and answers with its exit code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.records.files import PLAN_FILE
 from harness.records.verdict_lines import read_lines, read_matrix
 from harness.report import legend_of, style_of, terminal_colour
 
-#: Silent cells of which it is said what they lack; all of a campaign stand in its matrix.md.
+#: Silent cells for which the terminal says what they lack; matrix.md has all.
 SILENT_MAX: Final = 6
 
 
@@ -40,23 +40,23 @@ def show_campaign(terminal: Terminal, directory: Path, report: Path) -> int:
 
 
 def _unfinished(directory: Path, cells: Sequence[Cell]) -> str:
-    """What a campaign that was interrupted, killed or is still running lacks: its matrix is of what there is."""
+    """Say what a campaign lacks that was interrupted or killed, or still runs: its matrix has the runs that exist."""
     try:
         campaign = read_campaign_record(directory)
     except ResultsError as error:
-        return f"Whether this campaign is finished is not known: {error}."
+        return f"It is not known whether this campaign is finished: {error}."
     if campaign is None:
         return ""
-    planned, there = sum(world.planned for world in campaign.worlds.values()), sum(cell.runs for cell in cells)
-    if there >= planned:
+    planned, present = sum(world.planned for world in campaign.worlds.values()), sum(cell.runs for cell in cells)
+    if present >= planned:
         return ""
     healing = f"; if it was killed: ackproof heal {directory}" if campaign.status == "running" else ""
     rest = f"the rest: ackproof campaign {directory / PLAN_FILE} --out {directory} --continue"
-    return f"This campaign is not finished: {there} of its {planned} runs are here{healing}; {rest}."
+    return f"This campaign is not finished: {present} of its {planned} runs are here{healing}; {rest}."
 
 
 def show_cells(terminal: Terminal, cells: Sequence[Cell]) -> None:
-    """One table a world: a row for every choice of settings, a column for every family."""
+    """Print a table for each world: a row for every choice of settings, a column for every family."""
     for world in dict.fromkeys(cell.world for cell in cells):
         here = [cell for cell in cells if cell.world == world]
         families = list(dict.fromkeys(cell.family for cell in here))
@@ -70,14 +70,14 @@ def show_cells(terminal: Terminal, cells: Sequence[Cell]) -> None:
 
 
 def show_legend(terminal: Terminal, cells: Sequence[Cell]) -> None:
-    """A line for each word of the table."""
+    """Print a line for each word that the table has."""
     for style in legend_of(cells):
-        terminal.say(f"{style.word}: {style.meaning}")
+        terminal.say(f"{style.signed}: {style.meaning}")
     terminal.say("n/k: n of k runs lost acknowledged writes")
 
 
 def show_silent(terminal: Terminal, cells: Sequence[Cell]) -> None:
-    """A sentence for each cell whose silence proves nothing: what it lacks."""
+    """Print a sentence for each cell whose silence proves nothing: what it lacks."""
     silent = [cell for cell in cells if cell.outcome.proves_nothing]
     for cell in silent[:SILENT_MAX]:
         terminal.say(f"{cell.cell} ({cell.world}) {cell.outcome}: {cell.note}.")
@@ -88,4 +88,4 @@ def show_silent(terminal: Terminal, cells: Sequence[Cell]) -> None:
 def _shown(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    return f"[{terminal_colour(cell)}]{style_of(cell).word} {cell.runs_lost}/{cell.runs}[/]"
+    return f"[{terminal_colour(cell)}]{style_of(cell).signed} {cell.runs_lost}/{cell.runs}[/]"

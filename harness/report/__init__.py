@@ -19,6 +19,7 @@ from harness.report.markdown import as_markdown, cases_as_markdown
 from harness.report.names import fault_name, replica_set
 from harness.report.outcomes import legend_of, style_of, terminal_colour
 from harness.report.page import content_of, render
+from harness.report.seen import seen_in
 from harness.report.setups import setups_of
 from harness.report.trend_chart import trend_chart
 
@@ -62,6 +63,7 @@ def write(campaign_directory: Path, other: Path | None = None) -> Path:
         definitions=_definitions(cells),
         left_out=files.matrix.left_out_sentences(),
         wedged=wedged_clients(line.anomalies for line in files.lines.values()),
+        seen=seen_in(cells, files.lines.values()),
         other=compared_with(other, campaign_directory) if other else None,
         **content_of(summary, cells, accounts, files.searches),
     )

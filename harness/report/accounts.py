@@ -32,6 +32,7 @@ from harness.report.loss_chart import loss_chart
 from harness.report.names import fault_name, moment
 from harness.report.narrative import differing, narrate, places, remains
 from harness.report.over_time import over_time_chart
+from harness.report.seen import plain_fields
 from harness.report.timeline import LOSSES, REORDERED, Subject, Timeline, read_timeline
 from nemesis.receipts import Receipt
 from workloads import IDEMPOTENCE, spelled
@@ -124,11 +125,6 @@ def _account(files: CampaignFiles, cell: Cell, witness: Witness) -> Account:
     timeline, sentences = narration_of(run, witness.anomaly, finding, line, idempotent=idempotent)
     receipts = read_receipts(line.faults)
     effective = [receipt for receipt in receipts if receipt.took_effect]
-    plain = {
-        name: value
-        for name, value in msgspec.to_builtins(finding).items()
-        if isinstance(value, (bool, int, float, str))
-    }
     return Account(
         cell=cell,
         title=TITLES.get(witness.anomaly, f"What is contradictory: {witness.anomaly}"),
@@ -140,7 +136,7 @@ def _account(files: CampaignFiles, cell: Cell, witness: Witness) -> Account:
         explanation=_explanation(run),
         over_time=over_time_chart(line.over_time, effective),
         command=rerun_command(files.directory, cell, witness),
-        finding=plain,
+        finding=plain_fields(finding),
         anomaly=witness.anomaly,
         run=witness.run,
     )

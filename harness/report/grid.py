@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from checkers import Cell, settings_words
+from checkers import Cell, counted, settings_words
 
 Grid = list[tuple[dict[str, Any], list[Cell | None]]]
 
@@ -29,8 +29,14 @@ def grid_of(cells: Sequence[Cell], columns: Sequence[tuple[str, Sequence[str]]])
 
 
 def exercised_faults(cell: Cell) -> int:
-    """How many faults met writes in a cell."""
+    """Count the faults that met writes in a cell."""
     return sum(family.exercised for family in cell.exercised.values())
+
+
+def bound_words(cell: Cell) -> str:
+    """The bound of a cell that held, with the number of tries that decides it: ``≤ 39 % after 6 tries``."""
+    tries = min((family.exercised for family in cell.exercised.values()), default=0)
+    return f"≤ {float(f'{cell.bound * 100:.2g}'):g} % after {counted(tries, 'try', 'tries')}"
 
 
 def percent(rate: float) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 
 from checkers import SITUATIONS, Cell, Comparison, Outcome, Summary, compare, counted, settings_words
 from harness.report.accounts import Account
-from harness.report.grid import columns_of, exercised_faults, grid_of, percent
+from harness.report.grid import bound_words, columns_of, exercised_faults, grid_of, percent
 from harness.report.junit import Case
 from harness.report.outcomes import BOUND_MEANING, STYLES, legend_of, style_of
 from harness.report.setups import left_to_clients
@@ -64,7 +64,7 @@ def cases_as_markdown(cases: Sequence[Case]) -> str:
 def _legend(cells: Sequence[Cell]) -> str:
     """A line with each sign of the table, and the meaning of its bounds."""
     styles = legend_of(cells)
-    meanings = [f"{style.sign} {style.word}: {style.meaning}" for style in styles]
+    meanings = [f"{style.signed}: {style.meaning}" for style in styles]
     return ". ".join([*meanings, *([BOUND_MEANING] if STYLES[Outcome.HELD] in styles else []), ""]).rstrip()
 
 
@@ -75,7 +75,7 @@ def _cell(cell: Cell | None) -> str:
     words = {
         "broken promise": ", ".join(f"{count:,} {name}" for name, count in cell.broken.items()),
         "permitted loss": f"{cell.lost:,} of {cell.loss.total:,} ({percent(cell.loss.rate)})",
-        "held": f"0 in {counted(faults, 'fault')}" + ("" if cell.loss_permitted else f" (≤ {percent(cell.bound)})"),
+        "held": f"0 in {counted(faults, 'fault')}" + ("" if cell.loss_permitted else f" ({bound_words(cell)})"),
     }
     return f"{style_of(cell).sign} {words.get(cell.outcome, cell.outcome)}"
 

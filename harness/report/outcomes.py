@@ -12,10 +12,11 @@ class OutcomeStyle(NamedTuple):
     """Look and meaning of an outcome.
 
     Attributes:
-        word: the outcome's own word; ``name`` is made of it.
-        sign: stands beside every colour, so that no reader depends on colour.
+        word: the outcome's own word.
+        sign: is shown with the word, so that no reader depends on colour; it tells the two kinds of ``held`` apart.
         meaning: explains the outcome in every legend.
         background, ink: colours in CSS, by day and at night; the border is that of quiet cells, "" for none.
+        promised: False for silence that no promise explains.
     """
 
     word: str
@@ -24,21 +25,28 @@ class OutcomeStyle(NamedTuple):
     background: tuple[str, str]
     ink: tuple[str, str]
     border: str = ""
+    promised: bool = True
 
     @property
     def name(self) -> str:
         """The class in the page's style."""
-        return "o-" + self.word.replace(" ", "-")
+        return "o-" + self.word.replace(" ", "-") + ("" if self.promised else "-unpromised")
+
+    @property
+    def signed(self) -> str:
+        """The word after its sign, as every table and legend has it."""
+        return f"{self.sign} {self.word}"
 
 
 #: Nothing was lost where the settings permit loss.
 UNPROMISED: Final = OutcomeStyle(
-    "none seen",
+    "held",
     "○",
     "none lost, though these settings permit it: not a promise",
     ("#eaf1f4", "#1c2a32"),
     ("#37505e", "#a9c6d6"),
     "1px dashed light-dark(#9db2bd, #4c6573)",
+    promised=False,
 )
 
 
@@ -90,7 +98,7 @@ STYLES: Final[dict[Outcome, OutcomeStyle]] = {
 }
 ALL_STYLES: Final = (*STYLES.values(), UNPROMISED)
 #: Follows the meaning of "held" wherever a bound is shown.
-BOUND_MEANING: Final = "≤ x %: after this number of faults without a loss, at most x % of such faults lose one (95 %)"
+BOUND_MEANING: Final = "≤ x % after n tries: at most x % of such faults lose a write (95 %); n alone decides x"
 
 
 def legend_of(cells: Iterable[Cell]) -> list[OutcomeStyle]:
@@ -100,12 +108,12 @@ def legend_of(cells: Iterable[Cell]) -> list[OutcomeStyle]:
 
 
 def style_of(cell: Cell) -> OutcomeStyle:
-    """How a cell of the matrix looks."""
+    """Give the look of a cell of the matrix."""
     return UNPROMISED if is_unpromised(cell) else STYLES[cell.outcome]
 
 
 def terminal_colour(cell: Cell) -> str:
-    """A cell's colour on a terminal, in Rich's words."""
+    """Give a cell's colour on a terminal, in Rich's words."""
     return "cyan" if is_unpromised(cell) else cell.outcome.colour
 
 

@@ -17,12 +17,12 @@ from harness.records.searched_scopes import SearchedScope
 from harness.report.accounts import Account
 from harness.report.cells_charts import availability_chart, latency_chart, loss_rate_chart
 from harness.report.every_state import seen_in_every_state, sentences
-from harness.report.grid import columns_of, exercised_faults, grid_of, percent
+from harness.report.grid import bound_words, columns_of, exercised_faults, grid_of, percent
 from harness.report.outcomes import ALL_STYLES, BOUND_MEANING, STYLES, legend_of, style_of
 from harness.report.price import prices_of
 from harness.report.setups import left_to_clients
 from harness.templates import templates_of
-from workloads import Settings, spelled
+from workloads import NEVER, Settings, spelled
 
 #: Cells with a panel of their own, two or three kilobytes each.
 PANELS_MAX: Final = 300
@@ -142,6 +142,7 @@ def _of(count: int, total: int) -> str:
 def _environment() -> Environment:
     environment = templates_of("harness.report")
     environment.filters.update(
+        bound=bound_words,
         counted=counted,
         count=lambda number: f"{number:,}",
         exercised_faults=exercised_faults,
@@ -152,7 +153,7 @@ def _environment() -> Environment:
         quantile=quantile_us,
         text=lambda style: f"light-dark({', '.join(style.ink)})",
         seconds=lambda time_us: "never" if time_us is None else f"{time_us / 1e6:.2f} s",
-        setting=spelled,
+        setting=lambda value: "never" if value == NEVER else spelled(value),
         words=settings_words,
         cell_id=cell_id,
         style=style_of,

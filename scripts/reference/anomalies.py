@@ -14,7 +14,7 @@ promise: [method](../explained/method.md). The last column says where a history 
 def anomalies() -> str:
     """Every anomaly with its specification."""
     rows = [
-        (f"[`{name}`](#{name.lower()})", _first(one.specification), one.allowed.value)
+        (f"[`{name}`](#{name.lower()})", _first(one.specification), one.about.value, one.allowed.value)
         for name, one in ANOMALIES.items()
     ]
     sections = [f"## {name}\n\n```\n{one.specification}\n```" for name, one in ANOMALIES.items()]
@@ -22,7 +22,7 @@ def anomalies() -> str:
         "Anomalies",
         "`checkers/anomalies/`",
         wrapped(INTRODUCTION.strip()),
-        table(["name", "meaning", "valid all the same"], rows),
+        table(["name", "meaning", "about", "valid all the same"], rows),
         *sections,
     )
 

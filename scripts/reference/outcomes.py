@@ -35,7 +35,7 @@ def outcomes() -> str:
         wrapped(INTRODUCTION.strip()),
         table(["outcome", "sign", "meaning", "exit code"], rows),
         wrapped(
-            f"The page writes `{UNPROMISED.word}` ({UNPROMISED.sign}) for a `{Outcome.HELD}` cell without a promise: "
+            f"A `{Outcome.HELD}` cell has the sign {UNPROMISED.sign} where nothing was promised: "
             f"{UNPROMISED.meaning.partition(':')[0]}. A history of another tool has no settings, so no promise; an "
             f"anomaly makes it `{not_valid}`, with the exit code {not_valid.exit_code}."
         ),

@@ -15,8 +15,8 @@ def test_every_outcome_of_a_cell_has_a_style_with_its_word() -> None:
     assert {outcome: str(outcome) for outcome in OF_CELLS} == {key: style.word for key, style in STYLES.items()}
 
 
-def test_no_two_outcomes_share_sign_word_meaning_or_colour() -> None:
-    for unlike in ("sign", "word", "name", "meaning", "background"):
+def test_no_two_looks_share_sign_name_meaning_or_colour() -> None:
+    for unlike in ("sign", "name", "meaning", "background"):
         assert len({getattr(style, unlike) for style in ALL_STYLES}) == len(ALL_STYLES)
 
 

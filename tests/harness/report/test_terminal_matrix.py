@@ -21,7 +21,7 @@ from harness.report import write
 from workloads.settings import Settings
 
 
-def test_silence_without_a_promise_is_not_called_held(
+def test_silence_without_a_promise_has_a_sign_of_its_own(
     campaign: tuple[Path, Callable[..., Verdict]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     directory, make = campaign
@@ -29,7 +29,7 @@ def test_silence_without_a_promise_is_not_called_held(
     make(Settings(acks=1, min_insync_replicas=2))
     show_cells(Terminal(out=Console(width=200, soft_wrap=True)), write_matrix(directory).cells)
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
-    assert lines[:3] == ["simulated kill", "acks=-1,isr=2 held 0/1", "acks=1,isr=2 none seen 0/1"]
+    assert lines[:3] == ["simulated kill", "acks=-1,isr=2 ✓ held 0/1", "acks=1,isr=2 ○ held 0/1"]
 
 
 def test_the_legend_follows_the_verdict_and_has_only_words_that_occur(
@@ -42,7 +42,7 @@ def test_the_legend_follows_the_verdict_and_has_only_words_that_occur(
     show_campaign(Terminal(out=Console(width=500, soft_wrap=True)), directory, write(directory))
     lines = capsys.readouterr().out.splitlines()
     assert lines[lines.index(verdict) + 1 :] == [
-        "none seen: none lost, though these settings permit it: not a promise",
+        "○ held: none lost, though these settings permit it: not a promise",
         "n/k: n of k runs lost acknowledged writes",
         str(directory / "report.html"),
     ]
