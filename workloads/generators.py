@@ -1,6 +1,6 @@
 """What a workload writes and when, and the registry of workloads that a plan can name.
 
-A workload is a generator of :class:`Write` and what it is good for, as data; driver, producers and consumers are
+A workload is a generator of :class:`DueWrite` and what it is good for, as data; driver, producers and consumers are
 written once against that. A generator is pure: it knows the plan, not the clock, not the log's answers.
 
 To add one: a function here, an entry in :data:`WORKLOADS`, and a row in docs/plans.md.
@@ -20,7 +20,7 @@ BURST_EVERY_US: Final = 1_000_000
 BURST_FACTOR: Final = 10
 
 
-class Write(NamedTuple):
+class DueWrite(NamedTuple):
     """One write to be made: ``due_us`` after the workload began, by the ``producer``-th producer."""
 
     due_us: int
@@ -39,11 +39,11 @@ class WorkloadKind(NamedTuple):
             All others are judged too.
     """
 
-    writes: Callable[[WorkloadPlan], Iterator[Write]]
+    writes: Callable[[WorkloadPlan], Iterator[DueWrite]]
     checks: tuple[str, ...]
 
 
-def steady(plan: WorkloadPlan) -> Iterator[Write]:
+def steady(plan: WorkloadPlan) -> Iterator[DueWrite]:
     """Evenly spaced writes, the producers in turn.
 
     Each producer goes through all log partitions, begins at another one than its neighbours, and changes its key after
@@ -56,11 +56,11 @@ def steady(plan: WorkloadPlan) -> Iterator[Write]:
         for turn in range(plan.partitions):
             for producer in range(plan.producers):
                 partition = (turn + producer) % plan.partitions
-                yield Write(int(number * interval_us), producer, partition, key, plan.payload_bytes)
+                yield DueWrite(int(number * interval_us), producer, partition, key, plan.payload_bytes)
                 number += 1
 
 
-def bursts(plan: WorkloadPlan) -> Iterator[Write]:
+def bursts(plan: WorkloadPlan) -> Iterator[DueWrite]:
     """The writes of :func:`steady`, those of each second pressed into its first tenth: the same rate over all."""
     for write in steady(plan):
         since_us = write.due_us % BURST_EVERY_US
@@ -74,9 +74,9 @@ WORKLOADS: Final[dict[str, WorkloadKind]] = {
 }
 
 
-def writes_of(plan: WorkloadPlan) -> Iterator[Write]:
+def writes_of(plan: WorkloadPlan) -> Iterator[DueWrite]:
     """The writes that ``plan`` lists, and none after them; else those of the workload that it names, without end."""
     if plan.name != LISTED:
         yield from WORKLOADS[plan.name].writes(plan)
     for write in plan.writes:
-        yield Write(write.due_us, write.producer, write.partition, write.key.encode(), plan.payload_bytes)
+        yield DueWrite(write.due_us, write.producer, write.partition, write.key.encode(), plan.payload_bytes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from workloads.generators import Write
+from workloads.generators import DueWrite
 from workloads.instance import Writers
 from workloads.replacement import Patience, ProducerPlace
 
@@ -33,7 +33,7 @@ class Producers:
         *,
         partitions: Sequence[str],
         producers: int,
-        writes: Iterator[Write],
+        writes: Iterator[DueWrite],
         patience: Patience,
     ) -> None:
         self._clock = writers.clock
@@ -109,7 +109,7 @@ class Producers:
         if self._next is not None:
             self._clock.call_at(max(self._started_us + self._next.due_us, earliest_us), self._write)
 
-    def _is_full(self, write: Write) -> bool:
+    def _is_full(self, write: DueWrite) -> bool:
         return self._places[write.producer].instance.outstanding >= OUTSTANDING_MAX
 
     def _pass_over(self) -> None:

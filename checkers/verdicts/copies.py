@@ -50,7 +50,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from checkers.verdicts.receipts import ANY, Copy, FaultSeen
+from checkers.verdicts.receipts import ANY, FaultSeen, TakenCopy
 from nemesis.cluster import CONTROLLER
 from workloads import ACKS_ALL, Settings
 
@@ -103,7 +103,7 @@ def fate_of_copies(settings: Settings, faults: Sequence[FaultSeen], partition: s
     return FateOfCopies((_DESTROYED,) if None in found else (), tuple(reason for reason in found if reason))
 
 
-def _why_kept(settings: Settings, copy: Copy, fault: FaultSeen, faults: Sequence[FaultSeen]) -> Reason | None:
+def _why_kept(settings: Settings, copy: TakenCopy, fault: FaultSeen, faults: Sequence[FaultSeen]) -> Reason | None:
     """Why what ``copy`` had is on another that may lead; None where it may have been the last."""
     if fault.facts.spares_flushed and settings.flushes_first and not fault.took_flushed:
         return _FLUSHED if settings.flush_messages == 1 else _MAJORITY
@@ -117,7 +117,7 @@ def _why_kept(settings: Settings, copy: Copy, fault: FaultSeen, faults: Sequence
     return _ELIGIBLE if _one_stays_eligible(settings, copy, faults) else None
 
 
-def _another_stayed(settings: Settings, copy: Copy, fault: FaultSeen, faults: Sequence[FaultSeen]) -> bool:
+def _another_stayed(settings: Settings, copy: TakenCopy, fault: FaultSeen, faults: Sequence[FaultSeen]) -> bool:
     near = [other for other in faults if other.touches(copy.partition) and _is_near(settings, other, fault)]
     stopped = {copy.node, *(node for other in near for node in other.nodes)}
     left = settings.replication_factor - copy.out_of_sync - len(stopped)
@@ -142,7 +142,7 @@ def _ends_brokers(fault: FaultSeen) -> bool:
     return fault.facts.ends_process and bool(fault.nodes) and max(fault.nodes) < CONTROLLER
 
 
-def _one_stays_eligible(settings: Settings, copy: Copy, faults: Sequence[FaultSeen]) -> bool:
+def _one_stays_eligible(settings: Settings, copy: TakenCopy, faults: Sequence[FaultSeen]) -> bool:
     """Rule 15, as far as it reaches: see the module's text. A fault that names no broker could have hit any."""
     ending = [fault for fault in faults if not fault.facts.spares_process and fault.touches(copy.partition)]
     stopped = {node for fault in ending for node in fault.nodes}

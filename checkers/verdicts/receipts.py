@@ -23,7 +23,7 @@ NOBODY: Final = -1
 ANY: Final = ""
 
 
-class Copy(msgspec.Struct, frozen=True):
+class TakenCopy(msgspec.Struct, frozen=True):
     """A replica's log that a fault took records from, or may have.
 
     Attributes:
@@ -63,7 +63,7 @@ class FaultSeen(msgspec.Struct, frozen=True, omit_defaults=True):
     begun_us: int = 0
     ended_us: int | None = None
     touched: tuple[str, ...] | None = None
-    copies: tuple[Copy, ...] | None = None
+    copies: tuple[TakenCopy, ...] | None = None
     took_flushed: bool = False
 
     @property
@@ -75,13 +75,13 @@ class FaultSeen(msgspec.Struct, frozen=True, omit_defaults=True):
         """It may have touched this log partition; a process that ended took all of its replicas along."""
         return self.touched is None or self.facts.ends_process or partition == ANY or partition in self.touched
 
-    def taken(self) -> tuple[Copy, ...]:
+    def taken(self) -> tuple[TakenCopy, ...]:
         """The copies that it took records from; of a fault that is known by its kind only, a copy of every node."""
         if not self.facts.destroys_copy:
             return ()
         if self.copies is not None:
             return self.copies
-        return tuple(Copy(node=node) for node in self.nodes) or (Copy(in_doubt=True),)
+        return tuple(TakenCopy(node=node) for node in self.nodes) or (TakenCopy(in_doubt=True),)
 
 
 def read_receipts(details: Iterable[Mapping[str, Any]]) -> list[Receipt]:
@@ -125,7 +125,7 @@ def took_flushed(receipt: Receipt) -> bool:
     return any(isinstance(seen, Mapping) and "lost_flushed" in seen for seen in receipt.begin_evidence.values())
 
 
-def _copies(receipt: Receipt) -> tuple[Copy, ...]:
+def _copies(receipt: Receipt) -> tuple[TakenCopy, ...]:
     """What was taken, by what its evidence counts; what it does not count may be gone."""
     partitions = (ANY,) if receipt.touched is None else receipt.touched
     found = ((name, node, receipt.begin_evidence.get(str(node))) for node in receipt.targets for name in partitions)
@@ -139,7 +139,7 @@ def _took_records(seen: object, partition: str) -> bool:
     return True
 
 
-def _copy(receipt: Receipt, partition: str, node: int, seen: object) -> Copy:
+def _copy(receipt: Receipt, partition: str, node: int, seen: object) -> TakenCopy:
     match seen:
         case {"corrupted": {"read_again": False}}:
             unseen = True
@@ -149,7 +149,7 @@ def _copy(receipt: Receipt, partition: str, node: int, seen: object) -> Copy:
     if partition == ANY:
         away = max(receipt.out_of_sync.values(), key=len, default=())
     looks = receipt.seen.get(partition, [])
-    return Copy(
+    return TakenCopy(
         partition=partition,
         node=node,
         watched=bool(looks),

@@ -12,7 +12,7 @@ import msgspec
 
 from harness.cli.numbers import BoundedNumber
 from harness.cli.terminal import RESULTS, Terminal, Word, assigned, path_type, takes_json
-from harness.cluster import BREAKS, NODES, Cluster, Request, ask, found, planned
+from harness.cluster import BREAKS, NODES, ClusterByHand, Request, ask, found, planned
 from harness.errors import EXIT_HELD
 from harness.records.files import exact_campaign, new_campaign
 from harness.worlds.contract import NodeCrash
@@ -72,7 +72,7 @@ def up(
         version=version,
     )
     directory = exact_campaign(out) if out else new_campaign(RESULTS, "cluster")
-    there = Cluster(spec, directory)
+    there = ClusterByHand(spec, directory)
     try:
         servers = there.open()
         facts = {"directory": str(directory), "topic": topic, "bootstrap": list(servers)}

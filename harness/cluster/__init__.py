@@ -2,14 +2,14 @@
 
 from harness.cluster.by_hand import BREAKS, NODES, ByHand, Request
 from harness.cluster.cluster_socket import Answer, ask, found, served
-from harness.cluster.started import Cluster, planned
+from harness.cluster.started import ClusterByHand, planned
 
 __all__ = [
     "BREAKS",
     "NODES",
     "Answer",
     "ByHand",
-    "Cluster",
+    "ClusterByHand",
     "Request",
     "ask",
     "found",

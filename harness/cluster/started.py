@@ -46,7 +46,7 @@ def planned(
     return parse_plan(text, "ackproof cluster up", settings, name="cluster").single(None, None, 0)
 
 
-class Cluster:
+class ClusterByHand:
     """A cluster with one topic, in a new directory of its own. Closing it leaves files there, and nothing else."""
 
     def __init__(self, spec: RunSpec, directory: Path) -> None:

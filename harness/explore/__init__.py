@@ -7,7 +7,7 @@ The way in: a :class:`Scope` says what may happen how often (``scopes.toml``); :
 from harness.explore.rules import PERMITTED, RULES
 from harness.explore.scope import Constants, Scope, known_scopes, scope_named
 from harness.explore.search import Limits, Order, Result, exhaust
-from harness.explore.steps import Step, step_lines, steps_of
+from harness.explore.steps import ShownStep, step_lines, steps_of
 from harness.explore.story_file import column_of, lost_in, story_text
 
 __all__ = [
@@ -18,7 +18,7 @@ __all__ = [
     "Order",
     "Result",
     "Scope",
-    "Step",
+    "ShownStep",
     "column_of",
     "exhaust",
     "known_scopes",

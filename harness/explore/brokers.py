@@ -22,7 +22,7 @@ from harness.worlds.simulated.disks import Disk
 from nemesis.cluster import CLIENTS
 
 
-class Copy(NamedTuple):
+class BrokerCopy(NamedTuple):
     """A broker as the invariants see it. ``log`` is (leader epoch, record) by offset; without a process nobody leads.
 
     ``away``: its disk lost something when so many others were out of the ISR, and no later incarnation has registered;
@@ -100,12 +100,12 @@ class BrokerNode:
             events.append(Event("expire"))
         return events
 
-    def copy(self) -> Copy:
+    def copy(self) -> BrokerCopy:
         """It as the invariants see it."""
         log = self.disk.log(AT)
         records = () if log is None else tuple((batch.leader_epoch, batch.records[0]) for batch in log.batches)
         flushed = 0 if log is None else log.durable_offset  # what the disk has, whatever the core believes
-        copy = Copy(self.node, self.process is not None, self.away, self.incarnation, records, flushed)
+        copy = BrokerCopy(self.node, self.process is not None, self.away, self.incarnation, records, flushed)
         if self.process is None:
             return copy
         copy = copy._replace(registered=self.process.broker_epoch, version=self.process.image.version)
@@ -174,7 +174,7 @@ def _silent(replica: Replica) -> Iterator[tuple[int, ...]]:
             yield (node,)
 
 
-def exposed(before: Copy, after: Copy) -> tuple[tuple[int, int], ...] | None:
+def exposed(before: BrokerCopy, after: BrokerCopy) -> tuple[tuple[int, int], ...] | None:
     """What consumers can read of a leader since this step, None where that is nothing new."""
     if not after.leading or not after.high_watermark:
         return None

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from harness.explore.brokers import BrokerNode, Copy, exposed, happen
+from harness.explore.brokers import BrokerCopy, BrokerNode, exposed, happen
 from harness.explore.canonical_form import Tree, digest_of, tree_of
 from harness.explore.controllers import ControllerState, controller_state_of, decide, offers, registration
 from harness.explore.events import AT, Event, SentMessage, StepResult, sent
@@ -59,7 +59,7 @@ class Nodes:
         self._offers: dict[int, tuple[Event, ...]] = {}
         self.trees: dict[int, Tree] = {}
         self.messages: dict[int, Message] = {}
-        self.copies: dict[int, Copy] = {}
+        self.copies: dict[int, BrokerCopy] = {}
         self.controller_states: dict[int, ControllerState] = {}
 
     def begin(self) -> tuple[int, list[tuple[int, tuple[SentMessage, ...]]]]:

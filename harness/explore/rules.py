@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from checkers import Copy as TakenCopy
-from checkers import FaultSeen, fate_of_copies
-from harness.explore.brokers import Copy
+from checkers import FaultSeen, TakenCopy, fate_of_copies
+from harness.explore.brokers import BrokerCopy
 from harness.explore.controllers import ControllerState
 from harness.explore.events import AT
 from harness.reference.core.invariants import (
@@ -66,7 +65,7 @@ def may_be_last(
     fault: str,
     number: int,
     controller_state: ControllerState,
-    copies: Sequence[Copy],
+    copies: Sequence[BrokerCopy],
     *,
     disturbed: bool,
 ) -> bool:
@@ -92,7 +91,7 @@ def contradiction(earlier: Records, later: Records) -> Broken | None:
     return next(filter(None, (consistent_reads("a leader", offset, *pair) for offset, pair in pairs)), None)
 
 
-def broken_rules(controller_state: ControllerState, copies: Sequence[Copy], shown: Shown) -> list[Broken]:
+def broken_rules(controller_state: ControllerState, copies: Sequence[BrokerCopy], shown: Shown) -> list[Broken]:
     """The rules that a state breaks, each with a sentence."""
     state = controller_state.state
     answers = [isr_of_replicas(state)]
@@ -106,17 +105,17 @@ def broken_rules(controller_state: ControllerState, copies: Sequence[Copy], show
     return [broken for broken in answers if broken is not None]
 
 
-def broken_by_step(before: Copy, after: Copy) -> Broken | None:
+def broken_by_step(before: BrokerCopy, after: BrokerCopy) -> Broken | None:
     """The rule about high watermarks that a step of one broker breaks, None if it breaks none."""
     on_log = high_watermark_on_log(after.number, after.high_watermark, len(after.log))
     return on_log or high_watermark_monotonic(after.number, _led(before), _led(after))
 
 
-def _led(copy: Copy) -> tuple[int, int]:
+def _led(copy: BrokerCopy) -> tuple[int, int]:
     return copy.leader_epoch if copy.leading else NONE, copy.high_watermark
 
 
-def _incomplete(copy: Copy, shown: Shown) -> Broken | None:
+def _incomplete(copy: BrokerCopy, shown: Shown) -> Broken | None:
     """The way in which a candidate lacks something that was acknowledged or read.
 
     Not asked of a broker that died with its disk and was not started since: the controller hears of it when it

@@ -12,7 +12,7 @@ from itertools import permutations
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from harness.explore.brokers import Copy, members
+from harness.explore.brokers import BrokerCopy, members
 from harness.explore.canonical_form import Renaming, digest_of, renamed
 from harness.explore.events import Event, SentMessage, StepResult
 from harness.explore.nodes import Nodes
@@ -259,7 +259,7 @@ class Space:
                 state[-1] = self.facts.pay(state[-1], "proposals")
         return broken
 
-    def _is_no_news(self, wire: int, copy: Copy, digest: int) -> bool:
+    def _is_no_news(self, wire: int, copy: BrokerCopy, digest: int) -> bool:
         """A decision that names the leader and the leader epoch of the one before, and another leader than this broker.
 
         It changes nothing at the broker but the version that it knows, so it arrives together with the one before.
@@ -293,7 +293,7 @@ class Space:
                 yield from self._act(action, (*state[:-1], facts), number, event)
         yield from self._crash(state, number)
 
-    def _afford(self, facts: int, event: Event, copy: Copy) -> tuple[Event, int]:
+    def _afford(self, facts: int, event: Event, copy: BrokerCopy) -> tuple[Event, int]:
         """A broker's own event as it happens, and the facts after it, 0 if the scope has no more of it."""
         if event.kind == "write":
             record = self.facts.known[facts].written

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from harness.explore.brokers import Copy, members
+from harness.explore.brokers import BrokerCopy, members
 from harness.explore.events import AT
 from harness.explore.rules import record_name
 from harness.explore.scope import Scope
@@ -16,25 +16,25 @@ from harness.reference.core import messages
 from harness.reference.core.types import CONTROLLER, NONE, ErrorCode, Image
 
 
-class Step(msgspec.Struct, frozen=True):
+class ShownStep(msgspec.Struct, frozen=True):
     """One step of a counterexample: what happens, and the brokers afterwards, in order."""
 
     text: str
     brokers: tuple[str, ...]
 
 
-def steps_of(scope: Scope, result: Result) -> tuple[Step, ...]:
+def steps_of(scope: Scope, result: Result) -> tuple[ShownStep, ...]:
     """The counterexample that a search of ``scope`` has found, from the first state on; empty without one."""
     space = Space(scope)
     state, steps = space.begin(), []
     for one in result.trace:
         # A new space knows no message before somebody has sent it.
         state = next(same.state for same in space.follow(state) if same[:2] == one[:2])
-        steps.append(Step(_text(space, one.action), _brokers(space, state)))
+        steps.append(ShownStep(_text(space, one.action), _brokers(space, state)))
     return tuple(steps)
 
 
-def step_lines(steps: Sequence[Step]) -> Iterator[str]:
+def step_lines(steps: Sequence[ShownStep]) -> Iterator[str]:
     """Steps as numbered lines, with the brokers in columns."""
     width = max((len(step.text) for step in steps), default=0)
     columns = [max(map(len, column)) for column in zip(*(step.brokers for step in steps), strict=True)]
@@ -48,7 +48,7 @@ def _brokers(space: Space, state: State) -> tuple[str, ...]:
     return tuple(_broker(space.nodes.copies[digest]) for digest in state[1 : 1 + count])
 
 
-def _broker(copy: Copy) -> str:
+def _broker(copy: BrokerCopy) -> str:
     """``0 leads 1: ab|c``: the bar stands at the high watermark."""
     names = [record_name(record) for _, record in copy.log]
     if not copy.alive:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from harness.explore.brokers import Copy, members
+from harness.explore.brokers import BrokerCopy, members
 from harness.explore.rules import record_name
 from harness.explore.scope import Scope
 from harness.explore.search import Result
@@ -94,7 +94,7 @@ class _Moment(NamedTuple):
     """A step of the counterexample, the brokers before it, and the decisions of the controller that it makes."""
 
     action: Action
-    before: Sequence[Copy]
+    before: Sequence[BrokerCopy]
     decided: range
 
 
@@ -158,7 +158,7 @@ class _StoryLines:
         assert isinstance(message, messages.MetadataUpdate)  # noqa: S101 - what travels on a wire of metadata
         return message.image.version
 
-    def _copies(self, state: State) -> list[Copy]:
+    def _copies(self, state: State) -> list[BrokerCopy]:
         return [self._space.nodes.copies[digest] for digest in state[1 : 1 + self._scope.constants.brokers]]
 
     def _begin(self) -> list[str]:
@@ -228,7 +228,7 @@ class _StoryLines:
             return [f"release controller>{target}", _MOMENT, f"hold UpdateMetadata controller>{target}"]
         return []
 
-    def _crash(self, action: Action, before: Copy) -> list[str] | None:
+    def _crash(self, action: Action, before: BrokerCopy) -> list[str] | None:
         if action.number >= len(before.log):
             return _begins(Kill, action.broker)
         if action.number == 0 and self._scope.constants.crash_loses == "everything":

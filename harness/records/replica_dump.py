@@ -30,7 +30,7 @@ class Stretch(NamedTuple):
     values: Numbers
 
 
-class ReplicaLog(NamedTuple):
+class DumpedLog(NamedTuple):
     """One replica of one log partition. ``damage`` is complete once ``stretches`` were read: what was unreadable."""
 
     partition: str
@@ -45,7 +45,7 @@ class ReplicaLogs(NamedTuple):
     A log that is not there at all is not among ``logs``.
     """
 
-    logs: Sequence[ReplicaLog]
+    logs: Sequence[DumpedLog]
     unreadable: Mapping[int, str]
 
 

@@ -23,7 +23,7 @@ from harness.soak.ledger import Failed, Sampled
 from harness.soak.nights import Night, known_findings
 from harness.soak.resources import memory_used
 from harness.soak.resuming import perform_turn, put_in_order, wait_for_workers
-from harness.soak.soak_file import Heartbeat, SoakRequest, read_heartbeat_s, utc, write_heartbeat, write_request
+from harness.soak.soak_file import SoakHeartbeat, SoakRequest, read_heartbeat_s, utc, write_heartbeat, write_request
 from harness.soak.soak_loop import Checks, Runs, SoakLoop
 from harness.soak.state import RecordedState
 from harness.soak.turn_planner import TurnPlanner
@@ -151,10 +151,10 @@ class _Session:
         with suppress(ResultsError):
             self.beat(status)
 
-    def beat(self, status: str) -> Heartbeat:
+    def beat(self, status: str) -> SoakHeartbeat:
         """Say how it goes now."""
         state, elapsed_s, for_s = self._recorded.state, self._recorded.elapsed_s, self._asked.for_s
-        beat = Heartbeat(
+        beat = SoakHeartbeat(
             at=utc(),
             status=status,
             elapsed_s=round(elapsed_s, 1),
@@ -173,7 +173,7 @@ class _Session:
         return beat
 
 
-def _line(beat: Heartbeat) -> str:
+def _line(beat: SoakHeartbeat) -> str:
     """A heartbeat for people."""
     left = "" if beat.left_s is None else f", {beat.left_s / 60:.0f} min left"
     return (

@@ -39,7 +39,7 @@ class SoakRequest(msgspec.Struct, frozen=True, kw_only=True):
     nights: tuple[str, ...] = ()
 
 
-class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
+class SoakHeartbeat(msgspec.Struct, frozen=True, kw_only=True):
     """How a soak goes, for watchers: replaced every few seconds while it lives.
 
     ``at`` is UTC, ``status`` "running", "ending" or "ended". ``runs`` are judged, ``waiting`` performed and not yet
@@ -82,10 +82,10 @@ def read_request(directory: Path) -> SoakRequest:
 def read_heartbeat_s(directory: Path) -> float:
     """Seconds of work that the last heartbeat in ``directory`` tells of; 0 where there is none."""
     path = directory / HEARTBEAT_FILE
-    return read_json(path, Heartbeat, "remove it").elapsed_s if path.is_file() else 0.0
+    return read_json(path, SoakHeartbeat, "remove it").elapsed_s if path.is_file() else 0.0
 
 
-def write_heartbeat(directory: Path, heartbeat: Heartbeat) -> None:
+def write_heartbeat(directory: Path, heartbeat: SoakHeartbeat) -> None:
     """Replace ``heartbeat.json``."""
     write_json(directory / HEARTBEAT_FILE, heartbeat)
 

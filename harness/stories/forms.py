@@ -33,11 +33,11 @@ def _begins(fault: type[Fault]) -> Form:
 #: Every step, in the order of the documentation.
 STEPS: Final = (
     Form(
-        s.Write,
+        s.WriteRecord,
         f"write {_WRITE}",
         "Send one record and wait 100 ms for the answer. acks: else the column's. One PRODUCER numbers its records",
     ),
-    Form(s.Send, f"send {_WRITE}", "Send one record, and do not wait"),
+    Form(s.SendRecord, f"send {_WRITE}", "Send one record, and do not wait"),
     Form(s.Retry, "retry RECORD:record to BROKER:to", "Send a record again, unless it was acknowledged"),
     Form(s.Read, "read", "Let a fresh consumer read the log from its start"),
     Form(s.Wait, "wait TIME:ms", "Let time pass"),
@@ -98,7 +98,9 @@ STATES: Final = (
     Form(s.Answered, "RECORD:record is answered", "The client has an answer", {"acknowledged": False}),
     Form(s.Answered, "RECORD:record is acknowledged", "The client has a good answer", {"acknowledged": True}),
     Form(
-        s.InSync, "all are in sync", "All are in the ISR with one log end, which all their high watermarks have reached"
+        s.AllInSync,
+        "all are in sync",
+        "All are in the ISR; they have one log end, and their high watermarks are there",
     ),
 )
 #: The forms of each verb.

@@ -30,7 +30,7 @@ _ACKS: Final = {"acks=0": 0, "acks=1": 1, "acks=all": -1}
 _RECORD: Final = re.compile(r"[a-z][a-z0-9]*")
 _LINK: Final = re.compile(r"([^->]+)(-|>)([^->]+)")
 _MS: Final = {"ms": 1, "s": 1000}
-_A_BROKER: Final = f"a broker ({', '.join([*map(str, s.BROKERS), *s.Role])})"
+_A_BROKER: Final = f"a broker ({', '.join([*map(str, s.BROKERS), *s.BrokerRole])})"
 _A_LINK: Final = "a link (0-1 both ways, 0>1 one way, 0-controller)"
 #: No step waits for longer.
 MAX_WAIT_S: Final = 600
@@ -60,7 +60,7 @@ def parse_script(text: str, file: str, first_line: int = 1) -> tuple[s.Step, ...
         if plain:
             step = _step(plain, Where(file, number), written)
             steps.append(step)
-            written |= {step.record} if isinstance(step, s.Write) else set()
+            written |= {step.record} if isinstance(step, s.WriteRecord) else set()
     return tuple(steps)
 
 
@@ -96,12 +96,12 @@ class _Line(Words):
     def broker(self) -> s.Broker:
         """A broker by number or by role."""
         word = self.next
-        for role in s.Role:
+        for role in s.BrokerRole:
             if self.follow(*role.split()):
                 return role
         if not word.isdecimal():
             said = self.coming(3) if word == "the" else word
-            raise self.mismatch(_A_BROKER, [*map(str, s.BROKERS), *s.Role], said=said)
+            raise self.mismatch(_A_BROKER, [*map(str, s.BROKERS), *s.BrokerRole], said=said)
         if int(word) not in s.BROKERS:
             why = f"broker {word} does not exist; the brokers are {s.BROKERS[0]} to {s.BROKERS[-1]}"
             raise self.mismatch(_A_BROKER, why=why, certain=True)

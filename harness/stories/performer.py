@@ -121,11 +121,11 @@ class _Performer:
         """
         self._workload.mark("break")
         if self._story_world.view.leader != 0:
-            self.perform_step(s.WaitUntil(line=0, text="wait until all are in sync", states=(s.InSync(),)))
+            self.perform_step(s.WaitUntil(line=0, text="wait until all are in sync", states=(s.AllInSync(),)))
             self.perform_step(s.Begin(line=0, text="move leader to 0", fault=MoveLeader, nodes=(0,)))
         self.perform_step(s.WaitUntil(line=0, text="wait until 0 leads", states=(s.Leads(0),)))
-        self.perform_step(s.Write(line=0, text="write base to 0 acks=all", record=BASE, to=0, acks=ACKS_ALL))
-        states = (s.Answered(BASE, acknowledged=True), s.InSync())
+        self.perform_step(s.WriteRecord(line=0, text="write base to 0 acks=all", record=BASE, to=0, acks=ACKS_ALL))
+        states = (s.Answered(BASE, acknowledged=True), s.AllInSync())
         self.perform_step(
             s.WaitUntil(line=0, text="wait until base is acknowledged and all are in sync", states=states)
         )
@@ -186,18 +186,18 @@ class _Performer:
 
     def _whom(self, broker: s.Broker) -> int:
         """Whom a client writes to; a client that knows no leader waits a moment for one, and gives up."""
-        if broker is s.Role.LEADER:
+        if broker is s.BrokerRole.LEADER:
             self._leader_found()
             if self._story_world.view.leader is None:
                 raise StepError("nobody leads: not sent")
         return self._story_world.node(broker)
 
-    def send(self, step: s.Write) -> str:
+    def send(self, step: s.WriteRecord) -> str:
         node = self._whom(step.to)
         self._writes.send(step.record, node, acks=step.acks, producer=step.producer)
         return f"sent to {node}"
 
-    def write(self, step: s.Write) -> str:
+    def write(self, step: s.WriteRecord) -> str:
         return f"{self.send(step)}: {self._answer_of(step.record)}"
 
     def retry(self, step: s.Retry) -> str:
@@ -268,7 +268,7 @@ class _Performer:
 
     def shrink(self, step: s.Shrink) -> None:
         """A follower that has everything is in sync however silent it is (rule 9), so it is given something to miss."""
-        leader = self._story_world.node(s.Role.LEADER)
+        leader = self._story_world.node(s.BrokerRole.LEADER)
         nodes = {self._story_world.node(broker) for broker in step.nodes}
         self._faults.hit_links(step.strikes, [Link(node, leader) for node in nodes], api="Fetch")
         self._story_world.let_pass(self._patience.answer_ms)  # for what was fetched before to be answered
@@ -323,8 +323,8 @@ class _Performer:
 
 #: How each step is performed; the answer is what came of it, in words, where there is anything to say.
 _ACTIONS: Final[Mapping[type, Callable[[_Performer, Any], str | None]]] = {
-    s.Write: _Performer.write,
-    s.Send: _Performer.send,
+    s.WriteRecord: _Performer.write,
+    s.SendRecord: _Performer.send,
     s.Retry: _Performer.retry,
     s.Read: _Performer.read,
     s.Wait: _Performer.wait,

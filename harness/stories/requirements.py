@@ -31,7 +31,7 @@ def _unmet(story: Story, spec: RunSpec) -> Iterator[str]:
     if FailDirectory in story.faults() and spec.log_dirs < 2:
         yield "lets a disk of several fail; write log_dirs = 2 in the plan"
     for step in story.steps:
-        if isinstance(step, s.Write) and step.acks not in (None, spec.chosen().acks):
+        if isinstance(step, s.WriteRecord) and step.acks not in (None, spec.chosen().acks):
             yield (
                 f'says "{step.text}"; in a plan every write has the acks of the settings, by '
                 "which it is judged, so leave acks out of the step"

@@ -16,7 +16,7 @@ from nemesis.faults import FAULTS, DropMessages, Fault, Partition
 from nemesis.repairs import Repair
 
 
-class Role(StrEnum):
+class BrokerRole(StrEnum):
     """A broker by what it is to the log partition at the moment of the step, as the controller sees it.
 
     The former leader is the last one before the present leader, or the last one there was while nobody leads; the other
@@ -31,7 +31,7 @@ class Role(StrEnum):
 #: The brokers of every script.
 BROKERS: Final = (0, 1, 2)
 #: A broker by number or by role.
-Broker = int | Role
+Broker = int | BrokerRole
 #: A record by its name.
 Record = str
 
@@ -55,7 +55,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 # --- what clients do -------------------------------------------------------------------------------------------------
 
 
-class Write(Step, frozen=True, kw_only=True):
+class WriteRecord(Step, frozen=True, kw_only=True):
     """Send one record to a broker and wait a moment for its answer. ``acks`` None: as the column has it.
 
     Records of one ``producer`` carry its sequence numbers, where producers are idempotent; a record without one has a
@@ -68,8 +68,8 @@ class Write(Step, frozen=True, kw_only=True):
     producer: str | None = None
 
 
-class Send(Write, frozen=True, kw_only=True):
-    """As Write, without waiting."""
+class SendRecord(WriteRecord, frozen=True, kw_only=True):
+    """The same without waiting."""
 
 
 class Retry(Step, frozen=True, kw_only=True):
@@ -245,11 +245,11 @@ class Answered(msgspec.Struct, frozen=True):
     acknowledged: bool
 
 
-class InSync(msgspec.Struct, frozen=True):
+class AllInSync(msgspec.Struct, frozen=True):
     """Every replica runs, is in the ISR, and has the same log end and high watermark at that end."""
 
 
-State = Leads | SomebodyLeads | NobodyLeads | IsFenced | InIsr | IsrIs | Has | Covers | Answered | InSync
+State = Leads | SomebodyLeads | NobodyLeads | IsFenced | InIsr | IsrIs | Has | Covers | Answered | AllInSync
 
 
 #: The faults that a script can say.

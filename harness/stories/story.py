@@ -19,7 +19,7 @@ import msgspec
 from harness.errors import PlanError
 from harness.stories.columns import check_overrides, chosen_columns
 from harness.stories.language import Where, parse_script
-from harness.stories.steps import Step, Write
+from harness.stories.steps import Step, WriteRecord
 from nemesis.faults import Fault
 from workloads import SettingsError, reason_of, unknown_name
 
@@ -116,7 +116,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def records(self) -> tuple[str, ...]:
         """Every record, in the order in which they are written."""
-        return (BASE, *(step.record for step in self.steps if isinstance(step, Write)))
+        return (BASE, *(step.record for step in self.steps if isinstance(step, WriteRecord)))
 
     def first(self, *kinds: type[Step]) -> Step | None:
         """The first step of one of these kinds, if there is any."""

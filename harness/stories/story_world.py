@@ -111,12 +111,12 @@ class StoryWorld:
             return broker
         view = self.view
         former = self._leaders[:-1] if view.leader is not None else self._leaders
-        if broker is s.Role.LEADER and view.leader is not None:
+        if broker is s.BrokerRole.LEADER and view.leader is not None:
             return view.leader
-        if broker is s.Role.FORMER_LEADER and former:
+        if broker is s.BrokerRole.FORMER_LEADER and former:
             return former[-1]
         others = [node for node in view.replicas if node != view.leader and node not in former[-1:]]
-        if broker is s.Role.OTHER_FOLLOWER and others:
+        if broker is s.BrokerRole.OTHER_FOLLOWER and others:
             return others[0]
         raise NobodyError(f"nobody is {broker} now")
 
@@ -186,7 +186,7 @@ class StoryWorld:
             case s.Answered(record, acknowledged):
                 sent = self.record(record)
                 answer = sent.acknowledged if acknowledged else sent.answered
-            case s.InSync():
+            case s.AllInSync():
                 answer = self.all_in_sync(self.view.replicas)
         return answer
 
@@ -214,9 +214,9 @@ class StoryWorld:
                 return f"the high watermark is {mark}, and {place}"
             case s.Answered(record, _):
                 return "it has an error for an answer" if self.record(record).answered else "it has no answer"
-            case s.InIsr() | s.IsrIs() | s.InSync():
+            case s.InIsr() | s.IsrIs() | s.AllInSync():
                 ends = ", ".join(f"{one.node}: {one.log_end}" for one in self.replicas() if one.running)
-                more = f"; log ends {ends}" if isinstance(state, s.InSync) else ""
+                more = f"; log ends {ends}" if isinstance(state, s.AllInSync) else ""
                 return f"isr is {_listed(self.view.isr)}, and {self._leader_in_words()}{more}"
 
     def _leader_in_words(self) -> str:

@@ -22,7 +22,7 @@ from harness.plan import Existing, RunSpec, require_kind
 from harness.worlds.kafka.administration import FAR_ASK_LIMIT_S, Administration
 from harness.worlds.kafka.own_topic import OwnTopic, require_ids
 from harness.worlds.kafka.properties import possible
-from harness.worlds.real import Cluster, Opened, Opening, RealWorld
+from harness.worlds.real import Opened, Opening, RealCluster, RealWorld
 from harness.worlds.real.leadership import ConfirmedReassignment
 from harness.worlds.real.observation_times import trace_path, traced
 from harness.worlds.real.topic import topic_configs
@@ -50,7 +50,7 @@ def existing_world(spec: RunSpec, directory: Path) -> RealWorld:
     return RealWorld(spec, directory, ExistingCluster(spec, directory.absolute()))
 
 
-class ExistingCluster(Cluster):
+class ExistingCluster(RealCluster):
     """The cluster. Its end raises a HostError if the run's topic could not be deleted; the journal keeps it then."""
 
     def __init__(self, spec: RunSpec, directory: Path) -> None:
@@ -62,7 +62,7 @@ class ExistingCluster(Cluster):
         self._security = at_home(world.security)
 
     def open(self, opening: Opening) -> Opened:
-        """See :meth:`Cluster.open`.
+        """See :meth:`RealCluster.open`.
 
         Raises:
             HostError: no bootstrap server answered or accepts us, the run's topic cannot be had, or a right is missing.
@@ -77,7 +77,7 @@ class ExistingCluster(Cluster):
             ) from error
 
     def observations(self, wall_begin_us: int) -> list[Observation]:
-        """See :meth:`Cluster.observations`: what was seen of leaders and replicas."""
+        """See :meth:`RealCluster.observations`: what was seen of leaders and replicas."""
         return traced(self._directory, wall_begin_us)
 
     def _open(self, opening: Opening) -> Opened:

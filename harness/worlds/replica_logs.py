@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from crc32c import crc32c
 
-from harness.records.replica_dump import ReplicaLog, ReplicaLogs, Stretch
+from harness.records.replica_dump import DumpedLog, ReplicaLogs, Stretch
 from harness.reference.server.storage.segment_files import MAGIC_AT, MAGIC_V2, MESSAGES, BatchLocation, batches_of
 from workloads import Defect
 from workloads.values import decode
@@ -40,7 +40,7 @@ def logs_on_disks(directory: Path, brokers: Iterable[int], topic: str) -> Replic
     if not any(disk.is_dir() for disk in disks.values()):
         return None
     name = re.compile(rf"{re.escape(topic)}-\d+(@\d+)?")
-    logs: list[ReplicaLog] = []
+    logs: list[DumpedLog] = []
     unreadable: dict[int, str] = {}
     for node, disk in disks.items():
         try:
@@ -51,7 +51,7 @@ def logs_on_disks(directory: Path, brokers: Iterable[int], topic: str) -> Replic
         for place in found:
             damage: list[str] = []
             partition = place.name.partition("@")[0]
-            logs.append(ReplicaLog(partition, node, stretches(place, partition, damage), damage))
+            logs.append(DumpedLog(partition, node, stretches(place, partition, damage), damage))
     return ReplicaLogs(logs, unreadable)
 
 

@@ -18,7 +18,7 @@ from harness.reference.server.broker import BrokerServer
 from harness.reference.server.config import ConfigError, NodeConfig, read_config
 from harness.reference.server.control_socket import ControlSocket
 from harness.reference.server.controller import ControllerServer
-from harness.reference.server.links import Links
+from harness.reference.server.links import NodeLinks
 from harness.reference.server.trace import Trace
 
 EXIT_CONFIG: Final = 64
@@ -46,7 +46,7 @@ async def run(config: NodeConfig) -> int:
     loop.call_later(config.max_lifetime_s, stopping.set)
 
     trace = Trace(Path(config.trace), config.node, config.trace_high_watermark_ms)
-    links = Links(config.node)
+    links = NodeLinks(config.node)
     links.cut(config.cuts)
     node: BrokerServer | ControllerServer
     node = (BrokerServer if config.role == "broker" else ControllerServer)(config, trace, links)

@@ -21,7 +21,7 @@ from harness.reference.server.handlers.cluster import ClusterRequests
 from harness.reference.server.handlers.data import DataRequests
 from harness.reference.server.handlers.gateway import Call, Gateway
 from harness.reference.server.handlers.groups import GroupRequests
-from harness.reference.server.links import Links
+from harness.reference.server.links import NodeLinks
 from harness.reference.server.peers import ControllerLink, LeaderLink
 from harness.reference.server.runtime import Runtime, now_us
 from harness.reference.server.sessions import Session
@@ -70,7 +70,7 @@ class Logs:
 class BrokerServer:
     """One broker process's inside. ``links`` are its connections, ``sessions`` appear as clients connect."""
 
-    def __init__(self, config: NodeConfig, trace: Trace, links: Links) -> None:
+    def __init__(self, config: NodeConfig, trace: Trace, links: NodeLinks) -> None:
         self._config = config
         self._links = links
         self._ids = TopicIds()

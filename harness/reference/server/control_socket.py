@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Protocol
 import msgspec
 
 from harness.reference.core.types import NONE, Image, NodeId
-from harness.reference.server.links import Links
+from harness.reference.server.links import NodeLinks
 
 LINE_BYTES: Final = 1_048_576
 
@@ -45,7 +45,7 @@ class Steered(Protocol):
 class ControlSocket:
     """Listens at ``path`` from :meth:`open` to :meth:`close`."""
 
-    def __init__(self, path: Path, node: NodeId, links: Links, inside: Steered, stop: Callable[[], None]) -> None:
+    def __init__(self, path: Path, node: NodeId, links: NodeLinks, inside: Steered, stop: Callable[[], None]) -> None:
         self._path = path
         self._node = node
         self._links = links

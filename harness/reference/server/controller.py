@@ -17,7 +17,7 @@ from harness.reference.server.codec.controller import Hello, decode, encode
 from harness.reference.server.config import NodeConfig
 from harness.reference.server.control_socket import describe_image
 from harness.reference.server.handlers.gateway import Gateway
-from harness.reference.server.links import BadFrameError, Connection, Links
+from harness.reference.server.links import BadFrameError, Connection, NodeLinks
 from harness.reference.server.runtime import Runtime
 from harness.reference.server.trace import Trace
 
@@ -32,7 +32,7 @@ class DurableState(msgspec.Struct, frozen=True):
 class ControllerServer:
     """One controller process's inside. Its state is on disk before anything that follows from it is sent."""
 
-    def __init__(self, config: NodeConfig, trace: Trace, links: Links) -> None:
+    def __init__(self, config: NodeConfig, trace: Trace, links: NodeLinks) -> None:
         self._links = links
         self._file = Path(config.directory) / "controller-state"
         self._kept = self._read()

@@ -59,7 +59,7 @@ class Held(msgspec.Struct):
     bytes: int = 0
 
 
-class Links:
+class NodeLinks:
     """All connections of one node and the cuts among them."""
 
     def __init__(self, node: NodeId) -> None:
@@ -148,7 +148,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(
         self,
-        links: Links,
+        links: NodeLinks,
         receive: Callable[[Connection, memoryview], None],
         *,
         peer: NodeId | None = None,

@@ -16,7 +16,7 @@ from harness.reference.core.types import NodeId
 from harness.reference.server.codec.controller import Hello, decode, encode
 from harness.reference.server.codec.follower import FollowerRequest, decode_response, encode_request
 from harness.reference.server.codec.wire import TopicIds
-from harness.reference.server.links import BROKER_CLIENT_ID, BadFrameError, Connection, Links
+from harness.reference.server.links import BROKER_CLIENT_ID, BadFrameError, Connection, NodeLinks
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class Outgoing:
 
     def __init__(
         self,
-        links: Links,
+        links: NodeLinks,
         peer: NodeId,
         receive: Callable[[memoryview], None],
         lost: Callable[[], None],
@@ -102,7 +102,7 @@ class ControllerLink:
 
     def __init__(
         self,
-        links: Links,
+        links: NodeLinks,
         node: NodeId,
         controller: NodeId,
         address: Address,
@@ -130,7 +130,7 @@ class LeaderLink:
 
     def __init__(
         self,
-        links: Links,
+        links: NodeLinks,
         node: NodeId,
         peer: NodeId,
         ids: TopicIds,

@@ -17,7 +17,7 @@ from harness.reference.server.links import (
     HARNESS_CLIENT_ID,
     BadFrameError,
     Connection,
-    Links,
+    NodeLinks,
 )
 from harness.reference.server.runtime import NodeFailure
 from nemesis.cluster import CLIENTS
@@ -30,7 +30,7 @@ UNDER_WAY: Final = 64
 PROMISED_BYTES: Final = 2 * FETCH_BYTES
 
 
-def peer_of(client_id: str | None, links: Links) -> NodeId:
+def peer_of(client_id: str | None, links: NodeLinks) -> NodeId:
     """The peer that announces itself as ``client_id``: a broker, a harness client (1001 + process), or one unknown."""
     name = client_id or ""
     for prefix, first in ((BROKER_CLIENT_ID, 0), (HARNESS_CLIENT_ID, CLIENTS + 1)):
@@ -53,7 +53,7 @@ class _Slot:
 class Session:
     """Requests of one connection. ``handle`` gets each as a call that it answers, now or later, once."""
 
-    def __init__(self, links: Links, handle: Callable[[Call], None]) -> None:
+    def __init__(self, links: NodeLinks, handle: Callable[[Call], None]) -> None:
         self._handle = handle
         self._slots: deque[_Slot] = deque()
         self._promised_bytes = 0

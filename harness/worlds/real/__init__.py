@@ -2,13 +2,13 @@
 
 from harness.worlds.real.lacks import machine_lacks, out_of_reach
 from harness.worlds.real.started import Distribution, StartedCluster, lifetime_s, local_host
-from harness.worlds.real.world import Cluster, Opened, Opening, RealWorld
+from harness.worlds.real.world import Opened, Opening, RealCluster, RealWorld
 
 __all__ = [
-    "Cluster",
     "Distribution",
     "Opened",
     "Opening",
+    "RealCluster",
     "RealWorld",
     "StartedCluster",
     "lifetime_s",

@@ -25,7 +25,7 @@ from harness.worlds.real.observation_times import rightly_timed
 from harness.worlds.real.target import Preparation, assemble
 from harness.worlds.real.topic import create_topic
 from harness.worlds.real.view import ClusterImage, Metadata, Viewer, are_whole, partitions_of
-from harness.worlds.real.world import Cluster, Opened, Opening
+from harness.worlds.real.world import Opened, Opening, RealCluster
 from harness.worlds.replica_logs import logs_on_disks
 from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
 
@@ -46,7 +46,7 @@ class Distribution(Protocol):
         """How many nodes are controllers, numbered from CONTROLLER on."""
 
     def check(self) -> None:
-        """See :meth:`harness.worlds.real.world.Cluster.check`."""
+        """See :meth:`harness.worlds.real.world.RealCluster.check`."""
 
     def lacks(self, host: type[Host]) -> Mapping[Capability, str]:
         """What this system's nodes on such a host do not offer, whatever is planned, and why."""
@@ -83,7 +83,7 @@ def local_host(place: Loopback | Namespaces) -> type[NamespaceHost | LoopbackHos
     return NamespaceHost if isinstance(place, Namespaces) else LoopbackHost
 
 
-class StartedCluster(Cluster):
+class StartedCluster(RealCluster):
     """A cluster of which ``make_host`` gives the place, from the run's journal."""
 
     def __init__(
@@ -96,11 +96,11 @@ class StartedCluster(Cluster):
         self._nodes: Nodes | None = None
 
     def check(self) -> None:
-        """See :meth:`Cluster.check`."""
+        """See :meth:`RealCluster.check`."""
         self._distribution.check()
 
     def open(self, opening: Opening) -> Opened:
-        """See :meth:`Cluster.open`."""
+        """See :meth:`RealCluster.open`."""
         spec, distribution, journal = self._spec, self._distribution, opening.journal
         host = self._make_host(journal)
         preparation = Preparation(spec.faults.families, out_of_reach(distribution.lacks(type(host)), type(host)))
@@ -134,21 +134,21 @@ class StartedCluster(Cluster):
         )
 
     def remove_files(self) -> None:
-        """See :meth:`Cluster.remove_files`: a controller's would have its brokers at the addresses that were taken."""
+        """A controller's files, too: they would have its brokers at the addresses that were taken."""
         for name in ("data", "logs"):
             shutil.rmtree(self._directory / name, ignore_errors=True)
 
     def observations(self, wall_begin_us: int) -> list[Observation]:
-        """See :meth:`Cluster.observations`."""
+        """See :meth:`RealCluster.observations`."""
         observed = self._distribution.observations(self._directory, wall_begin_us)
         return rightly_timed(observed, self._directory / "clocks")
 
     def crashes(self, now_us: int) -> Sequence[NodeCrash]:
-        """See :meth:`Cluster.crashes`."""
+        """See :meth:`RealCluster.crashes`."""
         return () if self._nodes is None else self._nodes.crashes.look(now_us)
 
     def replica_logs(self) -> ReplicaLogs | None:
-        """See :meth:`Cluster.replica_logs`."""
+        """See :meth:`RealCluster.replica_logs`."""
         return logs_on_disks(self._directory / "data", range(self._spec.brokers), self._spec.workload.topic)
 
     def _make_disks(self, journal: Journal) -> Mapping[int, Disk]:

@@ -1,6 +1,6 @@
 """One run with real clients: the run's directory and clock, an opened cluster, the end of it all.
 
-What the cluster is, and how it is opened, is the business of a :class:`Cluster`: one that is started for the run
+What the cluster is, and how it is opened, is the business of a :class:`RealCluster`: one that is started for the run
 (:mod:`harness.worlds.real.started`), or one that exists already (:mod:`harness.worlds.existing`).
 """
 
@@ -56,7 +56,7 @@ class Opened(NamedTuple):
     replicas: Replicas | None = None
 
 
-class Cluster(ABC):
+class RealCluster(ABC):
     """A real cluster of one run, opened once (or again, after a port was taken)."""
 
     def check(self) -> None:  # noqa: B027 - of somebody else's nothing can be said before it was asked
@@ -96,7 +96,7 @@ class RealWorld:
     ``close`` raises a HostError if something of the run could not be undone; it stays in the journal then.
     """
 
-    def __init__(self, spec: RunSpec, directory: Path, cluster: Cluster) -> None:
+    def __init__(self, spec: RunSpec, directory: Path, cluster: RealCluster) -> None:
         self._spec = spec
         self._directory = directory.absolute()
         self._cluster = cluster

@@ -41,7 +41,7 @@ OUT_OF_REACH: Final = {
 }
 
 
-class Cluster:
+class SimulatedCluster:
     """Processes, power and links of a :class:`nemesis.cluster.Target` in virtual time.
 
     Nodes are brokers from 0, and CONTROLLER; ``racks`` are those of the brokers, in order, if they have any, and

@@ -42,7 +42,7 @@ from harness.reference.core.invariants import (
 from harness.reference.core.log import Log
 from harness.reference.core.replica import Replica
 from harness.reference.core.types import NONE, BrokerConfig, Image, NodeId, PartitionState, TopicPartition
-from harness.worlds.simulated.cluster import Cluster
+from harness.worlds.simulated.cluster import SimulatedCluster
 from harness.worlds.simulated.excused_replicas import ExcusedReplicas
 from harness.worlds.simulated.loop import Loop
 from nemesis.cluster import CONTROLLER
@@ -93,7 +93,7 @@ class Invariants:
     """
 
     def __init__(
-        self, cluster: Cluster, config: BrokerConfig, broken: Callable[[InvariantBrokenError], None] = _raise
+        self, cluster: SimulatedCluster, config: BrokerConfig, broken: Callable[[InvariantBrokenError], None] = _raise
     ) -> None:
         self._cluster = cluster
         self._broken = broken
@@ -333,7 +333,7 @@ class Invariants:
 class FirstBroken:
     """Watches the invariants of a ``cluster``; the first that is broken is ``found``, and the run goes on."""
 
-    def __init__(self, cluster: Cluster, config: BrokerConfig, loop: Loop) -> None:
+    def __init__(self, cluster: SimulatedCluster, config: BrokerConfig, loop: Loop) -> None:
         self._loop = loop
         self.found: BrokenInvariant | None = None
         cluster.watch(Invariants(cluster, config, self._note).step)

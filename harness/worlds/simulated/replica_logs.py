@@ -13,12 +13,12 @@ from typing import Final
 
 import numpy as np
 
-from harness.records.replica_dump import ReplicaLog, ReplicaLogs, Stretch
+from harness.records.replica_dump import DumpedLog, ReplicaLogs, Stretch
 from harness.reference.core.log import MemoryLog
 from harness.reference.core.messages import RecordBatch
 from harness.reference.core.types import TopicPartition
 from harness.worlds.replica_logs import content_of
-from harness.worlds.simulated.cluster import Cluster
+from harness.worlds.simulated.cluster import SimulatedCluster
 
 #: All that a log in memory holds.
 _EVERYTHING: Final = 2**62
@@ -26,14 +26,14 @@ _INTACT: Final = attrgetter("intact")
 _RECORDS: Final = attrgetter("records")
 
 
-def logs_of(cluster: Cluster, topic: str, partitions: int) -> ReplicaLogs:
+def logs_of(cluster: SimulatedCluster, topic: str, partitions: int) -> ReplicaLogs:
     """The logs of ``topic`` on the disks of all brokers."""
-    logs: list[ReplicaLog] = []
+    logs: list[DumpedLog] = []
     for number in range(partitions):
         place = TopicPartition(topic, number)
         decoder = _Decoder(str(place))
         found = [(node, log) for node in cluster.brokers if (log := cluster.log(node, place)) is not None]
-        logs += [ReplicaLog(str(place), node, decoder.stretches(log), _damage(log)) for node, log in found]
+        logs += [DumpedLog(str(place), node, decoder.stretches(log), _damage(log)) for node, log in found]
     return ReplicaLogs(logs, {})
 
 

@@ -8,7 +8,7 @@ from harness.reference.core.messages import RecordBatch
 from harness.reference.core.replica import Replica
 from harness.worlds.contract import PlacedRecord, ReplicaState
 from harness.worlds.simulated.clients import parsed
-from harness.worlds.simulated.cluster import Cluster
+from harness.worlds.simulated.cluster import SimulatedCluster
 from nemesis.cluster import Evidence
 from workloads.values import decode
 
@@ -16,7 +16,7 @@ from workloads.values import decode
 class SimulatedReplicas:
     """Implements :class:`harness.worlds.contract.Replicas`: it sees everything at once."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
 
     def state(self, node: int, partition: str) -> ReplicaState:

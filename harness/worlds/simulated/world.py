@@ -17,7 +17,7 @@ from harness.reference.core.types import ErrorCode
 from harness.worlds.contract import NodeCrash
 from harness.worlds.reference_settings import broker_config, refuse_what_it_lacks, topic_config
 from harness.worlds.simulated.clients import SimulatedClients
-from harness.worlds.simulated.cluster import Cluster
+from harness.worlds.simulated.cluster import SimulatedCluster
 from harness.worlds.simulated.direct_client import SimulatedDirectClient
 from harness.worlds.simulated.invariants import FirstBroken
 from harness.worlds.simulated.leaders_and_messages import ADMINISTRATOR
@@ -64,7 +64,7 @@ class SimulatedWorld:
         self._network = Network(self._loop, choices)
         self._observations: list[Observation] = []
         brokers = range(spec.brokers)
-        self._cluster = Cluster(
+        self._cluster = SimulatedCluster(
             brokers,
             broker_config(self._settings),
             self._loop,
@@ -92,7 +92,7 @@ class SimulatedWorld:
         return self._clients
 
     @property
-    def cluster(self) -> Cluster:
+    def cluster(self) -> SimulatedCluster:
         """The processes, disks and links."""
         return self._cluster
 

@@ -11,7 +11,7 @@ import pytest
 
 from harness.explore import Scope, brokers, normal_form
 from harness.explore import nodes as nodes_module
-from harness.explore.brokers import Copy
+from harness.explore.brokers import BrokerCopy
 from harness.explore.events import AT, Event
 from harness.explore.normal_form import NOW_US
 from harness.explore.space import Action, Next, Space, State
@@ -26,7 +26,7 @@ from harness.reference.core.types import NONE
 class Separate(Space):
     """Every decision of the controller arrives by itself."""
 
-    def _is_no_news(self, wire: int, copy: Copy, digest: int) -> bool:
+    def _is_no_news(self, wire: int, copy: BrokerCopy, digest: int) -> bool:
         return False
 
 
@@ -100,7 +100,7 @@ def _observed(space: Space, state: State) -> Any:
     return least, facts.written, facts.shown, facts.permitted
 
 
-def _named(controller_state: Any, copies: list[Copy], names: tuple[int, ...]) -> Any:
+def _named(controller_state: Any, copies: list[BrokerCopy], names: tuple[int, ...]) -> Any:
     def many(nodes: Any) -> tuple[int, ...]:
         return tuple(sorted(names[node] for node in nodes))
 

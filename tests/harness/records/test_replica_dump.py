@@ -13,7 +13,7 @@ from harness.campaign.replaying import replay
 from harness.plan import RunSpec
 from harness.plan.reading import parse_plan
 from harness.records import replica_dump
-from harness.records.replica_dump import ReplicaLog, ReplicaLogs, Stretch, write_replicas
+from harness.records.replica_dump import DumpedLog, ReplicaLogs, Stretch, write_replicas
 from harness.run.performing import perform_run
 
 PLAN = """
@@ -51,9 +51,9 @@ def test_every_record_is_written_whatever_the_size_of_a_portion(
 ) -> None:
     monkeypatch.setattr(replica_dump, "ROWS_MAX", rows_max)
     logs = [
-        ReplicaLog("t-0", 1, [stretch(0, 10, 11), stretch(2, 12, epoch=4)], []),
-        ReplicaLog("t-0", 2, [], ["torn"]),
-        ReplicaLog("t-1", 1, [stretch(7, -5)], []),
+        DumpedLog("t-0", 1, [stretch(0, 10, 11), stretch(2, 12, epoch=4)], []),
+        DumpedLog("t-0", 2, [], ["torn"]),
+        DumpedLog("t-1", 1, [stretch(7, -5)], []),
     ]
     ends = {"t-0": PartitionEnd(leader=1, isr=(1, 2), running=(1,), end_offset=3)}
     write_replicas(tmp_path, ends, ReplicaLogs(logs, {3: "gone"}))

@@ -21,7 +21,7 @@ from harness.progress import Progress
 from harness.run import heal
 from harness.soak import Ending, perform_soak
 from harness.soak.ledger import Planned, read_ledger, read_verdicts
-from harness.soak.soak_file import Heartbeat, write_request
+from harness.soak.soak_file import SoakHeartbeat, write_request
 from harness.soak.state import SoakState
 from tests.harness.soak.conftest import Clock, InstantRuns, KnowingChecks, asked, facts_of, line_of
 
@@ -53,9 +53,9 @@ def until(condition: Callable[[], object], what: str) -> None:
         time.sleep(0.1)
 
 
-def beat_of(directory: Path) -> Heartbeat | None:
+def beat_of(directory: Path) -> SoakHeartbeat | None:
     path = directory / "heartbeat.json"
-    return msgspec.json.decode(path.read_bytes(), type=Heartbeat) if path.is_file() else None
+    return msgspec.json.decode(path.read_bytes(), type=SoakHeartbeat) if path.is_file() else None
 
 
 def judged(directory: Path) -> int:

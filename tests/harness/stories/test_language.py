@@ -26,13 +26,13 @@ def one(text):
 @pytest.mark.parametrize(
     ("text", "kind", "fields"),
     [
-        ("write z to 0", s.Write, {"record": "z", "to": 0, "acks": None, "producer": None}),
-        ("write z to leader acks=1 as p", s.Write, {"to": s.Role.LEADER, "acks": 1, "producer": "p"}),
-        ("send z to the former leader acks=all", s.Send, {"to": s.Role.FORMER_LEADER, "acks": -1}),
-        ("retry x to the other follower", s.Retry, {"record": "x", "to": s.Role.OTHER_FOLLOWER}),
+        ("write z to 0", s.WriteRecord, {"record": "z", "to": 0, "acks": None, "producer": None}),
+        ("write z to leader acks=1 as p", s.WriteRecord, {"to": s.BrokerRole.LEADER, "acks": 1, "producer": "p"}),
+        ("send z to the former leader acks=all", s.SendRecord, {"to": s.BrokerRole.FORMER_LEADER, "acks": -1}),
+        ("retry x to the other follower", s.Retry, {"record": "x", "to": s.BrokerRole.OTHER_FOLLOWER}),
         ("wait 50 ms", s.Wait, {"ms": 50}),
         ("wait 3 s   # a comment", s.Wait, {"ms": 3_000, "text": "wait 3 s"}),
-        ("kill 0 leader", s.Begin, {"fault": Kill, "nodes": (0, s.Role.LEADER)}),
+        ("kill 0 leader", s.Begin, {"fault": Kill, "nodes": (0, s.BrokerRole.LEADER)}),
         ("power all", s.Begin, {"fault": PowerLoss, "nodes": (0, 1, 2)}),
         ("start 0", s.Undo, {"repair": START, "nodes": (0,)}),
         ("flush 0 1", s.Flush, {"nodes": (0, 1)}),
@@ -50,11 +50,11 @@ def one(text):
         (
             "kill the former leader the other follower",
             s.Begin,
-            {"nodes": (s.Role.FORMER_LEADER, s.Role.OTHER_FOLLOWER)},
+            {"nodes": (s.BrokerRole.FORMER_LEADER, s.BrokerRole.OTHER_FOLLOWER)},
         ),
         ("drop 0-1", s.Begin, {"fault": DropMessages, "api": "", "links": (Link(0, 1), Link(1, 0))}),
-        ("write z to 0 as acks", s.Write, {"acks": None, "producer": "acks"}),
-        ("write is to 0", s.Write, {"record": "is"}),
+        ("write z to 0 as acks", s.WriteRecord, {"acks": None, "producer": "acks"}),
+        ("write is to 0", s.WriteRecord, {"record": "is"}),
         ("move leader to 2", s.Begin, {"fault": MoveLeader, "nodes": (2,)}),
         ("try move leader to 2", s.Begin, {"fault": MoveLeader, "nodes": (2,), "tried": True}),
         ("wait until 0 leads", s.WaitUntil, {"states": (s.Leads(0),), "limit_ms": None}),
@@ -80,12 +80,12 @@ def one(text):
         (
             "wait until the former leader is fenced and high watermark of leader misses y",
             s.WaitUntil,
-            {"states": (s.IsFenced(s.Role.FORMER_LEADER), s.Covers(s.Role.LEADER, "y", expected=False))},
+            {"states": (s.IsFenced(s.BrokerRole.FORMER_LEADER), s.Covers(s.BrokerRole.LEADER, "y", expected=False))},
         ),
         (
             "wait until high watermark of 0 covers x and all are in sync",
             s.WaitUntil,
-            {"states": (s.Covers(0, "x", expected=True), s.InSync())},
+            {"states": (s.Covers(0, "x", expected=True), s.AllInSync())},
         ),
     ],
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from kafka.record import MemoryRecordsBuilder
 
-from harness.records.replica_dump import ReplicaLog
+from harness.records.replica_dump import DumpedLog
 from harness.worlds.replica_logs import content_of, logs_on_disks
 from workloads.values import encode
 
@@ -34,13 +34,13 @@ def write(directory: Path, node: int, name: str, *segments: bytes) -> None:
         (place / f"{number:020d}.log").write_bytes(content)
 
 
-def found(directory: Path, *brokers: int) -> list[ReplicaLog]:
+def found(directory: Path, *brokers: int) -> list[DumpedLog]:
     logs = logs_on_disks(directory, brokers, "t")
     assert logs is not None
     return list(logs.logs)
 
 
-def records(log: ReplicaLog) -> list[tuple[int, int, int]]:
+def records(log: DumpedLog) -> list[tuple[int, int, int]]:
     """(offset, epoch, value) of everything in a log."""
     return [row for part in log.stretches for row in zip(*(column.tolist() for column in part), strict=True)]
 

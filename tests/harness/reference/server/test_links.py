@@ -2,7 +2,7 @@ import pytest
 from wires import Wire, frame
 
 from harness.reference.server import links as links_module
-from harness.reference.server.links import ANONYMOUS, BadFrameError, Connection, Links
+from harness.reference.server.links import ANONYMOUS, BadFrameError, Connection, NodeLinks
 
 
 class End:
@@ -29,7 +29,7 @@ class End:
 
 @pytest.fixture
 def links():
-    return Links(0)
+    return NodeLinks(0)
 
 
 def test_frames_are_delivered_in_order_however_the_bytes_arrive(links):

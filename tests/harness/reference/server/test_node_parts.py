@@ -31,7 +31,7 @@ from harness.reference.server.handlers.committed import (
     encode_commits,
     partition_of,
 )
-from harness.reference.server.links import BadFrameError, Links
+from harness.reference.server.links import BadFrameError, NodeLinks
 from harness.reference.server.runtime import NodeFailure, Runtime, Timers, now_us
 from harness.reference.server.sessions import FETCH_BYTES, PROMISED_BYTES, UNDER_WAY, Session, peer_of
 from harness.reference.server.storage.batches import parse_incoming
@@ -54,14 +54,14 @@ class Inside:
 
 
 def test_the_control_socket_passes_moves_on(tmp_path):
-    control = ControlSocket(tmp_path / "s", 100, Links(100), Inside(), pytest.fail)
+    control = ControlSocket(tmp_path / "s", 100, NodeLinks(100), Inside(), pytest.fail)
     assert control.answer(b'{"op":"move","partition":"t-0","leader":2}')["ok"]
     assert control.answer(b'{"op":"move","partition":"t-0","leader":1}') == {"ok": False, "error": "no such luck"}
 
 
 def test_the_control_socket_cuts_heals_and_stops(tmp_path):
     stopped = []
-    links = Links(0)
+    links = NodeLinks(0)
     control = ControlSocket(tmp_path / "s", 0, links, Inside(), lambda: stopped.append(True))
     assert control.answer(b'{"op":"cut","links":[[0,1],[1,0]]}')["ok"]
     assert links.outbound_cut(1) is not None
@@ -76,7 +76,7 @@ def test_the_control_socket_cuts_heals_and_stops(tmp_path):
 
 @pytest.mark.parametrize("line", [b"", b"nonsense", b'{"op":"explode"}', b'{"op":"cut","links":[["a",1]]}', b'{"x":1}'])
 def test_a_bad_control_line_is_answered_in_words(tmp_path, line):
-    answer = ControlSocket(tmp_path / "s", 0, Links(0), Inside(), pytest.fail).answer(line)
+    answer = ControlSocket(tmp_path / "s", 0, NodeLinks(0), Inside(), pytest.fail).answer(line)
     assert answer["ok"] is False
     assert "not a command" in answer["error"]
 
@@ -155,14 +155,14 @@ def test_the_trace_leaves_out_records_and_thins_the_high_watermark(tmp_path):
     [("ackproof-broker-2", 2), ("ackproof-client-0", 1001), ("ackproof-client-41", 1042)],
 )
 def test_peers_are_known_by_their_client_id(client_id, peer):
-    assert peer_of(client_id, Links(0)) == peer
+    assert peer_of(client_id, NodeLinks(0)) == peer
 
 
 @pytest.mark.parametrize(
     "client_id", [None, "", "rdkafka", "ackproof-client-", "ackproof-broker-x", "ackproof-broker-٣"]
 )
 def test_everybody_else_is_anonymous_and_another_one_each_time(client_id):
-    links = Links(0)
+    links = NodeLinks(0)
     assert [peer_of(client_id, links), peer_of(client_id, links)] == [1_000_001, 1_000_002]
 
 
@@ -174,7 +174,7 @@ class Desk:
 
     def __init__(self):
         self.waiting = []
-        self.session = Session(Links(0), self.waiting.append)
+        self.session = Session(NodeLinks(0), self.waiting.append)
         self.wire = Wire()
         self.session.connection.connection_made(self.wire)
         self.numbers = count()
@@ -255,7 +255,7 @@ def test_a_request_that_breaks_its_handler_closes_the_connection_only():
     def broken(*_):
         raise TypeError("no such luck")
 
-    session = Session(Links(0), broken)
+    session = Session(NodeLinks(0), broken)
     wire = Wire()
     session.connection.connection_made(wire)
     session.connection.data_received(request_frame(sessions_module.codec.APIS[12].request, HEARTBEAT, 3, 1, "c"))
@@ -266,7 +266,7 @@ def test_a_failing_core_is_not_taken_for_a_bad_request():
     def failing(*_):
         raise NodeFailure("the disk is full")
 
-    session = Session(Links(0), failing)
+    session = Session(NodeLinks(0), failing)
     session.connection.connection_made(Wire())
     with pytest.raises(NodeFailure):
         session.connection.data_received(request_frame(sessions_module.codec.APIS[12].request, HEARTBEAT, 3, 1, "c"))

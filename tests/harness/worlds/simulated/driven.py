@@ -11,7 +11,7 @@ from harness.reference.core.broker import Broker
 from harness.reference.core.log import MemoryLog
 from harness.reference.core.messages import Fetch, Message
 from harness.reference.core.types import CONTROLLER, BrokerConfig, Image, TopicPartition
-from harness.worlds.simulated.cluster import Cluster
+from harness.worlds.simulated.cluster import SimulatedCluster
 from harness.worlds.simulated.invariants import Invariants
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
@@ -42,7 +42,9 @@ class Driven:
         self.links = [Link(*pair) for pair in permutations((0, 1, 2, CONTROLLER, CLIENT), 2)]
         self.network.filter(self.links, self._is_lost, keeps=False)
         self.network.started(CLIENT, self)
-        self.cluster = Cluster(range(3), config, self.loop, self.network, self._observe, draw=self.choices.draw)
+        self.cluster = SimulatedCluster(
+            range(3), config, self.loop, self.network, self._observe, draw=self.choices.draw
+        )
         self.invariants = Invariants(self.cluster, config)
         self.cluster.watch(self.invariants.step)
         self.cluster.start()

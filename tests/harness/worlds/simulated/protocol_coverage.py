@@ -4,8 +4,8 @@ A word names an answer ("Fetch FENCED_LEADER_EPOCH"), a branch ("elected: from t
 at risk ("leader changed: with writes in flight"). The words of a run are a set. What no run ever reached, no run has
 tested: :data:`WORDS` lists everything that can be reached, and why.
 
-:class:`Coverage` watches the steps of the nodes (:meth:`Cluster.watch`) and compares what they left with what it knew.
-An answer counts when it is sent, whether it arrives or not.
+:class:`Coverage` watches the steps of the nodes (:meth:`SimulatedCluster.watch`) and compares what they left with
+what it knew. An answer counts when it is sent, whether it arrives or not.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.reference.core.effects import Effect, Send
 from harness.reference.core.election import ELECTIONS
 from harness.reference.core.replica import Replica
 from harness.reference.core.types import NONE, BrokerState, ErrorCode, Image, NodeId, PartitionState, TopicPartition
-from harness.worlds.simulated.cluster import Cluster
+from harness.worlds.simulated.cluster import SimulatedCluster
 from nemesis.cluster import CONTROLLER
 
 _REQUESTS: Final[Mapping[type, str]] = {
@@ -37,7 +37,7 @@ _NODES: Final = CONTROLLER + 1
 class Coverage:
     """Watches ``cluster`` from now on; ``words`` are those that it has reached. To be made before the world opens."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: SimulatedCluster) -> None:
         self.words: set[str] = set()
         self._cluster = cluster
         self._image = Image()
