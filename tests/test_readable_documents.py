@@ -9,6 +9,8 @@ from typing import Final
 
 import pytest
 
+from tests.test_language import turns
+
 ROOT: Final = Path(__file__).parent.parent
 
 
@@ -90,6 +92,15 @@ def test_lines_cells_and_sentences_are_short(document: str) -> None:
     assert [line for line in lines if len(line) > LINE_MAX] == []
     assert [cell for cell in cells(text) if len(cell) > CELL_MAX] == []
     assert [sentence for sentence in sentences(text) if len(sentence.split()) > SENTENCE_WORDS_MAX] == []
+
+
+#: Documents, and folders of them, that are not held to the language yet; take yours out when they keep it.
+PENDING: Final = ("README.md", "docs/explained/", "docs/guides/", "docs/reference/", "docs/start/")
+
+
+@pytest.mark.parametrize("document", [document for document in KEPT if not document.startswith(PENDING)])
+def test_a_document_speaks_plainly(document: str) -> None:
+    assert list(turns(prose((ROOT / document).read_text(encoding="utf-8")))) == []
 
 
 def test_limits_catch_what_is_too_long() -> None:
