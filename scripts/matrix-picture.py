@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Draws docs/matrix.png, the matrix of the README: six rows of the page about real Kafka, photographed in a browser.
+"""Draws docs/matrix.png, the matrix of the README: the rows about real Kafka that differ, photographed in a browser.
 
 From the root of a clone with the tests' programs (make setup-test): .venv/bin/python scripts/matrix-picture.py
 """
@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from playwright.sync_api import sync_playwright
 
 from harness.records.verdict_lines import read_matrix
@@ -20,16 +21,35 @@ from harness.report.page import content_of, render
 CAMPAIGN: Final = Path("results/reference/kafka-default")
 PICTURE: Final = Path("docs/matrix.png")
 WIDTH_PX: Final = 1080
-#: Settings of the rows that are shown.
-ROWS: Final = {"min.insync.replicas": 2, "enable.idempotence": False}
+#: Settings of the rows that are shown, and their two settings that differ.
+SAME: Final = {"min.insync.replicas": 2, "enable.idempotence": False}
+ACKS, UNCLEAN = "acks", "unclean.leader.election.enable"
+ROWS: Final = ((0, False), (1, False), ("all", False), ("all", True))
 
 
 def main() -> None:
     """Render the cells that were run on Apache Kafka, and take a picture of their table."""
     matrix = read_matrix(CAMPAIGN)
-    cells = [cell for cell in matrix.cells if cell.world == "kafka" and ROWS.items() <= cell.settings.items()]
+    cells = [
+        msgspec.structs.replace(cell, label={name: cell.settings[name] for name in (ACKS, UNCLEAN)})
+        for cell in matrix.cells
+        if cell.world == "kafka"
+        and SAME.items() <= cell.settings.items()
+        and (cell.settings[ACKS], cell.settings[UNCLEAN]) in ROWS
+    ]
     content = content_of(matrix.verdict, cells, [], [])
-    page = render(title="", campaign={}, plan="", setups=[], definitions={}, wedged=[], seen={}, other=None, **content)
+    page = render(
+        title="",
+        campaign={},
+        plan="",
+        setups=[],
+        definitions={},
+        wedged=[],
+        seen={},
+        left_out=[],
+        other=None,
+        **content,
+    )
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     with tempfile.NamedTemporaryFile("w", suffix=".html", encoding="utf-8") as file, sync_playwright() as driver:
         file.write(page)

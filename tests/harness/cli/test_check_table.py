@@ -118,7 +118,7 @@ def test_a_file_that_nobody_could_read_is_a_sentence_and_no_table(capsys: pytest
     assert reported([unreadable], capsys) == [why, "", "1 history: 1 unknown; see results/c/verdicts.jsonl"]
     lines = reported([judged("r/a", "held"), unreadable], capsys)
     assert lines[0] == why
-    assert lines[3] == "held 10 4 none a"
+    assert lines[3] == "held 10 4 nothing a"
 
 
 def test_a_client_that_stopped_working_is_named_and_not_blamed_on_the_log(capsys: pytest.CaptureFixture[str]) -> None:
