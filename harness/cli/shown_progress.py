@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bars
 
 from harness.progress import Progress
+from workloads.override import override
 
 #: Seconds between two plain lines of one phase: readable in the log of a CI server, and well below its silence limits.
 LINE_EVERY_S: Final = 10.0
@@ -44,26 +45,26 @@ class BarProgress(Progress):
         self._task: TaskID | None = None
 
     @contextlib.contextmanager
+    @override
     def phase(self, name: str, total: int | None) -> Iterator[None]:
-        """See :class:`Progress`."""
         task = self._task = self._bars.add_task(name, total=total, note="")
         with self._bars:
             yield
             if self._bars.tasks[task].total is None:
                 self._bars.update(task, total=1, completed=1)
 
+    @override
     def advance(self, note: str = "") -> None:
-        """See :class:`Progress`."""
         if self._task is not None:
             self._bars.update(self._task, advance=1, note=note)
 
+    @override
     def reach(self, done: int, total: int, unit: str) -> None:
-        """See :class:`Progress`."""
         if self._task is not None:
             self._bars.update(self._task, completed=done, total=total, note=unit)
 
+    @override
     def say(self, text: str) -> None:
-        """See :class:`Progress`."""
         self._bars.console.print(printable(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
@@ -76,8 +77,8 @@ class LineProgress(Progress):
         self._total: int | None = None
 
     @contextlib.contextmanager
+    @override
     def phase(self, name: str, total: int | None) -> Iterator[None]:
-        """See :class:`Progress`."""
         self._name, self._total, self._unit = name, total, ""
         self._done, self._note, self._began = 0, "", time.monotonic()
         over = threading.Event()
@@ -91,17 +92,17 @@ class LineProgress(Progress):
             ticker.join()
             self._line()
 
+    @override
     def advance(self, note: str = "") -> None:
-        """See :class:`Progress`."""
         self._done += 1
         self._note = note
 
+    @override
     def reach(self, done: int, total: int, unit: str) -> None:
-        """See :class:`Progress`."""
         self._done, self._total, self._unit = done, total, f" {unit}"
 
+    @override
     def say(self, text: str) -> None:
-        """See :class:`Progress`."""
         self._console.print(printable(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
 
     def _tick(self, over: threading.Event) -> None:

@@ -24,6 +24,7 @@ from harness.errors import PlanError
 from harness.plan import ENDLESS, PlanKey, refuse_endless_numbers
 from harness.progress import Progress
 from workloads import shown, unknown_name
+from workloads.override import override
 
 #: Columns of output that goes to a file: there, a folded table would be unreadable.
 FILE_WIDTH: Final = 200
@@ -62,8 +63,8 @@ class Word(click.Choice[str]):
         super().__init__([str(word) for word in words])
         self._kind = kind
 
+    @override
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """See :meth:`click.Choice.convert`."""
         if (word := str(value)) not in self.choices:
             self.fail(unknown_name(self._kind, word, dict.fromkeys(self.choices)), param, ctx)
         return super().convert(word, param, ctx)

@@ -26,6 +26,7 @@ from harness.worlds.simulated.network_client import (
     Request,
 )
 from workloads import EventType, Fetched, Offsets, PollOutcome, Settings
+from workloads.override import override
 
 #: max.poll.records and fetch.max.wait.ms, Kafka's defaults.
 MAX_POLL_RECORDS: Final = 500
@@ -112,8 +113,8 @@ class ConsumerModel(ClientModel):
         self._net.wake_at(now_us + END_OFFSETS_LIMIT_US)
         return self._advance(now_us)
 
+    @override
     def close(self, why: str) -> list[ClientEffect]:
-        """See :meth:`ClientModel.close`."""
         effects: list[ClientEffect] = []
         if self._poll is not None:
             effects.append(Completed(self._poll[0], PollOutcome(EventType.INFO, (), why)))

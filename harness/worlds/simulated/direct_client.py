@@ -15,6 +15,7 @@ from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.producer import ACCEPTED, CONNECTION_LOST, NAMES, REFUSALS
 from nemesis.cluster import CLIENTS
 from workloads import EventType, SendOutcome
+from workloads.override import override
 
 #: The first node of direct clients, far above those of a run's producers and consumers.
 FIRST_NODE: Final = CLIENTS + 1_000_000
@@ -28,8 +29,8 @@ class SimulatedDirectClient:
         self._network = network
         self._next_node = FIRST_NODE
 
+    @override
     def produce(self, broker: int, write: DirectWrite, done: Callable[[SendOutcome], None]) -> None:
-        """See :meth:`harness.worlds.contract.DirectClient.produce`."""
         if write.acks == 0:
             self._loop.push(self._loop.time_us, done, SendOutcome(EventType.OK, node=broker))
         ended = done if write.acks else _nobody_waits
@@ -48,8 +49,8 @@ class _OneWrite:
         self._done: Callable[[SendOutcome], None] | None = done
         self.receive: Callable[[int, Any], None] = self._on_message
 
+    @override
     def connected(self, broker: int) -> None:
-        """See :class:`~harness.worlds.simulated.wires.ClientReceiver`."""
         write, wire = self._write, self._network.wire(self._node, broker)
         record = ((write.key, write.payload),)
         idempotence = (write.producer_id, write.producer_epoch, write.sequence)
@@ -57,8 +58,8 @@ class _OneWrite:
         if wire is not None:
             wire.send(Produce(0, parsed(write.partition), write.acks, write.timeout_ms, batch))
 
+    @override
     def disconnected(self, peer: int) -> None:
-        """See :class:`~harness.worlds.simulated.wires.ClientReceiver`."""
         self._end(SendOutcome(EventType.INFO, error=CONNECTION_LOST, node=peer))
 
     def _on_message(self, source: int, message: messages.Message) -> None:

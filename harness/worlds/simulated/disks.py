@@ -8,6 +8,7 @@ from typing import Final
 from harness.reference.core.log import MemoryLog
 from harness.reference.core.types import NONE, TopicPartition
 from nemesis.cluster import LOG_PARTS, Evidence
+from workloads.override import override
 
 #: Why these disks are never full or slow.
 NO_DISKS: Final = "logs in memory take no room and no time; use another world"
@@ -124,12 +125,8 @@ class Disks:
         self._damaged.append(node)
         return {"wiped": self._disks[node].wipe()}
 
+    @override
     def corrupt(self, node: int, partition: str, pick: int) -> Evidence:
-        """See :meth:`Files.corrupt`.
-
-        Evidence: ``corrupted``: ``partition``, the batch's first ``offset``, ``recovery_point``; ``read_again``,
-        whether the next start looks at it; ``lost``, the records that this start will drop: it and all that follow.
-        """
         log = next((log for at, log in self._disks[node].logs.items() if str(at) == partition), None)
         if log is None or not log.batches or not self._dead(node):
             return {}

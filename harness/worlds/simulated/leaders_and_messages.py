@@ -14,6 +14,7 @@ from harness.reference.core.types import NONE, TopicPartition
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.nodes import Process
 from nemesis.cluster import CLIENTS, Evidence, Link
+from workloads.override import override
 
 #: The node from which the harness asks for things; clients proper have larger numbers.
 ADMINISTRATOR: Final = CLIENTS
@@ -45,8 +46,8 @@ class SimulatedLeadership:
     def __init__(self, controller: Callable[[], tuple[Process, Controller]]) -> None:
         self._controller = controller
 
+    @override
     def move_leader(self, partition: str, broker: int) -> Evidence:
-        """See :meth:`nemesis.cluster.Leadership.move_leader`."""
         process, core = self._controller()
         topic, _, number = partition.rpartition("-")
         if not process.alive or process.frozen:
@@ -71,12 +72,12 @@ class SimulatedMessages:
     def __init__(self, network: Network) -> None:
         self._network = network
 
+    @override
     def hold(self, links: Collection[Link], api: str = "") -> Evidence:
-        """See :meth:`Messages.hold`."""
         return self._filter(links, api, "hold", keeps=True)
 
+    @override
     def drop(self, links: Collection[Link], api: str = "") -> Evidence:
-        """See :meth:`Messages.drop`."""
         return self._filter(links, api, "drop", keeps=False)
 
     def release(self, links: Collection[Link], action: str = "", api: str = "") -> Evidence:
@@ -86,8 +87,8 @@ class SimulatedMessages:
             return {}
         return {"held": sum(len(gone.held) for gone in ended), "dropped": sum(gone.dropped for gone in ended)}
 
+    @override
     def release_one(self, link: Link, *, newest: bool) -> Evidence:
-        """See :meth:`Messages.release_one`."""
         released = self._network.release_one(link, newest=newest)
         return {} if released is None else {"released": type(released).__name__}
 

@@ -27,6 +27,7 @@ from harness.worlds.simulated.network_client import (
     Request,
 )
 from workloads import EventType, SendOutcome, Settings, classify
+from workloads.override import override
 
 #: Errors of a broker as a client names them (kafka-python's classes), and what the producer makes of them.
 NAMES: Final = {
@@ -114,8 +115,8 @@ class ProducerModel(ClientModel):
             self._got_producer_id(now_us, message)
         return self._advance(now_us)
 
+    @override
     def close(self, why: str) -> list[ClientEffect]:
-        """See :meth:`ClientModel.close`."""
         for queue in self._queues.values():
             for batch in [*queue.in_flight, *queue.retries]:
                 self._end(batch, EventType.INFO, why)

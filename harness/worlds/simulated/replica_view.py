@@ -10,6 +10,7 @@ from harness.worlds.contract import PlacedRecord, ReplicaState
 from harness.worlds.simulated.clients import parsed
 from harness.worlds.simulated.cluster import SimulatedCluster
 from nemesis.cluster import Evidence
+from workloads.override import override
 from workloads.values import decode
 
 
@@ -19,8 +20,8 @@ class SimulatedReplicas:
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
 
+    @override
     def state(self, node: int, partition: str) -> ReplicaState:
-        """See :meth:`harness.worlds.contract.Replicas.state`."""
         at, broker = parsed(partition), self._cluster.broker(node)
         log = self._cluster.log(node, at)
         if log is None:
@@ -40,8 +41,8 @@ class SimulatedReplicas:
             isr=replica.isr if replica.leading else None,
         )
 
+    @override
     def fenced(self) -> frozenset[int]:
-        """See :meth:`harness.worlds.contract.Replicas.fenced`."""
         known = self._cluster.image().brokers
         return frozenset(node for node in self._cluster.brokers if node not in known or known[node].fenced)
 

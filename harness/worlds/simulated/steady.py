@@ -7,6 +7,7 @@ from typing import Final
 
 from harness.choices import Choices, Stream
 from harness.worlds.simulated.wires import DELAYS_US
+from workloads.override import override
 
 _ONE_MS: Final = min(range(len(DELAYS_US)), key=lambda choice: abs(DELAYS_US[choice] - 1_000))
 #: How long every message is on its way where nothing is left to chance.
@@ -23,8 +24,8 @@ class Steady(Choices):
         self.scattered = True
         super().reseed(seed)
 
+    @override
     def stream(self, label: str) -> Stream:
-        """See :meth:`Choices.stream`."""
         stream = super().stream(label)
         if not isinstance(stream, SteadyStream):
             stream = self._streams[label] = SteadyStream(label, self._fractions(label), self)
@@ -38,8 +39,8 @@ class SteadyStream(Stream):
         super().__init__(label, fraction)
         self._choices = choices
 
+    @override
     def draw(self, bound: int) -> int:
-        """See :meth:`Stream.draw`."""
         if self._choices.scattered:
             return super().draw(bound)
         value = _ONE_MS if self.label.startswith("delay") else 0

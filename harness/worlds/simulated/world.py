@@ -27,6 +27,7 @@ from harness.worlds.simulated.replica_logs import logs_of
 from harness.worlds.simulated.replica_view import SimulatedReplicas
 from nemesis.cluster import CONTROLLER, Target
 from workloads import BrokenInvariant
+from workloads.override import override
 
 #: Virtual time to register, create the topic and fill the ISRs: three network round trips each, and slack for sessions.
 OPEN_LIMIT_US: Final = 30_000_000
@@ -131,12 +132,12 @@ class SimulatedWorld:
         return ()
 
     @property
+    @override
     def broken_invariant(self) -> BrokenInvariant | None:
-        """See :attr:`World.broken_invariant`."""
         return self._invariants.found if self._invariants is not None else None
 
+    @override
     def replica_logs(self) -> ReplicaLogs:
-        """See :meth:`World.replica_logs`."""
         return logs_of(self._cluster, self._workload.topic, self._workload.partitions)
 
     def effective_configuration(self) -> dict[str, dict[str, Any]]:
