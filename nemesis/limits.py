@@ -1,4 +1,4 @@
-"""What of a run's faults cannot be done where capabilities are lacking, known before anything is started."""
+"""The faults of a run that cannot be done where capabilities are lacking, before anything is started."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Limit(msgspec.Struct, frozen=True):
 
 
 class _Planned(NamedTuple):
-    """A fault that a run may have: of which scenario, and whether its family is about it."""
+    """A fault that a run may have, with its scenario; its family ``strikes`` with it, or prepares for another by it."""
 
     story: str
     fault: Fault
@@ -36,22 +36,22 @@ class _Planned(NamedTuple):
 
 
 def limits(plan: FaultPlan, schedule: Schedule | None, lacks: Mapping[Capability, str]) -> Iterator[Limit]:
-    """What of each family of ``plan`` cannot be done where ``lacks`` are lacking, family by family.
+    """The faults of each family of ``plan`` that cannot be done where ``lacks`` are lacking.
 
     ``schedule`` has exactly the faults of the run; None where they are drawn from the families.
     """
     for family in plan.families:
         planned = _given(schedule, family) if schedule is not None else _drawn(plan, family)
-        skipped = [(one, why) for one in planned if (why := _why_not(one.fault, lacks))]
+        skipped = [(fault, why) for fault in planned if (why := _why_not(fault.fault, lacks))]
         if not skipped:
             continue
-        about = [one for one in planned if one.strikes]
+        about = [fault for fault in planned if fault.strikes]
         yield Limit(
             family=family,
-            kinds=tuple(dict.fromkeys(one.fault.kind for one, _ in skipped)),
-            stories=tuple(dict.fromkeys(one.story for one, _ in skipped)),
-            why=next((why for one, why in skipped if one.strikes), skipped[0][1]),
-            nothing_left=bool(about) and all(_why_not(one.fault, lacks) for one in about),
+            kinds=tuple(dict.fromkeys(fault.fault.kind for fault, _ in skipped)),
+            stories=tuple(dict.fromkeys(fault.story for fault, _ in skipped)),
+            why=next((why for fault, why in skipped if fault.strikes), skipped[0][1]),
+            nothing_left=bool(about) and all(_why_not(fault.fault, lacks) for fault in about),
         )
 
 

@@ -90,10 +90,12 @@ def hunt(
         terminal.answer(result, _lines(result))
         if result.stopped:
             raise HarnessError(result.stopped)
-    if len(found) == 1 and found[0].found and shrink > 0 and not terminal.as_json:
-        _show_small(terminal, found[0].found, shrink)
-    spurious = sum(len(one.spurious) for one in found) + sum(one.found is not None for one in found if not one.changed)
-    seen = sum(one.found is not None for one in found)
+    if len(found) == 1 and found[0].alarming and shrink > 0 and not terminal.as_json:
+        _show_small(terminal, found[0].alarming, shrink)
+    spurious = sum(len(one.spurious) for one in found) + sum(
+        one.alarming is not None for one in found if not one.changed
+    )
+    seen = sum(one.alarming is not None for one in found)
     if not terminal.as_json:
         of_bugs = "" if as_is else f"{seen} of {len(found)} found, "
         terminal.say(f"{of_bugs}seed {seed}; {counted(spurious, 'finding')} about the broker as it is")
@@ -125,11 +127,11 @@ def _chosen(names: Sequence[str], portfolios: Sequence[Portfolio]) -> Sequence[P
 def _lines(result: HuntResult) -> Iterator[str]:
     what = ", ".join(f"{name}={spelled(value)}" for name, value in result.changed.items()) or "as it is"
     spent = f"{counted(result.schedules, 'schedule')}, {result.seconds:.1f} s of one core"
-    if result.found is None:
+    if result.alarming is None:
         yield f"{what}: nothing found in {spent}"
     else:
-        yield f"{what}: {', '.join(alarm.by for alarm in result.found.alarms)} after {spent}"
-        yield from _of(result.found, result.changed, result.seed)
+        yield f"{what}: {', '.join(alarm.by for alarm in result.alarming.alarms)} after {spent}"
+        yield from _of(result.alarming, result.changed, result.seed)
     for run in result.spurious:
         yield f"{what}: run {run.number} has an alarm without it too"
         yield from _of(run, result.changed, result.seed)

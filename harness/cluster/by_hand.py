@@ -1,4 +1,4 @@
-"""What people do to a cluster by hand: a fault at a time, which lasts until everything is healed."""
+"""Breaks a cluster by hand: one fault at a time, which lasts until everything is healed."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from workloads import unknown_name
 
 #: Every fault by its verb, and by its kind.
 BREAKS: Final[Mapping[str, type[Fault]]] = {fault.verb: fault for fault in FAULTS} | {f.kind: f for f in FAULTS}
-#: Whom it can be done to, beside a broker by its number.
+#: The words for its target, beside the number of a broker.
 NODES: Final = tuple(
     kind.value for kind in (RoleKind.LEADER, RoleKind.FOLLOWER, RoleKind.FOLLOWERS, RoleKind.CONTROLLER)
 )
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody asks of a cluster. ``fault`` is a key of BREAKS, ``node`` a word of NODES or a broker's number.
+    """A person's request to a cluster. ``fault`` is a key of BREAKS, ``node`` a word of NODES or a broker's number.
 
     ``partition`` is the log partition whose leader or follower is meant, by its number; ``shape`` is that of cut links.
     """
@@ -52,7 +52,7 @@ class ByHand:
         """Do what is asked for, and answer with what was observed of it.
 
         Raises:
-            PlanError: it cannot be done here, or now, or to nobody.
+            PlanError: it cannot be done here, or now, or to this node.
         """
         self._marked = []
         if request.op == "break":
@@ -72,7 +72,7 @@ class ByHand:
         view, kind = self.view(), BREAKS[request.fault]
         roles = roles_of(request.node, request.partition, len(view.brokers))
         aims = [(fault, fault.aim(view)) for fault in (kind.around(role, request.shape) for role in roles)]
-        fault, aim = next((one for one in aims if not one[1].impossible), aims[0])
+        fault, aim = next((pair for pair in aims if not pair[1].impossible), aims[0])
         if Capability.CLIENTS in fault.needs and self._target.clients is None:
             raise PlanError(f"{request.fault}: a cluster to play with has no clients of its own; end yours by hand")
         if not self._target.unplanned.isdisjoint(fault.needs):
@@ -90,14 +90,14 @@ class ByHand:
 
 
 def _made_ready(fault: type[Fault]) -> str:
-    """What to do for a cluster that ``fault`` can be done to."""
+    """Advice on how to get a cluster that ``fault`` can be done to."""
     family = next(name for name in FAMILIES if fault.kind in strikes_of(name))
     host = "--host namespaces " if Capability.LINK_SPEED in fault.needs else ""
     return f"end it, and start one with: ackproof cluster up {host}--family {family}"
 
 
 def roles_of(node: str, partition: int, brokers: int) -> list[Role]:
-    """Whom ``node`` means: of several, such as followers, one after the other.
+    """The roles that ``node`` means: of several holders, such as followers, one after the other.
 
     Raises:
         PlanError: it is neither a word of NODES nor a number.

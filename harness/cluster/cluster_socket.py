@@ -22,14 +22,14 @@ from workloads import reason_of
 
 SOCKET_FILE: Final = "cluster.sock"
 _START_ONE: Final = "start one with `ackproof cluster up`, or name its directory with --in"
-#: A request is a line; what nobody of ours writes is cut off.
+#: A request is a line; a longer one is cut off.
 REQUEST_BYTES_MAX: Final = 4_096
-#: The slowest of what is asked for waits for a node to end, or for somebody to confirm a move.
+#: The slowest of what is asked for waits for a node to end, or for a move to be confirmed.
 ANSWER_LIMIT_S: Final = 60.0
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a request: receipts, the cluster as it is, or why nothing was done (``refused``)."""
+    """The answer to a request: receipts, the cluster as it is, or why nothing was done (``refused``)."""
 
     receipts: list[Receipt] = []
     view: ClusterView | None = None
@@ -69,10 +69,10 @@ def _answered(line: bytes, answer: Callable[[Request], Answer]) -> Answer:
 
 
 def ask(directory: Path, request: Request) -> Answer:
-    """What the cluster in ``directory`` answers.
+    """Ask the cluster in ``directory``, and return its answer.
 
     Raises:
-        NamedWronglyError: none is up there.
+        NamedWronglyError: no cluster is up in it.
         PlanError: it refused.
     """
     try:
@@ -80,25 +80,27 @@ def ask(directory: Path, request: Request) -> Answer:
             given: dict[str, Any] = NodeCall(path, msgspec.to_builtins(request), ANSWER_LIMIT_S).answer()
     except OSError as error:
         raise NamedWronglyError(f"no cluster is up in {directory} ({reason_of(error)}); {_START_ONE}") from error
-    found = msgspec.convert(given, Answer, strict=False)
-    if found.refused:
-        raise PlanError(found.refused)
-    return found
+    converted = msgspec.convert(given, Answer, strict=False)
+    if converted.refused:
+        raise PlanError(converted.refused)
+    return converted
 
 
 def found(results: Path) -> Path:
     """The one directory below ``results`` in which a cluster is up.
 
     Raises:
-        NamedWronglyError: there is none, or more than one.
+        NamedWronglyError: no cluster is up there, or more than one.
     """
-    there = [path.parent for path in sorted(results.glob(f"*/{SOCKET_FILE}")) if _listens(path.parent)]
-    if not there:
+    directories = [path.parent for path in sorted(results.glob(f"*/{SOCKET_FILE}")) if _listens(path.parent)]
+    if not directories:
         raise NamedWronglyError(f"no cluster is up below {results}; {_START_ONE}")
-    if len(there) > 1:
-        names = ", ".join(map(str, there))
-        raise NamedWronglyError(f"{len(there)} clusters are up below {results}: {names}; name one of them with --in")
-    return there[0]
+    if len(directories) > 1:
+        names = ", ".join(map(str, directories))
+        raise NamedWronglyError(
+            f"{len(directories)} clusters are up below {results}: {names}; name one of them with --in"
+        )
+    return directories[0]
 
 
 def _listens(directory: Path) -> bool:
@@ -111,9 +113,9 @@ def _listens(directory: Path) -> bool:
 
 @contextmanager
 def _short(directory: Path) -> Iterator[str]:
-    """A path of the socket that is short: one of a Unix socket has at most 107 bytes, directories of people more."""
-    there = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    """A short path of the socket: that of a Unix socket has at most 107 bytes, and directories can be longer."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        yield f"/proc/self/fd/{there}/{SOCKET_FILE}"
+        yield f"/proc/self/fd/{descriptor}/{SOCKET_FILE}"
     finally:
-        os.close(there)
+        os.close(descriptor)

@@ -1,4 +1,4 @@
-"""The cluster itself: the world of a run that nobody performs."""
+"""The cluster itself: the world of a run, without a run."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ class ClusterByHand:
         def answer(request: Request) -> Answer:
             return Answer(receipts=by_hand.answer(request), view=by_hand.view())
 
-        known = 0
+        reported = 0
         with served(self._directory, self._world.clock.post, answer):
             while True:
                 self._world.drive(lambda: False, self._world.clock.now_us() + _LOOK_EVERY_US)
-                found = self._world.crashes()
-                for crash in found[known:]:
+                crashes = self._world.crashes()
+                for crash in crashes[reported:]:
                     crashed(crash)
-                known = len(found)
+                reported = len(crashes)
 
     def close(self) -> None:
         """End it. Idempotent."""

@@ -41,11 +41,11 @@ CLOSING_MS: Final = 50
 
 
 class RunReport(msgspec.Struct, kw_only=True):
-    """How a run went, for the terminal and for tests; what it proves is in its history. Times are the run's clock.
+    """The outline of a run, for the terminal and for tests; its proof is the history. Times are the run's clock.
 
     ``recovered_us`` is None if some log partition had not recovered in time, and ``unhealthy`` says which and why.
     ``drained`` is true if every log partition was read to its end. ``deaths`` are nodes that ended by themselves; they
-    are not among ``faults``, nor are changes of leader that nobody asked for. ``ends`` is the cluster's last word about
+    are not among ``faults``, nor are changes of leader without a cause. ``ends`` is the cluster's last word about
     each log partition.
     """
 

@@ -1,13 +1,13 @@
-"""What no schedule planned and may cost writes all the same: nodes that ended by themselves, leaders that changed.
+"""Events that no schedule planned and that may cost writes: nodes that ended by themselves, leaders that changed.
 
-The checkers are given a receipt of either. Nobody drew these faults, so they stand in no schedule and in no budget.
+The checkers are given a receipt of each. These faults were not drawn, so no schedule and no budget has them.
 
 *Nodes that ended.* A death takes a node's memory and leaves its disk, whatever caused it, so its receipt is as of a
 kill: what it cost is then held against what the settings promise under one. Who is to blame depends on whose node it
 is. A broker of the reference must not crash: its run says nothing about replication rules, and counts as failed in the
 harness. Apache Kafka may (it halts on a full disk, for one), and that is a fact about the run.
 
-*Leaders that changed* though no fault of the run asked for it: a long garbage collection, or somebody else at the
+*Leaders that changed* though no fault of the run asked for it: a long garbage collection, or another user of the
 cluster. It has no begin of its own: all that is known is that a leader changed between the begin of the break phase and
 the end of the run, so no write counts as acknowledged in it.
 """
@@ -71,8 +71,9 @@ def _receipt(death: NodeCrash, number: int) -> Receipt:
 
 
 def own_failure(spec: RunSpec, deaths: Iterable[NodeCrash], faults: Iterable[Receipt]) -> str | None:
-    """Why this run counts as failed in the harness: a node of the reference broker crashed under no fault that may
-    crash it; None if none did, or if it is another system's.
+    """The reason for which this run counts as failed: a node of the reference broker crashed, and no fault explains it.
+
+    None if no node did, or if the broker is another system.
     """
     if not spec.world.reference:
         return None
@@ -114,7 +115,7 @@ def unexplained_election(
 
 
 def _led_otherwise(before: ClusterView, after: ClusterView) -> dict[str, dict[str, Any]]:
-    """What moved of the log partitions whose leader, or its epoch, did; the first leader of all replaces nobody."""
+    """The changes of log partitions whose leader, or its epoch, changed; the first leader of all replaces no other."""
     led = {name for name, state in before.partitions.items() if state.leader is not None}
     changes = moved(before, after)
     return {name: pairs for name, pairs in changes.items() if name in led and {"leader", "leader_epoch"} & pairs.keys()}

@@ -14,7 +14,7 @@ Item = TypeVar("Item")
 
 
 def reduced(items: Sequence[Item], shows: Callable[[tuple[Item, ...]], bool]) -> tuple[Item, ...]:
-    """A part of ``items``, in their order, of which ``shows`` is true and from which no single item can be taken.
+    """A part of ``items``, in their order, that ``shows`` still; without any single item it does not.
 
     Delta debugging (Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", 2002): halves, then
     quarters, ..., first each part alone, then all but it. At best O(log n) questions, at worst O(n²).
@@ -34,7 +34,7 @@ def reduced(items: Sequence[Item], shows: Callable[[tuple[Item, ...]], bool]) ->
 
 
 def _candidates(items: tuple[Item, ...], parts: int) -> Iterator[tuple[tuple[Item, ...], int]]:
-    """Each of so many parts alone, and then all but it, with the number of parts to go on with."""
+    """Each part alone, and then all but it, with the number of parts to go on with."""
     edges = [len(items) * number // parts for number in range(parts + 1)]
     cuts = [*pairwise(edges)]
     if parts > 2:  # of two parts each is all but the other

@@ -1,4 +1,4 @@
-"""How a finding came about, and from which step on it could not be avoided: the run is taken back and continued.
+"""Explains how a finding came about, and from which step on it could not be avoided.
 
 A run in virtual time is taken back to a moment by performing it again up to there; from then on every draw of chance is
 another one. It is continued in two ways: with the faults that were still to come, and with every fault ended then and
@@ -66,14 +66,14 @@ def _by_twin(directory: Path, record: RunRecord, progress: Progress, anomaly: st
     if twin.run is None:
         return Explanation(finding=twin.finding.in_words(), sentences=sentences, twin=twin.in_words())
     smaller = shrunk(twin.run.spec, twin.finding)
-    place = directory / TWIN
-    if place.exists():
-        shutil.rmtree(place)
-    perform_run(smaller.spec, place, observe=True)
-    left_in(place, smaller, twin.in_words())
-    found = explained(place, smaller.spec, progress, anomaly, futures)
-    both = (*sentences, f"{twin.in_words()} Shrunk to {smaller.in_words()}:", *found.sentences)
-    return msgspec.structs.replace(found, sentences=both, twin=f"The steps are those of the twin, {place}.")
+    path = directory / TWIN
+    if path.exists():
+        shutil.rmtree(path)
+    perform_run(smaller.spec, path, observe=True)
+    left_in(path, smaller, twin.in_words())
+    explained_twin = explained(path, smaller.spec, progress, anomaly, futures)
+    both = (*sentences, f"{twin.in_words()} Shrunk to {smaller.in_words()}:", *explained_twin.sentences)
+    return msgspec.structs.replace(explained_twin, sentences=both, twin=f"The steps are those of the twin, {path}.")
 
 
 def explained(directory: Path, spec: RunSpec, progress: Progress, anomaly: str, futures: int) -> Explanation:
@@ -107,7 +107,7 @@ def _narration(
 ) -> tuple[Narration, Finding | None]:
     """The narration of the first finding of its kind whose fate is the same, and that finding."""
     listed = verdict.anomalies.get(finding.anomaly or finding.invariant, ())
-    alike = [one for one in listed if not finding.fate or one.mark == finding.fate]
+    alike = [other for other in listed if not finding.fate or other.mark == finding.fate]
     if not alike:
         return Narration(None, [finding.in_words()]), None
     first = alike[0]
@@ -119,16 +119,16 @@ def _narration(
 
 
 def _moments(narration: Narration, receipts: Sequence[Receipt]) -> list[tuple[int, str]]:
-    """When something happened around the write, and what: those of one moment together, in order of time."""
+    """The moments around the write, each with everything that happened then, in order of time."""
     timeline = narration.timeline
     assert timeline is not None  # noqa: S101 - asked before
     write, partition = timeline.write, timeline.partition
     end_us = timeline.end_us if timeline.gone_us is None else timeline.gone_us
-    found = [(write.invoked_us, "the write is sent"), (write.acknowledged_us, "the write is acknowledged")]
-    found += _fault_moments(receipts)
-    found += [(seen.time_us, words) for seen in timeline.observations for words in _words(seen, partition)]
+    moments = [(write.invoked_us, "the write is sent"), (write.acknowledged_us, "the write is acknowledged")]
+    moments += _fault_moments(receipts)
+    moments += [(seen.time_us, words) for seen in timeline.observations for words in _words(seen, partition)]
     begin_us = timeline.begin_us
-    within = sorted(moment for moment in found if begin_us <= moment[0] <= end_us)
+    within = sorted(moment for moment in moments if begin_us <= moment[0] <= end_us)
     joined: dict[int, str] = {}
     for time_us, what in within:
         joined[time_us] = f"{joined[time_us]}; {what}" if time_us in joined else what
@@ -150,12 +150,12 @@ def _fault_moments(receipts: Iterable[Receipt]) -> Iterator[tuple[int, str]]:
 
 
 def _words(seen: Observation, partition: str) -> Iterator[str]:
-    """What an observation says that matters to who has the write."""
+    """An observation in words, where it matters for who has the write."""
     match seen.fact:
         case BrokerFenced(broker=broker):
             yield f"broker {broker} counts as dead"
         case LeaderElected(partition=of, leader=leader, leader_epoch=epoch) if of == partition:
-            yield f"the controller elects {'nobody' if leader is None else f'broker {leader}'} in epoch {epoch}"
+            yield f"the controller elects {'no leader' if leader is None else f'broker {leader}'} in epoch {epoch}"
         case BecameLeader(partition=of, leader_epoch=epoch, end_offset=end) if of == partition:
             yield f"broker {seen.node} leads in epoch {epoch}, its log ends at {end}"
         case IsrChanged(partition=of, isr=isr) if of == partition and isr is not None:
@@ -206,7 +206,7 @@ def _shows(future: JudgedRun, finding: FindingToKeep, subject: Finding) -> bool:
     listed = future.verdict.anomalies.get(finding.anomaly, ())
     if "value" not in subject.__struct_fields__:
         return True
-    return any(one.written == subject.written and one.key == subject.key for one in listed)
+    return any(other.written == subject.written and other.key == subject.key for other in listed)
 
 
 def _point_of_no_return(steps: Sequence[StepBack]) -> tuple[int | None, int | None]:

@@ -2,7 +2,8 @@
 
 Run ``n`` of a hunt is of portfolio ``n`` modulo their number, with a seed of its own, so what is found does not depend
 on how many workers look. A finding counts only if the same run without what was changed on purpose (a planted bug, a
-rule of Kafka's) finds nothing: a permitted loss is none, and a finding without the change is one about the core itself.
+rule of Kafka's) finds nothing: what is found without the change, too, is about the core itself. A permitted loss is not
+a finding.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from harness.search.portfolios import PORTFOLIOS, Portfolio
 
 #: Runs that are given to a worker at a time.
 BLOCK: Final = 4
-#: So many times in a row worker processes may be killed over the same runs, by whoever is short of memory mostly.
+#: Worker processes may be killed as often as this in a row over the same runs, mostly because memory is short.
 KILLED_MAX: Final = 3
 #: What an alarm is by where the run did not come to its end: an assertion of the core failed, or anything else did.
 ASSERTION: Final = "assertion"
@@ -35,7 +36,7 @@ _BY_NAME: Final = "broken-invariant"
 
 
 class Alarm(msgspec.Struct, frozen=True):
-    """What saw that something is wrong: an invariant, the checkers, or whatever ended the run; and what it saw."""
+    """Something that is wrong, and what noticed it: an invariant, the checkers, or the end of the run."""
 
     by: str
     text: str
@@ -52,7 +53,7 @@ class HuntedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HuntResult(msgspec.Struct, kw_only=True):
-    """How a hunt went. ``found`` is the first run with an alarm that its control has not; None where there is none.
+    """The end of a hunt. ``alarming`` is the first run with an alarm that its control does not have, if there is one.
 
     ``changed`` is what was changed on purpose. ``schedules`` are all runs up to that one, ``seconds`` what they took
     of one core, ``spurious`` runs whose control has an alarm too: findings about the core as it is. ``stopped`` says
@@ -63,7 +64,7 @@ class HuntResult(msgspec.Struct, kw_only=True):
     seed: int
     schedules: int
     seconds: float
-    found: HuntedRun | None
+    alarming: HuntedRun | None = msgspec.field(name="found")
     spurious: tuple[HuntedRun, ...] = ()
     stopped: str = ""
 
@@ -84,14 +85,14 @@ def hunt(
     Raises:
         SettingsError: the settings do not fit a portfolio's.
     """
-    result = HuntResult(changed=dict(changed), seed=seed, schedules=0, seconds=0.0, found=None)
+    result = HuntResult(changed=dict(changed), seed=seed, schedules=0, seconds=0.0, alarming=None)
     try:
         for run in runs(changed, seed=seed, workers=workers, portfolios=portfolios, first=first):
             result.schedules += 1
             result.seconds += run.seconds
             if run.alarms:
                 if not changed or not alarms_of(without(run.spec, changed)):
-                    result.found = run
+                    result.alarming = run
                     break
                 result.spurious += (run,)
             if result.seconds > seconds:
@@ -177,7 +178,7 @@ def alarms_of(spec: RunSpec) -> tuple[Alarm, ...]:
         run = run_in_memory(spec)
     except AssertionError as error:
         return (Alarm(ASSERTION, str(error)),)
-    except Exception as error:  # A hunt is for what nobody thought of, and goes on.
+    except Exception as error:  # A hunt is for what was not thought of, and goes on.
         return (Alarm(CRASH, f"{type(error).__name__}: {error}"),)
     return alarms_in(run)
 

@@ -33,7 +33,7 @@ class OtherDraws(NamedTuple):
 
 
 class JudgedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one run.
+    """One run that was performed and judged.
 
     ``spec`` has the ``schedule`` that was performed, so that attempting it again with ``recording`` gives the same.
     ``broken`` is None where no invariant was broken, or no invariants were checked.
@@ -67,8 +67,8 @@ def run_in_memory(
 
     ``schedule`` is performed as it is; without one it is that of ``spec``, or drawn as in every run. ``choices`` take
     the place of those that follow from the seed. Without ``invariants`` they are not checked.
-    ``others`` take over at a moment of the run; then also where nothing was left to chance. Of each anomaly so many
-    findings are ``shown``.
+    ``others`` take over at a moment of the run; then also where nothing was left to chance. ``shown`` is the most
+    findings that are kept of each anomaly.
 
     Raises:
         PlanError: ``spec`` is not of the simulated world, or performs a scripted story.
@@ -98,7 +98,7 @@ def run_in_memory(
 
 
 def judged(spec: RunSpec, verdict: Verdict) -> Judgement:
-    """What ``verdict`` means under the promise of the run's settings."""
+    """The judgement of ``verdict`` under the promise of the run's settings."""
     return judge(spec.chosen(), verdict, spec.faults.exercised_min, spec.family.split("+"))
 
 

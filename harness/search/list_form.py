@@ -98,13 +98,13 @@ def with_one_partition(spec: RunSpec, partition: int) -> Iterator[RunSpec]:
     for turned in dict.fromkeys((0, partition % spec.brokers)):
         yield with_roles(alone, lambda role, by=turned: _in_first(role, by, spec.brokers))  # type: ignore[misc]
     if not spec.assignment and partition % spec.brokers:
-        replicas = (partition + place for place in range(spec.settings["replication.factor"]))
+        replicas = (partition + position for position in range(spec.settings["replication.factor"]))
         kept = msgspec.structs.replace(alone, assignment=(tuple(node % spec.brokers for node in replicas),))
         yield with_roles(kept, lambda role: _in_first(role, 0, spec.brokers))
 
 
 def _in_first(role: Role, turned: int, brokers: int) -> Role:
-    """The role in the first log partition, that of a broker by number turned round by so many."""
+    """The role in the first log partition, that of a broker by number turned round by ``turned``."""
     number = (role.pick - turned) % brokers if role.kind in _BY_NUMBER and turned else role.pick
     return Role(role.kind, 0, number)
 
@@ -114,10 +114,10 @@ def _in_first(role: Role, turned: int, brokers: int) -> Role:
 
 def moments_of(spec: RunSpec) -> list[int]:
     """Every moment in microseconds at which something happens that was planned, the end of the phase last."""
-    found = {1000 * time_ms for step in steps_of(spec) for time_ms in (step.begin_ms, step.end_ms)}
-    found |= {write.due_us for write in spec.workload.writes}
+    moments = {1000 * time_ms for step in steps_of(spec) for time_ms in (step.begin_ms, step.end_ms)}
+    moments |= {write.due_us for write in spec.workload.writes}
     end_us = spec.workload.duration_ms * 1000
-    return [*sorted(found - {end_us}), end_us]
+    return [*sorted(moments - {end_us}), end_us]
 
 
 def retimed(spec: RunSpec, moments: Sequence[int]) -> RunSpec:

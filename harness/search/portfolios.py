@@ -1,7 +1,7 @@
 """Portfolios: under which settings, with which faults and how many writes a hunt looks for what is wrong.
 
-Which bug a portfolio is good for is nobody's business here: each is a choice of settings that somebody uses, or that a
-release had, and faults which its promise covers at least in part. What a run may lose is never a finding.
+A portfolio is not made for a bug. It is a choice of settings that people use, or that a release had, and of faults
+that its promise covers at least in part. What a run may lose is never a finding.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ WORKLOAD: Final = WorkloadPlan(writes_per_second=30.0, duration_ms=12_000, produ
 
 
 class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
-    """One choice: settings beside :data:`QUICK`, and what happens: stories of ``families``, or storms of ``kinds``
-    with cuts of ``shapes``, with so many ``faults`` each, at least and at most.
+    """One choice: settings beside :data:`QUICK`, and scenarios of ``families``, or storms.
+
+    Storms have faults of ``kinds`` with cuts of ``shapes``; ``faults`` are the least and the most of one storm.
 
     ``dead_brokers_max``, ``healed_ms_min`` and ``fault_ms_max`` are the budget's (:class:`nemesis.plan.FaultPlan`).
     """
@@ -80,7 +81,7 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def storms(self, changed: Mapping[str, Any]) -> Storms:
-        """What draws its storms."""
+        """The storms from which its schedules are drawn."""
         settings = self._with(changed)
         timings, brokers = timings_of(settings), settings.replication_factor
         return Storms(

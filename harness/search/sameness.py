@@ -1,4 +1,7 @@
-"""What makes the finding of two runs the same, where one is to be a smaller form of the other."""
+"""Decides whether a smaller run shows the same finding as the run that it was made from.
+
+:mod:`checkers.verdicts.identity` names findings so that campaigns can count them; here only two runs are compared.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,12 @@ _FIRST: Final = ("lost-write", "unseen")
 
 
 class FindingToKeep(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run must show to be a smaller form of another.
+    """The finding that a run must show to be a smaller form of another.
 
     The same anomaly, on the same side of the promise (``broken`` or permitted), and of lost writes the same ``fate`` of
     their copies. Of a finding's identity (:mod:`checkers.verdicts.identity`) the faults around it are left out, because
     a smaller run has fewer, and the settings do not change. Which write it is, on which log partition, under which
-    leader is not part of it, nor how often it is found. An ``invariant`` that is broken first stands for itself.
+    leader is not part of it, nor how often it is found. Of a broken ``invariant`` only its name counts.
     """
 
     anomaly: str = ""
@@ -44,7 +47,7 @@ class FindingToKeep(msgspec.Struct, frozen=True, kw_only=True):
         return counted.get(self.anomaly, 0) > 0 and (not self.fate or self.fate in _fates(run.verdict, self.anomaly))
 
     def in_words(self) -> str:
-        """For people."""
+        """The finding for people."""
         if self.invariant:
             return f"the invariant {self.invariant} is broken"
         if self.anomaly == STALLED:
@@ -64,20 +67,24 @@ def finding_of(run: JudgedRun, anomaly: str = "") -> FindingToKeep:
 
 
 def worst_of(run: str, verdict: Verdict, judgement: Judgement, anomaly: str = "", invariant: str = "") -> FindingToKeep:
-    """What the ``run`` shows of ``anomaly``, or the worst, a broken promise before what is permitted.
+    """The finding that the ``run`` shows of ``anomaly``, or the worst: a broken promise before what is permitted.
 
     ``invariant`` is the one that it broke first, if any.
 
     Raises:
         NamedWronglyError: it shows nothing, or not that.
     """
-    found = list(_findings(verdict, judgement, invariant))
+    findings = list(_findings(verdict, judgement, invariant))
     if anomaly:
-        found = [one for one in found if anomaly in (one.anomaly, one.invariant, one.invariant and INVARIANT)]
-    if not found:
+        findings = [
+            finding
+            for finding in findings
+            if anomaly in (finding.anomaly, finding.invariant, finding.invariant and INVARIANT)
+        ]
+    if not findings:
         what = f"no {anomaly}" if anomaly else "nothing: no write is lost and no promise is broken"
         raise NamedWronglyError(f"{run} shows {what}; name a run that shows a finding")
-    return found[0]
+    return findings[0]
 
 
 def _findings(verdict: Verdict, judgement: Judgement, invariant: str) -> Iterator[FindingToKeep]:
@@ -93,6 +100,6 @@ def _findings(verdict: Verdict, judgement: Judgement, invariant: str) -> Iterato
 
 
 def _fates(verdict: Verdict, anomaly: str) -> set[str]:
-    """What became of the copies, of every listed finding of ``anomaly``; nothing where that is not known."""
+    """The fates of the copies in the listed findings of ``anomaly``, as far as they are known."""
     findings = verdict.anomalies.get(anomaly, ())
     return {finding.fate for finding in findings if isinstance(finding, LostWrite) and finding.fate}

@@ -44,16 +44,16 @@ CALM_SEED: Final = 1
 #: Milliseconds to round times to, and lengths to try between two moments; people read these at a glance.
 ROUND_MS: Final = (1_000, 500, 100, 50, 10, 1)
 LENGTHS_MS: Final = (100, 200, 500, 1_000, 2_000, 5_000)
-#: A stretch of time is kept of which so much would do: a run is not to hang on a few milliseconds.
+#: A stretch of time is kept if this share of it would do: a run is not to hang on a few milliseconds.
 SUFFICIENT_PERCENT: Final = 80
 
 
 class Shrunk(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run was shrunk to.
+    """The smaller form of a run.
 
     ``spec`` is a run that shows ``finding``, as data; ``run`` is how it went. ``faults`` and ``operations`` (writes)
     are how many it has, and had before. ``attempts`` runs were performed for it; ``complete`` is false where the time
-    was over, or somebody interrupted it, while there was still something to try.
+    was over, or it was interrupted, while there was still something to try.
     """
 
     spec: RunSpec
@@ -152,7 +152,7 @@ class _Search:
     def _shows_with_chance(self, spec: RunSpec) -> bool:
         """It shows with drawn delays too, so that it does not hang on who is first by a millisecond."""
         drawn = (msgspec.structs.replace(spec, chance="drawn", seed=seed) for seed in OTHER_SEEDS)
-        return all(self._showing(one) is not None for one in drawn)
+        return all(self._showing(other) is not None for other in drawn)
 
     def _showing(self, spec: RunSpec) -> JudgedRun | None:
         """Perform ``spec`` unless it is known to show nothing; None if it does not show the finding."""
@@ -173,7 +173,7 @@ class _Search:
     # --- what can be smaller -----------------------------------------------------------------------------------------
 
     def _fewer_faults(self) -> None:
-        """Whole stories first, then single faults."""
+        """Whole scenarios first, then single faults."""
         spec, steps = self.best.spec, steps_of(self.best.spec)
         groups = tuple(dict.fromkeys(step.group for step in steps))
         reduced(groups, lambda kept: self.shows(with_steps(spec, [step for step in steps if step.group in kept])))
@@ -189,7 +189,7 @@ class _Search:
         self._steady = self.best.spec.chance == "none" and self._shows_with_chance(self.best.spec)
 
     def _weaker_workload(self) -> None:
-        """Where a list of writes does not show it: a workload with less of everything."""
+        """Take a workload with less of everything where a list of writes does not show the finding."""
         while (rate := self.best.spec.workload.writes_per_second) > 1:
             if not self.shows(with_workload(self.best.spec, writes_per_second=rate / 2)):
                 break
@@ -204,7 +204,9 @@ class _Search:
             used = dict.fromkeys(write.partition for write in self.best.spec.workload.writes)
             if self.best.spec.workload.partitions > 1:
                 self.first_of(form for partition in used for form in with_one_partition(self.best.spec, partition))
-            writes = [msgspec.structs.replace(one, producer=0, key="key-0") for one in self.best.spec.workload.writes]
+            writes = [
+                msgspec.structs.replace(write, producer=0, key="key-0") for write in self.best.spec.workload.writes
+            ]
             self.shows(with_workload(self.best.spec, producers=1, writes=tuple(writes)))
         self.first_of(with_workload(self.best.spec, consumers=number) for number in (0, 1))
         self.shows(with_workload(self.best.spec, payload_bytes=0))
@@ -214,11 +216,11 @@ class _Search:
         """The first of several candidates, where any will do; and no chance, where that was needed before."""
         if self.best.spec.chance == "drawn":
             self.shows(msgspec.structs.replace(self.best.spec, chance="none", seed=CALM_SEED))
-        for place, step in enumerate(steps_of(self.best.spec)):
+        for position, step in enumerate(steps_of(self.best.spec)):
             role = step.fault.role
             for pick in range(min(role.pick, self.best.spec.brokers)):
                 steps = list(steps_of(self.best.spec))
-                steps[place] = with_role(step, Role(role.kind, role.partition, pick))
+                steps[position] = with_role(step, Role(role.kind, role.partition, pick))
                 if self.shows(with_steps(self.best.spec, steps)):
                     break
 
@@ -229,18 +231,18 @@ class _Search:
         moments = moments_of(self.best.spec)
         spec = self.best.spec
         self.first_of(retimed(spec, _rounded(moments, 1000 * unit_ms)) for unit_ms in ROUND_MS)
-        for place in range(len(moments)):
+        for position in range(len(moments)):
             moments = moments_of(self.best.spec)
-            if place < len(moments):
-                gap_us = moments[place] - (moments[place - 1] if place else 0)
-                self._shorter(place, gap_us)
+            if position < len(moments):
+                gap_us = moments[position] - (moments[position - 1] if position else 0)
+                self._shorter(position, gap_us)
 
-    def _shorter(self, place: int, gap_us: int) -> None:
+    def _shorter(self, position: int, gap_us: int) -> None:
         """The shortest round length of the stretch before a moment that does not just suffice: a part of it does."""
         spec, moments = self.best.spec, moments_of(self.best.spec)
         for length_us in (1000 * length_ms for length_ms in LENGTHS_MS if 1000 * length_ms < gap_us):
-            hurried = _moved(moments, place, gap_us - length_us * SUFFICIENT_PERCENT // 100)
-            kept = _moved(moments, place, gap_us - length_us)
+            hurried = _moved(moments, position, gap_us - length_us * SUFFICIENT_PERCENT // 100)
+            kept = _moved(moments, position, gap_us - length_us)
             if self._showing(retimed(spec, hurried)) is not None and self.shows(retimed(spec, kept)):
                 return
 
@@ -251,6 +253,6 @@ def _rounded(moments: list[int], unit_us: int) -> list[int]:
     return [*accumulate(-(-gap_us // unit_us) * unit_us for gap_us in gaps)]
 
 
-def _moved(moments: list[int], place: int, earlier_us: int) -> list[int]:
-    """Moments of which those from ``place`` on come earlier."""
-    return [*moments[:place], *(moment - earlier_us for moment in moments[place:])]
+def _moved(moments: list[int], position: int, earlier_us: int) -> list[int]:
+    """The same moments, those from ``position`` on earlier."""
+    return [*moments[:position], *(moment - earlier_us for moment in moments[position:])]

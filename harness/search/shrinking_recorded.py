@@ -33,7 +33,7 @@ class NoTwinError(AckproofError):
 
 
 class SmallerRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run was shrunk to, as data for people and machines.
+    """The smaller form of a run, as data for people and machines.
 
     ``faults`` and ``operations`` are how many there are and were; ``plan`` is the file that repeats it, ``story`` the
     scripted story of it with the ``column`` that shows it, "" where it cannot be said so. ``twin`` says of the smaller
@@ -104,26 +104,26 @@ def drawn_record(directory: Path) -> RunRecord:
     return record
 
 
-def left_in(directory: Path, found: Shrunk, twin: str = "") -> SmallerRun:
+def left_in(directory: Path, smaller: Shrunk, twin: str = "") -> SmallerRun:
     """Leave the plan of a smaller run in ``directory``, and its story; ``twin`` says whose twin it is, if it is one."""
-    story = story_text_of(found.run, title_of(found))
+    story = story_text_of(smaller.run, title_of(smaller))
     plan = directory / PLAN_FILE
-    origin = f"Shrunk from the run {directory.name}: {found.in_words()}."
-    remarks = [f"{title_of(found)}.", origin, *filter(None, [twin])]
-    write_file(plan, plan_text(found.spec, _name(found.spec), remarks).encode())
+    origin = f"Shrunk from the run {directory.name}: {smaller.in_words()}."
+    remarks = [f"{title_of(smaller)}.", origin, *filter(None, [twin])]
+    write_file(plan, plan_text(smaller.spec, _name(smaller.spec), remarks).encode())
     story_file = directory / STORY_FILE
     if story is None:
         story_file.unlink(missing_ok=True)
     else:
         write_file(story_file, story.text.encode())
     return SmallerRun(
-        finding=found.finding.in_words(),
-        faults=found.faults,
-        operations=found.operations,
-        attempts=found.attempts,
-        complete=found.complete,
-        schedule=Schedule(steps=steps_of(found.spec), healed_ms=found.spec.workload.duration_ms),
-        writes_ms=tuple(write.due_us / 1000 for write in operations_of(found.spec)),
+        finding=smaller.finding.in_words(),
+        faults=smaller.faults,
+        operations=smaller.operations,
+        attempts=smaller.attempts,
+        complete=smaller.complete,
+        schedule=Schedule(steps=steps_of(smaller.spec), healed_ms=smaller.spec.workload.duration_ms),
+        writes_ms=tuple(write.due_us / 1000 for write in operations_of(smaller.spec)),
         plan=str(plan),
         story=str(story_file) if story else "",
         column=story.column if story else "",
@@ -131,10 +131,10 @@ def left_in(directory: Path, found: Shrunk, twin: str = "") -> SmallerRun:
     )
 
 
-def title_of(found: Shrunk) -> str:
-    """What the smaller run shows, on one line."""
-    kinds = " and ".join(dict.fromkeys(step.fault.kind for step in steps_of(found.spec))) or "no fault"
-    return f"{found.finding.in_words()} after {kinds}"
+def title_of(smaller: Shrunk) -> str:
+    """The finding of a smaller run and its faults, on one line."""
+    kinds = " and ".join(dict.fromkeys(step.fault.kind for step in steps_of(smaller.spec))) or "no fault"
+    return f"{smaller.finding.in_words()} after {kinds}"
 
 
 def _name(spec: RunSpec) -> str:

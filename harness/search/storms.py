@@ -1,11 +1,11 @@
-"""Storms: random single faults that overlap, for schedules that tell no story which somebody thought of.
+"""Storms: random single faults that overlap, for schedules without a purpose.
 
-Families of :mod:`nemesis.scenarios` perform whole stories one after the other, each written for a known weakness. A
-storm has no purpose: some kinds of fault, around whoever holds a drawn role, at drawn times, several at once. Its times
-come from the settings under test, as those of stories do. All faults of a storm are about one log partition, and after
+Families of :mod:`nemesis.scenarios` perform scenarios one after the other, each written for a known weakness. A storm
+has some kinds of fault, around the holder of a drawn role, at drawn times, several at once. Its times come from the
+settings under test, as those of scenarios do. All faults of a storm are about one log partition, and after
 each storm everything is healed. Each storm has a few kinds, a few shapes of cuts and a few victims only, drawn for it:
-where everything may happen, hardly ever do the same two things happen together twice, or to the same broker (swarm
-testing, Groce and others 2012).
+where everything may happen, the same two things hardly ever happen together twice (swarm testing, Groce and others
+2012).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from nemesis.scenarios import Draw, Timings
 from nemesis.schedule import Schedule, ScheduledFault, most_stopped
 from nemesis.topology import Shape
 
-#: What steps of a storm have in the place of a story.
+#: The name of every fault of a storm, where others have that of their scenario.
 STORM: Final = "storm"
 #: The number of faults in one storm, at least and at most, where a portfolio has none of its own.
 FAULTS_A_STORM: Final = (3, 7)
-#: So many kinds, shapes and victims, at most.
+#: The most kinds, shapes and victims of one storm.
 SWARM: Final = 3
 One = TypeVar("One")
-#: Who may be hit: mostly somebody whose role matters at the moment, and now and then the same broker all the time.
+#: Who may be hit: mostly a broker whose role matters at the moment, and now and then the same broker all the time.
 _ROLES: Final = (
     RoleKind.LEADER, RoleKind.LEADER, RoleKind.FOLLOWER, RoleKind.FOLLOWER, RoleKind.ISR_MEMBER, RoleKind.OUT_OF_ISR,
     RoleKind.BROKER, RoleKind.NAMED, RoleKind.NAMED, RoleKind.NAMED,
@@ -40,7 +40,7 @@ CUTS: Final = (
     Shape.ISOLATE, Shape.NO_FETCH, Shape.DEAF, Shape.MUTE, Shape.NO_HEARTBEAT, Shape.MUTE_TO_CLIENTS,
     Shape.FROM_CLIENTS, Shape.RING,
 )  # fmt: skip
-#: A moment that is over before anybody notices.
+#: A moment that is over before it is noticed.
 _BRIEF_MS: Final = (50, 400)
 #: The most moves of leadership one after the other.
 TURNS_MAX: Final = 4
@@ -51,7 +51,7 @@ WAITED_FOR_MS_MAX: Final = 4_500
 
 
 class Kind(NamedTuple):
-    """A fault that storms may have: the family of stories that it is of, which plans know, and what makes one.
+    """A fault that storms may have: its family, which plans know, and the function that makes one.
 
     It is made around a role, of a shape where it has one; chance decides what else it needs.
     """
@@ -69,7 +69,7 @@ KINDS: Final[Mapping[str, Kind]] = {
 
 
 class Swarm(NamedTuple):
-    """What one storm is made of."""
+    """The kinds, shapes and victims of one storm."""
 
     kinds: Sequence[str]
     shapes: Sequence[Shape]

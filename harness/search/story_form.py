@@ -14,9 +14,9 @@ from harness.search.list_form import operations_of, steps_of
 from harness.stories import COLUMNS, lines_of, parse_story, perform_cell
 from workloads import LISTED, Settings, SettingsError, in_toml
 
-#: The number of every story that is written here; whoever keeps one gives it another.
+#: The number of every story that is written here; give one that you keep another number.
 NUMBER: Final = "X1"
-#: More steps than this nobody reads; a plan says it better.
+#: With more steps than this a plan is easier to read.
 STEPS_MAX: Final = 24
 _LEADER: Final = "leader"
 
@@ -92,7 +92,7 @@ def _steps(moments: Sequence[tuple[int, str]]) -> Iterator[str]:
 
 
 def _moments(run: JudgedRun, leader: str) -> Iterator[tuple[int, str | None]]:
-    """What happens when, in microseconds, as steps; None for what the language lacks. Writes come after faults."""
+    """Every step with its time in microseconds; None for a fault that scripts do not have. Writes come after faults."""
     steps = steps_of(run.spec)
     for receipt in run.receipts:
         if receipt.mark != "skipped":

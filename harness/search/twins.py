@@ -29,13 +29,13 @@ from nemesis.schedule import Schedule, ScheduledFault
 from workloads import EventType, Function, PlannedWrite
 from workloads.history import read_events
 
-#: How often a twin is tried, with roles and nodes in turn and other draws each time.
+#: The number of tries, with roles and nodes in turn and other draws each time.
 TRIES: Final = 20
 _KINDS: Final = frozenset(kind.kind for kind in FAULTS)
 
 
 class Twin(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of the search for a twin: a ``run`` that shows ``finding``, None where none of ``tries`` did.
+    """The end of the search for a twin: a ``run`` that shows ``finding``, None where none of ``tries`` did.
 
     ``verdict`` is that on the real run.
     """
@@ -46,7 +46,7 @@ class Twin(msgspec.Struct, frozen=True, kw_only=True):
     tries: int
 
     def in_words(self) -> str:
-        """For people."""
+        """The end of the search for people."""
         if self.run is None:
             return f"No simulated twin: of {self.tries} runs with its faults and writes in virtual time none showed it."
         which = "the first" if self.tries == 1 else f"number {self.tries}"
@@ -78,9 +78,15 @@ def _candidates(directory: Path, record: RunRecord, receipts: Sequence[Receipt])
         raise NamedWronglyError(f"{directory} has no account of its faults; name a run that completed")
     planned = msgspec.convert(record.ended.report["schedule"], Schedule)
     begun_us, healed_us, writes = _writes(directory)
-    done = [one for one in receipts if one.took_effect and one.fault in _KINDS and one.sequence < len(planned.steps)]
-    by_role = [_moved(planned.steps[one.sequence], one, begun_us) for one in done]
-    by_number = [step for one, role in zip(done, by_role, strict=True) for step in _by_number(role, one, record)]
+    done = [
+        receipt
+        for receipt in receipts
+        if receipt.took_effect and receipt.fault in _KINDS and receipt.sequence < len(planned.steps)
+    ]
+    by_role = [_moved(planned.steps[receipt.sequence], receipt, begun_us) for receipt in done]
+    by_number = [
+        step for receipt, role in zip(done, by_role, strict=True) for step in _by_number(role, receipt, record)
+    ]
     base = _base(record, (healed_us - begun_us) // 1000)
     numbered = msgspec.structs.replace(base, assignment=_assignment(record, done))
     for number in range(TRIES):
@@ -100,7 +106,7 @@ def _base(record: RunRecord, duration_ms: int) -> RunSpec:
 
 
 def _writes(directory: Path) -> tuple[int, int, list[PlannedWrite]]:
-    """When the workload began and when everything was healed (microseconds), and the writes between the two."""
+    """The begin of the workload, the moment of healing (both in microseconds), and the writes between the two."""
     begun_us = healed_us = 0
     sent: list[tuple[int, int, str]] = []
     places: dict[int, int] = {}
@@ -150,9 +156,9 @@ def _assignment(record: RunRecord, receipts: Sequence[Receipt]) -> tuple[tuple[i
             if looks and looks[0].leader is not None:
                 leaders.setdefault(name, looks[0].leader)
     copies = record.settings["replication.factor"]
-    first = [leaders.get(_partition(record, place), place) for place in range(record.workload.partitions)]
+    first = [leaders.get(_partition(record, number), number) for number in range(record.workload.partitions)]
     return tuple(tuple((node + turn) % record.brokers for turn in range(copies)) for node in first)
 
 
-def _partition(record: RunRecord, place: int) -> str:
-    return f"{record.workload.topic}-{place}"
+def _partition(record: RunRecord, number: int) -> str:
+    return f"{record.workload.topic}-{number}"

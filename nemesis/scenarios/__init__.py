@@ -41,8 +41,7 @@ _SCRIPTS: Final = (
 )  # fmt: skip
 
 
-#: What stands for the family of a run that performs a scripted story: the story's number, of the project's (S40) or
-#: of somebody's own (M1).
+#: A run that performs a scripted story has its number for a family: one of the project (S40) or one of your own (M1).
 SCRIPTED: Final = re.compile(r"[A-Z]\d{1,3}")
 #: Every family by its name, in the order in which people are shown them.
 FAMILIES: Final[Mapping[str, Family]] = {
@@ -68,9 +67,9 @@ def strikes_of(family: str) -> frozenset[str]:
 
 
 def preparation_of(family: str, scenario: str) -> str:
-    """Why a scenario begins with a cut of links; empty where it does not, or where this version does not know it."""
-    known = FAMILIES[family].every_scenario if family in FAMILIES else ()
-    return next((one.preparation for one in known if one.name == scenario), "")
+    """The reason for which a scenario begins with a cut of links; empty where it has none, or is not known any more."""
+    scenarios = FAMILIES[family].every_scenario if family in FAMILIES else ()
+    return next((other.preparation for other in scenarios if other.name == scenario), "")
 
 
 def scenarios_named(word: str, families: Iterable[str]) -> list[tuple[str, Scenario]]:

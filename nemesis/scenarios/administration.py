@@ -1,4 +1,4 @@
-"""What operators change on purpose: who leads, and who replicates. Nobody has to die for acks=1 to lose."""
+"""Changes that operators make on purpose: who leads, and who replicates. With acks=1 they lose writes by themselves."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def _bounce_in_turn(scene: Scene) -> list[Part]:
 def _bounce(scene: Scene, kind: RoleKind) -> list[Part]:
     """One broker dies and returns before its session ends."""
     who = scene.role(kind, scene.partition())
-    # Shorter than a session: nobody is fenced, and only the new broker epoch shows it (rule 20).
+    # Shorter than a session: no broker is fenced, and only the new broker epoch shows it (rule 20).
     return [Part(0, scene.between_ms(100, 300), Kill(who))]
 
 
@@ -98,7 +98,7 @@ RESTART: Final = Family(
 
 
 def _blink(scene: Scene) -> list[Part]:
-    """Shorter than the session: nobody should lose a role."""
+    """A pause shorter than the session: no broker should lose a role."""
     return [Part(0, scene.timings.session_ms // 2, Pause(scene.role(RoleKind.BROKER)))]
 
 
@@ -149,7 +149,7 @@ def _one_after_the_other(scene: Scene) -> list[Part]:
 
 
 def _in_haste(scene: Scene) -> list[Part]:
-    """A rolling restart that waits for nobody: the next broker stops while the last one starts (S31, cleanly)."""
+    """A rolling restart that does not wait: the next broker stops while the last one starts (S31, cleanly)."""
     return _in_turn(scene, scene.between_ms(800, 1_500), gap_ms=scene.between_ms(100, 500))
 
 

@@ -25,7 +25,7 @@ def _gone(scene: Scene, strike: Strike) -> list[Part]:
 
 
 def _with_the_leader(scene: Scene) -> list[Part]:
-    """The controller dies, and then a leader before it is back: a single controller leaves nobody to elect another."""
+    """The controller dies, and then a leader before it is back: a single controller leaves no node to elect another."""
     begins_ms = scene.between_ms(100, 400)
     leader_ends_ms = begins_ms + scene.lasting_ms(scene.timings.fence_ms + SUCCESSOR_MS)
     # The controller is back first, and has time to elect before the leader returns.

@@ -74,7 +74,7 @@ LIES_MS: Final = 500
 
 
 def _lying(scenario: Scenario) -> Scenario:
-    """A scenario of losses of power on disks that lie: whoever loses power has had such a disk before, and keeps it."""
+    """A scenario of losses of power on disks that lie: a node that loses power has such a disk before, and keeps it."""
 
     def parts(scene: Scene) -> list[Part]:
         later = [Part(part.begin_ms + LIES_MS, part.end_ms + LIES_MS, part.fault) for part in scenario.parts(scene)]
@@ -101,7 +101,7 @@ START_MS: Final = 10_000
 
 
 def _last_in_sync_restarted(scene: Scene) -> list[Part]:
-    """S08, and the broker is started once more when it is back and nobody leads.
+    """S08, and the broker is started once more when it is back and there is no leader.
 
     A formatted disk has a new identity. Since 3.7 (KIP-858) Kafka elects no replica whose disk it does not know, and
     learns of the new one too late for this election; the next start makes the empty replica lead.

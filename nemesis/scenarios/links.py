@@ -40,7 +40,7 @@ def _fenced_while_lagging(scene: Scene) -> list[Part]:
 
 
 def _write_parked(scene: Scene) -> list[Part]:
-    """S21: writes with acks=all wait for followers in vain, their clients send them again, the followers come back."""
+    """S21: writes with acks=all wait for followers, their clients send them again, and then the followers come back."""
     leader = Role(RoleKind.LEADER, scene.partition())
     end_ms = max(scene.timings.shrink_ms, scene.timings.unanswered_ms) + shared.alone_ms(scene)
     return [Part(0, end_ms, Partition(leader, Shape.FROM_BROKERS))]

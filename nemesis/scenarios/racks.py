@@ -21,7 +21,7 @@ RACK: Final = Family(
     (
         shared.hit_one("power", PowerLoss, RoleKind.RACK),
         shared.hit_one("kill", Kill, RoleKind.RACK, at_least_ms=lambda timings: timings.fence_ms),
-        # Inside the rack everybody hears everybody; nobody hears the controller or the other racks.
+        # Inside the rack all brokers hear each other; none hears the controller or the other racks.
         shared.hit_one(
             "cut",
             partial(Partition, shape=Shape.ISOLATE),

@@ -37,23 +37,23 @@ def test_a_storm_is_written_down_as_a_plan_and_read_as_the_same(portfolio: Portf
 
 def test_a_planted_bug_is_found_by_the_checkers_and_its_control_is_silent() -> None:
     result = hunt(EARLY, seed=1, seconds=20)
-    assert result.found is not None
-    assert "lost-write" in {alarm.by for alarm in result.found.alarms}
-    assert result.found.spec.settings["planted.bug"] == "acknowledge-after-append"
-    assert alarms_of(without(result.found.spec, EARLY)) == ()
+    assert result.alarming is not None
+    assert "lost-write" in {alarm.by for alarm in result.alarming.alarms}
+    assert result.alarming.spec.settings["planted.bug"] == "acknowledge-after-append"
+    assert alarms_of(without(result.alarming.spec, EARLY)) == ()
 
 
 def test_an_invariant_sees_it_before_anything_is_lost() -> None:
     result = hunt({"planted.bug": "commit-with-two"}, seed=1, seconds=20)
-    assert result.found is not None
-    assert result.found.alarms[0].by == "candidates-are-complete"
+    assert result.alarming is not None
+    assert result.alarming.alarms[0].by == "candidates-are-complete"
 
 
 def test_what_is_found_does_not_depend_on_the_number_of_workers() -> None:
     found = [hunt({"planted.bug": "join-anywhere"}, seed=2, seconds=60, workers=workers) for workers in (1, 3)]
-    first, second = ((one.schedules, one.found and (one.found.number, one.found.alarms)) for one in found)
+    first, second = ((one.schedules, one.alarming and (one.alarming.number, one.alarming.alarms)) for one in found)
     assert first == second
-    assert found[0].found is not None
+    assert found[0].alarming is not None
 
 
 def test_a_permitted_loss_is_no_finding() -> None:
@@ -74,14 +74,14 @@ def test_what_the_broker_does_as_it_is_too_is_not_blamed_on_the_change(monkeypat
     monkeypatch.setattr("harness.search.hunting.alarms_of", alarmed)
     result = hunt(EARLY, seed=1, seconds=20)
     assert [run.number for run in result.spurious] == [0, 1]
-    assert result.found is not None
-    assert (result.found.number, result.schedules) == (2, 3)
+    assert result.alarming is not None
+    assert (result.alarming.number, result.schedules) == (2, 3)
 
 
 def test_a_hunt_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.search.hunting.alarms_of", lambda _: ())
     result = hunt(EARLY, seed=1, seconds=0)
-    assert (result.found, result.schedules) == (None, 1)
+    assert (result.alarming, result.schedules) == (None, 1)
 
 
 def test_an_assertion_of_the_core_is_an_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,10 +132,10 @@ def test_a_worker_that_is_killed_takes_nothing_with_it(
     result = hunt(EARLY, seed=1, seconds=60, workers=2, portfolios=[BY_NAME["stories"]])
     assert [run.number for run in result.spurious] == list(range(BLOCK))
     if deaths < KILLED_MAX:
-        assert result.found is not None
-        assert (result.found.number, result.stopped) == (BLOCK, "")
+        assert result.alarming is not None
+        assert (result.alarming.number, result.stopped) == (BLOCK, "")
     else:
-        assert result.found is None
+        assert result.alarming is None
         assert f"killed {KILLED_MAX} times in a row, over runs {BLOCK} to" in result.stopped
 
 
