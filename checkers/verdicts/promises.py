@@ -196,7 +196,7 @@ _OVERTAKEN = Reason("without idempotence and with several requests in flight, a 
 _IN_ORDER = Reason("one request at a time, or sequence numbers, keep a producer's order", "rule 21")
 _PRODUCER_STATE = Reason("with truncated records a leader forgets what it had from a producer", "KIP-360")
 _INTERLEAVED = Reason("producers are not isolated from each other, their records may interleave", "KIP-98")
-_CLIENT = Reason("a client library stopped working; the log did what it promises", "docs/clients.md")
+_CLIENT = Reason("a client library stopped working; the log did what it promises", "docs/guides/clients.md")
 _AFTER_DUPLICATE = Reason("a duplicated record has two places, and neighbours are compared at the last one", "rule 21")
 
 

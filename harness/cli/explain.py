@@ -26,7 +26,7 @@ def explain(terminal: Terminal, run_dir: Path, *, finding: str, futures: int) ->
 
     The run in RUN_DIR is taken back to each step and continued with other draws of chance: with the faults that were
     still to come, and with every fault ended then and none to follow. Writes explanation.json into RUN_DIR, which the
-    report shows. See docs/shrink.md.
+    report shows. See docs/guides/shrink.md.
     """
     explanation = explain_run(run_dir, terminal.progress(), finding, futures)
     terminal.answer(explanation, [*described(explanation), _conclusion(explanation, run_dir)])

@@ -1,4 +1,4 @@
-"""`ackproof export`: a history as JSON lines (docs/history-format.md)."""
+"""`ackproof export`: a history as JSON lines (docs/guides/history-format.md)."""
 
 from __future__ import annotations
 

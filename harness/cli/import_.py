@@ -1,4 +1,4 @@
-"""`ackproof import`: a history in JSON lines, of other tools too, stored to be judged (docs/history-format.md)."""
+"""`ackproof import`: a history in JSON lines, also of another tool, stored (docs/guides/history-format.md)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from workloads.history import import_jsonl
 def import_(terminal: Terminal, file: Path, out: Path | None) -> int:
     """Store a history in JSON lines, also of another tool.
 
-    FILE has the lines (docs/history-format.md); `ackproof check` judges what is stored.
+    FILE has the lines (docs/guides/history-format.md); `ackproof check` judges what is stored.
     """
     if not file.is_file():
         raise NamedWronglyError(f"{file} is no file; name a history in JSON lines")

@@ -21,7 +21,7 @@ def shrink(terminal: Terminal, run_dir: Path, *, finding: str, seconds: float | 
 
     The run in RUN_DIR gets fewer faults, then fewer writes, then rounder times and less chance. The smaller run is left
     in RUN_DIR as a plan (shrunk.toml), and as a scripted story (shrunk-story.toml) where it can be said step by step.
-    Ctrl-C keeps the best so far. See docs/shrink.md.
+    Ctrl-C keeps the best so far. See docs/guides/shrink.md.
     """
     smaller = shrink_run(run_dir, finding, seconds)
     terminal.answer(smaller, smaller.lines())

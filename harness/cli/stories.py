@@ -48,9 +48,9 @@ def stories(
 ) -> int:
     """Perform scripted stories, and say what was not as expected.
 
-    They are performed in virtual time. A STORY is a number (S09) or a file of your own (docs/stories.md); none: all of
-    them. One story in one column is shown step by step. Exit code 1 if anything is not as expected; a file may expect
-    nothing.
+    They are performed in virtual time. A STORY is a number (S09) or a file of your own (docs/guides/stories.md);
+    none: all of them. One story in one column is shown step by step. Exit code 1 if anything is not as expected; a
+    file may expect nothing.
 
     \b
     L  an acknowledged record is lost         .  nothing is wrong

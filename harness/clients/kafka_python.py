@@ -167,7 +167,7 @@ class KafkaPythonConsumer(AdaptedConsumer[KafkaConsumer]):
     ) -> None:
         library.subscribe(topics, listener=_Rebalances(library, on_assigned))
         # Metadata that comes after the first join makes its leader join again, and a poll that ends before that join
-        # loses the assignment for good (docs/clients.md).
+        # loses the assignment for good (docs/guides/clients.md).
         library.topics()
 
     def _positions_of(self, partitions: tuple[str, ...], library: KafkaConsumer) -> Offsets:

@@ -1,4 +1,4 @@
-"""A counterexample as a story file that `ackproof stories` performs (docs/stories.md).
+"""A counterexample as a story file that `ackproof stories` performs (docs/guides/stories.md).
 
 In a story everything happens by itself, and the script says what does not happen yet. So fetches and the controller's
 decisions are held from the beginning on all links, and what arrives in the counterexample is released for a moment.

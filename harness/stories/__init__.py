@@ -1,7 +1,7 @@
 """Scripted stories: what happens step by step is written in a file, and so is what must come of it in each column.
 
 A story is performed in a world through its contract alone, and judged by the checkers from the history of the run.
-docs/stories.md has the language. The other stories of this project, drawn by chance, are those of
+docs/guides/stories.md has the language. The other stories of this project, drawn by chance, are those of
 :mod:`nemesis.scenarios`.
 """
 

@@ -73,7 +73,8 @@ class ExistingCluster(RealCluster):
             return self._open(opening)
         except KafkaError as error:
             raise HostError(
-                f"the cluster refuses what a run needs ({named(error)}); docs/kafka.md lists the rights of its user"
+                f"the cluster refuses what a run needs ({named(error)}); "
+                "docs/start/your-cluster.md lists the rights of its user"
             ) from error
 
     def observations(self, wall_begin_us: int) -> list[Observation]:

@@ -1,4 +1,4 @@
-"""Histories as JSON lines, one operation a line: the exchange format of docs/history-format.md."""
+"""Histories as JSON lines, one operation a line: the exchange format of docs/guides/history-format.md."""
 
 from __future__ import annotations
 

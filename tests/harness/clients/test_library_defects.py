@@ -1,4 +1,4 @@
-"""Defects of the client libraries that docs/clients.md describes, as they are in the releases that are installed here.
+"""Defects of the client libraries that docs/guides/clients.md describes, in the releases that are installed here.
 
 Where one of these fails with a newer release, the library has changed: the documentation has to follow.
 """

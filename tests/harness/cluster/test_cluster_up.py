@@ -1,4 +1,4 @@
-"""docs/cluster.md, as somebody at two terminals follows it: on real processes, with a client of their own."""
+"""docs/guides/cluster-by-hand.md, followed at two terminals: on real processes, with a client of its own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from harness.records.journal import FILE_NAME, not_undone
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("cluster-up")]
 
 ROOT = Path(__file__).parents[3]
-TEXT = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "guides" / "cluster-by-hand.md").read_text(encoding="utf-8")
 (PLAY,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 COMMANDS = [line.partition(" #")[0].split() for line in TEXT.splitlines() if line.startswith("ackproof ")]
 UP, SHOW, KILL, CUT, HEAL, HEAL_DEAD, _ = COMMANDS

@@ -195,7 +195,7 @@ def test_without_acknowledgements_a_log_that_keeps_nothing_is_unwritten(world, e
 
 @pytest.mark.system
 def test_on_processes_an_idempotent_kafka_python_that_stays_silent_is_replaced_and_named(tmp_path: Path) -> None:
-    """Two of three brokers are dead for 3 s, longer than delivery.timeout.ms: see docs/clients.md for what follows."""
+    """Two of three brokers are dead for 3 s, longer than delivery.timeout.ms (docs/guides/clients.md)."""
     one = msgspec.structs.replace(
         spec(duration_ms=18_000, drain_limit_ms=40_000),
         world=Processes(),

@@ -20,7 +20,7 @@ PLANS = Path(__file__).parents[3] / "plans"
 
 
 def losing(family="kill", **settings):
-    """A run of the default campaign, half as long: docs/shrink.md has whole ones."""
+    """A run of the default campaign, half as long: docs/guides/shrink.md has whole ones."""
     chosen = {"acks": 1, "min.insync.replicas": 1, "enable.idempotence": False} | settings
     plan = read_plan(PLANS / "default.toml", chosen)
     spec = next(run for run in plan.runs() if run.family == family and not run.settings[UNCLEAN])

@@ -37,7 +37,7 @@ from workloads.settings import Settings
 USER, STRANGER = "alice", "mallory"
 PASSWORD = "correct-horse-4711"  # noqa: S105
 _OP, _KIND = ACLOperation, ResourceType
-#: What docs/kafka.md says that a run's user needs: the kind, the name or how it begins, and the operations.
+#: Rights of a run's user by docs/start/your-cluster.md: the kind, the name or how it begins, and the operations.
 RIGHTS = (
     (_KIND.TOPIC, "ours-", (_OP.CREATE, _OP.DELETE, _OP.READ, _OP.WRITE, _OP.DESCRIBE_CONFIGS)),
     (_KIND.CLUSTER, "kafka-cluster", (_OP.ALTER, _OP.DESCRIBE_CONFIGS)),
