@@ -10,6 +10,7 @@ from scripts.reference.anomalies import anomalies
 from scripts.reference.commands import commands
 from scripts.reference.faults import faults
 from scripts.reference.outcomes import outcomes
+from scripts.reference.replication_rules import replication_rules
 from scripts.reference.settings import settings
 
 DIRECTORY: Final = Path(__file__).parents[2] / "docs" / "reference"
@@ -19,5 +20,6 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "commands.md": commands,
     "faults.md": faults,
     "outcomes.md": outcomes,
+    "replication-rules.md": replication_rules,
     "settings.md": settings,
 }

@@ -28,8 +28,6 @@ def settings() -> str:
         chosen = [one for one in fields(Settings) if one.metadata["scope"] == scope]
         rows = [(f"`{one.metadata['name']}`", _default(one), _values(one), _meaning(one)) for one in chosen]
         blocks += [f"## {heading}", wrapped(sentence), table(["setting", "default", "values", "meaning"], rows)]
-    bugs = next(one for one in fields(Settings) if one.name == "planted_bug").metadata["choices"]
-    blocks += ["## Planted bugs", wrapped(", ".join(f"`{bug}`" for bug in bugs) + ".")]
     return page("Settings", "`workloads/settings.py`", *blocks)
 
 
@@ -48,7 +46,7 @@ def _number(value: object) -> str:
 
 def _values(setting: Field[Any]) -> str:
     if setting.name == "planted_bug":
-        return "[below](#planted-bugs)"
+        return "[planted bugs](replication-rules.md#planted-bugs)"
     if choices := setting.metadata["choices"]:
         return ", ".join(f"`{value}`" for value in choices)
     if isinstance(setting.default, bool):

@@ -5,7 +5,7 @@ the method that does it wrong; :func:`with_bug` gives that class instead of the 
 So the rules themselves know nothing of it, and nothing is asked on their way. The switch is the setting ``planted.bug``
 of the reference broker; Apache Kafka's worlds refuse it like every rule that their release does not have.
 
-A new one is a class in a module of this package, a line in ``_WRONG`` and a word in
+A new one is a class in a module of this package, a line in ``WRONG`` and a word in
 :data:`workloads.settings.PlantedBug`; docs/hunt.md says what finds it.
 """
 
@@ -24,7 +24,7 @@ from harness.reference.core.request_handler import RequestHandler
 Part = TypeVar("Part")
 
 #: By the name of the bug and the right part.
-_WRONG: Final[Mapping[tuple[str, type], type]] = {
+WRONG: Final[Mapping[tuple[str, type], type]] = {
     ("acknowledge-after-append", RequestHandler): answering.AcknowledgesAfterAppend,
     ("append-below-min-isr", Replica): leading.AppendsBelowMinIsr,
     ("refuse-after-append", Replica): leading.RefusesAfterAppend,
@@ -59,4 +59,4 @@ _WRONG: Final[Mapping[tuple[str, type], type]] = {
 
 def with_bug(part: type[Part], bug: str) -> type[Part]:
     """The class that takes the place of ``part`` while ``bug`` is planted: ``part`` itself if it is not about it."""
-    return _WRONG.get((bug, part), part)
+    return WRONG.get((bug, part), part)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,23 +64,3 @@ def test_the_core_opens_prints_and_asks_nothing(module: Path) -> None:
 
 def test_the_core_is_there_to_be_looked_at() -> None:
     assert {"broker", "controller", "replica", "log"} <= {module.stem for module in MODULES}
-
-
-RULES = Path(__file__).parents[4] / "docs" / "replication-rules.md"
-PLACES = sorted({
-    place
-    for line in RULES.read_text().splitlines()
-    for place in re.findall(r"`(\w+(?:\.\w+)+)`", line.partition("| done: ")[2])
-})  # fmt: skip
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_every_rule_is_where_its_page_says(place: str) -> None:
-    module, *names = place.split(".")
-    found: object = importlib.import_module(f"harness.reference.core.{module}")
-    for name in names:
-        found = getattr(found, name)
-
-
-def test_the_page_of_rules_names_places() -> None:
-    assert len(PLACES) > 20

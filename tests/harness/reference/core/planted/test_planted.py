@@ -13,7 +13,7 @@ from harness.errors import PlanError
 from harness.plan import RunSpec, Simulated
 from harness.reference.core.controller import Controller
 from harness.reference.core.messages import Fetch
-from harness.reference.core.planted import _WRONG, with_bug
+from harness.reference.core.planted import WRONG, with_bug
 from harness.reference.core.replica import Replica
 from harness.reference.core.request_handler import RequestHandler
 from harness.reference.core.types import BrokerConfig, ErrorCode, TopicConfig
@@ -36,7 +36,7 @@ def test_no_bug_is_planted_where_nobody_asks_for_one() -> None:
 
 
 def test_settings_and_core_know_the_same_bugs() -> None:
-    assert {"none", *(bug for bug, _ in _WRONG)} == set(get_args(PlantedBug))
+    assert {"none", *(bug for bug, _ in WRONG)} == set(get_args(PlantedBug))
 
 
 @pytest.mark.parametrize("bug", BUGS)
