@@ -1,7 +1,7 @@
 """Eras: the rules of replication that one release of Apache Kafka had, as defaults for the settings that switch them.
 
-Each is what the next newer one is, less what came with that (docs/replication-rules.md has the rules and their
-sources). A release between two of them works as the older one does, unless it brought a switch of its own.
+Each is what the next newer one is, less what came with that; docs/reference/replication-rules.md has the rules and
+their sources. A release between two of them works as the older one does, unless it brought a switch of its own.
 """
 
 from __future__ import annotations

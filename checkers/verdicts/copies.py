@@ -1,7 +1,7 @@
 """Which log partitions may have lost the last copy of an acknowledged write: destroyed copies, from receipts.
 
-The reasoning, once. "Rule n" is replication rule n of docs/replication-rules.md. A copy is destroyed where a fault took
-records that a replica had answered for: by loss of power, with an emptied disk, with a damaged record.
+"Rule n" is replication rule n of docs/reference/replication-rules.md. A copy is destroyed where a fault took records
+that a replica had answered for: by loss of power, with an emptied disk, with a damaged record.
 
 *Which copies count.* Those of log partitions of which the receipt says that records are gone, or does not say that
 none are. With flush.messages=1 a replica has forced a record to its disk before it answers for it (rule 24), so loss

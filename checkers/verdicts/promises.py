@@ -1,6 +1,6 @@
 """What had to hold: from settings, and the faults that took effect, to promised and permitted anomalies.
 
-The reasoning, once, for a reader who wants to check it. "Rule n" is replication rule n of docs/replication-rules.md.
+The reasoning, for a reader who wants to check it. "Rule n" is one of docs/reference/replication-rules.md.
 
 *When is an acknowledged write safe?* With acks=all it is acknowledged once every member of the maximal in-sync
 replica set has it (rules 2, 4, 7). A clean election picks a member of that set (rule 13), so every later leader has

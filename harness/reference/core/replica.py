@@ -1,6 +1,6 @@
 """One replica of one partition: every transition of leader epoch, ISR, high watermark and truncation is in this file.
 
-Theory of operation (rule N: docs/replication-rules.md)
+Theory of operation (rule N: docs/reference/replication-rules.md)
 
 A replica holds a log and obeys what the controller decides about its partition (``apply``). Each decision has a
 partition epoch; each change of leader also raises the leader epoch. In one leader epoch one replica leads and the

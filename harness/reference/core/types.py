@@ -97,7 +97,7 @@ class TopicConfig(msgspec.Struct, frozen=True):
 
 
 class BrokerConfig(msgspec.Struct, frozen=True):
-    """Settings of a broker, under Kafka's names, and the rules that changed with time (docs/replication-rules.md).
+    """Settings of a broker, under Kafka's names, and the rules that changed with time (docs/reference/settings.md).
 
     ``immediate_high_watermark``: a follower's parked fetch ends when the high watermark moves (Kafka 2.4 and 2.5 only,
     KAFKA-9952); without it the follower learns of the move with its next data or after replica.fetch.wait.max.ms.

@@ -1,4 +1,4 @@
-"""Claims for single rules (docs/replication-rules.md), each on a whole small cluster."""
+"""Claims for single rules (docs/reference/replication-rules.md), each on a whole small cluster."""
 
 from __future__ import annotations
 
