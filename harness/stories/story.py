@@ -70,19 +70,29 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
         return ("L" if self.lost else "") + "".join(s.letter for s in Sign if s in self.signs - hidden) or "."
 
 
-class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StoryFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The form of a story file. Tables map a record, or a sign, to columns (:func:`chosen_columns`)."""
 
     number: str
+    """A capital letter and up to three digits: `"M1"`."""
     title: str
+    """One line that says what happens."""
     steps: str
+    """The script, one step a line."""
     source: str = ""
+    """Where the story comes from: a rule, an issue, a paper."""
     note: str = ""
+    """What a reader should know of it."""
     settings: dict[str, Any] = {}
+    """Settings that it needs in every column; not those that columns choose, such as `acks`."""
     needs: list[str] = []
+    """Steps that are written with `try`, and without which a run of a plan shows nothing."""
     lost: dict[str, list[str]] | None = None
+    """By record, the columns in which it is lost. `"all/2*"` is a pattern, `"!all/2/F"` takes away again."""
     acknowledged: dict[str, list[str]] | None = None
+    """By record, the columns in which it is acknowledged; a record that is left out is acknowledged in all."""
     also: dict[str, list[str]] | None = None
+    """By sign, such as `"leaderless"` or `"duplicate"`, the columns in which it is seen."""
 
 
 _OF_COLUMNS: Final = 'a table of lists of columns, such as x = ["a0", "a1"]'
@@ -170,8 +180,8 @@ def parse_story(text: str, file: str) -> Story:
         raise PlanError(f"{file}: {error}") from error
     places = _Places(text, file)
     for key in content:
-        if key not in _File.__struct_fields__:
-            raise places.of(key).wrong(unknown_name("key", key, dict.fromkeys(_File.__struct_fields__)))
+        if key not in StoryFile.__struct_fields__:
+            raise places.of(key).wrong(unknown_name("key", key, dict.fromkeys(StoryFile.__struct_fields__)))
     found = _converted(content, places)
     try:
         check_overrides(found.settings)
@@ -201,9 +211,9 @@ def parse_story(text: str, file: str) -> Story:
     return story
 
 
-def _converted(content: dict[str, Any], places: _Places) -> _File:
+def _converted(content: dict[str, Any], places: _Places) -> StoryFile:
     """The file, or what is missing in it, or of another form."""
-    for field in msgspec.structs.fields(_File):
+    for field in msgspec.structs.fields(StoryFile):
         if field.name in content:
             try:
                 msgspec.convert(content[field.name], field.type)
@@ -212,7 +222,7 @@ def _converted(content: dict[str, Any], places: _Places) -> _File:
                 raise places.of(field.name).wrong(f'"{field.name}" must be {form}') from None
         elif field.required:
             raise places.of(field.name).wrong(f'there is no "{field.name}"; a story file has number, title and steps')
-    return msgspec.convert(content, _File)
+    return msgspec.convert(content, StoryFile)
 
 
 class _Places:

@@ -12,6 +12,7 @@ from scripts.reference.faults import faults
 from scripts.reference.outcomes import outcomes
 from scripts.reference.replication_rules import replication_rules
 from scripts.reference.settings import settings
+from scripts.reference.stories import stories
 
 DIRECTORY: Final = Path(__file__).parents[2] / "docs" / "reference"
 #: Every page by its file's name.
@@ -22,4 +23,5 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "outcomes.md": outcomes,
     "replication-rules.md": replication_rules,
     "settings.md": settings,
+    "stories.md": stories,
 }

@@ -1,0 +1,102 @@
+"""The page of scripted stories: steps, states, the file, the columns, and every story with what is expected of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from harness.stories import COLUMNS, Column, Sign, StepForm, Story, known_stories, state_forms, step_forms
+from harness.stories.story import StoryFile
+from scripts.reference.markdown import attributes, bullets, page, table, wrapped
+from workloads import spelled
+
+DOCS: Final = Path(__file__).parents[2] / "docs"
+INTRODUCTION: Final = """
+A scripted story says what happens to a cluster step by step, and what must come of it in each of sixteen columns, which
+are choices of settings. [The guide](../guides/stories.md) has a first one; `ackproof stories` performs all of them.
+"""
+STEPS: Final = """
+One step a line; `#` begins a comment. A step that cannot be performed, and a wait that ends at its limit, are a
+disagreement: the story did not play as it is written. With `try` before it, a step may fail.
+
+`BROKER` is `0`, `1`, `2`, `leader`, `the former leader` or `the other follower` (the replica that is neither), as it is
+when the step begins. Where several are possible it may be `all`. A broker that was killed is still the leader for the
+controller until it is fenced. So right after `kill 0`, `leader` is 0, and neither `somebody leads` nor `nobody leads`
+holds: write `wait until 0 is fenced` first.
+
+`LINK` is `0-1` (both ways) or `0>1` (from 0 to 1). Its ends are brokers, `controller` and `clients`. The requests of 0
+to 1 and the answers of 0 to 1 go over `0>1`, so what 1 fetches from 0 comes over `0>1`. `API` is a name of Kafka's
+protocol, such as `Fetch`, `Produce` or `AlterPartition`; without it the step means every message.
+"""
+OUTCOMES: Final = """
+The letters say what is expected in a column: `L` an acknowledged record is lost, `.` nothing is wrong, and these;
+[`ackproof stories`](commands.md#ackproof-stories) explains them.
+"""
+
+
+def stories() -> str:
+    """The language, the columns and the stories."""
+    every = known_stories()
+    letters = [f"`{sign.letter}` {sign.value}" for sign in Sign]
+    rows = [(f"[{number}](#{number.lower()})", *_letters(story)) for number, story in every.items()]
+    return page(
+        "Scripted stories",
+        "`harness/stories/`",
+        wrapped(INTRODUCTION.strip()),
+        "## Steps",
+        wrapped(STEPS.strip()),
+        table(["step", "meaning", "where"], _forms(step_forms())),
+        "## States",
+        wrapped("`wait until` waits for these."),
+        table(["state", "meaning", "where"], _forms(state_forms())),
+        "## The file",
+        bullets(f"`{name}`: {text}" for name, text in attributes(StoryFile).items()),
+        "## Columns",
+        wrapped(
+            "Every column has three brokers and three replicas. Producers are idempotent with `acks=all`, but in NI."
+        ),
+        bullets(_column(column) for column in COLUMNS.values()),
+        "## Outcomes",
+        wrapped(OUTCOMES.strip()),
+        bullets(letters),
+        table(["story", *COLUMNS], rows),
+        "## Stories",
+        *(block for story in every.values() for block in _story(story)),
+    )
+
+
+def _forms(forms: list[StepForm]) -> Iterator[tuple[str, str, str]]:
+    return ((f"`{form.form}`", form.meaning, form.limits) for form in forms)
+
+
+def _column(column: Column) -> str:
+    chosen = ", ".join(f"`{name}={spelled(value)}`" for name, value in column.settings.items())
+    return f"`{column.name}`: {column.meaning}. {chosen}."
+
+
+def _letters(story: Story) -> list[str]:
+    return [story.expected(column).letters if story.expects else "" for column in COLUMNS]
+
+
+def _story(story: Story) -> Iterator[str]:
+    yield f"### {story.number}"
+    yield wrapped(f"{story.title}. {_linked(story.note)}".strip())
+    if story.source:
+        yield wrapped(f"Source: {_linked(story.source)}.")
+
+
+def _linked(text: str) -> str:
+    """The text with its rules and findings as links."""
+    text = re.sub(r"docs/findings/(\d+)(?:-[\w-]+\.md)?", _finding, text)
+    return re.sub(r"\brules? \d[\d, and]*", _rules, text)
+
+
+def _rules(match: re.Match[str]) -> str:
+    return re.sub(r"(\d+)", r"[\1](replication-rules.md#rule-\1)", match[0])
+
+
+def _finding(match: re.Match[str]) -> str:
+    (file,) = (DOCS / "findings").glob(f"{match[1]}-*.md")
+    return f"[finding {match[1]}](../findings/{file.name})"
