@@ -54,7 +54,7 @@ def test_a_bug_that_is_not_found_is_unknown(hunt):
 
 
 def test_what_was_found_is_printed_before_the_harness_gives_up(hunt, monkeypatch):
-    given_up = HuntResult(changed={}, seed=1, schedules=9, seconds=2.0, found=None, stopped="a worker was killed")
+    given_up = HuntResult(changed={}, seed=1, schedules=9, seconds=2.0, alarming=None, stopped="a worker was killed")
     monkeypatch.setattr("harness.cli.hunt.hunt_for", lambda *_, **__: given_up)
     code, out, err = hunt("--as-is")
     assert (code, "nothing found in 9 schedules" in out) == (70, True)

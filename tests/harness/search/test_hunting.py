@@ -140,7 +140,7 @@ def test_a_worker_that_is_killed_takes_nothing_with_it(
 
 
 def test_a_single_run_of_a_hunt_is_performed_again() -> None:
-    found = hunt({"planted.bug": "join-anywhere"}, seed=4, seconds=60).found
+    found = hunt({"planted.bug": "join-anywhere"}, seed=4, seconds=60).alarming
     assert found is not None
     assert found.number > 0
     again = hunt(
@@ -150,5 +150,5 @@ def test_a_single_run_of_a_hunt_is_performed_again() -> None:
         portfolios=[BY_NAME[found.portfolio]],
         first=found.number,
     )
-    assert again.found is not None
-    assert (again.found.spec, again.found.alarms, again.schedules) == (found.spec, found.alarms, 1)
+    assert again.alarming is not None
+    assert (again.alarming.spec, again.alarming.alarms, again.schedules) == (found.spec, found.alarms, 1)
