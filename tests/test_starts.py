@@ -12,6 +12,8 @@ from typing import Final
 
 import pytest
 
+from harness.plan import parse_plan
+
 ROOT: Final = Path(__file__).parent.parent
 STARTS: Final = ROOT / "docs" / "start"
 #: A block with its language; a plan says in its first line to which file it belongs.
@@ -58,6 +60,33 @@ def test_every_command_of_a_start_prints_what_the_page_shows(page: str, tmp_path
         for command, output in shown(block) if language == "console" else ():
             printed = run(command, tmp_path)
             assert same(printed, output), f"{page}: {command} prints\n" + "\n".join(printed)
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in STARTS.glob("*.md")))
+def test_plans_of_a_start_can_be_read(page: str) -> None:
+    for language, block in BLOCK.findall((STARTS / page).read_text(encoding="utf-8")):
+        if language == "toml" and (name := FILE.match(block)):
+            assert parse_plan(block, name[1]).runs()
+
+
+def test_the_tables_for_your_cluster_fit_into_the_plan_that_init_writes(tmp_path: Path) -> None:
+    world, security = (
+        block
+        for language, block in BLOCK.findall((STARTS / "your-cluster.md").read_text(encoding="utf-8"))
+        if language == "toml"
+    )
+    for path in re.findall(r'= "([^"]*\.(?:pem|key))"', security):
+        (tmp_path / Path(path).name).touch()
+        security = security.replace(path, str(tmp_path / Path(path).name))
+    before = (ROOT / "plans" / "existing.toml").read_text(encoding="utf-8").partition("[worlds.kafka]")[0]
+    runs = parse_plan(f"{before}{world}\n{security}", "existing.toml").runs()
+    assert {run.family for run in runs} == {"move", "reassign"}
+
+
+def test_the_schedule_by_hand_of_the_guide_to_shrinking_can_be_read() -> None:
+    text = (ROOT / "docs" / "guides" / "shrink.md").read_text(encoding="utf-8")
+    (plan,) = (block for language, block in BLOCK.findall(text) if language == "toml")
+    assert len(parse_plan(plan, "by-hand.toml").runs()) == 1
 
 
 def test_numbers_and_what_is_left_out_may_differ_and_nothing_else() -> None:
