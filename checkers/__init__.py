@@ -44,7 +44,7 @@ from checkers.verdicts.outcome import Outcome, exit_code_of
 from checkers.verdicts.partial_verdict import SHOWN
 from checkers.verdicts.promises import NEVER, promise_under
 from checkers.verdicts.proportions import Proportion, proportion
-from checkers.verdicts.receipts import FaultSeen, TakenCopy, faults_possible, read_receipts
+from checkers.verdicts.receipts import FaultSeen, TakenCopy, faults_possible, latest_receipts
 from checkers.verdicts.verdict import Verdict
 from checkers.verdicts.worlds_compared import Comparison, compare
 from checkers.words import counted

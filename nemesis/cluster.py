@@ -20,6 +20,8 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from nemesis.evidence import Evidence
+
 CONTROLLER: Final = 100
 CLIENTS: Final = 1000
 #: In how many parts a log is counted where a record is chosen in it.
@@ -70,9 +72,6 @@ class ClusterView(msgspec.Struct, frozen=True):
     running_controllers: tuple[int, ...] = (CONTROLLER,)
     controller_active: bool = True
     racks: Mapping[int, str] = {}
-
-
-Evidence = Mapping[str, object]
 
 
 class Processes(Protocol):
@@ -271,15 +270,25 @@ class WallClocks(Protocol):
         ...
 
 
+class CrashedProducer(Protocol):
+    """A producer that was ended: the ``instance``, its ``outstanding`` sends, and the ``successor`` that took over."""
+
+    @property
+    def instance(self) -> int: ...  # noqa: D102
+    @property
+    def outstanding(self) -> int: ...  # noqa: D102
+    @property
+    def successor(self) -> int: ...  # noqa: D102
+
+
 class ClientProcesses(Protocol):
     """The workload's own producers; the workload offers them in every world."""
 
-    def crash_producer(self, pick: int) -> Evidence:
+    def crash_producer(self, pick: int) -> CrashedProducer:
         """End a producer and its connections without closing it, and let a new instance take its place.
 
         ``pick``, modulo their number, says which one. What it had sent and not been answered stays without an outcome.
-        Evidence: the ``instance`` that ended, its ``outstanding`` sends, and the ``successor`` that took over. On real
-        machines an answer may be on its way to the history already, so fewer of them may end without an outcome.
+        On real machines an answer may be on its way to the history already, so fewer may end without an outcome.
         """
         ...
 

@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from nemesis.cluster import ClusterView, Evidence, Link, Target
+from nemesis.cluster import ClusterView, Link, Target
+from nemesis.evidence import Evidence, Observed
 from nemesis.faults import Aim, Fault
 from nemesis.receipts import Receipt, Watch, degraded_to, effect_shown, moved, out_of_sync, touched
 from nemesis.repairs import Repair
@@ -42,18 +43,18 @@ class _OpenFault:
         """Look at the log partitions that it touches."""
         self._watch.look(view, time_us)
 
-    def begun(self, evidence: Evidence) -> None:
+    def begun(self, evidence: Observed) -> None:
         """It was done; ``evidence`` is what was observed, by node where nodes are hit."""
         receipt = self.receipt
-        receipt.begin_evidence = dict(evidence)
+        receipt.begin_evidence = evidence
         receipt.took_effect, receipt.reason = effect_shown(self.aim, evidence, self.fault.shows)
         receipt.degraded_to = degraded_to(evidence, self.fault)
 
-    def ended(self, view: ClusterView, time_us: int, evidence: Evidence) -> None:
+    def ended(self, view: ClusterView, time_us: int, evidence: Observed) -> None:
         """It was undone; ``view`` is of the moment before that."""
         receipt = self.receipt
         receipt.moved, receipt.seen = moved(self._before, view), self._watch.seen
-        receipt.mark, receipt.ended_us, receipt.end_evidence = "end", time_us, dict(evidence)
+        receipt.mark, receipt.ended_us, receipt.end_evidence = "end", time_us, evidence
 
 
 class OpenFaults:
@@ -152,7 +153,7 @@ class OpenFaults:
         while self._open:
             self._close(self._open.pop(min(self._open)), view, {})
 
-    def _close(self, fault: _OpenFault, view: ClusterView, evidence: Evidence) -> None:
+    def _close(self, fault: _OpenFault, view: ClusterView, evidence: Observed) -> None:
         fault.ended(view, self._now_us(), evidence)
         self._witness(fault.receipt)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, Literal, NamedTuple, TypeGuard
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 import msgspec
 
-from nemesis.cluster import ClusterView, Evidence, Link
+from nemesis.cluster import ClusterView, Link, PartitionView
+from nemesis.evidence import ByNode, Observed, by_node, check_evidence
 from nemesis.faults import Aim, Fault, FaultKind, fault_kind, listed
 
 
@@ -20,6 +21,22 @@ class Look(NamedTuple):
     isr: int
 
 
+class Moves(TypedDict, total=False):
+    """What the controller changed of one log partition, each as [before, after]."""
+
+    leader: tuple[int | None, int | None]
+    leader_epoch: tuple[int, int]
+    isr: tuple[tuple[int, ...], tuple[int, ...]]
+    replicas: tuple[tuple[int, ...], tuple[int, ...]]
+
+
+if TYPE_CHECKING:
+    _Stored = Observed
+else:
+    #: Names that this version does not know stay in it, so that a receipt is written as it was read.
+    _Stored = dict[str, Any]
+
+
 class Receipt(msgspec.Struct, kw_only=True):
     """One fault as it happened. The ``detail`` of a FAULT event is a receipt as JSON, at its begin and at its end.
 
@@ -30,7 +47,7 @@ class Receipt(msgspec.Struct, kw_only=True):
         fault, shape: kind ("kill", "pause", "partition"), and for a partition its shape.
         role: whom the schedule meant; ``targets`` and ``links`` (source, target) are what that was when it fired.
         begun_us, ended_us: the run's clock; ``ended_us`` is None while it lasts, and both are equal for a skipped one.
-        begin_evidence, end_evidence: what was observed of it, by node where nodes are hit.
+        begin_evidence, end_evidence: what was observed of it, by node where nodes are hit; see :attr:`of_nodes`.
         out_of_sync: by log partition, the replicas that were not in its ISR when it began; whole ones are left out, and
             receipts of older harnesses have none.
         touched: the log partitions with a replica on a broker that was hit, or at the end of a link that was; those of
@@ -39,12 +56,12 @@ class Receipt(msgspec.Struct, kw_only=True):
         seen: by touched log partition, [time, leader, leader epoch, size of the ISR], of each state the first look that
             found it and the last, from the begin on; in receipts of an end.
         degraded_to: the kind of fault that it came to, where nothing was seen of what makes it more: a kill, for a
-            record that was not damaged; "" where it came to what it is, or to nothing. Older receipts call it ``less``.
-        moved: by log partition, those of leader, leader epoch, ISR and replicas that the controller changed, each as
-            [before, after].
+            record that was not damaged; "" where it came to what it is, or to nothing.
+        moved: by log partition, what the controller changed.
         took_effect, reason: whether the evidence shows that it happened, and why so.
         unsupported: it was skipped because nothing of its kind can be done in this world, on its host or on this
             machine, for which ``reason`` says why; false in receipts of older harnesses.
+        less: the name of ``degraded_to`` in older receipts; it is read and not written.
     """
 
     mark: Literal["begin", "end", "skipped"]
@@ -59,16 +76,27 @@ class Receipt(msgspec.Struct, kw_only=True):
     links: tuple[Link, ...] = ()
     begun_us: int = 0
     ended_us: int | None = None
-    begin_evidence: dict[str, Any] = {}
-    end_evidence: dict[str, Any] = {}
+    begin_evidence: _Stored = {}
+    end_evidence: _Stored = {}
     out_of_sync: dict[str, tuple[int, ...]] = {}
     touched: tuple[str, ...] | None = None
     seen: dict[str, list[Look]] = {}
     degraded_to: str = ""
-    moved: dict[str, dict[str, Any]] = {}
+    moved: dict[str, Moves] = {}
     took_effect: bool = False
     reason: str = ""
     unsupported: bool = False
+    less: str | msgspec.UnsetType = msgspec.UNSET
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.less, msgspec.UnsetType):
+            self.degraded_to, self.less = self.less, msgspec.UNSET
+        check_evidence(self.begin_evidence)
+
+    @property
+    def of_nodes(self) -> ByNode:
+        """What was observed of each node when it began; nothing of links."""
+        return by_node(self.begin_evidence)
 
     @property
     def facts(self) -> type[FaultKind]:
@@ -81,42 +109,33 @@ def to_json(receipt: Receipt) -> str:
     return msgspec.json.encode(receipt, enc_hook=str).decode()
 
 
-def read_receipt(detail: Mapping[str, Any]) -> Receipt:
-    """A receipt from the ``detail`` of a FAULT event, of this version or an older one.
-
-    Raises:
-        msgspec.ValidationError: it is none.
-    """
-    renamed = {"degraded_to": detail["less"]} if "less" in detail else {}
-    return msgspec.convert({**detail, **renamed}, Receipt, strict=False)
-
-
-def effect_shown(aim: Aim, evidence: Evidence, shows: str = "") -> tuple[bool, str]:
+def effect_shown(aim: Aim, observed: Observed, shows: str = "") -> tuple[bool, str]:
     """Did the fault happen, going by what was observed when it began? Nothing observed is nothing claimed.
 
     Evidence of a node that holds ``refused`` says why the cluster would not do what was asked of it, one that holds
     ``unconfirmed`` why nobody knows whether it did. ``shows`` is what evidence of a node must hold, if anything.
     """
-    refused = [observed["refused"] for observed in evidence.values() if is_refusal(observed)]
+    of_nodes = by_node(observed)
+    refused = [seen["refused"] for seen in of_nodes.values() if "refused" in seen]
     if refused:
         return False, f"refused: {refused[0]}"
-    unconfirmed = [seen["unconfirmed"] for seen in evidence.values() if _holds(seen, "unconfirmed")]
+    unconfirmed = [seen["unconfirmed"] for seen in of_nodes.values() if "unconfirmed" in seen]
     if unconfirmed:
         return False, f"not confirmed, and may have happened: {unconfirmed[0]}"
-    if not evidence:
+    if not observed:
         return False, "nothing was observed"
-    lacking = [node for node, seen in evidence.items() if shows and not _holds(seen, shows)]
+    lacking = [node for node, seen in of_nodes.items() if shows and shows not in seen]
     if lacking:
         return False, f"of {listed(int(node) for node in lacking)} nothing was {shows}"
-    unseen = [node for node in aim.nodes if str(node) not in evidence]
+    unseen = [node for node in aim.nodes if str(node) not in observed]
     if unseen:
         return False, f"nothing was observed of {listed(unseen)}"
     return True, "observed when it began"
 
 
-def degraded_to(evidence: Evidence, fault: Fault) -> str:
+def degraded_to(observed: Observed, fault: Fault) -> str:
     """The kind of fault that ``fault`` came to, if the evidence shows that it was less; "" where it does not."""
-    return fault.degraded_to if fault.degraded_to and fault.was_less(evidence) else ""
+    return fault.degraded_to if fault.degraded_to and fault.was_less(by_node(observed)) else ""
 
 
 def touched(aim: Aim, view: ClusterView) -> tuple[str, ...]:
@@ -161,25 +180,21 @@ def out_of_sync(view: ClusterView) -> dict[str, tuple[int, ...]]:
     return {name: nodes for name, nodes in away.items() if nodes}
 
 
-def is_refusal(observed: object) -> TypeGuard[Mapping[str, object]]:
-    """This evidence of a node says that the cluster would not."""
-    return _holds(observed, "refused")
-
-
-def _holds(observed: object, name: str) -> TypeGuard[Mapping[str, object]]:
-    return isinstance(observed, Mapping) and name in observed
-
-
-_MOVES: Final = ("leader", "leader_epoch", "isr", "replicas")
-
-
-def moved(before: ClusterView, after: ClusterView) -> dict[str, dict[str, Any]]:
+def moved(before: ClusterView, after: ClusterView) -> dict[str, Moves]:
     """What the controller changed between two views, by log partition."""
-    changes: dict[str, dict[str, Any]] = {}
-    for name, now in after.partitions.items():
-        was = before.partitions.get(name)
-        if was is None:
-            continue
-        pairs = {field: [getattr(was, field), getattr(now, field)] for field in _MOVES}
-        changes[name] = {field: pair for field, pair in pairs.items() if pair[0] != pair[1]}
-    return {name: pairs for name, pairs in changes.items() if pairs}
+    both = {name: (before.partitions[name], now) for name, now in after.partitions.items() if name in before.partitions}
+    changes = {name: _moves(was, now) for name, (was, now) in both.items()}
+    return {name: moves for name, moves in changes.items() if moves}
+
+
+def _moves(was: PartitionView, now: PartitionView) -> Moves:
+    moves: Moves = {}
+    if was.leader != now.leader:
+        moves["leader"] = (was.leader, now.leader)
+    if was.leader_epoch != now.leader_epoch:
+        moves["leader_epoch"] = (was.leader_epoch, now.leader_epoch)
+    if was.isr != now.isr:
+        moves["isr"] = (was.isr, now.isr)
+    if was.replicas != now.replicas:
+        moves["replicas"] = (was.replicas, now.replicas)
+    return moves

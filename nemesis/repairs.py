@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from nemesis.cluster import Capability, Evidence, Link, Target, require
+from nemesis.cluster import Capability, Link, Target, require
+from nemesis.evidence import Evidence
 
 #: A node, or links.
 Whom = TypeVar("Whom")

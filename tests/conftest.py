@@ -19,6 +19,7 @@ import pytest
 from nemesis.cluster import CONTROLLER, Capability, ClusterView, Link, PartitionView, Target
 from workloads.client import Fetched, Offsets, PollOutcome, SendOutcome
 from workloads.operations import Event, EventType
+from workloads.replacement import CrashedProducer
 
 # A shell lets what it starts in the background ignore Ctrl-C, and processes hand that on to those that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -226,6 +227,10 @@ class ObedientCluster:
     def heal(self, links: Collection[Link]):
         self.links -= set(links)
         return self._did("heal", sorted(links))
+
+    def crash_producer(self, pick):
+        self._did("crash_producer", pick)
+        return CrashedProducer(instance=0, outstanding=0, successor=1)
 
     def __getattr__(self, name):
         """Every other action of the contract is noted."""

@@ -50,6 +50,7 @@ from workloads.settings import (
     PlantedBug,
     Settings,
     SettingsError,
+    SettingValue,
     Truncation,
 )
 
@@ -59,6 +60,6 @@ __all__ = [
     "ClientCapability", "Clients", "Clock", "Commits", "Consumer", "Defect", "Event", "EventType", "Fetched",
     "FreshWrites", "Function", "MicroOperation", "Offsets", "PlannedWrite", "PlantedBug", "Poll", "PollOutcome",
     "Positions", "Producer", "Record", "Recorder", "Refusal", "Retirement", "Send", "SendOutcome", "ServedTime",
-    "Settings", "SettingsError", "Subscription", "Truncation", "Unsent", "WorkloadPlan", "classify", "in_toml",
-    "reason_of", "refusal", "shown", "spelled", "unknown_name", "writes_of",
+    "SettingValue", "Settings", "SettingsError", "Subscription", "Truncation", "Unsent", "WorkloadPlan", "classify",
+    "in_toml", "reason_of", "refusal", "shown", "spelled", "unknown_name", "writes_of",
 ]  # fmt: skip

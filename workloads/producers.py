@@ -7,7 +7,7 @@ from typing import Final
 
 from workloads.generators import DueWrite
 from workloads.instance import Writers
-from workloads.replacement import Patience, ProducerPlace
+from workloads.replacement import CrashedProducer, Patience, ProducerPlace
 
 #: Sends outstanding per producer. A leaderless partition holds a send for delivery.timeout.ms; this bounds what piles
 #: up meanwhile (5 s at 50 writes a second), and a send that is due beyond it is not made.
@@ -78,12 +78,11 @@ class Producers:
         """True if every producer works: none is being tried, none has been silent for long."""
         return not any(place.unsettled for place in self._places)
 
-    def crash_producer(self, pick: int) -> dict[str, object]:
+    def crash_producer(self, pick: int) -> CrashedProducer:
         """Let a producer die as if its process had been killed, and a new instance take its place at once.
 
-        ``pick`` modulo the number of producers says which. Outstanding sends end as INFO. The evidence: ``instance``
-        that died, its ``outstanding`` sends, and the ``successor``, both as the history names them. An outstanding
-        send whose answer the client already has, on its way here from another thread, still ends with that answer.
+        ``pick`` modulo the number of producers says which. Outstanding sends end as INFO; one
+        whose answer the client already has, on its way here from another thread, still ends with that answer.
         """
         return self._places[pick % len(self._places)].crash()
 

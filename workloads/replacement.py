@@ -109,6 +109,14 @@ class Trial:
         return msgspec.structs.replace(self.facts, wedged=tuple(sorted(self._wedged)), errors=errors)
 
 
+class CrashedProducer(NamedTuple):
+    """A producer that died: its ``instance``, its ``outstanding`` sends, and the ``successor``, as histories number."""
+
+    instance: int
+    outstanding: int
+    successor: int
+
+
 class ProducerPlace:
     """One producer of the plan: the instance that has its place now, and those before while they are tried.
 
@@ -130,11 +138,11 @@ class ProducerPlace:
         self._made_us = 0
         self.instance = self._make()
 
-    def crash(self) -> dict[str, object]:
-        """Let the instance die, and a new one take its place; the evidence (see :meth:`Producers.crash_producer`)."""
+    def crash(self) -> CrashedProducer:
+        """Let the instance die, and a new one take its place."""
         crashed, self.instance = self.instance, self._make()
         crashed.crash()
-        return {"instance": crashed.number, "outstanding": crashed.outstanding, "successor": self.instance.number}
+        return CrashedProducer(crashed.number, crashed.outstanding, self.instance.number)
 
     def look(self) -> None:
         """Replace the instance if it has stopped working; end trials that are over."""

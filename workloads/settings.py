@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from workloads.eras import NO_ERA, PRESETS
 from workloads.quoting import shown, unknown_name
@@ -72,6 +72,10 @@ QUORUM = "quorum.required.acks"
 _ANSWER_MS = 10
 #: kafka-python closes connections that were idle for 540 s, and refuses to wait for an answer as long as that.
 _IDLE_MS = 540_000
+
+
+#: A value of a setting, as files hold it under the setting's name.
+SettingValue: TypeAlias = bool | int | float | str | None
 
 
 class SettingsError(ValueError):
@@ -291,7 +295,7 @@ class Settings:
         """The settings of ``scope``, by Kafka's names."""
         return [f.metadata["name"] for f in fields(cls) if f.metadata["scope"] == scope]
 
-    def to_mapping(self) -> dict[str, object]:
+    def to_mapping(self) -> dict[str, SettingValue]:
         """Every setting under Kafka's name; ``acks`` -1 is written ``"all"``."""
         named = {f.metadata["name"]: getattr(self, f.name) for f in fields(self)}
         if self.acks == ACKS_ALL:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from checkers.columns.ids import Flags, Numbers, starts_of
 from checkers.columns.log import Log
 from checkers.columns.log_rows import pack_operation
-from checkers.columns.phases import Moment, Phases, decode_detail
+from checkers.columns.phases import Moment, Phases
 from checkers.histories.stores import open_history, place_of
 from workloads import refusal
 from workloads.history import MARKS, META_COMPLETE, META_EVENTS, META_JOINED, Columns, HistoryError, completed
@@ -245,5 +245,5 @@ def _phases(table: pa.Table) -> Phases:
     few = table.select(["key", "detail", *_OF_MOMENTS]).take(pa.array(rows)).to_pylist()
     few.sort(key=lambda row: row["index"])
     marks = [row for row in few if row["key"] == ""]
-    moments = ({name: row[name] for name in _OF_MOMENTS} | {"detail": decode_detail(row["detail"])} for row in marks)
-    return Phases(tuple(Moment(**moment) for moment in moments))
+    moments = (Moment(**{name: row[name] for name in _OF_MOMENTS}, detail=row["detail"] or "{}") for row in marks)
+    return Phases(tuple(moments))

@@ -1,66 +1,73 @@
-"""What a history tells of its run beside operations: when phases began, faults with their receipts, and what came of
-clients.
-"""
+"""The phases of a run, its faults with their receipts, and what came of its clients, as its history tells them."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 
 from checkers.columns.ids import Numbers
+from nemesis.receipts import Receipt
 from workloads import BrokenInvariant, FreshWrites, Function, Retirement
-from workloads.history import FUNCTION_CODE
+from workloads.history import FUNCTION_CODE, HistoryError
 
 _FAULT, _PHASE, _RETIRE, _RECOVERY, _INVARIANT = (
     FUNCTION_CODE[name]
     for name in (Function.FAULT, Function.PHASE, Function.RETIRE, Function.RECOVERY, Function.INVARIANT)
 )
-_Detail = TypeVar("_Detail", Retirement, FreshWrites, BrokenInvariant)
+_Detail = TypeVar("_Detail")
 #: What the phases of a run are called.
 WORKLOAD_BEGINS = ("break",)
 HEALED = ("heal", "healed")
 DRAINING = ("drain",)
 
 
-class Moment(msgspec.Struct, frozen=True, array_like=True):
-    """One row of :data:`workloads.history.MARKS`. ``detail`` is its JSON object, decoded.
-
-    ``index`` and ``process`` are those of the event.
-    """
+class Moment(msgspec.Struct, frozen=True):
+    """One row of :data:`workloads.history.MARKS`. ``detail`` is its JSON; ``index`` and ``process`` are the event's."""
 
     time_us: int
     function: int
     index: int
     process: int
-    detail: dict[str, Any]
+    detail: str
 
 
 class FaultSpan(NamedTuple):
-    """A fault that took effect: its begin and its end on the run's clock, and its receipt, the latest, as stored."""
+    """A fault that took effect: its begin and its end on the run's clock, and its latest receipt."""
 
     begun_us: int
     ended_us: int
-    receipt: dict[str, Any]
+    receipt: Receipt
 
 
-class Phases(msgspec.Struct, frozen=True):
+class _Phase(msgspec.Struct):
+    mark: str
+
+
+@dataclass(frozen=True)
+class Phases:
     """What one history tells of its run, in order of time."""
 
     moments: tuple[Moment, ...] = ()
 
-    @property
+    @cached_property
     def own(self) -> bool:
-        """Whether a run of ours wrote this history: it says when its phases began."""
+        """A run of ours wrote this history: it says when its phases began."""
         return any(moment.function == _PHASE for moment in self.moments)
 
+    @cached_property
+    def marked_receipts(self) -> list[tuple[Moment, Receipt]]:
+        """Receipts of faults with their events; there are two of a fault that ended."""
+        return self._facts(_FAULT, Receipt)
+
     @property
-    def receipts(self) -> list[dict[str, Any]]:
-        """Details of faults as they stand in the history."""
-        return [moment.detail for moment in self.moments if moment.function == _FAULT and "mark" in moment.detail]
+    def receipts(self) -> list[Receipt]:
+        """Receipts of faults in the order of their events."""
+        return [receipt for _, receipt in self.marked_receipts]
 
     @property
     def retirements(self) -> list[tuple[Moment, Retirement]]:
@@ -75,44 +82,44 @@ class Phases(msgspec.Struct, frozen=True):
     @property
     def fresh_writes(self) -> FreshWrites | None:
         """What fresh clients could write after healing, None where nobody tried."""
-        return next((found for _, found in reversed(self._facts(_RECOVERY, FreshWrites))), None)
+        return next((writes for _, writes in reversed(self._facts(_RECOVERY, FreshWrites))), None)
 
     def _facts(self, function: int, kind: type[_Detail]) -> list[tuple[Moment, _Detail]]:
         """Marks of one kind with their facts; those of another tool, which mean something else, are passed over."""
-        found = []
+        facts = []
         for moment in self.moments:
             if moment.function == function:
-                with contextlib.suppress(msgspec.ValidationError):
-                    found.append((moment, msgspec.convert(moment.detail, kind)))
-        return found
+                try:
+                    facts.append((moment, msgspec.json.decode(moment.detail, type=kind)))
+                except msgspec.DecodeError as error:
+                    if kind is Receipt and self.own:  # a fault that is passed over would make its losses unexplained
+                        raise HistoryError(f"a receipt of a fault cannot be read ({error})") from error
+        return facts
 
     def phase_us(self, names: Iterable[str]) -> int | None:
         """When the last phase of one of these names began."""
-        times = [m.time_us for m in self.moments if m.function == _PHASE and m.detail.get("mark") in tuple(names)]
+        wanted = tuple(names)
+        times = [moment.time_us for moment, phase in self._facts(_PHASE, _Phase) if phase.mark in wanted]
         return max(times, default=None)
 
-    @property
+    @cached_property
     def faults(self) -> list[FaultSpan]:
         """The faults that took effect, by their receipts, in order of their begins; those without a begin are left out.
 
         A fault counts from the event of its begin to that of its end, or for ever if no end is known.
         """
-        begun: dict[Any, int] = {}
-        ended: dict[Any, int] = {}
-        latest: dict[Any, dict[str, Any]] = {}
-        for moment in self.moments:
-            which = moment.detail.get("sequence")
-            if moment.function != _FAULT or which is None:
-                continue
-            latest[which] = moment.detail
-            if moment.detail.get("mark") == "begin":
-                begun.setdefault(which, moment.time_us)
-            elif moment.detail.get("mark") == "end":
-                ended[which] = moment.time_us
+        begun: dict[int, int] = {}
+        ended: dict[int, int] = {}
+        for moment, receipt in self.marked_receipts:
+            if receipt.mark == "begin":
+                begun.setdefault(receipt.sequence, moment.time_us)
+            elif receipt.mark == "end":
+                ended[receipt.sequence] = moment.time_us
+        latest = {receipt.sequence: receipt for receipt in self.receipts}
         spans = [
-            FaultSpan(begun_us, ended.get(which, FOR_EVER), latest[which])
-            for which, begun_us in begun.items()
-            if latest[which].get("took_effect")
+            FaultSpan(begun_us, ended.get(sequence, FOR_EVER), latest[sequence])
+            for sequence, begun_us in begun.items()
+            if latest[sequence].took_effect
         ]
         return sorted(spans, key=lambda span: span.begun_us)
 
@@ -136,18 +143,9 @@ def merged(spans: Iterable[tuple[int, int]]) -> Numbers:
     return np.array(together, dtype=np.int64).reshape(-1, 2)
 
 
-def decode_detail(text: str | None) -> dict[str, Any]:
-    """The JSON object of a moment; a text that is none is kept under "text"."""
-    try:
-        detail = msgspec.json.decode(text or "{}")
-    except msgspec.DecodeError:
-        detail = text
-    return detail if isinstance(detail, dict) else {"text": detail}
-
-
 def inside(times_us: Numbers, windows: Numbers) -> Any:
-    """Of ``times_us``: whether it lies in one of the merged windows (int64, (n, 2)), ends included (bool)."""
+    """Mark those of ``times_us`` (bool) that lie in one of the merged windows (int64, (n, 2)), ends included."""
     if not len(windows):
         return np.zeros(len(times_us), dtype=bool)
-    place = np.searchsorted(windows[:, 0], times_us, side="right") - 1
-    return (place >= 0) & (times_us <= windows[np.maximum(place, 0), 1])
+    window = np.searchsorted(windows[:, 0], times_us, side="right") - 1
+    return (window >= 0) & (times_us <= windows[np.maximum(window, 0), 1])

@@ -70,13 +70,13 @@ def fault_exercise(log: Log, phases: Sequence[Phases]) -> list[list[FaultExercis
     summed = {name: np.bincount(number, by_pair, len(struck)).astype(np.int64) for name, by_pair in counts.items()}
     for place, (history, fault) in enumerate(struck):
         of_fault = {name: int(by_fault[place]) for name, by_fault in summed.items()}
-        found[history].append(FaultExercise(sequence=int(fault.receipt["sequence"]), **of_fault))
+        found[history].append(FaultExercise(sequence=fault.receipt.sequence, **of_fault))
     return found
 
 
 def _alone(fault: FaultSpan, key: str) -> bool:
-    looks = fault.receipt.get("seen", {}).get(key)
-    return bool(looks) and looks[0][3] <= 1
+    looks = fault.receipt.seen.get(key, [])
+    return bool(looks) and looks[0].isr <= 1
 
 
 def touched(log: Log, struck: Sequence[tuple[int, FaultSpan]]) -> tuple[Numbers, Numbers]:
@@ -85,7 +85,7 @@ def touched(log: Log, struck: Sequence[tuple[int, FaultSpan]]) -> tuple[Numbers,
     numbers, partitions = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for place, (history, fault) in enumerate(struck):
         mine = np.arange(first[history], first[history + 1]) if history + 1 < len(first) else partitions[0]
-        names = fault.receipt.get("touched")
+        names = fault.receipt.touched
         if names is not None:
             named = set(names)
             mine = np.array(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -19,6 +18,7 @@ from checkers.columns.log import Log
 from checkers.columns.phases import Phases, merged
 from checkers.columns.times import Times
 from checkers.measures.fault_exercise import RECENT_US
+from nemesis.receipts import Look
 from workloads import Refusal
 from workloads.history import OK
 
@@ -141,7 +141,7 @@ def _add_seen(log: Log, acknowledged: Numbers, phases: Sequence[Phases], of_hist
     bounds = np.searchsorted(log.partition[acknowledged], np.arange(log.partition_count + 1))
     partitions = np.searchsorted(log.partition_history, np.arange(len(phases) + 1))
     for history, phase in enumerate(phases):
-        watched = [(fault.begun_us, fault.receipt["seen"]) for fault in phase.faults if fault.receipt.get("seen")]
+        watched = [(fault.begun_us, fault.receipt.seen) for fault in phase.faults if fault.receipt.seen]
         if not watched:
             continue
         found = of_history[history]
@@ -150,22 +150,11 @@ def _add_seen(log: Log, acknowledged: Numbers, phases: Sequence[Phases], of_hist
         for partition in range(partitions[history], partitions[history + 1]):
             key = log.partition_key[partition]
             rows = acknowledged[bounds[partition] : bounds[partition + 1]]
-            of_partition = [
-                (begun_us, [_Look(*look) for look in seen[key]]) for begun_us, seen in watched if key in seen
-            ]
+            of_partition = [(begun_us, seen[key]) for begun_us, seen in watched if key in seen]
             found.add(_of_partition(log, rows, of_partition))
 
 
-class _Look(NamedTuple):
-    """What a look at one log partition found."""
-
-    time_us: int
-    leader: int | None
-    leader_epoch: int
-    isr: int
-
-
-def _of_partition(log: Log, rows: Numbers, watched: Sequence[tuple[int, Sequence[_Look]]]) -> Situations:
+def _of_partition(log: Log, rows: Numbers, watched: Sequence[tuple[int, Sequence[Look]]]) -> Situations:
     """Of the acknowledged ``rows`` of one log partition: ``watched`` has each fault's strike and the looks since."""
     ended = np.sort(log.time_us[rows])
     at_isr: dict[int, int] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -23,6 +23,7 @@ from checkers.verdicts.outcome import Outcome, outcome_of
 from checkers.verdicts.proportions import Proportion, proportion
 from checkers.verdicts.verdict import Verdict
 from checkers.words import counted
+from workloads import SettingValue
 
 #: The settings that name a cell where all cells have the same: those on which the promise rests most.
 PROMISED_BY: Final = ("acks", "min.insync.replicas")
@@ -55,7 +56,7 @@ class Nearest(msgspec.Struct, frozen=True):
     """The smallest change of settings to a cell where no loss is permitted and none was seen, and what changes."""
 
     cell: str
-    changes: dict[str, Any]
+    changes: dict[str, SettingValue]
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,8 +96,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     cell: str
     family: str
     world: str
-    label: dict[str, Any]
-    settings: dict[str, Any]
+    label: dict[str, SettingValue]
+    settings: dict[str, SettingValue]
     outcome: Outcome
     note: str
     runs: int
@@ -267,7 +268,7 @@ def nearest_held(cell: Cell, cells: Sequence[Cell]) -> Nearest | None:
     return Nearest(nearest.cell, _changes(cell, nearest))
 
 
-def _changes(old: Cell, new: Cell) -> dict[str, Any]:
+def _changes(old: Cell, new: Cell) -> dict[str, SettingValue]:
     """Settings to change; a client's default changes by itself."""
     named = (name for name in new.settings if name not in new.client_defaults)
     return {name: new.settings[name] for name in named if old.settings.get(name) != new.settings[name]}

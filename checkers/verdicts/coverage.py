@@ -58,10 +58,9 @@ def _up_to(by_size: Mapping[int, int] | None, largest: int) -> int | None:
 def _took_something(receipt: Receipt) -> bool | None:
     """A loss of power took records or bytes, by its evidence; None where that counts neither."""
     known: bool | None = None
-    for seen in receipt.begin_evidence.values():
-        match seen:
-            case {"lost": {**lost}}:
-                known = bool(known) or any(lost.values())
-            case {"log_bytes_before": int(before), "log_bytes_after": int(after)}:
-                known = bool(known) or before > after
+    for seen in receipt.of_nodes.values():
+        if "lost" in seen:
+            known = bool(known) or any(seen["lost"].values())
+        elif "log_bytes_before" in seen and "log_bytes_after" in seen:
+            known = bool(known) or seen["log_bytes_before"] > seen["log_bytes_after"]
     return known

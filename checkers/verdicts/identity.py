@@ -10,14 +10,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from checkers.verdicts.verdict import Verdict
 from nemesis.receipts import Receipt
-from workloads import NEVER
+from workloads import NEVER, SettingValue
 
+#: Settings under Kafka's names.
+Values: TypeAlias = Mapping[str, SettingValue]
 #: Settings on which a promise depends (:mod:`checkers.verdicts.promises`), under Kafka's names. Others are times and
 #: sizes, which decide whether a weakness shows and not what it is.
 MATTERING: Final = (
@@ -52,7 +54,9 @@ class _Story(NamedTuple):
     kinds: tuple[str, ...]
 
 
-def identity(anomaly: str, settings: Mapping[str, Any], stories: Sequence[tuple[str, Sequence[str]]], fate: str) -> str:
+def identity(
+    anomaly: str, settings: Mapping[str, SettingValue], stories: Sequence[tuple[str, Sequence[str]]], fate: str
+) -> str:
     """The digest of a finding's defect; ``stories`` are (name, kinds of fault), ``fate`` is that of the copies, of a
     finding about a client its library, of a broken invariant its name, and "" where neither is known.
     """
@@ -60,13 +64,18 @@ def identity(anomaly: str, settings: Mapping[str, Any], stories: Sequence[tuple[
     chosen |= {name: settings[name] for name, before in LATER.items() if settings.get(name, before) != before}
     # Of these only so much matters: flushed after each record, sent again at all, several at a time.
     chosen["flush.messages"] = chosen.get("flush.messages", NEVER) == 1
-    chosen["retries"] = chosen.get("retries", 1) > 0
-    chosen["max.in.flight.requests.per.connection"] = chosen.get("max.in.flight.requests.per.connection", 2) > 1
+    chosen["retries"] = _above(chosen.get("retries", 1), 0)
+    in_flight = "max.in.flight.requests.per.connection"
+    chosen[in_flight] = _above(chosen.get(in_flight, 2), 1)
     content = msgspec.json.encode([anomaly, chosen, sorted(stories), fate], order="sorted")
     return hashlib.sha256(content).hexdigest()[:DIGITS]
 
 
-def identities(verdict: Verdict, settings: Mapping[str, Any], receipts: Sequence[Receipt]) -> dict[str, list[str]]:
+def _above(value: SettingValue, least: int) -> bool:
+    return isinstance(value, (int, float)) and value > least
+
+
+def identities(verdict: Verdict, settings: Values, receipts: Sequence[Receipt]) -> dict[str, list[str]]:
     """By anomaly, the identities of its listed findings, each once, that of the first finding first.
 
     A finding without a moment (a cycle, replicas that differ) belongs to all stories of the run.

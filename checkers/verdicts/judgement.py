@@ -7,7 +7,7 @@ verdict (:class:`VerdictLine`), and cells, matrix and report are made from that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -17,11 +17,11 @@ from checkers.verdicts.exercised import OLDER, RunsExercised, exercised_by
 from checkers.verdicts.identity import identities
 from checkers.verdicts.outcome import Outcome, outcome_of
 from checkers.verdicts.promises import Promise, promise
-from checkers.verdicts.receipts import FaultSeen, faults_possible, faults_seen, read_receipts
+from checkers.verdicts.receipts import FaultSeen, faults_possible, faults_seen, latest_receipts
 from checkers.verdicts.verdict import Verdict
 from nemesis.plan import EXERCISED_MIN
 from nemesis.receipts import Receipt
-from workloads import Settings
+from workloads import Settings, SettingValue
 
 #: Raised whenever a field of a line of verdicts.jsonl goes away or changes its meaning; new fields do not raise it.
 VERDICTS_VERSION: Final = 1
@@ -39,7 +39,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     family: str
     world: str
     seed: int
-    settings: dict[str, Any]
+    settings: dict[str, SettingValue]
     client_defaults: tuple[str, ...] = ()
     exercised_min: int = EXERCISED_MIN
 
@@ -148,7 +148,7 @@ def judge(
     ``unseen`` of a log that was not read to its end proves nothing: the readers may have been slow. It makes the run
     unknown, not broken.
     """
-    receipts = read_receipts(verdict.faults)
+    receipts = latest_receipts(verdict.faults)
     faults, possible = faults_seen(receipts), faults_possible(receipts)
     promised = promise(settings, possible)
     drained = verdict.exercise.drained

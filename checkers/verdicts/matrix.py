@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -95,7 +95,7 @@ def matrix_of(cells: list[Cell], planned: int = 0) -> Matrix:
     return Matrix(MATRIX_VERSION, summarise(cells, planned), cells)
 
 
-def settings_words(label: dict[str, object]) -> str:
+def settings_words(label: Mapping[str, object]) -> str:
     """Settings as one line: ``acks=1, min.insync.replicas=2``."""
     return ", ".join(f"{name}={spelled(value)}" for name, value in label.items()) or "settings not known"
 

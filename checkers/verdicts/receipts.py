@@ -1,21 +1,21 @@
 """What the receipts of a run's faults say, reduced to what a promise depends on.
 
-Receipts stand in the history as JSON and reach the checkers as mappings (:attr:`Verdict.faults`), so an old
-history can be judged by newer checkers. A fault has one receipt at its begin and one at its end; the later tells
+A fault has one receipt at its begin and one at its end; the later tells
 more. A fault without evidence that it took effect does not count: no receipt, no claim. A promise also reckons with
 those of which something was observed, but not everything: they may have happened.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
 from nemesis.cluster import CLIENTS
+from nemesis.evidence import Evidence
 from nemesis.faults import FaultKind, fault_kind
-from nemesis.receipts import Receipt, is_refusal, read_receipt
+from nemesis.receipts import Receipt
 
 #: In the place of a broker's number: it is not known.
 NOBODY: Final = -1
@@ -84,16 +84,9 @@ class FaultSeen(msgspec.Struct, frozen=True, omit_defaults=True):
         return tuple(TakenCopy(node=node) for node in self.nodes) or (TakenCopy(in_doubt=True),)
 
 
-def read_receipts(details: Iterable[Mapping[str, Any]]) -> list[Receipt]:
-    """The receipts, one a fault, the latest of each, in the order in which the faults began.
-
-    Raises:
-        msgspec.ValidationError: if a mapping is no receipt.
-    """
-    latest: dict[int, Receipt] = {}
-    for detail in details:
-        receipt = read_receipt(detail)
-        latest[receipt.sequence] = receipt
+def latest_receipts(receipts: Iterable[Receipt]) -> list[Receipt]:
+    """One receipt a fault, the latest of each, in the order in which the faults began."""
+    latest = {receipt.sequence: receipt for receipt in receipts}
     return sorted(latest.values(), key=lambda receipt: (receipt.begun_us, receipt.sequence))
 
 
@@ -122,29 +115,25 @@ def _seen(receipt: Receipt) -> FaultSeen:
 
 def took_flushed(receipt: Receipt) -> bool:
     """A disk that it hit lied (:class:`nemesis.faults.LyingDisk`): of what it lost, something had been flushed."""
-    return any(isinstance(seen, Mapping) and "lost_flushed" in seen for seen in receipt.begin_evidence.values())
+    return any("lost_flushed" in seen for seen in receipt.of_nodes.values())
 
 
 def _copies(receipt: Receipt) -> tuple[TakenCopy, ...]:
     """What was taken, by what its evidence counts; what it does not count may be gone."""
     partitions = (ANY,) if receipt.touched is None else receipt.touched
-    found = ((name, node, receipt.begin_evidence.get(str(node))) for node in receipt.targets for name in partitions)
-    return tuple(_copy(receipt, name, node, seen) for name, node, seen in found if _took_records(seen, name))
+    of_nodes, nothing = receipt.of_nodes, Evidence()
+    copies = ((name, node, of_nodes.get(str(node), nothing)) for node in receipt.targets for name in partitions)
+    return tuple(_copy(receipt, name, node, seen) for name, node, seen in copies if _took_records(seen, name))
 
 
-def _took_records(seen: object, partition: str) -> bool:
-    match seen:
-        case {"lost": {**records}} | {"wiped": {**records}}:
-            return bool(records.get(partition, True))
-    return True
+def _took_records(seen: Evidence, partition: str) -> bool:
+    """Where nobody counted, it may have."""
+    counted = seen.get("lost", seen.get("wiped", {}))
+    return counted.get(partition, 1) > 0
 
 
-def _copy(receipt: Receipt, partition: str, node: int, seen: object) -> TakenCopy:
-    match seen:
-        case {"corrupted": {"read_again": False}}:
-            unseen = True
-        case _:
-            unseen = False
+def _copy(receipt: Receipt, partition: str, node: int, seen: Evidence) -> TakenCopy:
+    unseen = seen.get("corrupted", {}).get("read_again") is False
     away = receipt.out_of_sync.get(partition, ())
     if partition == ANY:
         away = max(receipt.out_of_sync.values(), key=len, default=())
@@ -161,15 +150,16 @@ def _copy(receipt: Receipt, partition: str, node: int, seen: object) -> TakenCop
 
 def _left_to_others(receipt: Receipt, partition: str, node: int, away: tuple[int, ...]) -> bool:
     """The last look before its restart found ``node`` out of the ISR, and somebody else in."""
-    match receipt.moved.get(partition):
-        case {"isr": [_, [*isr]]}:
-            return bool(isr) and node not in isr
+    moves = receipt.moved.get(partition, {})
+    if "isr" in moves:
+        isr = moves["isr"][1]
+        return bool(isr) and node not in isr
     looks = receipt.seen.get(partition, [])
     return node in away and bool(looks) and looks[-1].leader not in (None, node)
 
 
 def _may_have_happened(receipt: Receipt) -> bool:
-    return any(observed and not is_refusal(observed) for observed in receipt.begin_evidence.values())
+    return any(seen and "refused" not in seen for seen in receipt.of_nodes.values())
 
 
 def _clients_only(receipt: Receipt) -> bool:

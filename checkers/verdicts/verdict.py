@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 import msgspec
 
@@ -16,6 +16,7 @@ from checkers.measures.lag import WorstLag
 from checkers.measures.latency import Latency, WritesOverTime
 from checkers.measures.recovery import Recovery
 from checkers.measures.situations import Situations
+from nemesis.receipts import Receipt
 
 Kind = TypeVar("Kind", bound=Finding)
 
@@ -33,7 +34,7 @@ class Measures(msgspec.Struct, kw_only=True):
     times_us: dict[str, list[int | None]] = {}
     exercise: Exercise = msgspec.field(default_factory=Exercise)
     availability: dict[str, Availability] = {}
-    faults: list[dict[str, Any]] = []
+    faults: list[Receipt] = []
     fault_exercise: list[FaultExercise] | None = None
     situations: Situations = msgspec.field(default_factory=Situations)
     delivery: Delivery = msgspec.field(default_factory=Delivery)

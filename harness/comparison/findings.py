@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from checkers import Cell, Outcome, RunFacts, VerdictLine, build_matrix, read_receipts
+from checkers import Cell, Outcome, RunFacts, VerdictLine, build_matrix, latest_receipts
 from harness.errors import NamedWronglyError
 from harness.plan import Simulated
 from harness.records.files import MATRIX_FILE, VERDICTS_FILE
@@ -175,7 +175,7 @@ def _identified(line: VerdictLine) -> dict[str, list[str]]:
 
 
 def _example(line: VerdictLine, run: RunFacts) -> Example:
-    effective = [receipt for receipt in read_receipts(line.faults) if receipt.took_effect]
+    effective = [receipt for receipt in latest_receipts(line.faults) if receipt.took_effect]
     stories = dict.fromkeys(receipt.story for receipt in sorted(effective, key=lambda one: one.begun_us))
     return Example(
         run=line.history,

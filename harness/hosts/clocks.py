@@ -18,7 +18,7 @@ from typing import Final
 from harness.errors import HostError
 from harness.hosts.processes import run
 from harness.machine.durable_files import write_durably
-from nemesis.cluster import Evidence
+from nemesis.evidence import Evidence
 
 #: Where distributions put the library for programs with threads.
 PLACES: Final = (

@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from harness.errors import HostError
-from nemesis.cluster import Capability, Evidence, Link
+from nemesis.cluster import Capability, Link
+from nemesis.evidence import Evidence
 
 
 class Address(NamedTuple):

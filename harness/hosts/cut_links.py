@@ -20,7 +20,8 @@ import msgspec
 
 from harness.hosts import node_calls
 from harness.hosts.contract import LinkCuts
-from nemesis.cluster import CLIENTS, Evidence, Link
+from nemesis.cluster import CLIENTS, Link
+from nemesis.evidence import Evidence
 
 #: A control request is answered in about a millisecond; two busy cores and a garbage collection stretch that.
 CONTROL_LIMIT_S: Final = 1.0
@@ -81,10 +82,10 @@ class HeldLinks(LinkCuts):
                 return lambda: False
         return lambda: all(_answered(call) for call in calls)
 
-    def _request(self, op: str, links: Collection[Link], alive: Collection[int]) -> dict[str, Any]:
+    def _request(self, op: str, links: Collection[Link], alive: Collection[int]) -> Evidence:
         asked = {node: self._paths[node] for node in ends(links, self._paths) if node in alive}
         answers = node_calls.ask(asked, {"op": op, "links": sorted(links)}, CONTROL_LIMIT_S)
-        evidence: dict[str, Any] = {"held": {str(node): answer.get("links") for node, answer in answers.items()}}
+        evidence: Evidence = {"held": {str(node): answer.get("links") for node, answer in answers.items()}}
         if silent := sorted(set(asked) - set(answers)):
             evidence["silent"] = silent
         return evidence

@@ -17,7 +17,7 @@ from typing import Any, Final
 from harness.errors import HostError
 from harness.hosts.processes import NAME_PREFIX, boot_id
 from harness.records.journal import Journal
-from nemesis.cluster import Evidence
+from nemesis.evidence import Evidence
 
 #: A disk that works does thousands; forcing one record to ext4 takes two or three.
 WRITES_PER_SECOND: Final = 20

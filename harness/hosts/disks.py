@@ -30,7 +30,7 @@ from harness.errors import HostError
 from harness.hosts.processes import NAME_PREFIX, attempt, run
 from harness.machine.durable_files import sync_directory
 from harness.records.journal import Journal
-from nemesis.cluster import Evidence
+from nemesis.evidence import Evidence
 from workloads import reason_of
 
 #: Beside a node's own files. Kafka looks at directories only, the reference broker at names that it gave.
@@ -111,7 +111,7 @@ class Disk:
         copy = _durable(self.image)
         _freeze(self.place)
         try:
-            durable = {"durable_log_bytes": log_bytes(self.place)}
+            durable: Evidence = {"durable_log_bytes": log_bytes(self.place)}
             _run(["cp", "--sparse=always", str(self.image), f"{copy}.part"])
         finally:
             _thaw(self.place)

@@ -16,7 +16,8 @@ from typing import Final, NamedTuple
 from harness.errors import HostError
 from harness.hosts.cut_links import link_name
 from harness.hosts.processes import attempt, run
-from nemesis.cluster import Evidence, Link
+from nemesis.cluster import Link
+from nemesis.evidence import Evidence
 
 #: Less than a few dozen small writes a second: followers fall behind without a connection breaking.
 RATE_KBIT: Final = 16
@@ -100,11 +101,12 @@ class Shaper:
         self._enforce(new)
         there = {Link(source, target): RATE_KBIT for source in _sources(links) for target in self._seen(source)}
         late = {Link(source, target): ms for source in _sources(links) for target, ms in self._late(source).items()}
-        evidence = {
-            name: {link_name(link): by_link[link] for link in sorted(set(links) & by_link.keys())}
-            for name, by_link in (("kbit", there), ("delay_ms", late))
-        }
-        return {name: by_link for name, by_link in evidence.items() if by_link}
+        evidence: Evidence = {}
+        if kbit := {link_name(link): there[link] for link in sorted(set(links) & there.keys())}:
+            evidence["kbit"] = kbit
+        if delay_ms := {link_name(link): late[link] for link in sorted(set(links) & late.keys())}:
+            evidence["delay_ms"] = delay_ms
+        return evidence
 
     def restore(self, links: Collection[Link]) -> Evidence:
         """Deliver as before. Evidence: ``passed`` by link since it became slow: bytes, and how often one waited."""

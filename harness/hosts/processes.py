@@ -20,7 +20,7 @@ import msgspec
 from harness.errors import HostError
 from harness.hosts.contract import Launch, NodeProcess
 from harness.records.journal import Journal
-from nemesis.cluster import Evidence
+from nemesis.evidence import Evidence
 from workloads import reason_of
 
 #: Marks every process of a run in its environment, which its children inherit; found by heal where no id was written.

@@ -15,14 +15,14 @@ the end of the run, so no write counts as acknowledged in it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from checkers import faults_possible
 from harness.plan import RunSpec
 from harness.worlds.contract import NodeCrash
 from nemesis.cluster import ClusterView
 from nemesis.faults import Crash, UnexplainedElection
-from nemesis.receipts import Receipt, moved
+from nemesis.receipts import Moves, Receipt, moved
 from nemesis.schedule import FAULTS_MAX
 
 #: How often is looked. A few system calls; a fault lasts longer than this.
@@ -114,7 +114,7 @@ def unexplained_election(
     )
 
 
-def _led_otherwise(before: ClusterView, after: ClusterView) -> dict[str, dict[str, Any]]:
+def _led_otherwise(before: ClusterView, after: ClusterView) -> dict[str, Moves]:
     """The changes of log partitions whose leader, or its epoch, changed; the first leader of all replaces no other."""
     led = {name for name, state in before.partitions.items() if state.leader is not None}
     changes = moved(before, after)

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from checkers import Matrix, RunFacts, Verdict, VerdictLine, build_matrix, read_receipts
+from checkers import Matrix, RunFacts, Verdict, VerdictLine, build_matrix
 from harness.errors import NamedWronglyError, ResultsError
 from harness.records import files
 from harness.records.campaign_record import planned_cells
@@ -148,7 +148,6 @@ def read_line(text: bytes, what: object, advice: str) -> VerdictLine:
     """
     with files.understanding(what, advice):
         line = msgspec.json.decode(text, type=VerdictLine)
-        read_receipts(line.faults)
         if line.run is not None:
             Settings.from_mapping(line.run.settings)
         return line

@@ -21,7 +21,7 @@ from checkers import (
     Unseen,
     Verdict,
     Witness,
-    read_receipts,
+    latest_receipts,
 )
 from harness.errors import ResultsError
 from harness.plan import Simulated
@@ -123,7 +123,7 @@ def _account(files: CampaignFiles, cell: Cell, witness: Witness) -> Account:
     idempotent = cell.settings[IDEMPOTENCE] is True
     finding = witness.shown
     timeline, sentences = narration_of(run, witness.anomaly, finding, line, idempotent=idempotent)
-    receipts = read_receipts(line.faults)
+    receipts = latest_receipts(line.faults)
     effective = [receipt for receipt in receipts if receipt.took_effect]
     return Account(
         cell=cell,
@@ -169,7 +169,7 @@ def narration_of(run: Path, anomaly: str, finding: Finding, line: Verdict, *, id
 
     ``idempotent`` says that its producers were.
     """
-    receipts = read_receipts(line.faults)
+    receipts = latest_receipts(line.faults)
     try:
         timeline, trouble = _timeline(run, anomaly, finding, line, receipts)
     except HistoryError as error:

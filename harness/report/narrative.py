@@ -6,9 +6,9 @@ of its first write.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from checkers import DivergentReplicas, Duplicate, Finding, LostWrite
 from harness.observations import BecameLeader, JvmPaused, LeaderElected, ReplicaRecovered, Seen, of_kind
@@ -174,11 +174,11 @@ def _fault(receipt: Receipt, partition: str) -> str:
         return f"Nobody's order: {when} the leader {leader}, and {reason}."
     until = "it lasted to the end" if receipt.ended_us is None else f"until {moment(receipt.ended_us)}"
     details = [f"{receipt.facts.done_to_links} {link_names(receipt)}"] if receipt.links else []
-    details += [words] if (words := receipt.facts.in_words(receipt.begin_evidence)) else []
+    details += [words] if (words := receipt.facts.in_words(receipt.of_nodes)) else []
     details += _preparation(receipt)
     details += [f"meanwhile {moves}"] if moves else []
     if receipt.fault == Crash.kind:
-        ends = [str(seen.get("exit")) for seen in receipt.begin_evidence.values() if isinstance(seen, dict)]
+        ends = [str(seen.get("exit")) for seen in receipt.of_nodes.values()]
         head = f"{node_names(receipt.targets)} ended by itself ({', '.join(ends)}) at {begun}, down {until}"
         return f"Nobody's order: {'; '.join([head, *details])}."
     return f"Fault: {'; '.join([f'{fault_name(receipt)} from {begun} {until}', *details])}."
@@ -191,7 +191,7 @@ def _preparation(receipt: Receipt) -> list[str]:
 
 
 def _moves(receipt: Receipt, partition: str) -> str:
-    changes = receipt.moved.get(partition, {})
+    changes: Mapping[str, Any] = receipt.moved.get(partition, {})
     return ", ".join(f"{FIELDS.get(name, name)} {_shown(old)} → {_shown(new)}" for name, (old, new) in changes.items())
 
 

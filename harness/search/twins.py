@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from checkers import Verdict, check_one, read_receipts
+from checkers import Verdict, check_one, latest_receipts
 from harness.campaign import translated_errors
 from harness.errors import NamedWronglyError
 from harness.plan import Kafka, RunSpec, Simulated
@@ -64,7 +64,7 @@ def twin_of(directory: Path, record: RunRecord, anomaly: str = "") -> Twin:
     spec = record.spec()
     finding = worst_of(str(directory), verdict, judged(spec, verdict), anomaly)
     tries = 0
-    for candidate in islice(_candidates(directory, record, read_receipts(verdict.faults)), TRIES):
+    for candidate in islice(_candidates(directory, record, latest_receipts(verdict.faults)), TRIES):
         tries += 1
         run = run_in_memory(candidate)
         if finding.is_in(run):

@@ -8,7 +8,8 @@ from typing import Any, Final
 import msgspec
 
 from harness.stories.story_world import StepError, StoryWorld
-from nemesis.cluster import Capability, Evidence, Link, node_name, require
+from nemesis.cluster import Capability, Link, node_name, require
+from nemesis.evidence import Evidence, Observed, by_node
 from nemesis.faults import Aim, DiskFault, FailDirectory, Fault, LinkFault, NodeFault
 from nemesis.open_faults import Cause, OpenFaults
 from nemesis.repairs import HEAL, RELEASE, START, Repair
@@ -39,8 +40,7 @@ class ScriptFaults:
         if not evidence:
             ended = kind.undone_by == START and not issubclass(kind, DiskFault)
             raise self._in_vain(kind.verb, node, already=ended and node not in self._story_world.running)
-        seen: Evidence = evidence[str(node)]
-        return seen
+        return by_node(evidence)[str(node)]
 
     def hit_links(self, kind: type[Fault], links: Collection[Link], **own: Any) -> None:
         """Begin a fault on links; ``own`` are its fields."""
@@ -92,7 +92,7 @@ class ScriptFaults:
             self._faults.undo(START, node)
         self._faults.close()
 
-    def _begin(self, kind: type[Fault], aim: Aim, own: Mapping[str, Any]) -> dict[str, Any]:
+    def _begin(self, kind: type[Fault], aim: Aim, own: Mapping[str, Any]) -> Observed:
         self._story_world.able(kind.needs)
         fault = msgspec.structs.replace(kind.around(_AIMED, Shape.ISOLATE), **own)
         return self._faults.begin(fault, aim, self._cause).begin_evidence

@@ -13,7 +13,8 @@ from harness.errors import PlanError
 from harness.stories import steps as s
 from harness.stories.writes import ScriptedRecord
 from harness.worlds.contract import Replicas, ReplicaState, World
-from nemesis.cluster import LOG_PARTS, Capability, ClusterView, Evidence, PartitionView
+from nemesis.cluster import LOG_PARTS, Capability, ClusterView, PartitionView
+from nemesis.evidence import Evidence
 
 _UNKNOWN: Final = PartitionView(leader=None, leader_epoch=-1, isr=(), replicas=())
 

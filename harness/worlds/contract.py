@@ -13,7 +13,8 @@ import msgspec
 
 from harness.observations import Observation
 from harness.records.replica_dump import ReplicaLogs
-from nemesis.cluster import Evidence, Target
+from nemesis.cluster import Target
+from nemesis.evidence import Evidence
 from workloads import BrokenInvariant, Clients, Clock, SendOutcome
 
 

@@ -135,10 +135,10 @@ def batches_in(directory: Path) -> Iterator[Batch]:
             yield from (Batch(file, location) for location in batches_of(segment) if location.has_records)
 
 
-def flip(batch: Batch) -> dict[str, int]:
+def flip(batch: Batch) -> tuple[int, int, int]:
     """Change a bit in the last record's value, durably; the batch's checksum is wrong from now on.
 
-    The answer is the ``position`` of the byte in the file, and the byte ``before`` and ``after``.
+    The answer is the position of the byte in the file, and the byte before and after.
     """
     position = batch.location.end - _VALUE_BYTE_FROM_END
     with batch.file.open("r+b") as file:
@@ -148,7 +148,7 @@ def flip(batch: Batch) -> dict[str, int]:
         file.write(bytes([before ^ _FLIPPED_BIT]))
         file.flush()
         os.fsync(file.fileno())
-    return {"position": position, "before": before, "after": before ^ _FLIPPED_BIT}
+    return position, before, before ^ _FLIPPED_BIT
 
 
 def recovery_point(directory: Path) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
-from nemesis.cluster import CLIENTS, Capability, Evidence, Target, require
+from nemesis.cluster import CLIENTS, Capability, Target, require
+from nemesis.evidence import ByNode, Evidence
 from nemesis.faults.fault import Aim, NodeFault
 from nemesis.roles import Role, RoleKind
 from nemesis.topology import Shape
@@ -34,13 +35,15 @@ class ClientCrash(NodeFault, frozen=True):
         return cls(Role(RoleKind.PRODUCER, role.partition, role.pick))
 
     @classmethod
-    def in_words(cls, evidence: Evidence) -> str:
+    def in_words(cls, evidence: ByNode) -> str:
         """Who died, how many of its sends the history had no answer to, and who writes on."""
-        match evidence.get(str(CLIENTS)):
-            case {"instance": died, "outstanding": sends, "successor": successor}:
-                return f"producer {died} died (sends outstanding: {sends}), producer {successor} took its place"
-        return ""
+        seen = evidence.get(str(CLIENTS), {})
+        if "successor" not in seen:
+            return ""
+        died = f"producer {seen['instance']} died (sends outstanding: {seen['outstanding']})"
+        return f"{died}, producer {seen['successor']} took its place"
 
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Crash."""
-        return require(target.clients).crash_producer(self.role.pick)
+        crashed = require(target.clients).crash_producer(self.role.pick)
+        return {"instance": crashed.instance, "outstanding": crashed.outstanding, "successor": crashed.successor}

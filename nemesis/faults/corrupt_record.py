@@ -6,7 +6,8 @@ from typing import ClassVar, Self
 
 from msgspec.structs import replace
 
-from nemesis.cluster import LOG_PARTS, ClusterView, Evidence, Files
+from nemesis.cluster import LOG_PARTS, ClusterView, Files
+from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, DiskFault, Draw
 from nemesis.roles import Role, partition_of
 from nemesis.topology import Shape

@@ -6,7 +6,8 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
-from nemesis.cluster import Capability, ClusterView, Evidence, Target, require
+from nemesis.cluster import Capability, ClusterView, Target, require
+from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, NodeFault
 from nemesis.repairs import START, Repair
 from nemesis.roles import partition_of

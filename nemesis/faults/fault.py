@@ -6,12 +6,13 @@ no other list of faults by their properties. A fault is one file, and one line i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Self
 
 import msgspec
 
-from nemesis.cluster import CLIENTS, Capability, ClusterView, Evidence, Files, Link, Target, node_name, require
+from nemesis.cluster import CLIENTS, Capability, ClusterView, Files, Link, Target, node_name, require
+from nemesis.evidence import ByNode, Evidence, Observed
 from nemesis.repairs import HEAL, START, Links, Repair
 from nemesis.roles import Role, RoleKind, resolve
 from nemesis.topology import Shape, links_of
@@ -51,7 +52,7 @@ class FaultKind:
     """What a broker that it hit did when it came back with a shorter log, in words before the offset of its end."""
 
     @classmethod
-    def in_words(cls, evidence: Evidence) -> str:  # noqa: ARG003
+    def in_words(cls, evidence: ByNode) -> str:  # noqa: ARG003
         """What a receipt's ``begin_evidence`` says beyond who was hit, for people; mostly nothing."""
         return ""
 
@@ -113,9 +114,9 @@ class Fault(FaultKind, msgspec.Struct, frozen=True, tag_field="kind", tag=str.lo
         return cls.around(role, shape)
 
     @classmethod
-    def was_less(cls, evidence: Evidence) -> bool:
+    def was_less(cls, evidence: ByNode) -> bool:
         """The evidence shows that it came to no more than ``degraded_to``; nothing observed shows nothing."""
-        shown = any(isinstance(seen, Mapping) and cls.shows in seen for seen in evidence.values())
+        shown = any(cls.shows in seen for seen in evidence.values())
         return bool(cls.shows and evidence) and not shown
 
     @property
@@ -127,11 +128,11 @@ class Fault(FaultKind, msgspec.Struct, frozen=True, tag_field="kind", tag=str.lo
         """Whom it hits, the cluster being as ``view`` says."""
         raise NotImplementedError
 
-    def begin(self, target: Target, aim: Aim) -> Evidence:
+    def begin(self, target: Target, aim: Aim) -> Observed:
         """Do it. Evidence is by node where nodes are hit."""
         raise NotImplementedError
 
-    def end(self, target: Target, aim: Aim) -> Evidence:
+    def end(self, target: Target, aim: Aim) -> Observed:
         """Undo it as far as ``aim`` says: what another fault still holds is not in it."""
         raise NotImplementedError
 
@@ -158,11 +159,11 @@ class NodeFault(Fault, frozen=True):
         """Let one node be as before."""
         return self.undone_by.do(target, node) if self.lasts else {}
 
-    def begin(self, target: Target, aim: Aim) -> Evidence:
+    def begin(self, target: Target, aim: Aim) -> ByNode:
         """See :meth:`Fault.begin`."""
         return _by_node(lambda node: self.hit(target, aim, node), aim.nodes)
 
-    def end(self, target: Target, aim: Aim) -> Evidence:
+    def end(self, target: Target, aim: Aim) -> ByNode:
         """See :meth:`Fault.end`."""
         return _by_node(lambda node: self.undo(target, aim, node), aim.nodes)
 
@@ -214,7 +215,7 @@ class LinkFault(Fault, frozen=True):
         return self.undone_by.do(target, aim.links)
 
 
-def _by_node(act: Callable[[int], Evidence], nodes: Sequence[int]) -> Evidence:
+def _by_node(act: Callable[[int], Evidence], nodes: Sequence[int]) -> ByNode:
     """Do ``act`` to every node, and collect what was observed of each; a node of which nothing was is left out."""
     observed = {str(node): act(node) for node in nodes}
     return {node: evidence for node, evidence in observed.items() if evidence}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Final, Literal, Self
 
-from nemesis.cluster import Capability, Evidence, Target, require
+from nemesis.cluster import Capability, Target, require
+from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, Draw, LinkFault
 from nemesis.repairs import RELEASE, Links, Repair
 from nemesis.roles import Role

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
-from nemesis.cluster import Capability, ClusterView, Evidence, Target, require
+from nemesis.cluster import Capability, ClusterView, Target, require
+from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, Draw, NodeFault, listed
 from nemesis.roles import Role, RoleKind, partition_of, resolve
 from nemesis.topology import Shape

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
-from nemesis.cluster import Capability, Evidence, Target, require
+from nemesis.cluster import Capability, Target, require
+from nemesis.evidence import ByNode, Evidence
 from nemesis.faults.fault import Aim, NodeFault
 
 
@@ -31,13 +31,13 @@ class PowerLoss(NodeFault, frozen=True):
     returns: ClassVar[str] = "had its power again; its disk held the log up to offset"
 
     @classmethod
-    def was_less(cls, evidence: Evidence) -> bool:
+    def was_less(cls, evidence: ByNode) -> bool:
         """Every node's evidence counts the records that it lost, and there were none.
 
         Bytes of files before and after prove nothing: what was written between the two counts was lost unseen.
         """
-        lost = [seen.get("lost") if isinstance(seen, Mapping) else None for seen in evidence.values()]
-        return bool(lost) and all(isinstance(of_node, Mapping) and not any(of_node.values()) for of_node in lost)
+        lost = [seen.get("lost") for seen in evidence.values()]
+        return bool(lost) and all(of_node is not None and not any(of_node.values()) for of_node in lost)
 
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
         """Cut the power."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from nemesis.cluster import Capability, ClusterView, Evidence, PartitionView, Target, require
+from nemesis.cluster import Capability, ClusterView, PartitionView, Target, require
+from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, NodeFault, listed
 from nemesis.roles import partition_of, resolve
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from nemesis.cluster import Capability, Evidence, Target, require
+from nemesis.cluster import Capability, Target, require
+from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, NodeFault
 from nemesis.repairs import Repair
 

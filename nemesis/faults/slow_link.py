@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from nemesis.cluster import Capability, Evidence, Target, require
+from nemesis.cluster import Capability, Target, require
+from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, LinkFault
 from nemesis.repairs import Links, Repair
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from nemesis.cluster import Evidence, Files
+from nemesis.cluster import Files
+from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, DiskFault
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tests.checkers.receipts import PLAIN
 from workloads.operations import (
     HARNESS,
     NEMESIS,
@@ -70,5 +71,5 @@ class Scene:
         return self.event(HARNESS, INFO, Function.PHASE, detail=json.dumps({"mark": name}))
 
     def fault(self, mark: str, sequence: int = 0, *, took_effect: bool = True) -> int:
-        detail = {"mark": mark, "sequence": sequence, "fault": "kill", "took_effect": took_effect}
+        detail = PLAIN | {"mark": mark, "sequence": sequence, "took_effect": took_effect}
         return self.event(NEMESIS, INFO, Function.FAULT, detail=json.dumps(detail))

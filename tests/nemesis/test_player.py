@@ -9,7 +9,7 @@ from nemesis.cluster import Capability, Link
 from nemesis.faults import Aim, Kill, Partition, Pause, PowerLoss, WipeDisk
 from nemesis.plan import FaultPlan
 from nemesis.player import Player
-from nemesis.receipts import degraded_to, effect_shown, moved, read_receipt, to_json, touched
+from nemesis.receipts import Receipt, degraded_to, effect_shown, moved, to_json, touched
 from nemesis.roles import Role, RoleKind
 from nemesis.scenarios import FAMILIES, Timings
 from nemesis.schedule import Schedule, ScheduledFault, draw_schedule
@@ -239,8 +239,8 @@ def test_what_nobody_confirmed_is_no_claim():
 def test_a_receipt_tells_what_the_controller_changed_meanwhile(play):
     world, player, _ = play(step(100, 200, Kill(LEADER)))
     at(world, 300)
-    assert player.receipts[0].moved["t-0"]["leader"] == [0, 1]
-    assert player.receipts[0].moved["t-0"]["isr"] == [(0, 1, 2), (1, 2)]
+    assert player.receipts[0].moved["t-0"]["leader"] == (0, 1)
+    assert player.receipts[0].moved["t-0"]["isr"] == ((0, 1, 2), (1, 2))
 
 
 def test_nothing_moved_in_a_cluster_that_stays_as_it_is(make_world):
@@ -279,8 +279,8 @@ def test_an_emptied_disk_that_nobody_saw_emptied_was_a_kill(play):
 def test_a_receipt_of_an_older_version_says_less_where_this_one_says_degraded_to():
     old = msgspec.to_builtins(a_receipt(fault="wipedisk")) | {"less": "kill"}
     del old["degraded_to"]
-    assert read_receipt(old).degraded_to == "kill"
-    assert read_receipt(msgspec.json.decode(to_json(a_receipt(degraded_to="kill")))).degraded_to == "kill"
+    assert msgspec.convert(old, Receipt).degraded_to == "kill"
+    assert msgspec.json.decode(to_json(a_receipt(degraded_to="kill")), type=Receipt).degraded_to == "kill"
 
 
 def test_a_receipt_names_the_log_partitions_that_the_fault_touched(play):

@@ -415,15 +415,15 @@ def test_a_crashed_producers_sends_end_unknown_and_a_new_instance_writes_on(star
     perfect_world.clients.latency_us = SECOND_US // 2
     workload = start(writes_per_second=100, producers=2, consumers=0)
     run_to(SECOND_US)
-    evidence = workload.producers.crash_producer(3)
+    crashed_producer = workload.producers.crash_producer(3)
     run_to(2 * SECOND_US)
     workload.close_clients()
     run_to(3 * SECOND_US)
     crashed = [event for event in sends(events, EventType.INFO) if event.error == "ClientCrashed"]
-    assert {event.instance for event in crashed} == {evidence["instance"]} == {1}
-    assert len(crashed) == evidence["outstanding"] > 20
+    assert {event.instance for event in crashed} == {crashed_producer.instance} == {1}
+    assert len(crashed) == crashed_producer.outstanding > 20
     later = {event.instance for event in sends(events, EventType.INVOKE) if event.time_us > SECOND_US}
-    assert later == {0, evidence["successor"]}
+    assert later == {0, crashed_producer.successor}
     assert workload.producers.outstanding == 0
     assert open_operations_never_exceed_one(events)
 

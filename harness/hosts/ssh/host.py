@@ -34,7 +34,8 @@ from harness.hosts.ssh.connecting import over_ssh
 from harness.hosts.ssh.shell import Connect, Shell, must
 from harness.plan import Machine
 from harness.records.journal import Journal
-from nemesis.cluster import CLIENTS, Capability, Evidence
+from nemesis.cluster import CLIENTS, Capability
+from nemesis.evidence import Evidence
 
 JAVA_MIN: Final = 17
 BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"

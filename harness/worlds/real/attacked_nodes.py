@@ -15,7 +15,8 @@ from harness.hosts import Address, NodeState
 from harness.records.journal import Journal
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.view import Viewer
-from nemesis.cluster import ClusterView, Evidence, Link
+from nemesis.cluster import ClusterView, Link
+from nemesis.evidence import Evidence
 from workloads import Clock
 
 #: How long a node may take to end by itself; how often it is looked whether it has.

@@ -19,7 +19,7 @@ from harness.worlds.contract import DirectWrite, PlacedRecord, ReplicaState
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.view import Viewer
 from harness.worlds.replica_logs import log_directory, stretches
-from nemesis.cluster import Evidence
+from nemesis.evidence import Evidence
 from workloads import SendOutcome
 
 

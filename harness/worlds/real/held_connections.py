@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from nemesis.cluster import Evidence, Link, Links
+from nemesis.cluster import Link, Links
+from nemesis.evidence import Evidence
 
 
 class HeldConnections:

@@ -8,7 +8,8 @@ from typing import Final
 
 from harness.clients import without_secrets
 from harness.errors import HostError
-from nemesis.cluster import Evidence, PartitionView
+from nemesis.cluster import PartitionView
+from nemesis.evidence import Evidence
 
 #: A controller decides in milliseconds; whoever looks at it looks a few times a second at least.
 CONFIRM_LIMIT_S: Final = 2.0
@@ -47,8 +48,8 @@ class ConfirmedLeadership:
 
         order = _preferring(broker, before)
         why_not, after = self._ask(partition, moved, lambda: self._move(partition, broker, order))
-        state = {"leader": after.leader, "leader_epoch": after.leader_epoch}
-        return state if moved(after) else {**(why_not or {"unconfirmed": "the leader stayed"}), **state}
+        state: Evidence = {"leader": after.leader, "leader_epoch": after.leader_epoch}
+        return state if moved(after) else {**(why_not or Evidence(unconfirmed="the leader stayed")), **state}
 
     def _ask(
         self, partition: str, wanted: Callable[[PartitionView], bool], request: Callable[[], str]
@@ -87,8 +88,8 @@ class ConfirmedReassignment(ConfirmedLeadership):
             return state.replicas[: len(wanted)] == wanted
 
         why_not, after = self._ask(partition, placed, lambda: self._reassign(partition, wanted))
-        state = {"replicas": list(after.replicas), "leader": after.leader, "leader_epoch": after.leader_epoch}
-        return state if placed(after) else {**(why_not or {"unconfirmed": "the replicas stayed"}), **state}
+        state: Evidence = {"replicas": list(after.replicas), "leader": after.leader, "leader_epoch": after.leader_epoch}
+        return state if placed(after) else {**(why_not or Evidence(unconfirmed="the replicas stayed")), **state}
 
 
 def _preferring(broker: int, state: PartitionView) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from harness.hosts import Disk, NodeState, log_bytes
 from harness.worlds.real.attacked_nodes import AttackedNodes
-from nemesis.cluster import Evidence
+from nemesis.evidence import Evidence
 
 
 class OwnDisks:
@@ -28,7 +28,7 @@ class OwnDisks:
         attacked.nodes.crashes.ordered(node, attacked.clock.now_us())
         before = log_bytes(disk.place)
         disk.power_off()
-        evidence = {**attacked.kill(node), "log_bytes_before": before, **disk.power_on()}
+        evidence: Evidence = {**attacked.kill(node), "log_bytes_before": before, **disk.power_on()}
         return {**evidence, "lost_flushed": before - log_bytes(disk.place)} if disk.lies else evidence
 
     def lie(self, node: int) -> Evidence:

@@ -11,12 +11,12 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Mapping
-from typing import Any
 
 from harness.hosts import Disk, DiskThrottle, LocalProcess, NodeState, log_bytes
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.replica_logs import batches_in, flip, log_directory, read_again, recovery_point
-from nemesis.cluster import LOG_PARTS, Evidence
+from nemesis.cluster import LOG_PARTS
+from nemesis.evidence import Evidence
 
 
 class FileStorage:
@@ -54,14 +54,20 @@ class FileStorage:
         if not batches:
             return {}
         batch = batches[len(batches) * pick // LOG_PARTS]
-        found: dict[str, Any] = {
-            "partition": partition,
-            "offset": batch.location.base_offset,
-            "file": batch.file.name,
-            "recovery_point": recovery_point(batch.file.parent),
-            "read_again": read_again(batch),
+        read = read_again(batch)
+        position, before, after = flip(batch)
+        return {
+            "corrupted": {
+                "partition": partition,
+                "offset": batch.location.base_offset,
+                "file": batch.file.name,
+                "recovery_point": recovery_point(batch.file.parent),
+                "read_again": read,
+                "position": position,
+                "before": before,
+                "after": after,
+            }
         }
-        return {"corrupted": found | flip(batch)}
 
     def _is_dead(self, node: int) -> bool:
         return self._nodes.process(node).state() is NodeState.DEAD

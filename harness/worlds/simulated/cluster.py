@@ -22,11 +22,11 @@ from nemesis.cluster import (
     CONTROLLER,
     Capability,
     ClusterView,
-    Evidence,
     Link,
     PartitionView,
     Target,
 )
+from nemesis.evidence import Evidence
 
 #: What the operating system says of a process that was killed.
 SIGKILLED: Final = "signal 9"
@@ -208,7 +208,7 @@ class SimulatedCluster:
         failed = disk.fail(partition) if process.alive else ()
         if not failed:
             return {}
-        evidence: dict[str, object] = {"failed": [str(at) for at in failed], "incarnation": process.incarnation}
+        evidence: Evidence = {"failed": [str(at) for at in failed], "incarnation": process.incarnation}
         if disk.works:
             process.on_directory_failure(failed)
             return evidence

@@ -7,7 +7,8 @@ from typing import Final
 
 from harness.reference.core.log import MemoryLog
 from harness.reference.core.types import NONE, TopicPartition
-from nemesis.cluster import LOG_PARTS, Evidence
+from nemesis.cluster import LOG_PARTS
+from nemesis.evidence import Evidence
 from workloads.override import override
 
 #: Why these disks are never full or slow.
@@ -91,7 +92,7 @@ class Disk:
         self._failed = [*range(len(self._directories))]
         return self.replace()
 
-    def lose_power(self) -> dict[str, dict[str, int]]:
+    def lose_power(self) -> Evidence:
         """Keep what is durable. Evidence: ``lost`` records by log partition, and of these ``lost_flushed``.
 
         The second stands there only if the disk had lied about some of them.
@@ -134,9 +135,16 @@ class Disks:
         offset = log.batches[position].base_offset
         log.damage(position)
         self._damaged.append(node)
-        found = {"partition": partition, "offset": offset, "recovery_point": log.recovery_point}
         read_again = log.reads_again(offset)
-        return {"corrupted": {**found, "read_again": read_again, "lost": read_again * (log.end_offset - offset)}}
+        return {
+            "corrupted": {
+                "partition": partition,
+                "offset": offset,
+                "recovery_point": log.recovery_point,
+                "read_again": read_again,
+                "lost": read_again * (log.end_offset - offset),
+            }
+        }
 
     def lie(self, node: int) -> Evidence:
         """See :meth:`WriteCaches.lie`. Evidence: ``lies``, how many records were durable before, by log partition."""

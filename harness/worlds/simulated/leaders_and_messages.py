@@ -13,7 +13,8 @@ from harness.reference.core.messages import MoveLeader
 from harness.reference.core.types import NONE, TopicPartition
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.nodes import Process
-from nemesis.cluster import CLIENTS, Evidence, Link
+from nemesis.cluster import CLIENTS, Link
+from nemesis.evidence import Evidence
 from workloads.override import override
 
 #: The node from which the harness asks for things; clients proper have larger numbers.
@@ -58,7 +59,7 @@ class SimulatedLeadership:
         state = core.image.partition(at)
         if state is None:
             return {"refused": f"there is no {partition}"}
-        found: dict[str, object] = {"leader": state.leader, "leader_epoch": state.leader_epoch}
+        found: Evidence = {"leader": state.leader, "leader_epoch": state.leader_epoch}
         if state.leader == NONE and state is not before:
             found["election"] = "the old leader leads no more; the logs are compared before anybody does (rules 27, 28)"
         elif state.leader != broker:

@@ -19,7 +19,7 @@ from harness.reference.core.effects import Arm, Core, Effect, Send, Timer
 from harness.reference.core.types import TopicPartition
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
-from nemesis.cluster import Evidence
+from nemesis.evidence import Evidence
 
 #: What waits for a frozen process: its sockets' receive buffers, far more than a run's writes during a pause. More is
 #: an error of the harness: a message that disappears here would look like a fault that nobody asked for.

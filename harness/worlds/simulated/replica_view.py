@@ -9,7 +9,7 @@ from harness.reference.core.replica import Replica
 from harness.worlds.contract import PlacedRecord, ReplicaState
 from harness.worlds.simulated.clients import parsed
 from harness.worlds.simulated.cluster import SimulatedCluster
-from nemesis.cluster import Evidence
+from nemesis.evidence import Evidence
 from workloads.override import override
 from workloads.values import decode
 

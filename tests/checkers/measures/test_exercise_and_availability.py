@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from checkers.columns.phases import Moment, Phases, decode_detail, inside
+from checkers.columns.phases import Moment, Phases, inside
 from checkers.local import check_one
+from nemesis.receipts import to_json
 from tests.checkers.in_memory import judge_events
+from tests.checkers.receipts import a_receipt
 from tests.checkers.scenes import FAIL, INFO, Scene
-from workloads.history import HistoryWriter
+from workloads.history import HistoryError, HistoryWriter
 from workloads.history.schema import FUNCTION_CODE
 from workloads.operations import Function
 
@@ -42,7 +45,7 @@ def test_writes_inside_faults_are_counted_by_their_acknowledgement() -> None:
 
 def test_receipts_are_handed_on_as_they_stand_in_the_history() -> None:
     faults = judge_events(run().events).faults
-    assert [(fault["mark"], fault["sequence"], fault["took_effect"]) for fault in faults] == [
+    assert [(fault.mark, fault.sequence, fault.took_effect) for fault in faults] == [
         ("begin", 0, True),
         ("end", 0, True),
     ]
@@ -91,15 +94,23 @@ def test_a_history_without_marks_is_measured_between_its_own_attempts() -> None:
 def test_overlapping_faults_are_one_window() -> None:
     fault = FUNCTION_CODE[Function.FAULT]
     spans = [("begin", 0, 10), ("begin", 1, 20), ("end", 0, 30), ("end", 1, 40), ("begin", 2, 50), ("end", 2, 60)]
-    marks = Phases(tuple(Moment(t, fault, 0, -1, {"mark": m, "sequence": s, "took_effect": True}) for m, s, t in spans))
+    marks = Phases(
+        tuple(
+            Moment(time_us, fault, 0, -1, to_json(a_receipt(mark=mark, sequence=sequence)))
+            for mark, sequence, time_us in spans
+        )
+    )
     windows = marks.fault_windows()
     assert windows.tolist() == [[10, 40], [50, 60]]
     assert inside(np.array([9, 10, 40, 45, 60]), windows).tolist() == [False, True, True, False, True]
 
 
-def test_a_detail_that_is_no_object_is_kept_as_text() -> None:
-    assert decode_detail("heal") == {"text": "heal"}
-    assert decode_detail(None) == {}
+def test_faults_of_another_tool_are_passed_over_and_of_ours_none_is() -> None:
+    phase, fault = FUNCTION_CODE[Function.PHASE], FUNCTION_CODE[Function.FAULT]
+    foreign = tuple(Moment(1, fault, 0, -1, detail) for detail in ("heal", "{}", '{"mark": "begin"}'))
+    assert Phases(foreign).receipts == []
+    with pytest.raises(HistoryError, match="a receipt of a fault cannot be read"):
+        Phases((Moment(0, phase, 0, -1, '{"mark": "break"}'), *foreign)).receipts  # noqa: B018
 
 
 def test_a_run_that_ended_before_its_first_event_has_no_finding(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from checkers.measures.fault_exercise import RECENT_US
 from tests.checkers.in_memory import judge_events
+from tests.checkers.receipts import PLAIN
 from workloads.operations import HARNESS, NEMESIS, Event, EventType, Function, Poll, Record, Send
 
 OK, FAIL, INFO, INVOKE = EventType.OK, EventType.FAIL, EventType.INFO, EventType.INVOKE
@@ -62,7 +63,7 @@ class History:
             read = (Poll({key: (Record(10_000 + place, 10_000 + place),)}),)
             events.append(Event(time_us=time_us, type=OK, micro=read, **who))
         for sequence, fault in enumerate(self.faults):
-            receipt = {"sequence": sequence, "fault": "kill", "took_effect": fault.took_effect}
+            receipt = PLAIN | {"sequence": sequence, "took_effect": fault.took_effect}
             receipt |= {} if fault.touched is None else {"touched": list(fault.touched)}
             events.append(_mark(fault.begun_us, receipt | {"mark": "begin"}))
             if fault.ended_us is not None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from checkers.measures.exercise import Exercise
 from checkers.measures.fault_exercise import FaultExercise
 from checkers.measures.recovery import Recovery
 from checkers.verdicts.verdict import Verdict
+from nemesis.receipts import Receipt
 from tests.checkers.findings import a_finding
+from tests.checkers.receipts import a_receipt
 
 
-def killed(sequence: int, took_effect: bool = True, family: str = "kill", fault: str = "kill") -> dict[str, Any]:
+def killed(sequence: int, took_effect: bool = True, family: str = "kill", fault: str = "kill") -> Receipt:
     """The receipt of a kill, or of another fault, that is a story by itself and hit a broker of its own."""
-    fixed = {"mark": "end", "family": family, "story": "leader", "fault": fault, "role": "leader"}
-    return {"sequence": sequence, "group": sequence, "took_effect": took_effect, "targets": [sequence], **fixed}
+    own = {"sequence": sequence, "group": sequence, "targets": [sequence], "story": "leader"}
+    return a_receipt(**own, took_effect=took_effect, family=family, fault=fault)
 
 
 def verdict(

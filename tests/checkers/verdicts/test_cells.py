@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from checkers.measures.availability import Availability
 from checkers.measures.delivery import Delivery
@@ -19,6 +20,7 @@ from checkers.verdicts.exercised import OLDER, FamilyExercised
 from checkers.verdicts.judgement import RunFacts, VerdictLine, judge
 from checkers.verdicts.matrix import MATRIX_VERSION, build_matrix, settings_words, summarise
 from checkers.verdicts.verdict import Verdict
+from nemesis.receipts import Receipt
 from tests.checkers.verdicts.synthetic_verdicts import killed, verdict
 from workloads.settings import IDEMPOTENCE, Settings
 
@@ -39,7 +41,7 @@ def run(
         settings=settings.to_mapping(),
         exercised_min=exercised_min,
     )
-    return VerdictLine.of(msgspec.structs.replace(found, history=f"runs/{seed}"), facts)
+    return VerdictLine.of(replace(found, history=f"runs/{seed}"), facts)
 
 
 def only(*runs: VerdictLine) -> Cell:
@@ -73,17 +75,17 @@ def test_a_cell_needs_enough_exercised_faults_of_its_family() -> None:
 def test_a_script_is_put_to_the_test_by_taking_effect_whatever_writes_it_met() -> None:
     """Its few writes come at the moments that it is about, which are not those that drawn faults are measured by."""
     found = verdict(in_fault=0)
-    scripted = msgspec.structs.replace(found, faults=[fault | {"family": "S12"} for fault in found.faults])
+    scripted = replace(found, faults=[replace(fault, family="S12") for fault in found.faults])
     assert only(run(SAFE, scripted, family="S12")).outcome == "held"
-    without_effect = [fault | {"took_effect": False} for fault in scripted.faults]
-    idle = msgspec.structs.replace(scripted, faults=without_effect)
+    without_effect = [replace(fault, took_effect=False) for fault in scripted.faults]
+    idle = replace(scripted, faults=without_effect)
     assert only(run(SAFE, idle, family="S12")).outcome == "not exercised"
 
 
-def skipped(sequence: int, **changes: Any) -> dict[str, Any]:
+def skipped(sequence: int, **changes: Any) -> Receipt:
     """A kill that this host can never do."""
     why = {"mark": "skipped", "unsupported": True, "reason": "links are cut in namespaces only"}
-    return killed(sequence, took_effect=False) | why | changes
+    return replace(killed(sequence, took_effect=False), **why | changes)
 
 
 def test_a_cell_whose_faults_cannot_be_done_where_it_was_run_says_so_and_not_to_raise_anything() -> None:
@@ -128,7 +130,7 @@ def test_faults_that_met_no_writes_do_not_count() -> None:
 
 def test_each_part_of_a_joint_family_counts_by_itself() -> None:
     found = verdict(faults=4)
-    found.faults[3] |= {"family": "pause", "fault": "pause"}
+    found.faults[3] = replace(found.faults[3], family="pause", fault="pause")
     cell = only(run(SAFE, found, family="kill+pause", exercised_min=2))
     assert cell.note.startswith("pause: 1 of at least 2 faults met writes")
     assert only(run(SAFE, found, family="kill+pause")).outcome == "held"
@@ -138,7 +140,7 @@ def test_each_part_of_a_joint_family_counts_by_itself() -> None:
 def test_what_came_to_less_does_not_exercise_its_family_but_where_the_settings_see_to_that() -> None:
     """A loss of power that took nothing counted as a loss of power."""
     found = verdict()
-    found.faults = [killed(0, family="power") | {"fault": "powerloss", "degraded_to": "kill", "targets": [1]}]
+    found.faults = [replace(killed(0, family="power"), fault="powerloss", degraded_to="kill", targets=(1,))]
     assert only(run(SAFE, found, family="power")).outcome == "not exercised"
     assert only(run(Settings(min_insync_replicas=2, flush_messages=1), found, family="power")).outcome == "held"
     assert only(run(SAFE, found, family="power")).faults == {"kill": 1}
@@ -164,7 +166,7 @@ def test_silence_of_a_history_without_the_facts_is_unknown_and_says_so() -> None
 def test_a_judgement_of_an_older_version_is_not_silently_held() -> None:
     line = run(SAFE, verdict())
     assert line.judgement is not None
-    old = msgspec.structs.replace(line, judgement=msgspec.structs.replace(line.judgement, exercised=None))
+    old = replace(line, judgement=replace(line.judgement, exercised=None))
     assert (old.outcome, only(old).outcome, only(old).loss.total) == ("unknown", "unknown", 100)
     assert old.why_unknown == OLDER
 
@@ -198,7 +200,7 @@ def test_a_loss_of_power_says_by_its_evidence_whether_it_took_something(
     evidence: dict[str, Any], count: int | None
 ) -> None:
     found = verdict()
-    found.faults = [killed(0) | {"fault": "powerloss", "begin_evidence": {"1": evidence}}]
+    found.faults = [replace(killed(0), fault="powerloss", begin_evidence={"1": evidence})]
     assert only(run(SAFE, found)).coverage["unflushed_at_power_loss"] == count
 
 
@@ -261,7 +263,7 @@ def test_a_destroyed_copy_excuses_a_stall_only_where_it_was_and_only_if_what_it_
 ) -> None:
     found = stalled(under("powerloss", "kill", "kill"))
     found.exercise.drained = False
-    found.faults = [receipt | {"touched": touched} for receipt in found.faults]
+    found.faults = [replace(receipt, touched=touched) for receipt in found.faults]
     assert judge(settings, found).outcome == outcome
 
 
@@ -339,8 +341,8 @@ def test_silence_has_an_upper_bound_per_exercised_fault_and_per_run() -> None:
 def test_a_joint_family_has_the_bound_of_its_part_with_the_fewest_exercised_faults() -> None:
     """Added up, 29 kills and one pause said 10 % of pauses too."""
     found = verdict(faults=7)
-    found.faults[5] |= {"family": "pause", "fault": "pause"}
-    found.faults[6] |= {"family": "partition", "fault": "partition"}
+    found.faults[5] = replace(found.faults[5], family="pause", fault="pause")
+    found.faults[6] = replace(found.faults[6], family="partition", fault="partition")
     assert only(run(SAFE, found, family="kill")).bound == pytest.approx(1 - 0.05 ** (1 / 5))
     assert only(run(SAFE, found, family="kill+pause")).bound == pytest.approx(0.95)
     assert only(run(SAFE, found, family="kill+pause")).note.startswith("no loss in 6 exercised faults")
@@ -351,7 +353,7 @@ def test_a_story_is_one_fault_however_many_brokers_it_hits() -> None:
     """All brokers that die at once were three independent trials."""
     found = verdict(faults=3)
     for receipt in found.faults:
-        receipt["group"] = 0
+        receipt.group = 0
     assert only(run(SAFE, found)).exercised == {"kill": FamilyExercised(took_effect=1, exercised=1)}
     assert only(run(SAFE, found, exercised_min=3)).outcome == "not exercised"
 
@@ -359,12 +361,12 @@ def test_a_story_is_one_fault_however_many_brokers_it_hits() -> None:
 def test_what_prepares_for_a_fault_is_none_of_its_family() -> None:
     """A cut of links that met writes counted as a kill, also where the kill came to nothing or met none."""
     found = verdict(faults=3)
-    found.faults[0] |= {"fault": "partition", "group": 1, "story": "leader-ahead"}
+    found.faults[0] = replace(found.faults[0], fault="partition", group=1, story="leader-ahead")
     assert only(run(SAFE, found)).exercised == {"kill": FamilyExercised(took_effect=2, exercised=2)}
     assert found.fault_exercise is not None
     found.fault_exercise[1].acknowledged = found.fault_exercise[2].acknowledged = 0
     assert only(run(SAFE, found)).exercised == {"kill": FamilyExercised(took_effect=2, exercised=0)}
-    found.faults[1]["took_effect"] = False
+    found.faults[1].took_effect = False
     assert only(run(SAFE, found)).exercised == {"kill": FamilyExercised(took_effect=1, exercised=0)}
 
 
@@ -395,7 +397,7 @@ def test_what_was_acknowledged_before_a_strike_is_at_risk_only_where_the_fault_c
     """With acks=all, three writes, each acknowledged 440 ms before one of three kills, and nothing else: held."""
     family = {"powerloss": "power", "wipedisk": "wipe"}.get(kind, kind)
     found = verdict(faults=3)
-    found.faults = [receipt | {"fault": kind, "family": family} for receipt in found.faults]
+    found.faults = [replace(receipt, fault=kind, family=family) for receipt in found.faults]
     found.fault_exercise = [FaultExercise(sequence=n, recent=1, recent_alone=alone) for n in range(3)]
     line = run(settings, found, family=family, exercised_min=3)
     assert (line.outcome, only(line).outcome) == (outcome, outcome)
@@ -517,7 +519,7 @@ def under(*kinds: str) -> Verdict:
     """A verdict of a run in which these faults took effect, each of a broker of its own."""
     found = verdict(faults=len(kinds))
     found.faults = [
-        {**receipt, "fault": kind, "targets": [node]}
+        replace(receipt, fault=kind, targets=(node,))
         for node, (receipt, kind) in enumerate(zip(found.faults, kinds, strict=True))
     ]
     return found

@@ -10,10 +10,12 @@ from checkers.measures.exercise import Exercise
 from checkers.verdicts.copies import SETTLED, fate_of_copies
 from checkers.verdicts.judgement import judge
 from checkers.verdicts.promises import promise
-from checkers.verdicts.receipts import faults_possible, read_receipts
+from checkers.verdicts.receipts import faults_possible
 from checkers.verdicts.verdict import Verdict
 from nemesis.cluster import CONTROLLER
+from nemesis.receipts import Receipt
 from tests.checkers.findings import a_finding
+from tests.checkers.receipts import a_receipt
 from workloads.settings import Settings
 
 ALL_2 = Settings(min_insync_replicas=2)
@@ -23,18 +25,24 @@ FLUSHED = Settings(min_insync_replicas=2, flush_messages=1)
 SETTLED_US = SETTLED * 1000 * (ALL_2.broker_session_timeout_ms + ALL_2.replica_lag_time_max_ms)
 AT_US = 10 * SETTLED_US
 
-Receipts = list[dict[str, Any]]
+Receipts = list[Receipt]
 
 
-def fault(kind: str, node: int, *, sequence: int = 1, at_us: int = AT_US, **changes: Any) -> dict[str, Any]:
+def fault(kind: str, node: int, *, sequence: int = 1, at_us: int = AT_US, **changes: Any) -> Receipt:
     """A receipt of a fault of one broker that lasted a tenth of a second; no ISR changed meanwhile."""
-    plain = {"mark": "end", "sequence": sequence, "group": 0, "family": "f", "story": "s", "role": "leader"}
-    hit = {"fault": kind, "targets": [node], "touched": ["t-0", "t-1"], "begun_us": at_us, "ended_us": at_us + 100_000}
+    hit = {
+        "sequence": sequence,
+        "fault": kind,
+        "targets": [node],
+        "touched": ["t-0", "t-1"],
+        "begun_us": at_us,
+        "ended_us": at_us + 100_000,
+    }
     watched = {"seen": {name: [[at_us, 0, 4, 3]] for name in GONE}}
-    return plain | hit | watched | {"took_effect": True} | changes
+    return a_receipt(**hit | watched | changes)
 
 
-def wipe(node: int, **changes: Any) -> dict[str, Any]:
+def wipe(node: int, **changes: Any) -> Receipt:
     emptied: dict[str, Any] = {"sequence": 0, "begin_evidence": {str(node): {"wiped": GONE}}}
     return fault("wipedisk", node, **emptied | changes)
 
@@ -43,7 +51,7 @@ GONE = {"t-0": 7, "t-1": 7}
 
 
 def permitted(receipts: Receipts, settings: Settings = ALL_2, partition: str = "t-0") -> bool:
-    return promise(settings, faults_possible(read_receipts(receipts)), partition).permits_loss
+    return promise(settings, faults_possible(receipts), partition).permits_loss
 
 
 def isr(before: list[int], after: list[int]) -> dict[str, Any]:
@@ -136,7 +144,7 @@ def test_a_damaged_record_that_no_recovery_reads_counts_as_whole_and_is_never_ha
 
 def test_a_fault_that_was_less_than_planned_destroys_nothing() -> None:
     receipts = [wipe(1, took_effect=False, degraded_to="kill"), fault("pause", 0)]
-    assert fate_of_copies(ALL_2, faults_possible(read_receipts(receipts))) == ((), ())
+    assert fate_of_copies(ALL_2, faults_possible(receipts)) == ((), ())
 
 
 @pytest.mark.parametrize(("minimum", "loss"), [(1, True), (2, True), (3, False)])

@@ -7,8 +7,6 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from checkers.anomalies.lost_write import LostWrite
 from checkers.verdicts import copies, promises
 from checkers.verdicts.identity import LATER, MATTERING, identity
@@ -34,7 +32,7 @@ def lossy(
         counts={anomaly: len(times_us)},
         anomalies={anomaly: [a_finding(anomaly, key="t-0", value=n, fate=fate) for n in times_us]},
         times_us={anomaly: list(times_us)},
-        faults=[msgspec.to_builtins(one) for one in (a_receipt(**receipt), later)],
+        faults=[a_receipt(**receipt), later],
     )
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from checkers.verdicts.promises import NEVER, Promise, promise, promise_under
-from checkers.verdicts.receipts import FaultSeen, faults_possible, faults_seen, read_receipts
+from checkers.verdicts.receipts import FaultSeen, faults_possible, faults_seen, latest_receipts
 from nemesis.cluster import CLIENTS
+from nemesis.receipts import Receipt
+from tests.checkers.receipts import a_receipt
 from workloads.settings import Settings
 
 KILL = (FaultSeen("kill"),)
@@ -276,23 +279,18 @@ def test_a_planned_move_is_a_change_of_leader_like_any_other() -> None:
 def test_the_missed_epoch_is_a_defect_and_weakens_no_promise() -> None:
     for settings in (ALL_1, ALL_2, ALL_2_ELR):
         for faults in (KILL, CUT, (FaultSeen("moveleader", nodes=(1,)), *CUT, *KILL)):
-            as_kafka = promise(replace(settings, missed_epoch="kafka"), faults)
+            as_kafka = promise(dataclasses.replace(settings, missed_epoch="kafka"), faults)
             assert as_kafka == promise(settings, faults)
             assert not as_kafka.permits_loss
 
 
-def receipt(**changes: Any) -> dict[str, Any]:
-    plain = {"mark": "end", "sequence": 0, "group": 0, "family": "f", "story": "s", "fault": "kill", "role": "leader"}
-    return plain | {"took_effect": True} | changes
-
-
-def seen(*details: dict[str, Any]) -> tuple[FaultSeen, ...]:
-    return faults_seen(read_receipts(details))
+def seen(*receipts: Receipt) -> tuple[FaultSeen, ...]:
+    return faults_seen(latest_receipts(receipts))
 
 
 def test_a_receipt_without_evidence_is_no_fault() -> None:
-    assert seen(receipt(took_effect=False)) == ()
-    assert seen(receipt(targets=[1])) == (FaultSeen("kill", nodes=(1,)),)
+    assert seen(a_receipt(took_effect=False)) == ()
+    assert seen(a_receipt(targets=[1])) == (FaultSeen("kill", nodes=(1,)),)
 
 
 @pytest.mark.parametrize(
@@ -306,9 +304,9 @@ def test_a_receipt_without_evidence_is_no_fault() -> None:
     ids=["nothing seen", "refused", "no answer", "one of two brokers"],
 )
 def test_a_promise_reckons_with_what_may_have_happened(evidence: dict[str, Any], possible: bool) -> None:
-    details = [receipt(took_effect=False, fault="moveleader", targets=[1, 2], begin_evidence=evidence)]
-    assert faults_seen(read_receipts(details)) == ()
-    assert promise(A1, faults_possible(read_receipts(details))).permits_loss == possible
+    details = [a_receipt(took_effect=False, fault="moveleader", targets=[1, 2], begin_evidence=evidence)]
+    assert faults_seen(latest_receipts(details)) == ()
+    assert promise(A1, faults_possible(latest_receipts(details))).permits_loss == possible
 
 
 @pytest.mark.parametrize("kind", ["wipedisk", "corruptrecord", "powerloss"])
@@ -316,38 +314,38 @@ def test_a_promise_reckons_with_what_may_have_happened(evidence: dict[str, Any],
 def test_a_single_destroyed_copy_spares_the_others_only_if_all_were_in_sync(
     kind: str, away: dict[str, Any], loss: bool
 ) -> None:
-    receipts = seen(receipt(fault=kind, targets=[1], out_of_sync=away))
+    receipts = seen(a_receipt(fault=kind, targets=[1], out_of_sync=away))
     assert promise(ALL_2, receipts).permits_loss == loss
-    assert not promise(ALL_2, seen(receipt(targets=[1], out_of_sync=away))).permits_loss, "a kill destroys nothing"
+    assert not promise(ALL_2, seen(a_receipt(targets=[1], out_of_sync=away))).permits_loss, "a kill destroys nothing"
 
 
 def test_a_record_that_was_not_damaged_leaves_a_possible_kill() -> None:
     hit = {"fault": "corruptrecord", "took_effect": False, "less": "kill", "begin_evidence": {"1": {"exit": "9"}}}
-    possible = faults_possible(read_receipts([receipt(targets=[1], **hit), receipt(sequence=1, targets=[2])]))
+    possible = faults_possible(latest_receipts([a_receipt(targets=[1], **hit), a_receipt(sequence=1, targets=[2])]))
     assert [fault.kind for fault in possible] == ["kill", "kill"]
     assert promise(A1, possible).permits_loss
     assert not promise(ALL_2, possible).permits_loss
 
 
 def test_begin_and_end_of_a_fault_are_one_fault_and_the_end_tells_more() -> None:
-    begin, end = receipt(mark="begin"), receipt(moved={"t-0": {"leader_epoch": [1, 2]}})
-    (merged,) = read_receipts([begin, end])
-    assert merged.moved == {"t-0": {"leader_epoch": [1, 2]}}
-    assert len(read_receipts([begin, end, receipt(sequence=1)])) == 2
+    begin, end = a_receipt(mark="begin"), a_receipt(moved={"t-0": {"leader_epoch": [1, 2]}})
+    (merged,) = latest_receipts([begin, end])
+    assert merged.moved == {"t-0": {"leader_epoch": (1, 2)}}
+    assert len(latest_receipts([begin, end, a_receipt(sequence=1)])) == 2
 
 
 def test_a_cut_of_client_links_is_told_from_a_cut_inside_the_cluster() -> None:
-    clients = receipt(fault="partition", links=[[CLIENTS, 0], [0, CLIENTS]])
-    inside = receipt(fault="partition", links=[[CLIENTS, 0], [0, 1]], sequence=1)
-    moved = clients | {"sequence": 2, "moved": {"t-0": {"leader": [0, 1], "leader_epoch": [1, 2]}}}
-    shrunk = clients | {"sequence": 3, "moved": {"t-0": {"isr": [[0, 1], [0]]}}}
+    clients = a_receipt(fault="partition", links=[[CLIENTS, 0], [0, CLIENTS]])
+    inside = a_receipt(fault="partition", links=[[CLIENTS, 0], [0, 1]], sequence=1)
+    moved = replace(clients, sequence=2, moved={"t-0": {"leader": (0, 1), "leader_epoch": (1, 2)}})
+    shrunk = replace(clients, sequence=3, moved={"t-0": {"isr": ((0, 1), (0,))}})
     assert [fault.clients_only for fault in seen(clients, inside, moved, shrunk)] == [True, False, False, True]
 
 
 def test_a_disk_lied_where_a_loss_of_power_took_what_was_flushed() -> None:
     honest = {"fault": "powerloss", "begin_evidence": {"1": {"exit": "signal 9", "lost": {"t-0": 3}}}}
     lied = {"fault": "powerloss", "begin_evidence": {"1": {"lost": {"t-0": 3}, "lost_flushed": {"t-0": 2}}}}
-    assert [one.took_flushed for one in seen(receipt(**honest), receipt(**lied, sequence=1))] == [False, True]
+    assert [one.took_flushed for one in seen(a_receipt(**honest), a_receipt(**lied, sequence=1))] == [False, True]
 
 
 @pytest.mark.parametrize(("settings", "replicas"), [(ALL_2, "every in-sync replica"), (MAJORITY, "every election")])

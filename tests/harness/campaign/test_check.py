@@ -44,7 +44,7 @@ from tests.nemesis.receipt_factory import a_receipt
 from workloads.history import HistoryError
 
 PLAN = parse_plan('[matrix]\nacks = [1, "all"]\n[worlds.simulated]\nruns = 3', "p.toml")
-KILL = msgspec.to_builtins(a_receipt(targets=(1,)))
+KILL = a_receipt(targets=(1,))
 LOST = {"lost-write": 1}
 DRAINED = Exercise(drained=True, acknowledged=9, acknowledged_in_fault=5)
 EXERCISED: dict[str, Any] = {

@@ -12,7 +12,6 @@ from typing import Any
 from xml.etree import ElementTree as Xml
 
 import boto3
-import msgspec
 import pytest
 from moto.server import ThreadedMotoServer
 
@@ -38,7 +37,7 @@ LOST = SHOWN + 8
 HELD = {
     "valid": True,
     "exercise": Exercise(drained=True, acknowledged=9, acknowledged_in_fault=5),
-    "faults": [msgspec.to_builtins(a_receipt(targets=(1,)))],
+    "faults": [a_receipt(targets=(1,))],
     "fault_exercise": [FaultExercise(sequence=0, acknowledged=5)],
     "recovery": Recovery(tried=True),
 }

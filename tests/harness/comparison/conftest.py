@@ -47,7 +47,7 @@ def run_lines(
             counts={anomaly: 1} if lost else {},
             anomalies={anomaly: [a_finding(anomaly, key="ackproof-0", value=7)]} if lost else {},
             exercise=Exercise(attempted=900, acknowledged=800, acknowledged_in_fault=in_fault, drained=True),
-            faults=[msgspec.to_builtins(a_receipt(story=story))],
+            faults=[a_receipt(story=story)],
             fault_exercise=[FaultExercise(sequence=0, acknowledged=in_fault)],
             recovery=Recovery(tried=True),
         )

@@ -42,7 +42,7 @@ def add(tmp_path: Path) -> Campaign:
             counts={"lost-write": 1},
             anomalies={"lost-write": [a_finding("lost-write", key="t-0", value=7)]},
             exercise=Exercise(attempted=9, acknowledged=9, acknowledged_in_fault=4, drained=True),
-            faults=[msgspec.json.decode(msgspec.json.encode(a_receipt()))],
+            faults=[a_receipt()],
         )
         return VerdictLine.of(lossy, facts)
 

@@ -195,7 +195,7 @@ def empty_campaign(parent: Path) -> tuple[Path, MakeRun]:
             availability={
                 PARTITION: Availability(longest_gap_us=2_100_000, gap_start_us=4_153_000, recovery_us=90_000)
             },
-            faults=[msgspec.to_builtins(kill_receipt(family=family, fault="pause" if family == "pause" else "kill"))],
+            faults=[kill_receipt(family=family, fault="pause" if family == "pause" else "kill")],
             fault_exercise=[FaultExercise(sequence=0, acknowledged=in_fault)],
             recovery=Recovery(tried=True),
         )

@@ -20,7 +20,7 @@ def cell(world: str, acks: int | str, **counts: int) -> Cell:
         valid=not counts,
         counts={name.replace("_", "-"): count for name, count in counts.items()},
         exercise=Exercise(attempted=9, acknowledged=4_000, acknowledged_in_fault=900, drained=True),
-        faults=[msgspec.to_builtins(a_receipt(sequence=sequence, group=sequence)) for sequence in range(3)],
+        faults=[a_receipt(sequence=sequence, group=sequence) for sequence in range(3)],
         fault_exercise=[FaultExercise(sequence=sequence, acknowledged=300) for sequence in range(3)],
         recovery=Recovery(tried=True),
     )

@@ -290,10 +290,7 @@ def test_the_page_stays_below_two_megabytes_however_large_the_campaign(campaign:
         slowest_us=[1_234_567] * 120,
     )  # fmt: skip
     spread = Latency(calm=dict.fromkeys(range(260), 1_234_567), in_fault=dict.fromkeys(range(260), 1_234_567))
-    faults = [
-        msgspec.to_builtins(kill_receipt(sequence=n, begun_us=n * 10_000, ended_us=n * 10_000 + 5_000))
-        for n in range(60)
-    ]
+    faults = [kill_receipt(sequence=n, begun_us=n * 10_000, ended_us=n * 10_000 + 5_000) for n in range(60)]
     for number in range(330):
         settings = Settings(acks=1, replica_lag_time_max_ms=1_000 + number)
         reported = number < 60

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from checkers import check_one as check
@@ -15,7 +16,7 @@ from harness.run.performing import perform_run
 from harness.worlds.simulated.world import SimulatedWorld
 from nemesis.cluster import CLIENTS
 from nemesis.plan import FaultPlan
-from nemesis.receipts import Receipt, read_receipt
+from nemesis.receipts import Receipt
 from workloads.history import read_events
 from workloads.operations import Event, EventType, Function
 from workloads.plan import WorkloadPlan
@@ -94,7 +95,7 @@ def test_on_processes_a_crash_is_in_the_history_and_no_promise_is_weaker(tmp_pat
     ended = perform_run(one, tmp_path / "run")
     assert ended.status == "completed", ended.reason
     assert ended.report is not None
-    receipts = [read_receipt(fault) for fault in ended.report["faults"]]
+    receipts = msgspec.convert(ended.report["faults"], list[Receipt])
     assert crashes_continue(receipts, list(read_events(tmp_path / "run" / HISTORY))) > 0
     judgement = judge(one.chosen(), check(tmp_path / "run" / HISTORY))
     assert (judgement.judged, judgement.broken, judgement.lost) == (True, {}, 0)

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from checkers import read_receipts
+from checkers import latest_receipts
 from checkers.verdicts.promises import promise
 from checkers.verdicts.receipts import faults_seen
 from harness.phases import own_failure
@@ -76,7 +76,7 @@ def test_a_death_ends_when_its_node_runs_again(make_world, events):
 @pytest.mark.parametrize(("acks", "permitted"), [(1, True), (ACKS_ALL, False)])
 def test_a_death_is_a_kill_to_the_promise(make_world, events, acks, permitted):
     run_with_a_crash(make_world(), events, returned_us=3_000_000)
-    seen = faults_seen(read_receipts(receipts(events)))
+    seen = faults_seen(latest_receipts(msgspec.convert(receipts(events), list[Receipt])))
     assert [one.nodes for one in seen] == [(1,)]
     assert promise(Settings(acks=acks), seen).permits_loss is permitted
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from checkers import read_receipts
+from checkers import latest_receipts
 from checkers.columns.phases import Moment, Phases
 from checkers.verdicts.promises import promise
 from checkers.verdicts.receipts import faults_seen
@@ -14,6 +14,7 @@ from harness.worlds.contract import NodeCrash
 from nemesis.cluster import CLIENTS, ClusterView, Link, PartitionView
 from nemesis.faults import fault_kind
 from nemesis.plan import FaultPlan
+from nemesis.receipts import Receipt
 from tests.nemesis.receipt_factory import a_receipt
 from workloads.history.schema import FUNCTION_CODE
 from workloads.operations import Function
@@ -34,9 +35,9 @@ def view(leader: int | None = 0, epoch: int = 3, isr: tuple[int, ...] = (0, 1, 2
 @pytest.mark.parametrize(
     ("after", "changes"),
     [
-        pytest.param(view(1, 4), {"leader": [0, 1], "leader_epoch": [3, 4]}, id="another leads"),
-        pytest.param(view(0, 5), {"leader_epoch": [3, 5]}, id="it leads again"),
-        pytest.param(view(None, 4), {"leader": [0, None], "leader_epoch": [3, 4]}, id="nobody leads"),
+        pytest.param(view(1, 4), {"leader": (0, 1), "leader_epoch": (3, 4)}, id="another leads"),
+        pytest.param(view(0, 5), {"leader_epoch": (3, 5)}, id="it leads again"),
+        pytest.param(view(None, 4), {"leader": (0, None), "leader_epoch": (3, 4)}, id="nobody leads"),
     ],
 )
 def test_a_leader_that_changed_without_a_fault_has_a_receipt(after, changes):
@@ -95,10 +96,10 @@ def test_a_run_whose_leader_moved_by_itself_promises_no_more_than_under_a_fault(
     world = make_world()
     world.clock.call_at(2_000_000, lambda: setattr(world.cluster, "elected", 1))
     reported = faults_of(world, events)
-    seen = faults_seen(read_receipts(reported))
+    seen = faults_seen(latest_receipts(msgspec.convert(reported, list[Receipt])))
     assert [fault.kind for fault in seen] == ["unasked"]
     assert promise(Settings(acks=acks), seen).permits_loss is (acks == 1)
-    moment = Moment(9_000_000, FUNCTION_CODE[Function.FAULT], 0, -1, reported[0])
+    moment = Moment(9_000_000, FUNCTION_CODE[Function.FAULT], 0, -1, msgspec.json.encode(reported[0]).decode())
     assert Phases((moment,)).fault_windows().size == 0, "no write counts as acknowledged in it"
 
 

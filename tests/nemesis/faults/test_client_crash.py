@@ -7,16 +7,18 @@ from checkers import faults_possible
 from checkers.verdicts.promises import promise
 from harness.plan import parse_plan
 from nemesis.cluster import CLIENTS, Capability
+from nemesis.evidence import Evidence
 from nemesis.faults import Aim, ClientCrash, fault_kind
 from nemesis.player import Player
-from nemesis.receipts import read_receipt, to_json
+from nemesis.receipts import Receipt, to_json
 from nemesis.roles import Role, RoleKind
 from nemesis.scenarios import FAMILIES, needs_of
 from nemesis.schedule import Schedule, ScheduledFault
+from workloads.replacement import CrashedProducer
 from workloads.settings import Settings
 
 CRASH = ClientCrash(Role(RoleKind.PRODUCER, pick=7))
-DIED = {"instance": 2, "outstanding": 5, "successor": 9}
+DIED: Evidence = {"instance": 2, "outstanding": 5, "successor": 9}
 
 
 class Producers:
@@ -27,7 +29,7 @@ class Producers:
 
     def crash_producer(self, pick):
         self.crashed.append(pick)
-        return DIED
+        return CrashedProducer(2, 5, 9)
 
 
 @pytest.fixture
@@ -70,7 +72,7 @@ def test_aiming_at_a_producer_asks_nothing_of_the_cluster(make_world):
 
 def test_it_reaches_no_broker_so_no_promise_is_weaker_for_it(play):
     receipt, _ = play(Producers())
-    (seen,) = faults_possible([read_receipt(msgspec.json.decode(to_json(receipt)))])
+    (seen,) = faults_possible([msgspec.json.decode(to_json(receipt), type=Receipt)])
     assert (seen.kind, seen.clients_only) == ("clientcrash", True)
     (elected_meanwhile,) = faults_possible([msgspec.structs.replace(receipt, moved={"t-0": {"leader": [0, 1]}})])
     assert not elected_meanwhile.clients_only, "a leader changed, whose own receipt a history that was cut off lacks"
