@@ -15,7 +15,9 @@ COLUMNS = 110
 
 def commands() -> str:
     """Every command with its arguments and options."""
-    every = list(_every(cli, click.Context(cli, info_name="ackproof", max_content_width=COLUMNS)))
+    every = list(
+        _every(cli, click.Context(cli, info_name="ackproof", max_content_width=COLUMNS, **cli.context_settings))
+    )
     rows = [(f"[`{path}`](#{path.replace(' ', '-')})", _summary(command)) for path, command, _ in every]
     sections = [f"## {path}\n\n```\n{text}\n```" for path, _, text in every]
     return page(
@@ -32,9 +34,7 @@ def _every(group: click.Group, context: click.Context) -> Iterator[tuple[str, cl
         command = group.get_command(context, name)
         if command is None:
             continue
-        own = click.Context(
-            command, info_name=name, parent=context, terminal_width=COLUMNS, help_option_names=["--help"]
-        )
+        own = click.Context(command, info_name=name, parent=context, terminal_width=COLUMNS)
         yield own.command_path, command, command.get_help(own)
         if isinstance(command, click.Group):
             yield from _every(command, own)
