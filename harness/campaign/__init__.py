@@ -11,18 +11,24 @@ from harness.campaign.check import (
     write_verdicts,
     write_verdicts_to,
 )
+from harness.campaign.checking import Checking, begin_session
+from harness.campaign.continuing import record_of_ended, undo_and_delete
 from harness.campaign.estimating import Estimate, estimate
 from harness.campaign.pool import Job, PerformRun, Pool
 from harness.campaign.replaying import Replayed, replay, rerun
 from harness.campaign.room import room_sentences
-from harness.campaign.runs import FAILED_SHARE_MAX, limit_of
 from harness.campaign.stages import Campaign, world_runs, write_plan, write_report
+from harness.campaign.turn_loop import BATCH_MAX, FAILED_SHARE_MAX, STEP_S, Checks, Runs, TurnLoop
 from harness.campaign.witnesses import trace_runs, witness
 
 __all__ = [
+    "BATCH_MAX",
     "FAILED_SHARE_MAX",
+    "STEP_S",
     "Campaign",
     "CheckOptions",
+    "Checking",
+    "Checks",
     "Counted",
     "Estimate",
     "Job",
@@ -30,16 +36,20 @@ __all__ = [
     "PerformRun",
     "Pool",
     "Replayed",
+    "Runs",
+    "TurnLoop",
+    "begin_session",
     "count_cells",
     "estimate",
     "is_unreadable",
     "judge_all",
-    "limit_of",
+    "record_of_ended",
     "replay",
     "rerun",
     "room_sentences",
     "trace_runs",
     "translated_errors",
+    "undo_and_delete",
     "witness",
     "world_runs",
     "write_plan",

@@ -13,9 +13,7 @@ import os
 import signal
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
 from multiprocessing import connection, resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -44,56 +42,14 @@ class Job(NamedTuple):
 
 
 PerformRun = Callable[[RunSpec, Path], Ended]
-Report = Callable[[Job, Ended], None]
-
-
-@dataclass
-class Queue:
-    """Jobs of one world, ``parallel`` of them at a time; one that takes more than ``limit_s`` seconds has failed."""
-
-    waiting: deque[Job]
-    parallel: int
-    limit_s: float
-    busy: set[Path] = field(default_factory=set)
-
-    def next_jobs(self) -> Iterator[Job]:
-        """Those that may begin now; they are busy from now on."""
-        while self.waiting and len(self.busy) < self.parallel:
-            job = self.waiting.popleft()
-            self.busy.add(job.directory)
-            yield job
-
-
-def perform_jobs(queues: Sequence[Queue], perform_run: PerformRun, report: Report) -> None:
-    """Perform every job, the queues side by side; ``report`` is called here, once a job, as they end.
-
-    ``perform_run`` must be importable by name.
-
-    Raises:
-        AckproofError: workers died too often, or a job raised one (a full disk); the rest was stopped.
-        KeyboardInterrupt: the user wants no more; the rest was stopped.
-    """
-    pool = Pool(perform_run)
-    try:
-        while True:
-            for queue in queues:
-                for job in queue.next_jobs():
-                    pool.perform_job(job, queue.limit_s)
-            if not pool.busy:
-                return
-            for job, ended in pool.wait():
-                for queue in queues:
-                    queue.busy.discard(job.directory)
-                report(job, ended)
-    finally:
-        pool.close()
 
 
 class Pool:
     """Worker processes that are there while they are needed: each job goes to one that is idle, or to a new one.
 
     Workers of runs in virtual time give way to everybody else on this machine: real clocks do not wait for them.
-    ``jobs_max`` jobs are the life of a worker, so that what libraries keep in memory goes with it; None: no limit.
+    ``perform_run`` must be importable by name. ``jobs_max`` jobs are the life of a worker, so that what libraries keep
+    in memory goes with it; None: no limit.
     """
 
     def __init__(self, perform_run: PerformRun, jobs_max: int | None = None) -> None:

@@ -1,38 +1,31 @@
-"""The first stage of a campaign: its runs are performed in worker processes, and their ends are counted.
+"""The first stage of a campaign: the turns of a list are performed, and counted with their verdicts so far.
 
 Runs are complete in themselves. One that failed in the harness says nothing about the log and costs a campaign nothing,
-unless there are so many that the rest would do the same, or that a world was not examined.
+unless a world was not examined.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from harness.campaign.pool import Job, PerformRun, Queue, perform_jobs
-from harness.errors import HarnessError
+from harness.campaign.check import JudgedHistory
+from harness.campaign.pool import Job
+from harness.campaign.turn_loop import FAILED_SHARE_MAX, STEP_S, Checks, Runs, TurnLoop
+from harness.errors import AckproofError, HarnessError
 from harness.machine.versions import cores
 from harness.plan import RunSpec, WorldPlan
 from harness.progress import Progress
 from harness.records.campaign_record import CampaignRecord
 from harness.records.run_record import Ended
-from harness.run import LATE_MS_MAX, WARM_UP_MS_MAX, heal
 
-#: A world with more failed runs than this share was not examined: the campaign as a whole has failed.
-FAILED_SHARE_MAX: Final = 0.1
-#: When this many runs of a world have failed and none has completed, the rest would do the same.
-FAILED_FIRST_MAX: Final = 3
-#: The same on a cluster or machines elsewhere: what keeps the first run out (an address, a key, a right) keeps out the
-#: next, and those who own them need not see it tried again.
-FAILED_FIRST_ELSEWHERE_MAX: Final = 1
-#: Wall seconds for one run in virtual time; the standard schedule takes a twentieth of a second.
-SIMULATED_LIMIT_S: Final = 300.0
-#: Wall seconds of a run in real time beyond its workload and drain: starting, waiting for a full ISR, closing.
-STARTING_LIMIT_S: Final = 150.0
 #: Failures that campaign.json quotes; every run.json has its own.
 QUOTED_MAX: Final = 20
+#: Seconds between two batches that are judged while runs go on: those who wait see verdicts, the runs have the machine.
+BATCH_S: Final = 30.0
 
 
 class Group(NamedTuple):
@@ -43,47 +36,126 @@ class Group(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The world's."""
+        """The world's name."""
         return self.world.world.name
 
 
 def side_by_side(groups: Sequence[Group]) -> list[list[Group]]:
-    """``groups`` in turns: virtual time takes the processors that the first world in real time leaves.
+    """``groups`` in rounds: virtual time takes the processors that the first world in real time leaves.
 
-    Two worlds in real time would disturb each other, so they have turns of their own.
+    Two worlds in real time would disturb each other, so they have rounds of their own.
     """
     virtual = [group for group in groups if group.world.world.virtual_time]
-    turns = [[group] for group in groups if not group.world.world.virtual_time] or [[]]
-    turns[0] += virtual
-    return turns if groups else []
+    rounds = [[group] for group in groups if not group.world.world.virtual_time] or [[]]
+    rounds[0] += virtual
+    return rounds if groups else []
 
 
-class Performing:
-    """Performs runs below ``directory``, and counts them in the campaign's ``record``."""
+class CampaignRuns(TurnLoop):
+    """Performs runs below ``directory``, and counts them in the campaign's ``record``.
 
-    def __init__(self, directory: Path, record: CampaignRecord, perform_run: PerformRun, progress: Progress) -> None:
-        self._directory, self._record, self._perform_run, self._progress = directory, record, perform_run, progress
+    Verdicts that come meanwhile are shown and not kept: the next stage judges all runs, in one job.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        record: CampaignRecord,
+        *,
+        runs: Runs,
+        checks: Checks,
+        progress: Progress,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(directory, runs=runs, checks=checks, progress=progress, clock=clock)
+        self._record = record
+        self._left: list[tuple[WorldPlan, deque[RunSpec]]] = []
+        self._unjudged: list[Path] = []
+        self._outcomes: Counter[str] = Counter()
+        self._judges = True
 
     def perform_runs(self, groups: Sequence[Group]) -> None:
-        """Perform ``groups`` of runs side by side.
-
-        Raises:
-            HarnessError: the first ones of a world failed, and none completed; the rest was not tried.
-        """
+        """Perform ``groups`` of runs side by side. What a world that is given up has left is not performed."""
+        self._left = [(group.world, deque(group.runs)) for group in groups]
         names = " and ".join(group.name for group in groups)
         with self._progress.phase(f"{names} runs", sum(len(group.runs) for group in groups)):
-            perform_jobs([self._queue(group) for group in groups], self._perform_run, self._count)
+            try:
+                self._begin_turns()
+                while self.running:
+                    self._step()
+                    self._begin_turns()
+            finally:
+                self._runs.close()
 
-    def _queue(self, group: Group) -> Queue:
-        jobs = deque(Job(run, self._directory / run.directory()) for run in group.runs)
-        return Queue(jobs, group.world.parallel or cores(), max(limit_of(run) for run in group.runs))
+    def end_checks(self) -> None:
+        """Wait for the batch that is being judged: the next stage wants its place."""
+        while self._judges and self._checks.busy:
+            self._take_verdicts(STEP_S)
+
+    def _begin_turns(self) -> None:
+        for world, runs in self._left:
+            while runs and self._has_room(world.world, world.parallel or cores()):
+                spec = runs.popleft()
+                self._begin_run(spec, self._directory / spec.directory())
+
+    def _keep(self, job: Job, ended: Ended) -> None:
+        runs = self._record.worlds[job.spec.world.name]
+        runs.wall_ms += ended.wall_ms
+        if ended.status == "completed":
+            runs.completed += 1
+            self._unjudged.append(job.directory)
+        else:
+            runs.failed += 1
+            if len(self._record.failures) < QUOTED_MAX:
+                self._record.failures[str(job.spec.directory())] = str(ended.reason)
+        failed = [f"{runs.failed} failed"] if runs.failed else []
+        judged = [f"{count} {outcome}" for outcome, count in self._outcomes.most_common()]
+        self._progress.advance(", ".join([*failed, *judged]))
+
+    def _give_up(self, world: str, why: str) -> None:
+        """Say so, unless every run of the world has begun: then nothing is given up."""
+        if any(runs for plan, runs in self._left if plan.world.name == world):
+            self._progress.say(why)
+        else:
+            del self.given_up[world]
+
+    def _waiting(self) -> Sequence[Path]:
+        return self._unjudged
+
+    def _is_due(self, waiting: int, since_s: float) -> bool:  # noqa: ARG002 - however many there are
+        return self._judges and since_s >= BATCH_S
+
+    def _take_verdicts(self, patience_s: float) -> None:
+        """A check that fails costs what would have been shown; the next stage checks again."""
+        try:
+            super()._take_verdicts(patience_s)
+        except AckproofError as error:
+            self._judges = False
+            self._progress.say(f"no verdicts while runs go on: {error}")
+
+    def _settle(self, judged: Sequence[JudgedHistory]) -> None:
+        del self._unjudged[: len(judged)]
+        self._outcomes.update(str(history.outcome) for history in judged)
+
+    def refuse_nothing_done(self) -> None:
+        """Refuse to judge and report nothing.
+
+        Raises:
+            HarnessError: worlds were given up, and no run of the campaign has completed.
+        """
+        if self.given_up and not any(runs.completed for runs in self._record.worlds.values()):
+            raise HarnessError(f"{'; '.join(self.given_up.values())}; what was done is in {self._directory}")
 
     def refuse_failures(self) -> None:
         """Say that a world was not examined.
 
         Raises:
-            HarnessError: more than FAILED_SHARE_MAX of its runs failed.
+            HarnessError: it was given up, or more than FAILED_SHARE_MAX of its runs failed.
         """
+        if self.given_up:
+            left = sum(runs.planned - runs.completed - runs.failed for runs in self._record.worlds.values())
+            why = "; ".join(self.given_up.values())
+            raise HarnessError(f"{why}; {left} runs were not performed; the report of the rest is in {self._directory}")
         for world, runs in self._record.worlds.items():
             if runs.failed > FAILED_SHARE_MAX * runs.planned:
                 failures = self._record.failures.items()
@@ -92,36 +164,3 @@ class Performing:
                     f"{runs.failed} of {runs.planned} runs in the {world} world failed in the harness, so its cells "
                     f"say little (the first: {first}); the report of the rest is in {self._directory}"
                 )
-
-    def _count(self, job: Job, ended: Ended) -> None:
-        """One run has ended."""
-        runs = self._record.worlds[job.spec.world.name]
-        runs.wall_ms += ended.wall_ms
-        runs.completed += ended.status == "completed"
-        if ended.status != "completed":
-            runs.failed += 1
-            self._fail(job, str(ended.reason))
-        self._progress.advance(f"{runs.failed} failed" if runs.failed else "")
-
-    def _fail(self, job: Job, reason: str) -> None:
-        self._progress.say(f"{job.spec.directory()} failed: {reason}")
-        if len(self._record.failures) < QUOTED_MAX:
-            self._record.failures[str(job.spec.directory())] = reason
-        heal(job.directory)
-        runs, world = self._record.worlds[job.spec.world.name], job.spec.world
-        most = FAILED_FIRST_ELSEWHERE_MAX if world.elsewhere else FAILED_FIRST_MAX
-        if not runs.completed and most <= runs.failed < runs.planned:
-            first, last = ("first", "") if runs.failed == 1 else (f"first {runs.failed}", "the last: ")
-            raise HarnessError(
-                f"the {first} of {runs.planned} runs in the {world.name} world failed in the harness "
-                f"({last}{reason}); what was done is in {self._directory}"
-            )
-
-
-def limit_of(spec: RunSpec) -> float:
-    """Wall seconds after which a run is given up: its phases, the client's own limits, and the start."""
-    if spec.world.virtual_time:
-        return SIMULATED_LIMIT_S
-    workload = spec.workload
-    phases_ms = WARM_UP_MS_MAX + workload.duration_ms + LATE_MS_MAX + workload.ending_limit_ms
-    return (phases_ms + spec.chosen().answer_limit_ms) / 1000 + STARTING_LIMIT_S

@@ -9,7 +9,6 @@ fails, the user interrupts, or the disk is full: then the campaign can be contin
 from __future__ import annotations
 
 import shlex
-import shutil
 import sys
 import threading
 import time
@@ -24,10 +23,12 @@ import msgspec
 
 from checkers import prepare
 from harness.campaign.check import check_campaign
-from harness.campaign.pool import PerformRun
-from harness.campaign.runs import Group, Performing, side_by_side
+from harness.campaign.checking import Checking
+from harness.campaign.continuing import record_of_ended, undo_and_delete
+from harness.campaign.pool import PerformRun, Pool
+from harness.campaign.runs import CampaignRuns, Group, side_by_side
 from harness.campaign.witnesses import witness
-from harness.errors import HarnessError, NamedWronglyError, PlanError, ResultsError
+from harness.errors import HarnessError, NamedWronglyError, PlanError
 from harness.machine.versions import this_machine, versions
 from harness.plan import AnyWorld, Kafka, Plan, RealTime, RunSpec
 from harness.progress import Progress
@@ -39,8 +40,7 @@ from harness.records.campaign_record import (
     write_campaign_record,
 )
 from harness.records.files import PLAN_FILE, REPORT_FILE, files_of, only_user_of, run_directories, write_file
-from harness.records.run_record import read_record
-from harness.run import heal, is_left_behind, perform_run
+from harness.run import is_left_behind, perform_run
 
 
 class Stage(NamedTuple):
@@ -111,13 +111,10 @@ class Campaign:
         return campaign
 
     def _keep(self, run: RunSpec) -> None:
-        """Count ``run`` as done if it completed; one whose record nobody can read is done again."""
+        """Count ``run`` as done if it completed; one that failed is performed again, for its cell lacks it."""
         directory = self._directory / run.directory()
-        try:
-            record = read_record(directory)
-        except ResultsError:
-            return
-        if record.ended.status != "completed":
+        record = record_of_ended(directory)
+        if record is None or record.ended.status != "completed":
             return
         if record.spec() != run:
             raise NamedWronglyError(
@@ -168,15 +165,18 @@ class Campaign:
         self._write("running")
         missing = self.missing
         for run in missing:
-            _make_room(self._directory / run.directory())
-        performing = Performing(self._directory, self._record, perform_run, progress)
+            undo_and_delete(self._directory / run.directory())
+        pool, checks = Pool(perform_run), Checking()
+        performing = CampaignRuns(self._directory, self._record, runs=pool, checks=checks, progress=progress)
         groups = [Group(world, [run for run in missing if run.world == world.world]) for world in self._plan.worlds]
-        turns = side_by_side([group for group in groups if group.runs])
-        for turn in turns:
-            if len(missing) > 1 and turn is turns[-1]:
+        rounds = side_by_side([group for group in groups if group.runs])
+        for groups in rounds:
+            if len(missing) > 1 and groups is rounds[-1]:
                 _prepare(stages)
-            with self._timed("+".join(group.name for group in turn)):
-                performing.perform_runs(turn)
+            with self._timed("+".join(group.name for group in groups)):
+                performing.perform_runs(groups)
+        performing.refuse_nothing_done()
+        performing.end_checks()
         for stage in stages:
             self._write("running")  # the report quotes campaign.json
             with self._timed(stage.name):
@@ -265,18 +265,6 @@ def _refuse_another_plan(plan: Plan, runs: Sequence[RunSpec], directory: Path, r
         raise NamedWronglyError(
             f"{strange[0]} is no run of this plan; continue with the plan that made it, or begin a new campaign"
         )
-
-
-def _make_room(directory: Path) -> None:
-    """Undo what a run left that did not complete, and remove its files: it is done again.
-
-    Raises:
-        HostError: something of it is still there.
-    """
-    if directory.exists():
-        heal(directory)
-        with files_of(directory):
-            shutil.rmtree(directory)
 
 
 def _now() -> str:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import time
 from functools import cache
 from pathlib import Path
 from typing import Final
 
-from harness.errors import HarnessError, ResultsError
+from harness.campaign import record_of_ended, undo_and_delete
+from harness.errors import HarnessError
 from harness.plan import RunSpec
 from harness.progress import Progress
 from harness.records.files import files_of
-from harness.records.run_record import Ended, read_record
+from harness.records.run_record import Ended
 from harness.run import heal, perform_run
 from harness.soak.disk_budget import DiskBudget
-from harness.soak.ledger import Planned
 from harness.soak.state import RecordedState
 
 #: Held, shared, by every worker while it lives: a new session waits until those of the dead one have ended.
@@ -85,46 +84,26 @@ def put_in_order(recorded: RecordedState, disk: DiskBudget) -> int:
     """
     soak, undone = recorded.directory, 0
     for planned in list(recorded.state.planned.values()):
-        place = soak / planned.place
-        if not place.exists():
-            continue
-        undone += len(heal(place))
-        if (ended := _ended(place)) is not None:
-            recorded.write(disk.performed(planned, ended))
+        directory = soak / planned.place
+        if (record := record_of_ended(directory)) is None:
+            undone += len(undo_and_delete(directory))
         else:
-            disk.remove(planned)
+            undone += len(heal(directory))
+            recorded.write(disk.performed(planned, record.ended))
     _delete_strangers(recorded)
     return undone
-
-
-def _ended(place: Path) -> Ended | None:
-    """How the run in ``place`` ended, None where it did not, or nobody can say."""
-    try:
-        ended = read_record(place).ended
-    except ResultsError:
-        return None
-    return ended if ended.status in {"completed", "harness-failed"} else None
 
 
 def _delete_strangers(recorded: RecordedState) -> None:
     """Files of turns that the ledger says are dropped: it was written down, and the session died before it was done."""
     soak, state = recorded.directory, recorded.state
-    planned: list[Planned] = [one for one, _ in state.performed.values()]
-    planned += [one.planned for one in state.kept_runs.kept.values()]
-    there = {soak / one.place for one in planned}
-    for name in ("runs", "tries"):
-        if (soak / name).is_dir():
-            _delete_below(soak / name, there)
+    needed = {soak / planned.place for planned, _ in state.performed.values()}
+    needed |= {soak / kept.planned.place for kept in state.kept_runs.kept.values()}
+    with files_of(soak):
+        for directory in sorted(_run_directories(soak) - needed):
+            undo_and_delete(directory)
 
 
-def _delete_below(directory: Path, there: set[Path]) -> None:
-    with files_of(directory):
-        for place in _run_places(directory):
-            if place not in there:
-                heal(place)
-                shutil.rmtree(place)
-
-
-def _run_places(directory: Path) -> list[Path]:
-    """Places of runs, also of those that were being deleted: runs/WORLD/SETTINGS/FAMILY/SEED, and tries/TURN."""
-    return sorted(directory.glob("*/*/*/*") if directory.name == "runs" else directory.glob("*"))
+def _run_directories(soak: Path) -> set[Path]:
+    """The directories of runs, also of those that were being deleted."""
+    return {*(soak / "runs").glob("*/*/*/*"), *(soak / "tries").glob("*")}  # WORLD/SETTINGS/FAMILY/SEED, and TURN

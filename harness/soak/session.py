@@ -11,12 +11,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from harness.campaign import Pool
+from harness.campaign import Checking, Checks, Pool, Runs, begin_session
 from harness.errors import AckproofError, HarnessError, ResultsError
 from harness.plan import Plan
 from harness.progress import Progress
 from harness.records.files import only_user_of
-from harness.soak.checking import Checking, begin_session
 from harness.soak.disk_budget import DiskBudget
 from harness.soak.ending import Ending, end
 from harness.soak.ledger import Failed, Sampled
@@ -24,7 +23,7 @@ from harness.soak.nights import Night, known_findings
 from harness.soak.resources import memory_used
 from harness.soak.resuming import perform_turn, put_in_order, wait_for_workers
 from harness.soak.soak_file import SoakHeartbeat, SoakRequest, read_heartbeat_s, utc, write_heartbeat, write_request
-from harness.soak.soak_loop import Checks, Runs, SoakLoop
+from harness.soak.soak_loop import SoakLoop
 from harness.soak.state import RecordedState
 from harness.soak.turn_planner import TurnPlanner
 
@@ -161,7 +160,7 @@ class _Session:
             left_s=None if for_s is None else round(max(0.0, for_s - elapsed_s), 1),
             runs=state.judged,
             waiting=len(state.performed),
-            running=tuple(planned.place for planned in self._loop.running.values()),
+            running=tuple(str(run.relative_to(self._recorded.directory)) for run in self._loop.running),
             outcomes=dict(state.outcomes),
             findings=dict(state.findings),
             failures=tuple(state.failures),

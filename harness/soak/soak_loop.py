@@ -6,20 +6,19 @@ What it does stands in the ledger before anything is built on it, so the loop ma
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
 from checkers import Outcome, VerdictLine
-from harness.campaign import Job, JudgedHistory, limit_of
+from harness.campaign import BATCH_MAX, STEP_S, Checks, Job, JudgedHistory, Runs, TurnLoop
 from harness.errors import HarnessError
 from harness.plan import WorldPlan
 from harness.progress import Progress
 from harness.records.run_record import Ended
-from harness.run import heal
 from harness.soak.disk_budget import DiskBudget
 from harness.soak.kept_runs import findings_of, trimmed
 from harness.soak.ledger import Began, Failed, Planned, Tried
@@ -28,51 +27,14 @@ from harness.soak.soak_file import SoakRequest, utc
 from harness.soak.state import RecordedState
 from harness.soak.turn_planner import TurnPlanner
 
-#: Seconds between two looks at the clock, and at what has ended.
-STEP_S: Final = 0.25
-#: Runs that one check takes at most, and how long performed runs wait for one.
-BATCH_MAX: Final = 200
+#: Seconds that performed runs wait for a check at most, and how many do.
 BATCH_S: Final = 10.0
-#: When so many runs wait for the checking, no more are begun.
+BATCH_MIN: Final = BATCH_MAX // 4
+#: When this many runs wait for the checking, no more are begun.
 WAITING_MAX: Final = 2 * BATCH_MAX
-#: A world whose runs fail so many times in a row is given up: the rest would do the same.
-FAILED_IN_ROW_MAX: Final = 3
-#: The same on a cluster or machines elsewhere.
-FAILED_IN_ROW_ELSEWHERE_MAX: Final = 1
 
 
-class Runs(Protocol):
-    """Where runs are performed (:class:`harness.campaign.Pool`)."""
-
-    @property
-    def busy(self) -> int:
-        """Runs that are under way."""
-
-    def perform_job(self, job: Job, limit_s: float) -> None:
-        """Begin one."""
-
-    def wait(self, patience_s: float | None = None) -> list[tuple[Job, Ended]]:
-        """Those that have ended."""
-
-    def close(self) -> None:
-        """Stop those that have not."""
-
-
-class Checks(Protocol):
-    """Where runs are judged, a batch at a time (:class:`harness.soak.checking.Checking`)."""
-
-    @property
-    def busy(self) -> bool:
-        """A batch is being judged."""
-
-    def begin(self, directories: Sequence[Path]) -> None:
-        """Judge the runs in these directories."""
-
-    def answer(self, patience_s: float = 0.0) -> list[JudgedHistory] | None:
-        """The verdicts on the batch, None while it is being judged; waits so long at most."""
-
-
-class SoakLoop:
+class SoakLoop(TurnLoop):
     """A soak as it was ``asked`` for, from where its ``recorded`` state says it is.
 
     Attributes:
@@ -92,15 +54,12 @@ class SoakLoop:
         known: frozenset[str] = frozenset(),
         clock: Callable[[], float],
     ) -> None:
+        super().__init__(recorded.directory, runs=runs, checks=checks, progress=progress, clock=clock)
         self._asked, self._planner, self._recorded, self._disk = asked, planner, recorded, disk
-        self._runs, self._checks, self._progress, self._known, self._clock = runs, checks, progress, known, clock
-        self._state, self._directory = recorded.state, recorded.directory
+        self._known, self._state = known, recorded.state
         self._again = deque(recorded.state.planned.values())
-        self._batch: list[Planned] = []
+        self._turns: dict[Path, Planned] = {}
         self._batch_at = float("-inf")
-        self._given_up: dict[str, str] = {}
-        self._failed: Counter[str] = Counter()
-        self.running: dict[Path, Planned] = {}
         self.stop_asked = False
 
     def steps(self) -> Iterator[None]:
@@ -114,8 +73,8 @@ class SoakLoop:
             self._begin_turns()
             self._step()
             yield
-            if len(self._given_up) == len(self._planner.worlds) and not self.running:
-                raise HarnessError("; ".join(self._given_up.values()))
+            if len(self.given_up) == len(self._planner.worlds) and not self.running:
+                raise HarnessError("; ".join(self.given_up.values()))
 
     # What ends it
 
@@ -181,9 +140,9 @@ class SoakLoop:
             HarnessError: it may not, nor ever after.
         """
         name = world.world.name
-        under_way = [planned.world for planned in self.running.values()]
-        if name in self._given_up or under_way.count(name) >= self._planner.places(name):
+        if not self._has_room(world.world, self._planner.places(name)):
             return False
+        under_way = [job.spec.world.name for job in self.running.values()]
         if len(self._state.performed) >= WAITING_MAX:
             return False
         if not self._disk.has_for([*under_way, name]):
@@ -197,57 +156,36 @@ class SoakLoop:
         return True
 
     def _begin(self, planned: Planned) -> None:
-        directory, spec = self._directory / planned.place, self._planner.spec_of(planned)
-        self.running[directory] = planned
-        self._runs.perform_job(Job(spec, directory), limit_of(spec))
+        directory = self._directory / planned.place
+        self._turns[directory] = planned
+        self._begin_run(self._planner.spec_of(planned), directory)
 
     # What has ended
 
-    def _step(self) -> None:
-        for job, ended in self._runs.wait(STEP_S) if self._runs.busy else ():
-            self._take(job, ended)
-        if (judged := self._checks.answer(0.0 if self._runs.busy else STEP_S)) is not None:
-            self._settle(judged)
-        waiting, since_s = len(self._state.performed), self._clock() - self._batch_at
-        if waiting and (waiting >= BATCH_MAX // 4 or since_s >= BATCH_S or not self.running):
-            self._check()
+    def _keep(self, job: Job, ended: Ended) -> None:
+        self._recorded.write(self._disk.performed(self._turns.pop(job.directory), ended))
 
-    def _take(self, job: Job, ended: Ended) -> None:
-        """A run has ended."""
-        planned = self.running.pop(job.directory)
-        if ended.status != "completed":
-            self._progress.say(f"{planned.place} failed: {ended.reason}")
-            heal(job.directory)
-        self._recorded.write(self._disk.performed(planned, ended))
-        self._count_failure(planned.world, ended)
-
-    def _count_failure(self, name: str, ended: Ended) -> None:
-        """Give the world up where its runs do nothing but fail."""
-        self._failed[name] = 0 if ended.status == "completed" else self._failed[name] + 1
-        elsewhere = self._planner.world(name).world.elsewhere
-        if self._failed[name] == (FAILED_IN_ROW_ELSEWHERE_MAX if elsewhere else FAILED_IN_ROW_MAX):
-            why = f"the {name} world is given up: {self._failed[name]} runs in a row failed ({ended.reason})"
-            self._given_up[name] = why
-            self._again = deque(planned for planned in self._again if planned.world != name)
-            self._fail(why)
+    def _give_up(self, world: str, why: str) -> None:
+        self._again = deque(planned for planned in self._again if planned.world != world)
+        self._fail(why)
 
     def _fail(self, why: str) -> None:
         """The harness did something wrong."""
         self._progress.say(why)
         self._recorded.write(Failed(why=why))
 
-    def _check(self) -> None:
-        """Have what waits judged, if nothing else is."""
-        if not self._checks.busy:
-            self._batch_at = self._clock()
-            self._batch = [planned for planned, _ in self._state.performed.values()][:BATCH_MAX]
-            self._checks.begin([self._directory / planned.place for planned in self._batch])
+    def _waiting(self) -> Sequence[Path]:
+        return [self._directory / planned.place for planned, _ in self._state.performed.values()]
+
+    def _is_due(self, waiting: int, since_s: float) -> bool:
+        return waiting >= BATCH_MIN or since_s >= BATCH_S or not self.running
 
     def _settle(self, judged: Sequence[JudgedHistory]) -> None:
         """Take up the verdicts on the batch, and drop what need not stay."""
         lines: list[tuple[int, VerdictLine]] = []
         tries: list[tuple[Planned, Tried]] = []
-        for planned, one in zip(self._batch, judged, strict=True):
+        batch = [planned for planned, _ in self._state.performed.values()][: len(judged)]
+        for planned, one in zip(batch, judged, strict=True):
             if planned.again is None:
                 lines.append((planned.turn, trimmed(msgspec.structs.replace(one.line, history=planned.place))))
             else:
@@ -275,17 +213,8 @@ class SoakLoop:
                 f"{place} does not repeat itself: done again, it did not show {sought}; report it, with the plan"
             )
 
-    def stop_runs(self) -> None:
-        """End the runs that are under way and undo what they did; their turns stay planned."""
-        self._runs.close()
-        for directory in self.running:
-            if directory.exists():
-                heal(directory)
-        self.running.clear()
-
     def judge_rest(self, until: float) -> None:
         """Judge what was performed, as long as the clock is before ``until``; the rest waits for a later session."""
         while (self._state.performed or self._checks.busy) and self._clock() < until:
             self._check()
-            if (judged := self._checks.answer(STEP_S)) is not None:
-                self._settle(judged)
+            self._take_verdicts(STEP_S)

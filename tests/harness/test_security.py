@@ -17,6 +17,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from harness.campaign import Job, judge_all, trace_runs, witness, write_plan
+from harness.campaign.checking import Checking
 from harness.cli.app import exit_code_of
 from harness.clients import confluent, credentials, kafka_python, without_secrets
 from harness.clients.credentials import password_of
@@ -27,7 +28,6 @@ from harness.records.files import RUN_FILE
 from harness.records.run_record import Ended, read_record
 from harness.run.performing import perform_run
 from harness.soak import SoakRequest, perform_soak, read_nights
-from harness.soak.checking import Checking
 from harness.soak.resuming import perform_turn
 from harness.worlds.factory import world_for
 from harness.worlds.real.world import logs_diverted

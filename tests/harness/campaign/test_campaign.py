@@ -15,8 +15,8 @@ import msgspec
 import pytest
 
 from harness.campaign.pool import Job, PerformRun, Pool
-from harness.campaign.runs import limit_of
 from harness.campaign.stages import STAGES, Campaign, Stage
+from harness.campaign.turn_loop import limit_of
 from harness.errors import HarnessError, ResultsError
 from harness.plan import Plan, RunSpec, parse_plan
 from harness.progress import Progress
@@ -108,7 +108,7 @@ def test_too_many_failed_runs_end_the_campaign_after_its_report(tmp_path: Path, 
 
 def test_what_every_run_fails_of_is_said_after_the_first_few(tmp_path: Path, perform: PerformRun) -> None:
     plan, checked = plan_of("pause", runs=20), []
-    with pytest.raises(HarnessError, match=r"the first 3 of 20 runs .*\(the last: broker 1 died at its start"):
+    with pytest.raises(HarnessError, match=r"given up: 3 runs in a row failed \(broker 1 died.*; what was done"):
         perform_campaign(plan, plan.runs(), new_campaign(tmp_path, "t"), perform, checked.append)
     assert checked == []
     assert b'"status": "failed"' in (tmp_path / "t" / "campaign.json").read_bytes()
@@ -119,7 +119,7 @@ def test_what_keeps_the_first_run_out_of_somebody_elses_cluster_is_not_tried_aga
 ) -> None:
     world = '[worlds.kafka]\nhost = "existing"\nbootstrap = ["kafka-1.example:9092"]\nruns = 20'
     plan = parse_plan(f'name = "t"\nfamilies = ["pause"]\n{world}', "t.toml")
-    with pytest.raises(HarnessError, match=r"the first of 20 runs in the kafka world .*\(broker 1 died at its start"):
+    with pytest.raises(HarnessError, match=r"the kafka world is given up: its first run failed \(broker 1 died"):
         perform_campaign(plan, plan.runs(), new_campaign(tmp_path, "t"), perform)
     assert len(run_directories(tmp_path / "t")) == 1
 

@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from checkers import Outcome, matrix_of
-from harness.campaign import Job
+from harness.campaign import Checking, Job
+from harness.campaign.turn_loop import FAILED_IN_ROW_MAX
 from harness.errors import HarnessError
 from harness.plan import parse_plan
 from harness.records.run_record import Ended
 from harness.records.verdict_lines import read_matrix
-from harness.soak import resources, soak_loop
-from harness.soak.checking import Checking
+from harness.soak import resources
 from harness.soak.ending import end, exit_code, sentences
 from harness.soak.ledger import Planned, read_ledger, read_verdicts
 from harness.soak.state import RecordedState, SoakState
@@ -190,7 +190,7 @@ def test_a_world_whose_runs_do_nothing_but_fail_is_given_up_and_the_others_go_on
         if recorded.elapsed_s > 6:
             break
     state = recorded.state
-    assert state.ended["processes", "harness-failed"] == soak_loop.FAILED_IN_ROW_MAX
+    assert state.ended["processes", "harness-failed"] == FAILED_IN_ROW_MAX
     assert state.ended["simulated", "completed"] > 3
     assert state.failures == ["the processes world is given up: 3 runs in a row failed (java is gone)"]
     recorded.close()
@@ -326,7 +326,8 @@ def test_a_full_disk_tears_no_line_of_the_ledger(workshop: Workshop, monkeypatch
     size = (workshop.directory / "ledger.jsonl").stat().st_size
 
     def half(file, content: bytes) -> None:
-        soak_loop.Path(file.path).open("ab").write(content[:10])
+        with Path(file.path).open("ab") as torn:
+            torn.write(content[:10])
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as full:
