@@ -17,7 +17,7 @@ from harness.reference.core.messages import Message
 from harness.reference.core.replica import Replica
 from harness.reference.core.request_handler import DEADLINES
 from harness.reference.core.session import HEARTBEAT
-from harness.reference.core.types import CONTROLLER, NONE, BrokerConfig, ErrorCode
+from harness.reference.core.types import CONTROLLER, NO_NODE, NONE, BrokerConfig, ErrorCode, NodeId
 from harness.worlds.simulated.disks import Disk
 from nemesis.cluster import CLIENTS
 
@@ -30,17 +30,17 @@ class BrokerCopy(NamedTuple):
     the offset up to which nothing can be lost.
     """
 
-    number: int
+    number: NodeId
     alive: bool
     away: int
     incarnation: int
     log: tuple[tuple[int, int], ...]
     flushed: int
-    leader: int = NONE
+    leader: NodeId = NO_NODE
     leader_epoch: int = NONE
     leading: bool = False
     high_watermark: int = 0
-    maximal_isr: frozenset[int] = frozenset()
+    maximal_isr: frozenset[NodeId] = frozenset()
     registered: int = NONE
     version: int = NONE
 
@@ -48,7 +48,7 @@ class BrokerCopy(NamedTuple):
 class BrokerNode:
     """A broker's ``process``, None while it is dead, and its ``disk``. The ``incarnation`` counts its starts."""
 
-    def __init__(self, node: int) -> None:
+    def __init__(self, node: NodeId) -> None:
         self.node = node
         self.incarnation = 0
         self.away = NONE
@@ -125,10 +125,10 @@ def happen(broker: Broker, event: Event, message: Message | None, acks: int) -> 
     """Let a process take one event; ``message`` is what arrives, if that is the event."""
     config = broker._context.config
     if message is not None:
-        return broker.on_message(NOW_US, event.peer, message)
+        return broker.on_message(NOW_US, NodeId(event.peer), message)
     if event.kind == "write":
         batch = messages.RecordBatch(1, 1, (event.number,))
-        return broker.on_message(NOW_US, CLIENTS, messages.Produce(event.number, AT, acks, 2**31, batch))
+        return broker.on_message(NOW_US, NodeId(CLIENTS), messages.Produce(event.number, AT, acks, 2**31, batch))
     for node in members(event.number) if event.kind == "silent" else ():
         follower = broker.replicas[AT].followers[node]
         follower.caught_up_us = follower.fetched_us = NEVER_US
@@ -143,9 +143,9 @@ def happen(broker: Broker, event: Event, message: Message | None, acks: int) -> 
     return broker.on_timer(NOW_US + after_us, timer)
 
 
-def members(mask: int) -> list[int]:
+def members(mask: int) -> list[NodeId]:
     """The brokers of a set that is written as a number: 2 to the power of each, added."""
-    return [node for node in range(mask.bit_length()) if mask >> node & 1]
+    return [NodeId(node) for node in range(mask.bit_length()) if mask >> node & 1]
 
 
 def _offers_of_replica(replica: Replica, constants: Constants) -> list[Event]:

@@ -12,7 +12,7 @@ from harness.reference.core import messages
 from harness.reference.core.controller import SESSIONS, UNCLEAN, Controller
 from harness.reference.core.effects import Effect, Send
 from harness.reference.core.messages import Message
-from harness.reference.core.types import NONE, PartitionState
+from harness.reference.core.types import NO_NODE, NONE, NodeId, PartitionState
 from nemesis.cluster import CLIENTS
 
 
@@ -53,7 +53,7 @@ def decide(controller: Controller, event: Event, message: Message | None, first:
     for effect in effects:
         if isinstance(effect, Send):
             _order_replicas(effect.message, None)
-    controller._context.now_us, controller._context.sender = NOW_US, NONE
+    controller._context.now_us, controller._context.sender = NOW_US, NO_NODE
     controller._heard_us = dict.fromkeys(controller._heard_us, NOW_US)
     return effects
 
@@ -65,7 +65,7 @@ def registration(effects: list[Effect]) -> int:
 
 
 def _happen(controller: Controller, event: Event, message: Message | None) -> list[Effect]:
-    kind, peer = event.kind, event.peer
+    kind, peer = event.kind, NodeId(event.peer)
     if kind == "unclean":
         return controller.on_timer(NOW_US, UNCLEAN)
     if kind == "fence":
@@ -75,7 +75,7 @@ def _happen(controller: Controller, event: Event, message: Message | None) -> li
         message = messages.Heartbeat(peer, controller.image.brokers[peer].broker_epoch, controller.image.version)
     elif kind == "move":
         message = messages.MoveLeader(0, AT.topic, AT.partition, peer)
-        peer = CLIENTS
+        peer = NodeId(CLIENTS)
     elif kind == "register":
         message = messages.RegisterBroker(peer, event.number)
     return [] if message is None else controller.on_message(NOW_US, peer, message)

@@ -30,6 +30,7 @@ from harness.reference.core.types import (
     BrokerState,
     ErrorCode,
     Image,
+    NodeId,
     PartitionState,
     TopicState,
 )
@@ -64,9 +65,9 @@ class Nodes:
 
     def begin(self) -> tuple[int, list[tuple[int, tuple[SentMessage, ...]]]]:
         """The controller's first state, and each broker's with what it has sent: all registered, broker 0 leads."""
-        numbers = tuple(range(self._constants.brokers))
+        numbers = tuple(map(NodeId, range(self._constants.brokers)))
         isr = numbers[: self._constants.in_sync]
-        state = PartitionState(numbers, isr, leader=0, leader_epoch=0, partition_epoch=0)
+        state = PartitionState(numbers, isr, leader=numbers[0], leader_epoch=0, partition_epoch=0)
         image = Image(
             1, {node: BrokerState(1, fenced=False) for node in numbers}, {AT.topic: TopicState(self._topic, (state,))}
         )

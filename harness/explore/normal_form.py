@@ -22,7 +22,7 @@ from harness.reference.core.fetcher import Fetcher
 from harness.reference.core.follower import NEVER_US, Follower
 from harness.reference.core.messages import Message
 from harness.reference.core.request_handler import ParkedHeap
-from harness.reference.core.types import NONE, Image
+from harness.reference.core.types import NO_NODE, NONE, Image
 
 NOW_US: Final = 10**15
 #: Nothing is armed.
@@ -71,7 +71,7 @@ def settle_broker(broker: Broker, before: dict[Role, int], answered: int, incarn
     names: dict[int, int] = {}
     context = broker._context
     context.take()
-    context.now_us, context.sender, context._correlation = NOW_US, NONE, FRESH
+    context.now_us, context.sender, context._correlation = NOW_US, NO_NODE, FRESH
     epochs = {replica.at: replica.leader_epoch for replica in broker.replicas.values()}
     for leader in [leader for leader, fetcher in broker._fetchers.items() if not fetcher._followed]:
         del broker._fetchers[leader]  # A new one is made when it is needed, and is the same.

@@ -24,7 +24,7 @@ from harness.reference.core.invariants import (
     maximal_isr_is_larger,
     one_leader_an_epoch,
 )
-from harness.reference.core.types import NONE
+from harness.reference.core.types import NONE, NodeId
 from nemesis.faults import Kill, Pause
 from workloads import Settings
 
@@ -95,7 +95,7 @@ def broken_rules(controller_state: ControllerState, copies: Sequence[BrokerCopy]
     """The rules that a state breaks, each with a sentence."""
     state = controller_state.state
     answers = [isr_of_replicas(state)]
-    leaders: dict[int, int] = {}
+    leaders: dict[int, NodeId] = {}
     for copy in copies:
         if copy.leading:
             first = leaders.setdefault(copy.leader_epoch, copy.number)

@@ -18,6 +18,7 @@ from harness.errors import HostError
 from harness.hosts import Host, Launch, NodeState
 from harness.observations import Observation
 from harness.plan import Processes, RunSpec, require_kind
+from harness.reference.core.types import NodeId
 from harness.reference.server import NodeConfig
 from harness.worlds.real import RealWorld, StartedCluster, lifetime_s, local_host, out_of_reach
 from harness.worlds.real.direct_access import Ask, SelfReport
@@ -109,7 +110,7 @@ class ReferenceDistribution:
         address, controller = host.address(node), host.address(CONTROLLER)
         return NodeConfig(
             role="controller" if node == CONTROLLER else "broker",
-            node=node,
+            node=NodeId(node),
             host=address.host,
             port=address.port,
             controller_host=controller.host,
@@ -120,7 +121,7 @@ class ReferenceDistribution:
             broker=self._broker,
             rack=self._racks.get(node, ""),
             # What is cut already must not be spoken over before the control socket listens.
-            cuts=tuple(host.links.at(node)),
+            cuts=tuple((NodeId(source), NodeId(target)) for source, target in host.links.at(node)),
             max_lifetime_s=self._lifetime_s,
         )
 

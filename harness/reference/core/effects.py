@@ -14,7 +14,7 @@ import msgspec
 
 from harness.observations import Fact
 from harness.reference.core.messages import Message
-from harness.reference.core.types import NONE, BrokerConfig, Image, NodeId, TopicPartition
+from harness.reference.core.types import NO_NODE, NONE, BrokerConfig, Image, NodeId, TopicPartition
 
 
 class Timer(msgspec.Struct, frozen=True, gc=False):
@@ -77,12 +77,12 @@ class Context:
         self.broker_epoch = NONE
         self.offline: frozenset[TopicPartition] = frozenset()
         self.now_us = 0
-        self.sender = NONE
+        self.sender = NO_NODE
         self.effects: list[Effect] = []
         # An answer to a dead process may reach the next one, so incarnations count apart (within the wire's 31 bits).
         self._correlation = incarnation % 1_000 * 1_000_000
 
-    def begin(self, now_us: int, sender: NodeId = NONE) -> None:
+    def begin(self, now_us: int, sender: NodeId = NO_NODE) -> None:
         """A step begins."""
         self.now_us = now_us
         self.sender = sender

@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from harness.reference.core import messages
 from harness.reference.core.commit_rule import copies, required_acks
 from harness.reference.core.effects import Context, Timer
-from harness.reference.core.types import NONE, NodeId, PartitionState, TopicConfig, TopicPartition
+from harness.reference.core.types import NO_NODE, NONE, NodeId, PartitionState, TopicConfig, TopicPartition
 
 ELECTIONS: Final = Timer("elections")
 #: So often is a live replica asked for its log end, a heartbeat interval apart.
@@ -138,7 +138,7 @@ class ByLog:
                 at = TopicPartition(name, number)
                 ballot = ballots.get(at)
                 if ballot is None or ballot.leader_epoch != state.leader_epoch:
-                    ballot = Ballot(state.leader_epoch, self._preferred.pop(at, NONE))
+                    ballot = Ballot(state.leader_epoch, self._preferred.pop(at, NO_NODE))
                 self._ballots[at] = ballot
                 self._ask(at, ballot, [one for one in self._live(state) if one not in ballot.asked])
         if self._ballots and not self._armed:

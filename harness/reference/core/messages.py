@@ -11,7 +11,16 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.reference.core.types import NONE, ErrorCode, Image, NodeId, PartitionState, TopicConfig, TopicPartition
+from harness.reference.core.types import (
+    NO_NODE,
+    NONE,
+    ErrorCode,
+    Image,
+    NodeId,
+    PartitionState,
+    TopicConfig,
+    TopicPartition,
+)
 
 #: ListOffsets timestamps with a meaning of their own (KIP-79).
 LATEST: Final = -1
@@ -125,7 +134,7 @@ class FetchedPartition(msgspec.Struct, frozen=True, gc=False):
     log_start_offset: int = NONE
     diverging: EpochEnd | None = None
     batches: tuple[RecordBatch, ...] = ()
-    read_replica: NodeId = NONE
+    read_replica: NodeId = NO_NODE
 
 
 class FetchResponse(Message, frozen=True):
@@ -141,7 +150,7 @@ class ListOffsets(Message, frozen=True):
     correlation: int
     partition: TopicPartition
     timestamp: int
-    replica_id: NodeId = NONE
+    replica_id: NodeId = NO_NODE
     current_leader_epoch: int = NONE
 
 
@@ -159,7 +168,7 @@ class OffsetForLeaderEpoch(Message, frozen=True):
     partition: TopicPartition
     leader_epoch: int
     current_leader_epoch: int = NONE
-    replica_id: NodeId = NONE
+    replica_id: NodeId = NO_NODE
 
 
 class OffsetForLeaderEpochResponse(PartitionAnswer, frozen=True):

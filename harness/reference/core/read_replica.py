@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from harness.reference.core.messages import Fetch
 from harness.reference.core.replica import Replica
-from harness.reference.core.types import NONE, BrokerState, NodeId
+from harness.reference.core.types import NO_NODE, BrokerState, NodeId
 
 
 def rack_of(node: NodeId, brokers: Mapping[NodeId, BrokerState]) -> str:
@@ -29,11 +29,11 @@ def named_by_leader(
     several, the one with the largest log end.
     """
     if not fetch.rack or not replica.leading or rack_of(own, brokers) == fetch.rack:
-        return NONE
+        return NO_NODE
     return max(
         _candidates(replica, offset, fetch.rack, brokers),
         key=lambda node: (replica.followers[node].end_offset, -node),
-        default=NONE,
+        default=NO_NODE,
     )
 
 

@@ -62,6 +62,7 @@ from harness.reference.core.types import (
     ACKS_ALL,
     CONTROLLER,
     NO_ERROR,
+    NO_NODE,
     NONE,
     ErrorCode,
     NodeId,
@@ -116,7 +117,7 @@ class Replica:
         self._flush_messages = 2**63 - 1
         self._proposal: AlterPartition | None = None
         self._proposed_us = 0
-        self.leader = NONE
+        self.leader = NO_NODE
         self.leader_epoch = NONE
         self.partition_epoch = NONE
         self.leading = False
@@ -160,7 +161,7 @@ class Replica:
     def resign(self) -> None:
         """The partition was deleted: neither lead nor follow any more."""
         self.leading = False
-        self.leader = NONE
+        self.leader = NO_NODE
         self.followers = {}
         self._proposal = None
 

@@ -20,7 +20,7 @@ from harness.reference.core import messages
 from harness.reference.core.effects import Context, Timer
 from harness.reference.core.read_replica import named_by_leader
 from harness.reference.core.replica import UNDEFINED, Replica, end_of_epoch
-from harness.reference.core.types import ACKS_ALL, NO_ERROR, NONE, ErrorCode, NodeId, TopicPartition
+from harness.reference.core.types import ACKS_ALL, NO_ERROR, NO_NODE, NONE, ErrorCode, NodeId, TopicPartition
 
 #: Requests parked at one broker at a time. More would mean clients that wait for thousands of answers each: beyond it
 #: a produce is answered as timed out and a fetch with what there is.
@@ -305,7 +305,9 @@ class RequestHandler:
             return messages.FetchedPartition(at, NO_ERROR, replica.high_watermark, log.start_offset, diverging)
         limit = log.end_offset if message.replica_id >= 0 else replica.high_watermark
         offset = wanted.fetch_offset
-        near = named_by_leader(replica, offset, message, context.node, context.image.brokers) if by_consumer else NONE
+        near = (
+            named_by_leader(replica, offset, message, context.node, context.image.brokers) if by_consumer else NO_NODE
+        )
         if near != NONE:
             return messages.FetchedPartition(at, NO_ERROR, limit, log.start_offset, read_replica=near)
         batches = tuple(log.read(offset, limit, wanted.max_bytes)) if offset < limit else ()

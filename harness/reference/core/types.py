@@ -6,14 +6,17 @@ Nodes are numbers: brokers count from 0, the controller is 100, clients are 1000
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, NewType
 
 import msgspec
 
-NodeId = int
-CONTROLLER: Final[NodeId] = 100
-#: No such number: ``replica_id`` of a consumer, ``producer_id`` of a plain batch, leader of a leaderless partition.
+#: The number of a node. Exhaustive search renames brokers by this type, so a field that holds one is declared so.
+NodeId = NewType("NodeId", int)
+CONTROLLER: Final = NodeId(100)
+#: No such number: ``producer_id`` of a plain batch, an epoch that is not known, an offset that was not assigned.
 NONE: Final = -1
+#: No such node: ``replica_id`` of a consumer, leader of a leaderless partition.
+NO_NODE: Final = NodeId(NONE)
 ACKS_ALL: Final = -1
 
 Truncation = Literal["high-watermark", "kip-101", "kip-279", "kip-320", "on-fetch"]
@@ -147,7 +150,7 @@ class PartitionState(msgspec.Struct, frozen=True):
     partition_epoch: int
     recovering: bool = False
     elr: tuple[NodeId, ...] = ()
-    last_known_leader: NodeId = NONE
+    last_known_leader: NodeId = NO_NODE
     offline: tuple[NodeId, ...] = ()
 
 

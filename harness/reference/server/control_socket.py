@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
-from harness.reference.core.types import NONE, Image, NodeId
+from harness.reference.core.types import NO_NODE, Image, NodeId
 from harness.reference.server.links import NodeLinks
 
 LINE_BYTES: Final = 1_048_576
@@ -27,7 +27,7 @@ class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     op: Literal["cut", "heal", "status", "move", "stop"]
     links: tuple[tuple[NodeId, NodeId], ...] = ()
     partition: str = ""
-    leader: NodeId = NONE
+    leader: NodeId = NO_NODE
 
 
 class Steered(Protocol):

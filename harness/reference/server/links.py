@@ -29,7 +29,7 @@ from nemesis.cluster import CLIENTS
 log = logging.getLogger(__name__)
 
 #: The number of the first client without a client id of the harness; more than any number of a harness client.
-ANONYMOUS: Final[NodeId] = 1_000_000
+ANONYMOUS: Final = 1_000_000
 #: The client ids of brokers and of harness clients: this, and a number.
 BROKER_CLIENT_ID: Final = "ackproof-broker-"
 HARNESS_CLIENT_ID: Final = "ackproof-client-"
@@ -71,7 +71,7 @@ class NodeLinks:
     def next_anonymous(self) -> NodeId:
         """A number for a peer without a client id of the harness."""
         self._anonymous += 1
-        return self._anonymous
+        return NodeId(self._anonymous)
 
     def inbound_cut(self, peer: NodeId) -> Held | None:
         """The cut that keeps frames of ``peer`` from this node, if any."""
@@ -131,7 +131,7 @@ class NodeLinks:
 
     def _find(self, link: Callable[[NodeId], DirectedLink], peer: NodeId) -> Held | None:
         found = self._cut.get(link(peer))
-        return found if found is not None or peer < CLIENTS else self._cut.get(link(CLIENTS))
+        return found if found is not None or peer < CLIENTS else self._cut.get(link(NodeId(CLIENTS)))
 
 
 def link_name(link: DirectedLink) -> str:

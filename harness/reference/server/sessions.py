@@ -36,7 +36,7 @@ def peer_of(client_id: str | None, links: NodeLinks) -> NodeId:
     for prefix, first in ((BROKER_CLIENT_ID, 0), (HARNESS_CLIENT_ID, CLIENTS + 1)):
         number = name.removeprefix(prefix)
         if number != name and number.isascii() and number.isdigit() and len(number) <= 5:
-            return first + int(number)
+            return NodeId(first + int(number))
     return links.next_anonymous()
 
 

@@ -17,7 +17,7 @@ from harness.hosts import PLACEHOLDERS, DryShell, NodeState, Show, SshHost
 from harness.plan import Kafka, RunSpec, require_kind
 from harness.records.journal import FILE_NAME, Journal
 from harness.reference.core.placement import alternate
-from harness.reference.core.types import NONE, PartitionState
+from harness.reference.core.types import NO_NODE, NodeId, PartitionState
 from harness.worlds.kafka.distribution import KafkaDistribution, host_for
 from harness.worlds.real.attacked_nodes import AttackedNodes
 from harness.worlds.real.lacks import out_of_reach
@@ -126,9 +126,12 @@ class _ImaginedCluster(Metadata):
     def __init__(self, nodes: Nodes, spec: RunSpec, say: Show) -> None:
         self._nodes = nodes
         self._say = say
-        racks = dict.fromkeys(nodes.brokers, "") | dict(enumerate(spec.racks))
+        racks = {NodeId(node): "" for node in nodes.brokers}
+        racks |= {NodeId(node): rack for node, rack in enumerate(spec.racks)}
         places = spec.assignment or alternate(racks, spec.workload.partitions, spec.chosen().replication_factor)
-        self._places = {f"{spec.workload.topic}-{number}": replicas for number, replicas in enumerate(places)}
+        self._places = {
+            f"{spec.workload.topic}-{number}": tuple(map(NodeId, replicas)) for number, replicas in enumerate(places)
+        }
         self._moved: dict[str, int] = {}
 
     def image(self) -> ClusterImage:
@@ -145,7 +148,7 @@ class _ImaginedCluster(Metadata):
     def reassign(self, partition: str, replicas: Sequence[int]) -> str:
         """See :data:`harness.worlds.real.leadership.Reassign`."""
         self._say(f"by the cluster's administration: let brokers {list(replicas)} replicate {partition}")
-        self._places[partition] = tuple(replicas)
+        self._places[partition] = tuple(map(NodeId, replicas))
         return ""
 
     def _partition(self, name: str, running: Sequence[int]) -> PartitionState:
@@ -153,7 +156,7 @@ class _ImaginedCluster(Metadata):
         isr = tuple(node for node in replicas if node in running)
         first = self._moved.get(name)
         leader = first if first in isr else next(iter(isr), None)
-        leads = NONE if leader is None else leader
+        leads = NO_NODE if leader is None else NodeId(leader)
         return PartitionState(
             replicas=replicas, isr=isr or replicas[:1], leader=leads, leader_epoch=0, partition_epoch=0
         )

@@ -11,7 +11,7 @@ from harness.reference.core.controller import Controller
 from harness.reference.core.effects import Core
 from harness.reference.core.log import MemoryLog
 from harness.reference.core.planted import with_bug
-from harness.reference.core.types import NONE, BrokerConfig, Image, TopicPartition
+from harness.reference.core.types import NONE, BrokerConfig, Image, NodeId, TopicPartition
 from harness.worlds.reference_settings import LACKS
 from harness.worlds.simulated.disks import NO_DISKS, Disk, Disks
 from harness.worlds.simulated.leaders_and_messages import SimulatedLeadership, SimulatedMessages
@@ -60,7 +60,7 @@ class SimulatedCluster:
         racks: Sequence[str] = (),
         log_dirs: int = 1,
     ) -> None:
-        self.brokers = tuple(brokers)
+        self.brokers = tuple(map(NodeId, brokers))
         self._racks = dict(zip(brokers, racks, strict=False))
         self._config = config
         self._loop = loop
@@ -74,7 +74,7 @@ class SimulatedCluster:
         self._disks = {broker: Disk(log_dirs, make_log) for broker in brokers}
         self._processes: dict[int, Process] = {}
         #: Brokers whose disks a fault has taken records from, again with each fault that did.
-        self.damaged: list[int] = []
+        self.damaged: list[NodeId] = []
         self._make_controller = with_bug(Controller, config.planted_bug)
         self._controller = self._make_controller(config, observe=self._observing)
         self._shutdown = SimulatedShutdown(loop, self._end_cleanly, self.restart)
@@ -132,7 +132,7 @@ class SimulatedCluster:
     def _broker(self, node: int) -> Broker:
         disk = self._disks[node]
         return Broker(
-            node,
+            NodeId(node),
             self._config,
             disk.open,
             self._starts + 1,
@@ -144,7 +144,9 @@ class SimulatedCluster:
 
     def _run(self, node: int, core: Core) -> Process:
         self._starts += 1
-        process = Process((node, self._starts), core, self._loop, self._network, self._observe, watchers=self._watchers)
+        process = Process(
+            (NodeId(node), self._starts), core, self._loop, self._network, self._observe, watchers=self._watchers
+        )
         self._processes[node] = process
         self._network.started(node, process)
         process.start(partial(self._draw, f"timers {node} at {self._loop.time_us} us"))
@@ -199,7 +201,7 @@ class SimulatedCluster:
             return {}
         taken = self._disks[node].lose_power()
         if any(taken["lost"].values()):
-            self.damaged.append(node)
+            self.damaged.append(NodeId(node))
         return {**evidence, **taken}
 
     def fail(self, node: int, partition: str) -> Evidence:
@@ -218,7 +220,7 @@ class SimulatedCluster:
         """See :meth:`nemesis.cluster.LogDirectories.replace`. ``replaced`` are the records that are gone."""
         gone = {} if self._processes[node].alive else self._disks[node].replace()
         if any(gone.values()):
-            self.damaged.append(node)
+            self.damaged.append(NodeId(node))
         return {"replaced": gone} if gone else {}
 
     def stop(self, node: int) -> Evidence:

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from harness.reference.core import messages
 from harness.reference.core.read_replica import rack_of
-from harness.reference.core.types import NO_ERROR, NONE, ErrorCode, TopicPartition
+from harness.reference.core.types import NO_ERROR, NO_NODE, NONE, ErrorCode, NodeId, TopicPartition
 from harness.worlds.simulated.network_client import (
     MICROSECONDS,
     ClientEffect,
@@ -208,8 +208,8 @@ class ConsumerModel(ClientModel):
         )
         purpose = FetchPurpose(broker, tuple((assigned, position) for assigned, position, _ in wanted))
         self._fetching[broker] = purpose
-        rack = "" if self._beside == NONE else rack_of(self._beside, self._net.known_brokers)
-        fetch = messages.Fetch(self._net.next_correlation(), NONE, self._wait_ms, partitions, rack=rack)
+        rack = "" if self._beside == NONE else rack_of(NodeId(self._beside), self._net.known_brokers)
+        fetch = messages.Fetch(self._net.next_correlation(), NO_NODE, self._wait_ms, partitions, rack=rack)
         self._net.send(now_us, broker, fetch, purpose)
 
     def _ask_position(self, now_us: int, assigned: Assigned, leader: tuple[int, int]) -> None:
@@ -220,7 +220,7 @@ class ConsumerModel(ClientModel):
     def _list_offsets(
         self, now_us: int, partition: TopicPartition, leader: tuple[int, int], timestamp: int, purpose: Any
     ) -> None:
-        ask = messages.ListOffsets(self._net.next_correlation(), partition, timestamp, NONE, leader[1])
+        ask = messages.ListOffsets(self._net.next_correlation(), partition, timestamp, NO_NODE, leader[1])
         self._net.send(now_us, leader[0], ask, purpose)
 
     # --- answers to fetches ------------------------------------------------------------------------------------------

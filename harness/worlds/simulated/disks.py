@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from harness.reference.core.log import MemoryLog
-from harness.reference.core.types import NONE, TopicPartition
+from harness.reference.core.types import NONE, NodeId, TopicPartition
 from nemesis.cluster import LOG_PARTS
 from nemesis.evidence import Evidence
 from workloads.override import override
@@ -114,7 +114,7 @@ class Disks:
     brokers that lost something, in order.
     """
 
-    def __init__(self, disks: Mapping[int, Disk], dead: Callable[[int], bool], damaged: list[int]) -> None:
+    def __init__(self, disks: Mapping[int, Disk], dead: Callable[[int], bool], damaged: list[NodeId]) -> None:
         self._disks = disks
         self._dead = dead
         self._damaged = damaged
@@ -123,7 +123,7 @@ class Disks:
         """See :meth:`Files.wipe`. Evidence: ``wiped``, the records that are gone by log partition."""
         if not self._dead(node):
             return {}
-        self._damaged.append(node)
+        self._damaged.append(NodeId(node))
         return {"wiped": self._disks[node].wipe()}
 
     @override
@@ -134,7 +134,7 @@ class Disks:
         position = len(log.batches) * pick // LOG_PARTS
         offset = log.batches[position].base_offset
         log.damage(position)
-        self._damaged.append(node)
+        self._damaged.append(NodeId(node))
         read_again = log.reads_again(offset)
         return {
             "corrupted": {

@@ -10,7 +10,7 @@ from harness.errors import HarnessError
 from harness.reference.core import messages
 from harness.reference.core.controller import Controller
 from harness.reference.core.messages import MoveLeader
-from harness.reference.core.types import NONE, TopicPartition
+from harness.reference.core.types import NONE, NodeId, TopicPartition
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.nodes import Process
 from nemesis.cluster import CLIENTS, Link
@@ -55,7 +55,7 @@ class SimulatedLeadership:
             return {"refused": "the controller does not run"}
         at = TopicPartition(topic, int(number))
         before = core.image.partition(at)
-        process.receive(ADMINISTRATOR, MoveLeader(0, topic, int(number), broker))
+        process.receive(ADMINISTRATOR, MoveLeader(0, topic, int(number), NodeId(broker)))
         state = core.image.partition(at)
         if state is None:
             return {"refused": f"there is no {partition}"}

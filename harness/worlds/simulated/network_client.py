@@ -18,7 +18,7 @@ import msgspec
 
 from harness.reference.core.effects import Arm, Send, Timer
 from harness.reference.core.messages import Message, Metadata, MetadataResponse
-from harness.reference.core.types import BrokerState, Image, TopicPartition
+from harness.reference.core.types import BrokerState, Image, NodeId, TopicPartition
 from workloads import Settings
 
 MICROSECONDS: Final = 1_000
@@ -97,7 +97,7 @@ class NetworkClient:
         self._metadata_expires_us = 0
 
     @property
-    def known_brokers(self) -> Mapping[int, BrokerState]:
+    def known_brokers(self) -> Mapping[NodeId, BrokerState]:
         """The brokers by the newest metadata, none before the first."""
         return {} if self._image is None else self._image.brokers
 
@@ -188,14 +188,14 @@ class NetworkClient:
         deadline_us = now_us + self._timeout_us
         self._requests[correlation] = Request(correlation, broker, deadline_us, purpose)
         self._connections[broker].in_flight += 1
-        self.effects.append(Send(broker, message))
+        self.effects.append(Send(NodeId(broker), message))
         if deadline_us < self._armed_us:
             self.wake_at(deadline_us)
 
     def send_only(self, broker: int, message: Message) -> None:
         """Send a request that is never answered (acks=0)."""
         self._correlation += 1
-        self.effects.append(Send(broker, message))
+        self.effects.append(Send(NodeId(broker), message))
 
     def answered(self, correlation: int) -> Request | None:
         """The request that this correlation answers; None if it was given up before."""

@@ -16,7 +16,7 @@ from harness.errors import HarnessError
 from harness.observations import Fact
 from harness.reference.core.broker import Broker
 from harness.reference.core.effects import Arm, Core, Effect, Send, Timer
-from harness.reference.core.types import TopicPartition
+from harness.reference.core.types import NodeId, TopicPartition
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 from nemesis.evidence import Evidence
@@ -32,7 +32,7 @@ LOOK_EVERY_US: Final = 20_000
 Observer = Callable[[int, Fact], None]
 #: Is called after each step of a core with its node, the message, timer or peer that caused the step (None for a step
 #: of its own), and the effects, which are carried out by then.
-Watcher = Callable[[int, object, Sequence[Effect]], None]
+Watcher = Callable[[NodeId, object, Sequence[Effect]], None]
 
 
 class Process:
@@ -45,7 +45,7 @@ class Process:
 
     def __init__(
         self,
-        name: tuple[int, int],
+        name: tuple[NodeId, int],
         core: Core,
         loop: Loop,
         network: Network,
@@ -64,7 +64,7 @@ class Process:
         self._watchers = watchers
         self._inbox: list[tuple[Callable[..., Sequence[Effect]], tuple[Any, ...]]] = []
         self._fire = self._on_timer
-        self.receive: Callable[[int, Any], None] = self._on_message
+        self.receive: Callable[[Any, Any], None] = self._on_message
 
     def start(self, draw: Callable[[int], int]) -> None:
         """Begin. A timer rings for the first time somewhere in its interval, as ``draw`` says; 0 is at its end.
@@ -106,9 +106,9 @@ class Process:
         if not isinstance(core, Broker):
             return
         if self.frozen:
-            self._queue(core.on_disconnect, (peer,))
+            self._queue(core.on_disconnect, (NodeId(peer),))
         elif self.alive:
-            self._finish(peer, core.on_disconnect(self._loop.time_us, peer))
+            self._finish(peer, core.on_disconnect(self._loop.time_us, NodeId(peer)))
 
     def on_directory_failure(self, partitions: Collection[TopicPartition]) -> None:
         """The broker's next write to a disk fails; a frozen one finds out when it runs again."""
@@ -118,7 +118,7 @@ class Process:
         elif isinstance(core, Broker):
             self._finish(partitions, core.on_directory_failure(self._loop.time_us, partitions))
 
-    def _on_message(self, source: int, message: Any) -> None:
+    def _on_message(self, source: NodeId, message: Any) -> None:
         effects = self.core.on_message(self._loop.time_us, source, message)
         if effects or self._watchers:
             self._finish(message, effects)
@@ -129,7 +129,7 @@ class Process:
         elif self.alive:
             self._finish(timer, self.core.on_timer(self._loop.time_us, timer))
 
-    def _queue_message(self, source: int, message: Any) -> None:
+    def _queue_message(self, source: NodeId, message: Any) -> None:
         self._queue(self.core.on_message, (source, message))
 
     def _queue(self, function: Callable[..., Sequence[Effect]], arguments: tuple[Any, ...]) -> None:

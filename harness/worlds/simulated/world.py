@@ -13,7 +13,7 @@ from harness.observations import Fact, Observation
 from harness.plan import RunSpec
 from harness.records.replica_dump import ReplicaLogs
 from harness.reference.core.messages import CreateTopic, TopicResponse
-from harness.reference.core.types import ErrorCode
+from harness.reference.core.types import ErrorCode, NodeId
 from harness.worlds.contract import NodeCrash
 from harness.worlds.reference_settings import broker_config, refuse_what_it_lacks, topic_config
 from harness.worlds.simulated.clients import SimulatedClients
@@ -175,7 +175,7 @@ class SimulatedWorld:
                     self._workload.partitions,
                     settings.replication_factor,
                     topic_config(settings),
-                    self._assignment,
+                    tuple(tuple(map(NodeId, replicas)) for replicas in self._assignment),
                 )
             )
 
