@@ -48,12 +48,18 @@ class BrokerCopy(NamedTuple):
 class BrokerNode:
     """A broker's ``process``, None while it is dead, and its ``disk``. The ``incarnation`` counts its starts."""
 
+    node: NodeId
+    incarnation: int
+    away: int
+    disk: Disk
+    process: Broker | None
+
     def __init__(self, node: NodeId) -> None:
         self.node = node
         self.incarnation = 0
         self.away = NONE
         self.disk = Disk()
-        self.process: Broker | None = None
+        self.process = None
 
     def start(self, config: BrokerConfig, broker_epoch: int) -> Broker:
         """A new process, registered under ``broker_epoch``, that has heard no decision of the controller yet."""

@@ -22,6 +22,7 @@ from harness.reference.core.types import (
     BrokerConfig,
     Image,
     NodeId,
+    Outside,
     PartitionState,
     TopicPartition,
     TopicState,
@@ -49,6 +50,20 @@ class Broker(Node):
         observe: whether facts for the story are produced.
     """
 
+    replicas: dict[TopicPartition, Replica]
+    session: Session
+    _context: Context
+    _requests: RequestHandler
+    _fetchers: dict[NodeId, Fetcher]
+    _flush_ms: dict[TopicPartition, int]
+    _controller_lost: bool
+    _forwarding: Outside[Forwarding]
+    _producer_ids: Outside[ProducerIds]
+    _make_log: Outside[Callable[[TopicPartition], Log]]
+    _make_replica: Outside[type[Replica]]
+    _make_fetcher: Outside[type[Fetcher]]
+    _timers: Outside[dict[str, Callable[..., None]]]
+
     def __init__(  # noqa: PLR0917  (the address belongs to the process as much as its number)
         self,
         node: NodeId,
@@ -67,10 +82,10 @@ class Broker(Node):
         context.offline = frozenset(offline)
         self._make_log = make_log
         self._make_replica = with_bug(Replica, config.planted_bug)
-        self.replicas: dict[TopicPartition, Replica] = {}
+        self.replicas = {}
         self._make_fetcher = with_bug(Fetcher, config.planted_bug)
-        self._fetchers: dict[NodeId, Fetcher] = {}
-        self._flush_ms: dict[TopicPartition, int] = {}
+        self._fetchers = {}
+        self._flush_ms = {}
         self._controller_lost = False
         registration = messages.RegisterBroker(node, incarnation, host, port, rack, previous_epoch)
         self.session = Session(context, registration)
@@ -98,7 +113,7 @@ class Broker(Node):
             messages.RegisterBrokerResponse: self._on_registered,
             messages.AllocateProducerIdsResponse: self._producer_ids.on_block,
         }
-        self._timers: dict[str, Callable[..., None]] = {
+        self._timers = {
             HEARTBEAT.name: self._on_heartbeat_timer,
             DEADLINES.name: self._requests.expire,
             "fetch": self._on_fetch_timer,

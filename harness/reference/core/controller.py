@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from harness.observations import BrokerFenced, BrokerRegistered, LeaderElected
 from harness.reference.core import messages
 from harness.reference.core.effects import Context, Effect, Node, Timer
-from harness.reference.core.election import ELECTIONS, Active, election_rule
+from harness.reference.core.election import ELECTIONS, Active, Election, election_rule
 from harness.reference.core.placement import Assignment, alternate
 from harness.reference.core.types import (
     CONTROLLER,
@@ -36,6 +36,7 @@ from harness.reference.core.types import (
     ErrorCode,
     Image,
     NodeId,
+    Outside,
     PartitionState,
     TopicConfig,
     TopicPartition,
@@ -58,14 +59,22 @@ Change = Callable[[PartitionState, TopicConfig], PartitionState]
 class Controller(Node):
     """The cluster's one source of metadata. ``image`` and ``next_producer_id`` are what must be persisted."""
 
+    next_producer_id: int
+    _incarnations: dict[NodeId, int]
+    _heard_us: dict[NodeId, int]
+    _lists_eligible: Outside[bool]
+    _election: Outside[Election]
+    _session_us: Outside[int]
+    _unclean_us: Outside[int]
+
     def __init__(
         self, config: BrokerConfig, image: Image | None = None, next_producer_id: int = 0, *, observe: bool = True
     ) -> None:
         self._context = Context(CONTROLLER, config, observing=observe)
         self._context.image = Image() if image is None else image
         self.next_producer_id = next_producer_id
-        self._incarnations: dict[NodeId, int] = {}
-        self._heard_us: dict[NodeId, int] = {}
+        self._incarnations = {}
+        self._heard_us = {}
         self._lists_eligible = config.eligible_leader_replicas
         self._election = election_rule(self._context, self._active)
         self._session_us = config.broker_session_timeout_ms * 1000

@@ -14,7 +14,7 @@ import msgspec
 
 from harness.observations import Fact
 from harness.reference.core.messages import Message
-from harness.reference.core.types import NO_NODE, NONE, BrokerConfig, Image, NodeId, TopicPartition
+from harness.reference.core.types import NO_NODE, NONE, BrokerConfig, Image, NodeId, Outside, TopicPartition
 
 
 class Timer(msgspec.Struct, frozen=True, gc=False):
@@ -69,16 +69,27 @@ class Context:
     simulation does not pay for stories.
     """
 
+    node: NodeId
+    config: Outside[BrokerConfig]
+    observing: Outside[bool]
+    image: Image
+    broker_epoch: int
+    offline: frozenset[TopicPartition]
+    now_us: Outside[int]
+    sender: Outside[NodeId]
+    effects: Outside[list[Effect]]
+    _correlation: int
+
     def __init__(self, node: NodeId, config: BrokerConfig, *, observing: bool, incarnation: int = 0) -> None:
         self.node = node
         self.config = config
         self.observing = observing
         self.image = Image()
         self.broker_epoch = NONE
-        self.offline: frozenset[TopicPartition] = frozenset()
+        self.offline = frozenset()
         self.now_us = 0
         self.sender = NO_NODE
-        self.effects: list[Effect] = []
+        self.effects = []
         # An answer to a dead process may reach the next one, so incarnations count apart (within the wire's 31 bits).
         self._correlation = incarnation % 1_000 * 1_000_000
 
@@ -126,7 +137,7 @@ class Node:
     """
 
     _context: Context
-    _handlers: Mapping[type[Message], Callable[[Any], None]]
+    _handlers: Outside[Mapping[type[Message], Callable[[Any], None]]]
 
     @property
     def image(self) -> Image:

@@ -20,7 +20,7 @@ import msgspec
 from harness.reference.core import messages
 from harness.reference.core.effects import Context, Timer
 from harness.reference.core.replica import Replica
-from harness.reference.core.types import NONE, ErrorCode, NodeId, TopicPartition
+from harness.reference.core.types import NONE, ErrorCode, NodeId, Outside, TopicPartition
 
 _ASKS_FOR_EPOCHS: Final = ("kip-101", "kip-279", "kip-320")
 _INTACT: Final = attrgetter("intact")
@@ -66,10 +66,21 @@ class Followed(msgspec.Struct, eq=False):
 class Fetcher:
     """Everything that this broker follows at one leader."""
 
+    _leader: NodeId
+    _context: Context
+    _followed: dict[TopicPartition, Followed]
+    _in_flight: int
+    _sent_us: int
+    _armed_us: int
+    _timer: Outside[Timer]
+    _timeout_us: Outside[int]
+    _sends_leader_epoch: Outside[bool]
+    _sends_last_epoch: Outside[bool]
+
     def __init__(self, leader: NodeId, context: Context) -> None:
         self._leader = leader
         self._context = context
-        self._followed: dict[TopicPartition, Followed] = {}
+        self._followed = {}
         self._in_flight = NONE
         self._sent_us = 0
         self._armed_us = 2**63

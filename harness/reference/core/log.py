@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from harness.reference.core.messages import RecordBatch
 from harness.reference.core.producers import Producers
-from harness.reference.core.types import NONE
+from harness.reference.core.types import NONE, Outside
 
 #: Kafka's default of log.segment.bytes: more than a simulated log holds.
 SEGMENT_BYTES: Final = 2**30
@@ -91,6 +91,22 @@ class MemoryLog:
     unclean stop.
     """
 
+    lies: bool
+    durable_offset: int
+    recovery_point: int
+    batches: list[RecordBatch]
+    producers: Producers
+    start_offset: int
+    end_offset: int
+    flushed_offset: int
+    _closed: bool
+    _segment_bytes: Outside[int]
+    _active_bytes: int
+    _bases: list[int]
+    _epochs: list[tuple[int, int]]
+    _last_epoch: int
+    _high_watermark: int
+
     def __init__(self, segment_bytes: int = SEGMENT_BYTES) -> None:
         self.lies = False
         self.durable_offset = 0
@@ -98,10 +114,10 @@ class MemoryLog:
         self._closed = False
         self._segment_bytes = segment_bytes
         self._active_bytes = 0
-        self.batches: list[RecordBatch] = []
+        self.batches = []
         self.producers = Producers()
-        self._bases: list[int] = []
-        self._epochs: list[tuple[int, int]] = []
+        self._bases = []
+        self._epochs = []
         self._last_epoch = NONE
         self._high_watermark = 0
         self.start_offset = 0

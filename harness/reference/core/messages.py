@@ -14,9 +14,11 @@ import msgspec
 from harness.reference.core.types import (
     NO_NODE,
     NONE,
+    AnyOrder,
     ErrorCode,
     Image,
     NodeId,
+    Opaque,
     PartitionState,
     TopicConfig,
     TopicPartition,
@@ -49,7 +51,7 @@ class RecordBatch(msgspec.Struct, frozen=True, gc=False):
 
     count: int
     size_bytes: int
-    records: Any
+    records: Opaque[Any]
     base_offset: int = NONE
     leader_epoch: int = NONE
     producer_id: int = NONE
@@ -312,7 +314,7 @@ class AlterPartition(Message, frozen=True):
     partition: TopicPartition
     leader_epoch: int
     partition_epoch: int
-    isr: tuple[IsrMember, ...]
+    isr: AnyOrder[tuple[IsrMember, ...]]
 
 
 class AlterPartitionResponse(PartitionAnswer, frozen=True):

@@ -26,8 +26,10 @@ class Producers:
     Only their headers are looked at, so a log on a disk records batches whose ``records`` are empty.
     """
 
+    _kept: dict[int, deque[RecordBatch]]
+
     def __init__(self, batches: Iterable[RecordBatch] = ()) -> None:
-        self._kept: dict[int, deque[RecordBatch]] = {}
+        self._kept = {}
         for batch in batches:
             self.record(batch)
 

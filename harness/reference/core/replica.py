@@ -53,7 +53,7 @@ from harness.observations import (
     ReplicaRecovered,
     Truncated,
 )
-from harness.reference.core.commit_rule import commit_rule
+from harness.reference.core.commit_rule import CommitRule, commit_rule
 from harness.reference.core.effects import Context
 from harness.reference.core.follower import NEVER_US, Follower
 from harness.reference.core.log import Log
@@ -66,6 +66,7 @@ from harness.reference.core.types import (
     NONE,
     ErrorCode,
     NodeId,
+    Outside,
     PartitionState,
     TopicConfig,
     TopicPartition,
@@ -108,6 +109,26 @@ class Replica:
     are the controller's newest, NONE before the first.
     """
 
+    at: TopicPartition
+    log: Log
+    leader: NodeId
+    leader_epoch: int
+    partition_epoch: int
+    leading: bool
+    min_isr: int
+    replicas: tuple[NodeId, ...]
+    isr: tuple[NodeId, ...]
+    maximal_isr: tuple[NodeId, ...]
+    followers: dict[NodeId, Follower]
+    epoch_start: int
+    high_watermark: int
+    _context: Context
+    _lag_us: Outside[int]
+    _rule: Outside[CommitRule]
+    _flush_messages: int
+    _proposal: AlterPartition | None
+    _proposed_us: int
+
     def __init__(self, at: TopicPartition, log: Log, context: Context) -> None:
         self.at = at
         self.log = log
@@ -115,17 +136,17 @@ class Replica:
         self._lag_us = context.config.replica_lag_time_max_ms * 1000
         self._rule = commit_rule(context.config)
         self._flush_messages = 2**63 - 1
-        self._proposal: AlterPartition | None = None
+        self._proposal = None
         self._proposed_us = 0
         self.leader = NO_NODE
         self.leader_epoch = NONE
         self.partition_epoch = NONE
         self.leading = False
         self.min_isr = 1
-        self.replicas: tuple[NodeId, ...] = ()
-        self.isr: tuple[NodeId, ...] = ()
-        self.maximal_isr: tuple[NodeId, ...] = ()
-        self.followers: dict[NodeId, Follower] = {}
+        self.replicas = ()
+        self.isr = ()
+        self.maximal_isr = ()
+        self.followers = {}
         self.epoch_start = NONE
         if context.config.producers_after_restart == "last-batch":
             log.producers.keep_last_batches()

@@ -57,8 +57,12 @@ P = TypeVar("P", ParkedProduce, ParkedFetch, Parked)
 class ParkedHeap(Generic[P]):
     """Parked requests by what ends their waiting: a deadline or an offset. Finished ones are swept out now and then."""
 
+    _heap: list[tuple[int, int, P]]
+    _sequence: int
+    _swept: int
+
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, P]] = []
+        self._heap = []
         self._sequence = 0
         self._swept = 32
 
@@ -92,9 +96,14 @@ class ParkedHeap(Generic[P]):
 class Deadlines:
     """When parked requests end, whether anything happened or not. ``live`` is how many are not answered yet."""
 
+    _context: Context
+    _waiting: ParkedHeap[Parked]
+    _armed_us: int
+    live: int
+
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._waiting: ParkedHeap[Parked] = ParkedHeap()
+        self._waiting = ParkedHeap()
         self._armed_us = 2**63
         self.live = 0
 
@@ -128,9 +137,12 @@ class Deadlines:
 class ParkedFetches:
     """Parked fetches: one per follower, any number per partition for consumers."""
 
+    _followers: dict[NodeId, ParkedFetch]
+    _consumers: dict[TopicPartition, list[ParkedFetch]]
+
     def __init__(self) -> None:
-        self._followers: dict[NodeId, ParkedFetch] = {}
-        self._consumers: dict[TopicPartition, list[ParkedFetch]] = {}
+        self._followers = {}
+        self._consumers = {}
 
     def add(self, parked: ParkedFetch) -> None:
         """Wait for something to happen at one of its partitions."""
@@ -161,11 +173,17 @@ class ParkedFetches:
 class RequestHandler:
     """The leader's side of all replicas of one broker."""
 
+    _context: Context
+    _replicas: Mapping[TopicPartition, Replica]
+    _deadlines: Deadlines
+    _produces: dict[TopicPartition, ParkedHeap[ParkedProduce]]
+    _fetches: ParkedFetches
+
     def __init__(self, context: Context, replicas: Mapping[TopicPartition, Replica]) -> None:
         self._context = context
         self._replicas = replicas
         self._deadlines = Deadlines(context)
-        self._produces: dict[TopicPartition, ParkedHeap[ParkedProduce]] = {}
+        self._produces = {}
         self._fetches = ParkedFetches()
 
     # --- produce ---------------------------------------------------------------------------------------------------

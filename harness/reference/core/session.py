@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from harness.reference.core import messages
 from harness.reference.core.effects import Context, Timer
-from harness.reference.core.types import CONTROLLER, NONE, ErrorCode, Image, NodeId
+from harness.reference.core.types import CONTROLLER, NONE, ErrorCode, Image, NodeId, Outside
 
 HEARTBEAT = Timer("heartbeat")
 
@@ -17,6 +17,12 @@ class Session:
     ``registration`` is what it registers with. ``fenced`` is the controller's last answer, true before the first; with
     ``leaving`` set, controlled shutdown waits for ``may_leave``.
     """
+
+    fenced: bool
+    leaving: bool
+    may_leave: bool
+    _context: Context
+    _registration: Outside[messages.RegisterBroker]
 
     def __init__(self, context: Context, registration: messages.RegisterBroker) -> None:
         self._context = context

@@ -6,12 +6,21 @@ Nodes are numbers: brokers count from 0, the controller is 100, clients are 1000
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final, Literal, NamedTuple, NewType
+from typing import Annotated, Final, Literal, NamedTuple, NewType, TypeVar
 
 import msgspec
 
 #: The number of a node. Exhaustive search renames brokers by this type, so a field that holds one is declared so.
 NodeId = NewType("NodeId", int)
+
+T = TypeVar("T")
+#: A field that says nothing of a node's state between two steps: a setting, a function, or a part of the present step.
+Outside = Annotated[T, "outside"]
+#: A field with a collection whose order means nothing.
+AnyOrder = Annotated[T, "any order"]
+#: A field whose content the core never looks at.
+Opaque = Annotated[T, "opaque"]
+
 CONTROLLER: Final = NodeId(100)
 #: No such number: ``producer_id`` of a plain batch, an epoch that is not known, an offset that was not assigned.
 NONE: Final = -1
@@ -175,7 +184,7 @@ class TopicState(msgspec.Struct, frozen=True):
     ``identity`` is the image version that created it: a topic made again under an old name is another topic.
     """
 
-    config: TopicConfig
+    config: Outside[TopicConfig]
     partitions: tuple[PartitionState, ...]
     identity: int = 0
 

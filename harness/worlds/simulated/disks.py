@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from harness.reference.core.log import MemoryLog
-from harness.reference.core.types import NONE, NodeId, TopicPartition
+from harness.reference.core.types import NONE, NodeId, Outside, TopicPartition
 from nemesis.cluster import LOG_PARTS
 from nemesis.evidence import Evidence
 from workloads.override import override
@@ -23,10 +23,16 @@ class Disk:
     without such a mark.
     """
 
+    clean_shutdown: int
+    lies: bool
+    _make_log: Outside[Callable[[], MemoryLog]]
+    _directories: list[dict[TopicPartition, MemoryLog]]
+    _failed: list[int]
+
     def __init__(self, directories: int = 1, make_log: Callable[[], MemoryLog] = MemoryLog) -> None:
         self._make_log = make_log
-        self._directories: list[dict[TopicPartition, MemoryLog]] = [{} for _ in range(directories)]
-        self._failed: list[int] = []
+        self._directories = [{} for _ in range(directories)]
+        self._failed = []
         self.clean_shutdown = NONE
         self.lies = False
 

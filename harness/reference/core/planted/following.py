@@ -45,9 +45,11 @@ class ComparesWithNewLeaderOnly(Fetcher):
     Only where a question goes before the fetches (truncation kip-101 to kip-320): later, each fetch compares.
     """
 
+    _left: dict[TopicPartition, int]
+
     def __init__(self, leader: NodeId, context: Context) -> None:
         super().__init__(leader, context)
-        self._left: dict[TopicPartition, int] = {}
+        self._left = {}
 
     def unfollow(self, at: TopicPartition) -> None:
         if at in self._followed and self._followed[at].step == FollowState.FETCH:
@@ -67,9 +69,11 @@ class TakesHighWatermarkBeforeTruncation(Fetcher):
     threads read between the two; a step of this core has no between, so the truncation comes with the next fetch.
     """
 
+    _late: dict[TopicPartition, tuple[int, EpochEnd]]
+
     def __init__(self, leader: NodeId, context: Context) -> None:
         super().__init__(leader, context)
-        self._late: dict[TopicPartition, tuple[int, EpochEnd]] = {}
+        self._late = {}
 
     def _on_diverging(self, followed: Followed, end: EpochEnd, leader_high_watermark: int) -> None:
         replica = followed.replica

@@ -69,9 +69,11 @@ class ForgetsEpochStart(Replica):
 class KeepsFollowerProgress(Replica):
     """Who leads again counts what its followers had when it led before, in whatever epoch (rule 6)."""
 
+    _earlier: dict[NodeId, Follower]
+
     def __init__(self, at: TopicPartition, log: Log, context: Context) -> None:
         super().__init__(at, log, context)
-        self._earlier: dict[NodeId, Follower] = {}
+        self._earlier = {}
 
     def _follow(self) -> None:
         self._earlier = self.followers or self._earlier
@@ -99,6 +101,8 @@ class RemembersOneBatch(Replica):
 
 class ForgetsProducersOnElection(Replica):
     """A new leader knows no producer that wrote to the one before (rule 21): S22, and the leader dies."""
+
+    _since_election: Producers
 
     def __init__(self, at: TopicPartition, log: Log, context: Context) -> None:
         super().__init__(at, log, context)
