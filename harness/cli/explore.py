@@ -17,7 +17,6 @@ from harness.explore import (
     RULES,
     Constants,
     Limits,
-    Order,
     Result,
     Scope,
     column_of,
@@ -39,7 +38,6 @@ from harness.records.files import files_of, write_file
 @click.option("--constant", "constants", multiple=True, metavar="NAME=N", help="Another bound: records=2, crashes=1.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Another setting: missed.epoch=kafka.")
 @click.option("--bug", metavar="NAME", help="A planted bug: short for --set planted.bug=NAME.")
-@click.option("--order", type=Word("order", ["breadth", "depth"]), default="breadth", show_default=True)
 @click.option(
     "--workers", type=BoundedNumber("workers"), help="Processes at a time; by default as many as there are cores."
 )
@@ -65,7 +63,6 @@ def explore(
     constants: Sequence[str],
     settings: Sequence[str],
     bug: str | None,
-    order: Order,
     workers: int | None,
     states: int,
     seconds: float,
@@ -91,7 +88,6 @@ def explore(
         chosen,
         limits=limits,
         workers=workers or cores(),
-        order=order,
         merged=not names,
         level_done=lambda depth, count: terminal.note(f"depth {depth}: {count} states"),
     )

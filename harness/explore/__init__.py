@@ -6,7 +6,7 @@ The way in: a :class:`Scope` says what may happen how often (``scopes.toml``); :
 
 from harness.explore.rules import PERMITTED, RULES
 from harness.explore.scope import Constants, Scope, known_scopes, scope_named
-from harness.explore.search import Limits, Order, Result, exhaust
+from harness.explore.search import Limits, Result, exhaust
 from harness.explore.steps import ShownStep, step_lines, steps_of
 from harness.explore.story_file import column_of, lost_in, story_text
 
@@ -15,7 +15,6 @@ __all__ = [
     "RULES",
     "Constants",
     "Limits",
-    "Order",
     "Result",
     "Scope",
     "ShownStep",

@@ -1,6 +1,6 @@
-"""The search itself: breadth first on several cores, or depth first, until nothing is new, a rule breaks, or a limit.
+"""The search itself: breadth first on several cores, until nothing is new, a rule breaks, or a limit is reached.
 
-Breadth first, level by level. Each worker owns the states whose hash falls to it, remembers them and expands them, some
+It goes level by level. Each worker owns the states whose hash falls to it, remembers them and expands them, some
 thousands at a time; then successors go to their owners. What a level holds does not depend on who expanded it, so
 neither do the counts, nor the counterexample: of all shortest ones the one with the least hashes, found again by a walk
 from the beginning. States are remembered by a hash of 64 bits: of n states, two different ones were taken for one with
@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import islice
 from multiprocessing.connection import Connection
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -28,7 +28,6 @@ from harness.explore.scope import Scope
 from harness.explore.space import Next, Space
 from harness.reference.core.invariants import Broken
 
-Order = Literal["breadth", "depth"]
 #: How many states are expanded between two looks at the clock.
 _STRIDE: Final = 256
 
@@ -62,7 +61,7 @@ class Result(msgspec.Struct, frozen=True):
     """What a search has found.
 
     ``states`` are distinct, ``transitions`` all steps between them that were looked at, ``depth`` the steps to the
-    farthest state (breadth first: the least; depth first: those of the longest path that was walked). ``stopped`` says
+    farthest state. ``stopped`` says
     which limit ended it, "" for none. ``broken`` is the rule and a sentence, and ``trace`` the steps that lead there.
     ``processor_seconds`` is what all workers together have used of processors. ``core_steps`` are the different steps
     of the core that worker 0 performed. ``acknowledged`` is the most records that were acknowledged in one state: where
@@ -290,7 +289,6 @@ def exhaust(
     *,
     limits: Limits = UNLIMITED,
     workers: int = 1,
-    order: Order = "breadth",
     merged: bool = True,
     level_done: Callable[[int, int], None] = lambda _depth, _states: None,
 ) -> Result:
@@ -303,8 +301,6 @@ def exhaust(
         HarnessError: a worker died.
     """
     _ = scope.chosen  # Here, and not in each worker.
-    if order == "depth":
-        return _depth_first(scope, limits, merged=merged)
     began = time.monotonic()
     team_of: AbstractContextManager[_Team] = _team(scope, limits, workers, merged)
     with team_of as team:
@@ -379,48 +375,3 @@ def _walk(space: Space, path: Sequence[int]) -> tuple[Next, ...]:
     judged = map(space.judged, space.follow(state))
     steps.append(next(one for one in judged if one.broken is not None))
     return tuple(steps)
-
-
-def _depth_first(scope: Scope, limits: Limits, *, merged: bool) -> Result:
-    space = Space(scope, merged=merged)
-    began, processor_began = time.monotonic(), time.process_time()
-    state = space.begin()
-    seen = {space.canonical(state)}
-    path: list[tuple[Next | None, Iterator[Next]]] = [(None, space.follow(state))]
-    transitions = depth = 0
-    stopped = ""
-    broken: Next | None = None
-    while path and not stopped and broken is None:
-        one = next(path[-1][1], None)
-        if one is None:
-            path.pop()
-            continue
-        transitions += 1
-        digest = space.canonical(one.state)
-        if one.broken is None and digest in seen:
-            continue
-        judged = space.judged(one)
-        if judged.broken is not None:
-            broken = judged
-            continue
-        seen.add(digest)
-        path.append((one, space.follow(one.state)))
-        depth = max(depth, len(path) - 1)
-        if len(seen) >= limits.states:
-            stopped = f"--states {limits.states}"
-        elif len(seen) % _STRIDE == 0:
-            stopped = limits.reached(began + limits.seconds)
-    trace = (*(one for one, _ in path if one is not None), broken) if broken is not None else ()
-    return Result(
-        len(seen),
-        transitions,
-        depth,
-        time.monotonic() - began,
-        time.process_time() - processor_began,
-        stopped,
-        broken and broken.broken,
-        trace,
-        space.nodes.steps,
-        space.acknowledged,
-        space.permitted,
-    )

@@ -37,11 +37,8 @@ def test_a_search_that_a_limit_ends_proves_nothing(capsys: pytest.CaptureFixture
     assert "not exhausted: --states 50" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("order", ["breadth", "depth"])
-def test_a_search_in_which_nothing_was_acknowledged_proves_nothing(
-    order: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["explore", "calm-1", "--constant", "records=0", "--order", order, "--workers", "2"]
+def test_a_search_in_which_nothing_was_acknowledged_proves_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["explore", "calm-1", "--constant", "records=0", "--workers", "2"]
     assert exit_code_of(words) == 2
     shown = capsys.readouterr().out
     assert "nothing was acknowledged" in shown

@@ -19,7 +19,6 @@ from harness.errors import HarnessError
 from harness.explore import (
     PERMITTED,
     Limits,
-    Order,
     Scope,
     exhaust,
     known_scopes,
@@ -34,9 +33,9 @@ CALM = scope_named("calm-1")
 MOVED = CALM.varied({"moves": 1}, {})
 
 
-def count(scope: Scope, *, workers: int = 1, order: Order = "breadth", merged: bool = True) -> tuple[int, int]:
+def count(scope: Scope, *, workers: int = 1, merged: bool = True) -> tuple[int, int]:
     """Distinct states and transitions of a scope that holds."""
-    result = exhaust(scope, workers=workers, order=order, merged=merged)
+    result = exhaust(scope, workers=workers, merged=merged)
     assert result.exhausted
     assert result.broken is None
     return result.states, result.transitions
@@ -47,9 +46,9 @@ def test_one_record_without_faults_has_36_states() -> None:
     assert exhaust(CALM).depth == 15
 
 
-def test_the_count_depends_neither_on_the_order_nor_on_the_number_of_workers() -> None:
-    assert count(CALM, workers=2) == count(CALM, order="depth") == (36, 75)
-    assert count(MOVED, workers=2) == count(MOVED, order="depth") == (515, 1485)
+def test_the_count_does_not_depend_on_the_number_of_workers() -> None:
+    assert count(CALM, workers=2) == (36, 75)
+    assert count(MOVED, workers=2) == count(MOVED) == (515, 1485)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -123,9 +122,8 @@ def step_lines_of(scope: Scope, result: object) -> list[str]:
     return list(step_lines(steps_of(scope, result)))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("order", ["breadth", "depth"])
-def test_a_search_that_a_limit_ends_is_not_exhausted(order: Order) -> None:
-    result = exhaust(MOVED, limits=Limits(states=100), order=order)
+def test_a_search_that_a_limit_ends_is_not_exhausted() -> None:
+    result = exhaust(MOVED, limits=Limits(states=100))
     assert result.stopped == "--states 100"
     assert not result.exhausted
 
@@ -189,16 +187,15 @@ def test_workers_end_with_a_search_that_was_killed() -> None:
     assert len(workers) == 2
 
 
-@pytest.mark.parametrize("order", ["breadth", "depth"])
-def test_a_search_ends_where_it_has_used_its_memory(order: Order) -> None:
-    assert exhaust(MOVED, limits=Limits(memory_bytes=2**20), order=order).stopped == "--memory 1"
+def test_a_search_ends_where_it_has_used_its_memory() -> None:
+    assert exhaust(MOVED, limits=Limits(memory_bytes=2**20)).stopped == "--memory 1"
 
 
 def test_the_most_records_that_were_acknowledged_in_a_state_are_counted_by_all_workers() -> None:
     two = CALM.varied({"records": 2}, {})
     assert [exhaust(two, workers=workers).acknowledged for workers in (1, 2)] == [2, 2]
     assert exhaust(MOVED).acknowledged == 1
-    assert exhaust(CALM.varied({"records": 0}, {}), order="depth").acknowledged == 0
+    assert exhaust(CALM.varied({"records": 0}, {})).acknowledged == 0
 
 
 def test_with_every_record_flushed_a_loss_of_power_reaches_the_states_of_a_kill() -> None:
