@@ -105,8 +105,8 @@ def _shape_of(kind: Any) -> _Shape:
     is_struct = issubclass(kind, msgspec.Struct)
     if is_struct:
         declared = {name: declared[name] for name in kind.__struct_fields__}
-    elif not declared:  # A class of another library, or a compiled one: all of its objects would be one.
-        raise UnknownFieldError(f"{kind.__name__} declares no fields")
+    elif not declared or hasattr(kind, "__mypyc_attrs__"):  # Without their fields all of its objects would be one.
+        raise UnknownFieldError(f"{kind.__name__} shows no fields: it declares none, or it is compiled")
     fields = tuple(
         (name, _former(hint, f"{kind.__name__}.{name}"))
         for name, hint in declared.items()
