@@ -27,7 +27,7 @@ COMPILED: Final = Path("build/compiled")
 PACKAGES: Final = ("harness", "workloads", "nemesis", "checkers")
 #: What the tests read beside the packages.
 BESIDE: Final = ("tests", "docs", "plans", "results", "README.md")
-#: By directory. Exhaustive search looks at the fields of the core's objects. Compiled ones do not show them, which is an
+#: By directory. Exhaustive search looks at the fields of the core's objects, which compiled ones do not show. That is an
 #: error there, so it is left out of the copy.
 MODULES: Final = {
     "harness": "choices",
