@@ -27,8 +27,8 @@ COMPILED: Final = Path("build/compiled")
 PACKAGES: Final = ("harness", "workloads", "nemesis", "checkers")
 #: What the tests read beside the packages.
 BESIDE: Final = ("tests", "docs", "plans", "results", "README.md")
-#: By directory. Exhaustive search looks at the fields of the core's objects, which compiled ones do not show. That is an
-#: error there, so it is left out of the copy.
+#: By directory. Exhaustive search is left out of the copy: it looks at the fields of the core's objects.
+#: Compiled ones do not show them, and that is an error there.
 MODULES: Final = {
     "harness": "choices",
     "harness/reference/core": "broker commit_rule controller effects election fetcher follower invariants log "
