@@ -20,35 +20,44 @@ class PlannedWrite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class WorkloadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The workload of one run.
-
-    ``name`` is a key of :data:`workloads.generators.WORKLOADS`; with the name LISTED it makes exactly ``writes``, which
-    are in order of time. ``writes_per_second`` is the total over all producers;
-    payloads are filled up to ``payload_bytes``, and are never shorter than what makes them checkable (some 40 bytes).
-    Consumers begin a poll every ``poll_wait_ms`` and let it wait as long for a first record.
-    A producer without an acknowledgement for ``replace_silent_ms`` is replaced; 0 stands for half a second more than
-    delivery.timeout.ms: until that has passed, the client's own retries are under test, and then it has half a second
-    to report what it could not deliver.
-    The break phase lasts ``duration_ms``; then everything is healed. Of ``drain_limit_ms`` one half is for the cluster
-    to recover and one for fresh consumers to read every partition to the log end offset asked after that; between them
-    fresh producers have ``recovery_limit_ms`` to write to every log partition, by default enough for four of them, one
-    after the other (:data:`workloads.recovery.RENEW_MS`), whatever delivery.timeout.ms is.
-    """
+    """The workload of one run."""
 
     name: str = "steady"
+    """One of :data:`workloads.generators.WORKLOADS`, which are listed below."""
     topic: str = "ackproof"
+    """The topic that is written to."""
     partitions: int = 3
+    """Its log partitions."""
     producers: int = 3
+    """Producers that write."""
     consumers: int = 2
+    """Consumers that read."""
     writes_per_second: float = 100.0
+    """The total over all producers."""
     payload_bytes: int = 0
+    """Payloads are filled up to so many bytes. They are never shorter than what makes them checkable (some 40
+    bytes)."""
     keys: int = 10
+    """Different keys of the records."""
     duration_ms: int = 10_000
+    """The break phase, in which faults happen. It begins when every log partition has acknowledged a write; after it
+    everything is healed. On real machines it lasts longer by what commands took, at most a minute."""
     poll_wait_ms: int = 250
+    """How often a consumer polls, and how long it waits for a first record."""
     drain_limit_ms: int = 20_000
+    """One half is for the cluster to recover. The other is for fresh consumers to read every log partition to the log
+    end offset that was asked after that."""
     replace_silent_ms: int = 0
+    """A producer that had no write of some log partition acknowledged for so long is replaced by a new one, and tried
+    beside it. 0 stands for half a second more than `delivery.timeout.ms`: until that has passed, the client's own
+    retries are under test, and then it has half a second to report what it could not deliver. With `acks=0` no producer
+    is silent. A plan with less than `request.timeout.ms` is refused."""
     recovery_limit_ms: int = 10_000
+    """Between the two halves of `drain_limit_ms`, fresh producers try for so long to write to every log partition,
+    another one every 3 s where there is no answer (:data:`workloads.recovery.RENEW_MS`), whatever `delivery.timeout.ms`
+    is. On a starved machine this and the reading may take up to four times as long."""
     writes: tuple[PlannedWrite, ...] = ()
+    """Exactly these, in order of time, where the name is :data:`LISTED`."""
 
     @property
     def ending_limit_ms(self) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 
+from harness.plan.file_form import ScheduleEntry, WriteEntry
 from harness.plan.model import Plan, WorldPlan
 from harness.plan.values import PlanKey, Table, known_keys, of_kind, tables_at, value_at
 from nemesis.faults import FAULTS, AnyFault, Fault
@@ -14,9 +15,6 @@ from nemesis.roles import Role, RoleKind, largest_rack
 from nemesis.schedule import FAULTS_MAX, ScheduledFault, most_stopped
 from workloads import LISTED, PlannedWrite, WorkloadPlan, shown, unknown_name
 
-#: What may stand in an entry of ``[[schedule]]`` beside the fields of its fault.
-STEP_KEYS: Final = ("begin_ms", "end_ms", "fault", "role", "broker", "partition", "pick", "story", "group")
-WRITE_KEYS: Final = ("at_ms", "producer", "partition", "key")
 #: A story's name where an entry does not say which one it belongs to.
 GIVEN: Final = "given"
 #: Where a field of a fault has a name that its role takes.
@@ -24,8 +22,6 @@ RENAMED: Final = {("corruptrecord", "pick"): "record"}
 #: What a listed workload does not need, because every write says it.
 _OF_GENERATORS: Final = ("name", "writes_per_second", "keys")
 _KINDS: Final[Mapping[str, type[Fault]]] = {kind.kind: kind for kind in FAULTS}
-#: Where the draws of a run come from: chance, or nowhere, so that every message takes a millisecond.
-Chance = Literal["drawn", "none"]
 
 
 def schedule_in(
@@ -135,7 +131,7 @@ def _step(entry: Table, families: list[str], brokers: int, place: PlanKey) -> Sc
         raise (place / "fault").wrong(unknown_name("fault", kind, _KINDS))
     fields = msgspec.structs.fields(_KINDS[kind])
     own = {RENAMED.get((kind, field.name), field.name): field for field in fields if field.name != "role"}
-    known_keys(entry, [*STEP_KEYS, *own], place)
+    known_keys(entry, [*ScheduleEntry.__struct_fields__, *own], place)
     if missing := [key for key, field in own.items() if field.required and key not in entry]:
         raise place.wrong(f"a fault {shown(kind)} needs {' and '.join(missing)}; add {missing[0]} = ...")
     given = {field.name: of_kind(entry[key], field.type, place / key) for key, field in own.items() if key in entry}
@@ -185,7 +181,7 @@ def overlapping_groups(steps: Sequence[ScheduledFault]) -> list[int]:
 
 
 def _write(entry: Table, place: PlanKey) -> PlannedWrite:
-    known_keys(entry, WRITE_KEYS, place)
+    known_keys(entry, WriteEntry.__struct_fields__, place)
     return PlannedWrite(
         due_us=round(_required(entry, "at_ms", float, place) * 1000),
         producer=value_at(entry, "producer", int, 0, place),

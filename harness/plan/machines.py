@@ -21,32 +21,30 @@ DIRECTORY: Final = "/var/tmp/ackproof"  # noqa: S108 - on other machines
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """One machine, which carries one node.
-
-    Attributes:
-        node: the broker's number, or the controller's (:data:`nemesis.cluster.CONTROLLER`).
-        address: a name or an IPv4 address, at which the other nodes and the clients reach it too.
-        port, user: of its SSH server.
-        key: the private key's file; empty: the keys of the SSH agent.
-        fingerprint: its host key's, as ``ssh-keygen -l`` writes it (SHA256:...); empty: ``known_hosts`` decides.
-        known_hosts: the file in which its host key must stand.
-        sudo: whether nftables needs ``sudo -n``.
-        directory: where everything of the harness is on it.
-        broker_port: where its node listens.
-        java: its Java program.
-    """
+    """One machine, which carries one node."""
 
     node: int
+    """The broker's number, or `"controller"` (:data:`nemesis.cluster.CONTROLLER`)."""
     address: str
+    """A name or an IPv4 address, at which the other nodes and the clients reach it too."""
     user: str
+    """The user of its SSH server."""
     port: int = 22
+    """The port of its SSH server."""
     key: str = ""
+    """The file of the private key; by default the keys of the SSH agent."""
     fingerprint: str = ""
+    """The fingerprint of its host key, as `ssh-keygen -l` writes it (SHA256:...); by default `known_hosts` decides."""
     known_hosts: str = KNOWN_HOSTS
+    """The file in which its host key must be."""
     sudo: bool = False
+    """nftables needs `sudo -n` on it."""
     directory: str = DIRECTORY
+    """The directory of the harness on it."""
     broker_port: int = 9_092
+    """The port of its node."""
     java: str = "java"
+    """Its Java program."""
 
     @property
     def name(self) -> str:

@@ -14,7 +14,8 @@ from harness.errors import PlanError
 from harness.plan import worlds
 from harness.plan.bounds import PORT_MAX
 from harness.plan.counting import refuse_too_many_runs, refuse_too_many_writes
-from harness.plan.listed_runs import Chance, check_given, listed, schedule_in, writes_in
+from harness.plan.file_form import PLAN_DEFAULTS, WORLD_DEFAULTS, Chance, PlanFile, WorldTable
+from harness.plan.listed_runs import check_given, listed, schedule_in, writes_in
 from harness.plan.machines import machines_at
 from harness.plan.matrix import choices_in
 from harness.plan.model import Plan, WorldPlan
@@ -36,8 +37,6 @@ from nemesis.cluster import CONTROLLER
 from nemesis.plan import FaultPlan
 from workloads import WORKLOADS, WorkloadPlan, shown, unknown_name
 
-#: What a world's table says of the world itself.
-WORLD_KEYS: Final = ("host", "version", "controllers", "mode", "client", "inventory", "bootstrap", "security")
 #: What a cluster that exists already brings itself.
 _ITS_OWN: Final = ("version", "controllers", "mode")
 #: A release of Apache Kafka.
@@ -55,25 +54,27 @@ def world_at(name: str, table: Table, brokers: int, topic: str, place: PlanKey) 
     Raises:
         PlanError: something is missing, is no choice, or does not go together with the rest.
     """
-    host = value_at(table, "host", worlds.HostName, "loopback", place)
+    host = value_at(table, "host", worlds.HostName, WORLD_DEFAULTS.host, place)
     _refuse_host(name, host, place / "host")
     _refuse_what_others_take(name, host, table, place)
     if name == "simulated":
         return worlds.Simulated()
-    client = value_at(table, "client", worlds.ClientName, "kafka-python", place)
+    client = value_at(table, "client", worlds.ClientName, WORLD_DEFAULTS.client, place)
     if host == "existing":
         security = security_at(table, place)
         return worlds.Existing(bootstrap=_bootstrap(table, topic, place), security=security, client=client)
     local: worlds.LocalHost = worlds.Namespaces() if host == "namespaces" else worlds.Loopback()
     if name == "processes":
         return worlds.Processes(host=local, client=client)
-    mode = value_at(table, "mode", worlds.ModeName, "kraft", place)
-    controllers = _controllers(value_at(table, "controllers", int, 1, place), mode, place / "controllers")
+    mode = value_at(table, "mode", worlds.ModeName, WORLD_DEFAULTS.mode, place)
+    controllers = _controllers(
+        value_at(table, "controllers", int, WORLD_DEFAULTS.controllers, place), mode, place / "controllers"
+    )
     there: worlds.AnyHost = local
     if host == "ssh":
         nodes = [*range(brokers), *range(CONTROLLER, CONTROLLER + controllers)]
         there = worlds.Ssh(machines_at(table, nodes, place))
-    version = _version(value_at(table, "version", str, "", place), place / "version")
+    version = _version(value_at(table, "version", str, WORLD_DEFAULTS.version, place), place / "version")
     return worlds.Kafka(version=version, mode=mode, controllers=controllers, host=there, client=client)
 
 
@@ -139,11 +140,6 @@ def _server(server: object, place: PlanKey) -> str:
     return found[0]
 
 
-KEYS: Final = (
-    "name", "seed", "brokers", "racks", "log_dirs", "assignment", "families", "story", "settings", "matrix", "workload",
-    "faults", "schedule", "writes", "chance", "worlds",
-)  # fmt: skip
-
 #: The name of a plan is the name of a directory.
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 #: Kafka's own rule for topic names (org.apache.kafka.common.internals.Topic).
@@ -183,23 +179,23 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
     except ValueError as error:  # Python's limit for the digits of an integer
         raise place.wrong(ENDLESS) from error
     refuse_endless_numbers(table, place)
-    known_keys(table, KEYS, place)
-    brokers = value_at(table, "brokers", int, 3, place)
+    known_keys(table, PlanFile.__struct_fields__, place)
+    brokers = value_at(table, "brokers", int, PLAN_DEFAULTS.brokers, place)
     story, own_story = story_in(table, place)
     families = (story,) if story else _families(table, place)
     plan = Plan(
         name=_name(value_at(table, "name", str, name, place), place / "name"),
-        seed=value_at(table, "seed", int, 1, place),
+        seed=value_at(table, "seed", int, PLAN_DEFAULTS.seed, place),
         brokers=brokers,
         choices=tuple(choices_in(table, overrides or {}, brokers, place)),
         families=families,
         worlds=tuple(_worlds(table, brokers, place)),
         racks=racks_in(table, brokers, place),
-        log_dirs=value_at(table, "log_dirs", int, 1, place),
+        log_dirs=value_at(table, "log_dirs", int, PLAN_DEFAULTS.log_dirs, place),
         assignment=assignment_in(table, brokers, place),
         text=text,
         schedule=schedule_in(table, families, brokers, place),
-        chance=value_at(table, "chance", Chance, "drawn", place),
+        chance=value_at(table, "chance", Chance, PLAN_DEFAULTS.chance, place),
         story=story,
         own_story=own_story,
     )
@@ -233,7 +229,7 @@ def _name(name: str, place: PlanKey) -> str:
 
 def _families(table: Table, place: PlanKey) -> tuple[str, ...]:
     """Names of the families; ``kill+partition`` draws one schedule from both."""
-    names = list_at(table, "families", ["kill"], place)
+    names = list_at(table, "families", [*PLAN_DEFAULTS.families], place)
     place = place / "families"
     seen: set[frozenset[str]] = set()
     for name in names:
@@ -256,7 +252,7 @@ def _worlds(table: Table, brokers: int, place: PlanKey) -> Iterator[WorldPlan]:
     for name in every:
         own = table_at(every, name, place)
         here = place / name
-        known_keys(own, ("runs", "parallel", "workload", "faults", *WORLD_KEYS), here)
+        known_keys(own, WorldTable.__struct_fields__, here)
         root = PlanKey(place.file)
         workload = _workload(_workload(WorkloadPlan(), table, root), own, here)
         workload = listed(workload, writes, {root: table, here: own})

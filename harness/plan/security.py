@@ -20,26 +20,24 @@ Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
 class Security(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How clients identify themselves to a cluster. Each library's own module makes that library's properties of it.
-
-    Attributes:
-        protocol: of the listener, under Kafka's name.
-        ca: the file of certificates, in PEM, that vouch for the brokers'; empty: those that the system trusts.
-        certificate: the client's own, in PEM, for brokers that want one; its chain may follow.
-        key: its private key, in PEM and without a passphrase; empty: it is in the certificate's file.
-        mechanism, username: for SASL.
-        password_env: the name of the environment variable that has the password,
-        password_file: or the file whose text it is, but for the end of the line.
-    """
+    """How clients identify themselves to a cluster. Each library's own module makes that library's properties of it."""
 
     protocol: Protocol = "PLAINTEXT"
+    """The protocol of the listener, under Kafka's name."""
     ca: str = ""
+    """The file of certificates, in PEM, that vouch for the brokers'; by default those that the system trusts."""
     certificate: str = ""
+    """The file of the client's own certificate, in PEM, for brokers that want one; its chain may follow."""
     key: str = ""
+    """The file of its private key, in PEM and without a passphrase; by default the file of the certificate has it."""
     mechanism: Mechanism | Literal[""] = ""
+    """The mechanism of SASL."""
     username: str = ""
+    """The user of SASL."""
     password_env: str = ""
+    """The name of the environment variable that has the password."""
     password_file: str = ""
+    """Or the file whose text it is, but for the end of the line."""
 
     @property
     def encrypts(self) -> bool:

@@ -10,6 +10,7 @@ from scripts.reference.anomalies import anomalies
 from scripts.reference.commands import commands
 from scripts.reference.faults import faults
 from scripts.reference.outcomes import outcomes
+from scripts.reference.plan_keys import plan_keys
 from scripts.reference.replication_rules import replication_rules
 from scripts.reference.settings import settings
 from scripts.reference.stories import stories
@@ -21,6 +22,7 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "commands.md": commands,
     "faults.md": faults,
     "outcomes.md": outcomes,
+    "plan-keys.md": plan_keys,
     "replication-rules.md": replication_rules,
     "settings.md": settings,
     "stories.md": stories,

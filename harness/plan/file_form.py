@@ -1,0 +1,145 @@
+"""The keys of a plan's file, table by table: their types, their defaults, and what each is for.
+
+The tables ``[workload]`` and ``[faults]`` are :class:`workloads.WorkloadPlan` and :class:`nemesis.plan.FaultPlan`,
+``inventory`` is :class:`harness.plan.machines.Machine`, ``security`` is :class:`harness.plan.security.Security`. The
+bounds of numbers are in :mod:`harness.plan.bounds`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+from harness.plan.worlds import ClientName, HostName, ModeName
+
+#: Where the draws of a run come from: chance, or nowhere, so that every message takes a millisecond.
+Chance = Literal["drawn", "none"]
+
+
+class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
+    """The top of a plan."""
+
+    name: str = ""
+    """The name of the directory below `results/`; by default the file's."""
+    seed: int = 1
+    """Every run's seed follows from it, and so do schedules and workloads."""
+    brokers: int = 3
+    """Brokers of each cluster."""
+    racks: list[str] = []
+    """Each broker's rack, in their order: `["a", "a", "b"]`. Brokers are told (`broker.rack`), so the replicas of a new
+    topic go to as many racks as there are (KIP-36)."""
+    log_dirs: int = 1
+    """Log directories of each broker, in the simulated world. With several a broker outlives the failure of one (JBOD,
+    KIP-112)."""
+    assignment: list[list[int]] = []
+    """The brokers of each log partition, the preferred leader first: `[[0, 1, 2], [1, 2, 0]]`. By default the cluster
+    places them. Racks are not looked at then, nor at a later reassignment."""
+    families: tuple[str, ...] = ("kill",)
+    """Families of faults ([faults](faults.md#families)). `"kill+partition"` draws one schedule from both: a scenario of
+    each in turn, in another order in each run."""
+    story: str = ""
+    """The number of a scripted story (`"S40"`), or a story file beside the plan or below it (`"my.toml"`). A run
+    performs it in place of a workload and drawn faults. It is the cell's family, so the plan has no `families`, and the
+    workload has `partitions = 1`. See [stories](stories.md)."""
+    settings: dict[str, Any] = {}
+    """Settings under Kafka's own names, one value each ([settings](settings.md)). A setting that is left out has its
+    default. That of `enable.idempotence` is the client library's: true with kafka-python and in the simulated world
+    where `acks=all`, at most five requests are in flight and `retries` is not 0; else false, and always with
+    confluent-kafka. The report says what was in force. No exclusion meets such a value: name it to choose."""
+    matrix: dict[str, Any] = {}
+    """The same names with lists of values: one cell for every combination. Each `[[matrix.exclude]]` names settings
+    with one value each, and takes out the combinations that have all of them. It may name any setting, with the value
+    that it has in the matrix, under `[settings]` or by default; one that no combination matches is refused."""
+    workload: dict[str, Any] = {}
+    """The table [`[workload]`](#workload)."""
+    faults: dict[str, Any] = {}
+    """The table [`[faults]`](#faults)."""
+    schedule: list[dict[str, Any]] = []
+    """Exactly these faults, in place of drawn ones: [`[[schedule]]`](#schedule). The plan has one family, and its first
+    run has the plan's own seed."""
+    writes: list[dict[str, Any]] = []
+    """Exactly these writes, in place of generated ones: [`[[writes]]`](#writes). The workload has no `name`,
+    `writes_per_second` or `keys` then. Nothing is waited for before the first write. After the last one only the fresh
+    producers at the end of every run write."""
+    chance: Chance = "drawn"
+    """`"none"`, with a `[[schedule]]`: in the simulated world every message takes a millisecond, and no cut lets a
+    message be sent again. Elsewhere it changes nothing."""
+    worlds: dict[str, Any] = {}
+    """The tables [`[worlds.simulated]`, `[worlds.processes]` and `[worlds.kafka]`](#worlds); at least one."""
+
+
+class WorldTable(msgspec.Struct, frozen=True, kw_only=True):
+    """The table of a world."""
+
+    runs: int = 0
+    """Runs of each cell; by default 10 in the simulated world and 1 elsewhere, and 1 where a story or a `[[schedule]]`
+    leaves nothing to draw."""
+    parallel: int = 0
+    """Runs at a time. The default in virtual time is one a core, on real machines 3 clusters. It is one on a cluster
+    that exists already and on machines over SSH. Runs in virtual time go on beside those of the plan's first world in
+    real time, and give way to them (`nice`); a second world in real time follows."""
+    workload: dict[str, Any] = {}
+    """Values that replace those of `[workload]` in this world."""
+    faults: dict[str, Any] = {}
+    """Values that replace those of `[faults]` in this world."""
+    host: HostName = "loopback"
+    """The place of the nodes. `"namespaces"` needs root: addresses and links of their own. `"ssh"` and `"existing"` are
+    for the kafka world only."""
+    client: ClientName = "kafka-python"
+    """The client library of real worlds ([clients](../guides/clients.md))."""
+    version: str = ""
+    """Kafka: an installed release; by default the newest that was tried."""
+    controllers: int = 1
+    """Kafka: 1, 3 or 5 controllers."""
+    mode: ModeName = "kraft"
+    """Kafka: `"zookeeper"` is for releases from 0.10.1 to 3.9."""
+    inventory: dict[str, Any] = {}
+    """Kafka with `host = "ssh"`: the machines, as a list `machines` and what all of them share ([below](#machines))."""
+    bootstrap: list[str] = []
+    """Kafka with `host = "existing"`: addresses of brokers, `["host:port"]`."""
+    security: dict[str, Any] = {}
+    """Kafka with `host = "existing"`: TLS and SASL ([below](#security))."""
+
+
+class ScheduleEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of ``[[schedule]]``, beside the fields of its fault. It has a ``broker`` or a ``role``."""
+
+    begin_ms: int
+    """When it begins: from the moment at which faults may happen; with `[[writes]]`, from the first moment of the
+    workload, as the writes are."""
+    end_ms: int
+    """When it ends."""
+    fault: str
+    """Its kind: `"kill"`, `"holdmessages"`, ... ([faults](faults.md))."""
+    role: str = ""
+    """Whom it hits, by what it is when the fault begins: `"leader"`, `"follower"`, `"followers"`, `"isr-member"` or
+    `"out-of-isr"` of a log partition; `"broker"`, `"minority"`, `"rack"`, `"controller"` or `"producer"`."""
+    broker: int = 0
+    """Whom it hits, by number; leadership is moved to it, or a record on it is damaged."""
+    partition: int = 0
+    """The log partition of the role, or the one that is moved or damaged."""
+    pick: int = 0
+    """Among several holders of the role it decides, modulo their number."""
+    story: str = ""
+    """The scenario that it is counted as, of a family of the plan; by default `"FAMILY/given"`."""
+    group: int = -1
+    """Faults with one number are one scenario; by default those that overlap are."""
+
+
+class WriteEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of ``[[writes]]``."""
+
+    at_ms: float
+    """When it is sent, from the first moment of the workload; fractions are microseconds."""
+    producer: int = 0
+    """The producer that sends it."""
+    partition: int = 0
+    """The log partition to which it is sent."""
+    key: str = "key-0"
+    """Its key."""
+
+
+#: The defaults of what a plan leaves out.
+PLAN_DEFAULTS: Final = PlanFile()
+WORLD_DEFAULTS: Final = WorldTable()
