@@ -21,7 +21,7 @@ class FaultPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     name. Each is performed once, in this order, and again round and round until there are `count` faults, as far as
     time and budget allow."""
     count: int = 4
-    """At least so many faults are drawn, in whole scenarios, as far as they fit in the break phase."""
+    """The least number of faults that are drawn, in whole scenarios, as far as they fit in the break phase."""
     fault_ms_min: int = 500
     """The least time that each fault lasts."""
     fault_ms_max: int = 3_000
@@ -31,6 +31,6 @@ class FaultPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     dead_brokers_max: int = 2
     """The budget: the most brokers that may be dead or frozen at one time."""
     exercised_min: int = EXERCISED_MIN
-    """Without a loss a cell is `held` if so many scenarios of each of its families met writes, over all its runs. A run
-    alone needs as many, or all that took effect where there were fewer, one at least. So few bound the share of such
-    faults that lose a write by 63 % at 95 % confidence, 10 by 26 %, 59 by 5 %."""
+    """Without a loss a cell is `held` if this number of scenarios of each of its families met writes, over all its
+    runs. A run alone needs as many, or all that took effect where there were fewer, one at least. So few bound the
+    share of such faults that lose a write by 63 % at 95 % confidence, 10 by 26 %, 59 by 5 %."""

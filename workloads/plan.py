@@ -35,8 +35,7 @@ class WorkloadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     writes_per_second: float = 100.0
     """The total over all producers."""
     payload_bytes: int = 0
-    """Payloads are filled up to so many bytes. They are never shorter than what makes them checkable (some 40
-    bytes)."""
+    """Payloads are filled up to this size. They are never shorter than what makes them checkable (some 40 bytes)."""
     keys: int = 10
     """Different keys of the records."""
     duration_ms: int = 10_000
@@ -49,7 +48,7 @@ class WorkloadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     end offset that was asked after that."""
     replace_silent_ms: int = 0
     """A producer that had no write of some log partition acknowledged for so long is replaced by a new one, and tried
-    beside it. 0 stands for half a second more than `delivery.timeout.ms`: until that has passed, the client's own
+    beside it. 0 means half a second more than `delivery.timeout.ms`: until that has passed, the client's own
     retries are under test, and then it has half a second to report what it could not deliver. With `acks=0` no producer
     is silent. A plan with less than `request.timeout.ms` is refused."""
     recovery_limit_ms: int = 10_000

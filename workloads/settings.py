@@ -171,7 +171,7 @@ class Settings:
     commit_rule: CommitRule = _setting("commit.rule", "reference", "isr", choices=get_args(CommitRule))  # noqa: RUF009
     """The ISR commits a record, or, as in Raft, a majority that has it on its disks (rule 28)."""
     quorum_required_acks: int = _setting(QUORUM, "reference", -1, least=-1)
-    """Copies after which `acks=all` is answered, whoever is slow; -1 is off (rule 27, KIP-250)."""
+    """Copies after which `acks=all` is answered, whichever they are; -1 is off (rule 27, KIP-250)."""
     leader_election: LeaderElection = _setting(  # noqa: RUF009
         "leader.election", "reference", "isr", choices=get_args(LeaderElection)
     )
