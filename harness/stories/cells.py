@@ -26,7 +26,7 @@ from workloads.history import HistoryWriter
 
 #: A broker whose disk fails has another one.
 LOG_DIRS: Final = 2
-#: One log partition; nobody writes but the script.
+#: One log partition; only the script writes.
 WORKLOAD: Final = WorkloadPlan(topic="story", partitions=1, producers=1, consumers=1)
 
 
@@ -47,7 +47,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def letters(self) -> str:
-        """See :attr:`Expected.letters`."""
+        """The cell as the table shows it."""
         lost, acknowledged = frozenset(self.lost), frozenset(self.acknowledged)
         return Expected(lost=lost, acknowledged=acknowledged, signs=frozenset(self.signs)).letters
 
@@ -83,13 +83,13 @@ def perform_cell(story: Story, column: str, watch: Callable[[SimulatedWorld], No
 
 
 def judged(story: Story, column: str, performance: Performance, verdict: Verdict) -> Cell:
-    """What a performance and its verdict make of a cell."""
+    """The cell that a performance and its verdict make."""
     records = performance.trace.records
     names = {record.value: name for name, record in records.items()}
     lost = {names[finding.value] for finding in verdict.findings(LostWrite)}
     acknowledged = {name for name, record in records.items() if record.outcome == ACKNOWLEDGED}
     signs = frozenset(_signs(performance, verdict))
-    found = Expected(lost=frozenset(lost), acknowledged=frozenset(acknowledged), signs=signs)
+    shown = Expected(lost=frozenset(lost), acknowledged=frozenset(acknowledged), signs=signs)
     return Cell(
         story=story.number,
         column=column,
@@ -101,7 +101,7 @@ def judged(story: Story, column: str, performance: Performance, verdict: Verdict
             *(f"it did not play as written: {problem}" for problem in performance.trace.problems),
             *(f"seen, and never to be: {name}" for name in NEVER if verdict.counts.get(name)),
             *_unread(performance),
-            *(_disagreements(found, story.expected(column), performance) if story.expects else ()),
+            *(_disagreements(shown, story.expected(column), performance) if story.expects else ()),
         ),
         trace=performance.trace,
     )
@@ -124,20 +124,20 @@ def _signs(performance: Performance, verdict: Verdict) -> Iterator[Sign]:
 
 
 def _unread(performance: Performance) -> Iterator[str]:
-    """Of a log that was not read to its end nobody knows what it lost."""
+    """A log that was not read to its end may have lost more."""
     if not performance.report.drained and not performance.trace.for_good:
-        yield "the log was not read to its end, so nobody knows what is lost"
+        yield "the log was not read to its end, so its losses are not known"
 
 
-def _disagreements(found: Expected, expected: Expected, performance: Performance) -> Iterator[str]:
-    for what, here, there in (
-        ("lost", found.lost, expected.lost),
-        ("acknowledged", found.acknowledged, expected.acknowledged),
-        ("seen", found.signs, expected.signs),
+def _disagreements(shown: Expected, expected: Expected, performance: Performance) -> Iterator[str]:
+    for what, had, wanted in (
+        ("lost", shown.lost, expected.lost),
+        ("acknowledged", shown.acknowledged, expected.acknowledged),
+        ("seen", shown.signs, expected.signs),
     ):
-        if more := sorted(here - there):
+        if more := sorted(had - wanted):
             yield f"{what}, and not expected to be: {', '.join(more)}"
-        if less := sorted(there - here):
+        if less := sorted(wanted - had):
             yield f"expected to be {what}, and not: {', '.join(less)}"
     for lack in () if performance.trace.for_good else performance.report.unhealthy.values():
         yield f"the log partition did not come back: {lack}"

@@ -85,7 +85,7 @@ def column_named(name: str) -> Column:
     """The column of that name.
 
     Raises:
-        KeyError: there is none; its text names the nearest.
+        KeyError: there is no such column; its text names the nearest.
     """
     if name not in COLUMNS:
         raise KeyError(unknown_name("column", name, COLUMNS))

@@ -25,7 +25,7 @@ from nemesis.cluster import CLIENTS, CONTROLLER, node_name
 from nemesis.faults import Fault, LinkFault
 
 WIDTH: Final = 1180
-#: The column of the steps, and where time stands beside it.
+#: The width of the column of the steps, left of the times.
 STEPS_WIDTH: Final = 250
 _FIRST: Final = STEPS_WIDTH + 110
 _LAST: Final = 170
@@ -119,17 +119,17 @@ def diagram_of(
     names = {record.value: name for name, record in trace.records.items()}
     words = MessageWords(partition, names)
     begun_us = trace.entries[0].begun_us
-    said = [(seen, found) for seen in watched.messages if (found := words.of(seen)) is not None]
+    said = [(seen, new) for seen in watched.messages if (new := words.of(seen)) is not None]
     messages = [
         _Message(
             seen.time_us - STEADY_DELAY_US,
             seen.time_us,
             min(seen.source, CLIENTS),
             min(seen.target, CLIENTS),
-            found.text,
-            bool(set(found.records) & set(lost)),
+            new.text,
+            bool(set(new.records) & set(lost)),
         )
-        for seen, found in said
+        for seen, new in said
         if seen.time_us - STEADY_DELAY_US >= begun_us
     ]
     changes = [change for change in _changes(watched, names, set(lost)) if change.time_us >= begun_us]
@@ -149,7 +149,7 @@ def _changes(watched: Watching, names: dict[int, str], lost: set[str]) -> Iterat
 
 
 def _differences(old: ReplicaState | None, new: ReplicaState, names: dict[int, str]) -> Iterator[tuple[str, set[str]]]:
-    """What changed, in words, each with the records that it is about."""
+    """The changes in words, each with the records that it is about."""
     had = {record._replace(intact=True): record.intact for record in (() if old is None else old.records)}
     has = {record._replace(intact=True): record.intact for record in new.records}
     if gone := [names.get(record.value, "(fresh)") for record in had if record not in has]:
@@ -173,7 +173,7 @@ def _differences(old: ReplicaState | None, new: ReplicaState, names: dict[int, s
 
 
 class _Drawing:
-    """Gives everything its place."""
+    """Gives everything its position."""
 
     def __init__(
         self,
@@ -214,11 +214,11 @@ class _Drawing:
 
     def _gap(self, source: int, target: int) -> int:
         """The gap between two columns in which a message has its words: the one beside its source."""
-        place = self._nodes.index(source)
-        return place if self._nodes.index(target) > place else place - 1
+        position = self._nodes.index(source)
+        return position if self._nodes.index(target) > position else position - 1
 
     def _lay_out(self) -> tuple[list[int], list[int], tuple[tuple[int, str], ...]]:
-        """Every moment with its row: words of messages stand above it, changes and the script's steps below."""
+        """Every moment with its row: words of messages are above it, changes and the script's steps below."""
         above: Counter[int] = Counter()
         for (time_us, _), count in Counter((time_us, gap) for time_us, gap, _ in self._said()).items():
             above[time_us] = max(above[time_us], count)
@@ -239,38 +239,47 @@ class _Drawing:
         return times, rows, tuple(silences)
 
     def _said(self) -> dict[tuple[int, int, str], None]:
-        """When and where each different thing is said; what is sent to several at once is said once."""
-        return dict.fromkeys((one.sent_us, self._gap(one.source, one.target), one.text) for one in self._messages)
+        """Times and gaps of the words of messages; a message to several nodes has its words once."""
+        return dict.fromkeys(
+            (message.sent_us, self._gap(message.source, message.target), message.text) for message in self._messages
+        )
 
     def _arrows(self) -> Iterator[Arrow]:
         taken: Counter[tuple[int, int]] = Counter()
         unsaid = self._said()
-        for one in self._messages:
-            gap = self._gap(one.source, one.target)
-            x1, x2, y1, y2 = self._x(one.source), self._x(one.target), self._y(one.sent_us), self._y(one.arrived_us)
-            place = taken[one.sent_us, gap]
-            said_first = (one.sent_us, gap, one.text) in unsaid
+        for message in self._messages:
+            gap = self._gap(message.source, message.target)
+            x1, x2, y1, y2 = (
+                self._x(message.source),
+                self._x(message.target),
+                self._y(message.sent_us),
+                self._y(message.arrived_us),
+            )
+            taken_here = taken[message.sent_us, gap]
+            said_first = (message.sent_us, gap, message.text) in unsaid
             if said_first:
-                del unsaid[one.sent_us, gap, one.text]
-                taken[one.sent_us, gap] += 1
+                del unsaid[message.sent_us, gap, message.text]
+                taken[message.sent_us, gap] += 1
             label_x = self._x(self._nodes[gap]) + self._step // 2
-            yield Arrow(x1, y1, x2, y2, one.text if said_first else "", label_x, y1 - place * _LINE - 4, one.lost)
+            yield Arrow(
+                x1, y1, x2, y2, message.text if said_first else "", label_x, y1 - taken_here * _LINE - 4, message.lost
+            )
 
     def _labels(self) -> Iterator[Label]:
         taken: Counter[tuple[int, int]] = Counter()
         for change in sorted(self._changes, key=lambda change: change.time_us):
-            place = taken[change.time_us, change.node]
+            above = taken[change.time_us, change.node]
             taken[change.time_us, change.node] += 1
-            y = self._y(change.time_us) + place * _LINE + 11
+            y = self._y(change.time_us) + above * _LINE + 11
             yield Label(self._x(change.node) + 6, y, change.text, change.lost)
 
     def _bands(self, height: int) -> Iterator[Band]:
         ends = [*(self._y(entry.begun_us) for entry in self._entries[1:]), height]
-        at: Counter[int] = Counter()
+        below: Counter[int] = Counter()
         for entry, end in zip(self._entries, ends, strict=True):
             lines = tuple(_lines(entry))
-            y = self._y(entry.begun_us) + at[entry.begun_us]
-            at[entry.begun_us] += len(lines) * _LINE
+            y = self._y(entry.begun_us) + below[entry.begun_us]
+            below[entry.begun_us] += len(lines) * _LINE
             fault = self._begun(entry)
             harm = fault is not None and fault.lasts
             yield Band(y, max(end, y + len(lines) * _LINE), lines, harm, entry.play is Play.FAILED)
@@ -284,23 +293,23 @@ class _Drawing:
         return entry.text == HEALED or (isinstance(step, Undo) and not step.nodes)
 
     def _spans(self) -> Iterator[Span]:
-        """What is held back on links lasts until the next step that heals or releases."""
+        """The faults of links, each until the next step that heals or releases."""
         healing = [entry for entry in self._entries if self._heals(entry)]
         lasting = [entry for entry in self._entries if issubclass(self._begun(entry) or Fault, LinkFault)]
-        for place, entry in enumerate(lasting):
-            end = next((one.begun_us for one in healing if one.begun_us >= entry.ended_us), self._times[-1])
+        for number, entry in enumerate(lasting):
+            end = next((other.begun_us for other in healing if other.begun_us >= entry.ended_us), self._times[-1])
             y1, y2 = self._y(entry.begun_us), self._y(end)
-            yield Span(STEPS_WIDTH + 8 + 6 * (place % 4), y1, max(y2, y1 + _LINE), entry.text)
+            yield Span(STEPS_WIDTH + 8 + 6 * (number % 4), y1, max(y2, y1 + _LINE), entry.text)
 
     def _dead(self, node: int, height: int) -> Iterator[tuple[int, int]]:
-        own = [one for one in self._watched.replicas if one.node == node]
+        own = [seen for seen in self._watched.replicas if seen.node == node]
         since: int | None = None
-        for one in own:
-            running = one.state.running
+        for seen in own:
+            running = seen.state.running
             if not running and since is None:
-                since = self._y(one.time_us)
+                since = self._y(seen.time_us)
             if running and since is not None:
-                yield since, self._y(one.time_us)
+                yield since, self._y(seen.time_us)
                 since = None
         if since is not None:
             yield since, height

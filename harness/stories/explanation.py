@@ -14,7 +14,7 @@ from harness.templates import templates_of
 from harness.worlds.contract import PlacedRecord
 from harness.worlds.simulated.watching import Watching
 
-_PLAYS: Final = {Play.PLAYED: "", Play.TRIED: "in vain: ", Play.FAILED: "FAILED: "}
+_PLAYS: Final = {Play.PLAYED: "", Play.TRIED: "no effect: ", Play.FAILED: "FAILED: "}
 _MS: Final = 1000
 _PARTITION: Final = TopicPartition(WORKLOAD.topic, 0)
 

@@ -93,7 +93,7 @@ class Mismatch(Exception):  # noqa: N818 - no error of the program: another form
 
 
 class Note(NamedTuple):
-    """A mismatch: the words that were ``said`` at a position, and what was ``expected``, of which ``words`` are some.
+    """A mismatch: the words that were ``said`` at a position, and what was ``expected``; ``words`` are some of that.
 
     ``why`` is a sentence for where "unexpected" says too little. It is told whatever else could be there if the words
     can mean nothing else (``certain``).

@@ -23,8 +23,8 @@ APIS: Final = (
     "Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch", "Metadata", "InitProducerId", "UpdateMetadata",
     "BrokerRegistration", "BrokerHeartbeat", "AlterPartition",
 )  # fmt: skip
-#: Words that no record can be called.
-_RESERVED: Final = ("all", "and", "high", "isr", "leader", "nobody", "somebody", "the")
+#: Words that no record can be called: those with which states begin, and brokers.
+_RESERVED: Final = {"all", "and", "leader", "the", *(form.verb for form in STATES)}
 _ENDS: Final = {"controller": CONTROLLER, "clients": CLIENTS}
 _ACKS: Final = {"acks=0": 0, "acks=1": 1, "acks=all": -1}
 _RECORD: Final = re.compile(r"[a-z][a-z0-9]*")
@@ -187,7 +187,7 @@ class _Line(Words):
         return values[self.take()]
 
     def name(self) -> str:
-        """Any word."""
+        """Any word as a name."""
         if not self.next:
             raise self.mismatch("the name of a producer")
         return self.take()

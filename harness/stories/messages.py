@@ -1,4 +1,4 @@
-"""What a diagram says of a message: some words, and the records that it carries; nothing where it changes nothing."""
+"""The words of a diagram about a message, and the records that it carries; none where it changes nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ACKS: Final = {ACKS_ALL: "all"}
 
 
 class Words(NamedTuple):
-    """What is said of one message; ``records`` are those that it carries, by the names of the script."""
+    """The words about one message; ``records`` are those that it carries, by the names of the script."""
 
     text: str
     records: tuple[str, ...] = ()
@@ -36,54 +36,54 @@ class MessageWords:
 
     def of(self, seen: SeenMessage) -> Words | None:
         """The words, None where there is nothing new."""
-        found = self._words(seen.message, seen.target)
-        if found is None:
+        words = self._words(seen.message, seen.target)
+        if words is None:
             return None
         way = seen.source, seen.target, type(seen.message)
-        again = self._last.get(way) == found.text and not found.records
-        self._last[way] = found.text
-        return None if again else found
+        again = self._last.get(way) == words.text and not words.records
+        self._last[way] = words.text
+        return None if again else words
 
     def _words(self, message: m.Message, target: int) -> Words | None:
-        found: Words | None = None
+        words: Words | None = None
         match message:
             case m.Produce(acks=acks, batch=batch):
                 records = self._records([batch])
-                found = Words(f"Produce {' '.join(records)}, acks={_ACKS.get(acks, acks)}", records)
+                words = Words(f"Produce {' '.join(records)}, acks={_ACKS.get(acks, acks)}", records)
             case m.ProduceResponse(error=ErrorCode.NONE, base_offset=offset):
-                found = Words(f"acknowledged at offset {offset}")
+                words = Words(f"acknowledged at offset {offset}")
             case m.Fetch(replica_id=replica, partitions=wanted) if replica != NONE:
-                found = next((Words(f"Fetch from {one.fetch_offset}") for one in wanted if self._is_ours(one)), None)
+                words = next((Words(f"Fetch from {part.fetch_offset}") for part in wanted if self._is_ours(part)), None)
             case m.FetchResponse(partitions=answers):
-                found = next((self._fetched(one, target) for one in answers if self._is_ours(one)), None)
+                words = next((self._fetched(part, target) for part in answers if self._is_ours(part)), None)
             case m.AlterPartition(isr=isr):
-                found = Words(f"AlterPartition: ISR {_listed(member.broker for member in isr)}")
+                words = Words(f"AlterPartition: ISR {_listed(member.broker for member in isr)}")
             case m.AlterPartitionResponse(error=ErrorCode.NONE, state=PartitionState(isr=isr)):
-                found = Words(f"accepted: ISR {_listed(isr)}")
+                words = Words(f"accepted: ISR {_listed(isr)}")
             case m.MetadataUpdate(image=image) | m.HeartbeatResponse(image=Image() as image):
                 state = image.partition(self._partition)
-                found = None if state is None else Words(_decided(state))
+                words = None if state is None else Words(_decided(state))
             case m.RegisterBroker():
-                found = Words("register")
+                words = Words("register")
             case m.MoveLeader(leader=leader):
-                found = Words(f"move the leader to {leader}")
+                words = Words(f"move the leader to {leader}")
             case m.ProduceResponse(error=error) | m.AlterPartitionResponse(error=error):
-                found = Words(error.name)
-        return found
+                words = Words(error.name)
+        return words
 
-    def _is_ours(self, one: m.FetchPartition | m.FetchedPartition) -> bool:
-        return one.partition == self._partition
+    def _is_ours(self, part: m.FetchPartition | m.FetchedPartition) -> bool:
+        return part.partition == self._partition
 
-    def _fetched(self, one: m.FetchedPartition, target: int) -> Words | None:
-        records = self._records(one.batches)
+    def _fetched(self, part: m.FetchedPartition, target: int) -> Words | None:
+        records = self._records(part.batches)
         if target >= CLIENTS:
             return Words(f"reads {' '.join(records)}", records) if records else None
-        if one.error != ErrorCode.NONE:
-            return Words(one.error.name)
-        if one.diverging is not None:
-            end = one.diverging
+        if part.error != ErrorCode.NONE:
+            return Words(part.error.name)
+        if part.diverging is not None:
+            end = part.diverging
             return Words(f"diverging: epoch {end.leader_epoch} ends at {end.end_offset}")
-        return Words(", ".join((*records, f"high watermark {one.high_watermark}")), records)
+        return Words(", ".join((*records, f"high watermark {part.high_watermark}")), records)
 
     def _records(self, batches: Iterable[m.RecordBatch]) -> tuple[str, ...]:
         pairs = [pair for batch in batches for pair in batch.records]

@@ -14,8 +14,10 @@ REAL_ANSWER_MS: Final = 2_000
 
 
 class Patience(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a story waits. ``answer_ms``: for an answer that comes if one is possible at all; ``limit_ms``: for a
-    state; ``election_ms``: for a leader where one may be elected.
+    """The times that a story waits.
+
+    ``answer_ms``: for an answer that comes if one is possible at all; ``limit_ms``: for a state; ``election_ms``: for a
+    leader where one may be elected.
     """
 
     answer_ms: int

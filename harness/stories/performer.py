@@ -1,8 +1,8 @@
 """Performs a story: a run whose middle is a script, done step by step.
 
-What clients saw is in the history, which the checkers judge as that of every run. Whether the story played as it is
-written is in the trace: a step that could not be performed, and a wait that ended at its limit, stand there as failed,
-so that a story that did not happen cannot pass.
+What clients saw is in the history, which the checkers judge as that of every run. The trace says whether the story
+played as it is written: a step that could not be performed has failed there, and so has a wait that ended at its limit.
+A story that did not happen cannot pass.
 """
 
 from __future__ import annotations
@@ -176,16 +176,16 @@ class _Performer:
         ):
             parts = zip(step.text.partition(" until ")[2].split(" and "), step.states, strict=True)
             wrong = [
-                f"{part}: no, {self._story_world.instead(one)}"
-                for part, one in parts
-                if not self._story_world.holds(one)
+                f"{part}: no, {self._story_world.instead(state)}"
+                for part, state in parts
+                if not self._story_world.holds(state)
             ]
-            raise StepError("; ".join([f"waited {limit_ms} ms in vain", *wrong]))
+            raise StepError("; ".join([f"waited {limit_ms} ms without effect", *wrong]))
 
     # --- clients -----------------------------------------------------------------------------------------------------
 
     def _whom(self, broker: s.Broker) -> int:
-        """Whom a client writes to; a client that knows no leader waits a moment for one, and gives up."""
+        """The broker that a client writes to; a client that knows no leader waits a moment for one, and gives up."""
         if broker is s.BrokerRole.LEADER:
             self._leader_found()
             if self._story_world.view.leader is None:
@@ -211,13 +211,13 @@ class _Performer:
     def _answer_of(self, name: s.Record) -> str:
         """Wait a moment for the answer; in words."""
         record = self._writes.records[name]
-        # Nobody answers a write with acks=0: it is given the time to arrive.
+        # A write with acks=0 is not answered: it is given the time to arrive.
         self._story_world.until(lambda: record.answered and record.write.acks != 0, self._patience.answer_ms)
         end = self._writes.ends()[name]
         if not record.answered:
             return "no answer yet"
-        place = "" if end.offset is None else f" at offset {end.offset}"
-        return f"{end.outcome}{place}" + (f" ({end.error})" if end.error else "")
+        offset = "" if end.offset is None else f" at offset {end.offset}"
+        return f"{end.outcome}{offset}" + (f" ({end.error})" if end.error else "")
 
     def read(self, _step: s.Read) -> None:
         reader = self._workload.begin_reader()
@@ -232,7 +232,7 @@ class _Performer:
         for node in map(self._story_world.node, step.nodes):
             own = {"pick": self._story_world.pick_of(step.record, node)} if step.record else {}
             evidence = self._faults.hit(step.fault, node, **own)
-            if "unconfirmed" in evidence:  # Whoever was asked may be cut off from others; the next one may not be.
+            if "unconfirmed" in evidence:  # The node that was asked may be cut off; the next one may not be.
                 evidence = self._faults.hit(step.fault, node, **own)
             if reason := evidence.get("refused") or evidence.get("unconfirmed"):
                 raise StepError(f"refused: {reason}")
@@ -287,7 +287,7 @@ class _Performer:
     # --- the end -----------------------------------------------------------------------------------------------------
 
     def recover(self) -> int | None:
-        """Heal, look for a leader, start whoever may return, and wait until the log partition is whole."""
+        """Heal, look for a leader, start the brokers that may return, and wait until the log partition is whole."""
         begun_us = self._clock.now_us()
         self._faults.repair_all()
         self._leaderless = bool(self._story_world.running) and not self._leader_found()

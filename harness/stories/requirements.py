@@ -1,4 +1,4 @@
-"""What a story needs of a run of a plan: its settings, its disks, and a world that can do each of its steps."""
+"""Checks a run of a plan for what a story needs: settings, disks, and a world that can do each of its steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workloads import Settings
 
 
 def unmet(story: Story, spec: RunSpec) -> str:
-    """The first thing that the story needs and the run has not, and what to write; empty where there is none.
+    """The first thing that the story needs and the run has not, and what to write; empty where nothing is missing.
 
     Rules of replication that only the reference broker can switch may be chosen otherwise than the story does: that is
     what such a run is for.
@@ -40,7 +40,7 @@ def _unmet(story: Story, spec: RunSpec) -> Iterator[str]:
 
 
 def _undoable(story: Story, spec: RunSpec) -> Iterator[str]:
-    """Why the run's world cannot do the story's steps."""
+    """The reasons for which the run's world cannot do the story's steps."""
     world = spec.world
     if isinstance(world, Existing) or (isinstance(world, Kafka) and isinstance(world.host, Ssh)):
         yield (
@@ -57,16 +57,20 @@ def _undoable(story: Story, spec: RunSpec) -> Iterator[str]:
             yield _said(step, f"and {why_not}; {_advice(world, fault)}")
     if not isinstance(world, Kafka):
         return
-    for one in story.steps:
-        if isinstance(one, s.Begin) and one.api and any(CLIENTS in link for link in one.links):
+    for step in story.steps:
+        if isinstance(step, s.Begin) and step.api and any(CLIENTS in link for link in step.links):
             yield _said(
-                one,
+                step,
                 "but between clients and Kafka's brokers that ends a whole connection, and each write makes one of its "
                 "own, which would not come about; leave [worlds.kafka] out",
             )
-        if isinstance(one, s.WaitUntil) and not one.tried and any(isinstance(state, s.Covers) for state in one.states):
+        if (
+            isinstance(step, s.WaitUntil)
+            and not step.tried
+            and any(isinstance(state, s.Covers) for state in step.states)
+        ):
             yield _said(
-                one,
+                step,
                 "but Kafka's brokers do not show their high watermark; wait until replicas have the record, or leave "
                 "[worlds.kafka] out",
             )

@@ -35,11 +35,11 @@ class ScriptFaults:
     def hit(self, kind: type[Fault], node: int, **own: Any) -> Evidence:
         """Begin a fault of a node; ``own`` are its fields. What is done to a disk is done while its broker is dead."""
         if issubclass(kind, DiskFault) and node in self._story_world.running:
-            raise self._in_vain(kind.verb, node)
+            raise self._changes_nothing(kind.verb, node)
         evidence = self._begin(kind, Aim(nodes=(node,), partition=self._story_world.partition), own)
         if not evidence:
             ended = kind.undone_by == START and not issubclass(kind, DiskFault)
-            raise self._in_vain(kind.verb, node, already=ended and node not in self._story_world.running)
+            raise self._changes_nothing(kind.verb, node, already=ended and node not in self._story_world.running)
         return by_node(evidence)[str(node)]
 
     def hit_links(self, kind: type[Fault], links: Collection[Link], **own: Any) -> None:
@@ -51,7 +51,9 @@ class ScriptFaults:
         """End what holds a node."""
         self._story_world.able([repair.needs])
         if not self._faults.undo(repair, node):
-            raise self._in_vain(repair.verb, node, already=repair == START and node in self._story_world.running)
+            raise self._changes_nothing(
+                repair.verb, node, already=repair == START and node in self._story_world.running
+            )
 
     def repair_links(self, repair: Repair[Collection[Link]], links: Collection[Link]) -> None:
         """End what holds links; without any, all that ``repair`` undoes; HEAL then ends everything on links."""
@@ -97,7 +99,7 @@ class ScriptFaults:
         fault = msgspec.structs.replace(kind.around(_AIMED, Shape.ISOLATE), **own)
         return self._faults.begin(fault, aim, self._cause).begin_evidence
 
-    def _in_vain(self, verb: str, node: int, *, already: bool = False) -> StepError:
+    def _changes_nothing(self, verb: str, node: int, *, already: bool = False) -> StepError:
         state = f"broker {node} {'runs' if node in self._story_world.running else 'is dead'}"
         return StepError(f"{state} already" if already else f"{state}, and {verb} changes nothing there")
 

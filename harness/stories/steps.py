@@ -14,12 +14,13 @@ import msgspec
 from nemesis.cluster import Link
 from nemesis.faults import FAULTS, DropMessages, Fault, Partition
 from nemesis.repairs import Repair
+from workloads.override import override
 
 
 class BrokerRole(StrEnum):
     """A broker by what it is to the log partition at the moment of the step, as the controller sees it.
 
-    The former leader is the last one before the present leader, or the last one there was while nobody leads; the other
+    The former leader is the last one before the present leader, or the last one at all while no broker leads; the other
     follower is the first replica that is neither.
     """
 
@@ -116,8 +117,8 @@ class Begin(Step, frozen=True, kw_only=True):
     record: Record = ""
 
     @property
+    @override
     def begins(self) -> type[Fault]:
-        """See :attr:`Step.begins`."""
         return self.fault
 
 
@@ -133,12 +134,12 @@ class Undo(Step, frozen=True, kw_only=True):
 
     @property
     def repair(self) -> Repair[Any]:
-        """What undoes; a story that goes to another process takes the verb along."""
+        """The repair of this verb; only the verb goes along to another process."""
         return REPAIRS[self.verb]
 
 
 class NodeStep(Step, frozen=True, kw_only=True):
-    """What concerns some brokers, one after the other."""
+    """A step that concerns some brokers, one after the other."""
 
     nodes: tuple[Broker, ...]
 

@@ -1,7 +1,7 @@
 """Story files: a script, and what is expected of it in each column. TOML; docs/guides/stories.md has the form.
 
 A file that has one of the tables "lost", "acknowledged" and "also" expects something, and then it is complete: what
-stands in none of them is not lost, is acknowledged, and is not seen. A file without them only shows what comes of it.
+none of them lists is not lost, is acknowledged, and is not seen. A file without them only shows what comes of it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BASE: Final = "base"
 
 
 class Sign(StrEnum):
-    """What may be seen beside losses, by its name in ``[also]``; ``letter`` is that of the table."""
+    """Something that may be seen beside losses, by its name in ``[also]``; ``letter`` is that of the table."""
 
     LEADERLESS = "leaderless"
     FOR_GOOD = "leaderless for good"
@@ -39,7 +39,7 @@ class Sign(StrEnum):
 
     @property
     def letter(self) -> str:
-        """One letter."""
+        """One letter for the table."""
         return _LETTERS[self]
 
 
@@ -54,7 +54,7 @@ _LETTERS: Final = {
 
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True):
-    """What is expected in one column: the records that are lost, those that are acknowledged, and what else is seen."""
+    """The expectation in one column: the records that are lost, those that are acknowledged, and what else is seen."""
 
     lost: frozenset[str]
     acknowledged: frozenset[str]
@@ -64,7 +64,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
     def letters(self) -> str:
         """As the table shows it: L for a loss, then the letters of what else is seen; "." for nothing.
 
-        That nobody leads is not shown beside a loss, which is what came of it.
+        That there is no leader is not shown beside a loss, which came of it.
         """
         hidden = {Sign.LEADERLESS, Sign.FOR_GOOD} if self.lost else set()
         return ("L" if self.lost else "") + "".join(s.letter for s in Sign if s in self.signs - hidden) or "."
@@ -107,8 +107,8 @@ _FORMS: Final = {
 class Story(msgspec.Struct, frozen=True, kw_only=True):
     """A story that was read. ``settings`` are those that it needs in every column, under Kafka's names.
 
-    ``expects`` is false where its file does not say what must come of it. ``needs`` are steps that may be in vain in
-    some column, and without which a run of a plan shows nothing.
+    ``expects`` is false where its file does not say what must come of it. ``needs`` are steps that may fail in some
+    column, and without which a run of a plan shows nothing.
     """
 
     number: str
@@ -137,7 +137,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
         return {step.begins: step for step in reversed(self.steps) if step.begins is not None}
 
     def expected(self, column: str) -> Expected:
-        """What is expected in the column of that name."""
+        """The expectation in the column of that name."""
         return Expected(
             lost=frozenset(record for record, columns in self.lost.items() if column in columns),
             acknowledged=frozenset(
@@ -158,7 +158,7 @@ def read_story(path: Path) -> Story:
     """The story in a file.
 
     Raises:
-        PlanError: it cannot be read, or is none: file, line, what was expected.
+        PlanError: it cannot be read, or is wrong: file, line, what was expected.
     """
     try:
         return parse_story(path.read_text(), str(path))
@@ -172,7 +172,7 @@ def parse_story(text: str, file: str) -> Story:
     """The story that ``text`` of ``file`` is.
 
     Raises:
-        PlanError: it is none: file, line, what was expected and the nearest valid word.
+        PlanError: it is wrong: file, line, what was expected and the nearest valid word.
     """
     try:
         content = tomllib.loads(text)
@@ -182,26 +182,26 @@ def parse_story(text: str, file: str) -> Story:
     for key in content:
         if key not in StoryFile.__struct_fields__:
             raise places.of(key).wrong(unknown_name("key", key, dict.fromkeys(StoryFile.__struct_fields__)))
-    found = _converted(content, places)
+    content_read = _converted(content, places)
     try:
-        check_overrides(found.settings)
+        check_overrides(content_read.settings)
     except SettingsError as error:
         raise places.of("settings").wrong(f"[settings]: {error}") from error
-    steps = parse_script(found.steps, file, places.script_line)
+    steps = parse_script(content_read.steps, file, places.script_line)
     if not steps:
         raise places.of("steps").wrong('the script has no step, such as "write x to 0"')
     story = Story(
-        number=found.number,
-        title=found.title,
-        source=found.source,
-        note=found.note,
-        settings=found.settings,
+        number=content_read.number,
+        title=content_read.title,
+        source=content_read.source,
+        note=content_read.note,
+        settings=content_read.settings,
         steps=steps,
-        needs=frozenset(f"try {step}" for step in found.needs),
-        expects=any(table is not None for table in (found.lost, found.acknowledged, found.also)),
-        lost=_columns(found.lost, places),
-        acknowledged=_columns(found.acknowledged, places),
-        also={_sign(name, places): columns for name, columns in _columns(found.also, places).items()},
+        needs=frozenset(f"try {step}" for step in content_read.needs),
+        expects=any(table is not None for table in (content_read.lost, content_read.acknowledged, content_read.also)),
+        lost=_columns(content_read.lost, places),
+        acknowledged=_columns(content_read.acknowledged, places),
+        also={_sign(name, places): columns for name, columns in _columns(content_read.also, places).items()},
     )
     for step in sorted(story.needs - {step.text for step in steps}):
         raise places.of("needs").wrong(f'no step of the script is "{step}"')
@@ -226,7 +226,7 @@ def _converted(content: dict[str, Any], places: _Places) -> StoryFile:
 
 
 class _Places:
-    """Where keys stand in a file."""
+    """Finds the lines of keys in a file."""
 
     def __init__(self, text: str, file: str) -> None:
         self._lines = text.splitlines()
@@ -247,13 +247,13 @@ class _Places:
 
 
 def _columns(table: Mapping[str, Sequence[str]] | None, places: _Places) -> dict[str, tuple[str, ...]]:
-    found = {}
+    chosen = {}
     for key, patterns in (table or {}).items():
         try:
-            found[key] = chosen_columns(patterns)
+            chosen[key] = chosen_columns(patterns)
         except KeyError as error:
             raise places.of(key).wrong(str(error.args[0])) from error
-    return found
+    return chosen
 
 
 def _sign(name: str, places: _Places) -> Sign:

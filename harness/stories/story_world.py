@@ -24,14 +24,14 @@ class StepError(Exception):
 
 
 class NobodyError(StepError):
-    """Nobody is in the role of which a step speaks."""
+    """No broker has the role that a step names."""
 
 
 class StoryWorld:
     """An open world with one log partition, in the words of a script.
 
     ``records`` are those that were sent so far, by name.
-    ``look`` gives the newest view; whoever wants to know what is seen puts another one in its place.
+    ``look`` gives the newest view; a caller that wants to know what is seen replaces it.
     """
 
     def __init__(self, world: World, partition: str, records: dict[str, ScriptedRecord]) -> None:
@@ -57,7 +57,7 @@ class StoryWorld:
 
     @property
     def brokers(self) -> tuple[int, ...]:
-        """All brokers."""
+        """The numbers of all brokers."""
         return self.look().brokers
 
     @property
@@ -106,7 +106,7 @@ class StoryWorld:
         """The number of a broker.
 
         Raises:
-            NobodyError: nobody is in that role.
+            NobodyError: no broker has that role.
         """
         if isinstance(broker, int):
             return broker
@@ -119,13 +119,13 @@ class StoryWorld:
         others = [node for node in view.replicas if node != view.leader and node not in former[-1:]]
         if broker is s.BrokerRole.OTHER_FOLLOWER and others:
             return others[0]
-        raise NobodyError(f"nobody is {broker} now")
+        raise NobodyError(f"no broker is {broker} now")
 
     def record(self, name: s.Record) -> ScriptedRecord:
         """A record that was sent.
 
         Raises:
-            StepError: it was not, because nobody led.
+            StepError: it was not, because there was no leader.
         """
         if name not in self._records:
             raise StepError(f"{name} was not sent")
@@ -138,7 +138,7 @@ class StoryWorld:
         return places[-1] if places else None
 
     def pick_of(self, name: s.Record, node: int) -> int:
-        """How far into a broker's log a record is, in parts of LOG_PARTS (:meth:`nemesis.cluster.Files.corrupt`).
+        """The position of a record in a broker's log, in parts of LOG_PARTS (:meth:`nemesis.cluster.Files.corrupt`).
 
         Raises:
             StepError: it is not there.
@@ -156,7 +156,7 @@ class StoryWorld:
     # --- states ------------------------------------------------------------------------------------------------------
 
     def holds(self, state: s.State) -> bool:
-        """True if ``state`` holds now; one that speaks of a role in which nobody is does not hold yet.
+        """True if ``state`` holds now; one about a role that no broker has does not hold yet.
 
         Raises:
             StepError: it speaks of a record that was not sent.
@@ -192,7 +192,7 @@ class StoryWorld:
         return answer
 
     def instead(self, state: s.State) -> str:
-        """What is so while ``state`` does not hold, in words."""
+        """The facts of the cluster while ``state`` does not hold, in words."""
         try:
             return self._instead(state)
         except NobodyError as error:
@@ -211,12 +211,12 @@ class StoryWorld:
             case s.Covers(broker, record, _):
                 node = self.node(broker)
                 mark, offset = self.replica(node).high_watermark, self.offset_of(record, node)
-                place = f"it lacks {record}" if offset is None else f"{record} is at offset {offset}"
-                return f"the high watermark is {mark}, and {place}"
+                where = f"it lacks {record}" if offset is None else f"{record} is at offset {offset}"
+                return f"the high watermark is {mark}, and {where}"
             case s.Answered(record, _):
                 return "it has an error for an answer" if self.record(record).answered else "it has no answer"
             case s.InIsr() | s.IsrIs() | s.AllInSync():
-                ends = ", ".join(f"{one.node}: {one.log_end}" for one in self.replicas() if one.running)
+                ends = ", ".join(f"{replica.node}: {replica.log_end}" for replica in self.replicas() if replica.running)
                 more = f"; log ends {ends}" if isinstance(state, s.AllInSync) else ""
                 return f"isr is {_listed(self.view.isr)}, and {self._leader_in_words()}{more}"
 
@@ -264,4 +264,4 @@ class StoryWorld:
 
 
 def _listed(nodes: Iterable[int]) -> str:
-    return " ".join(map(str, nodes)) or "nobody"
+    return " ".join(map(str, nodes)) or "no broker"

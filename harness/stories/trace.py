@@ -1,4 +1,4 @@
-"""What happened in a performance, step by step: enough to print it, and to draw it."""
+"""The record of a performance, step by step: enough to print it, and to draw it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ HEALED: Final = "(all links are healed)"
 
 
 class Play(StrEnum):
-    """How a step went."""
+    """The way a step went."""
 
     PLAYED = "played"
-    TRIED = "tried in vain"
+    TRIED = "tried"
     FAILED = "failed"
 
 
@@ -44,7 +44,7 @@ class TraceEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """What the client knows of a record at the end: its ``value`` in the history, the outcome, the offset answered."""
+    """The client's knowledge of a record at the end: its ``value`` in the history, the outcome, the offset answered."""
 
     value: int
     outcome: str
@@ -67,11 +67,11 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Why the story did not play as it is written; none where it did."""
+        """The reasons for which the story did not play as it is written; none where it did."""
         return tuple(_problem(entry) for entry in self.entries if entry.play is Play.FAILED)
 
-    def in_vain(self, steps: Collection[str]) -> tuple[str, ...]:
-        """Which of these steps, by their text, were tried in vain, and why."""
+    def failed_tries(self, steps: Collection[str]) -> tuple[str, ...]:
+        """Those of these steps, by their text, that were tried without effect, and why."""
         return tuple(_problem(entry) for entry in self.entries if entry.play is Play.TRIED and entry.text in steps)
 
 

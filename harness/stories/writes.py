@@ -58,8 +58,8 @@ class ScriptedRecord:
     def take(self, outcome: SendOutcome) -> None:
         """Remember the best that is known: acknowledged, else unknown if any attempt is, else refused."""
         self.unanswered -= 1
-        known = self.outcome
-        if known is None or outcome.type is EventType.OK or (known.type is EventType.FAIL):
+        best = self.outcome
+        if best is None or outcome.type is EventType.OK or (best.type is EventType.FAIL):
             self.outcome = outcome
 
 
@@ -90,7 +90,7 @@ class Writes:
     ) -> ScriptedRecord:
         """Send a new record, with the acks of the settings unless said otherwise.
 
-        One that is not ``judged`` ends as unknown, whatever its answer: nobody waits for it.
+        One that is not ``judged`` ends as unknown, whatever its answer.
         """
         process = self._new_process()
         made = self._producers.setdefault(
@@ -139,7 +139,7 @@ class Writes:
         )
 
     def ends(self) -> dict[str, RecordEnd]:
-        """What the client knows of each record, by name."""
+        """The client's knowledge of each record, by name."""
         return {name: _end_of(record) for name, record in self.records.items()}
 
     def _answered(self, record: ScriptedRecord, outcome: SendOutcome) -> None:
@@ -168,5 +168,5 @@ def _end_of(record: ScriptedRecord) -> RecordEnd:
     outcome = record.outcome
     if outcome is None:
         return RecordEnd(value=record.value, outcome="no answer")
-    word = _OUTCOMES[outcome.type] if record.judged else "nobody waits for it"
+    word = _OUTCOMES[outcome.type] if record.judged else "not waited for"
     return RecordEnd(value=record.value, outcome=word, offset=outcome.offset, error=outcome.error)

@@ -42,7 +42,7 @@ def cell(steps, column="all/2", rest="[lost]"):
 
 def test_a_wait_that_never_comes_true_is_reported():
     found = cell("wait up to 1 s until nobody leads")
-    waited = 'line 5, "wait up to 1 s until nobody leads": waited 1000 ms in vain; nobody leads: no, 0 leads'
+    waited = 'line 5, "wait up to 1 s until nobody leads": waited 1000 ms without effect; nobody leads: no, 0 leads'
     assert found.disagreements == (f"it did not play as written: {waited}",)
 
 
@@ -58,7 +58,7 @@ def test_a_wait_that_never_comes_true_is_reported():
 )
 def test_a_wait_in_vain_says_which_part_did_not_hold_and_what_is_so_instead(states, message):
     (sentence,) = cell(f"kill 2\nwait until 2 is fenced\nwait up to 1 s until {states}").disagreements
-    assert "waited 1000 ms in vain; " in sentence
+    assert "waited 1000 ms without effect; " in sentence
     assert sentence.endswith(message)
     assert "0 leads: no" not in sentence
     assert "2 is fenced: no" not in sentence
@@ -190,7 +190,7 @@ def test_what_no_settings_permit_is_a_disagreement_whatever_the_file_expects(mon
 
 def test_a_log_that_was_not_read_to_its_end_is_a_disagreement(monkeypatch):
     monkeypatch.setattr(cells, "WORKLOAD", msgspec.structs.replace(cells.WORKLOAD, drain_limit_ms=1))
-    unread = "the log was not read to its end, so nobody knows what is lost"
+    unread = "the log was not read to its end, so its losses are not known"
     assert unread in cell("write x to 0", rest="").disagreements
 
 
@@ -198,7 +198,9 @@ def test_a_role_in_which_nobody_is_yet_does_not_hold_yet():
     """There is a former leader once another one leads."""
     assert cell("kill 0\nwait until the former leader is fenced").disagreements == ()
     (sentence,) = cell("wait up to 1 s until the former leader leads").disagreements
-    assert sentence.endswith("waited 1000 ms in vain; the former leader leads: no, nobody is the former leader now")
+    assert sentence.endswith(
+        "waited 1000 ms without effect; the former leader leads: no, no broker is the former leader now"
+    )
 
 
 def test_a_leader_is_waited_for_while_there_is_none():
