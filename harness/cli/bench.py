@@ -62,7 +62,8 @@ bench.add_command(measure_checking, "check")
 
 def _show(terminal: Terminal, measured: dict[str, object], lines: Iterable[str]) -> int:
     """Print what was measured, with what it was measured on."""
-    machine, known = this_machine(), versions()
-    head = f"{machine.sentence()}; Python {known['python']}, kafka-python {known['kafka-python']}"
-    terminal.answer({"machine": machine, "versions": known, **measured}, [head, *lines])
+    machine, package_versions = this_machine(), versions()
+    pythons = f"Python {package_versions['python']}, kafka-python {package_versions['kafka-python']}"
+    head = f"{machine.sentence()}; {pythons}"
+    terminal.answer({"machine": machine, "versions": package_versions, **measured}, [head, *lines])
     return EXIT_HELD

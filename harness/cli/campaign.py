@@ -76,9 +76,9 @@ def rehearse_all(terminal: Terminal, runs: list[RunSpec]) -> int:
         terminal.note(sentence)
     for line in PREFACE:
         terminal.say(line)
-    for one in runs:
-        terminal.say(f"## {one.directory()}")
-        rehearse(one, planned(one, Choices(one.seed).draw), terminal.say)
+    for run in runs:
+        terminal.say(f"## {run.directory()}")
+        rehearse(run, planned(run, Choices(run.seed).draw), terminal.say)
     return EXIT_HELD
 
 

@@ -69,23 +69,28 @@ def check(
     asked = campaign.CheckOptions(master=master, ww_deps=ww_deps, shown=None if all_ else SHOWN, scratch=scratch)
     progress = Progress() if terminal.as_json else terminal.progress()
     judged = campaign.judge_all(places, progress, asked)
-    local = [one.path for one in judged if one.is_run and isinstance(one.path, Path)]
+    local = [history.path for history in judged if history.is_run and isinstance(history.path, Path)]
     campaign.trace_runs([run for run in local if lacks_observations(run)], progress)  # their harness was killed
     written = [campaign.write_verdicts_to(out, judged)] if out is not None else _write_beside(places, judged)
     counted = campaign.count_cells(places, judged)
     _write_for_ci(counted, junit, summary)
-    code = EXIT_PLAN if all(campaign.is_unreadable(one) for one in judged) else counted.exit_code
+    code = EXIT_PLAN if all(campaign.is_unreadable(history) for history in judged) else counted.exit_code
     if terminal.as_json:
-        for one in judged:
+        for history in judged:
             terminal.json(
-                {"path": str(one.path), "outcome": one.outcome, "reason": one.line.why_unknown, "verdict": one.line}
+                {
+                    "path": str(history.path),
+                    "outcome": history.outcome,
+                    "reason": history.line.why_unknown,
+                    "verdict": history.line,
+                }
             )
         for cell in counted.cells:
             terminal.json({"cell": cell.cell, "world": cell.world, "outcome": cell.outcome, "reason": cell.note})
         return code
-    if kept := sum(one.kept for one in written):
+    if kept := sum(history.kept for history in written):
         terminal.say(f"{kept} earlier verdicts on histories that cannot be read now are kept")
-    show_judged(terminal, judged, counted.cells, [str(one.file) for one in written])
+    show_judged(terminal, judged, counted.cells, [str(history.file) for history in written])
     return code
 
 
@@ -101,11 +106,11 @@ def _refuse_no_file(option: str, file: Path | None) -> None:
 
 def _refuse_soaks(places: Iterable[Place]) -> None:
     """A soak's verdicts are of runs that are deleted since: what is left of it would take their place."""
-    for place in places:
-        if isinstance(place, Path) and (place / LEDGER_FILE).is_file():
+    for path in places:
+        if isinstance(path, Path) and (path / LEDGER_FILE).is_file():
             raise NamedWronglyError(
-                f"{place} is a soak, which judged its runs before it deleted most of them; have what is left judged "
-                f"into another file with --out FILE, or its report written again: ackproof report {place}"
+                f"{path} is a soak, which judged its runs before it deleted most of them; have what is left judged "
+                f"into another file with --out FILE, or its report written again: ackproof report {path}"
             )
 
 
@@ -119,20 +124,29 @@ def _write_for_ci(counted: campaign.Counted, junit: Path | None, summary: Path |
         write_file(summary, cases_as_markdown(cases).encode())
 
 
-def _case(one: campaign.JudgedHistory) -> Case:
+def _case(history: campaign.JudgedHistory) -> Case:
     """A history that is in no cell."""
-    counts = ", ".join(f"{count} {name}" for name, count in one.line.counts.items() if count)
-    text = "\n".join([one.outcome, *described(one.line)])
-    return Case("histories", "history", str(one.path), one.outcome, one.line.why_unknown or counts or "nothing", text)
+    counts = ", ".join(f"{count} {name}" for name, count in history.line.counts.items() if count)
+    text = "\n".join([history.outcome, *described(history.line)])
+    return Case(
+        "histories",
+        "history",
+        str(history.path),
+        history.outcome,
+        history.line.why_unknown or counts or "nothing",
+        text,
+    )
 
 
 def _write_beside(places: Sequence[Place], judged: Sequence[campaign.JudgedHistory]) -> list[Written]:
     """Write verdicts into the directories that were named, and what lies in none of them here."""
-    directories = [place for place in places if isinstance(place, Path) and place.is_dir()]
+    directories = [path for path in places if isinstance(path, Path) and path.is_dir()]
     files = [campaign.write_verdicts(directory, _below(directory, judged)) for directory in directories]
-    rest = [one for one in judged if not any(one.path.is_relative_to(directory) for directory in directories)]
+    rest = [
+        history for history in judged if not any(history.path.is_relative_to(directory) for directory in directories)
+    ]
     return [*files, *([campaign.write_verdicts_to(HERE, rest)] if rest else [])]
 
 
 def _below(path: Path, judged: Sequence[campaign.JudgedHistory]) -> list[campaign.JudgedHistory]:
-    return [one for one in judged if one.path.is_relative_to(path)]
+    return [history for history in judged if history.path.is_relative_to(path)]

@@ -31,21 +31,21 @@ def show_judged(
     Of ``cells`` whose silence proves nothing a sentence each says what they lack: their runs may be held, each alone.
     """
     worst = sorted(judged, key=_badness)
-    _show_unreadable(terminal, [one for one in worst if is_unreadable(one)])
-    _show_readable(terminal, [one for one in worst if not is_unreadable(one)])
-    for client in wedged_clients(one.line.anomalies for one in judged):
+    _show_unreadable(terminal, [history for history in worst if is_unreadable(history)])
+    _show_readable(terminal, [history for history in worst if not is_unreadable(history)])
+    for client in wedged_clients(history.line.anomalies for history in judged):
         terminal.say(client.sentence())
     show_silent(terminal, cells)
-    outcomes = Counter(one.outcome for one in worst)
+    outcomes = Counter(history.outcome for history in worst)
     what = counted(len(judged), "history", "histories")
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in outcomes.items())
     terminal.say(f"{what}: {counts}" + (f"; see {' '.join(written)}" if written else ""))
 
 
 def _show_unreadable(terminal: Terminal, judged: Sequence[JudgedHistory]) -> None:
-    for one in judged[:ROWS_MAX]:
-        reason = one.line.why_unknown or "it cannot be read"
-        terminal.say(reason if str(one.path) in reason else f"{one.path}: {reason}")
+    for history in judged[:ROWS_MAX]:
+        reason = history.line.why_unknown or "it cannot be read"
+        terminal.say(reason if str(history.path) in reason else f"{history.path}: {reason}")
     if judged:
         _show_rest(terminal, len(judged) - ROWS_MAX, "files")
 
@@ -53,7 +53,7 @@ def _show_unreadable(terminal: Terminal, judged: Sequence[JudgedHistory]) -> Non
 def _show_readable(terminal: Terminal, worst: Sequence[JudgedHistory]) -> None:
     below = _common_directory(worst)
     if len(worst) > ROWS_MAX:
-        alarming = [one for one in worst if one.outcome.alarming]
+        alarming = [history for history in worst if history.outcome.alarming]
         if alarming:
             _show_each(terminal, alarming, below, ALARMING_MAX)
         _show_groups(terminal, worst, below)
@@ -61,54 +61,56 @@ def _show_readable(terminal: Terminal, worst: Sequence[JudgedHistory]) -> None:
         _show_each(terminal, worst, below, ROWS_MAX)
 
 
-def _badness(one: JudgedHistory) -> tuple[int, int, int, str]:
-    counts = one.line.counts
+def _badness(history: JudgedHistory) -> tuple[int, int, int, str]:
+    counts = history.line.counts
     return (
-        one.outcome.badness,
+        history.outcome.badness,
         -counts.get("lost-write", 0),
         -sum(counts.values()),
-        str(one.path),
+        str(history.path),
     )
 
 
 def _show_each(terminal: Terminal, judged: Sequence[JudgedHistory], below: str, most: int) -> None:
     headers = ["outcome", "acknowledged", "in faults", "found", _heading("history", below)]
-    terminal.table(headers, [_row(one, below) for one in judged[:most]])
+    terminal.table(headers, [_row(history, below) for history in judged[:most]])
     _show_rest(terminal, len(judged) - most, "histories")
 
 
-def _row(one: JudgedHistory, below: str) -> tuple[str, ...]:
-    exercise = one.line.exercise
-    reason = _reason(one)
-    found = reason if reason and one.outcome.proves_nothing else _listed(one.line.counts) or reason or NOTHING
+def _row(history: JudgedHistory, below: str) -> tuple[str, ...]:
+    exercise = history.line.exercise
+    reason = _reason(history)
+    findings = (
+        reason if reason and history.outcome.proves_nothing else _listed(history.line.counts) or reason or NOTHING
+    )
     return (
-        _coloured(one.outcome, one.outcome),
+        _coloured(history.outcome, history.outcome),
         str(exercise.acknowledged),
         str(exercise.acknowledged_in_fault),
-        escape(found),
-        escape(_inside(one.path, below)),
+        escape(findings),
+        escape(_inside(history.path, below)),
     )
 
 
 def _show_groups(terminal: Terminal, judged: Sequence[JudgedHistory], below: str) -> None:
     groups: dict[Place, list[JudgedHistory]] = {}
-    for one in judged:
-        groups.setdefault(one.path.parent, []).append(one)
+    for history in judged:
+        groups.setdefault(history.path.parent, []).append(history)
     headers = ["outcomes", "acknowledged", "in faults", "found", _heading("histories", below)]
     terminal.table(headers, [_group_row(path, ones, below) for path, ones in list(groups.items())[:ROWS_MAX]])
     _show_rest(terminal, len(groups) - ROWS_MAX, "groups")
 
 
 def _group_row(path: Place, judged: Sequence[JudgedHistory], below: str) -> tuple[str, ...]:
-    outcomes = Counter(one.outcome for one in judged)
+    outcomes = Counter(history.outcome for history in judged)
     counts: Counter[str] = Counter()
-    for one in judged:
-        counts.update(one.line.counts)
+    for history in judged:
+        counts.update(history.line.counts)
     return (
         "\n".join(_coloured(outcome, f"{count} {outcome}") for outcome, count in outcomes.items()),
-        str(sum(one.line.exercise.acknowledged for one in judged)),
-        str(sum(one.line.exercise.acknowledged_in_fault for one in judged)),
-        escape(_listed(counts) or _commonest(_reason(one) for one in judged)),
+        str(sum(history.line.exercise.acknowledged for history in judged)),
+        str(sum(history.line.exercise.acknowledged_in_fault for history in judged)),
+        escape(_listed(counts) or _commonest(_reason(history) for history in judged)),
         escape(_inside(path, below)),
     )
 
@@ -123,9 +125,9 @@ def _listed(counts: Counter[str] | dict[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
-def _reason(one: JudgedHistory) -> str:
+def _reason(history: JudgedHistory) -> str:
     """Why it could not be judged, without the path, which has a column of its own."""
-    return (one.line.why_unknown or "").replace(f"{one.path}/", "")
+    return (history.line.why_unknown or "").replace(f"{history.path}/", "")
 
 
 def _commonest(reasons: Iterable[str]) -> str:
@@ -139,7 +141,7 @@ def _coloured(outcome: Outcome, text: str) -> str:
 
 def _common_directory(judged: Iterable[JudgedHistory]) -> str:
     """What all paths begin with, but for the last part of each, so that a row is about what differs."""
-    parents = [str(one.path.parent) for one in judged]
+    parents = [str(history.path.parent) for history in judged]
     try:
         return os.path.commonpath(parents)
     except ValueError:  # absolute and relative ones

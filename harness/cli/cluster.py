@@ -72,17 +72,17 @@ def up(
         version=version,
     )
     directory = exact_campaign(out) if out else new_campaign(RESULTS, "cluster")
-    there = ClusterByHand(spec, directory)
+    cluster = ClusterByHand(spec, directory)
     try:
-        servers = there.open()
+        servers = cluster.open()
         facts = {"directory": str(directory), "topic": topic, "bootstrap": list(servers)}
         terminal.answer(facts, (f"in {directory}, with the topic {topic}; Ctrl-C ends it", ",".join(servers)))
         sys.stdout.flush()
-        there.serve(lambda crash: terminal.complain(_crashed(crash)))
+        cluster.serve(lambda crash: terminal.complain(_crashed(crash)))
     except KeyboardInterrupt:
         terminal.note("ended")
     finally:
-        there.close()
+        cluster.close()
     return EXIT_HELD
 
 

@@ -76,16 +76,16 @@ def compare(terminal: Terminal, before: Path, after: Path, *, all_: bool) -> int
 
 def _show_cells(terminal: Terminal, compared: Compared, *, all_: bool) -> None:
     """The worst first; where nothing changed there is no table."""
-    worst = sorted(compared.cells, key=lambda one: list(Change).index(one.change))
-    shown = [one for one in worst if all_ or one.change is not Change.SAME]
+    worst = sorted(compared.cells, key=lambda cell: list(Change).index(cell.change))
+    shown = [cell for cell in worst if all_ or cell.change is not Change.SAME]
     if shown:
         rows = [
             (
-                f"[{_COLOURS[one.change]}]{one.change}[/]",
-                escape(one.key),
-                *map(escape, side_by_side(one.before, one.after).values()),
+                f"[{_COLOURS[cell.change]}]{cell.change}[/]",
+                escape(cell.key),
+                *map(escape, side_by_side(cell.before, cell.after).values()),
             )
-            for one in shown
+            for cell in shown
         ]
         terminal.table_or_blocks(["B is", "cell", *figures_of(None)], rows, named=2)
         terminal.say("")

@@ -94,7 +94,7 @@ def explore(
     steps = steps_of(chosen, result)
     lines = [f"{chosen.name}: {chosen.title}", *_broken(result), *step_lines(steps)]
     played = [] if file is None or not steps else [_story(chosen, result, file)]
-    lines += [*played, "left out:", *(f"  {one}" for one in chosen.leaves_out()), _sentence(chosen, result)]
+    lines += [*played, "left out:", *(f"  {exclusion}" for exclusion in chosen.leaves_out()), _sentence(chosen, result)]
     answer = {
         "scope": chosen,
         "settings": chosen.in_effect,
@@ -137,11 +137,11 @@ def _list(terminal: Terminal) -> int:
         terminal.json(list(scopes.values()))
         return EXIT_HELD
     usual = to_builtins(Constants())
-    for one in scopes.values():
-        chosen = to_builtins(one.constants)
-        changed = {name: value for name, value in chosen.items() if value != usual[name]} | one.settings
+    for scope in scopes.values():
+        chosen = to_builtins(scope.constants)
+        changed = {name: value for name, value in chosen.items() if value != usual[name]} | scope.settings
         values = [f"{name}={json.encode(value).decode()}" for name, value in changed.items()]
-        terminal.say(f"{one.name}  {one.title}: {', '.join(values) or 'all as usual'}")
+        terminal.say(f"{scope.name}  {scope.title}: {', '.join(values) or 'all as usual'}")
     return EXIT_HELD
 
 

@@ -80,28 +80,28 @@ def hunt(
                 "--clean hunts in the code as it is: name no bug, --settings or --as-is, or leave --clean out"
             )
         return _clean(terminal, clean, _chosen(names, EVERYTHING), seed, workers)
-    found, portfolios = [], _chosen(names, PORTFOLIOS)
+    results, portfolios = [], _chosen(names, PORTFOLIOS)
     for changed in _changes(bugs, assigned(settings), as_is=as_is):
         try:
             result = hunt_for(changed, seed=seed, seconds=seconds, workers=workers, portfolios=portfolios, first=first)
         except SettingsError as error:
             raise PlanError(str(error)) from error
-        found.append(result)
+        results.append(result)
         terminal.answer(result, _lines(result))
         if result.stopped:
             raise HarnessError(result.stopped)
-    if len(found) == 1 and found[0].alarming and shrink > 0 and not terminal.as_json:
-        _show_small(terminal, found[0].alarming, shrink)
-    spurious = sum(len(one.spurious) for one in found) + sum(
-        one.alarming is not None for one in found if not one.changed
+    if len(results) == 1 and results[0].alarming and shrink > 0 and not terminal.as_json:
+        _show_small(terminal, results[0].alarming, shrink)
+    spurious = sum(len(result.spurious) for result in results) + sum(
+        result.alarming is not None for result in results if not result.changed
     )
-    seen = sum(one.alarming is not None for one in found)
+    seen = sum(result.alarming is not None for result in results)
     if not terminal.as_json:
-        of_bugs = "" if as_is else f"{seen} of {len(found)} found, "
+        of_bugs = "" if as_is else f"{seen} of {len(results)} found, "
         terminal.say(f"{of_bugs}seed {seed}; {counted(spurious, 'finding')} about the broker as it is")
     if spurious:
         return EXIT_BROKEN
-    return EXIT_HELD if seen == len(found) or as_is else EXIT_UNKNOWN
+    return EXIT_HELD if seen == len(results) or as_is else EXIT_UNKNOWN
 
 
 def _changes(bugs: Sequence[str], settings: Mapping[str, Any], *, as_is: bool) -> list[Mapping[str, Any]]:
@@ -117,11 +117,11 @@ def _changes(bugs: Sequence[str], settings: Mapping[str, Any], *, as_is: bool) -
 
 
 def _chosen(names: Sequence[str], portfolios: Sequence[Portfolio]) -> Sequence[Portfolio]:
-    known = {portfolio.name: portfolio for portfolio in EVERYTHING}
+    by_name = {portfolio.name: portfolio for portfolio in EVERYTHING}
     for name in names:
-        if name not in known:
-            raise PlanError(unknown_name("portfolio", name, known))
-    return [known[name] for name in names] or portfolios
+        if name not in by_name:
+            raise PlanError(unknown_name("portfolio", name, by_name))
+    return [by_name[name] for name in names] or portfolios
 
 
 def _lines(result: HuntResult) -> Iterator[str]:

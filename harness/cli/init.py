@@ -30,8 +30,8 @@ def init(terminal: Terminal, kind: str | None, *, listed: bool) -> int:
     if kind is None:
         raise click.UsageError(f"name a KIND: {', '.join(KINDS)}; all: ackproof init --list")
     files = {Path(to): source for to, source in starter(kind).items()}
-    if there := [to for to in files if to.exists()]:
-        raise NamedWronglyError(f"{there[0]} is there, and nothing is overwritten; move it away, or go elsewhere")
+    if existing := [to for to in files if to.exists()]:
+        raise NamedWronglyError(f"{existing[0]} is there, and nothing is overwritten; move it away, or go elsewhere")
     for to, source in files.items():
         with files_of(to.parent):
             to.parent.mkdir(parents=True, exist_ok=True)

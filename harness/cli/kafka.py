@@ -38,7 +38,7 @@ def install_command(terminal: Terminal, version: str | None, source: Path | None
     """
     if source is not None and version is not None:
         raise PlanError("a release given with --from has its version in it; leave the version out")
-    before = {str(one.version) for one in installed()}
+    before = {str(installation.version) for installation in installed()}
     if (wanted := str(source or version or DEFAULT_VERSION)) not in before:
         terminal.note(f"getting Apache Kafka {wanted}")
     release = install_from(source) if source is not None else install(wanted)
@@ -55,14 +55,20 @@ def install_command(terminal: Terminal, version: str | None, source: Path | None
 @takes_json
 def list_command(terminal: Terminal) -> int:
     """Say which releases are installed."""
-    there = installed()
+    installations = installed()
     terminal.answer(
-        [{"version": str(one.version), "home": str(one.home), "modes": modes(one.version)} for one in there],
-        map(_line, there) if there else [f"none in {cache_directory()}; get one with: ackproof kafka install"],
+        [
+            {"version": str(installation.version), "home": str(installation.home), "modes": modes(installation.version)}
+            for installation in installations
+        ],
+        map(_line, installations)
+        if installations
+        else [f"none in {cache_directory()}; get one with: ackproof kafka install"],
     )
     return EXIT_HELD
 
 
-def _line(one: Installation) -> str:
-    chosen = "  (chosen where a plan names none)" if str(one.version) == DEFAULT_VERSION else ""
-    return f"{one.version}  {one.home}  {' or '.join(modes(one.version)) or 'too old to be started'}{chosen}"
+def _line(installation: Installation) -> str:
+    chosen = "  (chosen where a plan names none)" if str(installation.version) == DEFAULT_VERSION else ""
+    started = " or ".join(modes(installation.version)) or "too old to be started"
+    return f"{installation.version}  {installation.home}  {started}{chosen}"

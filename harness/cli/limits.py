@@ -21,15 +21,15 @@ def refuse_the_impossible(runs: Sequence[RunSpec]) -> None:
     Raises:
         PlanError: which they are, why, and what to write.
     """
-    found: dict[tuple[AnyWorld, str, bool], dict[str, None]] = {}
+    families: dict[tuple[AnyWorld, str, bool], dict[str, None]] = {}
     for run in _each(runs):
-        for one in limits_of(run):
-            if one.nothing_left:
-                elsewhere = possible_in_namespaces(run, one.family)
-                found.setdefault((run.world, one.why, elsewhere), {})[one.family] = None
+        for limit in limits_of(run):
+            if limit.nothing_left:
+                elsewhere = possible_in_namespaces(run, limit.family)
+                families.setdefault((run.world, limit.why, elsewhere), {})[limit.family] = None
     several = len({run.world for run in runs}) > 1
-    if found:
-        raise PlanError("; and ".join(_refusal(*where, [*names], several=several) for where, names in found.items()))
+    if families:
+        raise PlanError("; and ".join(_refusal(*where, [*names], several=several) for where, names in families.items()))
 
 
 def limits_where_all_can_run(runs: Sequence[RunSpec]) -> list[str]:
@@ -59,7 +59,7 @@ def _lacking(runs: Sequence[RunSpec]) -> dict[AnyWorld, str]:
 
 def _sentences(runs: Sequence[RunSpec], lacking: Mapping[AnyWorld, str]) -> list[str]:
     each = _each(runs)
-    sentences = [f"In {_without(run, one)}: {one.why}." for run in each for one in limits_of(run)]
+    sentences = [f"In {_without(run, limit)}: {limit.why}." for run in each for limit in limits_of(run)]
     for world, lack in lacking.items():
         sentences.append(f"On this machine {_place(world)} cannot run: {lack}; ackproof doctor says what is there.")
     for run in each:
@@ -69,12 +69,12 @@ def _sentences(runs: Sequence[RunSpec], lacking: Mapping[AnyWorld, str]) -> list
 
 
 def _here(run: RunSpec) -> Iterator[str]:
-    for one in limits_here(run):
-        if one.nothing_left:
-            what = f"{_place(run.world)} can do nothing of {one.family}"
-            yield f"On this machine {what}: {one.why}; run it elsewhere, or leave {one.family} out."
+    for limit in limits_here(run):
+        if limit.nothing_left:
+            what = f"{_place(run.world)} can do nothing of {limit.family}"
+            yield f"On this machine {what}: {limit.why}; run it elsewhere, or leave {limit.family} out."
         else:
-            yield f"On this machine, in {_without(run, one)}: {one.why}."
+            yield f"On this machine, in {_without(run, limit)}: {limit.why}."
 
 
 def _refusal(world: AnyWorld, why: str, elsewhere: bool, families: Sequence[str], *, several: bool) -> str:

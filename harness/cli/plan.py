@@ -51,7 +51,7 @@ def _facts(wanted: Plan, runs: list[RunSpec], expected: Estimate, limits: list[s
         "seed": wanted.seed,
         "cells": len(wanted.cells),
         "estimated_s": round(expected.total_s),
-        "worlds": [one._asdict() for one in expected.worlds],
+        "worlds": [expectation._asdict() for expectation in expected.worlds],
         "limits": limits,
         "runs": [{"world": run.world.name, "cell": run.cell, "seed": run.seed} for run in runs],
     }
@@ -69,15 +69,15 @@ def _size(wanted: Plan, runs: list[RunSpec]) -> str:
 def _show_worlds(terminal: Terminal, wanted: Plan, expected: Estimate) -> None:
     rows = [
         (
-            one.world,
+            expectation.world,
             f"{world.runs:,}",
-            f"{one.runs:,}",
-            str(one.parallel),
-            _lasting(one.run_s),
-            _lasting(one.total_s),
-            one.basis,
+            f"{expectation.runs:,}",
+            str(expectation.parallel),
+            _lasting(expectation.run_s),
+            _lasting(expectation.total_s),
+            expectation.basis,
         )
-        for world, one in zip(wanted.worlds, expected.worlds, strict=True)
+        for world, expectation in zip(wanted.worlds, expected.worlds, strict=True)
     ]
     rows.append(("check and report", "", "", "", "", _lasting(expected.checking_s), "the number of runs"))
     terminal.table(["world", "runs a cell", "runs", "at a time", "one run", "all", "estimated from"], rows)

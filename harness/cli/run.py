@@ -46,5 +46,5 @@ def run(
         plan = msgspec.structs.replace(plan, families=(family,))
     if stories:
         plan = with_stories(plan, stories)
-    one = plan.single(family, world, seed)
-    return rehearse_all(terminal, [one]) if dry_run else perform_campaign(terminal, plan, [one], out)
+    single = plan.single(family, world, seed)
+    return rehearse_all(terminal, [single]) if dry_run else perform_campaign(terminal, plan, [single], out)

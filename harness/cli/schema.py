@@ -22,7 +22,9 @@ def schema(terminal: Terminal, name: str | None, out: Path | None) -> int:
     NAME says of which: of matrix.json or of a line of verdicts.jsonl, as this version writes them.
     """
     if out is None and name is None:
-        raise click.UsageError(f"name one of {', '.join(one.partition('.')[0] for one in SCHEMAS)}, or --out DIRECTORY")
+        raise click.UsageError(
+            f"name one of {', '.join(name.partition('.')[0] for name in SCHEMAS)}, or --out DIRECTORY"
+        )
     if out is None:
         for file in SCHEMAS:
             if file.partition(".")[0] == name:

@@ -102,18 +102,18 @@ def _explain(terminal: Terminal, chosen: Sequence[Story], names: Sequence[str]) 
 
 
 def _stories(words: Sequence[str]) -> list[Story]:
-    known = known_stories()
-    found = []
-    for word in words or known:
-        if word in known:
-            found.append(known[word])
+    stories = known_stories()
+    chosen = []
+    for word in words or stories:
+        if word in stories:
+            chosen.append(stories[word])
         elif Path(word).suffix == ".toml" or Path(word).exists():
-            found.append(read_story(Path(word)))
+            chosen.append(read_story(Path(word)))
         else:
-            raise PlanError(f"{unknown_name('story', word, known)} (or name a file, such as my.toml)")
-        if found[-1].number in [story.number for story in found[:-1]]:
-            raise PlanError(f"two stories have the number {found[-1].number}; give one of them another number")
-    return found
+            raise PlanError(f"{unknown_name('story', word, stories)} (or name a file, such as my.toml)")
+        if chosen[-1].number in [story.number for story in chosen[:-1]]:
+            raise PlanError(f"two stories have the number {chosen[-1].number}; give one of them another number")
+    return chosen
 
 
 def _columns(patterns: Sequence[str]) -> tuple[str, ...]:
@@ -128,8 +128,8 @@ def _columns(patterns: Sequence[str]) -> tuple[str, ...]:
 
 def _show_table(terminal: Terminal, chosen: Sequence[Story], cells: Sequence[Cell]) -> None:
     performed = [name for name in COLUMNS if any(cell.column == name for cell in cells)]
-    found = {(cell.story, cell.column): cell for cell in cells}
-    rows = [[story.number, *(_shown(found[story.number, name]) for name in performed)] for story in chosen]
+    by_place = {(cell.story, cell.column): cell for cell in cells}
+    rows = [[story.number, *(_shown(by_place[story.number, name]) for name in performed)] for story in chosen]
     terminal.table(["story", *performed], rows)
     wrong = [cell for cell in cells if cell.disagreements]
     columns_of: dict[tuple[str, str], list[str]] = {}

@@ -163,14 +163,14 @@ def assigned(settings: Sequence[str], option: str = "--settings") -> dict[str, o
     return values
 
 
-def _value(text: str, place: PlanKey) -> object:
+def _value(text: str, key: PlanKey) -> object:
     try:
         value: object = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
     except ValueError as error:  # Python's limit for the digits of an integer
-        raise place.wrong(ENDLESS) from error
-    refuse_endless_numbers(value, place)
+        raise key.wrong(ENDLESS) from error
+    refuse_endless_numbers(value, key)
     return value
 
 

@@ -74,5 +74,5 @@ def write(campaign_directory: Path, other: Path | None = None) -> Path:
 
 def _definitions(cells: Sequence[Cell]) -> dict[str, str]:
     """Specifications of what was found, and of loss in any case, in the order of the checkers' registry."""
-    found = {name for cell in cells for name in (*cell.broken, *cell.permitted)} | {"lost-write"}
-    return {name: anomaly.specification for name, anomaly in ANOMALIES.items() if name in found}
+    shown = {name for cell in cells for name in (*cell.broken, *cell.permitted)} | {"lost-write"}
+    return {name: anomaly.specification for name, anomaly in ANOMALIES.items() if name in shown}

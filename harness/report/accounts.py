@@ -40,7 +40,7 @@ from workloads.history import HistoryError
 
 #: Their charts are left out once they add up to this, so that the page of the default campaign stays below 600 kB,
 #: which mail and review tools take. Sentences and commands are never left out.
-CHART_BYTES_MAX: Final = 250_000
+CHART_BYTES_MAX: Final = 80_000
 
 
 #: What a finding of each kind is called above its account.
@@ -145,8 +145,8 @@ def _account(files: CampaignFiles, cell: Cell, witness: Witness) -> Account:
 def _explanation(run: Path) -> Explanation | None:
     """What ``ackproof explain`` left there, if it took the run back at all; a damaged file takes nothing else away."""
     with contextlib.suppress(ResultsError):
-        found = read_explanation(run)
-        return found if found and found.steps else None
+        explanation = read_explanation(run)
+        return explanation if explanation and explanation.steps else None
     return None
 
 

@@ -45,7 +45,7 @@ SETTINGS_DRAWN_MAX: Final = 60
 #: Strips of latencies are drawn in steps of so many buckets of a histogram, which has eight where a latency doubles.
 BUCKETS_DRAWN: Final = (4, 8, 16, 32)
 #: A step is some 80 bytes of the page.
-STEPS_DRAWN_MAX: Final = 900
+STEPS_DRAWN_MAX: Final = 500
 _WORDS_PX: Final = 330
 _PANEL_PX: Final = 380
 _GAP_PX: Final = 24

@@ -18,16 +18,16 @@ def compared_with(other: Path, campaign: Path) -> dict[str, Any]:
         NamedWronglyError: ``other`` is no campaign.
         ResultsError: a file of it cannot be read.
     """
-    found = compare_results(read_results(other), read_results(campaign))
-    worst = sorted(found.cells, key=lambda one: list(Change).index(one.change))
+    compared = compare_results(read_results(other), read_results(campaign))
+    worst = sorted(compared.cells, key=lambda cell: list(Change).index(cell.change))
     return {
-        "before": found.before,
-        "sentence": found.sentence,
-        "words": list(sentences(found)),
+        "before": compared.before,
+        "sentence": compared.sentence,
+        "words": list(sentences(compared)),
         "headings": list(figures_of(None)),
         "rows": [
-            {"change": one.change, "key": one.key, "values": list(side_by_side(one.before, one.after).values())}
-            for one in worst[:ROWS_MAX]
+            {"change": cell.change, "key": cell.key, "values": list(side_by_side(cell.before, cell.after).values())}
+            for cell in worst[:ROWS_MAX]
         ],
         "left_out": max(0, len(worst) - ROWS_MAX),
     }

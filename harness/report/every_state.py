@@ -25,7 +25,11 @@ def seen_in_every_state(cell: Cell, searches: Iterable[SearchedScope]) -> list[S
     """The searches that held in every state of a scope with a held cell's settings, family of faults, and broker."""
     if cell.outcome != Outcome.HELD or cell.world not in _WORLDS:
         return []
-    return [one for one in searches if one.holds and cell.family in one.scope.families and _alike(cell.settings, one)]
+    return [
+        search
+        for search in searches
+        if search.holds and cell.family in search.scope.families and _alike(cell.settings, search)
+    ]
 
 
 def _alike(settings: dict[str, Any], search: SearchedScope) -> bool:
@@ -35,7 +39,7 @@ def _alike(settings: dict[str, Any], search: SearchedScope) -> bool:
 def sentences(searches: Sequence[SearchedScope]) -> list[str]:
     """What each search adds to "held in so many runs"."""
     return [
-        f"in all {one.states:,} states of scope {one.scope.name}: {one.scope.title}; "
-        f"{counted(one.scope.constants.records, 'record')}, searched with ackproof {one.version}"
-        for one in searches
+        f"in all {search.states:,} states of scope {search.scope.name}: {search.scope.title}; "
+        f"{counted(search.scope.constants.records, 'record')}, searched with ackproof {search.version}"
+        for search in searches
     ]

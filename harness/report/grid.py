@@ -21,9 +21,9 @@ def columns_of(cells: Sequence[Cell]) -> list[tuple[str, list[str]]]:
 def grid_of(cells: Sequence[Cell], columns: Sequence[tuple[str, Sequence[str]]]) -> Grid:
     """One row for each choice of settings: its label, and its cell for every world and family, None where not run."""
     labels = {settings_words(cell.label): cell.label for cell in cells}
-    at = {(settings_words(cell.label), cell.world, cell.family): cell for cell in cells}
+    by_place = {(settings_words(cell.label), cell.world, cell.family): cell for cell in cells}
     return [
-        (label, [at.get((words, world, family)) for world, families in columns for family in families])
+        (label, [by_place.get((words, world, family)) for world, families in columns for family in families])
         for words, label in labels.items()
     ]
 

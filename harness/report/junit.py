@@ -51,8 +51,8 @@ def as_junit(cases: Sequence[Case], unfinished: str = "") -> bytes:
             _append(suite, case)
     if unfinished:
         suite = Xml.SubElement(root, "testsuite", {"name": "campaign", **_counts((), unfinished=True)})
-        one = Xml.SubElement(suite, "testcase", classname="ackproof", name="the campaign is complete")
-        Xml.SubElement(one, "error", type="not complete", message=_possible(unfinished))
+        element = Xml.SubElement(suite, "testcase", classname="ackproof", name="the campaign is complete")
+        Xml.SubElement(element, "error", type="not complete", message=_possible(unfinished))
     Xml.indent(root)
     return bytes(Xml.tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
 
@@ -95,9 +95,9 @@ def _account(cell: Cell, account: Account | None) -> Iterable[str]:
 
 
 def _append(suite: Xml.Element, case: Case) -> None:
-    one = Xml.SubElement(suite, "testcase", classname=_possible(case.group), name=_possible(case.name))
+    case_element = Xml.SubElement(suite, "testcase", classname=_possible(case.group), name=_possible(case.name))
     element = ELEMENTS[case.outcome]
-    inside = Xml.SubElement(one, element or "system-out")
+    inside = Xml.SubElement(case_element, element or "system-out")
     if element:
         inside.set("message", _possible(case.line))
     if element in {"failure", "error"}:
@@ -108,7 +108,7 @@ def _append(suite: Xml.Element, case: Case) -> None:
 def _counts(cases: Sequence[Case], *, unfinished: bool = False) -> dict[str, str]:
     elements = [ELEMENTS[case.outcome] for case in cases] + ["error"] * unfinished
     named = {"failures": "failure", "errors": "error", "skipped": "skipped"}
-    return {"tests": str(len(elements)), **{name: str(elements.count(one)) for name, one in named.items()}}
+    return {"tests": str(len(elements)), **{name: str(elements.count(element)) for name, element in named.items()}}
 
 
 def _possible(text: str) -> str:

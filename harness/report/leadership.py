@@ -31,7 +31,7 @@ class LeaderState(NamedTuple):
 def leaderships(observations: Sequence[Observation], faults: Sequence[Receipt], end_us: int) -> list[Leadership]:
     """All of them, by broker and time; two may overlap, and then one of the two is deposed and does not know it."""
     roles: list[Seen[Role]] = of_kind(observations, BecameLeader, BecameFollower, ReplicaRecovered)
-    found: list[Leadership] = []
+    periods: list[Leadership] = []
     for node in sorted({seen.node for seen in roles}):
         own = [seen for seen in roles if seen.node == node]
         deaths = [fault.begun_us for fault in faults if fault.facts.ends_process and node in fault.targets]
@@ -39,8 +39,8 @@ def leaderships(observations: Sequence[Observation], faults: Sequence[Receipt], 
         for (begin_us, _, fact), next_us in zip(own, ends, strict=True):
             if isinstance(fact, BecameLeader):
                 ended_us = min([next_us, *(death_us for death_us in deaths if death_us > begin_us)])
-                found.append(Leadership(node, known(fact.leader_epoch), begin_us, ended_us))
-    return found
+                periods.append(Leadership(node, known(fact.leader_epoch), begin_us, ended_us))
+    return periods
 
 
 def known(epoch: int | None) -> int:
@@ -54,11 +54,11 @@ def answering_broker(led: Sequence[Leadership], time_us: int, removers: Sequence
     One leader: it. Two: a write that is lost (``removers`` are brokers that truncated it later) was on a deposed one,
     any other on the one of the newest epoch.
     """
-    then = [one for one in led if one.begin_us <= time_us <= one.end_us]
+    then = [period for period in led if period.begin_us <= time_us <= period.end_us]
     if len(then) > 1 and removers is not None:
-        then = [one for one in then if one.node in removers]
+        then = [period for period in then if period.node in removers]
     elif len(then) > 1:
-        then = [max(then, key=lambda one: one.epoch)]
+        then = [max(then, key=lambda period: period.epoch)]
     return then[0].node if len(then) == 1 else None
 
 

@@ -130,8 +130,13 @@ def _differences(comparison: Comparison) -> list[str]:
     if not comparison.differences:
         return ["", head]
     rows = [
-        [one.settings, one.family, "; ".join(f"{world}: {outcome}" for world, outcome in one.outcomes.items()), one.why]
-        for one in comparison.differences
+        [
+            difference.settings,
+            difference.family,
+            "; ".join(f"{world}: {outcome}" for world, outcome in difference.outcomes.items()),
+            difference.why,
+        ]
+        for difference in comparison.differences
     ]
     return ["", f"{head} The others:", "", *_table(["settings", "faults", "outcomes", "why"], rows)]
 

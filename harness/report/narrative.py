@@ -86,10 +86,8 @@ def differing(finding: Finding) -> list[str]:
         f"broker {node} holds {write_name(value) if value >= 0 else 'a record that is not sound'}"
         for node, value in sorted(finding.replicas.items())
     ]
-    at = f"At offset {finding.offset} of {finding.key}"
-    return [
-        f"{at}, when the run had ended, {', '.join(held)}. All of them were in sync, and the log was read beyond that."
-    ]
+    at_the_end = f"At offset {finding.offset} of {finding.key}, when the run had ended, {', '.join(held)}."
+    return [f"{at_the_end} All of them were in sync, and the log was read beyond that."]
 
 
 def _at(time_us: int, words: str) -> Moment:

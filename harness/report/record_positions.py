@@ -31,7 +31,9 @@ def positions_of(
 ) -> tuple[RecordPosition, ...]:
     """Those of ``value`` at ``offsets``, the first one first; ``acknowledged`` are all writes of the partition."""
     epochs = _leader_epochs(run / REPLICAS_FILE, partition, value)
-    return tuple(RecordPosition(one, epochs.get(one, ()), _near_us(one, acknowledged)) for one in sorted(offsets))
+    return tuple(
+        RecordPosition(offset, epochs.get(offset, ()), _near_us(offset, acknowledged)) for offset in sorted(offsets)
+    )
 
 
 def _leader_epochs(file: Path, partition: str, value: int) -> Mapping[int, tuple[int, ...]]:
@@ -42,13 +44,15 @@ def _leader_epochs(file: Path, partition: str, value: int) -> Mapping[int, tuple
         ).to_pylist()
     except (OSError, pa.ArrowException):
         return {}
-    found: dict[int, set[int]] = {}
+    epochs_by_offset: dict[int, set[int]] = {}
     for row in rows:
         if row["partition"] == partition:
-            found.setdefault(row["offset"], set()).add(row["leader_epoch"])
-    return {offset: tuple(sorted(epochs)) for offset, epochs in found.items()}
+            epochs_by_offset.setdefault(row["offset"], set()).add(row["leader_epoch"])
+    return {offset: tuple(sorted(epochs)) for offset, epochs in epochs_by_offset.items()}
 
 
 def _near_us(offset: int, acknowledged: Collection[Write]) -> int | None:
-    known = [(abs(write.offset - offset), write.acknowledged_us) for write in acknowledged if write.offset is not None]
-    return min(known)[1] if known else None
+    distances = [
+        (abs(write.offset - offset), write.acknowledged_us) for write in acknowledged if write.offset is not None
+    ]
+    return min(distances)[1] if distances else None

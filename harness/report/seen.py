@@ -14,10 +14,10 @@ _UNKNOWN = "others"
 
 
 class WorstCase(msgspec.Struct, frozen=True):
-    """The run of a cell with most findings of a permitted anomaly; ``finding`` is the first that is listed."""
+    """The run of a cell, by its seed, with most findings of a permitted anomaly, and the first that is listed."""
 
     count: int
-    run: str
+    seed: int
     finding: dict[str, Any]
 
 
@@ -62,7 +62,7 @@ def _worst_cases(lines: Iterable[VerdictLine]) -> dict[tuple[str, str, str], Wor
             key = (line.run.world, line.run.cell, anomaly)
             if key not in worst or count > worst[key].count:
                 listed = line.anomalies.get(anomaly, [])
-                worst[key] = WorstCase(count, line.history, plain_fields(listed[0]) if listed else {})
+                worst[key] = WorstCase(count, line.run.seed, plain_fields(listed[0]) if listed else {})
     return worst
 
 

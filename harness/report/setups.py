@@ -54,7 +54,9 @@ def setups_of(runs: Iterable[Path], versions: Mapping[str, str]) -> list[Setup]:
     directories: dict[str, list[Path]] = {}
     for _, cell in groupby(runs, key=lambda run: run.parent):
         of_cell = list(cell)
-        record = next((one for one in map(_record, of_cell) if one is not None and one.ended.configuration), None)
+        record = next(
+            (record for record in map(_record, of_cell) if record is not None and record.ended.configuration), None
+        )
         if record is not None:
             records.setdefault(record.world.name, []).append(record)
             directories.setdefault(record.world.name, []).extend(of_cell)
@@ -74,16 +76,16 @@ def _record(run: Path) -> RunRecord | None:
 
 def left_to_clients(cells: Iterable[Cell]) -> list[str]:
     """A sentence for each setting that the plan left to the client libraries, with what was in force."""
-    found: dict[str, dict[str, dict[str, None]]] = {}
+    values_by_name: dict[str, dict[str, dict[str, None]]] = {}
     for cell in cells:
         for name in cell.client_defaults:
             where = f"{_shown(cell.settings[name])} with acks={cell.settings['acks']}"
-            found.setdefault(name, {}).setdefault(where, {})[cell.world] = None
+            values_by_name.setdefault(name, {}).setdefault(where, {})[cell.world] = None
     return [
         f"The plan leaves {name} to the client. The client's own default was in force: "
         + ", ".join(f"{value} ({', '.join(worlds)})" for value, worlds in values.items())
         + "."
-        for name, values in found.items()
+        for name, values in values_by_name.items()
     ]
 
 
@@ -149,7 +151,9 @@ def _varied(configurations: Iterable[Configuration]) -> dict[str, dict[str, str]
             for name, value in options.items():
                 values[role][name][str(value)] = None
     varied = {
-        role: {name: ", ".join(found) for name, found in options.items() if len(found) > 1 and name not in _ADDRESSES}
+        role: {
+            name: ", ".join(values) for name, values in options.items() if len(values) > 1 and name not in _ADDRESSES
+        }
         for role, options in values.items()
     }
     return {role: options for role, options in varied.items() if options}

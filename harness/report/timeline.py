@@ -168,7 +168,7 @@ def read_timeline(run: Path, subject: Subject, receipts: Sequence[Receipt], lost
         successor_write=None if successor is None else side.acknowledged.get(successor),
         end_offset=side.end_offset,
         observations=tuple(seen for seen in observations if seen.time_us <= end_us),
-        leaderships=tuple(one for one in led if one.begin_us <= end_us),
+        leaderships=tuple(leadership for leadership in led if leadership.begin_us <= end_us),
     )
 
 
@@ -251,9 +251,13 @@ class _Kinds(NamedTuple):
     def again(self) -> list[Point]:
         """The positions of the write beside the one that it was acknowledged at."""
         return [
-            Point(msgspec.structs.replace(self.write, acknowledged_us=at.near_us), at.offset, "the write, again")
-            for at in self.positions
-            if at.near_us is not None and at.offset != self.write.offset
+            Point(
+                msgspec.structs.replace(self.write, acknowledged_us=position.near_us),
+                position.offset,
+                "the write, again",
+            )
+            for position in self.positions
+            if position.near_us is not None and position.offset != self.write.offset
         ]
 
 

@@ -210,7 +210,10 @@ class SimulatedCluster:
         failed = disk.fail(partition) if process.alive else ()
         if not failed:
             return {}
-        evidence: Evidence = {"failed": [str(at) for at in failed], "incarnation": process.incarnation}
+        evidence: Evidence = {
+            "failed": [str(log_partition) for log_partition in failed],
+            "incarnation": process.incarnation,
+        }
         if disk.works:
             process.on_directory_failure(failed)
             return evidence

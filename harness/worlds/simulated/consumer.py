@@ -94,8 +94,8 @@ class ConsumerModel(ClientModel):
 
     def assign(self, partitions: Sequence[TopicPartition], *, from_start: bool) -> None:
         """Read these from now on; a partition that was not read before starts at its start anyway."""
-        known = {} if from_start else self._assigned
-        self._assigned = {partition: known.get(partition) or Assigned(partition) for partition in partitions}
+        positions = {} if from_start else self._assigned
+        self._assigned = {partition: positions.get(partition) or Assigned(partition) for partition in partitions}
         names = {str(partition) for partition in self._assigned} if not from_start else set()
         self._buffer = deque(record for record in self._buffer if record.partition in names)
 

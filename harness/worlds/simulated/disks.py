@@ -44,7 +44,7 @@ class Disk:
     @property
     def logs(self) -> dict[TopicPartition, MemoryLog]:
         """All of them, those in failed directories too."""
-        return {at: log for directory in self._directories for at, log in directory.items()}
+        return {partition: log for directory in self._directories for partition, log in directory.items()}
 
     def log(self, partition: TopicPartition) -> MemoryLog | None:
         """What it holds of a partition, None where that never was here."""
@@ -57,7 +57,7 @@ class Disk:
     @property
     def offline(self) -> tuple[TopicPartition, ...]:
         """The partitions in failed directories."""
-        return tuple(at for number in self._failed for at in self._directories[number])
+        return tuple(partition for number in self._failed for partition in self._directories[number])
 
     @property
     def works(self) -> bool:
@@ -71,7 +71,7 @@ class Disk:
         """
         log = self.log(partition)
         if log is None:
-            good = [place for number, place in enumerate(self._directories) if number not in self._failed]
+            good = [directory for number, directory in enumerate(self._directories) if number not in self._failed]
             log = min(good, key=len)[partition] = self._make_log()
         log.lies = self.lies
         log.recover()
@@ -80,14 +80,14 @@ class Disk:
     def fail(self, partition: str) -> tuple[TopicPartition, ...]:
         """The directory that holds ``partition`` fails; the answer is all that it holds, nothing if it has failed."""
         for number, directory in enumerate(self._directories):
-            if number not in self._failed and any(str(at) == partition for at in directory):
+            if number not in self._failed and any(str(log_partition) == partition for log_partition in directory):
                 self._failed.append(number)
                 return tuple(directory)
         return ()
 
     def replace(self) -> dict[str, int]:
         """Put empty directories in the place of failed ones; the answer counts the records that are gone."""
-        gone = {str(at): _length(self.logs[at]) for at in self.offline}
+        gone = {str(partition): _length(self.logs[partition]) for partition in self.offline}
         while self._failed:
             self._directories[self._failed.pop()].clear()
             self.clean_shutdown = NONE
@@ -104,8 +104,8 @@ class Disk:
         The second stands there only if the disk had lied about some of them.
         """
         logs = self.logs
-        flushed = {str(at): log.flushed_offset - log.durable_offset for at, log in logs.items()}
-        lost = {str(at): log.lose_unflushed() for at, log in logs.items()}
+        flushed = {str(partition): log.flushed_offset - log.durable_offset for partition, log in logs.items()}
+        lost = {str(partition): log.lose_unflushed() for partition, log in logs.items()}
         return {"lost": lost, "lost_flushed": flushed} if any(flushed.values()) else {"lost": lost}
 
 
@@ -134,7 +134,9 @@ class Disks:
 
     @override
     def corrupt(self, node: int, partition: str, pick: int) -> Evidence:
-        log = next((log for at, log in self._disks[node].logs.items() if str(at) == partition), None)
+        log = next(
+            (log for log_partition, log in self._disks[node].logs.items() if str(log_partition) == partition), None
+        )
         if log is None or not log.batches or not self._dead(node):
             return {}
         position = len(log.batches) * pick // LOG_PARTS
@@ -160,7 +162,7 @@ class Disks:
         disk.lies = True
         for log in disk.logs.values():
             log.lies = True
-        return {"lies": {str(at): log.durable_offset for at, log in disk.logs.items()}}
+        return {"lies": {str(partition): log.durable_offset for partition, log in disk.logs.items()}}
 
     def obey(self, node: int) -> Evidence:
         """See :meth:`WriteCaches.obey`. Evidence: ``cached``, the records that the disk wrote now, by log partition."""
@@ -168,7 +170,7 @@ class Disks:
         if not disk.lies:
             return {}
         disk.lies = False
-        cached = {str(at): log.flushed_offset - log.durable_offset for at, log in disk.logs.items()}
+        cached = {str(partition): log.flushed_offset - log.durable_offset for partition, log in disk.logs.items()}
         for log in disk.logs.values():
             log.lies, log.durable_offset = False, log.flushed_offset
         return {"cached": cached}

@@ -26,26 +26,28 @@ class ExcusedReplicas:
         """The disk of ``node`` has lost records."""
         if (broker := image.brokers.get(node)) is not None:
             self._damaged[node] = broker.broker_epoch
-        self.replicas |= {(node, at) for at, state in _partitions(image) if node in {*state.isr, *state.elr}}
+        self.replicas |= {
+            (node, partition) for partition, state in _partitions(image) if node in {*state.isr, *state.elr}
+        }
 
     def registered(self, image: Image) -> None:
         """Whoever has registered anew is a candidate like others, but as the last member of an ISR without ELR."""
         for node in [node for node, epoch in self._damaged.items() if image.brokers[node].broker_epoch != epoch]:
             del self._damaged[node]
-            alone = {(node, at) for at, state in _partitions(image) if state.isr == (node,)}
+            alone = {(node, partition) for partition, state in _partitions(image) if state.isr == (node,)}
             others = {replica for replica in self.replicas if replica[0] != node}
             self.replicas = others | (set() if self._lists_eligible else self.replicas & alone)
 
-    def lead(self, at: TopicPartition, state: PartitionState) -> bool:
+    def lead(self, partition: TopicPartition, state: PartitionState) -> bool:
         """Look at a new ``state``; the answer says that a suspect begins to lead, with what its disk still has."""
         if not self._damaged and not self.replicas:
             return False
         listed = (*state.isr, *state.elr)
-        self.replicas = {one for one in self.replicas if one[1] != at or one[0] in listed}
-        self.replicas |= {(node, at) for node in self._damaged if node in listed}
-        leads = (state.leader, at) in self.replicas and state.leader not in self._damaged
+        self.replicas = {replica for replica in self.replicas if replica[1] != partition or replica[0] in listed}
+        self.replicas |= {(node, partition) for node in self._damaged if node in listed}
+        leads = (state.leader, partition) in self.replicas and state.leader not in self._damaged
         if leads:
-            self.replicas.discard((state.leader, at))
+            self.replicas.discard((state.leader, partition))
         return leads
 
 

@@ -167,18 +167,18 @@ class Network:
         """
         ended: list[Filter] = []
         for link in links:
-            there = self._filters.pop(link, ())
-            ended += [one for one in there if name in ("", one.name)]
-            self._set_filters(link, tuple(one for one in there if name not in ("", one.name)))
+            filters = self._filters.pop(link, ())
+            ended += [held_by for held_by in filters if name in ("", held_by.name)]
+            self._set_filters(link, tuple(held_by for held_by in filters if name not in ("", held_by.name)))
         # Sent only now: a filter that stays may take it again.
-        for _, wire, message in sorted((kept for one in ended for kept in one.held), key=itemgetter(0)):
+        for _, wire, message in sorted((kept for held_by in ended for kept in held_by.held), key=itemgetter(0)):
             wire.send(message)
         return ended
 
     def release_one(self, link: Link, *, newest: bool) -> Any:
         """Send the oldest or the ``newest`` message that ``link`` holds, past its filters; None where it holds none."""
         filters = self._filters.get(link, ())
-        kept = [(message, one) for one in filters for message in one.held]
+        kept = [(message, held_by) for held_by in filters for message in held_by.held]
         if not kept:
             return None
         chosen, its_filter = (max if newest else min)(kept, key=lambda pair: pair[0][0])

@@ -208,11 +208,11 @@ class NetworkClient:
 
     def leader(self, partition: TopicPartition) -> tuple[int, int] | None:
         """(leader, leader epoch) as known here; None, and metadata wanted, where there is none."""
-        known = self._leaders.get(partition)
-        if known is None or known[0] not in self._connections:
+        leader = self._leaders.get(partition)
+        if leader is None or leader[0] not in self._connections:
             self._metadata_wanted = True
             return None
-        return known
+        return leader
 
     def want_metadata(self) -> None:
         """Something contradicts what is known of the cluster."""
@@ -246,8 +246,8 @@ class NetworkClient:
             topic = image.topics.get(name)
             for number, state in enumerate(topic.partitions if topic else ()):
                 partition = TopicPartition(name, number)
-                known = self._leaders.get(partition)
-                if known is None or state.leader_epoch >= known[1]:
+                leader = self._leaders.get(partition)
+                if leader is None or state.leader_epoch >= leader[1]:
                     self._leaders[partition] = (state.leader, state.leader_epoch)
 
     def _any_ready(self, now_us: int) -> int | None:

@@ -30,10 +30,10 @@ def logs_of(cluster: SimulatedCluster, topic: str, partitions: int) -> ReplicaLo
     """The logs of ``topic`` on the disks of all brokers."""
     logs: list[DumpedLog] = []
     for number in range(partitions):
-        place = TopicPartition(topic, number)
-        decoder = _Decoder(str(place))
-        found = [(node, log) for node in cluster.brokers if (log := cluster.log(node, place)) is not None]
-        logs += [DumpedLog(str(place), node, decoder.stretches(log), _damage(log)) for node, log in found]
+        partition = TopicPartition(topic, number)
+        decoder = _Decoder(str(partition))
+        copies = [(node, log) for node in cluster.brokers if (log := cluster.log(node, partition)) is not None]
+        logs += [DumpedLog(str(partition), node, decoder.stretches(log), _damage(log)) for node, log in copies]
     return ReplicaLogs(logs, {})
 
 
@@ -62,8 +62,8 @@ class _Decoder:
 
     def _stretch(self, batches: Sequence[RecordBatch]) -> Stretch:
         """These batches. Those that an earlier log holds too are decoded once."""
-        for known, stretch in self._logs:
-            if len(known) == len(batches) and all(map(is_, known, batches)):
+        for batches_before, stretch in self._logs:
+            if len(batches_before) == len(batches) and all(map(is_, batches_before, batches)):
                 return stretch
         stretch = self._decoded(batches)
         self._logs.append((batches, stretch))

@@ -22,12 +22,12 @@ class SimulatedReplicas:
 
     @override
     def state(self, node: int, partition: str) -> ReplicaState:
-        at, broker = parsed(partition), self._cluster.broker(node)
-        log = self._cluster.log(node, at)
+        log_partition, broker = parsed(partition), self._cluster.broker(node)
+        log = self._cluster.log(node, log_partition)
         if log is None:
             return ReplicaState(node=node, running=broker is not None, log_end=0)
         records = tuple(record for batch in log.batches for record in _placed(partition, batch))
-        replica: Replica | None = None if broker is None else broker.replicas.get(at)
+        replica: Replica | None = None if broker is None else broker.replicas.get(log_partition)
         if replica is None:
             return ReplicaState(node=node, running=broker is not None, log_end=log.end_offset, records=records)
         return ReplicaState(
@@ -43,8 +43,8 @@ class SimulatedReplicas:
 
     @override
     def fenced(self) -> frozenset[int]:
-        known = self._cluster.image().brokers
-        return frozenset(node for node in self._cluster.brokers if node not in known or known[node].fenced)
+        registered = self._cluster.image().brokers
+        return frozenset(node for node in self._cluster.brokers if node not in registered or registered[node].fenced)
 
     def flush(self, node: int) -> Evidence:
         """See :meth:`harness.worlds.contract.Replicas.flush`. Evidence: ``flushed``, log end offsets by partition."""
@@ -54,7 +54,7 @@ class SimulatedReplicas:
         for replica in broker.replicas.values():
             replica.log.flush()
             replica.log.checkpoint_high_watermark(replica.high_watermark)
-        return {"flushed": {str(at): replica.log.end_offset for at, replica in broker.replicas.items()}}
+        return {"flushed": {str(partition): replica.log.end_offset for partition, replica in broker.replicas.items()}}
 
 
 def _placed(partition: str, batch: RecordBatch) -> list[PlacedRecord]:

@@ -152,7 +152,7 @@ class Wire:
         self._look()
 
     def _stopped(self, message: Any) -> bool:
-        if any(one.takes(self, message) for one in self._filters):
+        if any(message_filter.takes(self, message) for message_filter in self._filters):
             return True
         if self.broken or self.cut is not None:
             self._hold(message, self._unsent)

@@ -105,6 +105,15 @@ def test_the_page_fits_draws_and_asks_nobody(browser: Browser, file: Path, schem
     opened.close()
 
 
+def test_on_paper_nothing_is_cut_off(browser: Browser, file: Path) -> None:
+    opened = Opened(browser, file, scripts=False)
+    opened.page.emulate_media(media="print")
+    opened.page.set_viewport_size({"width": 1046, "height": 718})  # A4, landscape, without its margins
+    wide = "[...document.querySelectorAll('table')].filter(table => table.getBoundingClientRect().right > 1047).length"
+    assert opened.page.evaluate(wide) == 0
+    opened.close()
+
+
 def test_a_click_leads_from_the_matrix_to_a_story_and_back(browser: Browser, file: Path) -> None:
     opened = Opened(browser, file)
     page = opened.page
