@@ -8,7 +8,7 @@ nothing else happened.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -17,13 +17,16 @@ import numpy as np
 from checkers.anomalies.lost_write import lost_values
 from checkers.columns.ids import Numbers, dense_ids, one_of, starts_of
 from checkers.columns.log import Log
+from checkers.columns.phases import Phases
+from checkers.measures.measure import Measure
 from workloads import Function
 from workloads.history import FUNCTION_CODE, NONE, OK, Kind
+from workloads.override import override
 
 Observed = Literal["exactly-once", "at-least-once", "at-most-once", "none", "unknown"]
 
 
-class Delivery(msgspec.Struct, kw_only=True):
+class Delivery(Measure):
     """Counts of acknowledged records. ``observed`` is "unknown" where some record may be lost or merely unread, and
     where none was acknowledged.
 
@@ -41,14 +44,19 @@ class Delivery(msgspec.Struct, kw_only=True):
     unattributed: int = 0
     comparable: int = 0
 
+    @classmethod
+    @override
+    def of_each(cls, log: Log, phases: Sequence[Phases]) -> list[Delivery]:
+        return _count(log, len(phases))
+
     @property
     def words(self) -> str:
         """As one would say it: ``exactly-once, in order``."""
         return f"{self.observed}{', in order' if self.ordered else '' if self.ordered is None else ', not in order'}"
 
 
-def count(log: Log, histories: int) -> list[Delivery]:
-    """Lost, duplicated, unattributed and comparable records of each history; :func:`decide` says what follows."""
+def _count(log: Log, histories: int) -> list[Delivery]:
+    """Count lost, duplicated, unattributed and comparable records; :func:`decide` says what follows."""
     order = log.order
     begins = starts_of(order.entry_value)
     several = order.entry_value[begins][np.diff(np.append(begins, len(order.entry_value))) > 1]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
 import numpy as np
 
 from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log import Log
 from checkers.columns.phases import Phases, inside
+from checkers.measures.measure import Measure
 from workloads.history import FAIL, INFO, INVOKE, OK
+from workloads.override import override
 
 
-class Exercise(msgspec.Struct, kw_only=True):
+class Exercise(Measure):
     """How much a history exercised the log; counts of writes unless the name says otherwise.
 
     ``acknowledged_in_fault`` counts writes acknowledged between the begin and the end of a fault that took effect.
@@ -28,9 +29,14 @@ class Exercise(msgspec.Struct, kw_only=True):
     records_read: int = 0
     drained: bool = False
 
+    @classmethod
+    @override
+    def of_each(cls, log: Log, phases: Sequence[Phases]) -> list[Exercise]:
+        return _exercise(log, phases)
 
-def exercise(log: Log, phases: Sequence[Phases]) -> list[Exercise]:
-    """Of each history of ``log``; ``drained`` is left false, see :func:`drained`. O(n)."""
+
+def _exercise(log: Log, phases: Sequence[Phases]) -> list[Exercise]:
+    """Leave ``drained`` false, see :func:`drained`. O(n)."""
     histories = len(phases)
     owner = log.partition_history[log.partition[log.sends]]
     kinds = log.type[log.sends]

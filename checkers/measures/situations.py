@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-import msgspec
 import numpy as np
 
 from checkers.columns.ids import Numbers, dense_ids
@@ -18,14 +17,16 @@ from checkers.columns.log import Log
 from checkers.columns.phases import Phases, merged
 from checkers.columns.times import Times
 from checkers.measures.fault_exercise import RECENT_US
+from checkers.measures.measure import Measure
 from nemesis.receipts import Look
 from workloads import Refusal
 from workloads.history import OK
+from workloads.override import override
 
 _FAR = np.iinfo(np.int64).max
 
 
-class Situations(msgspec.Struct, kw_only=True):
+class Situations(Measure):
     """Counts of one history, or of some of its log partitions.
 
     Attributes:
@@ -51,8 +52,13 @@ class Situations(msgspec.Struct, kw_only=True):
     refused_before_append: int | None = None
     refused_after_append: int | None = None
 
+    @classmethod
+    @override
+    def of_each(cls, log: Log, phases: Sequence[Phases]) -> list[Situations]:
+        return _situations(log, phases)
+
+    @override
     def add(self, other: Situations) -> None:
-        """Count what other log partitions of the same history show."""
         for name in self.__struct_fields__:
             setattr(self, name, _sum(getattr(self, name), getattr(other, name)))
 
@@ -65,8 +71,8 @@ def _sum(one: int | dict[int, int] | None, other: int | dict[int, int] | None) -
     return {size: one.get(size, 0) + other.get(size, 0) for size in sorted({*one, *other})}
 
 
-def situations(log: Log, phases: Sequence[Phases]) -> list[Situations]:
-    """Of each history of ``log``. O(n log n)."""
+def _situations(log: Log, phases: Sequence[Phases]) -> list[Situations]:
+    """Take O(n log n)."""
     acknowledged = log.sends[log.type[log.sends] == OK]
     of_history = [Situations() for _ in phases]
     _add_refusals(log, acknowledged, of_history)

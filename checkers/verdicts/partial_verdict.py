@@ -20,14 +20,13 @@ from checkers.columns.log import Log
 from checkers.cycles.edges import Dependency, related
 from checkers.cycles.trimming import core_steps
 from checkers.measures.availability import availability
-from checkers.measures.delivery import consume_counts, count, decide
-from checkers.measures.exercise import drained, exercise
+from checkers.measures.delivery import consume_counts, decide
+from checkers.measures.exercise import drained
 from checkers.measures.fault_exercise import fault_exercise
 from checkers.measures.lag import worst
 from checkers.measures.latency import latencies
 from checkers.measures.recovery import recovery
-from checkers.measures.situations import situations
-from checkers.verdicts.verdict import Measures, Verdict
+from checkers.verdicts.verdict import MEASURES, Measures, Verdict
 from workloads import Function
 from workloads.history import FUNCTION_CODE, Origin, shown_key
 
@@ -65,9 +64,8 @@ class PartialVerdict(Measures, kw_only=True):
 def judge_batch(batch: RowBatch, *, shown: int | None = SHOWN) -> list[PartialVerdict]:
     """Apply every kernel to a batch."""
     log, histories = batch.log, len(batch.histories)
-    exercised = exercise(log, batch.phases)
-    put_to_test, met = fault_exercise(log, batch.phases), situations(log, batch.phases)
-    delivered, lagging, consumed = count(log, histories), worst(log, histories), consume_counts(log, histories)
+    put_to_test = fault_exercise(log, batch.phases)
+    lagging, consumed = worst(log, histories), consume_counts(log, histories)
     took, over_time = latencies(log, batch.phases)
     reached, depends = drained(log), related(log)
     subscribed = np.bincount(log.partition_history[log.partition[log.function == _SUBSCRIBE]], minlength=histories) > 0
@@ -78,11 +76,8 @@ def judge_batch(batch: RowBatch, *, shown: int | None = SHOWN) -> list[PartialVe
             own=batch.phases[place].own,
             events=batch.events[place],
             subscribed=bool(subscribed[place]),
-            exercise=exercised[place],
             faults=batch.phases[place].receipts,
             fault_exercise=put_to_test[place],
-            situations=met[place],
-            delivery=delivered[place],
             latency=took[place],
             over_time=over_time[place],
             worst_realtime_lag=lagging[place],
@@ -93,6 +88,9 @@ def judge_batch(batch: RowBatch, *, shown: int | None = SHOWN) -> list[PartialVe
         )
         for place in range(histories)
     ]
+    for name, kind in MEASURES.items():
+        for partial, measure in zip(partials, kind.of_each(log, batch.phases), strict=True):
+            setattr(partial, name, measure)
     _by_partition(batch, partials, reached)
     for partial, phases in zip(partials, batch.phases, strict=True):
         partial.recovery = recovery(phases, partial.undrained)

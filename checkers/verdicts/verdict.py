@@ -14,6 +14,7 @@ from checkers.measures.exercise import Exercise
 from checkers.measures.fault_exercise import FaultExercise
 from checkers.measures.lag import WorstLag
 from checkers.measures.latency import Latency, WritesOverTime
+from checkers.measures.measure import Measure
 from checkers.measures.recovery import Recovery
 from checkers.measures.situations import Situations
 from nemesis.receipts import Receipt
@@ -46,14 +47,13 @@ class Measures(msgspec.Struct, kw_only=True):
 
     def add(self, other: Measures) -> None:
         """Add what other log partitions of the same history say; ``times_us`` go with findings and stay as they are."""
+        for name in MEASURES:
+            getattr(self, name).add(getattr(other, name))
         self.availability |= other.availability
         self.recovery.unread |= other.recovery.unread
-        self.situations.add(other.situations)
         self.latency.add(other.latency)
         self.latency.workload_us = max(self.latency.workload_us, other.latency.workload_us)
         self.over_time.add(other.over_time)
-        _add_counts(self.exercise, other.exercise, _WRITES)
-        _add_counts(self.delivery, other.delivery, _RECORDS)
         for mine, theirs in zip(self.fault_exercise or (), other.fault_exercise or (), strict=False):
             _add_counts(mine, theirs, _PUT_TO_TEST)
         if _lag(other) > _lag(self):
@@ -64,8 +64,12 @@ class Measures(msgspec.Struct, kw_only=True):
             self.counts[name] = self.counts.get(name, 0) + number
 
 
-_WRITES: Final = ("attempted", "acknowledged", "acknowledged_in_fault", "rejected", "unknown", "records_read")
-_RECORDS: Final = ("lost", "duplicated", "unattributed", "comparable")
+#: The fields that are measures as :class:`checkers.measures.measure.Measure` has them.
+MEASURES: Final[dict[str, type[Measure]]] = {
+    field.name: field.type
+    for field in msgspec.structs.fields(Measures)
+    if isinstance(field.type, type) and issubclass(field.type, Measure)
+}
 _PUT_TO_TEST: Final = ("in_flight", "recent", "recent_alone", "acknowledged", "refused")
 
 

