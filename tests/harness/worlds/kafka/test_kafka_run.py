@@ -19,7 +19,7 @@ from harness.worlds.kafka import kafka_world
 from nemesis.cluster import Capability
 from nemesis.plan import FaultPlan
 from tests.harness.needs import needs_root
-from tests.harness.worlds.trials import SEEDS, hit_by, lose_or_hold
+from tests.harness.worlds.trials import hit_by, lose_or_hold
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
@@ -47,36 +47,38 @@ def spec(family: str, host: AnyHost = ON_NAMESPACES, **settings: object) -> RunS
 @pytest.mark.root
 @pytest.mark.usefixtures("real_kafka")
 @pytest.mark.parametrize(
-    ("family", "settings", "loses"),
+    ("family", "settings", "loses", "client"),
     [
-        pytest.param("kill", {"acks": 1}, True, id="acks 1 loses the tail of a killed leader (S01)"),
-        pytest.param("kill", {"acks": "all"}, False, id="acks all holds under kill (S01)"),
-        pytest.param("power", {"acks": "all"}, True, id="the last in-sync replica forgets what it had (S09)"),
+        pytest.param("kill", {"acks": 1}, True, "confluent-kafka", id="acks 1 loses a killed leader's tail (S01)"),
+        pytest.param("kill", {"acks": "all"}, False, "kafka-python", id="acks all holds under kill (S01)"),
+        pytest.param(
+            "power", {"acks": "all"}, True, "kafka-python", id="the last in-sync replica forgets what it had (S09)"
+        ),
         pytest.param(
             "power",
             {"acks": "all", "eligible.leader.replicas": True},
             False,
+            "kafka-python",
             id="eligible leaders outlive the last in-sync replica's power (S09, KIP-966)",
         ),
-        pytest.param("power", {"acks": "all", "flush.messages": 1}, False, id="flushed writes outlive the power (S09)"),
+        pytest.param(
+            "power",
+            {"acks": "all", "flush.messages": 1},
+            False,
+            "kafka-python",
+            id="flushed writes outlive the power (S09)",
+        ),
     ],
 )
-def test_kafka_loses_exactly_what_its_settings_permit(tmp_path: Path, family, settings, loses) -> None:
+def test_kafka_loses_exactly_what_its_settings_permit(tmp_path: Path, family, settings, loses, client) -> None:
     broke = "kill" if family == "kill" else "powerloss"
-    shown = lose_or_hold(spec(family, **settings), tmp_path, loses=loses, exercised=hit_by("partition", broke))
+    run = msgspec.structs.replace(spec(family, **settings), world=Kafka(host=ON_NAMESPACES, client=client))
+    shown = lose_or_hold(run, tmp_path, loses=loses, exercised=hit_by("partition", broke))
     reported = {type(seen.fact) for seen in read_observations(shown.directory)}
     assert {BecameLeader, BecameFollower, LeaderElected, IsrChanged, BrokerFenced, BrokerRegistered} <= reported
-
-
-@on_namespaces
-@pytest.mark.root
-@pytest.mark.usefixtures("real_kafka")
-def test_confluent_kafka_loses_the_tail_of_a_killed_leader_too(tmp_path: Path) -> None:
-    one = msgspec.structs.replace(spec("kill", acks=1), world=Kafka(host=Namespaces(), client="confluent-kafka"))
-    lose_or_hold(one, tmp_path, loses=True, exercised=hit_by("partition", "kill"))
-    ended = read_record(tmp_path / str(SEEDS[0])).ended
+    ended = read_record(shown.directory).ended
     assert ended.configuration is not None
-    assert ended.configuration["producer"]["library"].startswith("confluent-kafka")
+    assert ended.configuration["producer"]["library"].startswith(client)
 
 
 @pytest.mark.usefixtures("real_kafka")

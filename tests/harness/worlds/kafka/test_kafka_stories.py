@@ -1,6 +1,7 @@
 """The stories that show most on real Apache Kafka: what loses, what holds. docs/kafka-stories.md has all of them.
 
-S01 and S09 stand in test_kafka_run. Each run is one plan of plans/drawn, shortened to one performance of its story.
+S01 and S09 are in test_kafka_run, S03 in test_kafka_leadership. Each run is one plan of plans/drawn, shortened to one
+performance of its story.
 """
 
 from pathlib import Path
@@ -30,9 +31,7 @@ HEALED_MS = 2_500
 @pytest.mark.parametrize(
     ("story", "family", "settings", "loses"),
     [
-        pytest.param("S03", "rolling", {"acks": 1}, True, id="acks 1 loses without any accident (S03, KAFKA-20554)"),
         pytest.param("S11", "power", {"flush.messages": 2**63 - 1}, True, id="replication is no disk (S11)"),
-        pytest.param("S11", "power", {"flush.messages": 1}, False, id="flushed writes outlive everybody's power (S11)"),
         pytest.param(
             "sole-member-stop",
             "rolling",
