@@ -1,4 +1,4 @@
-"""Schedules that a hunt found and docs/hunt.md publishes show what is written there of them."""
+"""Schedules that a hunt found and results/reference/hunt publishes show what is written of them."""
 
 from __future__ import annotations
 
