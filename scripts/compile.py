@@ -34,7 +34,7 @@ MODULES: Final = {
     "harness/reference/core": "broker commit_rule controller effects election fetcher follower invariants log "
     "producers replica request_handler session",
     "harness/reference/core/planted": "answering controlling following in_sync leading storing",
-    "harness/worlds/simulated": "arrivals batches clients cluster consumer direct_client disks invariants loop network "
+    "harness/worlds/simulated": "batches clients cluster consumer direct_client disks invariants loop network "
     "excused_replicas network_client nodes producer replica_view steady wires",
     "workloads": "consumers generators instance producers replacement values",
 }

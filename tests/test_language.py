@@ -40,7 +40,6 @@ PENDING: Final[tuple[str, ...]] = (
     "harness/clients",
     "harness/comparison",
     "harness/errors.py",
-    "harness/explore",
     "harness/hosts",
     "harness/observations.py",
     "harness/plan",

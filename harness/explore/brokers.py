@@ -23,9 +23,9 @@ from nemesis.cluster import CLIENTS
 
 
 class BrokerCopy(NamedTuple):
-    """A broker as the invariants see it. ``log`` is (leader epoch, record) by offset; without a process nobody leads.
+    """A broker as the invariants see it. ``log`` is (leader epoch, record) by offset; a dead one leads nothing.
 
-    ``away``: its disk lost something when so many others were out of the ISR, and no later incarnation has registered;
+    ``away``: its disk lost something when that number of others was out of the ISR, and it has not registered since;
     NONE where nothing was lost. ``registered`` is its broker epoch, ``version`` that of its metadata. ``flushed`` is
     the offset up to which nothing can be lost.
     """
@@ -91,7 +91,7 @@ class BrokerNode:
             log.truncate_to(kept)
 
     def offers(self, constants: Constants) -> list[Event]:
-        """What may happen to the process by itself: a write, timers that are set, time that passes."""
+        """Return the events that happen to the process by itself: a write, timers that are set, time that passes."""
         if self.process is None:
             return []
         events = [
@@ -102,7 +102,7 @@ class BrokerNode:
                 events.append(Event("retry", leader))
             elif asks(fetcher):
                 events.append(Event("again", leader))
-        if any(hasattr(one, "message") for one in self.process._requests._deadlines._waiting.waiting()):
+        if any(hasattr(parked, "message") for parked in self.process._requests._deadlines._waiting.waiting()):
             events.append(Event("expire"))
         return events
 
@@ -167,11 +167,11 @@ def _offers_of_replica(replica: Replica, constants: Constants) -> list[Event]:
 def _silent(replica: Replica) -> Iterator[tuple[int, ...]]:
     """Followers that the leader may find silent together, where that changes something at once.
 
-    Members of the ISR leave it; nobody asks for that while a proposal is under way. Another one that was about to join
+    Members of the ISR leave it; not while a proposal is under way. Another one that was about to join
     holds the high watermark back no more. Where neither is so, it may as well be found silent later.
     """
     end = replica.log.end_offset
-    lagging = [node for node, one in sorted(replica.followers.items()) if one.end_offset != end]
+    lagging = [node for node, follower in sorted(replica.followers.items()) if follower.end_offset != end]
     in_sync = [node for node in lagging if node in replica.isr] if replica._proposal is None else []
     for count in range(len(in_sync)):
         yield from combinations(in_sync, count + 1)
@@ -181,7 +181,7 @@ def _silent(replica: Replica) -> Iterator[tuple[int, ...]]:
 
 
 def exposed(before: BrokerCopy, after: BrokerCopy) -> tuple[tuple[int, int], ...] | None:
-    """What consumers can read of a leader since this step, None where that is nothing new."""
+    """Return the records that consumers can read of a leader since this step, None where nothing is new."""
     if not after.leading or not after.high_watermark:
         return None
     same = before.leading and before.leader_epoch == after.leader_epoch

@@ -120,7 +120,7 @@ def _mark_of(hint: Any) -> Any:
 
 
 def _former(hint: Any, field: str) -> Former:
-    """The way from a value of a declared type to its form; ``field`` names it where there is none."""
+    """The way from a value of a declared type to its form; ``field`` is named where there is no way."""
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is NodeId:
         return _number
@@ -129,7 +129,7 @@ def _former(hint: Any, field: str) -> Former:
     if origin is Annotated:
         return _former_of_marked(hint, field)
     if origin in {Union, UnionType}:
-        return _former_of_union([one for one in arguments if one is not NoneType], field)
+        return _former_of_union([member for member in arguments if member is not NoneType], field)
     return _leaf if origin is Literal else _former_of_collection(origin, arguments, field)
 
 
@@ -186,14 +186,14 @@ def renamed(tree: Tree, names: Sequence[int]) -> Tree:
     if isinstance(tree, Number):
         return Number(names[tree]) if 0 <= tree < len(names) else tree
     if isinstance(tree, Unordered):
-        return _unordered(renamed(one, names) for one in tree)
+        return _unordered(renamed(part, names) for part in tree)
     if isinstance(tree, tuple):
-        return tuple(renamed(one, names) for one in tree)
+        return tuple(renamed(part, names) for part in tree)
     return tree
 
 
 def digest_of(tree: Tree) -> int:
-    """63 bits that stand for ``tree``: the same in every process, and never 0."""
+    """63 bits by which ``tree`` is known: the same in every process, and never 0."""
     return int.from_bytes(blake2b(repr(tree).encode(), digest_size=8).digest(), "big") >> 1 or 1
 
 
@@ -205,5 +205,5 @@ class Renaming(dict[int, int]):
         self._find = find
 
     def __missing__(self, digest: int) -> int:
-        self[digest] = found = self._find(digest)
-        return found
+        self[digest] = renamed_digest = self._find(digest)
+        return renamed_digest

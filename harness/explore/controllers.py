@@ -26,20 +26,20 @@ class ControllerState(NamedTuple):
 
 
 def controller_state_of(controller: Controller) -> ControllerState:
-    """What the controller has decided so far."""
+    """Read the decisions that the controller has made so far."""
     image = controller.image
     return ControllerState(
         image.topics[AT.topic].partitions[AT.partition],
-        frozenset(node for node, one in image.brokers.items() if one.fenced),
-        {node: one.broker_epoch for node, one in image.brokers.items()},
+        frozenset(node for node, broker in image.brokers.items() if broker.fenced),
+        {node: broker.broker_epoch for node, broker in image.brokers.items()},
         image.version,
     )
 
 
 def offers(controller: Controller) -> list[Event]:
-    """What may happen to a controller by itself, or because somebody asks."""
+    """Return the events that happen to a controller by itself, or because an operator asks."""
     image, state = controller.image, controller_state_of(controller).state
-    events = [Event("unfence" if one.fenced else "fence", node) for node, one in sorted(image.brokers.items())]
+    events = [Event("unfence" if broker.fenced else "fence", node) for node, broker in sorted(image.brokers.items())]
     if state.leader == NONE:
         return [*events, Event("unclean")]
     return events + [Event("move", node) for node in sorted(state.isr) if node != state.leader]
@@ -59,9 +59,11 @@ def decide(controller: Controller, event: Event, message: Message | None, first:
 
 
 def registration(effects: list[Effect]) -> int:
-    """The broker epoch that a registration was given; NONE if nobody has registered or it was refused."""
+    """The broker epoch that a registration was given; NONE if no broker has registered or it was refused."""
     answers = (effect.message for effect in effects if isinstance(effect, Send))
-    return next((one.broker_epoch for one in answers if isinstance(one, messages.RegisterBrokerResponse)), NONE)
+    return next(
+        (answer.broker_epoch for answer in answers if isinstance(answer, messages.RegisterBrokerResponse)), NONE
+    )
 
 
 def _happen(controller: Controller, event: Event, message: Message | None) -> list[Effect]:
@@ -89,15 +91,15 @@ def _order_replicas(value: Any, first: int | None) -> None:
     """
     if isinstance(value, msgspec.Struct):
         for name in value.__struct_fields__:
-            one = getattr(value, name)
+            content = getattr(value, name)
             if name in {"replicas", "elr"}:
-                ordered = tuple(sorted(one, key=lambda node: (node != first, node)))
+                ordered = tuple(sorted(content, key=lambda node: (node != first, node)))
                 msgspec.structs.force_setattr(value, name, ordered)
             elif name != "config":
-                _order_replicas(one, first)
+                _order_replicas(content, first)
     elif isinstance(value, dict):
-        for one in value.values():
-            _order_replicas(one, first)
+        for content in value.values():
+            _order_replicas(content, first)
     elif isinstance(value, tuple):
-        for one in value:
-            _order_replicas(one, first)
+        for content in value:
+            _order_replicas(content, first)

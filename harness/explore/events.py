@@ -1,4 +1,4 @@
-"""What happens to a node, and what comes of it."""
+"""Events that happen to a node, and the results of its steps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FOLDED: Final = (
 
 
 class Event(NamedTuple):
-    """What happens to one node. ``peer`` is another node, ``number`` what the kind needs: a digest, an offset, ..."""
+    """An event at one node. ``peer`` is another node, ``number`` belongs to the kind: a digest, an offset, ..."""
 
     kind: str
     peer: int = NONE
@@ -32,7 +32,7 @@ class Event(NamedTuple):
 
 
 class SentMessage(NamedTuple):
-    """A message on its way: to whom, of which class, and the digest by which it is known."""
+    """A message on its way: its target, its class, and the digest by which it is known."""
 
     target: int
     kind: type[Message]
@@ -40,7 +40,7 @@ class SentMessage(NamedTuple):
 
 
 class StepResult(NamedTuple):
-    """What a step comes to: the node's next state, what it sends, and what it shows to clients.
+    """The result of a step: the node's next state, the messages that it sends, and what it shows to clients.
 
     ``acknowledged`` are numbers of records; ``exposed`` is what a leader's new high watermark lets consumers read, as
     (leader epoch, record), or None; ``registered`` is the broker epoch that a registration was given, NONE otherwise.
@@ -61,4 +61,4 @@ class StepResult(NamedTuple):
 
 def sent(effects: list[Effect]) -> list[Send]:
     """The messages among effects that travel; timers that are set are offered by the state itself."""
-    return [one for one in effects if isinstance(one, Send) and not isinstance(one.message, _FOLDED)]
+    return [effect for effect in effects if isinstance(effect, Send) and not isinstance(effect.message, _FOLDED)]

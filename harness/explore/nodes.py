@@ -89,8 +89,8 @@ class Nodes:
         return {*self._pickled, *self.messages}
 
     def export(self, digests: set[int]) -> list[tuple[int, Any]]:
-        """What another process needs to go on from nodes and messages that only this one knows."""
-        return [(one, self._pickled.get(one) or self.messages[one]) for one in sorted(digests)]
+        """Return all that another process needs to go on from nodes and messages that only this one knows."""
+        return [(digest, self._pickled.get(digest) or self.messages[digest]) for digest in sorted(digests)]
 
     def take(self, exported: list[tuple[int, Any]]) -> None:
         """Learn what another process has exported."""
@@ -101,21 +101,21 @@ class Nodes:
     # --- steps -------------------------------------------------------------------------------------------------------
 
     def offers(self, digest: int) -> tuple[Event, ...]:
-        """What may happen to a node by itself: timers that are set, time that passes."""
-        found = self._offers.get(digest)
-        if found is None:
+        """Return the events that happen to a node by itself: timers that are set, time that passes."""
+        events = self._offers.get(digest)
+        if events is None:
             node = self._load(digest)
-            events = node.offers(self._constants) if isinstance(node, BrokerNode) else offers(node)
-            found = self._offers[digest] = tuple(events)
-        return found
+            offered = node.offers(self._constants) if isinstance(node, BrokerNode) else offers(node)
+            events = self._offers[digest] = tuple(offered)
+        return events
 
     def step(self, digest: int, event: Event) -> tuple[StepResult, ...]:
-        """What ``event`` makes of a node: one outcome of a broker, of the controller one for each whom it may elect."""
+        """Let ``event`` happen to a node: one outcome of a broker, of the controller one for each that it may elect."""
         key = (digest, event)
-        found = self._steps.get(key)
-        if found is None:
-            found = self._steps[key] = self.perform(digest, event)
-        return found
+        results = self._steps.get(key)
+        if results is None:
+            results = self._steps[key] = self.perform(digest, event)
+        return results
 
     def led(self, digest: int) -> tuple[int, int]:
         """The leader and the leader epoch that a decision of the controller names."""
@@ -126,7 +126,7 @@ class Nodes:
 
     @property
     def steps(self) -> int:
-        """How many different steps of the core were performed."""
+        """The number of different steps of the core that were performed."""
         return len(self._steps)
 
     def perform(self, digest: int, event: Event) -> tuple[StepResult, ...]:
@@ -195,8 +195,8 @@ class Nodes:
 
     def _sent_messages(self, effects: list[Effect], names: dict[int, int]) -> tuple[SentMessage, ...]:
         return tuple(
-            SentMessage(one.target, type(one.message), self._keep_message(renumbered(one, names)))
-            for one in sent(effects)
+            SentMessage(effect.target, type(effect.message), self._keep_message(renumbered(effect, names)))
+            for effect in sent(effects)
         )
 
     def _keep_message(self, message: Message) -> int:
@@ -210,10 +210,12 @@ class Nodes:
 
 def _acknowledged(effects: list[Effect]) -> tuple[int, ...]:
     answers = (effect.message for effect in effects if isinstance(effect, Send))
-    return tuple(one.correlation for one in answers if isinstance(one, messages.ProduceResponse) and not one.error)
+    return tuple(
+        answer.correlation for answer in answers if isinstance(answer, messages.ProduceResponse) and not answer.error
+    )
 
 
 def _refuses(effects: list[Effect]) -> bool:
     answers = [effect.message for effect in effects if isinstance(effect, Send)]
-    fetched = [one for one in answers if isinstance(one, messages.FetchResponse)]
-    return any(part.error not in _USEFUL for one in fetched for part in one.partitions)
+    fetched = [answer for answer in answers if isinstance(answer, messages.FetchResponse)]
+    return any(part.error not in _USEFUL for answer in fetched for part in answer.partitions)

@@ -1,4 +1,4 @@
-"""What is taken out of a node after a step, so that states that differ in nothing else are one: times and numbers.
+"""Times and numbers are taken out of a node after a step, so that states that differ in nothing else are one.
 
 *Times.* Every message arrives at :data:`NOW_US`. A time that a node remembers is either that, or so long ago that every
 limit is over; a time at which something is due is either due or not. Which of the two is changed by events of their own
@@ -38,14 +38,14 @@ Role = tuple[str, int]
 
 def open_requests(broker: Broker) -> dict[Role, int]:
     """The correlations of what a broker waits for."""
-    found: dict[Role, int] = {}
+    requests: dict[Role, int] = {}
     for leader, fetcher in broker._fetchers.items():
-        found["fetch", leader] = fetcher._in_flight
+        requests["fetch", leader] = fetcher._in_flight
         for followed in fetcher._followed.values():
-            found["ask", leader] = followed.correlation
+            requests["ask", leader] = followed.correlation
     for replica in broker.replicas.values():
-        found["propose", NONE] = NONE if replica._proposal is None else replica._proposal.correlation
-    return found
+        requests["propose", NONE] = NONE if replica._proposal is None else replica._proposal.correlation
+    return requests
 
 
 def given_up(before: Mapping[Role, int], after: Mapping[Role, int], answered: int) -> tuple[int, ...]:
@@ -60,7 +60,7 @@ def given_up(before: Mapping[Role, int], after: Mapping[Role, int], answered: in
 
 def asks(fetcher: Fetcher) -> bool:
     """The follower waits for an answer of this leader."""
-    return fetcher._in_flight != NONE or any(one.correlation != NONE for one in fetcher._followed.values())
+    return fetcher._in_flight != NONE or any(followed.correlation != NONE for followed in fetcher._followed.values())
 
 
 def settle_broker(broker: Broker, before: dict[Role, int], answered: int, incarnation: int) -> dict[int, int]:
@@ -100,7 +100,7 @@ def settle_broker(broker: Broker, before: dict[Role, int], answered: int, incarn
 
 
 def _settle_follower(follower: Follower) -> None:
-    """Of its last fetch only what may still make it caught up: that fetch was recent, and the last caught up is not."""
+    """Keep of its last fetch only what can still make it caught up: the fetch was recent, the last caught up not."""
     follower.caught_up_us = _recent(follower.caught_up_us)
     follower.fetched_us = max(follower.caught_up_us, _recent(follower.fetched_us))
     if follower.caught_up_us == NOW_US or follower.fetched_us == NEVER_US:
@@ -108,7 +108,7 @@ def _settle_follower(follower: Follower) -> None:
 
 
 def forget_unused(broker: Broker) -> None:
-    """Take out what only a leader looks at: a decision that makes this broker lead brings it all anew.
+    """Take out what only a leader looks at: a decision that makes this broker lead brings all of it again.
 
     Of the controller's image a broker that leads nothing needs the version.
     """
@@ -140,20 +140,20 @@ def _settle_parked(broker: Broker) -> None:
     requests._deadlines._armed_us = UNARMED_US
     heaps: list[ParkedHeap[Any]] = [requests._deadlines._waiting, *requests._produces.values()]
     for parked in heaps:
-        waiting = [(_deadline(key, one), one) for key, _, one in parked._heap if not one.done]
+        waiting = [(_deadline(key, request), request) for key, _, request in parked._heap if not request.done]
         waiting.sort(key=lambda entry: (entry[0], _order(entry[1])))
-        parked._heap[:] = [(key, position, one) for position, (key, one) in enumerate(waiting)]
+        parked._heap[:] = [(key, position, request) for position, (key, request) in enumerate(waiting)]
         heapq.heapify(parked._heap)
         parked._sequence, parked._swept = len(parked._heap), 32
-    for at in [at for at, parked in requests._produces.items() if not parked._heap]:
-        del requests._produces[at]
+    for partition in [partition for partition, parked in requests._produces.items() if not parked._heap]:
+        del requests._produces[partition]
     followers = requests._fetches._followers
     for node in [node for node, parked in followers.items() if parked.done]:
         del followers[node]
 
 
 def _deadline(key: int, parked: Any) -> int:
-    """A deadline is a time, an offset that is waited for is none."""
+    """Make a deadline relative; a key that is an offset stays as it is."""
     if key < NOW_US:
         return key
     return NOW_US + 1 if hasattr(parked, "message") else NOW_US + 2

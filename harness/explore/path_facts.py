@@ -1,4 +1,4 @@
-"""What a run up to a state has spent of its scope, and what clients have seen of it: a part of the state."""
+"""Facts of a run up to a state, as a part of the state: what it has spent of its scope, what clients have seen."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SPENT: Final = ("records", "crashes", "fences", "moves", "shrinks", "proposals",
 
 
 class PathFacts(NamedTuple):
-    """What a run up to a state has spent of the scope, what clients saw, and whether a loss is permitted."""
+    """The facts of a run up to a state: spent constants, what clients saw, and whether a loss is permitted."""
 
     spent: tuple[int, ...] = (0,) * len(SPENT)
     shown: Shown = Shown()
@@ -23,14 +23,14 @@ class PathFacts(NamedTuple):
 
     @property
     def written(self) -> int:
-        """How many records were written, which is also the number of the next one."""
+        """The number of records that were written, which is also the number of the next one."""
         return self.spent[0]
 
 
 class FactsByDigest:
     """All :class:`PathFacts` that a search has met, and what follows them; each step is worked out once.
 
-    ``known`` has them by the digest that stands in a state.
+    ``known`` has them by the digest that a state has of them.
     """
 
     def __init__(self, constants: Constants) -> None:
@@ -50,10 +50,10 @@ class FactsByDigest:
         key = (digest, name)
         paid = self._paid.get(key)
         if paid is None:
-            place = SPENT.index(name)
+            index = SPENT.index(name)
             spent = list(self.known[digest].spent)
-            spent[place] += 1
-            within = spent[place] <= self._limits[place]
+            spent[index] += 1
+            within = spent[index] <= self._limits[index]
             paid = self.keep(self.known[digest]._replace(spent=tuple(spent))) if within else 0
             self._paid[key] = paid
         return paid
@@ -63,8 +63,8 @@ class FactsByDigest:
         if not outcome.acknowledged and outcome.exposed is None:
             return digest, None
         key = (digest, (outcome.acknowledged, outcome.exposed))
-        found = self._shown.get(key)
-        if found is None:
+        answer = self._shown.get(key)
+        if answer is None:
             facts = self.known[digest]
             shown, exposed = facts.shown, outcome.exposed or ()
             broken = contradiction(shown.read, exposed)
@@ -72,5 +72,5 @@ class FactsByDigest:
                 broken = as_permitted(broken)
             acknowledged = tuple(sorted({*shown.acknowledged, *outcome.acknowledged}))
             after = facts._replace(shown=Shown(acknowledged, max(shown.read, exposed, key=len)))
-            found = self._shown[key] = (self.keep(after), broken)
-        return found
+            answer = self._shown[key] = (self.keep(after), broken)
+        return answer

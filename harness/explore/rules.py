@@ -32,7 +32,7 @@ Records = tuple[tuple[int, int], ...]
 
 
 class Shown(NamedTuple):
-    """What clients have seen: records that were ``acknowledged``, and the longest log that consumers could ``read``."""
+    """Records that clients have seen: ``acknowledged`` ones, and the longest log that consumers could ``read``."""
 
     acknowledged: tuple[int, ...] = ()
     read: Records = ()
@@ -79,14 +79,14 @@ def may_be_last(
     outlived = bool(isr) and number not in isr
     taken = TakenCopy(str(AT), number, True, away, outlived, in_doubt=away == len(copies) - 1)
     faults = [FaultSeen(fault, nodes=(number,), copies=(taken,))]
-    ended = [one.number for one in copies if one.number != number and (not one.alive or one.incarnation > 1)]
+    ended = [copy.number for copy in copies if copy.number != number and (not copy.alive or copy.incarnation > 1)]
     faults += [FaultSeen(Kill.kind, nodes=(other,)) for other in ended]
     faults += [FaultSeen(Pause.kind)] * disturbed
     return bool(fate_of_copies(settings, faults, str(AT)).destroyed)
 
 
 def contradiction(earlier: Records, later: Records) -> Broken | None:
-    """Of two logs that consumers could read, one is the beginning of the other; the answer says where it is not."""
+    """Two logs that consumers could read begin in the same way; the answer says where they do not."""
     pairs = enumerate(zip(earlier, later, strict=False))
     return next(filter(None, (consistent_reads("a leader", offset, *pair) for offset, pair in pairs)), None)
 

@@ -25,9 +25,9 @@ Brokers = Annotated[int, msgspec.Meta(ge=1, le=5)]
 
 
 class Constants(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """How often something may happen; what is not named here happens as often as it can.
+    """Bounds of how often something may happen; anything not named here happens as often as it can.
 
-    ``records`` are written one after the other, to whoever thinks it leads. ``crashes`` end a process, with
+    ``records`` are written one after the other, to a broker that thinks it leads. ``crashes`` end a process, with
     ``crash_loses``. ``fences`` are sessions of live brokers that expire; those of dead ones always do. ``moves`` are
     planned moves of the leader. ``shrinks`` are followers that a leader finds silent for replica.lag.time.max.ms,
     ``proposals`` all changes of the ISR that leaders ask for. ``skips`` are decisions of the controller that a broker
@@ -98,13 +98,13 @@ class Scope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Raises:
             PlanError: an unknown constant (the nearest is named), or a value of the wrong type or beyond its bounds.
         """
-        known = msgspec.to_builtins(self.constants)
+        bounds = msgspec.to_builtins(self.constants)
         for name in constants:
-            if name not in known:
-                raise PlanError(unknown_name("constant", name, known))
+            if name not in bounds:
+                raise PlanError(unknown_name("constant", name, bounds))
         kinds = {field.encode_name: field.type for field in msgspec.structs.fields(Constants)}
         given = {name: of_kind(value, kinds[name], PlanKey(f"--constant {name}")) for name, value in constants.items()}
-        changed = msgspec.convert({**known, **given}, Constants)
+        changed = msgspec.convert({**bounds, **given}, Constants)
         if changed.in_sync > changed.brokers:
             raise PlanError(f"in-sync={changed.in_sync} is more than brokers={changed.brokers}; lower the first")
         same = changed == replace(self.constants, records=max(changed.records, self.constants.records))
@@ -165,9 +165,9 @@ def scope_named(name: str) -> Scope:
     """One of the project's scopes.
 
     Raises:
-        PlanError: there is none of this name; the nearest is named.
+        PlanError: no scope has this name; the nearest is named.
     """
-    known = known_scopes()
-    if name not in known:
-        raise PlanError(unknown_name("scope", name, known))
-    return known[name]
+    scopes = known_scopes()
+    if name not in scopes:
+        raise PlanError(unknown_name("scope", name, scopes))
+    return scopes[name]

@@ -39,7 +39,7 @@ Found = tuple[int, int, bytes]
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """When to stop though there may be more: so many states, seconds, or bytes of memory in one process."""
+    """Limits at which a search stops though there may be more: states, seconds, bytes of memory in one process."""
 
     states: int = 2**62
     seconds: float = float("inf")
@@ -58,14 +58,14 @@ UNLIMITED: Final = Limits()
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What a search has found.
+    """The result of a search.
 
     ``states`` are distinct, ``transitions`` all steps between them that were looked at, ``depth`` the steps to the
-    farthest state. ``stopped`` says
-    which limit ended it, "" for none. ``broken`` is the rule and a sentence, and ``trace`` the steps that lead there.
+    farthest state. ``stopped`` says which limit ended it, "" where no limit did. ``broken`` is the rule and a sentence,
+    and ``trace`` the steps that lead there.
     ``processor_seconds`` is what all workers together have used of processors. ``core_steps`` are the different steps
-    of the core that worker 0 performed. ``acknowledged`` is the most records that were acknowledged in one state: where
-    there were none, no rule about what may be lost was put to the test. ``permitted``: something was lost where that
+    of the core that worker 0 performed. ``acknowledged`` is the most records that were acknowledged in one state: with
+    0 of them no rule about what may be lost was put to the test. ``permitted``: something was lost where that
     is permitted, since the last copy of it may have been destroyed.
     """
 
@@ -88,14 +88,14 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Expansion(msgspec.Struct):
-    """What one worker found in a chunk of its level.
+    """The successors that one worker found in a chunk of its level.
 
-    ``sent`` are successors by owner, without its own, and ``known`` explains them. ``broken`` are states whose next
-    step breaks a rule. ``more``: the chunk was not the last one.
+    ``sent`` are successors by owner, without its own, and ``explained`` explains their digests.
+    ``broken`` are states whose next step breaks a rule. ``more``: the chunk was not the last one.
     """
 
     sent: list[list[Found]]
-    known: list[Any]
+    explained: list[Any]
     transitions: int
     broken: list[int]
     stopped: str
@@ -103,7 +103,7 @@ class Expansion(msgspec.Struct):
 
 
 class _Level(msgspec.Struct):
-    """What all workers found at one level, see :class:`Expansion`."""
+    """The sum of all workers' expansions of one level."""
 
     transitions: int = 0
     broken: list[int] = []
@@ -142,38 +142,38 @@ class Worker:
 
     def expand(self) -> Expansion:
         """The successors of the level's next states that this worker has not seen; it keeps its own."""
-        found: list[list[Found]] = [[] for _ in range(self._workers)]
+        successors: list[list[Found]] = [[] for _ in range(self._workers)]
         transitions, broken, stopped, count = 0, [], "", 0
         space, pack, met = self.space, self._packing.pack, self._met
         for count, (parent, packed) in enumerate(islice(self._waiting, _CHUNK), 1):
             if count % _STRIDE == 1 and (stopped := self._limits.reached(self._deadline)):
                 break
-            for one in space.follow(self._packing.unpack(packed)):
+            for step in space.follow(self._packing.unpack(packed)):
                 transitions += 1
-                if one.broken is not None:
+                if step.broken is not None:
                     broken.append(parent)
                     continue
-                digest = space.canonical(one.state)
+                digest = space.canonical(step.state)
                 if digest in self._seen or met.get(digest, parent + 1) <= parent:
                     continue
-                if digest not in met and space.broken(one.state) is not None:
+                if digest not in met and space.broken(step.state) is not None:
                     broken.append(parent)
                     continue
                 met[digest] = parent
-                found[digest % self._workers].append((digest, parent, pack(*one.state)))
-        self._keep(found[self._number])
-        found[self._number] = []
-        return Expansion(found, self._explain(found), transitions, broken, stopped, count == _CHUNK)
+                successors[digest % self._workers].append((digest, parent, pack(*step.state)))
+        self._keep(successors[self._number])
+        successors[self._number] = []
+        return Expansion(successors, self._explain(successors), transitions, broken, stopped, count == _CHUNK)
 
-    def receive(self, found: Sequence[Sequence[Found]], known: Sequence[list[Any]]) -> None:
+    def receive(self, successors: Sequence[Sequence[Found]], explained: Sequence[list[Any]]) -> None:
         """Keep what is new of these successors for the next level."""
-        for exported in known:
+        for exported in explained:
             self.space.take(exported)
-        for batch in found:
+        for batch in successors:
             self._keep(batch)
 
-    def _keep(self, found: Iterable[Found]) -> None:
-        for digest, parent, packed in found:
+    def _keep(self, successors: Iterable[Found]) -> None:
+        for digest, parent, packed in successors:
             earlier = self._next.get(digest)
             if digest not in self._seen and (earlier is None or parent < earlier[0]):
                 self._next[digest] = (parent, packed)
@@ -189,7 +189,7 @@ class Worker:
         return len(states)
 
     def parent_of(self, asked: tuple[int, int] | None) -> int | None:
-        """Of (level, hash) the hash of the state that it follows; None where nothing is asked of this worker."""
+        """Return the hash of the state that (level, hash) follows; None where nothing is asked of this worker."""
         if asked is None:
             return None
         digests, parents = self._levels[asked[0]]
@@ -202,10 +202,10 @@ class Worker:
         return space.nodes.steps, time.process_time() - self._began, space.acknowledged, space.permitted
 
     def _explain(self, sent: Sequence[Sequence[Found]]) -> list[Any]:
-        """What the owners of these states may not know."""
+        """Explain the digests that the owners of these states may not know."""
         unpack = self._packing.unpack
         digests = set().union(*(unpack(packed) for batch in sent for _, _, packed in batch)) - self._explained
-        inside = {one for digest in digests for one in self.space.contents.get(digest, ())} - self._explained
+        inside = {content for digest in digests for content in self.space.contents.get(digest, ())} - self._explained
         self._explained |= digests | inside
         return self.space.export(digests | inside)
 
@@ -222,7 +222,7 @@ class _Alone:
         self._worker = worker
 
     def call(self, name: str, *arguments: Sequence[Any]) -> list[Any]:
-        return [getattr(self._worker, name)(*(one[0] for one in arguments))]
+        return [getattr(self._worker, name)(*(argument[0] for argument in arguments))]
 
 
 class _Processes:
@@ -232,7 +232,7 @@ class _Processes:
     def call(self, name: str, *arguments: Sequence[Any]) -> list[Any]:
         try:
             for number, connection in enumerate(self._connections):
-                connection.send((name, tuple(one[number] for one in arguments)))
+                connection.send((name, tuple(argument[number] for argument in arguments)))
             return [connection.recv() for connection in self._connections]
         except (EOFError, ConnectionError) as error:
             raise HarnessError(
@@ -244,8 +244,8 @@ def _serve(connection: Connection, others: Sequence[Connection], make: Callable[
     # Ctrl-C reaches the whole group; who asks ends its workers. Its ends are closed here, so that its death is seen.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    for one in others:
-        one.close()
+    for other in others:
+        other.close()
     worker = make()
     with suppress(EOFError, ConnectionError):
         while (asked := connection.recv()) is not None:
@@ -265,12 +265,14 @@ def _team(scope: Scope, limits: Limits, workers: int, merged: bool) -> Iterator[
     connections: list[Connection] = []
     processes = []
     for number in range(workers):
-        here, there = context.Pipe()
-        others = (*connections, here)
-        process = context.Process(target=_serve, args=(there, others, lambda number=number: make(number)), daemon=True)
+        near_end, far_end = context.Pipe()
+        others = (*connections, near_end)
+        process = context.Process(
+            target=_serve, args=(far_end, others, lambda number=number: make(number)), daemon=True
+        )
         process.start()
-        there.close()  # so that its end is seen here when the worker dies
-        connections.append(here)
+        far_end.close()  # so that its end is seen here when the worker dies
+        connections.append(near_end)
         processes.append(process)
     try:
         yield _Processes(connections)
@@ -345,13 +347,13 @@ def _expand_level(team: _Team, workers: int) -> _Level:
     level = _Level()
     while True:
         expansions: list[Expansion] = team.call("expand")
-        batches = [[one.sent[number] for one in expansions] for number in range(workers)]
-        team.call("receive", batches, [[one.known for one in expansions]] * workers)
-        for one in expansions:
-            level.transitions += one.transitions
-            level.broken += one.broken
-            level.stopped = level.stopped or one.stopped
-        if level.stopped or not any(one.more for one in expansions):
+        batches = [[expansion.sent[number] for expansion in expansions] for number in range(workers)]
+        team.call("receive", batches, [[expansion.explained for expansion in expansions]] * workers)
+        for expansion in expansions:
+            level.transitions += expansion.transitions
+            level.broken += expansion.broken
+            level.stopped = level.stopped or expansion.stopped
+        if level.stopped or not any(expansion.more for expansion in expansions):
             return level
 
 
@@ -361,7 +363,7 @@ def _path(team: _Team, workers: int, depth: int, digest: int) -> list[int]:
     for level in range(depth, 0, -1):
         owner = path[-1] % workers
         asked = [(level, path[-1]) if number == owner else None for number in range(workers)]
-        path.append(next(one for one in team.call("parent_of", asked) if one is not None))
+        path.append(next(answer for answer in team.call("parent_of", asked) if answer is not None))
     return path[::-1]
 
 
@@ -369,9 +371,13 @@ def _walk(space: Space, path: Sequence[int]) -> tuple[Next, ...]:
     """The steps along a path of hashes, and the first one after it that breaks a rule."""
     state, steps = space.begin(), []
     for digest in path[1:]:
-        step = next(one for one in space.follow(state) if one.broken is None and space.canonical(one.state) == digest)
+        step = next(
+            follower
+            for follower in space.follow(state)
+            if follower.broken is None and space.canonical(follower.state) == digest
+        )
         steps.append(step)
         state = step.state
     judged = map(space.judged, space.follow(state))
-    steps.append(next(one for one in judged if one.broken is not None))
+    steps.append(next(follower for follower in judged if follower.broken is not None))
     return tuple(steps)

@@ -102,10 +102,10 @@ class Space:
         return min([hash(name(state)) for name in namings])
 
     def _naming(self, names: tuple[int, ...]) -> Callable[[State], State]:
-        """What gives a state as it is when broker n is called ``names[n]``."""
+        """Return a function that gives a state as it is when broker n is called ``names[n]``."""
         called = {new: old for old, new in enumerate(names)} | {CONTROLLER: CONTROLLER}
         brokers = [1 + called[number] for number in self._brokers]
-        wires = [self._slots[Wire(one.kind, called[one.source], called[one.target])] for one in self.wires]
+        wires = [self._slots[Wire(wire.kind, called[wire.source], called[wire.target])] for wire in self.wires]
         order = [0, *brokers, *wires, self._first_wire + len(wires)]
         places = itemgetter(*order)
         renaming = Renaming(self._finder(names))
@@ -117,7 +117,7 @@ class Space:
         def find(digest: int) -> int:
             content = self.contents.get(digest)
             if content is not None:
-                return self._wire_of(tuple(find(one) for one in content), keep=False)
+                return self._wire_of(tuple(find(digest) for digest in content), keep=False)
             tree = self.nodes.trees.get(digest)
             return digest if tree is None else digest_of(renamed(tree, names))
 
@@ -139,8 +139,8 @@ class Space:
 
     def export(self, digests: set[int]) -> list[Any]:
         """The explanations of some digests, for :meth:`take`."""
-        contents = {one: self.contents[one] for one in digests if one in self.contents}
-        facts = {one: self.facts.known[one] for one in digests if one in self.facts.known}
+        contents = {digest: self.contents[digest] for digest in digests if digest in self.contents}
+        facts = {digest: self.facts.known[digest] for digest in digests if digest in self.facts.known}
         return [self.nodes.export(digests - set(contents) - set(facts)), contents, facts]
 
     def take(self, exported: list[Any]) -> None:
@@ -165,7 +165,7 @@ class Space:
             self._send(state, number, sends)
         for follower in range(1, self.scope.constants.in_sync):
             for wire in (Wire("request", follower, 0), Wire("response", 0, follower)):
-                waiting = [one for one in self.follow(tuple(state)) if one.action[-1] == wire]
+                waiting = [step for step in self.follow(tuple(state)) if step.action[-1] == wire]
                 state = list(waiting[0].state) if waiting else state
         return tuple(state)
 
@@ -180,8 +180,8 @@ class Space:
         self.acknowledged = max(self.acknowledged, len(facts.shown.acknowledged))
         broken = [*broken_rules(self.nodes.controller_states[state[0]], copies, facts.shown)]
         if facts.permitted:
-            broken = [as_permitted(one) for one in broken]
-            self.permitted = self.permitted or any(one[0] == PERMITTED for one in broken)
+            broken = [as_permitted(breach) for breach in broken]
+            self.permitted = self.permitted or any(breach[0] == PERMITTED for breach in broken)
         return next(filter(self._counts, broken), None)
 
     def _counts(self, broken: Broken | None) -> bool:
@@ -219,26 +219,26 @@ class Space:
 
     def _act(self, action: Action, state: State, target: int, event: Event, *, behind: bool = False) -> Iterator[Next]:
         """``event`` happens to a node; what it sends is under way. A refused request waits, with nothing ``behind``."""
-        place = 0 if target == CONTROLLER else 1 + target
-        for outcome in self.nodes.step(state[place], event):
+        index = 0 if target == CONTROLLER else 1 + target
+        for outcome in self.nodes.step(state[index], event):
             if outcome.refused and not behind:
                 continue
             after = list(state)
-            after[place] = outcome.after
+            after[index] = outcome.after
             broken = self._take(after, target, outcome)
             if after[-1]:
                 yield Next(action, tuple(after), broken)
 
     def _take(self, state: list[int], target: int, outcome: StepResult) -> Broken | None:
-        """What a node's step comes to for everybody else."""
+        """Let the result of a node's step reach all others."""
         state[-1], broken = self.facts.show(state[-1], outcome)
         if outcome.given_up and not self._stale:
             self._forget(state, target, outcome.given_up)
         sent = self._send(state, target, outcome.sends)
-        return next((one for one in (outcome.broken, broken, sent) if self._counts(one)), None)
+        return next((breach for breach in (outcome.broken, broken, sent) if self._counts(breach)), None)
 
     def _send(self, state: list[int], source: int, sends: tuple[SentMessage, ...]) -> Broken | None:
-        """Put messages on their wires, unless nobody is there to receive them."""
+        """Put messages on their wires, unless their receiver is dead."""
         broken = None
         for target, kind, digest in sends:
             if target != CONTROLLER and not self.nodes.copies[state[1 + target]].alive:
@@ -269,7 +269,7 @@ class Space:
         return before == self.nodes.led(digest) and before[0] != copy.number
 
     def _forget(self, state: list[int], follower: int, leaders: Iterable[int]) -> None:
-        """What a follower has asked of these leaders and does not wait for is not under way any more."""
+        """Take away the questions that a follower has asked these leaders and does not wait for any more."""
         for leader in leaders:
             state[self._slots[Wire("request", follower, leader)]] = 0
             state[self._slots[Wire("response", leader, follower)]] = 0
@@ -338,7 +338,7 @@ class Space:
 
     def _destroyed(self, state: State, number: int) -> int:
         """The facts once a dead broker is back with what its disk has left."""
-        copies = [self.nodes.copies[state[1 + one]] for one in self._brokers]
+        copies = [self.nodes.copies[state[1 + broker]] for broker in self._brokers]
         facts, controller_state = self.facts.known[state[-1]], self.nodes.controller_states[state[0]]
         if facts.permitted or copies[number].away == NONE:
             return state[-1]
@@ -366,13 +366,13 @@ class Space:
 
 def _wires(brokers: int) -> list[Wire]:
     numbers = range(brokers)
-    between = [(one, other) for one in numbers for other in numbers if one != other]
+    between = [(source, other) for source in numbers for other in numbers if source != other]
     return [
-        *(Wire("request", one, other) for one, other in between),
-        *(Wire("response", one, other) for one, other in between),
-        *(Wire("metadata", CONTROLLER, one) for one in numbers),
-        *(Wire("answer", CONTROLLER, one) for one in numbers),
-        *(Wire("proposal", one, CONTROLLER) for one in numbers),
+        *(Wire("request", source, other) for source, other in between),
+        *(Wire("response", source, other) for source, other in between),
+        *(Wire("metadata", CONTROLLER, broker) for broker in numbers),
+        *(Wire("answer", CONTROLLER, broker) for broker in numbers),
+        *(Wire("proposal", broker, CONTROLLER) for broker in numbers),
     ]
 
 

@@ -27,10 +27,10 @@ def steps_of(scope: Scope, result: Result) -> tuple[ShownStep, ...]:
     """The counterexample that a search of ``scope`` has found, from the first state on; empty without one."""
     space = Space(scope)
     state, steps = space.begin(), []
-    for one in result.trace:
-        # A new space knows no message before somebody has sent it.
-        state = next(same.state for same in space.follow(state) if same[:2] == one[:2])
-        steps.append(ShownStep(_text(space, one.action), _brokers(space, state)))
+    for taken in result.trace:
+        # A new space knows no message before a node has sent it.
+        state = next(same.state for same in space.follow(state) if same[:2] == taken[:2])
+        steps.append(ShownStep(_text(space, taken.action), _brokers(space, state)))
     return tuple(steps)
 
 
@@ -119,7 +119,7 @@ def _answer(answer: messages.FetchedPartition) -> str:
 
 def _decision(image: Image) -> str:
     state = image.topics[AT.topic].partitions[AT.partition]
-    leader = "nobody" if state.leader == NONE else str(state.leader)
+    leader = "none" if state.leader == NONE else str(state.leader)
     isr = " ".join(map(str, sorted(state.isr)))
     elr = f", ELR {' '.join(map(str, sorted(state.elr)))}" if state.elr else ""
     return f"decision {image.version} (leader {leader}, epoch {state.leader_epoch}, ISR {isr}{elr})"

@@ -107,32 +107,32 @@ class _StoryLines:
         self._space = Space(scope)
         self._moments = self._decided_late(list(self._walk()))
         self._fates = {
-            (one.action.broker, self._image_of(one.action)): one.action.kind
-            for one in self._trace
-            if one.action.wire is not None and one.action.wire.kind == "metadata"
+            (step.action.broker, self._image_of(step.action)): step.action.kind
+            for step in self._trace
+            if step.action.wire is not None and step.action.wire.kind == "metadata"
         }
         self._deaf: set[int] = set()
         self._outsiders = list(range(scope.constants.in_sync, scope.constants.brokers))
-        self.somebody_leaves = bool(self._outsiders) or any(one.action.kind == "silent" for one in self._trace)
+        self.somebody_leaves = bool(self._outsiders) or any(step.action.kind == "silent" for step in self._trace)
 
     def lines(self) -> list[str] | None:
         """Line by line; None where a step has no words."""
         lines = self._begin()
         for position, moment in enumerate(self._moments):
             lines += self._heard(moment.decided)
-            found = self._words(moment, position)
-            if found is None:
+            words = self._words(moment, position)
+            if words is None:
                 return None
-            lines += found
+            lines += words
         return lines + self._end(self._trace[-1])
 
     def _walk(self) -> Iterator[_Moment]:
         state = self._space.begin()
-        for one in self._trace:
+        for step in self._trace:
             before = state
-            state = next(same.state for same in self._space.follow(state) if same[:2] == one[:2])
+            state = next(same.state for same in self._space.follow(state) if same[:2] == step[:2])
             decided = range(self._version(before) + 1, self._version(state) + 1)
-            yield _Moment(one.action, self._copies(before), decided)
+            yield _Moment(step.action, self._copies(before), decided)
 
     def _decided_late(self, moments: list[_Moment]) -> list[_Moment]:
         """The same steps, with planned moves and expired sessions right before the first one that follows from them."""
@@ -145,8 +145,8 @@ class _StoryLines:
                 continue
             arrives = action.kind == "deliver" and action.wire is not None and action.wire.kind == "metadata"
             newest = self._image_of(action) if arrives else 0
-            ordered += [one for one in waiting if one.decided.start <= newest or moment.decided]
-            waiting = [one for one in waiting if one.decided.start > newest and not moment.decided]
+            ordered += [wait for wait in waiting if wait.decided.start <= newest or moment.decided]
+            waiting = [wait for wait in waiting if wait.decided.start > newest and not moment.decided]
             ordered.append(moment)
         return ordered + waiting
 
@@ -163,12 +163,12 @@ class _StoryLines:
 
     def _begin(self) -> list[str]:
         brokers = range(self._scope.constants.brokers)
-        pairs = [f"{one}-{other}" for one in brokers for other in brokers if one < other]
+        pairs = [f"{source}-{target}" for source in brokers for target in brokers if source < target]
         return [
-            *(f"shrink {one}" for one in self._outsiders),
-            *(f"release 0-{one}" for one in self._outsiders),
+            *(f"shrink {broker}" for broker in self._outsiders),
+            *(f"release 0-{broker}" for broker in self._outsiders),
             f"hold Fetch {' '.join(pairs)}",
-            f"hold UpdateMetadata {' '.join(f'controller>{one}' for one in brokers)}",
+            f"hold UpdateMetadata {' '.join(f'controller>{broker}' for broker in brokers)}",
             *(_ASKED_AGAIN for _ in self._outsiders[:1]),
         ]
 
@@ -192,24 +192,24 @@ class _StoryLines:
         }.get(kind)
 
     def _silence(self, action: Action, position: int) -> list[str] | None:
-        """The leader proposes an ISR without a follower; where nobody hears of that, the proposal is held."""
+        """The leader proposes an ISR without a follower. Where the proposal does not arrive, it is held."""
         arrives = any(
-            one.action.wire is not None and one.action.wire[:2] == ("proposal", action.broker)
-            for one in self._moments[position:]
+            moment.action.wire is not None and moment.action.wire[:2] == ("proposal", action.broker)
+            for moment in self._moments[position:]
         )
         leader, (silent, *more) = action.broker, members(action.number)
         if more:
             return None
-        others = [one for one in range(self._scope.constants.brokers) if one not in (leader, silent)]
+        others = [broker for broker in range(self._scope.constants.brokers) if broker not in (leader, silent)]
         until = (
             [f"wait until {silent} is not in the isr"]
             if arrives
             else [f"hold AlterPartition {leader}>controller", "wait 3500 ms"]
         )
         return [
-            *(f"release {leader}-{one}" for one in others),  # Or they would be silent too.
+            *(f"release {leader}-{other}" for other in others),  # Or they would be silent too.
             *until,
-            *(f"hold Fetch {leader}-{one}" for one in others),
+            *(f"hold Fetch {leader}-{other}" for other in others),
         ]
 
     def _message(self, action: Action) -> list[str] | None:
@@ -248,7 +248,7 @@ class _StoryLines:
         """Let the broker that lacks something lead, and see what that comes to."""
         controller_state = self._space.nodes.controller_states[last.state[0]]
         shown = self._space.facts.known[last.state[-1]].shown
-        lines = [f"try wait up to 3 s until {record_name(one)} is acknowledged" for one in shown.acknowledged]
+        lines = [f"try wait up to 3 s until {record_name(record)} is acknowledged" for record in shown.acknowledged]
         words = ("" if last.broken is None else last.broken[1]).split()
         if words[:1] == ["broker"]:
             lacking = int(words[1])
@@ -256,8 +256,10 @@ class _StoryLines:
                 lines.append(f"try start {lacking}")
             lines += [f"release controller>{lacking}", f"try wait until {lacking} is not fenced"]
             if lacking in controller_state.state.elr:  # It is elected where no member of the ISR lives.
-                lines += [f"try {line}" for one in sorted(controller_state.state.isr) for line in _begins(Kill, one)]
-                lines += [f"try wait until {one} is fenced" for one in sorted(controller_state.state.isr)]
+                lines += [
+                    f"try {line}" for broker in sorted(controller_state.state.isr) for line in _begins(Kill, broker)
+                ]
+                lines += [f"try wait until {broker} is fenced" for broker in sorted(controller_state.state.isr)]
             elif controller_state.state.leader != lacking:
                 lines += [f"try {line}" for line in _begins(MoveLeader, lacking)]
         return [*lines, _MOMENT, "heal", "wait 500 ms"]

@@ -59,14 +59,14 @@ class InvariantBrokenError(AssertionError):
     ``name`` is the invariant's, ``at`` the log partition, and the text says where and how.
     """
 
-    def __init__(self, name: str, at: TopicPartition, text: str) -> None:
-        super().__init__(f"{name}: {at}: {text}")
+    def __init__(self, name: str, partition: TopicPartition, text: str) -> None:
+        super().__init__(f"{name}: {partition}: {text}")
         self.name = name
-        self.at = at
+        self.at = partition
 
 
 class Committed(msgspec.Struct):
-    """What is known of one log partition: of what was ever committed, and of what was read of it.
+    """The history of one log partition, as far as it is known: what was ever committed, and what was read of it.
 
     ``end_offset`` is its length, ``last_epoch`` the leader epoch of its last record. That is enough to know all of it:
     a leader epoch has one leader, which only appends, so two logs with the same epoch at an offset hold the same
@@ -146,7 +146,7 @@ class Invariants:
                     self._reads_are_consistent(node, answer)
 
     def _on_damage(self) -> None:
-        """A disk has lost records. Where so many copies commit a record, nothing is claimed from then on."""
+        """A disk has lost records. Where a number of copies commits a record, nothing is claimed from then on."""
         self.keeps_committed &= not self._by_number
         for node in self._cluster.damaged[self._damage_seen :]:
             self._suspects.add(node, self._image)
@@ -154,9 +154,9 @@ class Invariants:
 
     # --- the controller ----------------------------------------------------------------------------------------------
 
-    def _note(self, at: TopicPartition, broken: Broken | None) -> None:
+    def _note(self, partition: TopicPartition, broken: Broken | None) -> None:
         if broken is not None:
-            self._broken(InvariantBrokenError(broken[0], at, broken[1]))
+            self._broken(InvariantBrokenError(broken[0], partition, broken[1]))
 
     def _look_at_image(self, image: Image) -> None:
         if len(self._cluster.damaged) > self._damage_seen:
@@ -171,152 +171,163 @@ class Invariants:
                 self._forget(name)
                 old = topic
             for number, (earlier, state) in enumerate(zip(old.partitions, topic.partitions, strict=True)):
-                at = TopicPartition(name, number)
-                self._note(at, isr_of_replicas(state))
-                self._note(at, epochs_grow(earlier, state))
-                self._begins_anew(at, earlier, state)
-                self._candidates_are_complete(at, state)
+                partition = TopicPartition(name, number)
+                self._note(partition, isr_of_replicas(state))
+                self._note(partition, epochs_grow(earlier, state))
+                self._begins_anew(partition, earlier, state)
+                self._candidates_are_complete(partition, state)
 
-    def _begins_anew(self, at: TopicPartition, before: PartitionState, after: PartitionState) -> None:
+    def _begins_anew(self, partition: TopicPartition, before: PartitionState, after: PartitionState) -> None:
         """After an unclean election, and under a leader whose disk has lost records, the log is what that one has."""
         unclean = after.recovering and after.leader not in (NONE, before.leader)
-        if self._suspects.lead(at, after) or unclean:
-            self._committed[at] = Committed(since_epoch=after.leader_epoch)
+        if self._suspects.lead(partition, after) or unclean:
+            self._committed[partition] = Committed(since_epoch=after.leader_epoch)
 
-    def _candidates_are_complete(self, at: TopicPartition, state: PartitionState) -> None:
+    def _candidates_are_complete(self, partition: TopicPartition, state: PartitionState) -> None:
         """Ask it of every candidate; of a broker whose disk has lost records see :class:`ExcusedReplicas`.
 
         Where a number of replicas commits a record, that number of replicas has it too.
         """
-        known = self._known(at)
+        committed = self._known(partition)
         for node in self._candidates(state):
-            if _lacking(node, self._cluster.log(node, at), known) is not None:
-                self._has_committed(node, at)
+            if _lacking(node, self._cluster.log(node, partition), committed) is not None:
+                self._has_committed(node, partition)
         if self._by_number:
-            self._has_its_copies(at, state)
+            self._has_its_copies(partition, state)
 
     def _candidates(self, state: PartitionState) -> tuple[NodeId, ...]:
         if not self._by_number:
             return (*state.isr, *state.elr)
         return () if state.leader == NONE else (state.leader,)
 
-    def _has_its_copies(self, at: TopicPartition, state: PartitionState) -> None:
-        lacking = [why for node in state.replicas if (why := self._lacks_committed(node, at))]
-        self._note(at, committed_has_its_copies(self._config, len(state.replicas), lacking))
+    def _has_its_copies(self, partition: TopicPartition, state: PartitionState) -> None:
+        lacking = [why for node in state.replicas if (why := self._lacks_committed(node, partition))]
+        self._note(partition, committed_has_its_copies(self._config, len(state.replicas), lacking))
 
     # --- brokers -----------------------------------------------------------------------------------------------------
 
     def _look_at_node(self, node: NodeId) -> None:
         broker = self._cluster.broker(node) if node in self._cluster.brokers else None
-        for at in () if broker is None else broker.replicas:
-            self._look_at_replica(node, at)
+        for partition in () if broker is None else broker.replicas:
+            self._look_at_replica(node, partition)
 
-    def _look_at_replica(self, node: NodeId, at: TopicPartition) -> None:
+    def _look_at_replica(self, node: NodeId, partition: TopicPartition) -> None:
         broker = self._cluster.broker(node)
-        replica = None if broker is None else broker.replicas.get(at)
-        state = self._image.partition(at)
+        replica = None if broker is None else broker.replicas.get(partition)
+        state = self._image.partition(partition)
         if replica is None or state is None or replica.leader_epoch == NONE:
             return
-        self._high_watermark_is_in_order(node, at, replica)
+        self._high_watermark_is_in_order(node, partition, replica)
         if replica.leading:
-            first = self._leaders.setdefault((at, replica.leader_epoch), node)
-            self._note(at, one_leader_an_epoch(replica.leader_epoch, first, node))
+            first = self._leaders.setdefault((partition, replica.leader_epoch), node)
+            broken = one_leader_an_epoch(replica.leader_epoch, first, node)
             if state.isr != replica.maximal_isr:
-                self._note(at, maximal_isr_is_larger(state, replica.leader_epoch, replica.maximal_isr))
-            if replica.high_watermark > self._known(at).end_offset:
-                self._commit(at, replica, state)
+                broken = broken or maximal_isr_is_larger(state, replica.leader_epoch, replica.maximal_isr)
+            if broken is not None:
+                self._note(partition, broken)
+            if replica.high_watermark > self._known(partition).end_offset:
+                self._commit(partition, replica, state)
         else:
             if node in self._candidates(state):
-                self._has_committed(node, at)
-            self._follows_with_what_is_committed(node, at, replica, state)
+                self._has_committed(node, partition)
+            self._follows_with_what_is_committed(node, partition, replica, state)
         if self._by_number:
-            self._has_its_copies(at, state)
+            self._has_its_copies(partition, state)
 
-    def _high_watermark_is_in_order(self, node: NodeId, at: TopicPartition, replica: Replica) -> None:
+    def _high_watermark_is_in_order(self, node: NodeId, partition: TopicPartition, replica: Replica) -> None:
         high_watermark = replica.high_watermark
-        self._note(at, high_watermark_on_log(node, high_watermark, replica.log.end_offset))
+        broken = high_watermark_on_log(node, high_watermark, replica.log.end_offset)
         if replica.leading:
             now = (replica.leader_epoch, high_watermark)
-            self._note(at, high_watermark_monotonic(node, self._high_watermarks.get(replica, (NONE, 0)), now))
-            self._high_watermarks[replica] = now
+            before = self._high_watermarks.get(replica, (NONE, 0))
+            if before != now:
+                broken = broken or high_watermark_monotonic(node, before, now)
+                self._high_watermarks[replica] = now
+        if broken is not None:
+            self._note(partition, broken)
 
-    def _commit(self, at: TopicPartition, replica: Replica, state: PartitionState) -> None:
+    def _commit(self, partition: TopicPartition, replica: Replica, state: PartitionState) -> None:
         """Below a leader's high watermark are the records below every earlier one; then all candidates have more."""
-        end, known = replica.high_watermark, self._known(at)
-        if not self.keeps_committed or replica.leader_epoch < known.since_epoch:
+        end, committed = replica.high_watermark, self._known(partition)
+        if not self.keeps_committed or replica.leader_epoch < committed.since_epoch:
             return
-        self._has_committed(self._leaders[at, replica.leader_epoch], at)
-        self._is_committed(known, replica.log, end)
-        self._candidates_are_complete(at, state)
+        self._has_committed(self._leaders[partition, replica.leader_epoch], partition)
+        self._is_committed(committed, replica.log, end)
+        self._candidates_are_complete(partition, state)
 
     def _follows_with_what_is_committed(
-        self, node: NodeId, at: TopicPartition, replica: Replica, state: PartitionState
+        self, node: NodeId, partition: TopicPartition, replica: Replica, state: PartitionState
     ) -> None:
         """Ask it of a follower; not after an unclean election, or under a leader whose disk has lost records.
 
         What a high watermark covers beyond all that is known was committed too, while nothing was looked at: then every
         candidate has it.
         """
-        end, known = replica.high_watermark, self._known(at)
-        if not self.keeps_committed or self._by_number or known.since_epoch != NONE or at.topic in self._remade:
+        end, committed = replica.high_watermark, self._known(partition)
+        if (
+            not self.keeps_committed
+            or self._by_number
+            or committed.since_epoch != NONE
+            or partition.topic in self._remade
+        ):
             return
-        if not 0 < end <= replica.log.end_offset or (node, at) in self._suspects.replicas:
+        if not 0 < end <= replica.log.end_offset or (node, partition) in self._suspects.replicas:
             return
-        last = min(end, known.end_offset) - 1
-        committed = known.last_epoch if end > known.end_offset else _epoch_in(known.epochs, last)
-        broken = high_watermark_is_committed(node, end, last, _epoch_at(replica.log, last), committed)
-        self._note(at, broken)
-        if broken is None and end > known.end_offset:
-            self._is_committed(known, replica.log, end)
-            self._candidates_are_complete(at, state)
+        last = min(end, committed.end_offset) - 1
+        expected = committed.last_epoch if end > committed.end_offset else _epoch_in(committed.epochs, last)
+        broken = high_watermark_is_committed(node, end, last, _epoch_at(replica.log, last), expected)
+        self._note(partition, broken)
+        if broken is None and end > committed.end_offset:
+            self._is_committed(committed, replica.log, end)
+            self._candidates_are_complete(partition, state)
 
-    def _is_committed(self, known: Committed, log: Log, end: int) -> None:
+    def _is_committed(self, committed: Committed, log: Log, end: int) -> None:
         last_epoch = _epoch_at(log, end - 1)
-        if last_epoch != known.last_epoch:
-            known.epochs = tuple(log.epochs())
-        known.end_offset, known.last_epoch = end, last_epoch
+        if last_epoch != committed.last_epoch:
+            committed.epochs = tuple(log.epochs())
+        committed.end_offset, committed.last_epoch = end, last_epoch
 
     def _reads_are_consistent(self, node: NodeId, answer: messages.FetchedPartition) -> None:
-        at, known = answer.partition, self._known(answer.partition)
+        partition, committed = answer.partition, self._known(answer.partition)
         broker = self._cluster.broker(node)
-        replica = None if broker is None else broker.replicas.get(at)
-        if not self.keeps_committed or replica is None or replica.leader_epoch < known.since_epoch:
+        replica = None if broker is None else broker.replicas.get(partition)
+        if not self.keeps_committed or replica is None or replica.leader_epoch < committed.since_epoch:
             return
-        if at.topic in self._remade:
+        if partition.topic in self._remade:
             return
         for batch in answer.batches:
-            read = known.read.setdefault(batch.base_offset, batch.records)
+            read = committed.read.setdefault(batch.base_offset, batch.records)
             if read is not batch.records:
-                self._note(at, consistent_reads(f"broker {node}", batch.base_offset, read, batch.records))
+                self._note(partition, consistent_reads(f"broker {node}", batch.base_offset, read, batch.records))
 
     # --- what is known of a log partition ----------------------------------------------------------------------------
 
-    def _known(self, at: TopicPartition) -> Committed:
-        known = self._committed.get(at)
-        if known is None:
-            known = self._committed[at] = Committed()
-        return known
+    def _known(self, partition: TopicPartition) -> Committed:
+        committed = self._committed.get(partition)
+        if committed is None:
+            committed = self._committed[partition] = Committed()
+        return committed
 
-    def _has_committed(self, node: NodeId, at: TopicPartition) -> None:
+    def _has_committed(self, node: NodeId, partition: TopicPartition) -> None:
         """The log of ``node`` has all that is committed; where it has not, the message names the replicas that have."""
-        lacks = self._lacks_committed(node, at)
+        lacks = self._lacks_committed(node, partition)
         if lacks is not None:
             name, text = lacks
-            state = self._image.partition(at)
-            whole = [] if state is None else [n for n in state.replicas if self._lacks_committed(n, at) is None]
+            state = self._image.partition(partition)
+            whole = [] if state is None else [n for n in state.replicas if self._lacks_committed(n, partition) is None]
             rest = f"brokers {whole} have all of it" if whole else "no broker has all of it"
-            self._broken(InvariantBrokenError(name, at, f"{text}; {rest}"))
+            self._broken(InvariantBrokenError(name, partition, f"{text}; {rest}"))
 
-    def _lacks_committed(self, node: NodeId, at: TopicPartition) -> Broken | None:
+    def _lacks_committed(self, node: NodeId, partition: TopicPartition) -> Broken | None:
         """The invariant that the log of ``node`` breaks by what it lacks, None if it lacks nothing or is excused."""
-        known = self._committed.get(at)
-        if known is None or not self.keeps_committed or at.topic in self._remade:
+        committed = self._committed.get(partition)
+        if committed is None or not self.keeps_committed or partition.topic in self._remade:
             return None
         if len(self._cluster.damaged) > self._damage_seen:
             self._on_damage()
-        if self._suspects.replicas and (node, at) in self._suspects.replicas:
+        if self._suspects.replicas and (node, partition) in self._suspects.replicas:
             return None
-        return _lacking(node, self._cluster.log(node, at), known)
+        return _lacking(node, self._cluster.log(node, partition), committed)
 
     def _forget(self, topic: str) -> None:
         """A topic was made, maybe again under an old name, and is another one then.
@@ -324,9 +335,9 @@ class Invariants:
         Nothing is claimed of what such a topic has committed: fetches do not carry its identity (KIP-516), so a broker
         that saw neither change confuses the two.
         """
-        if any(at.topic == topic for at, _ in self._leaders):
+        if any(partition.topic == topic for partition, _ in self._leaders):
             self._remade.add(topic)
-        self._committed = {at: kept for at, kept in self._committed.items() if at.topic != topic}
+        self._committed = {partition: kept for partition, kept in self._committed.items() if partition.topic != topic}
         self._leaders = {key: leader for key, leader in self._leaders.items() if key[0].topic != topic}
 
 
@@ -367,13 +378,13 @@ _CHANGES: Final[dict[type, Callable[[Any], bool]]] = {
 }
 
 
-def _lacking(node: NodeId, log: Log | None, known: Committed) -> Broken | None:
+def _lacking(node: NodeId, log: Log | None, committed: Committed) -> Broken | None:
     """The invariant that a log breaks which has not the last committed record, and so all of them."""
-    end = known.end_offset
+    end = committed.end_offset
     if log is None:
         return candidates_are_complete(node, 0, end)
     broken = candidates_are_complete(node, log.end_offset, end)
-    return broken or logs_match(node, end - 1, _epoch_at(log, end - 1), known.last_epoch)
+    return broken or logs_match(node, end - 1, _epoch_at(log, end - 1), committed.last_epoch)
 
 
 def _epoch_at(log: Log, offset: int) -> int:
