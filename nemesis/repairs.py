@@ -25,7 +25,7 @@ class Repair(NamedTuple, Generic[Whom]):
     in_a_script: str = ""
 
 
-Links = Collection[Link]
+LinkGroup = Collection[Link]
 
 START: Final[Repair[int]] = Repair(
     "start",
@@ -33,13 +33,13 @@ START: Final[Repair[int]] = Repair(
     lambda target, node: require(target.processes).restart(node),
     "Start it again on its disk",
 )
-HEAL: Final[Repair[Links]] = Repair(
+HEAL: Final[Repair[LinkGroup]] = Repair(
     "heal",
     Capability.LINKS,
     lambda target, links: require(target.links).heal(links),
     "Deliver again; without links: everything on all links is as before",
 )
-RELEASE: Final[Repair[Links]] = Repair(
+RELEASE: Final[Repair[LinkGroup]] = Repair(
     "release",
     Capability.MESSAGES,
     lambda target, links: require(target.messages).release(links),

@@ -1,7 +1,7 @@
-"""What makes two findings, of two runs, the same defect: a short digest that a campaign can count and look up.
+"""Names the defect behind a finding by a short digest, so that campaigns can count it and look it up.
 
-The identity is made of the anomaly, the settings on which a promise depends, the story of faults in whose window the
-finding fell, and what became of the copies, or whose client library it is about. Seeds, offsets, times, values, nodes
+The identity is made of the anomaly, the settings on which a promise depends, the scenario in whose window the finding
+fell, and what became of the copies, or whose client library it is about. Seeds, offsets, times, values, nodes
 and the world are not part of it: the same weakness shows with all of them.
 """
 
@@ -45,7 +45,7 @@ LATER: Final = {"commit.rule": "isr", "quorum.required.acks": -1, "leader.electi
 DIGITS: Final = 12
 
 
-class _Story(NamedTuple):
+class _Scenario(NamedTuple):
     """One group of faults that took effect: its window on the run's clock (end None: never) and what it was."""
 
     begun_us: int
@@ -55,9 +55,9 @@ class _Story(NamedTuple):
 
 
 def identity(
-    anomaly: str, settings: Mapping[str, SettingValue], stories: Sequence[tuple[str, Sequence[str]]], fate: str
+    anomaly: str, settings: Mapping[str, SettingValue], scenarios: Sequence[tuple[str, Sequence[str]]], fate: str
 ) -> str:
-    """The digest of a finding's defect; ``stories`` are (name, kinds of fault), ``fate`` is that of the copies, of a
+    """The digest of a finding's defect; ``scenarios`` are (name, kinds of fault), ``fate`` is that of the copies, of a
     finding about a client its library, of a broken invariant its name, and "" where neither is known.
     """
     chosen = {name: settings[name] for name in MATTERING if name in settings}
@@ -67,7 +67,7 @@ def identity(
     chosen["retries"] = _above(chosen.get("retries", 1), 0)
     in_flight = "max.in.flight.requests.per.connection"
     chosen[in_flight] = _above(chosen.get(in_flight, 2), 1)
-    content = msgspec.json.encode([anomaly, chosen, sorted(stories), fate], order="sorted")
+    content = msgspec.json.encode([anomaly, chosen, sorted(scenarios), fate], order="sorted")
     return hashlib.sha256(content).hexdigest()[:DIGITS]
 
 
@@ -78,45 +78,45 @@ def _above(value: SettingValue, least: int) -> bool:
 def identities(verdict: Verdict, settings: Values, receipts: Sequence[Receipt]) -> dict[str, list[str]]:
     """By anomaly, the identities of its listed findings, each once, that of the first finding first.
 
-    A finding without a moment (a cycle, replicas that differ) belongs to all stories of the run.
+    A finding without a moment (a cycle, replicas that differ) belongs to all scenarios of the run.
     """
-    stories = _stories(receipts)
+    scenarios = _scenarios(receipts)
     found: dict[str, list[str]] = {}
     for anomaly, findings in verdict.anomalies.items():
         times = verdict.times_us.get(anomaly) or [None] * len(findings)
         pairs = zip(findings, times, strict=True)
-        each = (identity(anomaly, settings, _around(at, stories), finding.mark) for finding, at in pairs)
+        each = (identity(anomaly, settings, _around(at, scenarios), finding.mark) for finding, at in pairs)
         found[anomaly] = list(dict.fromkeys(each))
     return found
 
 
-def _stories(receipts: Sequence[Receipt]) -> list[_Story]:
+def _scenarios(receipts: Sequence[Receipt]) -> list[_Scenario]:
     """The groups of faults that took effect, in order of time."""
     effective = sorted((receipt for receipt in receipts if receipt.took_effect), key=lambda receipt: receipt.group)
-    stories = []
+    scenarios = []
     for _, group in groupby(effective, key=lambda receipt: receipt.group):
         faults = list(group)
         ends = [fault.ended_us for fault in faults if fault.ended_us is not None]
-        stories.append(
-            _Story(
+        scenarios.append(
+            _Scenario(
                 begun_us=min(fault.begun_us for fault in faults),
                 ended_us=max(ends) if len(ends) == len(faults) else None,
                 name=faults[0].story,
                 kinds=tuple(sorted({fault.degraded_to or fault.fault for fault in faults})),
             )
         )
-    return sorted(stories, key=lambda story: story.begun_us)
+    return sorted(scenarios, key=lambda scenario: scenario.begun_us)
 
 
-def _around(time_us: int | None, stories: Sequence[_Story]) -> list[tuple[str, tuple[str, ...]]]:
-    """The stories in whose window a moment lies, else the next one to begin, else the last.
+def _around(time_us: int | None, scenarios: Sequence[_Scenario]) -> list[tuple[str, tuple[str, ...]]]:
+    """The scenarios in whose window a moment lies, else the next one to begin, else the last.
 
     What a dying leader takes with it was acknowledged just before it died, so a loss belongs to what comes next rather
     than to what had ended.
     """
     if time_us is None:
-        chosen = list(stories)
+        chosen = list(scenarios)
     else:
-        over = [story for story in stories if story.ended_us is None or story.ended_us >= time_us]
-        chosen = [story for story in over if story.begun_us <= time_us] or over[:1] or list(stories[-1:])
-    return sorted({(story.name, story.kinds) for story in chosen})
+        over = [scenario for scenario in scenarios if scenario.ended_us is None or scenario.ended_us >= time_us]
+        chosen = [scenario for scenario in over if scenario.begun_us <= time_us] or over[:1] or list(scenarios[-1:])
+    return sorted({(scenario.name, scenario.kinds) for scenario in chosen})

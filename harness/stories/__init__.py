@@ -1,8 +1,7 @@
-"""Scripted stories: what happens step by step is written in a file, and so is what must come of it in each column.
+"""Scripted stories: files that say step by step what happens, and what must come of it in each column.
 
 A story is performed in a world through its contract alone, and judged by the checkers from the history of the run.
-docs/guides/stories.md has the language. The other stories of this project, drawn by chance, are those of
-:mod:`nemesis.scenarios`.
+docs/reference/stories.md has the language. Faults that are drawn by chance are in :mod:`nemesis.scenarios`.
 """
 
 from harness.stories.cells import Cell, perform_cell, perform_table

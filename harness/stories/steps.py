@@ -1,7 +1,7 @@
 """The vocabulary of scripted stories: steps, the states that a step can wait for, and whom both speak of.
 
-Faults have their words with them (:class:`nemesis.faults.Fault`): each that has ``operands`` is a step. Data only. How
-it is written down: :mod:`harness.stories.language` and docs/guides/stories.md.
+Faults have their words with them (:class:`nemesis.faults.Fault`): each that has ``operands`` is a step. Data only. The
+form of each is in :mod:`harness.stories.forms` and, for people, in docs/reference/stories.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Story files: a script, and what is expected of it in each column. TOML; docs/guides/stories.md has the form.
+"""Story files: a script, and what is expected of it in each column. TOML; docs/reference/stories.md has the form.
 
 A file that has one of the tables "lost", "acknowledged" and "also" expects something, and then it is complete: what
 none of them lists is not lost, is acknowledged, and is not seen. A file without them only shows what comes of it.

@@ -13,7 +13,7 @@ import msgspec
 
 from nemesis.cluster import CLIENTS, Capability, ClusterView, Files, Link, Target, node_name, require
 from nemesis.evidence import ByNode, Evidence, Observed
-from nemesis.repairs import HEAL, START, Links, Repair
+from nemesis.repairs import HEAL, START, LinkGroup, Repair
 from nemesis.roles import Role, RoleKind, resolve
 from nemesis.topology import Shape, links_of
 
@@ -192,7 +192,7 @@ class LinkFault(Fault, frozen=True):
     """Hits the links that a partition of ``shape`` would cut around the holders of ``role``."""
 
     operands: ClassVar[str] = "LINKS:links"
-    undone_by: ClassVar[Repair[Links]] = HEAL
+    undone_by: ClassVar[Repair[LinkGroup]] = HEAL
     spares_process: ClassVar[bool] = True
 
     shape: Shape

@@ -7,7 +7,7 @@ from typing import ClassVar, Final, Literal, Self
 from nemesis.cluster import Capability, Target, require
 from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, Draw, LinkFault
-from nemesis.repairs import RELEASE, Links, Repair
+from nemesis.repairs import RELEASE, LinkGroup, Repair
 from nemesis.roles import Role
 from nemesis.topology import Shape
 
@@ -23,7 +23,7 @@ class _MessageFault(LinkFault, frozen=True):
 
     family: ClassVar[str] = "partition"
     operands: ClassVar[str] = "[API:api] LINKS:links"
-    undone_by: ClassVar[Repair[Links]] = RELEASE
+    undone_by: ClassVar[Repair[LinkGroup]] = RELEASE
     needs: ClassVar[tuple[Capability, ...]] = (Capability.MESSAGES,)
 
     action: ClassVar[Literal["hold", "drop"]] = "hold"

@@ -7,7 +7,7 @@ from typing import ClassVar
 from nemesis.cluster import Capability, Target, require
 from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, LinkFault
-from nemesis.repairs import Links, Repair
+from nemesis.repairs import LinkGroup, Repair
 
 
 class SlowLink(LinkFault, frozen=True):
@@ -19,7 +19,7 @@ class SlowLink(LinkFault, frozen=True):
     kind: ClassVar[str] = "slowlink"
     verb: ClassVar[str] = "slow"
     in_a_script: ClassVar[str] = "Deliver late over these links"
-    undone_by: ClassVar[Repair[Links]] = Repair(
+    undone_by: ClassVar[Repair[LinkGroup]] = Repair(
         "restore",
         Capability.LINK_SPEED,
         lambda target, links: require(target.link_speed).restore(links),
