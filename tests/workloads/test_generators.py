@@ -47,5 +47,4 @@ def test_what_a_workload_is_made_to_show_is_something_that_a_verdict_can_name(na
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_a_workload_has_its_row_in_the_documentation(name):
     docs = Path(__file__).parents[2] / "docs"
-    pages = [docs / "plans.md", docs / "reference" / "plan-keys.md"]
-    assert any(f"`{name}`" in page.read_text(encoding="utf-8") for page in pages if page.exists())
+    assert f"`{name}`" in (docs / "reference" / "plan-keys.md").read_text(encoding="utf-8")
