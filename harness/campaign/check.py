@@ -40,7 +40,7 @@ from workloads.history import HistoryError
 
 
 class CheckOptions(NamedTuple):
-    """How to judge, where somebody wants other than the usual; see :func:`checkers.spark.pipeline.check`."""
+    """Choices for a check other than the usual ones; see :func:`checkers.spark.pipeline.check`."""
 
     master: str | None = None
     ww_deps: bool | None = None
@@ -82,17 +82,17 @@ def judge_all(
         ResultsError: nothing is there to judge.
         HarnessError: Spark failed.
     """
-    found = find_histories(paths)
-    for one in found:
-        if one.kind is SourceKind.NOTHING:
-            raise NamedWronglyError(str(one.problem))
-        if one.kind is SourceKind.UNREACHABLE:
-            raise ResultsError(str(one.problem))
+    histories = find_histories(paths)
+    for history in histories:
+        if history.kind is SourceKind.NOTHING:
+            raise NamedWronglyError(str(history.problem))
+        if history.kind is SourceKind.UNREACHABLE:
+            raise ResultsError(str(history.problem))
     usable_java()
-    what = counted(len(found), "history", "histories")
+    what = counted(len(histories), "history", "histories")
     with translated_errors(), progress.phase(f"checking {what}", None):
-        verdicts = check(found, progress=partial(progress.reach, unit="Spark tasks"), **options._asdict())
-    return [_judged(one, verdict) for one, verdict in zip(found, verdicts, strict=True)]
+        verdicts = check(histories, progress=partial(progress.reach, unit="Spark tasks"), **options._asdict())
+    return [_judged(history, verdict) for history, verdict in zip(histories, verdicts, strict=True)]
 
 
 def write_verdicts(directory: Path, judged: Sequence[JudgedHistory]) -> Written:
@@ -106,15 +106,15 @@ def write_verdicts_to(file: Path, judged: Sequence[JudgedHistory], *, below: Pat
     Histories in the directory ``below`` are named by their place in it. See :func:`write_lines`.
     """
     lines = []
-    for one in judged:
-        inside = below is not None and one.path.is_relative_to(below)
-        name = one.path.relative_to(below).as_posix() if below is not None and inside else str(one.path)
-        lines.append(msgspec.structs.replace(one.line, history=name))
+    for history in judged:
+        inside = below is not None and history.path.is_relative_to(below)
+        name = history.path.relative_to(below).as_posix() if below is not None and inside else str(history.path)
+        lines.append(msgspec.structs.replace(history.line, history=name))
     return write_lines(file, lines)
 
 
 class Counted(NamedTuple):
-    """What decides a check: the ``cells`` of the runs below places that were named, and what lies ``alone``."""
+    """The facts that decide a check: ``cells`` of the runs below places that were named, and what lies ``alone``."""
 
     cells: Sequence[Cell]
     alone: Sequence[JudgedHistory]
@@ -122,23 +122,26 @@ class Counted(NamedTuple):
     @property
     def exit_code(self) -> int:
         """1 if a promise was broken or a foreign history is not valid, 2 if any could not be judged, else 0."""
-        return exit_code_of([*(cell.outcome for cell in self.cells), *(one.outcome for one in self.alone)])
+        return exit_code_of([*(cell.outcome for cell in self.cells), *(history.outcome for history in self.alone)])
 
 
 def count_cells(places: Sequence[Place], judged: Sequence[JudgedHistory]) -> Counted:
     """Runs below one of ``places`` count as its cells, as in a campaign's matrix; all others by themselves."""
-    inside = [[one for one in judged if one.line.judgement and _is_below(place, one)] for place in places]
-    cells = [cell for runs in inside for cell in build_matrix(one.line for one in runs).cells]
-    return Counted(cells, [one for one in judged if not any(one in runs for runs in inside)])
+    inside = [
+        [history for history in judged if history.line.judgement and _is_below(directory, history)]
+        for directory in places
+    ]
+    cells = [cell for runs in inside for cell in build_matrix(history.line for history in runs).cells]
+    return Counted(cells, [history for history in judged if not any(history in runs for runs in inside)])
 
 
-def _is_below(place: Place, one: JudgedHistory) -> bool:
-    return one.path != place and one.path.is_relative_to(place)
+def _is_below(directory: Place, history: JudgedHistory) -> bool:
+    return history.path != directory and history.path.is_relative_to(directory)
 
 
-def is_unreadable(one: JudgedHistory) -> bool:
+def is_unreadable(history: JudgedHistory) -> bool:
     """True of a history of another tool that could not be read. Runs leave what they leave: they are unknown."""
-    return one.outcome is Outcome.UNKNOWN and not one.is_run and one.line.says_nothing
+    return history.outcome is Outcome.UNKNOWN and not history.is_run and history.line.says_nothing
 
 
 @contextmanager
@@ -171,25 +174,25 @@ def _record_of(run: Place) -> RunRecord:
         raise ResultsError(f"{run / RUN_FILE} cannot be read: {error}") from error
 
 
-def _judged(found: FoundHistory, verdict: Verdict) -> JudgedHistory:
-    if found.kind is not SourceKind.RUN:
-        return JudgedHistory(found.place, VerdictLine.of(verdict))
+def _judged(source: FoundHistory, verdict: Verdict) -> JudgedHistory:
+    if source.kind is not SourceKind.RUN:
+        return JudgedHistory(source.place, VerdictLine.of(verdict))
     try:
-        record = _record_of(found.place)
+        record = _record_of(source.place)
     except ResultsError as error:  # one damaged file must not take the verdicts of thousands with it
-        why = str(error) if found.files else f"{NO_HISTORY}: {error}"
+        why = str(error) if source.files else f"{NO_HISTORY}: {error}"
         unknown = msgspec.structs.replace(verdict, valid="unknown", reason=why)
-        return JudgedHistory(found.place, VerdictLine.of(unknown), is_run=True)
-    if not found.files:
-        why = f"{NO_HISTORY}: {_why_no_history(found.place, record.ended)}"
+        return JudgedHistory(source.place, VerdictLine.of(unknown), is_run=True)
+    if not source.files:
+        why = f"{NO_HISTORY}: {_why_no_history(source.place, record.ended)}"
         verdict = msgspec.structs.replace(verdict, valid="unknown", reason=why)
     return JudgedHistory(
-        found.place, VerdictLine.of(_of_failed_run(verdict, record.ended), facts_of(record)), is_run=True
+        source.place, VerdictLine.of(_of_failed_run(verdict, record.ended), facts_of(record)), is_run=True
     )
 
 
 def _why_no_history(run: Place, ended: Ended) -> str:
-    """A directory that may not be listed looks empty to whoever searches for histories; here it is asked itself."""
+    """Say why. A directory that may not be listed looks empty to a search for histories, so it is asked itself."""
     try:
         if isinstance(run, Path):
             next((run / HISTORY).iterdir(), None)

@@ -43,7 +43,7 @@ def begin_session(progress: Progress) -> None:
 class Checking:
     """At most one batch, judged by ``judge`` in a thread that does not keep the process alive.
 
-    Where Spark fails (its Java died, or was killed), it is started anew by ``renew``, and the batch judged once more.
+    Where Spark fails (its Java died, or was killed), it is started again by ``renew``, and the batch judged once more.
     """
 
     def __init__(self, judge: Judge = judge_here, renew: Callable[[], None] = end_session) -> None:
@@ -77,7 +77,7 @@ class Checking:
             HarnessError: the checking failed; nothing of the batch was judged.
         """
         try:
-            found = self._answers.get(block=patience_s > 0, timeout=patience_s or None)
+            answer = self._answers.get(block=patience_s > 0, timeout=patience_s or None)
         except queue.Empty:
             if self.busy and time.monotonic() > self._deadline:
                 raise HarnessError(
@@ -85,6 +85,6 @@ class Checking:
                 ) from None
             return None
         self.busy = False
-        if isinstance(found, Exception):
-            raise found
-        return found
+        if isinstance(answer, Exception):
+            raise answer
+        return answer

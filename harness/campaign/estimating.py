@@ -1,4 +1,4 @@
-"""How long a plan will take on this machine: from earlier campaigns of each world, else from the plan's own times."""
+"""Estimates the time of a plan on this machine: from earlier campaigns of each world, else from the plan's times."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHECKED_A_SECOND: Final = 150.0
 
 
 class WorldEstimate(NamedTuple):
-    """What one world will take: ``run_s`` is one run, ``total_s`` all of them, ``parallel`` at a time; why so."""
+    """The time of one world: ``run_s`` of one run, ``total_s`` of all, ``parallel`` at a time; its ``basis``."""
 
     world: str
     runs: int
@@ -35,7 +35,7 @@ class WorldEstimate(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """What a plan will take: its worlds, ``runs_s`` for all their runs, and what follows."""
+    """The time of a plan: its worlds, ``runs_s`` for all their runs, and what follows."""
 
     worlds: tuple[WorldEstimate, ...]
     runs_s: float
@@ -56,7 +56,7 @@ class _Earlier(NamedTuple):
 
 
 def estimate(plan: Plan, results: Path) -> Estimate:
-    """What ``plan`` will take, judged by the newest campaign below ``results`` that has each world."""
+    """Estimate the time of ``plan`` from the newest campaign below ``results`` that has each world."""
     runs = plan.runs()
     earlier = _earlier_campaigns(results)
     groups = [Group(world, [run for run in runs if run.world == world.world]) for world in plan.worlds]
@@ -68,14 +68,14 @@ def estimate(plan: Plan, results: Path) -> Estimate:
 def _world_estimate(world: WorldPlan, runs: int, earlier: Sequence[_Earlier]) -> WorldEstimate:
     own_s = world.workload.duration_ms / 1000
     run_s, basis = _by_the_plan(world, own_s), "the plan's times"
-    for one in earlier:
-        then = next((known for known in one.plan.worlds if known.world.name == world.world.name), None)
-        counted = one.record.worlds.get(world.world.name)
+    for campaign in earlier:
+        then = next((plan for plan in campaign.plan.worlds if plan.world.name == world.world.name), None)
+        counted = campaign.record.worlds.get(world.world.name)
         if then is None or counted is None or not counted.completed:
             continue
         before_s, took_s = then.workload.duration_ms / 1000, counted.wall_ms / counted.completed / 1000
         run_s = own_s * took_s / before_s if world.world.virtual_time else own_s + max(took_s - before_s, 0.0)
-        basis = f"{counted.completed:,} runs of {one.name}"
+        basis = f"{counted.completed:,} runs of {campaign.name}"
         break
     parallel = min(world.parallel or cores(), runs)
     return WorldEstimate(world.world.name, runs, parallel, run_s, -(-runs // parallel) * run_s, basis)
@@ -89,12 +89,12 @@ def _by_the_plan(world: WorldPlan, own_s: float) -> float:
 
 def _earlier_campaigns(results: Path) -> list[_Earlier]:
     """Those that completed, the newest first; what cannot be read any more is passed over."""
-    found: dict[Path, _Earlier] = {}
+    campaigns: dict[Path, _Earlier] = {}
     for file in results.glob(f"*/{CAMPAIGN_FILE}"):
         try:
             record, plan = read_campaign_record(file.parent), read_plan(file.parent / PLAN_FILE)
         except AckproofError:
             continue
         if record is not None and record.status == "completed":
-            found[file.parent.resolve()] = _Earlier(file.parent.resolve().name, record, plan)
-    return sorted(found.values(), key=lambda one: one.record.began, reverse=True)
+            campaigns[file.parent.resolve()] = _Earlier(file.parent.resolve().name, record, plan)
+    return sorted(campaigns.values(), key=lambda campaign: campaign.record.began, reverse=True)

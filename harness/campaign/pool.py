@@ -73,14 +73,14 @@ class Pool:
         worker.perform_job(job, limit_s)
 
     def wait(self, patience_s: float | None = None) -> list[tuple[Job, Ended]]:
-        """Jobs that have ended; waits until there is one, so many seconds at most (None: as long as it takes).
+        """Return the jobs that have ended; wait for one no longer than ``patience_s`` (None: as long as it takes).
 
         Raises:
             AckproofError: workers died too often, or a job raised one (a full disk).
         """
-        found = []
+        ended = []
         for worker in _ready(self._workers, patience_s):
-            found.append(worker.take())
+            ended.append(worker.take())
             if not worker.lives:
                 self._deaths += 1
                 if self._deaths >= DEATHS_MAX:
@@ -90,7 +90,7 @@ class Pool:
             if not worker.lives or worker.jobs == self._jobs_max:
                 self._workers.remove(worker)
                 _stop([worker])
-        return found
+        return ended
 
     def close(self) -> None:
         """End all workers; busy ones close their world first."""

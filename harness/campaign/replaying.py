@@ -139,20 +139,20 @@ def _verdict(directory: Path) -> Verdict:
         return check_one(directory / HISTORY)
 
 
-def differences(one: Verdict, two: Verdict) -> tuple[str, ...]:
-    """What two verdicts do not have in common, finding by finding, as sentences."""
-    found = [f"{name}: {a} findings recorded, {b} now" for name, a, b in _unequal(one.counts, two.counts)]
-    if one.valid != two.valid:
-        found.append(f"valid: {one.valid} recorded, {two.valid} now")
-    for anomaly, first, second in _unequal(one.anomalies, two.anomalies):
+def differences(recorded: Verdict, again: Verdict) -> tuple[str, ...]:
+    """Name the differences of two verdicts, finding by finding, in sentences."""
+    sentences = [f"{name}: {a} findings recorded, {b} now" for name, a, b in _unequal(recorded.counts, again.counts)]
+    if recorded.valid != again.valid:
+        sentences.append(f"valid: {recorded.valid} recorded, {again.valid} now")
+    for anomaly, first, second in _unequal(recorded.anomalies, again.anomalies):
         pairs = zip(first or [], second or [], strict=False)
-        found += [f"{anomaly}: {_shown(a)} recorded, {_shown(b)} now" for a, b in pairs if a != b]
-    return tuple(found[:DIFFERENCES_MAX])
+        sentences += [f"{anomaly}: {_shown(a)} recorded, {_shown(b)} now" for a, b in pairs if a != b]
+    return tuple(sentences[:DIFFERENCES_MAX])
 
 
-def _unequal(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    names = dict.fromkeys([*one, *two])
-    return [(name, one.get(name), two.get(name)) for name in names if one.get(name) != two.get(name)]
+def _unequal(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    names = dict.fromkeys([*first, *second])
+    return [(name, first.get(name), second.get(name)) for name in names if first.get(name) != second.get(name)]
 
 
 def _shown(finding: Mapping[str, Any]) -> str:

@@ -39,7 +39,7 @@ def room_sentences(runs: Sequence[RunSpec], *, by_the_clock: bool = False) -> li
     """A sentence for each family and world whose runs lack room, with the numbers that help.
 
     A run needs room for a story of each family of its mixture, and the runs of a cell together for ``exercised_min``
-    stories of each. Where runs are done ``by_the_clock`` nobody knows how many a cell will have: only the first counts.
+    stories of each. Where runs are done ``by_the_clock`` their number is not known: only the first counts.
     """
     alike: dict[tuple[AnyWorld, str, object], list[RunSpec]] = {}
     for run in runs:
@@ -50,7 +50,7 @@ def room_sentences(runs: Sequence[RunSpec], *, by_the_clock: bool = False) -> li
 
 
 def _sentence(runs: Sequence[RunSpec], *, by_the_clock: bool) -> str:
-    """What is lacking in ``runs``, whose schedules differ by their seeds only; "" where nothing is."""
+    """Name the lack of room in ``runs``, whose schedules differ by their seeds only; "" where nothing is lacking."""
     first, sample = runs[0], runs[:SAMPLE]
     families, enough = first.faults.families, first.faults.exercised_min
     stories = [_stories_in(run) for run in sample]
@@ -92,7 +92,7 @@ def _stories_in(run: RunSpec) -> Counter[str]:
 
 
 def _largest(runs: Sequence[RunSpec], stories: int) -> Budget | None:
-    """The budget with which each of ``runs`` performs so many stories of each family; None where there is none."""
+    """The budget with which each of ``runs`` performs ``stories`` of each family; None where no budget is enough."""
     budgets = [budget for run in runs if (budget := _needed(run, stories))]
     if len(budgets) < len(runs):
         return None
@@ -105,7 +105,7 @@ def _largest(runs: Sequence[RunSpec], stories: int) -> Budget | None:
 
 def _needed(run: RunSpec, stories: int) -> Budget | None:
     families = run.faults.families
-    # So many rounds perform each story once, and then enough. A story has a fault for each broker, or two or three.
+    # In these rounds each story is performed once, and then enough. A story has a fault for each broker, or a few.
     rounds = stories + max(len(FAMILIES[family].every_scenario) for family in families)
     count = min(len(families) * rounds * max(run.brokers, 3), FAULTS_MAX)
     allowed = range(run.faults.dead_brokers_max, run.brokers + 1)
@@ -121,7 +121,7 @@ def _without_end(run: RunSpec, count: int, dead: int) -> Schedule:
 
 
 def _until(schedule: Schedule, families: Sequence[str], stories: int, dead: int) -> Budget | None:
-    """The least budget of a schedule that goes on until each family had so many stories."""
+    """The least budget of a schedule that goes on until each family had ``stories`` of them."""
     performed, before = Counter[str](), 0
     for _, steps in groupby(schedule.steps, key=lambda step: step.group):
         story = list(steps)

@@ -1,4 +1,4 @@
-"""A campaign: stages over one directory, each of which reads files and writes files, and can be repeated alone.
+"""A campaign: stages over one directory. Each reads files and writes files, and can be repeated alone.
 
 ``runs`` performs every run of the plan; ``check`` judges all histories in one Spark job and writes ``verdicts.jsonl``
 and ``matrix.json``; ``witnesses`` writes ``witnesses.json`` and leaves a trace of the cluster in those runs; ``report``
@@ -138,7 +138,7 @@ class Campaign:
 
         Raises:
             HarnessError: too many runs failed, or a stage could not do its work. Everything that was done is kept.
-            ResultsError: somebody else works on this campaign now.
+            ResultsError: another ackproof works on this campaign now.
             KeyboardInterrupt: the user wants no more; every world was closed.
         """
         with only_user_of(self._directory):
@@ -197,7 +197,7 @@ class Campaign:
             self._record.stages_ms[stage] = round((time.monotonic() - began) * 1000)
 
     def _to_heal(self) -> str:
-        """What to say of runs that did not end in time to undo what they had done."""
+        """A warning where runs did not end in time to undo what they had done."""
         left = is_left_behind(self._directory)
         return f"; some of it was not undone: ackproof heal {self._directory}" if left else ""
 
@@ -219,7 +219,7 @@ def _cells(runs: Sequence[RunSpec]) -> int:
 
 
 def world_runs(world: AnyWorld, planned: int) -> WorldRuns:
-    """So many planned runs of ``world``, none of them done."""
+    """Counts of ``world`` with this number of planned runs, none of them done."""
     return WorldRuns(
         planned=planned,
         host=world.host_name or msgspec.UNSET,
@@ -261,7 +261,7 @@ def _refuse_another_plan(plan: Plan, runs: Sequence[RunSpec], directory: Path, r
             "that one, or begin a new campaign"
         )
     planned = {directory / run.directory() for run in runs}
-    if strange := [found for found in run_directories(directory) if found not in planned]:
+    if strange := [run for run in run_directories(directory) if run not in planned]:
         raise NamedWronglyError(
             f"{strange[0]} is no run of this plan; continue with the plan that made it, or begin a new campaign"
         )

@@ -30,8 +30,8 @@ def witness(directory: Path, progress: Progress) -> None:
     """
     with progress.phase("choosing witnesses", None):
         chosen = choose_witnesses(directory)
-    # Verdicts may be somebody else's: what they name outside of the campaign is not written to.
-    runs = [directory / one.run for one in chosen]
+    # Verdicts may come from elsewhere: what they name outside of the campaign is not written to.
+    runs = [directory / witnessed.run for witnessed in chosen]
     trace_runs([run for run in runs if run.resolve().is_relative_to(directory.resolve())], progress)
 
 

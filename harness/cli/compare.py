@@ -50,7 +50,7 @@ def compare(terminal: Terminal, before: Path, after: Path, *, all_: bool) -> int
          A's did better, writes lost that A held as promised, more runs that
          lost than chance explains, or an anomaly that no promise permits, new
          in its cell
-      2  nobody can tell: B did not run, exercise or judge what A did
+      2  not known: B did not run, exercise or judge what A did
     """
     if before.resolve() == after.resolve():
         raise NamedWronglyError(

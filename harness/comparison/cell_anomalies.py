@@ -7,7 +7,7 @@ have a status, which decides when a night is worse (:mod:`harness.comparison.cha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -111,7 +111,7 @@ class _Night(NamedTuple):
 def cell_anomalies_of(earlier: Sequence[Results], latest: Results) -> list[CellAnomaly]:
     """Every anomaly of every cell, those of ``latest`` first; ``earlier`` nights are in the order of time.
 
-    Nights of which only a matrix is left say nothing of findings, and are passed over.
+    A night that has only a matrix left says nothing of findings, and is passed over.
     """
     if latest.findings is None:
         return []
@@ -151,15 +151,15 @@ def _shown_now(name: _Name, now: _Night, nights: Sequence[_Night]) -> CellAnomal
         for finding in night.shown[name]
         if finding.identity not in identities
     }
-    known = {identity for night in nights for identity in night.results.findings or ()}
+    new = identities - {identity for night in nights for identity in night.results.findings or ()}
     if having:
         status = FindingStatus.KNOWN if having[-1] is nights[-1] else FindingStatus.BACK
-    elif identities - known:
+    elif new:
         status = FindingStatus.NEW
     else:
         before = (nights[-1].results.findings or {}).keys()
         status = FindingStatus.KNOWN if identities & before else FindingStatus.BACK
-    anomaly = _anomaly(name, now, status, first=having[0] if having else now, known=known)
+    anomaly = _anomaly(name, now, status, first=having[0] if having else now, seen=True, new=new)
     return msgspec.structs.replace(anomaly, findings=[*anomaly.findings, *unseen.values()])
 
 
@@ -167,11 +167,11 @@ def _silent(name: _Name, last: _Night, now: _Night, nights: Sequence[_Night]) ->
     """An anomaly that an earlier night was the ``last`` to show."""
     before, cell = last.results.cells[name.cell], now.results.cells.get(name.cell)
     first = next(night for night in nights if night.shows(name, before))
-    anomaly = _anomaly(name, last, FindingStatus.GONE, first=first, known=None)
+    anomaly = _anomaly(name, last, FindingStatus.GONE, first=first, seen=False)
     why = _why_unproved(cell)
     if cell is not None and not why:
         other = differing(before, cell).settings
-        words = ", ".join(f"{setting} was {spelled(one)}, is {spelled(two)}" for setting, (one, two) in other.items())
+        words = ", ".join(f"{setting} was {spelled(had)}, is {spelled(has)}" for setting, (had, has) in other.items())
         why = f"the cell has other settings: {words}" if other else ""
     if cell is None or why:
         return msgspec.structs.replace(anomaly, status=FindingStatus.NOT_LOOKED_FOR, why=why)
@@ -180,18 +180,15 @@ def _silent(name: _Name, last: _Night, now: _Night, nights: Sequence[_Night]) ->
 
 
 def _anomaly(
-    name: _Name, night: _Night, status: FindingStatus, *, first: _Night, known: set[str] | None
+    name: _Name, night: _Night, status: FindingStatus, *, first: _Night, seen: bool, new: Set[str] = frozenset()
 ) -> CellAnomaly:
-    """The anomaly as ``night`` shows it; ``known`` identities are those of earlier nights, None where it is silent."""
+    """The anomaly as ``night`` shows it, the latest where it is ``seen``; ``new`` are identities."""
     findings = night.shown[name]
     return CellAnomaly(
         cell=name.cell,
         anomaly=name.anomaly,
         status=status,
-        findings=[
-            _finding(name, finding, seen=known is not None, new=known is not None and finding.identity not in known)
-            for finding in findings
-        ],
+        findings=[_finding(name, finding, seen=seen, new=finding.identity in new) for finding in findings],
         runs=max(finding.runs[name.cell] for finding in findings),
         judged=night.results.cells[name.cell].runs_judged,
         example=smallest((finding.example for finding in findings), name.cell),
@@ -206,7 +203,7 @@ def _finding(name: _Name, finding: Finding, *, seen: bool, new: bool = False) ->
 
 
 def _why_unproved(cell: Cell | None) -> str:
-    """Why silence of ``cell`` says nothing about what it showed before; "" where it does."""
+    """Say why silence of ``cell`` proves nothing about what it showed before; "" where it proves something."""
     if cell is None or not cell.runs_judged:
         return "no run of the cell was judged"
     return f"the outcome of the cell is {cell.outcome}" if cell.outcome.proves_nothing else ""

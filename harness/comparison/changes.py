@@ -8,7 +8,7 @@ A cell of B is **worse** than that of A, the first that applies:
   seeds of their own; writes of one run do not fail independently, so their share is shown and decides nothing.
 
 It is **better** the other way round, but only where something was put to the test: a cell that B did not run, did not
-exercise or could not judge is no better, **nobody can tell**. Outcomes that differ where loss is permitted and so few
+exercise or could not judge is no better: that is **not known**. Outcomes that differ where loss is permitted and so few
 runs do not say which is worse **differ**. Times are maxima, which have no interval: shown, they decide nothing.
 
 An anomaly that no promise permits and that is new in its cell (:mod:`harness.comparison.cell_anomalies`) makes B
@@ -37,10 +37,10 @@ DEFECTS: Final = (Outcome.BROKEN_PROMISE, Outcome.STALLED)
 
 
 class Change(StrEnum):
-    """What became of a cell from A to B, the worst first; see the module's text."""
+    """The change of a cell from A to B, the worst first; see the module's text."""
 
     WORSE = "worse"
-    UNTOLD = "nobody can tell"
+    UNTOLD = "not known"
     DIFFERS = "differs"
     BETTER = "better"
     SAME = "same"
@@ -78,31 +78,31 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def new_defects(self) -> list[CellAnomaly]:
         """Anomalies of cells of B that no promise permits, and that are new there."""
-        return [one for one in self.kinds if one.status is FindingStatus.NEW]
+        return [anomaly for anomaly in self.kinds if anomaly.status is FindingStatus.NEW]
 
     def count(self, change: Change) -> int:
-        """How many cells changed so."""
-        return sum(one.change is change for one in self.cells)
+        """The number of cells that changed so."""
+        return sum(cell.change is change for cell in self.cells)
 
     @property
     def exit_code(self) -> int:
-        """1 where B is worse, else 2 where nobody can tell of some cell or B says of none what A has, else 0."""
+        """1 where B is worse; else 2 where some cell cannot be compared, or B says nothing of any cell of A; else 0."""
         if self.count(Change.WORSE) or self.new_defects:
             return EXIT_BROKEN
-        told = any(one.before and one.after and one.after.outcome in SAYING for one in self.cells)
+        told = any(cell.before and cell.after and cell.after.outcome in SAYING for cell in self.cells)
         return EXIT_HELD if told and not self.count(Change.UNTOLD) else EXIT_UNKNOWN
 
     @property
     def sentence(self) -> str:
         """The verdict in words."""
-        both = [one for one in self.cells if one.before and one.after]
+        both = [cell for cell in self.cells if cell.before and cell.after]
         alone = {
-            self.before: [one for one in self.cells if one.after is None],
-            self.after: [one for one in self.cells if one.before is None],
+            self.before: [cell for cell in self.cells if cell.after is None],
+            self.after: [cell for cell in self.cells if cell.before is None],
         }
         cells = [f"{counted(len(both), 'cell')} in both{_changes(both)}" if self.cells else "no cell in either"]
         cells += [f"{len(ones)} only in {name}{_changes(ones)}" for name, ones in alone.items() if ones]
-        new = len({one.cell for one in self.new_defects})
+        new = len({anomaly.cell for anomaly in self.new_defects})
         defects = f", new findings that nothing permits in {counted(new, 'cell')}" if new else ""
         head = {
             EXIT_BROKEN: f"{self.after} is worse than {self.before}",
@@ -113,8 +113,8 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _changes(cells: Sequence[CellChange]) -> str:
-    """What became of so many of ``cells``, in brackets; of none, nothing."""
-    counts = Counter(one.change for one in cells)
+    """The changes of ``cells`` with the number of each, in brackets; "" for no cell."""
+    counts = Counter(cell.change for cell in cells)
     words = ", ".join(f"{counts[change]} {change}" for change in Change if counts[change])
     return f" ({words})" if words else ""
 
@@ -122,13 +122,13 @@ def _changes(cells: Sequence[CellChange]) -> str:
 def compare_results(before: Results, after: Results) -> Compared:
     """Hold B (``after``) against A (``before``)."""
     keys = dict.fromkeys((*before.cells, *after.cells))
-    known = before.findings is not None and after.findings is not None
+    findings_known = before.findings is not None and after.findings is not None
     return Compared(
         before=before.name,
         after=after.name,
         cells=[_cell_change(key, before.cells.get(key), after.cells.get(key)) for key in keys],
-        kinds=cell_anomalies_of([before], after) if known else [],
-        findings_known=known,
+        kinds=cell_anomalies_of([before], after) if findings_known else [],
+        findings_known=findings_known,
     )
 
 
@@ -153,7 +153,7 @@ def _judged(before: Cell | None, after: Cell | None) -> tuple[Change, str]:
 
 
 def _by_outcome(before: Cell, after: Cell, words: str) -> tuple[Change, str]:
-    """Two cells of which both say what the log does."""
+    """Compare two cells that both say what the log does."""
     if before.outcome is not after.outcome and {before.outcome, after.outcome} & set(DEFECTS):
         worse = after.outcome.badness < before.outcome.badness
         return (Change.WORSE if worse else Change.BETTER), words
@@ -168,11 +168,11 @@ def _kept(cell: Cell) -> bool:
 
 
 def _by_rate(before: Cell, after: Cell, words: str) -> tuple[Change, str]:
-    """Two cells of which neither broke or kept a promise that the other did not."""
-    one, two = before.lossy_runs, after.lossy_runs
-    shown = f"{one.count:,} of {one.total:,} runs lost, then {two.count:,} of {two.total:,}"
-    if one.total and two.total and (two.low > one.high or two.high < one.low):
-        return (Change.WORSE if two.low > one.high else Change.BETTER), f"{shown}: beyond chance"
+    """Compare two cells where neither broke or kept a promise that the other did not."""
+    was, now = before.lossy_runs, after.lossy_runs
+    shown = f"{was.count:,} of {was.total:,} runs lost, then {now.count:,} of {now.total:,}"
+    if was.total and now.total and (now.low > was.high or now.high < was.low):
+        return (Change.WORSE if now.low > was.high else Change.BETTER), f"{shown}: beyond chance"
     if before.outcome is not after.outcome:
         return Change.DIFFERS, f"{words}; {shown}: so few do not say which is worse"
     return Change.SAME, before.outcome

@@ -32,8 +32,8 @@ def finding_sentences(kinds: Iterable[CellAnomaly], after: str) -> Iterator[str]
     ``after`` is the directory of the latest night.
     """
     together: dict[tuple[FindingStatus, str, str], list[CellAnomaly]] = {}
-    for one in sorted(kinds, key=lambda one: list(_BEFORE_CELL).index(one.status)):
-        together.setdefault((one.status, one.cell, one.why), []).append(one)
+    for anomaly in sorted(kinds, key=lambda anomaly: list(_BEFORE_CELL).index(anomaly.status)):
+        together.setdefault((anomaly.status, anomaly.cell, anomaly.why), []).append(anomaly)
     for anomalies in list(together.values())[:LISTED_MAX]:
         yield _head(anomalies)
         yield from _silence(anomalies) if anomalies[0].status is FindingStatus.GONE else _again(anomalies, after)
@@ -59,7 +59,7 @@ def _word(anomaly: CellAnomaly, finding: CellFinding) -> str:
 
 def cells_by_status(kinds: Sequence[CellAnomaly]) -> str:
     """In how many cells findings are new, known, ...; of none, "none"."""
-    cells = {status: {one.cell for one in kinds if one.status is status} for status in _BEFORE_CELL}
+    cells = {status: {anomaly.cell for anomaly in kinds if anomaly.status is status} for status in _BEFORE_CELL}
     counts = [
         f"{words} {counted(len(cells[status]), 'cell')}" for status, words in _BEFORE_CELL.items() if cells[status]
     ]
@@ -67,27 +67,27 @@ def cells_by_status(kinds: Sequence[CellAnomaly]) -> str:
 
 
 def _head(anomalies: Sequence[CellAnomaly]) -> str:
-    """What, how many findings, and how often."""
+    """The first line: the anomalies of a cell, the number of their findings, and their runs."""
     first = anomalies[0]
-    there = first.status not in _SILENT
-    all_findings = [finding for one in anomalies for finding in one.findings]
-    shown = [finding for finding in all_findings if finding.seen or not there]
+    shown_now = first.status not in _SILENT
+    all_findings = [finding for anomaly in anomalies for finding in anomaly.findings]
+    shown = [finding for finding in all_findings if finding.seen or not shown_now]
     unseen, new = len(all_findings) - len(shown), sum(finding.new for finding in shown)
     more = [f"{new} of them new"] if new and first.status is not FindingStatus.NEW else []
     if unseen:
         more.append(f"{unseen} more not seen this time")
-    runs, judged = max(one.runs for one in anomalies), first.judged
+    runs, judged = max(anomaly.runs for anomaly in anomalies), first.judged
     least = "" if len(shown) == 1 or runs == judged else "at least "
     findings = ", ".join((counted(len(shown), "finding"), *more))
-    before = "" if there else " before"
+    before = "" if shown_now else " before"
     why = f"; {first.why}" if first.why else ""
-    names = ", ".join(one.anomaly for one in anomalies)
+    names = ", ".join(anomaly.anomaly for anomaly in anomalies)
     share = f"{findings}, in {least}{runs:,} of {counted(judged, 'run')}{before}"
     return f"{_BEFORE_CELL[first.status]} {first.cell}: {names}; {share}{why}."
 
 
 def _again(anomalies: Sequence[CellAnomaly], after: str) -> Iterator[str]:
-    example = smallest((one.example for one in anomalies), anomalies[0].cell)
+    example = smallest((anomaly.example for anomaly in anomalies), anomalies[0].cell)
     elsewhere = "" if example.is_of(anomalies[0].cell) else ", in another cell"
     yield f"  smallest{elsewhere}: {_shows(example)}"
     if anomalies[0].status is not FindingStatus.NOT_LOOKED_FOR:
@@ -95,8 +95,8 @@ def _again(anomalies: Sequence[CellAnomaly], after: str) -> Iterator[str]:
 
 
 def _silence(anomalies: Sequence[CellAnomaly]) -> Iterator[str]:
-    """How likely chance alone is silent."""
-    rarest = max((one.missed_by_chance for one in anomalies), key=lambda chance: chance.high)
+    """The chance that the same anomalies are merely missed."""
+    rarest = max((anomaly.missed_by_chance for anomaly in anomalies), key=lambda chance: chance.high)
     chance, runs = _chance(rarest), counted(anomalies[0].looked, "run")
     what = "it" if len(anomalies) == 1 else "the rarest of them"
     yield f"  as frequent as before, {what} would be missed by {runs} with a chance {chance}"

@@ -38,7 +38,7 @@ class Example(msgspec.Struct, frozen=True, kw_only=True):
 
 def smallest(examples: Iterable[Example], key: str) -> Example:
     """The run to look at: of the cell that ``key`` names if there is one, with the fewest faults."""
-    return min(examples, key=lambda one: (not one.is_of(key), one.faults, one.seed))
+    return min(examples, key=lambda example: (not example.is_of(key), example.faults, example.seed))
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,9 +123,9 @@ def shown_by(line: VerdictLine) -> Iterator[RunFinding]:
         return
     identities = judgement.identities or _identified(line)
     for anomaly in judgement.permitted:
-        yield from (RunFinding(one, anomaly, permitted=True) for one in identities.get(anomaly, ()))
+        yield from (RunFinding(identity, anomaly, permitted=True) for identity in identities.get(anomaly, ()))
     for anomaly in judgement.broken:
-        yield from (RunFinding(one, anomaly, permitted=False) for one in identities.get(anomaly, (anomaly,)))
+        yield from (RunFinding(identity, anomaly, permitted=False) for identity in identities.get(anomaly, (anomaly,)))
     if judgement.stalled:
         yield RunFinding(Outcome.STALLED, Outcome.STALLED, permitted=False)
 
@@ -141,8 +141,8 @@ class _Tally:
     def seen(self, line: VerdictLine) -> VerdictLine:
         """Count what the line's run showed; the answer is the line."""
         if line.run is not None:
-            for one in shown_by(line):
-                self._add(one, line, line.run)
+            for finding in shown_by(line):
+                self._add(finding, line, line.run)
         return line
 
     def _add(self, finding: RunFinding, line: VerdictLine, run: RunFacts) -> None:
@@ -176,7 +176,7 @@ def _identified(line: VerdictLine) -> dict[str, list[str]]:
 
 def _example(line: VerdictLine, run: RunFacts) -> Example:
     effective = [receipt for receipt in latest_receipts(line.faults) if receipt.took_effect]
-    stories = dict.fromkeys(receipt.story for receipt in sorted(effective, key=lambda one: one.begun_us))
+    stories = dict.fromkeys(receipt.story for receipt in sorted(effective, key=lambda receipt: receipt.begun_us))
     return Example(
         run=line.history,
         world=run.world,

@@ -17,7 +17,7 @@ NONE: Final = "-"
 
 
 def figures_of(cell: Cell | None) -> dict[str, str]:
-    """What decides and what it costs, by the heading of a column; the headings alone have "-" for no cell.
+    """The figures of a cell by the heading of their column; without a cell each is "-".
 
     ``at most`` is the share of faults that may lose a write though none did, at 95 % confidence; ``longest gap`` and
     ``recovery`` are the worst of all runs, ``p50`` and ``p99`` latencies of acknowledged writes ("-": not recorded).
@@ -40,7 +40,7 @@ def figures_of(cell: Cell | None) -> dict[str, str]:
 def side_by_side(before: Cell | None, after: Cell | None) -> dict[str, str]:
     """The figures of both, as one where they are the same."""
     first, second = figures_of(before), figures_of(after)
-    return {name: one if one == second[name] else f"{one} → {second[name]}" for name, one in first.items()}
+    return {name: figure if figure == second[name] else f"{figure} → {second[name]}" for name, figure in first.items()}
 
 
 def made_with(record: Mapping[str, Any]) -> str:
@@ -61,13 +61,13 @@ def sentences(compared: Compared, *, all_: bool = False) -> Iterator[str]:
     Those that the settings permit come and go with the schedules, and are in the cells' rates. With ``all_`` each
     finding has a line more.
     """
-    worst = sorted(compared.cells, key=lambda one: list(Change).index(one.change))
-    changed = [f"{one.change}: {one.key}: {one.why}." for one in worst if one.change is not Change.SAME]
+    worst = sorted(compared.cells, key=lambda cell: list(Change).index(cell.change))
+    changed = [f"{cell.change}: {cell.key}: {cell.why}." for cell in worst if cell.change is not Change.SAME]
     yield from changed[:LISTED_MAX]
     if len(changed) > LISTED_MAX:
         yield f"... and {len(changed) - LISTED_MAX:,} more cells."
-    yield from _other("settings under the same name", [one.settings for one in compared.cells])
-    yield from _other("system", [one.system for one in compared.cells])
+    yield from _other("settings under the same name", [cell.settings for cell in compared.cells])
+    yield from _other("system", [cell.system for cell in compared.cells])
     if not compared.findings_known:
         yield "Findings are not compared: of one of the two only a matrix is left."
     elif not compared.kinds:
@@ -77,8 +77,10 @@ def sentences(compared: Compared, *, all_: bool = False) -> Iterator[str]:
 
 
 def _other(what: str, differences: Iterable[Differences]) -> Iterator[str]:
-    words = {f"{name} was {spelled(a)}, is {spelled(b)}" for one in differences for name, (a, b) in one.items()}
-    yield from (f"not the same {what}: {one}." for one in sorted(words))
+    words = {
+        f"{name} was {spelled(a)}, is {spelled(b)}" for difference in differences for name, (a, b) in difference.items()
+    }
+    yield from (f"not the same {what}: {sentence}." for sentence in sorted(words))
 
 
 def _seconds(time_us: int | None) -> str:

@@ -1,4 +1,4 @@
-"""What differs between two cells of one name: what was asked of the log, or which log it was.
+"""Differences of two cells of one name: other settings were asked of the log, or it was another log.
 
 A defect that is put into the log by a switch, planted or as Apache Kafka has it, is no setting here: it asks for
 nothing, and no promise knows it (docs/decisions/027). Like a release of Kafka it belongs to the system under test.
@@ -28,10 +28,10 @@ class Differing(NamedTuple):
 
 
 def differing(before: Cell, after: Cell) -> Differing:
-    """What differs; a name that only one of the two has is of another version of ackproof, and says nothing."""
-    one, two = before.settings, after.settings
-    found = {name: (one[name], two[name]) for name in one if name in two and one[name] != two[name]}
+    """Compare two cells; a name that only one of them has is of another version of ackproof, and says nothing."""
+    first, second = before.settings, after.settings
+    others = {name: (first[name], second[name]) for name in first if name in second and first[name] != second[name]}
     return Differing(
-        settings={name: values for name, values in found.items() if name not in SYSTEM},
-        system={name: values for name, values in found.items() if name in SYSTEM},
+        settings={name: values for name, values in others.items() if name not in SYSTEM},
+        system={name: values for name, values in others.items() if name in SYSTEM},
     )

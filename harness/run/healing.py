@@ -20,10 +20,10 @@ _MAY_REMAIN: Final = f"nodes' processes and what is named {NAME_PREFIX}... may r
 
 
 class Healed(msgspec.Struct, kw_only=True):
-    """What came of healing: a sentence for each thing.
+    """The outcome of healing: a sentence for each thing.
 
     ``undone`` names what was there ("process 4711 (node 2)"), ``remaining`` what is still there, and ``doubts`` are
-    journals and directories that hide or say what nobody understands.
+    journals and directories that cannot be read whole or understood.
     """
 
     undone: list[str]
@@ -31,7 +31,7 @@ class Healed(msgspec.Struct, kw_only=True):
     doubts: list[str]
 
     def summary(self) -> str:
-        """How much of each there is, and what to do, in one sentence."""
+        """Count each kind and say what to do, in one sentence."""
         if not self.remaining and not self.doubts:
             return (
                 f"{len(self.undone)} things were left behind and are undone"
@@ -64,8 +64,8 @@ def heal(directory: Path) -> list[str]:
     Newest actions first. The answer names what was still there; a second call finds nothing.
 
     Raises:
-        NamedWronglyError: ``directory`` is none.
-        ResultsError: it cannot be listed whole, or a journal cannot be written or says what nobody understands.
+        NamedWronglyError: ``directory`` is not a directory.
+        ResultsError: it cannot be listed whole, or a journal cannot be written or understood.
         HostError: something is still there.
             What can be undone was undone before either is raised.
     """
@@ -83,10 +83,10 @@ def heal_all(directory: Path) -> Healed:
     Process ids that the kernel has given to others since are left alone (see :mod:`harness.hosts.processes`).
 
     Raises:
-        NamedWronglyError: ``directory`` is none.
+        NamedWronglyError: ``directory`` is not a directory.
     """
     if not directory.is_dir():
-        raise NamedWronglyError(f"{directory} is no directory; name a run or a campaign below results/")
+        raise NamedWronglyError(f"{directory} is not a directory; name a run or a campaign below results/")
     healed = Healed(undone=[], remaining=[], doubts=[])
     closed: list[OSError] = []
     journals = _journals(directory, closed.append)
@@ -104,7 +104,7 @@ def heal_all(directory: Path) -> Healed:
 
 
 def is_left_behind(directory: Path) -> bool:
-    """Whether something is still, as far as can be read, in the journals at or below ``directory``."""
+    """True where something is left, as far as can be read, in the journals at or below ``directory``."""
     for path in _journals(directory):
         with contextlib.suppress(OSError):
             if not_undone(path):
@@ -114,7 +114,7 @@ def is_left_behind(directory: Path) -> bool:
 
 def _journals(directory: Path, onerror: Callable[[OSError], None] | None = None) -> list[Path]:
     """Journals at or below ``directory``; what goes away meanwhile, or may not be read, goes to ``onerror``."""
-    return sorted(Path(at) / FILE_NAME for at, _, files in os.walk(directory, onerror=onerror) if FILE_NAME in files)
+    return sorted(Path(top) / FILE_NAME for top, _, files in os.walk(directory, onerror=onerror) if FILE_NAME in files)
 
 
 def _unlisted(closed: list[OSError], journals: list[Path]) -> Iterator[str]:
@@ -126,7 +126,7 @@ def _unlisted(closed: list[OSError], journals: list[Path]) -> Iterator[str]:
 
 
 def _doubts(path: Path) -> list[str]:
-    """What a journal that was healed says and nobody understands."""
+    """Name what cannot be understood in a journal that was healed."""
     garbage, strange = unreadable(path), sorted({action.kind for action in not_undone(path)})
     return [
         *([f"{garbage} lines of {path} cannot be read"] if garbage else []),

@@ -44,11 +44,11 @@ def perform_run(
     invariants: bool = True,
     choices: Choices | None = None,
 ) -> Ended:
-    """Execute ``spec`` in the new directory ``directory``. A failure of the harness is an answer, not an exception.
+    """Perform ``spec`` in the new directory ``directory``. A failure of the harness is an answer, not an exception.
 
     ``observe`` has a simulated cluster observed too (``cluster.jsonl``); real ones always do. Without ``invariants``
-    nobody looks at those of a simulated cluster; nobody can at those of real ones. ``choices`` take
-    the place of those that follow from the run's seed: recorded ones, or ones that the caller wants to keep afterwards
+    those of a simulated cluster are not looked at; those of real ones never are. ``choices`` take the place of those
+    that follow from the run's seed: recorded ones, or ones that the caller wants to keep afterwards
     (:func:`write_choices`).
 
     Raises:
@@ -105,7 +105,7 @@ def _perform_in_world(
 
 
 def choices_of(spec: RunSpec) -> Choices:
-    """What chance decides in a run; a scripted story leaves nothing to it, nor does a plan that says so."""
+    """The choices of chance in a run; a scripted story leaves nothing to it, nor does a plan that says so."""
     return Steady(spec.seed) if spec.story or spec.chance == "none" else Choices(spec.seed)
 
 
@@ -118,7 +118,7 @@ def recorder_for(spec: RunSpec, history: Path) -> HistoryWriter:
 def write_choices(directory: Path, choices: Choices) -> None:
     """Write ``choices.json``: every draw of a run, which :func:`perform_run` can be given again.
 
-    Some hundred kilobytes for a minute of virtual time, so it is written only where somebody asks for it.
+    Some hundred kilobytes for a minute of virtual time, so it is written only on request.
 
     Raises:
         ResultsError: it cannot be written.
@@ -145,7 +145,7 @@ def recover_observations(record: RunRecord, directory: Path) -> None:
 
 
 def lacks_observations(directory: Path) -> bool:
-    """Whether the run in ``directory`` was begun in real time and has no ``cluster.jsonl``."""
+    """True where the run in ``directory`` was begun in real time and has no ``cluster.jsonl``."""
     return (directory / CLOCK_FILE).is_file() and not (directory / CLUSTER_FILE).is_file()
 
 

@@ -88,7 +88,7 @@ class _Scheduled:
         self._workload.begin()
 
     def play(self) -> None:
-        """Where nothing was acknowledged yet, a fault has nothing to take: the schedule begins after that.
+        """Play the schedule, which begins after the first acknowledged writes: before, a fault has nothing to take.
 
         Listed writes have the schedule's own times: both begin at once.
         """

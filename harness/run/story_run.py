@@ -19,7 +19,7 @@ def story_of(spec: RunSpec) -> Story:
     """The story that ``spec`` names.
 
     Raises:
-        PlanError: there is none of this number, its file is no story, or the run lacks what it needs
+        PlanError: no story has this number, its file is not a story, or the run lacks what it needs
             (:func:`harness.stories.unmet`).
     """
     story = parse_story(spec.own_story.text, spec.own_story.file) if spec.own_story else _known(spec.story)
@@ -29,12 +29,12 @@ def story_of(spec: RunSpec) -> Story:
 
 
 def _known(number: str) -> Story:
-    known = known_stories()
-    if number not in known:
+    stories = known_stories()
+    if number not in stories:
         padded = number[0] + number[1:].zfill(2)
-        near = [padded] if padded in known else known
-        raise PlanError(unknown_name("story", number, dict.fromkeys(near), f"{', '.join(known)}; or name a file"))
-    return known[number]
+        near = [padded] if padded in stories else stories
+        raise PlanError(unknown_name("story", number, dict.fromkeys(near), f"{', '.join(stories)}; or name a file"))
+    return stories[number]
 
 
 def prepared(spec: RunSpec, story: Story) -> RunSpec:

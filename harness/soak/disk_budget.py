@@ -90,19 +90,19 @@ class DiskBudget:
         if turns:
             gone = [self._recorded.state.kept_runs.kept[turn] for turn in turns]
             self._recorded.write(Dropped(turns=tuple(turns)))
-            for one in gone:
-                self.remove(one.planned)
-                self.used_bytes -= one.bytes
+            for run in gone:
+                self.remove(run.planned)
+                self.used_bytes -= run.bytes
 
     def remove(self, planned: Planned) -> None:
         """Delete the files of a turn, if there are any."""
-        place = self._recorded.directory / planned.place
-        with files_of(place):
-            if place.exists():
-                shutil.rmtree(place)
+        directory = self._recorded.directory / planned.place
+        with files_of(directory):
+            if directory.exists():
+                shutil.rmtree(directory)
 
     def why_no_room(self, world: str) -> str:
-        """What is wrong where there is no room for one run of ``world``, and what to do."""
+        """Say why there is no room for one run of ``world``, and what to do."""
         needed = self._expected_bytes(world)
         may_leave = f"one run in the world {world} may leave {megabytes(needed)}"
         free = free_bytes(self._recorded.directory)
@@ -111,7 +111,7 @@ class DiskBudget:
                 f"no space is left for a run on the disk of {self._recorded.directory}: {megabytes(free)} are free, "
                 f"and {may_leave}; make room there"
             )
-        kept = ", by findings of which each is the last of its kind" if self._recorded.state.kept_runs.kept else ""
+        kept = ", by findings, and each is the last of its kind" if self._recorded.state.kept_runs.kept else ""
         return (
             f"the disk limit is reached: {megabytes(self.used_bytes)} of {megabytes(self.limit_bytes)} are taken"
             f"{kept}, and {may_leave}; raise --disk to {megabytes(self.used_bytes + needed)} or more"

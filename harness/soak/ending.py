@@ -35,7 +35,7 @@ CELLS_MAX: Final = 12
 
 
 class Ending(NamedTuple):
-    """How a soak ended: sentences for its last lines, the exit code, and the report's path (None: there is none)."""
+    """The end of a soak: sentences for its last lines, the exit code, and the report's path, None without a report."""
 
     sentences: tuple[str, ...]
     exit_code: int
@@ -47,13 +47,13 @@ def end(
 ) -> Ending:
     """Write matrix, report and trend of everything that was judged; ``why`` is what ended the soak before its time.
 
-    Where there is no room for the report there is none, and that is a sentence: the exit code stands all the same.
+    Where there is no room for the report, a sentence says so, and the exit code is the same.
     """
     directory, state = recorded.directory, recorded.state
     results = results_of(str(directory), _kept_first(directory, state))
     matrix = matrix_of(list(results.cells.values()), len(plan.cells))
     night = _night(directory, asked, state, results)
-    before = [one.results for one in earlier]
+    before = [night.results for night in earlier]
     kinds = cell_anomalies_of(before, results)
     lines = [*sentences(state, why), *_without_run(plan.cells, results.cells)]
     if earlier:
@@ -88,7 +88,7 @@ def exit_code(state: SoakState, matrix: Matrix, why: str) -> int:
 
 
 def sentences(state: SoakState, why: str) -> Iterator[str]:
-    """What was done, and what ended it."""
+    """Say what was done, and what ended it."""
     waiting = len(state.planned) + len(state.performed)
     rest = f", {waiting} left for --resume" if waiting else ""
     tried = f"; {state.tried} tries of findings" if state.tried else ""
@@ -104,39 +104,39 @@ def sentences(state: SoakState, why: str) -> Iterator[str]:
 
 
 def _failed(state: SoakState) -> Iterator[tuple[str, int, int]]:
-    """The worlds of which runs failed in the harness: how many, of how many that ended."""
+    """The worlds whose runs failed in the harness: how many failed, and how many ended."""
     for (world, status), failed in state.ended.items():
         if status != "completed":
             yield world, failed, sum(count for (name, _), count in state.ended.items() if name == world)
 
 
 def _without_run(planned: Sequence[str], judged: Container[str]) -> Iterator[str]:
-    """The cells of which nothing is known."""
+    """Name the cells without a judged run."""
     if without := [cell for cell in planned if cell not in judged]:
         more = f" and {len(without) - CELLS_MAX} more" if len(without) > CELLS_MAX else ""
         yield f"{len(without)} of {len(planned)} cells had no run judged: {', '.join(without[:CELLS_MAX])}{more}."
 
 
 def _tried(state: SoakState) -> Iterator[str]:
-    """How often findings were shown again by their seeds; those that always were are a number."""
+    """Say how often findings were shown again by their seeds; those that always were are a number."""
     steady = 0
     for turn, tries in state.tries.items():
         if all(tries):
             steady += 1
             continue
-        shown = [one for one in tries if one is not None]
+        shown = [answer for answer in tries if answer is not None]
         unknown = f"; {len(tries) - len(shown)} could not be judged" if len(shown) < len(tries) else ""
-        sought, place = ", ".join(sorted(state.sought[turn])), state.places[turn]
+        sought, run = ", ".join(sorted(state.sought[turn])), state.places[turn]
         again = "it" if len(state.sought[turn]) == 1 else "one of them"
         count = f"{sum(shown)} of {counted(len(shown), 'try', 'tries')} from its seed showed {again} again"
         flaky = "" if all(shown) else "flaky: "
-        yield f"{flaky}{place} ({sought}): {count}{unknown}."
+        yield f"{flaky}{run} ({sought}): {count}{unknown}."
     if steady:
         yield f"Tried again from their seeds: {counted(steady, 'run')} with findings; every try showed some again."
 
 
 def _memory(nights: Sequence[Night], kinds: Sequence[CellAnomaly]) -> Iterator[str]:
-    """What all nights say: of the cells first, then of findings."""
+    """Sum up all nights: their cells first, then their findings."""
     cells = accumulated(nights)
     yield from (f"{cell.key}: {cell.sentence} ({counted(cell.nights, 'night')})." for cell in cells[:CELLS_MAX])
     if len(cells) > CELLS_MAX:
@@ -160,9 +160,9 @@ def _night(directory: Path, asked: SoakRequest, state: SoakState, results: Resul
 
 def _kept_first(directory: Path, state: SoakState) -> Iterator[VerdictLine]:
     """All verdicts, each once; those whose files are there first, so that they are the witnesses."""
-    there = {one.planned.place for one in state.kept_runs.kept.values()}
-    yield from (line for line in read_verdicts(directory) if line.history in there)
-    yield from (line for line in read_verdicts(directory) if line.history not in there)
+    kept = {run.planned.place for run in state.kept_runs.kept.values()}
+    yield from (line for line in read_verdicts(directory) if line.history in kept)
+    yield from (line for line in read_verdicts(directory) if line.history not in kept)
 
 
 def campaign_record(asked: SoakRequest, plan: Plan, state: SoakState, status: str) -> CampaignRecord:

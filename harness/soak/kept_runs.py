@@ -1,4 +1,4 @@
-"""Which runs keep their files: those with a finding, the shortest of each first, as long as there is room.
+"""The runs that keep their files: those with a finding, the shortest of each first, as long as there is room.
 
 A run that is dropped keeps its line of verdicts, its coverage and its seed; one in virtual time can be done again from
 that. Files are kept for what they show: for each finding in each cell, and where a cell lost writes as permitted or
@@ -45,18 +45,18 @@ class KeptRun(NamedTuple):
 
 def findings_of(line: VerdictLine) -> frozenset[str]:
     """Identities of what a run showed and nothing permits."""
-    return frozenset(one.identity for one in shown_by(line) if not one.permitted)
+    return frozenset(finding.identity for finding in shown_by(line) if not finding.permitted)
 
 
 def kept_for(planned: Planned, left_bytes: int, line: VerdictLine) -> KeptRun:
-    """What the files of a run that has just been judged are good for."""
+    """Say what the files of a run that has just been judged are kept for."""
     judgement, findings = line.judgement, findings_of(line)
     silent = line.outcome in _SILENT
-    shown = () if silent else {one.identity for one in shown_by(line)} or {line.outcome.value}
+    shown = () if silent else {finding.identity for finding in shown_by(line)} or {line.outcome.value}
     return KeptRun(
         planned=planned,
         bytes=left_bytes,
-        shows=frozenset(f"{planned.world}/{planned.cell}/{one}" for one in shown),
+        shows=frozenset(f"{planned.world}/{planned.cell}/{identity}" for identity in shown),
         findings=findings,
         length=(not findings, len(judgement.faults) if judgement else 0, planned.seed),
     )
@@ -73,14 +73,14 @@ class KeptRuns:
     def __len__(self) -> int:
         return len(self.kept)
 
-    def add(self, one: KeptRun) -> None:
+    def add(self, run: KeptRun) -> None:
         """Take up a run that has just been judged."""
-        self.kept[one.planned.turn] = one
-        self.bytes += one.bytes
-        for what in one.shows:
+        self.kept[run.planned.turn] = run
+        self.bytes += run.bytes
+        for what in run.shows:
             best = self._best.get(what)
-            if best is None or one.length < self.kept[best].length:
-                self._best[what] = one.planned.turn
+            if best is None or run.length < self.kept[best].length:
+                self._best[what] = run.planned.turn
 
     def remove(self, turn: int) -> None:
         """Forget a run; never the best of what it shows."""
@@ -94,7 +94,7 @@ class KeptRuns:
     def superfluous(self) -> list[int]:
         """Turns whose files show nothing that a better run does not, but for alarming ones, which stay."""
         needed = set(self._best.values())
-        return [turn for turn, one in self.kept.items() if not one.alarming and turn not in needed]
+        return [turn for turn, run in self.kept.items() if not run.alarming and turn not in needed]
 
     def longest(self, needed_bytes: int) -> list[int]:
         """Turns that may go where there is no more room, the longest first, until so much is free."""

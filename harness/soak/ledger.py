@@ -45,7 +45,7 @@ class Planned(_Entry, frozen=True, kw_only=True, tag="planned"):
 
     @property
     def cell(self) -> str:
-        """As :attr:`harness.plan.RunSpec.cell`."""
+        """The name of the turn's cell, as :attr:`harness.plan.RunSpec.cell`."""
         return f"{self.choice}/{self.family}"
 
     @property
@@ -66,9 +66,9 @@ class Performed(_Entry, frozen=True, kw_only=True, tag="performed"):
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """What came of one more try: the finding of turn ``again`` was ``shown`` by turn ``turn``, or not.
+    """The outcome of one more try: the finding of turn ``again`` was ``shown`` by turn ``turn``, or not.
 
-    ``shown`` is None of a try that nobody could judge: its run failed in the harness, or its history says too little.
+    ``shown`` is None of a try that could not be judged: its run failed in the harness, or its history says too little.
     """
 
     turn: int
@@ -100,7 +100,7 @@ class Failed(_Entry, frozen=True, kw_only=True, tag="failed"):
 
 
 class Sampled(_Entry, frozen=True, kw_only=True, tag="sampled"):
-    """What was used at some time: resident bytes of memory, bytes of the disk; ``runs`` had been judged."""
+    """Memory and disk in use at some time: resident bytes of memory, bytes of the disk; ``runs`` had been judged."""
 
     memory: Memory
     disk_bytes: int
@@ -148,14 +148,14 @@ class AppendOnly:
 
 
 def _whole_bytes(path: Path) -> int:
-    """How much of a file is whole lines: a harness that is killed tears the last one at most."""
+    """The length of a file's whole lines: a harness that is killed tears the last one at most."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         while size:
             step = min(size, 65_536)
             file.seek(size - step)
-            if (found := file.read(step).rfind(b"\n")) >= 0:
-                return size - step + found + 1
+            if (line_end := file.read(step).rfind(b"\n")) >= 0:
+                return size - step + line_end + 1
             size -= step
     return 0
 
@@ -170,10 +170,12 @@ class LedgerFiles:
     def __init__(self, directory: Path) -> None:
         self._entries = AppendOnly(directory / LEDGER_FILE)
         judged = (entry for entry in read_ledger(directory) if isinstance(entry, Judged))
-        self._verdicts = AppendOnly(directory / VERDICTS_FILE, max((one.verdicts_bytes for one in judged), default=0))
+        self._verdicts = AppendOnly(
+            directory / VERDICTS_FILE, max((entry.verdicts_bytes for entry in judged), default=0)
+        )
 
     def write(self, entry: Entry) -> None:
-        """Add ``entry``."""
+        """Add ``entry`` to the ledger, on disk."""
         self._entries.append([msgspec.json.encode(entry)])
 
     def add_verdicts(self, at_s: float, lines: Sequence[tuple[int, VerdictLine]], tries: Sequence[Tried]) -> Judged:
@@ -195,7 +197,7 @@ def read_ledger(directory: Path) -> Iterator[Entry]:
     """The entries of the soak in ``directory``, oldest first, without a last line that was torn.
 
     Raises:
-        ResultsError: there is none, or one says what nobody understands.
+        ResultsError: the ledger is missing, or an entry cannot be understood.
     """
     path = directory / LEDGER_FILE
     decode = msgspec.json.Decoder(Entry).decode

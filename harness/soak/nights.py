@@ -27,7 +27,7 @@ Content = TypeVar("Content")
 
 
 class NightRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``night.json`` holds: what is not in ``matrix.json``.
+    """The content of ``night.json``: what is not in ``matrix.json``.
 
     ``began`` is UTC, ``elapsed_s`` seconds of work; ``memory_bytes`` and ``disk_bytes`` are the most that was used.
     ``verdicts_bytes`` is how long ``verdicts.jsonl`` was: one of another length has other findings.
@@ -44,7 +44,7 @@ class NightRecord(msgspec.Struct, frozen=True, kw_only=True):
 class Night(msgspec.Struct, frozen=True, kw_only=True):
     """One night; ``record`` is None where a campaign left it, or a soak that never ended.
 
-    ``seed`` is what its runs' seeds follow from; None where nobody noted it.
+    ``seed`` is what its runs' seeds follow from; None where it was not noted.
     """
 
     results: Results
@@ -59,7 +59,7 @@ class Night(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def runs_per_hour(self) -> float | None:
-        """How fast it was, None where nobody noted how long it worked."""
+        """The night's speed, None where its time was not noted."""
         worked_s = self.record.elapsed_s if self.record else 0.0
         return self.runs / worked_s * 3_600 if worked_s else None
 
@@ -78,69 +78,74 @@ def read_nights(places: Iterable[str], without: Path) -> list[Night]:
     nights = []
     for text in places:
         try:
-            place = place_of(text)
+            root = place_of(text)
         except CheckError as error:
             raise NamedWronglyError(f"--nights: {error}") from error
         try:
-            found = _places_of_nights(files_at(place))
+            directories = _places_of_nights(files_at(root))
         except OSError as error:
             raise NamedWronglyError(f"--nights {text} cannot be read: {reason_of(error)}") from error
         own = without.resolve()
-        nights += [read_night(one) for one in found if not (isinstance(one, Path) and one.resolve() == own)]
+        nights += [
+            read_night(directory)
+            for directory in directories
+            if not (isinstance(directory, Path) and directory.resolve() == own)
+        ]
     return sorted(nights, key=lambda night: (night.began, night.results.name))
 
 
 def _places_of_nights(files: Sequence[Place]) -> list[Place]:
-    """Where verdicts lie, without those above or below a night, which are of the same runs, checked once more."""
-    found = dict.fromkeys(file.parent for file in files if file.name in _VERDICTS)
-    nights = {file.parent for file in files if file.name == CAMPAIGN_FILE and file.parent in found}
+    """The directories with verdicts, without those above or below a night: they are of the same runs, checked again."""
+    directories = dict.fromkeys(file.parent for file in files if file.name in _VERDICTS)
+    nights = {file.parent for file in files if file.name == CAMPAIGN_FILE and file.parent in directories}
     return [
-        one
-        for one in found
-        if one in nights or not any(one.is_relative_to(night) or night.is_relative_to(one) for night in nights)
+        directory
+        for directory in directories
+        if directory in nights
+        or not any(directory.is_relative_to(night) or night.is_relative_to(directory) for night in nights)
     ]
 
 
-def read_night(place: Place) -> Night:
+def read_night(directory: Place) -> Night:
     """The night whose verdicts are in ``place``.
 
     Raises:
         ResultsError: it cannot be read.
     """
     try:
-        record = _decoded(place / NIGHT_FILE, NightRecord)
-        matrix = _decoded(place / MATRIX_FILE, Matrix)
-        begun = _decoded(place / CAMPAIGN_FILE, _Begun) or _Begun()
-        if record is None or matrix is None or not _is_of(record, place):
-            return Night(results=_from_verdicts(place), began=begun.began, seed=begun.seed)
+        record = _decoded(directory / NIGHT_FILE, NightRecord)
+        matrix = _decoded(directory / MATRIX_FILE, Matrix)
+        begun = _decoded(directory / CAMPAIGN_FILE, _Begun) or _Begun()
+        if record is None or matrix is None or not _is_of(record, directory):
+            return Night(results=_from_verdicts(directory), began=begun.began, seed=begun.seed)
     except OSError as error:
-        raise ResultsError(f"{place} cannot be read: {error}") from error
+        raise ResultsError(f"{directory} cannot be read: {error}") from error
     cells = {key_of(cell): cell for cell in matrix.cells}
-    results = Results(name=str(place), cells=cells, findings=record.findings)
+    results = Results(name=str(directory), cells=cells, findings=record.findings)
     return Night(results=results, began=record.began, seed=begun.seed, record=record)
 
 
-def _is_of(record: NightRecord, place: Place) -> bool:
-    """Verdicts here may have grown since; those of a store, or packed ones, are what somebody put there all at once."""
-    lines = place / VERDICTS_FILE
+def _is_of(record: NightRecord, directory: Place) -> bool:
+    """Verdicts here may have grown since; those of a store, or packed ones, were put there whole."""
+    lines = directory / VERDICTS_FILE
     return not isinstance(lines, Path) or not lines.exists() or lines.stat().st_size == record.verdicts_bytes
 
 
-def _from_verdicts(place: Place) -> Results:
-    if isinstance(place, Path):
-        return read_results(place)
+def _from_verdicts(directory: Place) -> Results:
+    if isinstance(directory, Path):
+        return read_results(directory)
     with tempfile.TemporaryDirectory(prefix="ackproof-night-") as scratch:
-        for file in files_at(place):
-            if file.name in _VERDICTS and file.parent == place and not isinstance(file, Path):
+        for file in files_at(directory):
+            if file.name in _VERDICTS and file.parent == directory and not isinstance(file, Path):
                 fetch(file, Path(scratch))
-        return msgspec.structs.replace(read_results(Path(scratch)), name=str(place))
+        return msgspec.structs.replace(read_results(Path(scratch)), name=str(directory))
 
 
-def _decoded(place: Place, kind: type[Content]) -> Content | None:
-    content = read_bytes(place)
+def _decoded(file: Place, kind: type[Content]) -> Content | None:
+    content = read_bytes(file)
     if content is None:
         return None
-    with understanding(place, "restore it, or move the night away"):
+    with understanding(file, "restore it, or move the night away"):
         return msgspec.json.decode(content, type=kind)
 
 
@@ -165,8 +170,8 @@ def accumulated(nights: Sequence[Night]) -> list[Accumulated]:
 
 
 def _accumulated(key: str, latest: Cell, nights: Sequence[Night]) -> Accumulated:
-    found = [(night.seed, cell) for night in nights if (cell := night.results.cells.get(key)) is not None]
-    alike = [(seed, cell) for seed, cell in found if not differing(cell, latest)]
+    all_cells = [(night.seed, cell) for night in nights if (cell := night.results.cells.get(key)) is not None]
+    alike = [(seed, cell) for seed, cell in all_cells if not differing(cell, latest)]
     cells = [cell for _, cell in alike]
     saying = _each_once([(seed, cell) for seed, cell in alike if cell.outcome in SAYING])
     runs, lost = sum(cell.runs_judged for cell in saying), sum(cell.runs_lost for cell in saying)
@@ -180,13 +185,13 @@ def _accumulated(key: str, latest: Cell, nights: Sequence[Night]) -> Accumulated
         words = f"{latest.outcome} in {counted(sum(cell.runs for cell in cells), 'run')}"
     else:
         words = f"held in {counted(runs, 'run')}, at most {_percent(share.high)} at 95 %"
-    exercised = sum(min((one.exercised for one in cell.exercised.values()), default=0) for cell in saying)
+    exercised = sum(min((family.exercised for family in cell.exercised.values()), default=0) for cell in saying)
     return Accumulated(key=key, nights=len(cells), runs=runs, exercised=exercised, sentence=words)
 
 
 def _each_once(cells: Sequence[tuple[int | None, Cell]]) -> list[Cell]:
     """Cells of nights with their seeds, in virtual time one of each seed."""
-    order = sorted(cells, key=lambda one: (one[1].runs_lost > 0, one[1].runs_judged))
+    order = sorted(cells, key=lambda item: (item[1].runs_lost > 0, item[1].runs_judged))
     repeated = {seed: cell for seed, cell in order if seed is not None and cell.world == Simulated.name}
     return [*repeated.values(), *(cell for seed, cell in cells if seed not in repeated)]
 
@@ -198,5 +203,5 @@ def _percent(share: float) -> str:
 
 def known_findings(nights: Iterable[Night]) -> frozenset[str]:
     """Identities of what nothing permits and an earlier night found."""
-    found = (finding for night in nights for finding in (night.results.findings or {}).values())
-    return frozenset(finding.identity for finding in found if not finding.permitted)
+    findings = (finding for night in nights for finding in (night.results.findings or {}).values())
+    return frozenset(finding.identity for finding in findings if not finding.permitted)

@@ -1,4 +1,4 @@
-"""What a soak may use, in a user's words and as it is measured: time, disk, memory."""
+"""Time, disk and memory of a soak, in a user's words and as they are measured."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def bytes_of(text: str) -> int:
     Raises:
         NamedWronglyError: it is no size.
     """
-    found = _SIZE.fullmatch(text.strip())
-    if found is None or found[2].upper() not in _BYTES:
+    match = _SIZE.fullmatch(text.strip())
+    if match is None or match[2].upper() not in _BYTES:
         raise NamedWronglyError(f'"{text}" is no size; write a number with its unit, for example 5GB or 500MB')
-    return round(float(found[1]) * _BYTES[found[2].upper()])
+    return round(float(match[1]) * _BYTES[match[2].upper()])
 
 
 def megabytes(count: int) -> str:
@@ -70,17 +70,17 @@ def megabytes(count: int) -> str:
 
 
 def used_bytes(directory: Path) -> int:
-    """What everything below ``directory`` takes on its disk; what goes away meanwhile counts nothing."""
+    """Bytes that everything below ``directory`` takes on its disk; what goes away meanwhile counts nothing."""
     total = 0
-    for at, _, names in os.walk(directory):
+    for parent, _, names in os.walk(directory):
         for name in names:
             with contextlib.suppress(OSError):
-                total += os.lstat(f"{at}/{name}").st_blocks * _BLOCK_BYTES
+                total += os.lstat(f"{parent}/{name}").st_blocks * _BLOCK_BYTES
     return total
 
 
 def free_bytes(directory: Path) -> int:
-    """What is free on the disk of ``directory``."""
+    """Bytes that are free on the disk of ``directory``."""
     return shutil.disk_usage(directory).free
 
 
@@ -98,7 +98,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def memory_used() -> Memory:
-    """What this process and those below it use now."""
+    """Memory that this process and those below it use now."""
     here = psutil.Process()
     java = others = 0
     for process in here.children(recursive=True):
@@ -110,7 +110,7 @@ def memory_used() -> Memory:
 
 
 def memory_is_short(limit_bytes: int | None) -> str:
-    """Why one more run might take what there is not, and what to do: it is beyond the limit, or hardly any is free.
+    """Say why memory is short for one more run, and what to do: it is beyond the limit, or hardly any is free.
 
     Where neither is so, it is empty.
     """

@@ -52,7 +52,7 @@ def perform_soak(
     """Begin or resume the soak in ``directory``, and end it with a report, beside ``earlier`` nights.
 
     Raises:
-        ResultsError: somebody else works on this soak now, or its files cannot be read or written.
+        ResultsError: another ackproof works on this soak now, or its files cannot be read or written.
         HostError: something that an earlier session left is still there.
     """
     with only_user_of(directory):
@@ -74,7 +74,7 @@ def perform_soak(
                 runs=runs or Pool(partial(perform_turn, directory), WORKER_JOBS_MAX),
                 checks=checks or Checking(),
                 progress=progress,
-                known=known_findings(earlier),
+                known_findings=known_findings(earlier),
                 clock=clock,
             )
             session = _Session(asked, recorded, disk, loop, progress=progress, clock=clock)
@@ -154,7 +154,7 @@ class _Session:
         """Say how it goes now."""
         state, elapsed_s, for_s = self._recorded.state, self._recorded.elapsed_s, self._asked.for_s
         beat = SoakHeartbeat(
-            at=utc(),
+            time=utc(),
             status=status,
             elapsed_s=round(elapsed_s, 1),
             left_s=None if for_s is None else round(max(0.0, for_s - elapsed_s), 1),

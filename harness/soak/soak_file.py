@@ -20,7 +20,7 @@ TRIES: Final = 3
 
 
 class SoakRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a soak was asked for; it is resumed with the same, where nothing else is said.
+    """The request for a soak; it is resumed with the same, where nothing else is said.
 
     ``for_s`` are seconds of work, None: until a finding. ``tries`` is how often a finding of a real world is tried
     again, ``nights`` are the directories and stores of earlier nights.
@@ -40,13 +40,14 @@ class SoakRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SoakHeartbeat(msgspec.Struct, frozen=True, kw_only=True):
-    """How a soak goes, for watchers: replaced every few seconds while it lives.
+    """The state of a soak for watchers: replaced every few seconds while it lives.
 
-    ``at`` is UTC, ``status`` "running", "ending" or "ended". ``runs`` are judged, ``waiting`` performed and not yet
-    judged, ``running`` are their places now. ``findings`` counts those that nothing permits, by identity.
+    ``time`` is UTC; in JSON its name is ``at``. ``status`` is "running", "ending" or "ended". ``runs`` are judged,
+    ``waiting`` performed and not yet judged, ``running`` are their places now. ``findings`` counts those that nothing
+    permits, by identity.
     """
 
-    at: str
+    time: str = msgspec.field(name="at")
     status: str
     elapsed_s: float
     left_s: float | None
@@ -62,15 +63,15 @@ class SoakHeartbeat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_request(directory: Path, asked: SoakRequest) -> None:
-    """Write ``soak.json``."""
+    """Write what the soak was asked for into ``soak.json``."""
     write_json(directory / SOAK_FILE, asked)
 
 
 def read_request(directory: Path) -> SoakRequest:
-    """What the soak in ``directory`` was asked for.
+    """Read what the soak in ``directory`` was asked for.
 
     Raises:
-        NamedWronglyError: there is none.
+        NamedWronglyError: the directory holds no soak.
         ResultsError: it cannot be read.
     """
     path, advice = directory / SOAK_FILE, "name the directory of a soak, or begin one with --out"
@@ -80,13 +81,13 @@ def read_request(directory: Path) -> SoakRequest:
 
 
 def read_heartbeat_s(directory: Path) -> float:
-    """Seconds of work that the last heartbeat in ``directory`` tells of; 0 where there is none."""
+    """Seconds of work that the last heartbeat in ``directory`` tells of; 0 without a heartbeat."""
     path = directory / HEARTBEAT_FILE
     return read_json(path, SoakHeartbeat, "remove it").elapsed_s if path.is_file() else 0.0
 
 
 def write_heartbeat(directory: Path, heartbeat: SoakHeartbeat) -> None:
-    """Replace ``heartbeat.json``."""
+    """Replace ``heartbeat.json`` in one step."""
     write_json(directory / HEARTBEAT_FILE, heartbeat)
 
 

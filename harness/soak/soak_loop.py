@@ -1,7 +1,7 @@
 """A soak at work: turns are drawn, performed, judged and dropped, in as many places as each world has.
 
 One loop does everything but the runs themselves (worker processes) and the checking (a thread that waits for PySpark).
-What it does stands in the ledger before anything is built on it, so the loop may end at any instruction.
+What it does is in the ledger before anything is built on it, so the loop may end at any instruction.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ class SoakLoop(TurnLoop):
         runs: Runs,
         checks: Checks,
         progress: Progress,
-        known: frozenset[str] = frozenset(),
+        known_findings: frozenset[str] = frozenset(),
         clock: Callable[[], float],
     ) -> None:
         super().__init__(recorded.directory, runs=runs, checks=checks, progress=progress, clock=clock)
         self._asked, self._planner, self._recorded, self._disk = asked, planner, recorded, disk
-        self._known, self._state = known, recorded.state
+        self._known, self._state = known_findings, recorded.state
         self._again = deque(recorded.state.planned.values())
         self._turns: dict[Path, Planned] = {}
         self._batch_at = float("-inf")
@@ -80,7 +80,7 @@ class SoakLoop(TurnLoop):
 
     @property
     def why_ended(self) -> str:
-        """Why it ends before its time; "" where it does not."""
+        """The reason to end before its time; "" without one."""
         if self.stop_asked:
             return "it was asked to stop"
         if self._asked.fail_fast and self._state.findings:
@@ -112,12 +112,12 @@ class SoakLoop(TurnLoop):
 
     def _begin_tries(self, *, only_virtual: bool) -> None:
         """Findings that were not yet tried again go before new turns; in virtual time once, in real time as asked."""
-        for one in self._state.kept_runs.best if self._state.findings else ():
-            world = self._planner.world(one.planned.world)
+        for kept in self._state.kept_runs.best if self._state.findings else ():
+            world = self._planner.world(kept.planned.world)
             virtual = world.world.virtual_time
             wanted = 1 if virtual else 0 if only_virtual else self._asked.tries
-            while self._state.needs_try(one, wanted) and self._has_place(world):
-                again = msgspec.structs.replace(one.planned, turn=self._state.turns, again=one.planned.turn)
+            while self._state.needs_try(kept, wanted) and self._has_place(world):
+                again = msgspec.structs.replace(kept.planned, turn=self._state.turns, again=kept.planned.turn)
                 self._recorded.write(again)
                 self._begin(again)
 
@@ -185,11 +185,11 @@ class SoakLoop(TurnLoop):
         lines: list[tuple[int, VerdictLine]] = []
         tries: list[tuple[Planned, Tried]] = []
         batch = [planned for planned, _ in self._state.performed.values()][: len(judged)]
-        for planned, one in zip(batch, judged, strict=True):
+        for planned, history in zip(batch, judged, strict=True):
             if planned.again is None:
-                lines.append((planned.turn, trimmed(msgspec.structs.replace(one.line, history=planned.place))))
+                lines.append((planned.turn, trimmed(msgspec.structs.replace(history.line, history=planned.place))))
             else:
-                shown = self._is_shown(self._state.sought[planned.again], planned.world, one.line)
+                shown = self._is_shown(self._state.sought[planned.again], planned.world, history.line)
                 tries.append((planned, Tried(planned.turn, planned.again, shown)))
         self._recorded.add_verdicts(lines, [tried for _, tried in tries])
         for planned, tried in tries:
@@ -198,20 +198,18 @@ class SoakLoop(TurnLoop):
         self._disk.drop(self._state.kept_runs.superfluous())
 
     def _is_shown(self, sought: frozenset[str], world: str, line: VerdictLine) -> bool | None:
-        """A try in virtual time shows all that was ``sought``; elsewhere one of it is enough. None: nobody knows."""
+        """A try in virtual time shows all that was ``sought``; elsewhere one of it is enough. None: not known."""
         if line.outcome is Outcome.UNKNOWN:
             return None
-        found = findings_of(line)
-        return sought <= found if self._planner.world(world).world.virtual_time else not sought.isdisjoint(found)
+        shown = findings_of(line)
+        return sought <= shown if self._planner.world(world).world.virtual_time else not sought.isdisjoint(shown)
 
     def _refuse_to_differ(self, planned: Planned, tried: Tried) -> None:
         """A seed is a whole run in virtual time: one that does not repeat itself is the harness's own error."""
         if self._planner.world(planned.world).world.virtual_time and tried.shown is False:
             sought = ", ".join(sorted(self._state.sought[tried.again]))
-            place = msgspec.structs.replace(planned, again=None).place
-            self._fail(
-                f"{place} does not repeat itself: done again, it did not show {sought}; report it, with the plan"
-            )
+            run = msgspec.structs.replace(planned, again=None).place
+            self._fail(f"{run} does not repeat itself: done again, it did not show {sought}; report it, with the plan")
 
     def judge_rest(self, until: float) -> None:
         """Judge what was performed, as long as the clock is before ``until``; the rest waits for a later session."""

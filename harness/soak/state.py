@@ -1,4 +1,4 @@
-"""What is known of a soak: the fold of its ledger and its verdicts, the same while it runs and when it is resumed."""
+"""The state of a soak: the fold of its ledger and its verdicts, the same while it runs and when it is resumed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ State = TypeVar("State")
 
 
 class CellName(NamedTuple):
-    """What a turn may be given to: one cell in one world."""
+    """The name of one cell in one world, to which a turn may be given."""
 
     world: str
     choice: str
@@ -38,7 +38,7 @@ class CellName(NamedTuple):
 
 
 class CellCounts(msgspec.Struct):
-    """What the turns of a cell came to: how many were ``planned`` and ``judged``, and how many ``met`` a situation."""
+    """Counts of the turns of a cell: how many were ``planned`` and ``judged``, and how many ``met`` a situation."""
 
     planned: int = 0
     judged: int = 0
@@ -109,9 +109,9 @@ class SoakState:
             case Judged():
                 for turn in entry.turns:
                     self._judge(*_taken(self.performed, turn, "performed"), next(verdicts, None))
-                for one in entry.tries:
-                    _taken(self.performed, one.turn, "performed")
-                    self.tries.setdefault(one.again, []).append(one.shown)
+                for tried in entry.tries:
+                    _taken(self.performed, tried.turn, "performed")
+                    self.tries.setdefault(tried.again, []).append(tried.shown)
                     self.tried += 1
             case Dropped():
                 for turn in entry.turns:
@@ -165,11 +165,11 @@ class SoakState:
         """Runs that could be judged, each once, without tries: as cells count them, without those that failed."""
         return len(self.kept_runs) + self.dropped - self.unjudged
 
-    def needs_try(self, one: KeptRun, wanted: int) -> bool:
+    def needs_try(self, run: KeptRun, wanted: int) -> bool:
         """A run whose findings were tried ``wanted`` times at most, by no run before it."""
-        turn = one.planned.turn
-        own = any(self._covered.get(what, turn) == turn for what in one.shows)
-        return one.alarming and own and self._begun_tries[turn] < wanted
+        turn = run.planned.turn
+        own = any(self._covered.get(what, turn) == turn for what in run.shows)
+        return run.alarming and own and self._begun_tries[turn] < wanted
 
 
 def _taken(turns: dict[int, State], turn: int, state: str) -> State:

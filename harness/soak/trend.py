@@ -64,7 +64,7 @@ def _row(number: int, night: Night, nights: Sequence[Night]) -> Row:
 
 
 def _statuses(night: Night, nights: Sequence[Night]) -> dict[FindingStatus, int]:
-    earlier = [one.results for one in nights[: list(nights).index(night)]]
+    earlier = [night_before.results for night_before in nights[: list(nights).index(night)]]
     anomalies = cell_anomalies_of(earlier, night.results)
     return {status: sum(anomaly.status is status for anomaly in anomalies) for status in FindingStatus}
 
@@ -73,13 +73,13 @@ def _charts(nights: Sequence[Night], shown: Sequence[Night]) -> Iterator[tuple[s
     """Title, unit, and lines of what happened each night."""
     numbered = list(enumerate(shown, start=len(nights) - len(shown) + 1))
     statuses = (FindingStatus.NEW, FindingStatus.KNOWN, FindingStatus.BACK)
-    found = [
+    counts = [
         (n, status.value, count)
         for n, night in numbered
         for status, count in _statuses(night, nights).items()
         if status in statuses
     ]
-    yield "Anomalies that nothing permits", "anomalies of cells", _lines(found)
+    yield "Anomalies that nothing permits", "anomalies of cells", _lines(counts)
     yield "Speed", "runs an hour", _lines((n, "runs", night.runs_per_hour) for n, night in numbered)
     yield (
         "Risky situations met",

@@ -1,4 +1,4 @@
-"""Which cell the next turn of a world is given to: drawn, so that what was rarely reached gets more turns.
+"""Draws the cell of a world's next turn, so that what was rarely reached gets more turns.
 
 Each cell of a world has its first turn before any has a second. The weight of a cell is one, and over the risky
 situations (coverage, docs/decisions/016) the sum of how often its runs met the situation, as far as is known, times how
@@ -75,7 +75,7 @@ def weights_of(cells: Sequence[CellCounts]) -> list[int]:
 
 
 def _chance(counts: CellCounts, situation: str) -> float:
-    """How likely a run of the cell meets it, by Laplace's rule: nothing is impossible because it did not happen yet.
+    """The chance that a run of the cell meets it, by Laplace's rule: what did not happen yet is not impossible.
 
     Turns that are not judged yet count as if they had met nothing, so that not all places go to one cell at once.
     """

@@ -1,4 +1,4 @@
-"""When the second of two campaigns is worse, and when nobody can tell."""
+"""When the second of two campaigns is worse, and when that is not known."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_cell_that_b_did_not_run_is_not_better() -> None:
     assert [one.change for one in compared.cells] == [Change.SAME, Change.UNTOLD]
     assert compared.exit_code == 2
     assert compared.sentence == (
-        "Whether B is worse than A is not known: 1 cell in both (1 same), 1 only in A (1 nobody can tell)."
+        "Whether B is worse than A is not known: 1 cell in both (1 same), 1 only in A (1 not known)."
     )
 
 

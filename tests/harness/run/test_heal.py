@@ -182,7 +182,7 @@ def _refuse_to_list(closed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_healing_what_is_no_directory_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ResultsError, match="is no directory"):
+    with pytest.raises(ResultsError, match="is not a directory"):
         heal(tmp_path / "nothing")
 
 

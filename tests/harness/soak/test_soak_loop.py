@@ -59,7 +59,7 @@ def test_until_finding_ends_after_a_finding_that_is_not_known_and_its_tries(work
     other.checks = KnowingChecks(
         lambda world, cell, seed: line_of(world, cell, seed - seed % 2, Outcome.BROKEN_PROMISE)
     )
-    recorded = other.session(asked(for_s=30.0, until_finding=True), known=known)
+    recorded = other.session(asked(for_s=30.0, until_finding=True), known_findings=known)
     assert recorded.elapsed_s > 29  # both identities are known
 
 
