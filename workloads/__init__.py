@@ -24,6 +24,7 @@ from workloads.client import (
 from workloads.eras import NO_ERA, PRESETS
 from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED, GAVE_UP, NEVER_SENT, TIME_LIMIT, Refusal, classify, refusal
 from workloads.generators import WORKLOADS, writes_of
+from workloads.log_partition import LogPartition
 from workloads.operations import (
     NEMESIS,
     BrokenInvariant,
@@ -58,8 +59,8 @@ __all__ = [
     "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "GAVE_UP", "IDEMPOTENCE", "KAFKA_DEFECTS", "LISTED", "NEMESIS",
     "NEVER", "NEVER_SENT", "NO_ERA", "PRESETS", "TIME_LIMIT", "WORKLOADS", "Batches", "BrokenInvariant",
     "ClientCapability", "Clients", "Clock", "Commits", "Consumer", "Defect", "Event", "EventType", "Fetched",
-    "FreshWrites", "Function", "MicroOperation", "Offsets", "PlannedWrite", "PlantedBug", "Poll", "PollOutcome",
-    "Positions", "Producer", "Record", "Recorder", "Refusal", "Retirement", "Send", "SendOutcome", "ServedTime",
-    "SettingValue", "Settings", "SettingsError", "Subscription", "Truncation", "Unsent", "WorkloadPlan", "classify",
-    "in_toml", "reason_of", "refusal", "shown", "spelled", "unknown_name", "writes_of",
+    "FreshWrites", "Function", "LogPartition", "MicroOperation", "Offsets", "PlannedWrite", "PlantedBug", "Poll",
+    "PollOutcome", "Positions", "Producer", "Record", "Recorder", "Refusal", "Retirement", "Send", "SendOutcome",
+    "ServedTime", "SettingValue", "Settings", "SettingsError", "Subscription", "Truncation", "Unsent",
+    "WorkloadPlan", "classify", "in_toml", "reason_of", "refusal", "shown", "spelled", "unknown_name", "writes_of",
 ]  # fmt: skip

@@ -19,6 +19,7 @@ from workloads.consumers import Consumers, Reader, Readers
 from workloads.final_read import Drain
 from workloads.generators import writes_of
 from workloads.instance import SendCounts, Writers
+from workloads.log_partition import LogPartition
 from workloads.operations import HARNESS, Event, EventType, FreshWrites, Function, Poll, Recorder
 from workloads.plan import WorkloadPlan
 from workloads.producers import OUTSTANDING_MAX, Producers
@@ -34,8 +35,8 @@ REPORT_MS: Final = 500
 
 
 def partition_names(plan: WorkloadPlan) -> tuple[str, ...]:
-    """The run's log partitions, "topic-number"."""
-    return tuple(f"{plan.topic}-{number}" for number in range(plan.partitions))
+    """Name the run's log partitions."""
+    return tuple(str(LogPartition(plan.topic, number)) for number in range(plan.partitions))
 
 
 class Workload:

@@ -1,46 +1,51 @@
-"""Which log partitions may have lost the last copy of an acknowledged write: destroyed copies, from receipts.
+"""Find the log partitions that may have lost the last copy of an acknowledged write, by the receipts of faults.
 
-"Rule n" is replication rule n of docs/reference/replication-rules.md. A copy is destroyed where a fault took records
-that a replica had answered for: by loss of power, with an emptied disk, with a damaged record.
+"Rule n" is replication rule n of docs/reference/replication-rules.md. A fault destroys a copy where it takes records
+that a replica had answered for: a loss of power, an emptied disk, a damaged record. A copy counts unless the receipt
+says that nothing of its log partition is gone. With flush.messages=1 a loss of power takes nothing (rule 24) unless
+the disk lied (S33); an emptied disk and a damaged record take flushed records too (S08, S34). Full and slow disks
+destroy nothing.
 
-*Which copies count.* Those of log partitions of which the receipt says that records are gone, or does not say that
-none are. With flush.messages=1 a replica has forced a record to its disk before it answers for it (rule 24), so loss
-of power takes nothing that was acknowledged, and counts as a kill; an emptied disk and a damaged record take what was
-flushed too (S08, S34), and so does loss of power where the disk lied about it (S33), as its receipt then says.
+A destroyed copy is harmless where another member of the ISR is known to have everything. Time goes to the right:
 
-*When is a destroyed copy harmless?* Every member of the ISR has all that was ever acknowledged to acks=all or was
-readable, until a copy is destroyed. Its broker ends in that moment. When its session ends, or before its next
-incarnation is registered, it leaves the ISR (rules 13, 20), unless it is the last member, and it comes back only with
-everything that the leader of that time has (rule 11). So as soon as it has left the ISR to others, every member has
-everything again. If it was the last member, it is waited for, and everyone truncates to what it returns with
-(KAFKA-15495, KIP-966). Only members of the ISR lead. So a copy is harmless if one of these is known:
+1. Its broker was started again when it was out of the ISR, and another member was in (rules 11, 13, 20)::
 
-* When its broker was to be started again, it was out of the ISR, and somebody else was in. Whatever happened to others
-  before or happens later: each destroyed copy is judged by itself.
-* When it was destroyed, another replica was in sync, which no fault hit about that time, and which stayed so until the
-  destroyed one was out. Receipts do not name it; it is there if copies are left when those are taken away that were out
-  of sync, the destroyed one, and those whose brokers were ended within ``SETTLED`` sessions of it: who was ended before
-  has left the ISR by then. Faults of other kinds that lasted then, or ended up to ``SETTLED`` sessions and lag times
-  before (a pause, a cut link, a dead controller), make leaders drop followers that nothing hit, or end sessions late;
-  so nobody can say (S09), as where the broker was seen as what may have been the last member. Where nobody looked at
-  the log partition meanwhile, which older receipts do not even name, only a fault that was alone is counted so.
+       A   in the ISR | emptied | out of the ISR ............. | started: takes everything from B
+       B   in the ISR | in the ISR .. leads, or follows one that leads ........................
 
-Both need broker.epochs: without them a broker that is back before its session ends goes on as the replica, or the
-leader, that it was, with what its disk has left (KAFKA-7235, KAFKA-14139; S19, S36). Both need that the ISR has
-everything and only its members lead: no unclean elections, nor a commit rule by number (rules 27, 28). And both are
-about acks=all: other writes are lost by any change of leader. A damaged record that no recovery reads stays in the log
-of a broker that counts as whole, so it is never harmless.
+2. Another replica was in sync, and no fault hit it about that time: within ``SETTLED`` sessions and lag times::
 
-*Eligible leader replicas* (rule 15) make more of them harmless: what was acknowledged is on every member of the ISR
-and of the ELR, together at least min.insync.replicas. Only a broker that stopped uncleanly is struck off both lists,
-whatever its disk has left, and nobody else than their members is elected while there is one. So if fewer than
-min.insync.replicas of a log partition's brokers stopped uncleanly in the whole run, however often, one that never did
-is on a list and has everything (S08, S09, S34). A kill is an unclean stop like any other: a second broker that was
-killed may have been the only other one with the write, is struck off although it has it, and the emptied one leads as
-the last known leader. Beyond that number, and without strict min ISR, nothing is promised (S11, S15, S25).
+       A   in the ISR | emptied | out of the ISR
+       B   in the ISR ......................... has everything
 
-Full and slow disks destroy nothing: what was appended is there, and a broker that ends over a full disk leaves it as a
-killed one does.
+3. It is not harmless where another fault may have taken B from the ISR before A was out of it (S09)::
+
+       A   in the ISR ............. | emptied, leads again with less: B truncates (KAFKA-15495, KIP-966)
+       B   in the ISR | cut or paused, dropped from the ISR ...........
+
+Receipts do not name B. It exists if copies are left without those that were out of sync, the destroyed one, and those
+that faults hit meanwhile. A pause, a cut link or a dead controller may drop any follower, so then nothing is known,
+nor where A was seen as what may have been the last member. Where no look at the log partition is recorded, as in older
+receipts, only a fault that was alone is counted so.
+
+Rules 1 and 2 need acks=all; elections among members of the ISR only, so neither unclean elections nor a commit rule by
+number (rules 27, 28); and broker.epochs. Without epochs A is back before its session ends, and leads (KAFKA-7235,
+KAFKA-14139; S19, S36)::
+
+       A   leads | emptied, started | leads with less: the write is gone
+       B   in the ISR ............. | truncates to A
+
+A damaged record that no recovery reads stays in the log of a broker that counts as whole: it is never harmless.
+
+*Eligible leader replicas* (rule 15) make more copies harmless: ISR and ELR have at least min.insync.replicas members,
+and each has everything. Only a broker that stopped uncleanly is struck off. So if fewer brokers of a log partition than
+min.insync.replicas stopped uncleanly in the whole run, one that did not is on a list (S08, S09, S34). A kill counts,
+too, although its disk has everything. With strict min ISR and min.insync.replicas=2::
+
+       A   emptied                 | struck off ... | leads as the last known leader: the write is gone (S11, S15)
+       B            killed: struck off, with the write on its disk
+
+Beyond that number, and without strict min ISR, nothing is promised (S25).
 """
 
 from __future__ import annotations
@@ -55,12 +60,12 @@ from nemesis.cluster import CONTROLLER
 from workloads import ACKS_ALL, Settings
 
 #: A broker that is silent for a session is fenced, a follower that lags is dropped after up to 1.5 lag times; busy
-#: machines are late. So many times as long settles it.
+#: machines are late. After this many times as long it is settled.
 SETTLED: Final = 2
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """Why something is promised or permitted, in words, and where the rule stands."""
+    """A reason in words for what is promised or permitted, with its rule."""
 
     text: str
     source: str

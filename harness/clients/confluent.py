@@ -21,7 +21,18 @@ from harness.clients.client_thread import Owner, ThreadedClock
 from harness.clients.configuration import METADATA_MAX_AGE_MS, consumer_properties, fetch_wait_ms, producer_properties
 from harness.clients.credentials import without_secrets
 from harness.plan import Security
-from workloads import NEVER_SENT, EventType, Fetched, Offsets, PollOutcome, SendOutcome, Settings, Unsent, classify
+from workloads import (
+    NEVER_SENT,
+    EventType,
+    Fetched,
+    LogPartition,
+    Offsets,
+    PollOutcome,
+    SendOutcome,
+    Settings,
+    Unsent,
+    classify,
+)
 
 log = logging.getLogger(__name__)
 
@@ -128,12 +139,12 @@ class ConfluentProducer(AdaptedProducer[PolledProducer]):
     def _send_records(
         self, tickets: list[int], partition: str, records: tuple[Unsent, ...], library: PolledProducer
     ) -> None:
-        topic, _, number = partition.rpartition("-")
+        topic, index = LogPartition.named(partition)
         batch: list[dict[str, Any]] = [
             {"key": key, "value": payload, "callback": partial(self._delivered, ticket)}
             for ticket, (key, payload) in zip(tickets, records, strict=True)
         ]
-        library.producer.produce_batch(topic, batch, int(number))
+        library.producer.produce_batch(topic, batch, index)
         for ticket, message in zip(tickets, batch, strict=True):
             if "_error" in message:  # the binding's mark of one that it did not take
                 self._refuse(ticket, str(message["_error"]))
@@ -143,9 +154,9 @@ class ConfluentProducer(AdaptedProducer[PolledProducer]):
         return False
 
     def _send(self, ticket: int, partition: str, key: bytes, payload: bytes, library: PolledProducer) -> None:
-        topic, _, number = partition.rpartition("-")
+        topic, index = LogPartition.named(partition)
         try:
-            library.producer.produce(topic, payload, key, int(number), on_delivery=partial(self._delivered, ticket))
+            library.producer.produce(topic, payload, key, index, on_delivery=partial(self._delivered, ticket))
         except (BufferError, KafkaException, ValueError) as error:
             self._refuse(ticket, f"{type(error).__name__}: {error}")
 
@@ -224,12 +235,11 @@ def named(error: KafkaError) -> str:
 
 
 def _at(name: str, offset: int = OFFSET_BEGINNING) -> TopicPartition:
-    topic, _, number = name.rpartition("-")
-    return TopicPartition(topic, int(number), offset)
+    return TopicPartition(*LogPartition.named(name), offset)
 
 
 def _name(at: TopicPartition) -> str:
-    return f"{at.topic}-{at.partition}"
+    return str(LogPartition(at.topic, at.partition))
 
 
 def _known(found: Sequence[TopicPartition]) -> Offsets:

@@ -19,7 +19,7 @@ from kafka.protocol.producer.produce import ProduceRequest
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from harness.clients.client_thread import Pending, ThreadedClock
-from workloads import CLIENT_CLOSED, NEVER_SENT, TIME_LIMIT, EventType, SendOutcome, classify
+from workloads import CLIENT_CLOSED, NEVER_SENT, TIME_LIMIT, EventType, LogPartition, SendOutcome, classify
 
 _VERSION: Final = 3
 _MAGIC: Final = 2
@@ -136,8 +136,8 @@ def _outcome(response: Any, broker: int) -> SendOutcome:
 
 
 def _request(partition: str, records: bytes, acks: int, timeout_ms: int) -> Any:
-    topic, _, number = partition.rpartition("-")
-    at = ProduceRequest.TopicProduceData.PartitionProduceData(version=_VERSION, index=int(number), records=records)
+    topic, index = LogPartition.named(partition)
+    at = ProduceRequest.TopicProduceData.PartitionProduceData(version=_VERSION, index=index, records=records)
     data = ProduceRequest.TopicProduceData(version=_VERSION, name=topic, partition_data=[at])
     return ProduceRequest[_VERSION](transactional_id=None, acks=acks, timeout_ms=timeout_ms, topic_data=[data])
 

@@ -26,6 +26,7 @@ from workloads import (
     ClientCapability,
     EventType,
     Fetched,
+    LogPartition,
     Offsets,
     PollOutcome,
     SendOutcome,
@@ -233,17 +234,16 @@ def named(error: BaseException) -> str:
 
 
 def _fetched(record: Any) -> Fetched:
-    return Fetched(f"{record.topic}-{record.partition}", record.offset, record.key or b"", record.value or b"")
+    return Fetched(_name(record), record.offset, record.key or b"", record.value or b"")
 
 
 @cache
 def _topic_partition(name: str) -> TopicPartition:
-    topic, _, number = name.rpartition("-")
-    return TopicPartition(topic, int(number))
+    return TopicPartition(*LogPartition.named(name))
 
 
-def _name(at: TopicPartition) -> str:
-    return f"{at.topic}-{at.partition}"
+def _name(at: Any) -> str:
+    return str(LogPartition(at.topic, at.partition))
 
 
 def make(library: type[Library], configuration: Mapping[str, Any], **limits: int) -> Library:

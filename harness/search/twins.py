@@ -26,7 +26,7 @@ from nemesis.faults import FAULTS
 from nemesis.receipts import Receipt
 from nemesis.roles import Role, RoleKind
 from nemesis.schedule import Schedule, ScheduledFault
-from workloads import EventType, Function, PlannedWrite
+from workloads import EventType, Function, LogPartition, PlannedWrite
 from workloads.history import read_events
 
 #: The number of tries, with roles and nodes in turn and other draws each time.
@@ -119,7 +119,7 @@ def _writes(directory: Path) -> tuple[int, int, list[PlannedWrite]]:
             producer = places.setdefault(event.instance, len(places))
             sent += [(event.time_us, producer, micro.partition) for micro in event.micro if hasattr(micro, "partition")]
     writes = [
-        PlannedWrite(due_us=time_us - begun_us, producer=producer, partition=int(name.rpartition("-")[2]))
+        PlannedWrite(due_us=time_us - begun_us, producer=producer, partition=LogPartition.named(name).number)
         for time_us, producer, name in sent
     ]
     return begun_us, healed_us, writes
@@ -161,4 +161,4 @@ def _assignment(record: RunRecord, receipts: Sequence[Receipt]) -> tuple[tuple[i
 
 
 def _partition(record: RunRecord, number: int) -> str:
-    return f"{record.workload.topic}-{number}"
+    return str(LogPartition(record.workload.topic, number))

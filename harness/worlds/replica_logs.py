@@ -18,7 +18,7 @@ from crc32c import crc32c
 
 from harness.records.replica_dump import DumpedLog, ReplicaLogs, Stretch
 from harness.reference.server.storage.segment_files import MAGIC_AT, MAGIC_V2, MESSAGES, BatchLocation, batches_of
-from workloads import Defect
+from workloads import Defect, LogPartition
 from workloads.values import decode
 
 _NO_EPOCH: Final = -1
@@ -159,9 +159,9 @@ def recovery_point(directory: Path) -> int:
     own, shared = directory / "recovery-point", directory.parent / "recovery-point-offset-checkpoint"
     if own.exists():
         return int(own.read_text())
-    name, _, number = directory.name.rpartition("-")
+    topic, number = LogPartition.named(directory.name.partition("@")[0])
     lines = shared.read_text().splitlines() if shared.exists() else []
-    return next((int(line.split()[2]) for line in lines if line.split()[:2] == [name, number]), 0)
+    return next((int(line.split()[2]) for line in lines if line.split()[:2] == [topic, str(number)]), 0)
 
 
 def read_again(batch: Batch) -> bool:

@@ -1,4 +1,12 @@
-"""Many events as numbers: who did what, by event, and what it did to log partitions, by row of the history."""
+"""Many events as numbers: who did what, an entry an event, and its rows, which say what it did to log partitions.
+
+Three events and their rows::
+
+    event 4  time 880  process 1  ok    send     row  t-0  SEND   offset 8  value 40
+    event 5  time 900  process 3  ok    poll     row  t-0  READ   offset 8  value 40
+                                                 row  t-1  EMPTY
+    event 6  time 950  process 0  info  phase    row  ""   EVENT
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Histories as JSON lines, one operation a line: the exchange format of docs/guides/history-format.md."""
+"""Histories as JSON lines, one operation a line: the exchange format of docs/guides/history-format.md.
+
+Three lines::
+
+    {"type": "invoke", "process": 1, "f": "send", "value": [["send", "t-0", 40]], "time": 870}
+    {"type": "ok", "process": 1, "f": "send", "value": [["send", "t-0", [8, 40]]], "time": 880}
+    {"type": "ok", "process": 3, "f": "poll", "value": [["poll", {"t-0": [[8, 40]], "t-1": []}]], "time": 900}
+"""
 
 from __future__ import annotations
 

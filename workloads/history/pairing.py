@@ -1,4 +1,12 @@
-"""Which invocation a completion belongs to: by process, and within one by what was asked."""
+"""Give each completion the invocation that it belongs to: of its process, and there by what was asked.
+
+Processes of producers have several operations open. A completion takes the one that asked the same::
+
+    0  process 7  invoke  send  t-0 value 1
+    1  process 7  invoke  send  t-0 value 2
+    2  process 7  ok      send  t-0 value 2     belongs to 1
+    3  process 7  ok      send  t-0 value 1     belongs to 0
+"""
 
 from __future__ import annotations
 
@@ -41,7 +49,7 @@ class OpenOperations:
         begun = self._open.get(completion.process, {})
         token = _token(completion)
         if token not in begun:
-            token = next((one for one, (_, event) in begun.items() if event.function == completion.function), None)
+            token = next((asked for asked, (_, event) in begun.items() if event.function == completion.function), None)
         return begun.pop(token, None)
 
     def forget(self, process: int) -> None:

@@ -17,6 +17,7 @@ import msgspec
 
 from harness.reference.core.types import NO_NODE, Image, NodeId
 from harness.reference.server.links import NodeLinks
+from workloads import LogPartition
 
 LINE_BYTES: Final = 1_048_576
 
@@ -101,7 +102,7 @@ def describe_image(image: Image) -> dict[str, Any]:
         "brokers": {str(node): broker for node, broker in image.brokers.items()},
         "topics": {name: topic.config for name, topic in image.topics.items()},
         "partitions": {
-            f"{name}-{index}": state
+            str(LogPartition(name, index)): state
             for name, topic in image.topics.items()
             for index, state in enumerate(topic.partitions)
         },

@@ -20,6 +20,7 @@ from harness.reference.server.handlers.gateway import Gateway
 from harness.reference.server.links import BadFrameError, Connection, NodeLinks
 from harness.reference.server.runtime import Runtime
 from harness.reference.server.trace import Trace
+from workloads import LogPartition
 
 
 class DurableState(msgspec.Struct, frozen=True):
@@ -56,11 +57,12 @@ class ControllerServer:
 
     def move_leader(self, partition: str, leader: NodeId) -> str:
         """A planned move, as a preferred leader election or a reassignment has; see ``control_socket.Steered``."""
-        topic, _, number = partition.rpartition("-")
-        if not number.isdecimal():
-            return f'"{partition}" is no partition; write topic-number'
+        try:
+            topic, index = LogPartition.named(partition)
+        except ValueError as error:
+            return str(error)
         answers: list[TopicResponse] = []
-        self._gateway.ask(CONTROLLER, MoveLeader(0, topic, int(number), leader), answers.append)
+        self._gateway.ask(CONTROLLER, MoveLeader(0, topic, index, leader), answers.append)
         return answers[0].reason
 
     async def stop(self) -> None:

@@ -22,7 +22,7 @@ from harness.plan import OPEN, Security
 from harness.worlds.kafka.refusals import RefusedError, refusal
 from harness.worlds.kafka.releases import Version
 from nemesis.cluster import PartitionView
-from workloads import Settings
+from workloads import LogPartition, Settings
 
 Answer = TypeVar("Answer")
 
@@ -274,8 +274,7 @@ def _alter(admin: KafkaAdminClient, at: TopicPartition, replicas: Sequence[int])
 
 
 def _place(partition: str) -> TopicPartition:
-    topic, _, number = partition.rpartition("-")
-    return TopicPartition(topic, int(number))
+    return TopicPartition(*LogPartition.named(partition))
 
 
 def _described(admin: KafkaAdminClient, name: str) -> dict[str, Any]:

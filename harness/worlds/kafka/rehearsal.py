@@ -31,6 +31,7 @@ from nemesis.cluster import Target
 from nemesis.player import Player
 from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule
+from workloads import LogPartition
 
 PREFACE: Final = (
     "Nothing of this is done now, and no connection is opened.",
@@ -130,7 +131,8 @@ class _ImaginedCluster(Metadata):
         racks |= {NodeId(node): rack for node, rack in enumerate(spec.racks)}
         places = spec.assignment or alternate(racks, spec.workload.partitions, spec.chosen().replication_factor)
         self._places = {
-            f"{spec.workload.topic}-{number}": tuple(map(NodeId, replicas)) for number, replicas in enumerate(places)
+            str(LogPartition(spec.workload.topic, number)): tuple(map(NodeId, replicas))
+            for number, replicas in enumerate(places)
         }
         self._moved: dict[str, int] = {}
 

@@ -28,7 +28,7 @@ from harness.hosts import Address
 from harness.worlds.kafka.properties import NodePlace, node_properties, possible
 from harness.worlds.kafka.releases import STARTED_SINCE, ZOOKEEPER_GONE_SINCE, Version
 from nemesis.cluster import CONTROLLER
-from workloads import Settings, Truncation, reason_of
+from workloads import LogPartition, Settings, Truncation, reason_of
 
 MAIN: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 #: Since when brokers truncate in which way, unless they are set to speak as an older one; oldest first (rules 16, 17).
@@ -184,5 +184,5 @@ def _session(address: Address) -> Iterator[KazooClient]:
 
 
 def _wished(partition: str, **more: object) -> dict[str, Any]:
-    topic, _, number = partition.rpartition("-")
-    return {"version": 1, "partitions": [{"topic": topic, "partition": int(number), **more}]}
+    topic, index = LogPartition.named(partition)
+    return {"version": 1, "partitions": [{"topic": topic, "partition": index, **more}]}

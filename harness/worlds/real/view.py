@@ -11,6 +11,7 @@ from harness.hosts import NodeState
 from harness.reference.core.types import NONE, BrokerState, PartitionState
 from harness.worlds.real.nodes import Nodes
 from nemesis.cluster import CONTROLLER, ClusterView, PartitionView
+from workloads import LogPartition
 
 
 class ClusterImage(msgspec.Struct, frozen=True):
@@ -47,7 +48,7 @@ def partitions_of(image: ClusterImage, topic: str) -> dict[str, PartitionView]:
             replicas=state.replicas,
         )
         for name, state in image.partitions.items()
-        if name.rpartition("-")[0] == topic
+        if LogPartition.named(name).topic == topic
     }
 
 

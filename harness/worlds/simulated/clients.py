@@ -21,6 +21,7 @@ from workloads import (
     CLIENT_CRASHED,
     ClientCapability,
     EventType,
+    LogPartition,
     Offsets,
     PollOutcome,
     SendOutcome,
@@ -201,5 +202,4 @@ class SimulatedClients:
 @lru_cache(maxsize=4_096)
 def parsed(partition: str) -> TopicPartition:
     """The log partition that "topic-number" names."""
-    topic, _, number = partition.rpartition("-")
-    return TopicPartition(topic, int(number))
+    return TopicPartition(*LogPartition.named(partition))

@@ -27,6 +27,7 @@ from nemesis.cluster import (
     Target,
 )
 from nemesis.evidence import Evidence
+from workloads import LogPartition
 
 #: What the operating system says of a process that was killed.
 SIGKILLED: Final = "signal 9"
@@ -291,7 +292,7 @@ def _unseen(_node: int, _fact: object) -> None:
 
 def _partitions_of(image: Image) -> dict[str, PartitionView]:
     return {
-        f"{name}-{number}": PartitionView(
+        str(LogPartition(name, number)): PartitionView(
             leader=None if state.leader == NONE else state.leader,
             leader_epoch=state.leader_epoch,
             isr=state.isr,

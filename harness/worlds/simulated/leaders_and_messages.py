@@ -15,6 +15,7 @@ from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.nodes import Process
 from nemesis.cluster import CLIENTS, Link
 from nemesis.evidence import Evidence
+from workloads import LogPartition
 from workloads.override import override
 
 #: The node from which the harness asks for things; clients proper have larger numbers.
@@ -50,12 +51,11 @@ class SimulatedLeadership:
     @override
     def move_leader(self, partition: str, broker: int) -> Evidence:
         process, core = self._controller()
-        topic, _, number = partition.rpartition("-")
+        at = TopicPartition(*LogPartition.named(partition))
         if not process.alive or process.frozen:
             return {"refused": "the controller does not run"}
-        at = TopicPartition(topic, int(number))
         before = core.image.partition(at)
-        process.receive(ADMINISTRATOR, MoveLeader(0, topic, int(number), NodeId(broker)))
+        process.receive(ADMINISTRATOR, MoveLeader(0, at.topic, at.partition, NodeId(broker)))
         state = core.image.partition(at)
         if state is None:
             return {"refused": f"there is no {partition}"}
