@@ -31,9 +31,9 @@ class Delivery(Measure):
     where none was acknowledged.
 
     ``reordered`` is the count of the anomaly of that name. ``ordered`` says whether what is left of each producer's
-    records stands in the order in which it was asked to send them; None where that is not known: something was not
-    read, two values share an offset, the producers of some records (``unattributed``) are not known, or no record has
-    another of its producer instance on the log partition before it (``comparable`` counts those that do).
+    records is in the order in which it was asked to send them. It is None where that is not known: something was not
+    read, two values share an offset, or the producers of some records (``unattributed``) are not known. It is None too
+    where no record has another of its producer instance before it on the log partition (``comparable`` counts those).
     """
 
     observed: Observed = "unknown"

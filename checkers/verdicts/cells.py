@@ -63,10 +63,10 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of ``matrix.json``. Counts are sums over the runs; times are microseconds.
 
     Attributes:
-        cell, family, world: what was run. ``label`` holds the settings that vary within the campaign.
+        cell, family, world: names of what was run. ``label`` holds the settings that vary within the campaign.
         settings: the complete settings, under Kafka's names; ``client_defaults`` are those of them that have the
             client library's own default. Those that follow from the others are in no label.
-        outcome, note: see the module's text.
+        outcome: what came of it, in one word; ``note`` says it in more.
         runs, runs_judged, runs_lost: how many there were, could be judged, and lost acknowledged writes.
         acknowledged_in_fault: writes acknowledged while a fault was in effect; ``lost`` of them and others are gone,
             ``lost_against_promise`` of these in runs whose settings and faults permit no loss.

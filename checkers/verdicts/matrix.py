@@ -49,7 +49,7 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 class Matrix(msgspec.Struct, frozen=True):
-    """``matrix.json``; documented in results/README.md. Runs that are ``left_out`` are in no cell: why, by place."""
+    """All cells of a campaign. Runs that are ``left_out`` are in no cell: why, by place."""
 
     version: int
     verdict: Summary

@@ -31,7 +31,7 @@ class Continuation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CampaignRecord(msgspec.Struct, kw_only=True):
-    """What ``campaign.json`` holds.
+    """How a campaign was made, and how far it came.
 
     ``status`` is "running", "completed", "interrupted" or "failed"; ``began`` is UTC. ``stages_ms`` is the wall time of
     each stage when it was last done, ``failures`` are the first few runs that failed, and why. ``cells`` is how many

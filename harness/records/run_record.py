@@ -36,7 +36,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunRecord(RunSpec, frozen=True, kw_only=True):
-    """What ``run.json`` holds."""
+    """One run, with everything that is needed to do it again, and how it ended."""
 
     ended: Ended = Ended(status="running")
 

@@ -12,6 +12,7 @@ from scripts.reference.faults import faults
 from scripts.reference.outcomes import outcomes
 from scripts.reference.plan_keys import plan_keys
 from scripts.reference.replication_rules import replication_rules
+from scripts.reference.schemas import schemas
 from scripts.reference.settings import settings
 from scripts.reference.stories import stories
 
@@ -24,6 +25,7 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "outcomes.md": outcomes,
     "plan-keys.md": plan_keys,
     "replication-rules.md": replication_rules,
+    "schemas.md": schemas,
     "settings.md": settings,
     "stories.md": stories,
 }

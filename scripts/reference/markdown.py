@@ -58,15 +58,31 @@ def first_sentence(docstring: str) -> str:
 
 @cache
 def attributes(kind: type) -> dict[str, str]:
-    """The docstrings that stand below the attributes of a class and of its bases, by name."""
+    """The documentation of the attributes of a class and of its bases, by name: a docstring below, or a line above."""
     documented: dict[str, str] = {}
     for base in reversed(kind.__mro__):
+        documented |= _listed(base.__doc__ or "")
         try:
             tree = ast.parse(textwrap.dedent(inspect.getsource(base)))
         except (OSError, TypeError):
             continue
         documented |= _of_body(tree.body[0].body)  # type: ignore[attr-defined]
     return documented
+
+
+def without_attributes(docstring: str) -> str:
+    """The docstring of a class, in Markdown, without its list of attributes."""
+    return in_markdown(docstring).partition("\n\nAttributes:\n")[0]
+
+
+def _listed(docstring: str) -> dict[str, str]:
+    """The attributes of a section "Attributes:"; several names before a colon share its text."""
+    text = inspect.cleandoc(docstring).partition("\nAttributes:\n")[2].partition("\n\n")[0]
+    entries = re.split(r"\n    (?! )", "\n" + text)
+    pairs = [entry.partition(":") for entry in entries if entry.strip()]
+    return {
+        name.strip(): " ".join(in_markdown(meaning).split()) for names, _, meaning in pairs for name in names.split(",")
+    }
 
 
 def _of_body(body: list[ast.stmt]) -> dict[str, str]:
