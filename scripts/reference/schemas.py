@@ -62,7 +62,7 @@ def schemas() -> str:
 
 
 def _struct(kind: type[msgspec.Struct]) -> Iterator[str]:
-    bases = [base for base in kind.__mro__ if issubclass(base, msgspec.Struct) and base.__module__ != "msgspec._core"]
+    bases = [base for base in kind.__mro__ if issubclass(base, msgspec.Struct) and base is not msgspec.Struct]
     for base in bases:
         if base.__doc__ and not base.__name__.startswith("_"):
             yield wrapped(without_attributes(base.__doc__))
