@@ -6,10 +6,10 @@ From the root of a clone (make compiled), where a C compiler is at hand. Nothing
     PYTHONPATH=build/compiled .venv/bin/ackproof hunt --clean 1000
     cd build/compiled && ../../.venv/bin/pytest -c ../../pyproject.toml --rootdir . -p no:cacheprovider tests/workloads
 
-The source needs no changes for it; its copy has three. Classes are marked as ones that may be pickled, and inherited
-from. Attributes of instances are not final, for a pickle could not set them. And structs of msgspec move to modules of
-their own, which stay interpreted, as mypyc does not pass on the keywords of a class (``frozen``, ``gc``); so do
-exceptions.
+The source needs no changes for it; its copy has four. Classes are marked as ones that may be pickled, and inherited
+from. Attributes of instances are not final, for a pickle could not set them. Methods are not marked as overriding,
+which mypyc fails at. And structs of msgspec move to modules of their own, which stay interpreted, as mypyc does not
+pass on the keywords of a class (``frozen``, ``gc``); so do exceptions.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ def copy_to(directory: Path) -> list[str]:
 def _change(file: Path, name: str) -> None:
     text = re.sub(r"(self\.\w+): Final =", r"\1 =", file.read_text(encoding="utf-8"))
     text = re.sub(r"(self\.\w+): Final\[(.*)\] =", r"\1: \2 =", text)
+    text = re.sub(r"^ +@override\n", "", text, flags=re.MULTILINE)
     lines, body = text.splitlines(), ast.parse(text).body
     imports = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom | ast.If)]
     classes = [node for node in body if isinstance(node, ast.ClassDef)]

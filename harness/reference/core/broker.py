@@ -319,7 +319,7 @@ class Broker(Node):
                 self._requests.wake(replica)
 
     def _on_checkpoint_timer(self) -> None:
-        """Rule 25."""
+        """Write every high watermark down (rule 25)."""
         self._context.remind(self._context.config.replica_high_watermark_checkpoint_interval_ms, CHECKPOINT)
         for replica in self.replicas.values():
             replica.log.checkpoint_high_watermark(replica.high_watermark)

@@ -1,10 +1,10 @@
-"""When a record is committed: once the in-sync replicas have it (rules 3, 4, 7), or so many replicas (27, 28).
+"""Commit rules: a record is committed once the in-sync replicas have it (rules 3, 4, 7), or a number of them (27, 28).
 
 A replica has one rule for its life (:func:`commit_rule`). It asks the rule three things, all while it leads: whether a
 write may be appended, how far the log is committed, and what a producer is answered then.
 
 *By number.* KIP-250 answers acks=all when ``quorum.required.acks`` replicas have the record, the leader among them,
-whoever is slow: the high watermark is the log end of the k-th replica. The ISR is kept as ever, and nothing waits for
+be others slow: the high watermark is the log end of the k-th replica. The ISR is kept as ever, and nothing waits for
 it; min.insync.replicas is not asked, because k is the number of copies. What is committed may be missing on members of
 the ISR, so the next leader must be found by its log (:mod:`election`).
 
@@ -43,7 +43,7 @@ class Leader(Protocol):
 
 
 class CommitRule(Protocol):
-    """How a leader commits. ``opens_epoch``: a leader's first record in its epoch is one of its own."""
+    """The way a leader commits. ``opens_epoch``: a leader's first record in its epoch is one of its own."""
 
     opens_epoch: bool
 
@@ -57,7 +57,7 @@ class CommitRule(Protocol):
         """The answer to a producer with acks=all once the high watermark has covered its records (rule 4)."""
 
     def flush_messages(self, config: TopicConfig) -> int:
-        """How many records a replica may hold unflushed before it flushes (rule 24)."""
+        """The number of records that a replica may hold unflushed before it flushes (rule 24)."""
 
 
 class InSync:
@@ -69,7 +69,7 @@ class InSync:
         self._strict = strict_min_isr
 
     def accepts(self, replica: Leader) -> bool:
-        """See :class:`CommitRule`."""
+        """Ask for min.insync.replicas in the committed ISR."""
         return len(replica.isr) >= replica.min_isr
 
     def committed_end(self, replica: Leader) -> int:
@@ -84,12 +84,12 @@ class InSync:
         return offset
 
     def answer(self, replica: Leader) -> ErrorCode:
-        """See :class:`CommitRule`."""
+        """Ask for min.insync.replicas in the maximal ISR."""
         enough = len(replica.maximal_isr) >= replica.min_isr
         return NO_ERROR if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
     def flush_messages(self, config: TopicConfig) -> int:
-        """See :class:`CommitRule`."""
+        """Flush as flush.messages says."""
         return config.flush_messages
 
 
@@ -123,7 +123,7 @@ class Quorum:
 
 
 def copies(required: int | None, replicas: int) -> int:
-    """How many of ``replicas`` have what is committed; ``required`` None means the majority."""
+    """The number of ``replicas`` that have a committed record; ``required`` None means the majority."""
     return replicas // 2 + 1 if required is None else min(required, replicas)
 
 

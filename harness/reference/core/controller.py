@@ -4,11 +4,11 @@ It is one node and assumed perfect: its surroundings persist its image after eac
 effects of that call. Every change makes a new image with a larger version, which is pushed to all registered brokers.
 
 What happens to one partition is a function from its state to the next one, in this order: who leaves the lists
-(``without``, or ``leave`` and ``strike``), who leads then (:mod:`election`), who is eligible besides (``listed``), and
+(``without``, or ``leave`` and ``strike``), who leads then (:mod:`election`), who is eligible too (``listed``), and
 which epochs rise (``settle``).
 
 *Eligible leader replicas* (rule 15, KIP-966). With strict min ISR (rule 7) nothing is acknowledged to acks=all, and
-nothing becomes readable, while the ISR is smaller than min.insync.replicas. So whoever leaves the ISR while it is that
+nothing becomes readable, while the ISR is smaller than min.insync.replicas. So a broker that leaves it while it is that
 small, or makes it so, still has everything that ever was, and is put on a second list, the ELR. Both lists together
 have at least min.insync.replicas members, and the ISR may become empty. Only an unclean stop strikes a broker off: its
 disk may have lost what it had. A clean one leaves a mark with the broker epoch on the disk, which the next incarnation
@@ -92,7 +92,7 @@ class Controller(Node):
         }
 
     def start(self, now_us: int) -> list[Effect]:
-        """Give every unfenced broker of the image a fresh session, since nobody knows when it was last heard."""
+        """Give every unfenced broker of the image a fresh session, since it is not known when it was last heard."""
         self._context.begin(now_us)
         self._heard_us = {node: now_us for node, broker in self.image.brokers.items() if not broker.fenced}
         self._context.arm(now_us + self._session_us, SESSIONS)
@@ -115,7 +115,7 @@ class Controller(Node):
         return self._context.take()
 
     def _fence_the_silent(self, now_us: int) -> None:
-        """Whoever was silent for broker.session.timeout.ms, in the order in which they fell silent."""
+        """Fence the brokers that were silent for broker.session.timeout.ms, in the order in which they fell silent."""
         silent_us = now_us - self._session_us
         for node, heard_us in sorted(self._heard_us.items(), key=lambda item: item[1]):
             if heard_us <= silent_us:
@@ -154,7 +154,7 @@ class Controller(Node):
         self._commit(brokers={**self.image.brokers, node: state})
 
     def _strike(self, node: NodeId) -> None:
-        """Rule 15: the broker stopped uncleanly, and nobody knows what its disk still has."""
+        """Rule 15: the broker stopped uncleanly, and what its disk still has is not known."""
         self._re_elect(lambda state, config: self._election.elect(strike(state, node), config))
 
     def _on_heartbeat(self, message: messages.Heartbeat) -> None:
@@ -182,7 +182,7 @@ class Controller(Node):
         )
 
     def _take_offline(self, node: NodeId, partitions: Iterable[TopicPartition]) -> None:
-        """Rule 29: replicas whose log directory failed leave the ISRs, and somebody else leads."""
+        """Rule 29: replicas whose log directory failed leave the ISRs, and another broker leads."""
         hosted = [state for at in partitions if (state := self.image.partition(at)) is not None]
         failed = [state for state in hosted if node in state.replicas and node not in state.offline]
         if failed:
@@ -214,7 +214,7 @@ class Controller(Node):
         self._retire(node, replace(known, fenced=True))
 
     def _retire(self, node: NodeId, broker: BrokerState) -> None:
-        """Take a broker that may lead no more out of its partitions, in the image that says so: nobody waits for it."""
+        """Take a broker that may lead no more out of its partitions, in the same image, without waiting for it."""
         self._context.image = replace(self.image, brokers={**self.image.brokers, node: broker})
         topics = self._changed(lambda state, config: self._election.elect(self._without(state, node), config))
         self._commit(topics=topics)
@@ -409,7 +409,7 @@ def _offline(state: PartitionState, node: NodeId) -> PartitionState:
 
 
 def without(state: PartitionState, node: NodeId) -> PartitionState:
-    """``state`` without ``node`` in the ISR; the last member stays, since nobody else has everything (rule 13)."""
+    """``state`` without ``node`` in the ISR; the last member stays, since no other has everything (rule 13)."""
     isr = tuple(member for member in state.isr if member != node)
     return replace(state, isr=isr) if isr and len(isr) < len(state.isr) else state
 
@@ -420,7 +420,7 @@ def settle(before: PartitionState, after: PartitionState) -> PartitionState:
         return before
     assert after.leader in {NONE, *after.isr}, "a leader is in the ISR"
     assert {*after.isr, *after.elr} <= set(after.replicas), "the ISR and the ELR are of the replicas"
-    assert not set(after.isr) & set(after.elr), "whoever is in sync is not on the second list"
+    assert not set(after.isr) & set(after.elr), "an in-sync replica is not on the second list"
     moved = after.leader != before.leader
     return replace(after, leader_epoch=before.leader_epoch + moved, partition_epoch=before.partition_epoch + 1)
 
@@ -438,7 +438,7 @@ def strike(state: PartitionState, node: NodeId) -> PartitionState:
 def listed(before: PartitionState, after: PartitionState, config: TopicConfig) -> PartitionState:
     """``after``, which follows ``before``, with its ELR and its last known leader.
 
-    An unclean election begins anew: who left with more than the new leader has is eligible no more.
+    An unclean election begins a new history: a broker that left with more than the new leader has is eligible no more.
     """
     elr: set[NodeId] = set()
     begins_anew = after.recovering and after.leader != before.leader
@@ -456,7 +456,7 @@ def listed(before: PartitionState, after: PartitionState, config: TopicConfig) -
 
 
 def name_objection(name: str) -> tuple[ErrorCode, str] | None:
-    """Why no topic can have this name, with a sentence; None if one can."""
+    """The error of a name that no topic can have, with a sentence; None if one can."""
     if _NAME.fullmatch(name) and name not in {".", ".."}:
         return None
     reason = f'"{name}" is no topic name: use 1 to 249 letters, digits, dots, dashes and underscores'
@@ -464,7 +464,7 @@ def name_objection(name: str) -> tuple[ErrorCode, str] | None:
 
 
 def objection(message: messages.CreateTopic, brokers: Mapping[NodeId, BrokerState]) -> tuple[ErrorCode, str] | None:
-    """Why the topic cannot be made, with a sentence; None if it can."""
+    """The error of a topic that cannot be made, with a sentence; None if it can."""
     if (refused := name_objection(message.topic)) is not None:
         return refused
     if message.assignment:

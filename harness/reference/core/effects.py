@@ -61,7 +61,7 @@ class Core(Protocol):
 
 
 class Context:
-    """What all parts of one node share: its identity, settings, metadata, the present step and its effects.
+    """The state that all parts of one node share: its identity, settings, metadata, the present step and its effects.
 
     ``now_us`` and ``sender`` are those of the step; ``sender`` is NONE in a reminder. ``broker_epoch`` is NONE while
     the broker is not registered (rule 20). ``offline`` are partitions whose log directory has failed (rule 29).
@@ -108,7 +108,7 @@ class Context:
         self.effects.append(Send(target, message))
 
     def answer(self, message: Message) -> None:
-        """Deliver to whoever sent the message of this step."""
+        """Deliver to the sender of this step's message."""
         self.effects.append(Send(self.sender, message))
 
     def remind(self, after_ms: float, timer: Timer) -> None:
@@ -124,14 +124,14 @@ class Context:
         self.effects.append(Observed(fact))
 
     def take(self) -> list[Effect]:
-        """The effects so far, in order; afterwards there are none."""
+        """Take the effects so far, in order, out of the node."""
         effects = self.effects
         self.effects = []
         return effects
 
 
 class Node:
-    """What a broker and the controller have in common: a message goes to the one handler of its kind.
+    """The common part of a broker and the controller: a message goes to the one handler of its kind.
 
     A handler takes the message and nothing else; the time and the sender are the step's.
     """

@@ -1,20 +1,20 @@
-"""Who leads a log partition: an in-sync replica (rules 13 to 15), or the live one with the largest log (27, 28).
+"""Elections: an in-sync replica leads (rules 13 to 15), or the live one with the largest log (27, 28).
 
 The controller has one rule for its life (:func:`election_rule`).
 
-*By the logs.* Where so many replicas commit a record (:mod:`commit_rule`), the ISR does not say who has it. Then an
-election takes two steps. First the partition has no leader, in a leader epoch of its own: whoever learns of it neither
+*By the logs.* Where a number of replicas commits a record (:mod:`commit_rule`), the ISR does not say who has it. An
+election takes two steps. First the partition has no leader, in a leader epoch of its own: who learns of it neither
 leads nor follows any more, so its log stays as it is. Then the controller asks every live replica for the end of its
 log in that epoch, as KIP-250 wants it, and elects the largest log of those that answered. Among any RF - k + 1 answers
-is one of the k replicas that have a committed record, and fewer elect nobody; KIP-250 does not say so, and loses what
+is one of the k replicas that have a committed record, and fewer elect none; KIP-250 does not say so, and loses what
 its k acknowledged whenever a smaller number of brokers is back first.
 
 *Largest* is the log end offset alone, as KIP-250 has it: a deposed leader that has written more than its successor,
 and committed nothing of it, wins (S28). Or it is the leader epoch of the last record, and only then the log end, as in
 Raft (section 5.4.1).
 
-What is lost on the way is asked for again. A live replica that was asked :data:`ASKED_MAX` times in vain is not waited
-for, and not counted; one that registers anew is asked anew, because its disk may have lost what it answered for. The
+What is lost on the way is asked for again. A live replica that did not answer :data:`ASKED_MAX` times is not waited
+for, and not counted; one that registers again is asked again, because its disk may have lost what it answered for. The
 controller is the arbiter, and perfect as ever: no replica votes, and there is no second candidate.
 """
 
@@ -52,13 +52,13 @@ class Election(Protocol):
         """The image has changed: ask what has to be known to go on."""
 
     def ask_again(self) -> list[TopicPartition]:
-        """Repeat what nobody answered; the answer are the partitions that need not wait any more."""
+        """Repeat the questions without an answer; returns the partitions that need not wait any more."""
 
     def on_log_end(self, message: messages.LogEndResponse) -> None:
         """A replica's log end."""
 
     def decide(self, at: TopicPartition, state: PartitionState) -> PartitionState:
-        """``state`` with the leader that the answers so far elect; as it is while they elect nobody."""
+        """``state`` with the leader that the answers so far elect; as it is while they elect no leader."""
 
 
 class InSync:
@@ -68,22 +68,22 @@ class InSync:
         self._active = active
 
     def elect(self, state: PartitionState, config: TopicConfig) -> PartitionState:
-        """See :func:`elect`."""
+        """Elect by the lists alone, as :func:`elect` says."""
         return elect(state, config, self._active)
 
     def move(self, at: TopicPartition, state: PartitionState, leader: NodeId) -> PartitionState:  # noqa: ARG002
-        """See :class:`Election`."""
+        """Name the new leader at once."""
         return replace(state, leader=leader)
 
     def pursue(self) -> None:
-        """Nothing."""
+        """Ask no replica: the lists say it."""
 
     def ask_again(self) -> list[TopicPartition]:
-        """Nothing."""
+        """Wait for no answer."""
         return []
 
     def on_log_end(self, message: messages.LogEndResponse) -> None:
-        """Nobody was asked."""
+        """No replica was asked."""
 
     def decide(self, at: TopicPartition, state: PartitionState) -> PartitionState:  # noqa: ARG002
         """Nothing is open."""
@@ -93,7 +93,7 @@ class InSync:
 class Ballot(msgspec.Struct, eq=False):
     """The election in one leaderless epoch. Replicas are known by (number, broker epoch): a new incarnation is another.
 
-    ``asked`` counts questions; ``preferred`` leads if nobody's log is larger, NONE for the order of assignment.
+    ``asked`` counts questions; ``preferred`` leads if no log is larger, NONE for the order of assignment.
     """
 
     leader_epoch: int
@@ -118,7 +118,7 @@ class ByLog:
         self._armed = False
 
     def elect(self, state: PartitionState, config: TopicConfig) -> PartitionState:  # noqa: ARG002
-        """The present leader while it lives, in the ISR or not; else nobody, until the logs are known."""
+        """The present leader while it lives, in the ISR or not; else no leader, until the logs are known."""
         return state if self._can_lead(state, state.leader) else replace(state, leader=NONE)
 
     def move(self, at: TopicPartition, state: PartitionState, leader: NodeId) -> PartitionState:
@@ -146,7 +146,7 @@ class ByLog:
             self._context.remind(self._context.config.broker_heartbeat_interval_ms, ELECTIONS)
 
     def ask_again(self) -> list[TopicPartition]:
-        """See :class:`Election`."""
+        """Ask every live replica again that has not answered, a heartbeat interval later."""
         self._armed = False
         for at, ballot in self._ballots.items():
             state = self._context.image.partition(at)
@@ -203,7 +203,7 @@ def election_rule(context: Context, active: Active) -> Election:
 
 
 def elect(state: PartitionState, config: TopicConfig, active: Active) -> PartitionState:
-    """``state`` with its next leader, NONE if nobody may lead (rules 13 to 15). Epochs are raised elsewhere.
+    """``state`` with its next leader, NONE if no replica may lead (rules 13 to 15). Epochs are raised elsewhere.
 
     In this order: the present leader; the first in the order of assignment that is in the ISR; where the ISR is empty,
     the first of the ELR; where that is empty too, who led last, though it may have lost something; and where elections

@@ -28,7 +28,7 @@ _SENDS_EPOCHS: Final = ("kip-320", "on-fetch")
 
 
 class FollowState(IntEnum):
-    """What a followed partition does next."""
+    """The next step of a followed partition."""
 
     AGREE = 0
     FETCH = 1
@@ -91,7 +91,7 @@ class Fetcher:
         self._sends_last_epoch = config.truncation == "on-fetch"
 
     def follow(self, replica: Replica) -> None:
-        """Begin, or begin anew in a new leader epoch: truncation is found out again in each (rule 19)."""
+        """Begin, also in a new leader epoch: truncation is found out again in each (rule 19)."""
         asks = self._context.config.truncation in _ASKS_FOR_EPOCHS and replica.last_epoch() != NONE
         self._followed[replica.at] = Followed(replica, FollowState.AGREE if asks else FollowState.FETCH)
 
@@ -202,7 +202,7 @@ class Fetcher:
             self._context.arm(wake_us, self._timer)
 
     def on_timer(self) -> None:
-        """Send again what nobody answered within replica.socket.timeout.ms, and what had to wait."""
+        """Send again what was not answered within replica.socket.timeout.ms, and what had to wait."""
         self._armed_us = 2**63
         late_us = self._context.now_us - self._timeout_us
         if self._sent_us <= late_us:

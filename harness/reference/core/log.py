@@ -5,7 +5,7 @@ of the process does not. It also keeps what must survive a restart beside the re
 start offsets (rule 19), the high watermark of the last checkpoint (rule 25), and the state of producers (rule 21).
 
 A batch on a disk may be *bad*: damaged, or torn, which is the first one that a loss of power left unfinished. Its
-checksum shows it to whoever looks at it, and hardly anybody does: a broker reads its log again only when it starts
+checksum shows it, and is hardly ever looked at: a broker reads its log again only when it starts
 after an unclean stop, and only from the recovery point on (rule 25). What it does not read again, the readers of a
 running broker meet.
 """
@@ -76,7 +76,7 @@ class Log(Protocol):
         """Remember the high watermark durably."""
 
     def checkpointed_high_watermark(self) -> int:
-        """The high watermark of the last checkpoint, 0 if there is none."""
+        """The high watermark of the last checkpoint, 0 before the first."""
 
     def close(self) -> None:
         """Stop cleanly: everything is durable, and the next start need not read it again. No call may follow."""

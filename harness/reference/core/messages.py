@@ -98,7 +98,7 @@ class ProduceResponse(PartitionAnswer, frozen=True):
 
 
 class FetchPartition(msgspec.Struct, frozen=True, gc=False):
-    """What is wanted of one partition. An epoch of NONE is not checked; ``last_fetched_epoch`` NONE: no truncation."""
+    """A fetch of one partition. An epoch of NONE is not checked; ``last_fetched_epoch`` NONE: no truncation."""
 
     partition: TopicPartition
     fetch_offset: int
@@ -164,7 +164,7 @@ class ListOffsetsResponse(PartitionAnswer, frozen=True):
 
 
 class OffsetForLeaderEpoch(Message, frozen=True):
-    """Where does ``leader_epoch`` end in the leader's log (KIP-101, KIP-279)? Asked by followers and consumers."""
+    """The question where ``leader_epoch`` ends in the leader's log (KIP-101, KIP-279), of followers and consumers."""
 
     correlation: int
     partition: TopicPartition
@@ -174,7 +174,7 @@ class OffsetForLeaderEpoch(Message, frozen=True):
 
 
 class OffsetForLeaderEpochResponse(PartitionAnswer, frozen=True):
-    """``end.leader_epoch`` is the largest epoch not above the one asked for; NONE, NONE if there is none."""
+    """``end.leader_epoch`` is the largest epoch not above the one asked for; NONE, NONE without one."""
 
     end: EpochEnd = EpochEnd(NONE, NONE)
 
@@ -331,7 +331,7 @@ class LogEnd(Message, frozen=True):
 
 
 class LogEndResponse(Message, frozen=True):
-    """The log of ``broker``, which follows nobody in ``leader_epoch``: its last record's epoch (NONE: empty), its end.
+    """The log of ``broker``, which does not follow in ``leader_epoch``: its last record's epoch (NONE: empty), its end.
 
     ``broker_epoch`` is that of the incarnation that has looked.
     """

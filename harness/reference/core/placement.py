@@ -1,4 +1,4 @@
-"""Where the replicas of a new topic go (rule 26). Nobody looks at it again: a later change may put them anywhere."""
+"""Placement of a new topic's replicas (rule 26). It is not looked at again: a later change may put them anywhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def alternate(racks: Mapping[NodeId, str], partitions: int, replication_factor: 
     """Replicas by partition: those of one partition are in as many racks as there are, or as it has replicas (KIP-36).
 
     ``racks`` are the brokers that may be chosen, each with its rack; brokers without one are in the rack "", so where
-    nobody has one, partition p starts at broker p and goes on in order. Leaders alternate too. ``replication_factor``
+    none has one, partition p starts at broker p and goes on in order. Leaders alternate too. ``replication_factor``
     is at most the number of brokers.
     """
     inside: dict[str, list[NodeId]] = {}

@@ -1,4 +1,4 @@
-"""Which replica a consumer may read from (rule 22, KIP-392): one in its own rack, as the leader names it.
+"""Replicas that a consumer may read from (rule 22, KIP-392): one in its own rack, as the leader names it.
 
 The leader answers a consumer of another rack with the number of an in-sync follower in the consumer's, and no records.
 That follower serves up to its own high watermark, which lags behind the leader's (rule 8) and never passes it: what is
@@ -25,7 +25,7 @@ def named_by_leader(
 ) -> NodeId:
     """The follower from which a consumer should read from ``offset`` on; NONE where the leader serves it itself.
 
-    It does so too where it is in the consumer's rack, or where nobody there is in sync, has the offset and lives. Of
+    It does so too where it is in the consumer's rack, or where none there is in sync, has the offset and lives. Of
     several, the one with the largest log end.
     """
     if not fetch.rack or not replica.leading or rack_of(own, brokers) == fetch.rack:

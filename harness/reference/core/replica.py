@@ -30,7 +30,7 @@ truncates first: at the end of the last common leader epoch (rule 17), or, befor
 which lags one fetch behind and therefore cuts off acknowledged records (rule 16). A follower's high watermark is the
 leader's latest, bounded by its own log (rule 8). Nothing is acknowledged from it.
 
-Falling back. Whoever learns of a newer epoch in which it does not lead follows at once. Nothing else stops a leader:
+Falling back. A leader that learns of a newer epoch where it does not lead follows at once. Nothing else stops a leader:
 one that is cut off from the controller keeps appending (rule 1), but its fetch sessions dry up, its high watermark
 stops, and its proposals are refused by epoch.
 """
@@ -301,7 +301,7 @@ class Replica:
         offset = self._rule.committed_end(self)
         if offset <= self.high_watermark:
             return False
-        assert self.leading, "only a leader commits; whoever follows takes over the leader's high watermark (rule 8)"
+        assert self.leading, "only a leader commits; a follower takes over the leader's high watermark (rule 8)"
         self.high_watermark = offset
         if self._context.observing:
             self._context.observe(HighWatermarkMoved(partition=str(self.at), offset=offset))
@@ -340,7 +340,7 @@ class Replica:
             self._send(replace(self._proposal, broker_epoch=self._context.broker_epoch))
 
     def repeat_overdue_proposal(self) -> None:
-        """Repeat a proposal that nobody answered within replica.socket.timeout.ms."""
+        """Repeat a proposal that was not answered within replica.socket.timeout.ms."""
         if self._proposed_us <= self._context.now_us - self._context.config.replica_socket_timeout_ms * 1000:
             self.repeat_proposal()
 
@@ -532,7 +532,7 @@ def end_of_epoch(epochs: Sequence[tuple[int, int]], epoch: int, end_offset: int)
 
 
 def truncation_offset(epochs: Sequence[tuple[int, int]], end_offset: int, leader: EpochEnd) -> tuple[int, bool]:
-    """Where a follower truncates by the ``leader``'s epoch end (KIP-279), and whether the logs then agree.
+    """The offset where a follower truncates by the ``leader``'s epoch end (KIP-279), and whether the logs then agree.
 
     They may not agree yet where the follower does not know the leader's epoch: it drops what is above and asks again.
     """

@@ -77,7 +77,7 @@ class ParkedHeap(Generic[P]):
             self._swept = max(len(heap), 32)
 
     def reached(self, limit: int) -> Iterator[P]:
-        """Those with a key of ``limit`` or less that nobody finished, smallest key first; they wait here no more."""
+        """Those with a key of ``limit`` or less that are not finished, smallest key first; they wait here no more."""
         heap = self._heap
         while heap and (heap[0][0] <= limit or heap[0][2].done):
             parked = heapq.heappop(heap)[2]
@@ -85,16 +85,16 @@ class ParkedHeap(Generic[P]):
                 yield parked
 
     def waiting(self) -> list[P]:
-        """All that nobody finished, in no particular order."""
+        """All that are not finished, in no particular order."""
         return [parked for _, _, parked in self._heap if not parked.done]
 
     def smallest(self) -> int | None:
-        """The smallest key that somebody waits for; None if nobody waits."""
+        """The smallest key that a request waits for; None if no request waits."""
         return self._heap[0][0] if self._heap else None
 
 
 class Deadlines:
-    """When parked requests end, whether anything happened or not. ``live`` is how many are not answered yet."""
+    """Times at which parked requests end, come what may. ``live`` is how many are not answered yet."""
 
     _context: Context
     _waiting: ParkedHeap[Parked]
@@ -304,7 +304,7 @@ class RequestHandler:
     def _look(
         self, wanted: messages.FetchPartition, message: messages.Fetch, replica: Replica | None
     ) -> messages.FetchedPartition:
-        """What one partition answers now; looking changes nothing."""
+        """The answer of one partition now; looking changes nothing."""
         at, context = wanted.partition, self._context
         if replica is None:
             return messages.FetchedPartition(at, unhosted(context, at))
@@ -388,7 +388,7 @@ class RequestHandler:
         self._context.answer(messages.ListOffsetsResponse(message.correlation, message.partition, error, offset, epoch))
 
     def epoch_end(self, message: messages.OffsetForLeaderEpoch) -> None:
-        """Where an epoch ends in the leader's log (rule 17)."""
+        """Answer where an epoch ends in the leader's log (rule 17)."""
         replica, error = self._asked(message.partition, message.current_leader_epoch)
         end = UNDEFINED
         if replica is not None and not error:
@@ -396,7 +396,7 @@ class RequestHandler:
         self._context.answer(messages.OffsetForLeaderEpochResponse(message.correlation, message.partition, error, end))
 
     def log_end(self, message: messages.LogEnd) -> None:
-        """What this replica would lead with (rules 27, 28); silent until it has heard that nobody leads in that epoch.
+        """Answer with the end of the own log (rules 27, 28), once it has heard that no replica leads in that epoch.
 
         From then on it takes nothing from an earlier leader, so the answer holds until the next leader epoch.
         """
@@ -425,7 +425,7 @@ class RequestHandler:
     # --- the end of waiting ----------------------------------------------------------------------------------------
 
     def wake(self, replica: Replica) -> None:
-        """Something was appended, or the high watermark moved: answer whoever waited for that."""
+        """Something was appended, or the high watermark moved: answer the requests that waited for that."""
         at = replica.at
         produces = self._produces.get(at)
         if produces is not None:
@@ -465,7 +465,7 @@ class RequestHandler:
 
 
 def unhosted(context: Context, at: TopicPartition) -> ErrorCode:
-    """Why a broker without this replica does not answer."""
+    """The error of a broker without this replica."""
     if context.image.partition(at) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if at in context.offline:
@@ -474,14 +474,14 @@ def unhosted(context: Context, at: TopicPartition) -> ErrorCode:
 
 
 def refusal(context: Context, replica: Replica, current_leader_epoch: int) -> ErrorCode:
-    """Why a request under ``current_leader_epoch`` is not answered by a leader; NONE if it is (rules 6 and 17)."""
+    """The error of a request under ``current_leader_epoch`` at a replica; NONE if it is answered (rules 6 and 17)."""
     if not replica.leading:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     return outdated(context, replica, current_leader_epoch)
 
 
 def outdated(context: Context, replica: Replica, current_leader_epoch: int) -> ErrorCode:
-    """Which of the two, request or replica, has missed an epoch; NONE if neither has."""
+    """The error of a request or replica that has missed an epoch; NONE if neither has."""
     if current_leader_epoch in (NONE, replica.leader_epoch) or not context.config.fetch_fencing:
         return NO_ERROR
     if current_leader_epoch < replica.leader_epoch:
@@ -490,7 +490,7 @@ def outdated(context: Context, replica: Replica, current_leader_epoch: int) -> E
 
 
 def divergence(replica: Replica, wanted: messages.FetchPartition) -> messages.EpochEnd | ErrorCode | None:
-    """Where the follower's log departs from the leader's (KIP-595), None if it does not, an error out of range."""
+    """The end where the follower's log departs from the leader's (KIP-595), None without one; an error out of range."""
     offset, epoch = wanted.fetch_offset, wanted.last_fetched_epoch
     end = replica.log.end_offset
     if epoch == replica.leader_epoch != NONE:

@@ -1,4 +1,4 @@
-"""What a broker has to do with the controller: its session (rule 20), requests that it forwards, ids for producers."""
+"""A broker's side of the controller: its session (rule 20), requests that it forwards, ids for producers."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Forwarding:
         self._context.send(CONTROLLER, replace(message, correlation=correlation))
 
     def on_answer(self, message: messages.TopicResponse) -> None:
-        """Relay the answer under the client's correlation; one that nobody waits for is dropped."""
+        """Relay the answer under the client's correlation; one without a waiting client is dropped."""
         waiting = self._waiting.pop(message.correlation, None)
         if waiting is not None:
             client, correlation = waiting
@@ -105,7 +105,7 @@ class ProducerIds:
         self._left = 0
 
     def refill(self) -> None:
-        """Ask for a block if there is none."""
+        """Ask for a block if no id is left."""
         context = self._context
         if self._left == 0 and context.broker_epoch != NONE:
             context.send(CONTROLLER, messages.AllocateProducerIds(context.node, context.broker_epoch))

@@ -144,7 +144,7 @@ class BrokerConfig(msgspec.Struct, frozen=True):
 
 
 class PartitionState(msgspec.Struct, frozen=True):
-    """The controller's committed state of a partition. ``leader`` is NONE while there is none.
+    """The controller's committed state of a partition. ``leader`` is NONE while no replica leads.
 
     ``recovering`` is set by an unclean election and cleared by the new leader's first ISR change (KIP-704). ``elr`` are
     the eligible leader replicas, in the order of assignment, and ``last_known_leader`` led when the ISR became empty

@@ -24,7 +24,7 @@ class KeepsEligibleAfterUncleanStop(Controller):
 
 
 class KeepsElrAfterUncleanElection(Controller):
-    """Who was eligible stays so after an unclean election, with more than the new leader has (rule 15)."""
+    """An eligible replica stays so after an unclean election, with more than the new leader has (rule 15)."""
 
     def _settled(self, before: PartitionState, after: PartitionState, config: TopicConfig) -> PartitionState:
         if not after.recovering or after.leader == before.leader:
@@ -33,7 +33,7 @@ class KeepsElrAfterUncleanElection(Controller):
 
 
 class AcceptsProposalsOfDeposedLeaders(Controller):
-    """A proposal is accepted from whoever led before, if only the present leader is in it (rule 10)."""
+    """A proposal is accepted from a broker that led before, if only the present leader is in it (rule 10)."""
 
     def _proposal_error(self, message: AlterPartition, state: PartitionState | None) -> ErrorCode:
         error = super()._proposal_error(message, state)

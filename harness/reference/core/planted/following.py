@@ -1,4 +1,4 @@
-"""What a follower does wrong: how it truncates, and what it keeps."""
+"""Wrong followers: how they truncate, and what they keep."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NEVER: Final = 2**63 - 1
 
 
 class TruncatesToHighWatermark(Replica):
-    """Who begins to follow cuts its log at its own high watermark, which lags (rules 16, 17): S14, S39."""
+    """A replica that begins to follow cuts its log at its own high watermark, which lags (rules 16, 17): S14, S39."""
 
     def _follow(self) -> None:
         super()._follow()
@@ -65,7 +65,7 @@ class ComparesWithNewLeaderOnly(Fetcher):
 class TakesHighWatermarkBeforeTruncation(Fetcher):
     """A follower takes over the leader's high watermark, and truncates a little later (rule 8, KAFKA-14704).
 
-    Meanwhile its high watermark covers records that nobody committed, and consumers near it read them. In Kafka other
+    Meanwhile its high watermark covers records that were not committed, and consumers near it read them. In Kafka other
     threads read between the two; a step of this core has no between, so the truncation comes with the next fetch.
     """
 

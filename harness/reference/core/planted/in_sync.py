@@ -1,4 +1,4 @@
-"""Who is in sync, wrongly: whom a leader waits for, and whom it proposes."""
+"""Wrong ISRs: the replicas that a leader waits for, and those that it proposes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a leader does wrong: when it appends, commits, answers, and what it remembers of producers and followers."""
+"""Wrong leaders: when a leader appends, commits, answers, and what it remembers of producers and followers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.reference.core.types import ErrorCode, NodeId, TopicPartition
 
 
 class AppendsBelowMinIsr(Replica):
-    """Nobody looks at min.insync.replicas before the append (rule 3); the look after it remains (rule 4): S06."""
+    """Min.insync.replicas is not looked at before the append (rule 3); the look after it remains (rule 4): S06."""
 
     def append(self, batch: RecordBatch, acks: int) -> Appended:  # noqa: ARG002
         return super().append(batch, acks=1)
@@ -67,7 +67,7 @@ class ForgetsEpochStart(Replica):
 
 
 class KeepsFollowerProgress(Replica):
-    """Who leads again counts what its followers had when it led before, in whatever epoch (rule 6)."""
+    """A broker that leads again counts what its followers had when it led before, in whatever epoch (rule 6)."""
 
     _earlier: dict[NodeId, Follower]
 

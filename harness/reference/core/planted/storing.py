@@ -24,7 +24,7 @@ class SkipsBadBatches(MemoryLog):
 
 
 class CheckpointsLogEnd(MemoryLog):
-    """The log end is written down as the high watermark (rule 25): after a restart it covers what nobody committed."""
+    """The log end is written down as the high watermark (rule 25): after a restart it covers what was not committed."""
 
     def checkpoint_high_watermark(self, offset: int) -> None:  # noqa: ARG002
         super().checkpoint_high_watermark(self.end_offset)
