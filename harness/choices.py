@@ -1,11 +1,11 @@
-"""Chance: labelled streams of bounded draws, each of which can be recorded and performed again.
+"""Chance: labelled streams of bounded draws, which can be recorded and performed again.
 
 Everything that a run leaves to chance is drawn here; there is no second source of chance in the program. A stream
 belongs to one subject: this link, this cut, this story of a schedule. Its numbers follow from the run's seed and its
 label alone, so that taking one fault out of a schedule, or one link out of a cluster, shifts no draw of any other
 subject. A seed is therefore a whole run, and so is a recording, in which single draws can be changed.
 
-Draw 0 stands for the most ordinary choice wherever there is one (the shortest delay, no fault), so that smaller
+Draw 0 is the most ordinary choice wherever there is one (the shortest delay, no fault), so that smaller
 recordings are tamer runs.
 """
 
@@ -80,7 +80,7 @@ class RecordedStream(Stream):
         """The next recorded value.
 
         Raises:
-            ChoicesError: there is none, or it is not below ``bound``: the recording is of another run.
+            ChoicesError: the recording ends, or the value is not below ``bound``: the recording is of another run.
         """
         if self._over:
             return super().draw(bound)

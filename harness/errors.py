@@ -2,14 +2,14 @@
 
 * ``AckproofError``            base; never raised itself; ``exit_code`` says how the command line ends
     * ``PlanError``            the plan is wrong (64); nothing was started
-    * ``HarnessError``         the harness could not do its work (70, if nothing else stands below)
+    * ``HarnessError``         the harness could not do its work (70, if nothing else is listed below)
         * ``StartError``       a node did not start or did not become ready
         * ``PortError``        an address is taken
         * ``ChoicesError``     recorded choices are not those of the run that asks for them
         * ``JavaError``        no usable Java for the checking
         * ``HostError``        this machine lacks what a host needs (root, namespaces, nftables, SSH)
             * ``NotUndoneError``     what a run did is still there
-            * ``NotReachableError``  nor could it be fetched: nobody answers, or what fetches is missing (69)
+            * ``NotReachableError``  nor could it be fetched: no server answers, or no program to fetch it (69)
         * ``OutputError``      standard output cannot be written
         * ``ResultsError``     a run directory cannot be read or written
             * ``NamedWronglyError``  what the command line names is not what the command works on (64)
@@ -70,7 +70,7 @@ class HostError(HarnessError):
 
 
 class NotUndoneError(HostError):
-    """What a run did is still there: heal it again, with the rights of the user who ran it.
+    """Something that a run did is still there: heal it again, with the rights of the user who ran it.
 
     ``remaining`` has a sentence for each thing, ``undone`` names what else was there and is gone now.
     """
@@ -81,7 +81,7 @@ class NotUndoneError(HostError):
 
 
 class NotReachableError(HostError):
-    """What is to be fetched is out of this machine's reach: install what fetches it, or see to the network.
+    """Something that is to be fetched is out of this machine's reach: install what fetches it, or see to the network.
 
     A test that needs it has nothing to test; everything else that goes wrong with fetching is a HostError.
     """

@@ -1,8 +1,8 @@
 """Facts about a cluster, for the story of a run: what its nodes and controllers did, each fact a type of its own.
 
 Pure data, so that everyone may speak of it: the core of the reference broker, Kafka's log reader, the report. A fact is
-written as JSON with its tag in ``what``. Offsets count records, epochs and brokers are Kafka's numbers, and -1 stands
-for "nobody", as in Kafka's own records. A field is None where whoever tells does not say it: logs of old Kafka
+written as JSON with its tag in ``what``. Offsets count records, epochs and brokers are Kafka's numbers, and -1 is
+no broker, as in Kafka's own records. A field is None where its source does not say it: logs of old Kafka
 brokers say little, and a poll over the network sees no log.
 """
 
@@ -235,7 +235,7 @@ def to_line(observation: Observation) -> bytes:
 
 
 def from_lines(lines: Iterable[bytes]) -> Iterator[Observation]:
-    """What these lines say, those of 0.1.0 included. Left out is what a kill tore, and what is no such line."""
+    """Read these lines, those of 0.1.0 included. Left out is what a kill tore, and what is no such line."""
     for line in lines:
         try:
             yield _DECODER.decode(line)

@@ -1,4 +1,4 @@
-"""Templates of pages: HTML is escaped, and a name that nobody gave is an error."""
+"""Templates of pages: HTML is escaped, and a name without a value is an error."""
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 

@@ -1,4 +1,4 @@
-"""`ackproof check`."""
+"""The command `ackproof check`."""
 
 from __future__ import annotations
 

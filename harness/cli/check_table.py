@@ -1,4 +1,4 @@
-"""What `ackproof check` prints: the worst first, and a group a line where a line each would be too many."""
+"""Prints verdicts for `ackproof check`: the worst first, in groups where a line each would be too many."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def show_judged(
 ) -> None:
     """Print tables of what was found, then one line with the verdict and the files in which it is ``written``.
 
-    Files that nobody could read have nothing to put in a table: a sentence each says why. More histories than fit on a
+    Files that could not be read have nothing to put in a table: a sentence each says why. More histories than fit on a
     screen are grouped by the directory they lie in, which for runs is their cell, after those that are alarming.
     Of ``cells`` whose silence proves nothing a sentence each says what they lack: their runs may be held, each alone.
     """
@@ -126,7 +126,7 @@ def _listed(counts: Counter[str] | dict[str, int]) -> str:
 
 
 def _reason(history: JudgedHistory) -> str:
-    """Why it could not be judged, without the path, which has a column of its own."""
+    """Say why it could not be judged, without the path, which has a column of its own."""
     return (history.line.why_unknown or "").replace(f"{history.path}/", "")
 
 
@@ -140,7 +140,7 @@ def _coloured(outcome: Outcome, text: str) -> str:
 
 
 def _common_directory(judged: Iterable[JudgedHistory]) -> str:
-    """What all paths begin with, but for the last part of each, so that a row is about what differs."""
+    """Find what all paths begin with, but for the last part of each, so that a row is about what differs."""
     parents = [str(history.path.parent) for history in judged]
     try:
         return os.path.commonpath(parents)

@@ -1,4 +1,4 @@
-"""`ackproof compare`."""
+"""The command `ackproof compare`."""
 
 from __future__ import annotations
 

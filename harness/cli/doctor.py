@@ -1,4 +1,4 @@
-"""`ackproof doctor`."""
+"""The command `ackproof doctor`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ackproof explain`."""
+"""The command `ackproof explain`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ackproof explore`."""
+"""The command `ackproof explore`."""
 
 from __future__ import annotations
 
@@ -41,9 +41,11 @@ from harness.records.files import files_of, write_file
 @click.option(
     "--workers", type=BoundedNumber("workers"), help="Processes at a time; by default as many as there are cores."
 )
-@click.option("--states", type=WholeNumber(1), default=2**62, help="Stop after the level that has so many states.")
-@click.option("--seconds", type=seconds_type, default=float("inf"), help="Stop after so many seconds.")
-@click.option("--memory", type=WholeNumber(1), default=2**40, help="Stop where a process has so many MB.")
+@click.option(
+    "--states", type=WholeNumber(1), default=2**62, help="Stop after the level that has this number of states."
+)
+@click.option("--seconds", type=seconds_type, default=float("inf"), help="Stop after this number of seconds.")
+@click.option("--memory", type=WholeNumber(1), default=2**40, help="Stop where a process has this number of MB.")
 @click.option(
     "--rule",
     "rules",

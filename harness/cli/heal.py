@@ -1,4 +1,4 @@
-"""`ackproof heal`."""
+"""The command `ackproof heal`."""
 
 from __future__ import annotations
 

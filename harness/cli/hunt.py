@@ -1,4 +1,4 @@
-"""`ackproof hunt`."""
+"""The command `ackproof hunt`."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def hunt(
 
 
 def _changes(bugs: Sequence[str], settings: Mapping[str, Any], *, as_is: bool) -> list[Mapping[str, Any]]:
-    """What to hunt for, one after the other, as settings."""
+    """List what to hunt for, one after the other, as settings."""
     if as_is + bool(settings) + bool(bugs) > 1:
         raise PlanError("name bugs, --settings or --as-is, and only one of the three")
     for bug in bugs:
@@ -138,14 +138,14 @@ def _lines(result: HuntResult) -> Iterator[str]:
 
 
 def _of(run: HuntedRun, changed: Mapping[str, Any], seed: int) -> Iterator[str]:
-    """What a run found, and how to perform it again."""
+    """Say what a run found, and how to perform it again."""
     yield f"  again: ackproof hunt {_words(changed)} --portfolio {run.portfolio} --seed {seed} --run {run.number}"
     for alarm in run.alarms:
         yield f"  {alarm.by}: {alarm.text[:TEXT_MAX]}"
 
 
 def _words(changed: Mapping[str, Any]) -> str:
-    """What is hunted for, as on the command line."""
+    """Say what is hunted for, as on the command line."""
     if set(changed) == {"planted.bug"}:
         return str(changed["planted.bug"])
     return " ".join(f"--settings {name}={spelled(value)}" for name, value in changed.items()) or "--as-is"

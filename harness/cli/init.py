@@ -1,4 +1,4 @@
-"""`ackproof init`."""
+"""The command `ackproof init`."""
 
 from __future__ import annotations
 

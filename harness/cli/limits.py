@@ -1,4 +1,4 @@
-"""What a plan asks for that its worlds, their hosts or this machine cannot do, in sentences, before anything starts."""
+"""Says before anything starts what a plan asks for that its worlds, hosts or this machine cannot do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STORIES_MAX: Final = 4
 
 
 def refuse_the_impossible(runs: Sequence[RunSpec]) -> None:
-    """Refuse families of which a world can do nothing on its host: their cells could never be exercised.
+    """Refuse families that a world cannot do on its host at all: their cells could never be exercised.
 
     Raises:
         PlanError: which they are, why, and what to write.
@@ -45,7 +45,7 @@ def limits_where_all_can_run(runs: Sequence[RunSpec]) -> list[str]:
 
 
 def limit_sentences(runs: Sequence[RunSpec]) -> list[str]:
-    """What is not done of a plan that can be run: by world and family, and after it what only this machine lacks."""
+    """Say what is not done of a plan that can be run: by world and family, then what only this machine lacks."""
     return _sentences(runs, _lacking(runs))
 
 

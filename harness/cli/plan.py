@@ -1,4 +1,4 @@
-"""`ackproof plan`."""
+"""The command `ackproof plan`."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _show_worlds(terminal: Terminal, wanted: Plan, expected: Estimate) -> None:
 
 
 def _promises(runs: list[RunSpec]) -> Iterator[str]:
-    """What each choice of settings promises, at worst, under each family; the families that say the same together."""
+    """Say what each choice of settings promises, at worst, under each family; equal promises share a line."""
     if story := runs[0].story:
         yield f"{story} is a scripted story; what comes of it under which settings: ackproof stories {story}"
         return

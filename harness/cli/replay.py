@@ -1,4 +1,4 @@
-"""`ackproof replay`."""
+"""The command `ackproof replay`."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _rerun(terminal: Terminal, run_dir: Path, record: RunRecord, choices: Choice
 
 
 def _changes(record: RunRecord, before: Verdict, again: Verdict) -> Iterator[str]:
-    """What is new and what is gone: the outcome, kinds of findings, log partitions that did not come back."""
+    """Say what is new and what is gone: the outcome, kinds of findings, log partitions that did not come back."""
     settings, exercised_min = record.spec().chosen(), record.spec().faults.exercised_min
     first, second = (judge(settings, verdict, exercised_min) for verdict in (before, again))
     if first.outcome is not second.outcome:

@@ -1,4 +1,4 @@
-"""`ackproof report`."""
+"""The command `ackproof report`."""
 
 from __future__ import annotations
 

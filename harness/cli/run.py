@@ -1,4 +1,4 @@
-"""`ackproof run`."""
+"""The command `ackproof run`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ackproof schema`."""
+"""The command `ackproof schema`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.records.schemas import SCHEMAS, schema_text
 def schema(terminal: Terminal, name: str | None, out: Path | None) -> int:
     """Print the JSON Schema of a file of results.
 
-    NAME says of which: of matrix.json or of a line of verdicts.jsonl, as this version writes them.
+    NAME is matrix, for matrix.json, or verdicts, for a line of verdicts.jsonl, as this version writes them.
     """
     if out is None and name is None:
         raise click.UsageError(

@@ -1,4 +1,4 @@
-"""`ackproof shrink`."""
+"""The command `ackproof shrink`."""
 
 from __future__ import annotations
 

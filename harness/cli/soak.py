@@ -1,4 +1,4 @@
-"""`ackproof soak`."""
+"""The command `ackproof soak`."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def soak(
     What was found is kept. The report's path is the last line.
 
     A soak that died, of whatever, goes on with --resume DIR, which needs nothing else; what it may use, and the earlier
-    nights, can be given anew.
+    nights, can be given again.
     """
     limits: dict[str, object] = {
         "for_s": None if for_ is None else seconds_of(for_),

@@ -1,4 +1,4 @@
-"""`ackproof stories`."""
+"""The command `ackproof stories`."""
 
 from __future__ import annotations
 

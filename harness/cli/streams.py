@@ -67,7 +67,7 @@ class Output(io.TextIOWrapper):
     """Standard output whose errors are not taken for those of other files; signs that it lacks are escaped."""
 
     def write(self, text: str, /) -> int:
-        """Write ``text``.
+        """Write ``text`` to standard output.
 
         Raises:
             OutputError: it cannot be written.

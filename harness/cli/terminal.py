@@ -1,4 +1,4 @@
-"""What commands share: two consoles, tables, JSON for machines."""
+"""Prints for all commands: two consoles, tables, JSON for machines."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Terminal:
     err: Console = field(default_factory=lambda: _console(stderr=True))
 
     def progress(self) -> Progress:
-        """What long work reports to."""
+        """Give long work something to report to."""
         return progress_for(self.err)
 
     def say(self, text: str) -> None:

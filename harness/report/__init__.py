@@ -1,7 +1,7 @@
 """The report: the matrix as a table in Markdown and as JUnit's XML, and one HTML page, from the files of a campaign.
 
 Everything here reads files and writes files, so it can be repeated on old campaigns. The accounts are those of the runs
-that ``witnesses.json`` names; what their brokers did stands in their ``cluster.jsonl``.
+that ``witnesses.json`` names; what their brokers did is in their ``cluster.jsonl``.
 """
 
 from __future__ import annotations

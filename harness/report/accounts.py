@@ -46,9 +46,9 @@ CHART_BYTES_MAX: Final = 80_000
 #: What a finding of each kind is called above its account.
 TITLES: Final = {
     "lost-write": "A write that was acknowledged is gone",
-    "unseen": "A write that was acknowledged was read by nobody",
+    "unseen": "A write that was acknowledged was never read",
     "broken-invariant": "The brokers reached a state that their rules exclude",
-    "duplicate": "A record stands in the log more than once",
+    "duplicate": "A record is in the log more than once",
     REORDERED: "A write stands before one that its producer sent earlier",
 }
 
@@ -57,7 +57,7 @@ TITLES: Final = {
 WHY: Final = {
     "duplicate": "With enable.idempotence=true a broker knows a batch that is sent again: a record is in the log once "
     "(rule 21).",
-    REORDERED: "With enable.idempotence=true, or with one request in flight, a producer's writes stand in the order in "
+    REORDERED: "With enable.idempotence=true, or with one request in flight, a producer's writes are in the order in "
     "which they were sent.",
 }
 
@@ -108,7 +108,7 @@ def accounts_of(files: CampaignFiles) -> list[Account]:
 
 
 def rerun_command(directory: Path, cell: Cell, witness: Witness) -> str:
-    """What to type to see it again: exact for the simulated world; elsewhere the seed repeats the plan, not the run."""
+    """Give the command that shows it again: exact in the simulated world, elsewhere by the plan's seed."""
     if cell.world == Simulated.name:
         return shlex.join(["ackproof", "replay", str(directory / witness.run)])
     settings = ",".join(f"{name}={spelled(value)}" for name, value in cell.label.items())
@@ -143,7 +143,7 @@ def _account(files: CampaignFiles, cell: Cell, witness: Witness) -> Account:
 
 
 def _explanation(run: Path) -> Explanation | None:
-    """What ``ackproof explain`` left there, if it took the run back at all; a damaged file takes nothing else away."""
+    """Read what ``ackproof explain`` left there, if it took the run back at all; a damaged file counts as none."""
     with contextlib.suppress(ResultsError):
         explanation = read_explanation(run)
         return explanation if explanation and explanation.steps else None
@@ -184,7 +184,7 @@ def narration_of(run: Path, anomaly: str, finding: Finding, line: Verdict, *, id
 def _timeline(
     run: Path, anomaly: str, finding: Finding, line: Verdict, receipts: Sequence[Receipt]
 ) -> tuple[Timeline | None, list[str]]:
-    """The timeline of the write that the finding names first, or why there is none."""
+    """The timeline of the write that the finding names first, or the reason why it is missing."""
     partition, values = finding.key, _values(finding)
     if not isinstance(partition, str) or not values:
         return None, [] if isinstance(finding, DivergentReplicas) else ["The finding names no single write."]

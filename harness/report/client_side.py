@@ -1,4 +1,4 @@
-"""What the clients of a run saw of one log partition, from its history."""
+"""Reads from a history what the clients of a run saw of one log partition."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClientSide(msgspec.Struct):
-    """What clients saw of one log partition.
+    """Everything that clients saw of one log partition.
 
     ``acknowledged`` is by value; ``reads`` holds for each offset the value that was read there last; ``end_offset`` is
     as in :class:`Timeline`.

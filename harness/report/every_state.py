@@ -1,4 +1,4 @@
-"""Exhaustive searches beside the cells of a campaign: held in so many runs, and in all states of a scope."""
+"""Exhaustive searches beside the cells of a campaign: held in its runs, and in all states of a scope."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _alike(settings: dict[str, Any], search: SearchedScope) -> bool:
 
 
 def sentences(searches: Sequence[SearchedScope]) -> list[str]:
-    """What each search adds to "held in so many runs"."""
+    """Say what each search adds to a cell that held in its runs."""
     return [
         f"in all {search.states:,} states of scope {search.scope.name}: {search.scope.title}; "
         f"{counted(search.scope.constants.records, 'record')}, searched with ackproof {search.version}"

@@ -1,7 +1,7 @@
 """JUnit's XML, as Jenkins, GitLab, GitHub's actions and Buildkite read it: a test case for each cell of a matrix.
 
 What each outcome is for a job: a promise that is broken, a log that does not come back and a history that is not valid
-**fail**; what could not be judged is an **error**, because somebody must look; what was not exercised is **skipped**;
+**fail**; what could not be judged is an **error**, because a person must look; what was not exercised is **skipped**;
 the others pass, and say in their output what was seen. A campaign that is not finished, or whose runs failed, is an
 error of its own: the cells that are there may all be green.
 """
@@ -74,7 +74,7 @@ def cases_of(cells: Iterable[Cell], accounts: Iterable[Account] = ()) -> list[Ca
 
 
 def unfinished_words(campaign: Mapping[str, Any], cells: Sequence[Cell]) -> str:
-    """What the campaign of ``campaign.json`` lacks: runs that failed in the harness, or were not done; "" of none."""
+    """Say what the campaign of ``campaign.json`` lacks: runs that failed in the harness, or were not done; or ""."""
     failures: Mapping[str, str] = campaign.get("failures", {})
     planned = sum(world.get("planned", 0) for world in campaign.get("worlds", {}).values())
     missing = planned - sum(cell.runs for cell in cells)
@@ -112,5 +112,5 @@ def _counts(cases: Sequence[Case], *, unfinished: bool = False) -> dict[str, str
 
 
 def _possible(text: str) -> str:
-    """What XML can hold of it; the library escapes what would be markup."""
+    """Keep what XML can hold; the library escapes what would be markup."""
     return _IMPOSSIBLE.sub("\ufffd", text)

@@ -1,4 +1,4 @@
-"""Who led the partition when, as the brokers themselves reported it, and which of them answered a producer."""
+"""Finds out who led the partition when, as the brokers reported it, and which of them answered a producer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Leadership(NamedTuple):
 
 
 class LeaderState(NamedTuple):
-    """What a broker last reported of its own leading; None for what it did not."""
+    """The last report of a broker on its own leading; None for what it did not report."""
 
     epoch: int | None = None
     isr: tuple[int, ...] | None = None
@@ -63,7 +63,7 @@ def answering_broker(led: Sequence[Leadership], time_us: int, removers: Sequence
 
 
 def leader_state(observations: Sequence[Observation], node: int | None, time_us: int) -> LeaderState:
-    """What ``node`` last reported, at or before ``time_us``, of its leader epoch and its in-sync replicas."""
+    """Give what ``node`` last reported, at or before ``time_us``, of its leader epoch and its in-sync replicas."""
     epoch, isr = None, None
     for seen in isr_reports(observations):
         if seen.node == node and seen.time_us <= time_us:
@@ -73,6 +73,6 @@ def leader_state(observations: Sequence[Observation], node: int | None, time_us:
 
 
 def isr_reports(observations: Sequence[Observation]) -> list[Seen[BecameLeader | IsrChanged]]:
-    """What anybody reported of leader epochs and in-sync replicas."""
+    """Give everything that was reported of leader epochs and in-sync replicas."""
     reports: list[Seen[BecameLeader | IsrChanged]] = of_kind(observations, BecameLeader, IsrChanged)
     return reports

@@ -1,4 +1,4 @@
-"""What a campaign's directory holds, read for the report: files only, so a report can be made again any time."""
+"""Reads a campaign's directory for the report: files only, so a report can be made again any time."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class CampaignFiles(NamedTuple):
     Attributes:
         witnesses: whose stories the page has, in this order.
         lines: those of ``verdicts.jsonl``, by the run's place in the directory.
-        campaign: what ``campaign.json`` says; empty where there is none (a run made alone).
-        plan: the plan as it was given, cut where it is longer than a report should quote; empty where there is none.
+        campaign: what ``campaign.json`` says; empty without that file (a run made alone).
+        plan: the plan as it was given, cut where it is longer than a report should quote; empty without a plan.
         searches: exhaustive ones that lie beside the runs.
     """
 

@@ -114,7 +114,7 @@ def _fault_bars(timeline: Timeline) -> Iterator[Bar]:
 
 
 def _leader_bars(timeline: Timeline) -> Iterator[Bar]:
-    """Who believed to lead, by its own report; without such reports, who acknowledged writes."""
+    """Draw who believed to lead, by its own report; without such reports, who acknowledged writes."""
     for node, epoch, begin_us, end_us in timeline.leaderships:
         label, track = f"leads, epoch {epoch}", f"broker {node}"
         yield Bar(track, begin_us, end_us, label, f"{track} {label}", _colour(node))

@@ -81,7 +81,7 @@ def _cell(cell: Cell | None) -> str:
 
 
 def _defects(accounts: Sequence[Account]) -> Iterator[str]:
-    """What must not be, folded as the pages of jobs and pull requests know it, with the command that shows it again."""
+    """List what must not be, folded as pages of jobs and pull requests know it, and the command that shows it again."""
     for account in accounts[:_ACCOUNTS_MAX]:
         cell = account.cell
         head = f"{style_of(cell).sign} {settings_words(cell.label)} under {cell.family}, {cell.world}: {account.title}"
@@ -100,7 +100,7 @@ def _defects(accounts: Sequence[Account]) -> Iterator[str]:
 
 
 def _lacking(cells: Sequence[Cell]) -> list[str]:
-    """What silent cells lack to be evidence."""
+    """List what silent cells lack to be evidence."""
     silent = [cell for cell in cells if cell.outcome.proves_nothing]
     rows = [[settings_words(cell.label), cell.family, cell.world, cell.outcome, cell.note] for cell in silent]
     return ["", *_table(["settings", "faults", "world", "outcome", "what is missing"], rows)] if rows else []

@@ -1,6 +1,6 @@
 """The story of a finding's write in sentences: facts from the history, from receipts, and from what brokers observed.
 
-A write that is lost, that stands in the log more than once, or that was overtaken; of any other finding, what is known
+A write that is lost, that is in the log more than once, or that was overtaken; of any other finding, what is known
 of its first write.
 """
 
@@ -43,20 +43,20 @@ def narrate(timeline: Timeline) -> list[str]:
     return [
         _acknowledged(timeline),
         *(sentence for _, sentence in sorted(moments, key=lambda moment: moment[0])),
-        *([f"Later faults ({later}) stand in the chart only."] if later else []),
+        *([f"Later faults ({later}) are in the chart only."] if later else []),
         *([_afterwards(timeline)] if is_lost else _overtaking(timeline)),
         *([] if timeline.observations else [WITHOUT_BROKERS]),
     ]
 
 
 def remains(finding: Finding) -> list[str]:
-    """What is left of the lost write on any disk when the run had ended; nothing where nobody looked."""
+    """Say what is left of the lost write on any disk at the end of the run; nothing where no disk was read."""
     if not isinstance(finding, LostWrite):
         return []
     copies = " and on ".join(f"{node_name(copy.node)} at offset {copy.offset}" for copy in finding.copies)
     by_fate = {
         "destroyed": "Destroyed: when the run had ended, no broker's log held a copy of it.",
-        "hidden": f"Hidden: when the run had ended, a copy was left on {copies}, where nobody reads.",
+        "hidden": f"Hidden: when the run had ended, a copy was left on {copies}, where no client reads.",
         "in the log": f"It is in the log all the same, on {copies}: the final readers missed it.",
         "unknown": "Whether a copy is left is not known: none was found, and not every disk could be read.",
     }
@@ -73,13 +73,13 @@ def places(finding: Finding, *, idempotent: bool) -> list[str]:
     if idempotent:
         sentences.append(
             "Its producer was idempotent, and to a broker a batch is the same under one producer id and epoch only: "
-            "those of each copy stand in the segment files (kafka-dump-log), and not in the files of this run."
+            "those of each copy are in the segment files (kafka-dump-log), and not in the files of this run."
         )
     return sentences
 
 
 def differing(finding: Finding) -> list[str]:
-    """Who holds what, where replicas hold different records at one offset; nothing for any other finding."""
+    """Say who holds what, where replicas hold different records at one offset; nothing for any other finding."""
     if not isinstance(finding, DivergentReplicas):
         return []
     held = [
@@ -119,7 +119,7 @@ def _by_whom(timeline: Timeline) -> str:
 
 
 def _deposed(timeline: Timeline) -> str:
-    """That somebody else led by then, in a newer epoch."""
+    """Say that another broker led by then, in a newer epoch."""
     newer = [seen for seen in timeline.later_leaders if seen.time_us <= timeline.write.acknowledged_us]
     if not newer:
         return ""
@@ -130,10 +130,10 @@ def _deposed(timeline: Timeline) -> str:
 def _afterwards(timeline: Timeline) -> str:
     write, other = timeline.write, timeline.successor_write
     if write.offset is None:
-        return "After healing, nobody read this write anywhere in the log."
+        return "After healing, no reader found this write anywhere in the log."
     if timeline.successor is None:
         end = "" if timeline.end_offset is None else f"; the log ends at {timeline.end_offset}"
-        return f"After healing, nobody read anything at offset {write.offset}{end}."
+        return f"After healing, no reader found anything at offset {write.offset}{end}."
     by = f" by broker {other.node}" if other and other.node is not None else ""
     answered = f", acknowledged at {moment(other.acknowledged_us)}{by}" if other else ""
     return f"Offset {write.offset} now holds {write_name(timeline.successor)}{answered}."
@@ -169,7 +169,7 @@ def _fault(receipt: Receipt, partition: str) -> str:
         leader = f"changed ({moves})" if partition in receipt.moved else "stayed, others' changed"
         when = f"between {begun} and {moment(receipt.ended_us or receipt.begun_us)}"
         reason = "no fault of this run that reached the cluster explains it"
-        return f"Nobody's order: {when} the leader {leader}, and {reason}."
+        return f"Not ordered: {when} the leader {leader}, and {reason}."
     until = "it lasted to the end" if receipt.ended_us is None else f"until {moment(receipt.ended_us)}"
     details = [f"{receipt.facts.done_to_links} {link_names(receipt)}"] if receipt.links else []
     details += [words] if (words := receipt.facts.in_words(receipt.of_nodes)) else []
@@ -178,12 +178,12 @@ def _fault(receipt: Receipt, partition: str) -> str:
     if receipt.fault == Crash.kind:
         ends = [str(seen.get("exit")) for seen in receipt.of_nodes.values()]
         head = f"{node_names(receipt.targets)} ended by itself ({', '.join(ends)}) at {begun}, down {until}"
-        return f"Nobody's order: {'; '.join([head, *details])}."
+        return f"Not ordered: {'; '.join([head, *details])}."
     return f"Fault: {'; '.join([f'{fault_name(receipt)} from {begun} {until}', *details])}."
 
 
 def _preparation(receipt: Receipt) -> list[str]:
-    """Why a story of another family than partitions begins with a cut."""
+    """Say why a story of another family than partitions begins with a cut."""
     why = preparation_of(receipt.family, receipt.story) if receipt.fault == Partition.kind else ""
     return [why] if why else []
 
@@ -195,7 +195,7 @@ def _moves(receipt: Receipt, partition: str) -> str:
 
 def _shown(value: object) -> str:
     if value is None:
-        return "nobody"
+        return "no broker"
     return replica_set(value) if isinstance(value, (list, tuple)) else str(value)
 
 
@@ -203,7 +203,7 @@ def _shown(value: object) -> str:
 
 
 def _elections(timeline: Timeline) -> list[Moment]:
-    """New leaders, up to the first that lacks the write: from then on it is gone, whoever leads later."""
+    """New leaders, up to the first that lacks the write: from then on it is gone, under any later leader."""
     write = timeline.write
     without = [seen.time_us for seen in timeline.later_leaders if lacks(seen.fact, write)]
     end_us = without[0] if without else timeline.end_us
@@ -217,7 +217,7 @@ def _elections(timeline: Timeline) -> list[Moment]:
 
 
 def _leaders(timeline: Timeline) -> Iterator[Moment]:
-    """Who began to lead within the stretch that is shown."""
+    """Tell who began to lead within the stretch that is shown."""
     for seen in of_kind(timeline.observations, BecameLeader):
         if seen.time_us >= timeline.begin_us:
             yield _at(seen.time_us, f"broker {seen.node} began to lead in epoch {seen.fact.leader_epoch}")
@@ -245,14 +245,14 @@ def _returns(timeline: Timeline) -> Iterator[Moment]:
     for time_us, node, fact in of_kind(timeline.observations, ReplicaRecovered):
         if node in hit and time_us > answered_us and lacks(fact, timeline.write):
             yield _at(time_us, f"broker {node} {hit[node]} {fact.end_offset}, without the write")
-    for fault in timeline.faults:  # Kafka makes a log anew without a word about its end: only the receipt tells
+    for fault in timeline.faults:  # Kafka makes a log again without a word about its end: only the receipt tells
         if fault.facts.empties_disk and fault.ended_us and fault.took_effect and fault.begun_us > answered_us:
             for node in fault.targets:
                 yield _at(fault.ended_us, f"broker {node} was started again, its disk emptied")
 
 
 def _pauses(timeline: Timeline, gone_us: int) -> Iterator[Moment]:
-    """When Java stood still, which nobody ordered and which looks like a slow network to everybody else."""
+    """Tell when Java stood still, which no fault ordered and which looks like a slow network to all others."""
     for time_us, node, fact in of_kind(timeline.observations, JvmPaused):
         if timeline.begin_us <= time_us <= gone_us:
             java = f"the Java of {node_name(node)} stood still for {fact.pause_ms} ms ({fact.cause})"

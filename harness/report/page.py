@@ -57,7 +57,7 @@ def render(**content: Any) -> str:
 def content_of(
     summary: Summary, cells: Sequence[Cell], accounts: Sequence[Account], searches: Sequence[SearchedScope]
 ) -> dict[str, Any]:
-    """What templates need of cells, accounts and exhaustive searches, by the names that they use."""
+    """Give templates what they need of cells, accounts and exhaustive searches, by the names that they use."""
     columns = columns_of(cells)
     grid = grid_of(cells, columns)
     panels = _panels(cells, accounts)

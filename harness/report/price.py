@@ -1,4 +1,4 @@
-"""What safety costs: latency, throughput, refusals and unavailability, by settings and world."""
+"""The cost of safety: latency, throughput, refusals and unavailability, by settings and world."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The positions of a write that stands in its log partition more than once, and what the files of a run say of each."""
+"""The positions of a write that is in its log partition more than once, and what the files of a run say of each."""
 
 from __future__ import annotations
 

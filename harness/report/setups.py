@@ -90,7 +90,7 @@ def left_to_clients(cells: Iterable[Cell]) -> list[str]:
 
 
 def pauses_note(runs: Iterable[Path]) -> list[str]:
-    """How often and how long the Java of nodes stood still in these runs, where it did for long; else nothing."""
+    """Say how often and how long the Java of nodes stood still in these runs, where it did for long; else nothing."""
     seen = [(pause.fact.pause_ms, pause.node) for run in runs for pause in of_kind(read_observations(run), JvmPaused)]
     if not seen:
         return []
@@ -160,7 +160,7 @@ def _varied(configurations: Iterable[Configuration]) -> dict[str, dict[str, str]
 
 
 def dropped(record: RunRecord) -> list[str]:
-    """Where the producer worked with another value than the plan asked for, in sentences."""
+    """Say where the producer worked with another value than the plan asked for, in sentences."""
     producer = (record.ended.configuration or {}).get("producer", {})
     dotted = {name.replace("_", "."): _shown(value) for name, value in producer.items()}
     effective = {_ALSO.get(name, name): value for name, value in dotted.items()}

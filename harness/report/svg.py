@@ -1,6 +1,6 @@
 """Draws SVG as text: elements, scales and axes. The page's style has the colours, so paper and night need no script.
 
-What a mark stands for is in its ``<title>``, which browsers show beside the pointer and read aloud.
+The meaning of a mark is in its ``<title>``, which browsers show beside the pointer and read aloud.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def y_axis(scale: Scale, x_px: float, grid_to_px: float, name: str = "") -> Mark
 
 
 def legend(name: str, colours: Mapping[str, str], x_px: float, y_px: float) -> Markup:
-    """Colours in a row, each with what it stands for, after the name of them all."""
+    """Colours in a row, each with its meaning, after the name of them all."""
     parts = [text(name, x_px, y_px + 9)] if name else []
     x_px += len(name) * LETTER_PX + 12 if name else 0
     for word, colour in colours.items():

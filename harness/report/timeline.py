@@ -93,12 +93,12 @@ class Timeline:
 
     @cached_property
     def leader_state(self) -> LeaderState:
-        """What the broker that answered had last reported of its leading by then."""
+        """Give what the broker that answered had last reported of its leading by then."""
         return leader_state(self.observations, self.write.node, self.write.acknowledged_us)
 
     @cached_property
     def later_leaders(self) -> list[Seen[BecameLeader]]:
-        """Who began to lead after the write was acknowledged, or in a newer epoch than the one who answered."""
+        """List who began to lead after the write was acknowledged, or in a newer epoch than the one who answered."""
         answered_us, epoch = self.write.acknowledged_us, self.leader_state.epoch
         return [
             seen
@@ -113,14 +113,14 @@ class Timeline:
 
     @cached_property
     def gone_us(self) -> int | None:
-        """When the write could be read no more: a leader without it, a truncation of it; None if neither was seen."""
+        """Tell when the write could be read no more: a leader without it, or its truncation; None without either."""
         ends = [seen.time_us for seen in self.removals]
         ends += [seen.time_us for seen in self.later_leaders if lacks(seen.fact, self.write)]
         return max(min(ends), self.write.acknowledged_us) if ends else None
 
 
 class Subject(NamedTuple):
-    """What a finding is about: the written ``values`` that it names, the first one before all, and its ``offsets``."""
+    """The subject of a finding: the written ``values`` that it names, the first one before all, and its ``offsets``."""
 
     anomaly: str
     partition: str
@@ -173,14 +173,14 @@ def read_timeline(run: Path, subject: Subject, receipts: Sequence[Receipt], lost
 
 
 def _successor(subject: Subject, write: Write, side: ClientSide) -> int | None:
-    """What stands where a lost write stood."""
+    """Give the value that is now at the offset of a lost write."""
     return side.reads.get(write.offset) if subject.anomaly in LOSSES and write.offset is not None else None
 
 
 def _name_brokers(
     acknowledged: dict[int, Write], lost: frozenset[int], observations: Sequence[Observation], led: Sequence[Leadership]
 ) -> None:
-    """Where clients do not know who answered, take it from what the brokers reported."""
+    """Take who answered, where clients do not know it, from what the brokers reported."""
     for value, write in acknowledged.items():
         if write.node is None and led:
             removers = [seen.node for seen in removals(observations, write)] if value in lost else None
@@ -230,7 +230,7 @@ def lacks(fact: BecameLeader | ReplicaRecovered, write: Write) -> bool:
 
 
 class _Kinds(NamedTuple):
-    """What other writes are to the subject's."""
+    """The kinds of other writes, as the subject sees them."""
 
     subject: Subject
     write: Write

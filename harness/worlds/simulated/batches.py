@@ -1,4 +1,4 @@
-"""What a producer holds for one log partition: records that wait, batches under way, and their sequence numbers.
+"""The state of a producer for one log partition: records that wait, batches under way, and their sequence numbers.
 Sans-IO.
 
 Sequence numbers follow the Java client's ``TransactionManager``: a batch gets its number when it is first sent and
@@ -119,7 +119,7 @@ class Queue:
         self._next_sequence += len(batch.records)
 
     def retry(self, batch: Batch, ready_us: int) -> None:
-        """Send it again, not before ``ready_us``: in the order of sequence numbers, or first if there are none."""
+        """Send it again, not before ``ready_us``: in the order of sequence numbers, or first if no others wait."""
         batch.ready_us = ready_us
         position = 0
         if batch.sequence != NONE:

@@ -98,11 +98,11 @@ class SimulatedClient(Generic[Model]):
 
 
 def _ignore(_source: int, _message: Any) -> None:
-    """What a closed client does with a message."""
+    """Drop a message to a closed client."""
 
 
 class SimulatedProducer(SimulatedClient[ProducerModel]):
-    """Implements :class:`workloads.client.Producer`."""
+    """Implements the contract :class:`workloads.client.Producer`."""
 
     batches = None
     transactions = None
@@ -122,7 +122,7 @@ class SimulatedProducer(SimulatedClient[ProducerModel]):
 
 
 class SimulatedConsumer(SimulatedClient[ConsumerModel]):
-    """Implements :class:`workloads.client.Consumer`."""
+    """Implements the contract :class:`workloads.client.Consumer`."""
 
     subscription = None
     commits = None
@@ -180,7 +180,7 @@ class SimulatedClients:
         return SimulatedConsumer(CLIENTS + 1 + process, model, self._loop, self._network)
 
     def effective_configuration(self) -> dict[str, dict[str, Any]]:
-        """What the models go by, by role, under the names that kafka-python gives these settings."""
+        """Give the values that the models use, by role, under the names that kafka-python gives these settings."""
         settings = self._settings
         common = {
             "request_timeout_ms": settings.request_timeout_ms,

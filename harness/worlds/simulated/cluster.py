@@ -36,7 +36,7 @@ NO_DIRECTORY: Final = "status 1"
 #: What is not done to nodes in virtual time, and why.
 OUT_OF_REACH: Final = {
     **LACKS,
-    Capability.CLOCKS: "the reference broker's core has no wall clock, so there is none in virtual time",
+    Capability.CLOCKS: "the reference broker's core has no wall clock, so virtual time has no clock to set",
     Capability.DISK_SPACE: NO_DISKS,
     Capability.DISK_SPEED: NO_DISKS,
 }
@@ -112,7 +112,7 @@ class SimulatedCluster:
         return self._controller.image
 
     def log(self, node: int, partition: TopicPartition) -> MemoryLog | None:
-        """What the disk of a broker holds of a log partition, None where it never hosted it."""
+        """Give what the disk of a broker holds of a log partition, None where it never hosted it."""
         return self._disks[node].log(partition)
 
     def broker(self, node: int) -> Broker | None:
@@ -246,7 +246,7 @@ class SimulatedCluster:
         return {"state": "running", "incarnation": process.incarnation}
 
     def pause(self, node: int) -> Evidence:
-        """What reaches the process waits."""
+        """Let everything wait that reaches the process."""
         process = self._processes[node]
         if not process.alive:
             return {}
@@ -254,7 +254,7 @@ class SimulatedCluster:
         return {"state": "frozen", "incarnation": process.incarnation}
 
     def resume(self, node: int) -> Evidence:
-        """What waited is handled now, in order."""
+        """Handle now what waited, in order."""
         process = self._processes[node]
         if not process.frozen:
             return {}
@@ -287,7 +287,7 @@ class SimulatedCluster:
 
 
 def _unseen(_node: int, _fact: object) -> None:
-    """Nobody watches."""
+    """Ignore a fact that no one watches."""
 
 
 def _partitions_of(image: Image) -> dict[str, PartitionView]:

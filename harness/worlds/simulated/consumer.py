@@ -230,7 +230,7 @@ class ConsumerModel(ClientModel):
             del self._fetching[purpose.broker]
         for (assigned, position), part in zip(purpose.positions, answer.partitions, strict=False):
             if self._assigned.get(assigned.partition) is not assigned or assigned.position != position:
-                continue  # Assigned anew, or read from another leader meanwhile.
+                continue  # Assigned again, or read from another leader meanwhile.
             if part.error != NO_ERROR and assigned.read_replica == purpose.broker:
                 assigned.read_replica = NONE  # The leader knows better, also whether there is such an offset.
                 assigned.ready_us = now_us + self._backoff_us
@@ -249,7 +249,7 @@ class ConsumerModel(ClientModel):
         if part.read_replica != NONE:
             assigned.read_replica = part.read_replica
         for batch in part.batches:
-            if not batch.intact:  # Whoever reads cannot get past it, and finds it again with every poll.
+            if not batch.intact:  # A reader cannot get past it, and finds it again with every poll.
                 self._damaged = True
                 break
             for offset, (key, payload) in enumerate(batch.records, batch.base_offset):

@@ -16,7 +16,7 @@ NO_DISKS: Final = "logs in memory take no room and no time; use another world"
 
 
 class Disk:
-    """What one broker keeps: logs by log partition, each in one of its log directories.
+    """The disk of one broker: logs by log partition, each in one of its log directories.
 
     While it ``lies``, it calls flushed what it only has cached. A directory that has failed stays so until it is
     replaced by an empty one. ``clean_shutdown`` is the broker epoch of the incarnation that stopped cleanly last, NONE
@@ -47,7 +47,7 @@ class Disk:
         return {partition: log for directory in self._directories for partition, log in directory.items()}
 
     def log(self, partition: TopicPartition) -> MemoryLog | None:
-        """What it holds of a partition, None where that never was here."""
+        """Give what it holds of a partition, None where that never was here."""
         for directory in self._directories:
             log = directory.get(partition)
             if log is not None:
@@ -101,7 +101,7 @@ class Disk:
     def lose_power(self) -> Evidence:
         """Keep what is durable. Evidence: ``lost`` records by log partition, and of these ``lost_flushed``.
 
-        The second stands there only if the disk had lied about some of them.
+        The second is given only if the disk had lied about some of them.
         """
         logs = self.logs
         flushed = {str(partition): log.flushed_offset - log.durable_offset for partition, log in logs.items()}

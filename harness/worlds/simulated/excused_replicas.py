@@ -1,4 +1,4 @@
-"""Which replicas nothing can be claimed of, because a fault has taken records from their disk."""
+"""Remembers the replicas that no claim can be made of: a fault has taken records from their disk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class ExcusedReplicas:
 
     A broker's disk loses records only while the broker is dead. Until its session is over the controller does not know
     that, and the last member stays in the ISR for ever (rule 13) and may lead with what is left (KAFKA-15495). With
-    eligible leader replicas nobody that was started after an unclean stop may be on any list (rule 15).
+    eligible leader replicas no broker that was started after an unclean stop may be on any list (rule 15).
     ``replicas`` are they.
     """
 
@@ -31,7 +31,7 @@ class ExcusedReplicas:
         }
 
     def registered(self, image: Image) -> None:
-        """Whoever has registered anew is a candidate like others, but as the last member of an ISR without ELR."""
+        """Let brokers that registered again be candidates like others, but as the last member of an ISR without ELR."""
         for node in [node for node, epoch in self._damaged.items() if image.brokers[node].broker_epoch != epoch]:
             del self._damaged[node]
             alone = {(node, partition) for partition, state in _partitions(image) if state.isr == (node,)}

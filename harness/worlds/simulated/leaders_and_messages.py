@@ -1,4 +1,4 @@
-"""What can be done to the simulated cluster beside processes, power, links and disks: to leaders and messages."""
+"""Moves leaders of the simulated cluster, and holds or drops its messages."""
 
 from __future__ import annotations
 
@@ -51,20 +51,22 @@ class SimulatedLeadership:
     @override
     def move_leader(self, partition: str, broker: int) -> Evidence:
         process, core = self._controller()
-        at = TopicPartition(*LogPartition.named(partition))
+        log_partition = TopicPartition(*LogPartition.named(partition))
         if not process.alive or process.frozen:
             return {"refused": "the controller does not run"}
-        before = core.image.partition(at)
-        process.receive(ADMINISTRATOR, MoveLeader(0, at.topic, at.partition, NodeId(broker)))
-        state = core.image.partition(at)
+        before = core.image.partition(log_partition)
+        process.receive(ADMINISTRATOR, MoveLeader(0, log_partition.topic, log_partition.partition, NodeId(broker)))
+        state = core.image.partition(log_partition)
         if state is None:
             return {"refused": f"there is no {partition}"}
-        found: Evidence = {"leader": state.leader, "leader_epoch": state.leader_epoch}
+        evidence: Evidence = {"leader": state.leader, "leader_epoch": state.leader_epoch}
         if state.leader == NONE and state is not before:
-            found["election"] = "the old leader leads no more; the logs are compared before anybody does (rules 27, 28)"
+            evidence["election"] = (
+                "the old leader leads no more; the logs are compared before any broker does (rules 27, 28)"
+            )
         elif state.leader != broker:
-            found["refused"] = f"broker {broker} is no live member of the ISR {list(state.isr)}"
-        return found
+            evidence["refused"] = f"broker {broker} is no live member of the ISR {list(state.isr)}"
+        return evidence
 
 
 class SimulatedMessages:

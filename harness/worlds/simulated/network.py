@@ -1,7 +1,7 @@
 """The simulated network: a wire for each direction between two nodes, cuts and filters over them, clients' connections.
 
 Clients have connections: they connect before they send, and a connection may be reset. Everybody hears of the death of
-a peer's process after one network delay, nobody of a cut.
+a peer's process after one network delay, no node of a cut.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every Kafka client keeps below its API: connections, requests under way, and who leads what. Sans-IO.
+"""The part of every Kafka client below its API: connections, requests under way, and who leads what. Sans-IO.
 
 Modelled on the Java client's ``NetworkClient``: a connection per broker, opened when first needed and again after a
 backoff; a request without an answer within ``request.timeout.ms`` closes its connection, and with it every other
@@ -102,7 +102,7 @@ class NetworkClient:
         return {} if self._image is None else self._image.brokers
 
     def take_effects(self) -> list[ClientEffect]:
-        """What there is to do since the last call."""
+        """Give what there is to do since the last call."""
         effects, self.effects = self.effects, []
         return effects
 
@@ -207,7 +207,7 @@ class NetworkClient:
     # --- metadata ----------------------------------------------------------------------------------------------------
 
     def leader(self, partition: TopicPartition) -> tuple[int, int] | None:
-        """(leader, leader epoch) as known here; None, and metadata wanted, where there is none."""
+        """(leader, leader epoch) as known here; None, and metadata wanted, where it is not known."""
         leader = self._leaders.get(partition)
         if leader is None or leader[0] not in self._connections:
             self._metadata_wanted = True
@@ -271,7 +271,7 @@ class NetworkClient:
 
 
 class ClientModel:
-    """What the models of producer and consumer have in common. Sans-IO; times are microseconds.
+    """The common part of the models of producer and consumer. Sans-IO; times are microseconds.
 
     One instance for one ``topic``; ``first`` is the broker that it asks first, by position in ``brokers``.
     """
@@ -286,7 +286,7 @@ class ClientModel:
         raise NotImplementedError
 
     def on_timer(self, now_us: int, _timer: Timer) -> list[ClientEffect]:
-        """The wake-up."""
+        """Do what a wake-up brings."""
         lost = self._net.woken(now_us)
         if lost is None:
             return []

@@ -201,4 +201,4 @@ def _sooner(arm: Arm, now_us: int, draw: Callable[[int], int]) -> Arm:
 
 
 def _drop(_source: int, _message: Any) -> None:
-    """What a dead process does with a message."""
+    """Drop a message to a dead process."""

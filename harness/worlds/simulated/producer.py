@@ -156,7 +156,7 @@ class ProducerModel(ClientModel):
             self._transmit(now_us, queue, batch, leader[0])
 
     def _numbered(self, now_us: int, queue: Queue, broker: int) -> bool:
-        """Whether a batch may get, or has, a sequence number that the broker will understand."""
+        """True if a batch may get, or has, a sequence number that the broker will understand."""
         if self._producer_id == NONE:
             if now_us < self._producer_id_not_before_us:
                 self._net.wake_at(self._producer_id_not_before_us)

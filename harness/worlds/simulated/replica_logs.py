@@ -1,4 +1,4 @@
-"""What the simulated disks hold, in the words of every world.
+"""Reads what the simulated disks hold, in the words of every world.
 
 There are thousands of simulated runs, so this must take next to no time beside a run: replicas share the records that
 a producer made, and mostly whole logs, so each is decoded once.

@@ -31,7 +31,7 @@ class SeenReplica(NamedTuple):
 
 
 class SeenPartition(NamedTuple):
-    """What the controller decided of the log partition, from ``time_us`` on."""
+    """List what the controller decided of the log partition, from ``time_us`` on."""
 
     time_us: int
     leader: int | None

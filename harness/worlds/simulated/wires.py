@@ -67,7 +67,7 @@ class Cut:
 
 
 class Filter:
-    """What happens to the ``wanted`` messages of a link: they are kept until the filter is taken away, or dropped.
+    """A rule for the ``wanted`` messages of a link: they are kept until the filter is taken away, or dropped.
 
     ``held`` are the kept ones, each with its place in the order of all that was ever sent, and its wire; ``dropped``
     counts the others. ``name`` tells the filters of one link apart.

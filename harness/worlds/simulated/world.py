@@ -84,7 +84,7 @@ class SimulatedWorld:
 
     @property
     def clock(self) -> Loop:
-        """Virtual time."""
+        """The clock of virtual time."""
         return self._loop
 
     @property
@@ -124,7 +124,7 @@ class SimulatedWorld:
         return self._loop.run(finished, limit_us)
 
     def observations(self) -> Sequence[Observation]:
-        """What the core observed, in order of time; empty without ``observe``."""
+        """Give what the core observed, in order of time; empty without ``observe``."""
         return self._observations
 
     def crashes(self) -> Sequence[NodeCrash]:

@@ -25,7 +25,6 @@ from nemesis.topology import Shape
         ),
         (["cluster", "up", "--world", "proceses"], 'unknown world "proceses"; did you mean "processes"?'),
         (["cluster", "up", "--host", "namespace"], 'unknown host "namespace"; did you mean "namespaces"?'),
-        (["explore", "tla-1", "--order", "deep"], 'unknown order "deep"; did you mean "depth"?'),
         (["explore", "tla-1", "--rule", "log-match"], 'unknown rule "log-match"; did you mean "logs-match"?'),
         (["schema", "matrices"], 'unknown schema "matrices"; did you mean "matrix"?'),
     ],

@@ -62,7 +62,7 @@ def test_what_happened_is_told_in_order_of_time() -> None:
 
 def test_faults_after_the_write_was_gone_are_counted_not_told() -> None:
     reported = story(leads(2.5, 1, 4, 40), faults=(receipt(1.1), receipt(3.0, "pause"), receipt(5.0, "pause")))
-    assert "Later faults (2) stand in the chart only." in reported
+    assert "Later faults (2) are in the chart only." in reported
     assert not [sentence for sentence in reported if "pause" in sentence]
 
 
@@ -106,9 +106,7 @@ def test_pauses_of_java_are_told_until_the_write_was_gone() -> None:
 
 def test_a_node_that_ended_by_itself_is_nobodys_order() -> None:
     died = receipt(1.2, "died", family="died", story="died", begin_evidence={"0": {"exit": "status 1"}})
-    assert "Nobody's order: broker 0 ended by itself (status 1) at 1.200 s, down until 1.700 s." in story(
-        faults=(died,)
-    )
+    assert "Not ordered: broker 0 ended by itself (status 1) at 1.200 s, down until 1.700 s." in story(faults=(died,))
 
 
 def test_a_write_without_an_offset_has_its_story_too() -> None:
@@ -149,7 +147,7 @@ def test_a_leader_that_changed_unasked_is_nobodys_order() -> None:
     of_fault = {"family": "unasked", "story": "unasked", "targets": (), "begun_us": 0, "ended_us": 8_000_000}
     reported = story(faults=(receipt(0, "unasked", moved=moved, **of_fault),))
     assert (
-        "Nobody's order: between 0.000 s and 8.000 s the leader changed (leader 0 → 1, epoch 3 → 4), and no fault of "
+        "Not ordered: between 0.000 s and 8.000 s the leader changed (leader 0 → 1, epoch 3 → 4), and no fault of "
         "this run that reached the cluster explains it." in reported
     )
 

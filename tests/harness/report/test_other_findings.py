@@ -57,7 +57,7 @@ def marks(story: accounts.Account) -> dict[str, list[int]]:
 def test_a_doubled_record_is_told_by_its_places_their_epochs_and_when(campaign: Campaign) -> None:
     story, page, _ = story_of(campaign, "duplicate", DUPLICATE)
     reported = story.sentences
-    assert story.title == "A record stands in the log more than once"
+    assert story.title == "A record is in the log more than once"
     assert reported[0].startswith(
         "Write 10 of process 2 to ackproof-0 at offset 10 was sent at 1.050 s and acknowledged"
     )
