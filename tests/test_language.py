@@ -35,7 +35,6 @@ PENDING: Final[tuple[str, ...]] = (
     "checkers/words.py",
     "harness/bench",
     "harness/clients",
-    "harness/hosts",
     "harness/plan",
     "harness/records",
     "harness/reference/core",

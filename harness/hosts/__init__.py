@@ -1,13 +1,13 @@
-"""Hosts: the places where nodes live, and what is broken in the ground under them.
+"""Hosts run the processes of nodes, and break links, disks and clocks below them.
 
-contract     what a world asks of a host, wherever its nodes live
+contract     what a world may ask of any host
 local        nodes as processes on this machine, with an address for the run
-namespaces   each in a network namespace, with an address of its own
-ssh          each on a machine of an inventory
-cut_links, link_speed, disks, disk_speed, clocks   what is broken
-ports        the ports that all of them listen on, held
-processes    a node's process on this machine; node_calls: what is asked of its control socket
-undo         what is undone at the end, or after a crash
+namespaces   each node in a network namespace, with an address of its own
+ssh          each node on a machine of an inventory
+cut_links, link_speed, disks, disk_speed, clocks   faults below the nodes
+ports        the ports of the nodes, held for the run
+processes    a node's process on this machine; node_calls: requests to its control socket
+undo         undoes what a run left, at its end or after a crash
 """
 
 from harness.hosts.clocks import Clocks, steps_in

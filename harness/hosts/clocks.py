@@ -1,4 +1,4 @@
-"""Wall clocks of single nodes that are wrong on purpose, through libfaketime.
+"""Sets the wall clocks of single nodes wrong, through libfaketime.
 
 The library is put before a node's own (LD_PRELOAD) and adds the offset in a file of the node to what its
 wall clock says. It reads that file again every second, so a new offset holds within two. The monotonic clock, by which
@@ -21,13 +21,13 @@ from harness.machine.durable_files import write_durably
 from nemesis.evidence import Evidence
 
 #: Where distributions put the library for programs with threads.
-PLACES: Final = (
+LIBRARIES: Final = (
     f"/usr/lib/{platform.machine()}-linux-gnu/faketime/libfaketimeMT.so.1",
     "/usr/lib/faketime/libfaketimeMT.so.1",
     "/usr/lib64/faketime/libfaketimeMT.so.1",
     "/usr/local/lib/faketime/libfaketimeMT.so.1",
 )
-#: How the file is called, with a node's number before it, that keeps the offsets its clock had.
+#: After a node's number: the name of the file with the offsets that its clock had.
 STEPS: Final = ".steps"
 _PROBE_LIMIT_S: Final = 10.0
 _PROBE_OFFSET_MS: Final = 3_600_000
@@ -36,22 +36,22 @@ _COARSE_MS: Final = 1_000
 
 
 def faketime_library() -> str | None:
-    """The path of the library, None if it is nowhere that distributions put it."""
-    return next((place for place in PLACES if Path(place).is_file()), None)
+    """The path of the library, None if it is not installed."""
+    return next((path for path in LIBRARIES if Path(path).is_file()), None)
 
 
 class Clocks:
     """The clocks of a run's nodes; their files are in ``directory``, which is made.
 
     Raises:
-        HostError: the library is not there, or has no effect.
+        HostError: the library is not installed, or has no effect.
     """
 
     def __init__(self, directory: Path) -> None:
-        found = faketime_library()
-        if found is None:
+        library = faketime_library()
+        if library is None:
             raise HostError("wrong clocks need libfaketime; install the package faketime")
-        self._library = found
+        self._library = library
         self._directory = directory.absolute()
         self._directory.mkdir(parents=True, exist_ok=True)
         probe = self._directory / "probe"
@@ -59,8 +59,8 @@ class Clocks:
         offset_ms = self._offset_ms(probe)
         if abs(offset_ms - _PROBE_OFFSET_MS) > _COARSE_MS:
             raise HostError(
-                f"{found} does not change the clock of a program (it is {offset_ms} ms wrong); install "
-                "the package faketime again"
+                f"{library} does not change the clock of a program as it should (by {offset_ms} ms instead of "
+                f"{_PROBE_OFFSET_MS}); install the package faketime again"
             )
 
     def environment(self, node: int) -> dict[str, str]:
@@ -71,7 +71,7 @@ class Clocks:
         return self._variables(file)
 
     def set(self, node: int, offset_ms: int) -> Evidence:
-        """Let a node's wall clock be off by so much.
+        """Set a node's wall clock wrong by ``offset_ms``.
 
         Evidence: what a program with the node's environment reads (``offset_ms``, to a tenth of a second or so).
         """
@@ -109,5 +109,5 @@ def steps_in(directory: Path) -> dict[int, list[int]]:
 
 
 def _write(file: Path, offset_ms: int) -> None:
-    """Whole or not at all: a node may read at any moment."""
+    """Replace the file in one step, because a node may read it at any moment."""
     write_durably(file, f"{offset_ms / 1000:+.3f}\n".encode())

@@ -1,7 +1,7 @@
-"""The contract of a host: the place where the nodes of a cluster live.
+"""The contract of a host, on which the nodes of a cluster run.
 
 A host gives every node an address and a way to speak to it from outside (its control socket), starts its process, and
-cuts the links between nodes. Everything that it makes is announced in the run's undo journal first, and gone after
+cuts the links between nodes. It announces everything that it makes in the run's undo journal first, and removes it in
 ``close``.
 
 Nothing here assumes that a node lives on this machine: process ids stay behind :class:`NodeProcess`, conversations
@@ -66,30 +66,30 @@ class NodeProcess(ABC):
     """The process of one node. Every call takes effect before it returns and is safe to repeat."""
 
     def state(self) -> NodeState:
-        """Its state now, asked afresh."""
+        """The state now, read from the operating system."""
         return NodeState.of(self._letter())
 
     def kill(self) -> Evidence:
-        """SIGKILL, and wait for the end. Evidence: ``exit`` and ``pid``."""
+        """Send SIGKILL, and wait for the end. Evidence: ``exit`` and ``pid``."""
         return self._signal(SIGKILL, "")
 
     def pause(self) -> Evidence:
-        """SIGSTOP, and wait until it is stopped. Evidence: ``state`` ("T") and ``pid``."""
+        """Send SIGSTOP, and wait until the process is stopped. Evidence: ``state`` ("T") and ``pid``."""
         return self._signal(SIGSTOP, "[Tt]")
 
     def resume(self) -> Evidence:
-        """SIGCONT. Evidence: ``state`` (not "T") and ``pid``."""
+        """Send SIGCONT. Evidence: ``state`` (not "T") and ``pid``."""
         return self._signal(SIGCONT, "[!Tt]")
 
     def terminate(self) -> Evidence:
-        """SIGTERM, without waiting for the end. Evidence: ``pid`` and ``signal``; nothing if it has ended."""
+        """Send SIGTERM, and do not wait. Evidence: ``pid`` and ``signal``; nothing if the process has ended."""
         if self.state() is NodeState.DEAD:
             return {}
         return {"pid": self._signal(SIGTERM, "*")["pid"], "signal": SIGTERM.value}
 
     @abstractmethod
     def exit(self) -> str | None:
-        """Its end, ``"status 98"`` or ``"signal 9"``; None while it lives."""
+        """The end of the process, ``"status 98"`` or ``"signal 9"``; None while it runs."""
 
     @abstractmethod
     def _letter(self) -> str | None:
@@ -120,7 +120,7 @@ class LinkCuts:
         return []
 
     def update(self, node: int) -> Callable[[], bool]:  # noqa: ARG002
-        """Inform a node that was not listening (frozen, restarted) of its links as they are now.
+        """Tell a node that was not listening (frozen, restarted) which of its links are cut now.
 
         The request was sent before this returns; the function returned waits for its answer, and is False if none came.
         """
@@ -155,13 +155,13 @@ class Host(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Bring home what the nodes left, and undo what this host made and still is, processes too. Idempotent."""
+        """Fetch the files that the nodes left, and undo all that this host made, processes too. Idempotent."""
 
     def place(self, node: int, path: Path) -> str:  # noqa: ARG002
-        """The name of a file of the run, or of what is installed, where ``node`` lives; its own name on this machine.
+        """The path, on the machine of ``node``, of a file of the run or of the release; ``path`` itself on this one.
 
         Raises:
-            HostError: the file has no place there.
+            HostError: the file is not copied to that machine.
         """
         return str(path)
 
@@ -173,9 +173,9 @@ class Host(ABC):
         """The path of the Unix socket on which ``node`` is to answer :meth:`ask`, as the node sees it.
 
         Raises:
-            HostError: nodes of this host have none.
+            HostError: nodes of this host have no control socket.
         """
-        raise HostError(f"node {node} is on another machine, where only Apache Kafka can live")
+        raise HostError(f'node {node} is on another machine, and only Apache Kafka can run there (world = "kafka")')
 
     def ask(self, nodes: Collection[int], request: Mapping[str, Any], limit_s: float) -> dict[int, dict[str, Any]]:  # noqa: ARG002
         """Put one request to the control sockets of these nodes at the same time.

@@ -1,12 +1,12 @@
-"""Links between nodes that are cut, in two ways.
+"""Cuts links between nodes, in two ways.
 
 *Held* links are cut by the nodes themselves: each end holds back what it would send, and drops what it would take. This
 needs no rights, works for client links too (the node's end enforces them), and cuts both directions separately at the
 level of messages: what TCP already delivered to a process stays held inside it until the link is healed.
 
-*Dropped* links are cut by the kernel: nftables drops their packets, and counts them. Rules are where the nodes live:
-in a namespace, or on a machine. A link is cut where it enters its target: there is dropped what comes from the source's
-address. Where clients are, there are no rules; what goes to them is dropped where it leaves the source. A drop by the
+*Dropped* links are cut by the kernel: nftables drops their packets, and counts them. Rules are made where the nodes
+run: in a namespace, or on a machine. A link is cut where it enters its target, by a rule on the source's address. The
+clients' side has no rules; packets to clients are dropped where they leave the source. A drop by the
 kernel is harsher than a held message: with one direction gone, TCP's acknowledgements are gone too, so the other
 direction stalls as soon as its window is full.
 """
@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
+from typing_extensions import override
 
 from harness.hosts import node_calls
 from harness.hosts.contract import LinkCuts
@@ -53,7 +54,7 @@ class HeldLinks(LinkCuts):
     def cut(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
         """Have the running ends hold them back. Evidence: ``held`` by node, as the node answered; ``silent`` nodes.
 
-        Nothing if nobody answered: then nobody is known to hold anything back.
+        Nothing if no node answered: then none is known to hold anything back.
         """
         self._cut.update(links)
         self._touched.update(links)
@@ -65,12 +66,12 @@ class HeldLinks(LinkCuts):
         self._cut.difference_update(links)
         return self._request("heal", links, alive)
 
+    @override
     def at(self, node: int) -> list[Link]:
-        """See :meth:`LinkCuts.at`."""
         return links_at(self._cut, node)
 
     def update(self, node: int) -> Callable[[], bool]:
-        """See :meth:`LinkCuts.update`. A frozen node finds the requests first when it wakes."""
+        """Send the node its cuts and heals; a frozen node finds these requests first when it wakes."""
         healed = links_at(self._touched - self._cut, node)
         calls: list[node_calls.NodeCall] = []
         for op, links in (("heal", healed), ("cut", self.at(node))):
@@ -104,12 +105,12 @@ REPLACE: Final = ("-f", "-")
 
 
 class DroppedLinks(LinkCuts):
-    """The links that are cut by rules, and the packets that each has dropped since.
+    """The links that are cut by rules, and the packets that the rules dropped on each.
 
     Rules are made at ``nodes``; ``addresses(node)`` are those of all nodes and of the clients as that node sees them.
     ``nft(node, words, text)`` gives the command of that name ``words`` and, on standard input, ``text``, and answers
     what it writes: the host knows how a command gets to a node's kernel. ``ports`` and ``table`` are as of
-    :func:`ruleset`. Links of which an end has no address, as single clients have none, are cut by ``rest``.
+    :func:`ruleset`. ``rest`` cuts the links with an end that has no address, such as a single client.
     """
 
     def __init__(
@@ -133,11 +134,11 @@ class DroppedLinks(LinkCuts):
         self._dropped: dict[Link, int] = {}
 
     def addressed(self, links: Collection[Link]) -> set[Link]:
-        """Those of ``links`` whose ends both have addresses; single clients have none of their own."""
+        """The links whose two ends have addresses; single clients have no address of their own."""
         return {link for link in links if all(end in self._nodes or end == CLIENTS for end in link)}
 
     def cut(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
-        """See :meth:`LinkCuts.cut`. Evidence: ``dropped`` packets by link since it was cut, if any is."""
+        """Cut by rules, or by ``rest``. Evidence: ``dropped`` packets by link since its cut, and what ``rest`` says."""
         new = self.addressed(links) - self._cut
         self._cut |= new
         self._dropped.update(dict.fromkeys(new, 0))
@@ -145,17 +146,17 @@ class DroppedLinks(LinkCuts):
         return {**self._update(links), **(self._rest.cut(rest, alive) if rest else {})}
 
     def heal(self, links: Collection[Link], alive: Collection[int]) -> Evidence:
-        """See :meth:`LinkCuts.heal`. Evidence: as of :meth:`cut`."""
+        """Remove the rules of these links. Evidence: as for :meth:`cut`."""
         self._cut.difference_update(links)
         rest = self._others(links)
         return {**self._update(links), **(self._rest.heal(rest, alive) if rest else {})}
 
     def at(self, node: int) -> list[Link]:
-        """See :meth:`LinkCuts.at`: rules outlive processes, so only the rest."""
+        """The links that ``rest`` cuts: rules outlive processes, so a restarted node need not know them."""
         return self._rest.at(node)
 
     def update(self, node: int) -> Callable[[], bool]:
-        """See :meth:`LinkCuts.update`, likewise."""
+        """Tell the node of the links that ``rest`` cuts; rules need no help of the node."""
         return self._rest.update(node)
 
     def _others(self, links: Collection[Link]) -> list[Link]:
@@ -163,8 +164,8 @@ class DroppedLinks(LinkCuts):
 
     def _update(self, links: Collection[Link]) -> Evidence:
         """Bring the rules of every node concerned up to date; counts are kept over the replacement."""
-        known = self.addressed(links)
-        for node in sorted({self._enforcer(link) for link in known}):
+        addressed = self.addressed(links)
+        for node in sorted({self._enforcer(link) for link in addressed}):
             listing = self._nft(node, ("--json", "list", "table", "ip", self._table), "") if node in self._ruled else ""
             for link, packets in dropped_packets(listing).items():
                 self._dropped[link] = self._dropped.get(link, 0) + packets
@@ -173,7 +174,7 @@ class DroppedLinks(LinkCuts):
                 rules = ruleset(node, own, self._addresses(node), ports=self._ports, table=self._table)
                 self._nft(node, REPLACE, rules)
                 self._ruled.add(node)
-        dropped = {link_name(link): self._dropped.get(link, 0) for link in sorted(known)}
+        dropped = {link_name(link): self._dropped.get(link, 0) for link in sorted(addressed)}
         return {"dropped": dropped} if dropped else {}
 
     def _enforcer(self, link: Link) -> int:
@@ -189,7 +190,7 @@ def ruleset(
     ports: Mapping[int, int] | None = None,
     table: str = TABLE,
 ) -> str:
-    """The whole table of one node, which replaces the one before it in one step; counters begin at 0.
+    """The table of rules of one node, which replaces the old one in one step; counters begin at 0.
 
     ``links`` are those that are cut at ``node``; ``addresses`` holds both ends of each. With ``ports``, only
     TCP to and from these ports of the nodes is dropped, and everything else between the two (SSH) goes on.
@@ -198,12 +199,12 @@ def ruleset(
     leaving: list[str] = []
     for link in sorted(links):
         source, target = link
-        at = f"ip saddr {addresses[source]}" if target == node else f"ip daddr {addresses[target]}"
-        rules = [f'{at} {match}counter drop comment "{link_name(link)}"' for match in _matches(link, ports)]
+        address = f"ip saddr {addresses[source]}" if target == node else f"ip daddr {addresses[target]}"
+        rules = [f'{address} {match}counter drop comment "{link_name(link)}"' for match in _matches(link, ports)]
         (entering if target == node else leaving).extend(rules)
     return "\n".join(
         [
-            # Naming the table first makes its deletion succeed where there is none yet.
+            # Naming the table first makes its deletion succeed where it does not exist yet.
             f"table ip {table}",
             f"delete table ip {table}",
             f"table ip {table} {{",
@@ -216,7 +217,7 @@ def ruleset(
 
 
 def _matches(link: Link, ports: Mapping[int, int] | None) -> list[str]:
-    """With ports, conditions of rules: requests to the target's port, and answers from the source's."""
+    """Conditions of rules, with ports: requests to the target's port, and answers from the source's."""
     if ports is None:
         return [""]
     to = [f"tcp dport {ports[link.target]} "] if link.target in ports else []
@@ -229,7 +230,7 @@ def _chain(hook: str, rules: list[str]) -> list[str]:
 
 
 def dropped_packets(listing: str) -> dict[Link, int]:
-    """Packets that the rules of each link dropped, from ``nft --json list table``; none of an empty text."""
+    """The packets that the rules of each link dropped, from the output of ``nft --json list table`` (may be empty)."""
     dropped: dict[Link, int] = {}
     for item in msgspec.json.decode(listing)["nftables"] if listing else ():
         rule: dict[str, Any] = item.get("rule", {})

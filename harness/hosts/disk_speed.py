@@ -1,8 +1,8 @@
-"""Slow disks: the kernel's limit on writes to one device (blk-throttle), through control groups.
+"""Makes disks slow by the kernel's limit on writes to one device (blk-throttle), through control groups.
 
-Version 1 of control groups takes a limit for everybody who writes to a device. Version 2 knows limits of groups only,
-so there the node's process is put into a group of its own. Either limit counts writes that reach the device: whoever
-forces a record to the disk (rule 24) waits, whoever leaves it in memory does not.
+Version 1 of control groups limits all processes that write to a device. Version 2 limits groups only, so there the
+node's process is put into a group of its own. Either limit counts writes that reach the device: a process that forces a
+record to the disk (rule 24) waits, a process that leaves it in memory does not.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ WRITES_PER_SECOND: Final = 20
 ROOT: Final = Path("/sys/fs/cgroup")
 _V2_FILE: Final = "io.max"
 _MEMBERS: Final = "cgroup.procs"
-#: Begins as every name that the harness gives (:data:`harness.hosts.processes.NAME_PREFIX`).
+#: Begins with :data:`harness.hosts.processes.NAME_PREFIX`, as all names that the harness gives.
 GROUP_PREFIX: Final = "ackproof-slow"
 _V1_FILE: Final = "blkio.throttle.write_iops_device"
 _LIFTED: Final = 0
-#: Enough that no two runs of a machine have the same.
+#: Enough digits to tell the runs of a machine apart.
 _RUN_DIGITS: Final = 12
 
 
 class DiskThrottle(ABC):
-    """Makes one device slow, and quick again; announced in ``journal`` first. ``place`` is where limits are set."""
+    """Makes one device slow, and quick again; announced in ``journal`` first. Limits are set at the path ``limits``."""
 
-    def __init__(self, journal: Journal, place: Path) -> None:
+    def __init__(self, journal: Journal, limits: Path) -> None:
         self._journal = journal
-        self._place = place
+        self._limits = limits
         self._slowed: dict[str, tuple[int, str, dict[str, str]]] = {}
 
     def slow(self, device: str, pid: int) -> Evidence:
@@ -72,18 +72,18 @@ class DiskThrottle(ABC):
 
 
 class DeviceThrottle(DiskThrottle):
-    """Control groups of version 1: a limit for everybody at the device, in the file ``place``."""
+    """Limits all processes at the device (control groups, version 1), in the file ``limits``."""
 
     def _undo(self, device: str) -> tuple[str, dict[str, str]]:
-        return "slow-device", {"device": device, "file": str(self._place)}
+        return "slow-device", {"device": device, "file": str(self._limits)}
 
     def _limit(self, device: str, pid: int) -> int | None:  # noqa: ARG002 - it holds for all processes
-        self._place.write_text(f"{device} {WRITES_PER_SECOND}\n")
-        return _limit_of(self._place, device)
+        self._limits.write_text(f"{device} {WRITES_PER_SECOND}\n")
+        return _limit_of(self._limits, device)
 
 
 class GroupThrottle(DiskThrottle):
-    """Control groups of version 2: the node's process in a group of its own below ``place``, and back to the top."""
+    """Limits a group of the node's process alone (control groups, version 2), made below ``limits``."""
 
     def _undo(self, device: str) -> tuple[str, dict[str, str]]:
         return "slow-group", {"group": str(self._group(device))}
@@ -96,16 +96,16 @@ class GroupThrottle(DiskThrottle):
         return (group / _V2_FILE).read_text().strip()
 
     def _group(self, device: str) -> Path:
-        """Named after the run's journal: process ids come again, and so do devices' numbers."""
+        """The group's directory, named after the run's journal: ids of processes and numbers of devices come again."""
         run = hashlib.sha256(bytes(self._journal.path.resolve())).hexdigest()[:_RUN_DIGITS]
-        return self._place / f"{GROUP_PREFIX}-{run}-{device.replace(':', '-')}"
+        return self._limits / f"{GROUP_PREFIX}-{run}-{device.replace(':', '-')}"
 
 
 def find_limit(root: Path = ROOT) -> Path:
-    """The file by which this machine limits writes: of version 1 for devices, of version 2 for what groups may have.
+    """The file by which this machine limits writes: version 1's list of devices, or version 2's list of controllers.
 
     Raises:
-        HostError: there is none; the text says what was looked for.
+        HostError: neither exists; the text says what was looked for.
     """
     devices, groups = root / "blkio" / _V1_FILE, root / "cgroup.subtree_control"
     if devices.is_file():
@@ -113,8 +113,8 @@ def find_limit(root: Path = ROOT) -> Path:
     if groups.is_file() and "io" in groups.read_text().split():
         return groups
     raise HostError(
-        f"slow disks need a limit on writes to a device, and neither {devices} exists (version 1 of control groups) "
-        f'nor "io" in {groups} (version 2); leave the family slow-disk out'
+        f"slow disks need the kernel's limit on writes to a device; this machine has neither {devices} (control "
+        f'groups, version 1) nor "io" in {groups} (version 2); leave the family slow-disk out'
     )
 
 

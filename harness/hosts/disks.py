@@ -1,13 +1,13 @@
-"""Disks that lose power, lie, are full and slow: a file system of its own for each node, on a loop device over a file.
+"""Disks that lose power, lie or are full: a file system for each node, on a loop device over a file.
 
 Loss of power: the file system is shut down (``ioctl(FS_IOC_SHUTDOWN)`` without a flush of its log), which drops
 every dirty page at once; then it is mounted again and replays its journal. What was fsynced is there, what was only in
 the page cache is not. This is the kernel's own behaviour, so it holds for every program. Needs root, loop devices and
 mkfs.ext4. How a disk becomes slow: :mod:`harness.hosts.disk_speed`.
 
-A disk that lies: what it holds when it begins to is copied, and a loss of power puts the copy in the place of all that
-was written since, as it would be with a disk that answers every flush at once and keeps the data in a cache without a
-battery. The file system is frozen for the copy, which forces everything before it to the disk.
+A disk that lies: its content is copied when it begins to lie, and a loss of power brings this copy back, as with a disk
+that answers every flush at once and keeps the data in a cache without a battery. The file system is frozen for the
+copy, which forces everything before it to the disk.
 
 No room: one file takes all of it, and is removed again. It is allocated and never written, so the image, sparse on the
 machine's own disk, does not grow. It is gone with the file system; nothing outlives the harness.
@@ -33,9 +33,9 @@ from harness.records.journal import Journal
 from nemesis.evidence import Evidence
 from workloads import reason_of
 
-#: Beside a node's own files. Kafka looks at directories only, the reference broker at names that it gave.
+#: The file beside a node's own. Kafka looks at directories only, the reference broker at names that it gave.
 FILL_NAME: Final = "ackproof-fill"
-#: Allocations become smaller until not even one block is to be had.
+#: Allocations become smaller until not even one block is free.
 _FIRST_STEP_BYTES: Final = 64 * 2**20
 
 
@@ -54,22 +54,22 @@ _PAUSE_S: Final = 0.005
 
 
 class Disk:
-    """One node's disk, mounted at ``place``; ``image`` is the file behind it."""
+    """One node's disk, mounted at ``mount_point``; ``image`` is the file behind it."""
 
-    def __init__(self, place: Path, image: Path, journal: Journal) -> None:
-        self.place: Final = place
+    def __init__(self, mount_point: Path, image: Path, journal: Journal) -> None:
+        self.mount_point: Final = mount_point
         self.image: Final = image
         self._journal = journal
 
     def make(self) -> None:
-        """Make and mount it, and see that it can lose power.
+        """Make and mount the disk, and check that it can lose power.
 
         Raises:
-            HostError: this machine cannot do it; the text says what failed.
+            HostError: this machine cannot make one; the text says what failed.
         """
-        shutil.rmtree(self.place, ignore_errors=True)  # of an attempt to start that failed
-        self.place.mkdir(parents=True)
-        self._journal.intend("disk", {"place": str(self.place), "image": str(self.image)})
+        shutil.rmtree(self.mount_point, ignore_errors=True)  # of an attempt to start that failed
+        self.mount_point.mkdir(parents=True)
+        self._journal.intend("disk", {"place": str(self.mount_point), "image": str(self.image)})
         with self.image.open("wb") as file:
             file.truncate(SIZE_MB * 2**20)
         # No reserved blocks, no delayed initialisation that would write while the run goes on.
@@ -77,31 +77,33 @@ class Disk:
         _run(["mkfs.ext4", "-q", "-F", "-m", "0", "-J", "size=8", "-N", "4096", "-E", features, str(self.image)])
         self._mount()
         # Kafka takes every directory beside its own for a log partition and refuses to start.
-        (self.place / "lost+found").rmdir()
-        sync_directory(self.place)
-        _shut_down(self.place)
+        (self.mount_point / "lost+found").rmdir()
+        sync_directory(self.mount_point)
+        _shut_down(self.mount_point)
         self._remount()
 
     def power_off(self) -> None:
         """Drop what is not on the disk. The node's process may still run; all its calls fail from now on.
 
         Raises:
-            HostError: the file system does not obey.
+            HostError: the file system cannot be shut down.
         """
-        _shut_down(self.place)
+        _shut_down(self.mount_point)
 
     def power_on(self) -> Evidence:
-        """Mount again what the disk holds; nobody may use it meanwhile. Evidence: ``log_bytes`` that are there now."""
+        """Mount the disk again; no process may use it meanwhile. Evidence: ``log_bytes_after``."""
         self._remount()
-        return {"log_bytes_after": log_bytes(self.place)}
+        return {"log_bytes_after": log_bytes(self.mount_point)}
 
     @property
     def lies(self) -> bool:
-        """It calls flushed what a loss of power takes."""
+        """True while the disk reports writes as flushed that a loss of power takes."""
         return _durable(self.image).exists()
 
     def lie(self) -> Evidence:
-        """Let a loss of power take all that is written from now on, flushed or not. Evidence: what it then leaves.
+        """Let a loss of power take all that is written from now on, flushed or not.
+
+        Evidence: ``durable_log_bytes``, which a loss of power leaves; nothing if the disk lies already.
 
         Raises:
             HostError: the disk cannot be copied.
@@ -109,31 +111,31 @@ class Disk:
         if self.lies:
             return {}
         copy = _durable(self.image)
-        _freeze(self.place)
+        _freeze(self.mount_point)
         try:
-            durable: Evidence = {"durable_log_bytes": log_bytes(self.place)}
+            durable: Evidence = {"durable_log_bytes": log_bytes(self.mount_point)}
             _run(["cp", "--sparse=always", str(self.image), f"{copy}.part"])
         finally:
-            _thaw(self.place)
+            _thaw(self.mount_point)
         Path(f"{copy}.part").rename(copy)
         return durable
 
     def obey(self) -> Evidence:
-        """Keep what was written since. Evidence: the ``log_bytes`` that are there; nothing if it did not lie."""
+        """Stop lying, and keep what was written. Evidence: ``log_bytes``; nothing if the disk did not lie."""
         if not self.lies:
             return {}
         _durable(self.image).unlink()
-        return {"log_bytes": log_bytes(self.place)}
+        return {"log_bytes": log_bytes(self.mount_point)}
 
     def fill(self) -> Evidence:
-        """Leave no room in it. Evidence: ``filled_bytes``, and ``free_bytes`` that are left.
+        """Fill the disk. Evidence: ``filled_bytes``, and ``free_bytes`` that are left.
 
         Idempotent: what became free since the last call is taken too. Files can still grow in blocks that they have.
 
         Raises:
             OSError: the file system refuses for another reason than lack of room.
         """
-        descriptor = os.open(self.place / FILL_NAME, os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(self.mount_point / FILL_NAME, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             size, step = os.fstat(descriptor).st_size, _FIRST_STEP_BYTES
             while step >= os.fstatvfs(descriptor).f_bsize:
@@ -147,8 +149,8 @@ class Disk:
             os.close(descriptor)
 
     def free(self) -> Evidence:
-        """Give the room back. Evidence: ``freed_bytes``; nothing if nothing was taken."""
-        file = self.place / FILL_NAME
+        """Give the room back. Evidence: ``freed_bytes``; nothing if the disk was not filled."""
+        file = self.mount_point / FILL_NAME
         if not file.exists():
             return {}
         size = file.stat().st_size
@@ -158,22 +160,24 @@ class Disk:
     @property
     def device(self) -> str:
         """The kernel's numbers of the block device under it ("7:0")."""
-        number = self.place.stat().st_dev
+        number = self.mount_point.stat().st_dev
         return f"{os.major(number)}:{os.minor(number)}"
 
     def _mount(self) -> None:
-        _run(["mount", "-o", "loop,nodev,nosuid,noatime", str(self.image), str(self.place)])
+        _run(["mount", "-o", "loop,nodev,nosuid,noatime", str(self.image), str(self.mount_point)])
 
     def _remount(self) -> None:
-        """The file system must really have ended in between: one that lives on is mounted again as it is, shut down.
+        """Mount again once the file system has ended: one that still lives would be mounted in its state, shut down.
 
-        A process that somebody started in a mount namespace of its own has a copy of this mount, and keeps it alive.
+        A process in another mount namespace has a copy of this mount, and keeps it alive.
         """
-        unmount(self.place)
+        unmount(self.mount_point)
         limit = time.monotonic() + _RELEASE_LIMIT_S
         while loop_devices(self.image):
             if time.monotonic() > limit:
-                raise HostError(f"{self.place} cannot be mounted afresh: a process in another mount namespace holds it")
+                raise HostError(
+                    f"{self.mount_point} cannot be mounted again: a process in another mount namespace holds it"
+                )
             time.sleep(_PAUSE_S)
         if self.lies:
             _run(["cp", "--sparse=always", str(_durable(self.image)), str(self.image)])
@@ -181,23 +185,25 @@ class Disk:
 
 
 def probe_disks() -> None:
-    """Find out whether disks can be made here, as far as that is known without making one.
+    """Check, without making one, that this machine can make disks.
 
     Raises:
-        HostError: what is missing.
+        HostError: something is missing; the text says what.
     """
     if os.geteuid() != 0:
-        raise HostError("faults on disks need root, for a file system of each broker's own")
+        raise HostError(
+            "faults on disks need root, to make a file system for each broker; run as root, or leave them out"
+        )
     for tool, package in (("mkfs.ext4", "e2fsprogs"), ("mount", "mount")):
         if shutil.which(tool) is None:
             raise HostError(f"faults on disks need the command {tool}; install the package {package}")
 
 
 def make_disks(directory: Path, nodes: Collection[int], journal: Journal) -> dict[int, Disk]:
-    """A disk for each of these brokers, mounted below ``directory``. They end as the journal is undone.
+    """A disk for each of these brokers, mounted below ``directory``; undoing the journal removes them.
 
     Raises:
-        HostError: this machine cannot do it; some may be there.
+        HostError: this machine cannot make them; some may exist already.
     """
     probe_disks()
     disks = {node: Disk(directory / str(node), directory / f"{NAME_PREFIX}roof-{node}.img", journal) for node in nodes}
@@ -206,60 +212,61 @@ def make_disks(directory: Path, nodes: Collection[int], journal: Journal) -> dic
     return disks
 
 
-def unmount(place: Path) -> None:
-    """Unmount what is mounted there, if anything is.
+def unmount(mount_point: Path) -> None:
+    """Unmount the file system that is mounted there, if any.
 
-    Files of a process that has just been killed are closed a moment after its end, hence several attempts; one that
-    nobody closes is detached from the tree, and ends with its last user.
+    The files of a killed process are closed a moment after its end, so this is tried several times; a file system that
+    stays in use is detached from the tree, and ends with its last user.
     """
     limit = time.monotonic() + _UNMOUNT_LIMIT_S
-    while place.is_mount():
+    while mount_point.is_mount():
         lazily = ["-l"] if time.monotonic() > limit else []
-        attempt(["umount", *lazily, str(place)])
-        if place.is_mount():
+        attempt(["umount", *lazily, str(mount_point)])
+        if mount_point.is_mount():
             time.sleep(_PAUSE_S)
 
 
 def keep_files(facts: Mapping[str, Any]) -> list[str]:
     """Undo a ``disk`` of a journal: turn the file system into a directory with the same files; the answer names it.
 
-    The image is removed; files that cannot be read are left out, and what only took room. The nodes must have ended.
+    The image is removed. Files that cannot be read are left out, and so is the file that took the room. The nodes must
+    have ended.
     """
-    place, image = Path(str(facts["place"])), Path(str(facts["image"]))
+    mount_point, image = Path(str(facts["place"])), Path(str(facts["image"]))
     if not image.name.startswith(NAME_PREFIX) or not image.is_file():
         return []
-    _thaw(place)
+    _thaw(mount_point)
     for copy in image.parent.glob(f"{_durable(image).name}*"):
         copy.unlink()
-    kept = place.with_name(f"{place.name}.kept")
+    kept = mount_point.with_name(f"{mount_point.name}.kept")
     shutil.rmtree(kept, ignore_errors=True)
-    if place.is_mount():
+    if mount_point.is_mount():
         try:
-            shutil.copytree(place, kept, symlinks=True, ignore=shutil.ignore_patterns(FILL_NAME))
+            shutil.copytree(mount_point, kept, symlinks=True, ignore=shutil.ignore_patterns(FILL_NAME))
         except (OSError, shutil.Error):  # without power there is nothing to read
             kept.mkdir(exist_ok=True)
-        unmount(place)
-        place.rmdir()
-        kept.rename(place)
+        unmount(mount_point)
+        mount_point.rmdir()
+        kept.rename(mount_point)
     image.unlink()
-    return [str(place)]
+    return [str(mount_point)]
 
 
 def loop_devices(image: Path) -> list[str]:
     """The loop devices over this file now."""
-    found = []
+    devices = []
     for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
         try:
             if backing.read_text().strip() == str(image):
-                found.append(backing.parent.parent.name)
+                devices.append(backing.parent.parent.name)
         except OSError:  # gone between the look and the reading
             continue
-    return found
+    return devices
 
 
-def log_bytes(place: Path) -> int:
-    """The bytes of all log segments of topics below a directory; Kafka's copy of the metadata is not one."""
-    return sum(path.stat().st_size for path in place.rglob("*.log") if path.parent.name != "__cluster_metadata-0")
+def log_bytes(directory: Path) -> int:
+    """The bytes of all log segments of topics below a directory, without those of Kafka's metadata."""
+    return sum(path.stat().st_size for path in directory.rglob("*.log") if path.parent.name != "__cluster_metadata-0")
 
 
 def _allocate(descriptor: int, offset: int, length: int) -> bool:
@@ -273,24 +280,24 @@ def _allocate(descriptor: int, offset: int, length: int) -> bool:
 
 
 def _durable(image: Path) -> Path:
-    """What a disk that lies really holds."""
+    """The file with the content that a lying disk keeps after a loss of power."""
     return image.with_suffix(".durable")
 
 
-def _freeze(place: Path) -> None:
-    """Let nobody write to the file system, and force to the disk what was written."""
-    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+def _freeze(mount_point: Path) -> None:
+    """Stop all writes to the file system, and force to the disk what was written."""
+    descriptor = os.open(mount_point, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.ioctl(descriptor, FIFREEZE, 0)
     except OSError as error:
-        raise HostError(f"the file system at {place} cannot be frozen ({reason_of(error)})") from error
+        raise HostError(f"the file system at {mount_point} cannot be frozen ({reason_of(error)})") from error
     finally:
         os.close(descriptor)
 
 
-def _thaw(place: Path) -> None:
-    """Let everybody write again; nothing where nobody was kept from it."""
-    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+def _thaw(mount_point: Path) -> None:
+    """Allow writes to the file system again; no effect on one that is not frozen."""
+    descriptor = os.open(mount_point, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with contextlib.suppress(OSError):
             fcntl.ioctl(descriptor, FITHAW, 0)
@@ -298,15 +305,15 @@ def _thaw(place: Path) -> None:
         os.close(descriptor)
 
 
-def _shut_down(place: Path) -> None:
-    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+def _shut_down(mount_point: Path) -> None:
+    descriptor = os.open(mount_point, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.ioctl(descriptor, FS_IOC_SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))
     except OSError as error:
-        raise HostError(f"the file system at {place} cannot be shut down ({reason_of(error)})") from error
+        raise HostError(f"the file system at {mount_point} cannot be shut down ({reason_of(error)})") from error
     finally:
         os.close(descriptor)
 
 
 def _run(command: list[str]) -> None:
-    run(command, failure="a disk of its own cannot be had here")
+    run(command, failure="no disk can be made for a broker on this machine")

@@ -1,9 +1,8 @@
-"""Slow links, where nodes have interfaces of their own: rates and delays in the kernel's queueing (``tc``).
+"""Makes links slow between nodes with interfaces of their own, by the kernel's queueing (``tc``).
 
-What a source sends to a target passes a class of its own with a small rate (``htb``), everything else passes as before.
-Before that it waits in the class's own queue, its leaf: in :data:`LATE` for some time in any case, in :data:`FIFO` only
-for what was there before. Nothing of it is journalled: a qdisc belongs to an interface that the journal knows, and ends
-with it.
+The packets from a source to a target pass a class of their own with a small rate (``htb``); all others pass as before.
+They first wait in the class's own queue, its leaf: :data:`LATE` delays every packet, in :data:`FIFO` a packet waits
+only for those before it. None of this is journalled: a qdisc ends with its interface, and the journal has that.
 """
 
 from __future__ import annotations
@@ -45,12 +44,10 @@ class Interface(NamedTuple):
 
 
 def probe_slow_links() -> str:
-    """Find out what the kernel can, on a loopback interface of a namespace that ends with the command.
-
-    The answer is the leaf for slow classes: one that delays where the kernel has it.
+    """The best leaf for slow classes that this kernel has, tried in a namespace that ends with the command.
 
     Raises:
-        HostError: what is missing.
+        HostError: something is missing; the text says what.
     """
     for tool, package in (("tc", "iproute2"), ("unshare", "util-linux")):
         if shutil.which(tool) is None:
@@ -68,10 +65,10 @@ def _try(leaf: str) -> None:
 
 
 class Shaper:
-    """The slow links of a run. Implements :class:`nemesis.cluster.LinkSpeed`.
+    """Makes links of a run slow. Implements :class:`nemesis.cluster.LinkSpeed`.
 
-    ``interfaces`` and ``addresses`` are by node, the clients' among them; ``leaf`` is what :func:`probe_slow_links`
-    found; ``single_links`` gives the links between single nodes for those that a fault names.
+    ``interfaces`` and ``addresses`` are by node, and hold the clients' too; ``leaf`` comes from
+    :func:`probe_slow_links`; ``single_links`` gives the links between single nodes for those that a fault names.
     """
 
     def __init__(
@@ -89,9 +86,9 @@ class Shaper:
         self._passed: dict[Link, dict[str, int]] = {}
 
     def slow(self, links: Collection[Link]) -> Evidence:
-        """Deliver little at a time over these links, and late where the kernel can.
+        """Deliver at a small rate over these links, and late where the kernel can delay.
 
-        Evidence: ``kbit`` by link, and ``delay_ms`` by link, as the kernel now has them; none of what it has not.
+        Evidence: ``kbit`` by link and ``delay_ms`` by link, as far as the kernel lists them.
         """
         links = self._single_links(links)
         new = set(links) - self._slow
@@ -99,17 +96,17 @@ class Shaper:
         self._passed.update({link: {} for link in new})
         self._slow |= new
         self._enforce(new)
-        there = {Link(source, target): RATE_KBIT for source in _sources(links) for target in self._seen(source)}
+        limited = {Link(source, target): RATE_KBIT for source in _sources(links) for target in self._seen(source)}
         late = {Link(source, target): ms for source in _sources(links) for target, ms in self._late(source).items()}
         evidence: Evidence = {}
-        if kbit := {link_name(link): there[link] for link in sorted(set(links) & there.keys())}:
+        if kbit := {link_name(link): limited[link] for link in sorted(set(links) & limited.keys())}:
             evidence["kbit"] = kbit
         if delay_ms := {link_name(link): late[link] for link in sorted(set(links) & late.keys())}:
             evidence["delay_ms"] = delay_ms
         return evidence
 
     def restore(self, links: Collection[Link]) -> Evidence:
-        """Deliver as before. Evidence: ``passed`` by link since it became slow: bytes, and how often one waited."""
+        """Deliver as before. Evidence: ``passed`` by link since it became slow: its bytes and its waits."""
         slow = self._slow & set(self._single_links(links))
         self._keep_counts(slow)
         self._slow -= slow
@@ -117,18 +114,18 @@ class Shaper:
         return {"passed": {link_name(link): self._passed.pop(link) for link in sorted(slow)}} if slow else {}
 
     def _keep_counts(self, links: Collection[Link]) -> None:
-        """Add up what the rules have counted that are to be made anew, which begin at 0."""
+        """Add up the counts of these links' rules, which begin at 0 once they are made again."""
         for source in _sources(links):
             for target, counted in self._seen(source).items():
                 passed = self._passed.setdefault(Link(source, target), {})
                 passed.update({name: passed.get(name, 0) + number for name, number in counted.items()})
 
     def _enforce(self, links: Collection[Link]) -> None:
-        """Make the rules of every source concerned anew; what waits in the old ones is lost, and TCP sends it again."""
+        """Make the rules of every source again; packets that wait in the old ones are lost, and TCP resends them."""
         for source in _sources(links):
             interface = self._interfaces[source]
             targets = [link.target for link in self._slow if link.source == source]
-            # This removes them all, with what waits in them; there is nothing to remove the first time.
+            # This removes all rules and the packets that wait in them; the first time it fails, without effect.
             attempt(_tc(interface, "qdisc", "del", "dev", interface.device, "root"))
             if targets:
                 _run(_tc(interface, "-batch", "-"), rules(interface.device, targets, self._addresses, self._leaf))
@@ -147,7 +144,7 @@ def _sources(links: Collection[Link]) -> list[int]:
 
 
 def rules(device: str, targets: Collection[int], addresses: Mapping[int, str], leaf: str) -> str:
-    """Lines for ``tc -batch`` on a device without such rules: what goes to ``targets`` is slow. ``leaf`` queues it."""
+    """Lines for ``tc -batch`` that slow packets to ``targets``, on a device without rules; ``leaf`` queues them."""
     slow = f"htb rate {RATE_KBIT}kbit burst {_BURST_BYTES} quantum 1514"
     lines = [
         f"qdisc add dev {device} root handle 1: htb default {_OTHERS[2:]}",
@@ -166,17 +163,17 @@ def rules(device: str, targets: Collection[int], addresses: Mapping[int, str], l
 
 
 def counted(listing: str) -> dict[int, dict[str, int]]:
-    """From ``tc -s class show``: by target, ``bytes`` that passed, and how often a packet had to wait (``waits``)."""
-    found = {int(number, 16): (int(sent), int(waits)) for number, sent, _, waits in _CLASS.findall(listing)}
+    """By target, the ``bytes`` that passed and the packets that waited (``waits``), from ``tc -s class show``."""
+    by_class = {int(number, 16): (int(sent), int(waits)) for number, sent, _, waits in _CLASS.findall(listing)}
     return {
         number - _FIRST_CLASS: {"bytes": sent, "waits": waits}
-        for number, (sent, waits) in found.items()
+        for number, (sent, waits) in by_class.items()
         if f"1:{number:x}" != _OTHERS
     }
 
 
 def delays_ms(listing: str) -> dict[int, int]:
-    """From ``tc qdisc show``: by target, how late its packets are made; nothing where the leaf delays none."""
+    """By target, the delay of its packets, from ``tc qdisc show``; empty if the leaf delays none."""
     return {int(number, 16) - _FIRST_CLASS: int(ms) for number, ms in _DELAY.findall(listing)}
 
 
@@ -185,4 +182,4 @@ def _tc(interface: Interface, *words: str) -> list[str]:
 
 
 def _run(command: list[str], text: str | None = None) -> str:
-    return run(command, text, failure="slow links cannot be had here")
+    return run(command, text, failure="links cannot be made slow on this machine")

@@ -1,4 +1,4 @@
-"""The hosts on this machine: what they share, and the loopback host, for which no rights are needed.
+"""The hosts on this machine: their common base, and the loopback host, which needs no rights.
 
 On the loopback host every node is a process, with a port that is held for the whole run, also while the node is dead.
 A run has an address of its own in 127.0.0.0/8, made from the harness's process id, so that what a dead harness left
@@ -14,6 +14,8 @@ import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
+
+from typing_extensions import override
 
 from harness.hosts import node_calls
 from harness.hosts.contract import Address, Host, Launch, LinkCuts
@@ -32,9 +34,9 @@ def run_token() -> str:
 
 
 class LocalHost(Host):
-    """Base of the hosts on this machine, which add addresses; links are cut by the nodes themselves.
+    """The base of the hosts on this machine, which add addresses; nodes cut their links themselves.
 
-    ``journal`` takes what has to be undone.
+    ``journal`` records what has to be undone.
     """
 
     def __init__(self, journal: Journal) -> None:
@@ -45,26 +47,26 @@ class LocalHost(Host):
         self._processes: list[LocalProcess] = []
         self.links: LinkCuts = HeldLinks(self._paths)
 
+    @override
     def address(self, node: int) -> Address:
-        """See :meth:`Host.address`."""
         return self._addresses[node]
 
+    @override
     def control_path(self, node: int) -> str:
-        """See :meth:`Host.control_path`."""
         return self._paths[node]
 
+    @override
     def start(self, launch: Launch) -> LocalProcess:
-        """See :meth:`Host.start`."""
         process = spawn(launch, self._journal, self._token, self._prefix(launch.node))
         self._processes.append(process)
         return process
 
+    @override
     def ask(self, nodes: Collection[int], request: Mapping[str, Any], limit_s: float) -> dict[int, dict[str, Any]]:
-        """See :meth:`Host.ask`."""
         return node_calls.ask({node: self._paths[node] for node in nodes}, request, limit_s)
 
+    @override
     def close(self) -> None:
-        """See :meth:`Host.close`."""
         for process in self._processes:
             process.kill()
         undo_here(self._journal)
@@ -74,7 +76,7 @@ class LocalHost(Host):
         return ()
 
     def _make_control(self, nodes: Collection[int]) -> None:
-        """A short-named directory for the sockets: a Unix socket's path has at most 107 bytes, run directories more."""
+        """Make a directory with a short name for the sockets, whose paths may have at most 107 bytes."""
         directory = Path(tempfile.gettempdir()) / f"ackproof-{self._token}"
         self._journal.intend("directory", {"path": str(directory)})
         directory.mkdir(mode=0o700)
@@ -96,14 +98,14 @@ class LoopbackHost(LocalHost):
         super().__init__(journal)
         self._ports = Ports()
 
+    @override
     def open(self, nodes: Collection[int]) -> None:
-        """See :meth:`Host.open`."""
         self._make_control(nodes)
         host = loopback_address(os.getpid(), next(_runs))
         self._addresses.update({node: self._ports.take(host) for node in sorted(nodes)})
 
+    @override
     def close(self) -> None:
-        """See :meth:`Host.close`."""
         try:
             super().close()
         finally:

@@ -1,4 +1,4 @@
-"""The namespace host: every node in a network namespace of its own, with an address of its own.
+"""The namespace host gives every node a network namespace and an address of its own.
 
 ::
 
@@ -21,6 +21,8 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
+from typing_extensions import override
+
 from harness.errors import HostError
 from harness.hosts.contract import Address
 from harness.hosts.cut_links import REPLACE, DroppedLinks, ruleset
@@ -40,10 +42,10 @@ _calls = itertools.count()
 
 
 def probe() -> None:
-    """Find out whether this machine can do it, by making and deleting one namespace with one rule.
+    """Check that this machine can do it, by making and deleting one namespace with one rule.
 
     Raises:
-        HostError: what is missing and what to do.
+        HostError: something is missing; the text says what to do.
     """
     if os.geteuid() != 0:
         raise HostError('host "namespaces" needs root; run as root, or use host = "loopback"')
@@ -68,8 +70,8 @@ class NamespaceHost(LocalHost):
         # Links of single clients, which share an address, are cut by the nodes themselves.
         self.links = DroppedLinks(self._addresses, lambda _: self._ips, self._nft, rest=self.links)
 
+    @override
     def open(self, nodes: Collection[int]) -> None:
-        """See :meth:`Host.open`."""
         probe()
         self._make_control(nodes)
         hub = self._make_namespace("h")
@@ -82,16 +84,16 @@ class NamespaceHost(LocalHost):
             self._addresses[node] = Address(self._ips[node], PORT)
 
     def shaper(self, single_links: Callable[[Collection[Link]], Collection[Link]] = sorted) -> Shaper:
-        """What makes links slow here; ``single_links`` as there.
+        """The shaper that makes links of this host slow; ``single_links`` as for :class:`Shaper`.
 
         Raises:
-            HostError: as of :func:`probe_slow_links`.
+            HostError: as for :func:`probe_slow_links`.
         """
         leaf = probe_slow_links()
         return Shaper(self.interfaces(), self._ips, leaf, single_links)
 
     def interfaces(self) -> dict[int, Interface]:
-        """The interface by which every node's packets leave for the others, those of the harness's clients too."""
+        """By node, the interface by which its packets leave; the clients' one too."""
         nodes = {node: Interface(self._namespace(str(node)), "eth0") for node in self._addresses}
         return {**nodes, CLIENTS: Interface("", self._namespace("r"))}
 
@@ -110,7 +112,7 @@ class NamespaceHost(LocalHost):
         return name
 
     def _join_harness(self, hub: str) -> int:
-        """Put an interface of the root namespace on the bridge; the answer is the network's number, nobody else's."""
+        """Put an interface of the root namespace on the bridge; the answer is the number of this run's own network."""
         outside, inside = self._namespace("r"), self._namespace("i")
         self._journal.intend("link", {"name": outside, "boot_id": boot_id()})
         _run(["ip", "link", "add", outside, "type", "veth", "peer", "name", inside, "netns", hub])
@@ -122,11 +124,13 @@ class NamespaceHost(LocalHost):
                 continue
             address = f"10.77.{number}.{CLIENT_HOST}/24"
             _run(["ip", "address", "add", address, "dev", outside])
-            # Another harness may have chosen the same number at the same moment: whoever sees two takes the next.
+            # Another harness may have chosen the same number at the same moment; one that sees two takes the next.
             if _networks().count(number) == 1:
                 return number
             _run(["ip", "address", "delete", address, "dev", outside])
-        raise HostError("every network 10.77.0.0/24 to 10.77.255.0/24 is in use; heal old runs with `ackproof heal`")
+        raise HostError(
+            "all networks from 10.77.0.0/24 to 10.77.255.0/24 are in use; heal old runs with `ackproof heal`"
+        )
 
     def _join_node(self, hub: str, node: int) -> None:
         name, port = self._make_namespace(str(node)), f"port{node}"
@@ -144,7 +148,7 @@ def _unique() -> str:
     Interface names have at most 15 letters. The kernel refuses a name that exists: a collision is an error, no mix-up.
     """
     number = time.time_ns() // 1_000_000 + 1_009 * os.getpid() + 10_007 * next(_calls)
-    digits = [_NAME_DIGITS[number // 36**place % 36] for place in range(5)]
+    digits = [_NAME_DIGITS[number // 36**position % 36] for position in range(5)]
     return "".join(reversed(digits))
 
 
@@ -164,4 +168,4 @@ def _nft(namespace: str, words: Sequence[str], text: str) -> str:
 
 
 def _run(command: list[str], text: str | None = None) -> str:
-    return run(command, text, failure='host "namespaces" cannot be had here, use host = "loopback"')
+    return run(command, text, failure='host "namespaces" does not work on this machine, use host = "loopback"')

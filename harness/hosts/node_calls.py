@@ -1,7 +1,7 @@
-"""Conversations with nodes over their Unix control sockets: one JSON object a line, one answer a request.
+"""Asks nodes over their Unix control sockets: each request and each answer is a JSON object on one line.
 
-The control sockets are no part of the network under test: faults do not reach them, so they answer what happened and
-carry the cuts even while every link is down.
+The control sockets are not part of the network under test: faults do not reach them, so they report and carry the cuts
+even while every link is down.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class NodeCall:
         """Send the request.
 
         Raises:
-            OSError: nobody listens, or the node cannot take a request within ``limit_s`` seconds.
+            OSError: the node does not listen, or cannot take a request within ``limit_s`` seconds.
         """
         self._deadline = time.monotonic() + limit_s
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

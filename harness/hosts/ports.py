@@ -1,4 +1,4 @@
-"""The allocator of ports: every socket of the harness, its nodes and its tests that listens at a port has it from here.
+"""Allocates the ports at which the harness, its nodes and its tests listen.
 
 A port is held by a socket that is bound to it and never listens. The kernel then gives it to no other process: not to
 another allocator, and not to a program that asks for any free port. The server that it is for may still listen on it,
@@ -48,7 +48,7 @@ class Ports:
         for port in candidates():
             hold = socket.socket()
             try:
-                # Without SO_REUSEADDR, so that the kernel refuses a port that anybody else has, listening or not.
+                # Without SO_REUSEADDR, so that the kernel refuses a port that any other socket has, listening or not.
                 hold.bind((host, port))
             except OSError as error:
                 hold.close()
@@ -57,7 +57,7 @@ class Ports:
                 hold.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 self._holds.append(hold)
                 return Address(host, port)
-        raise PortError(f"no port of {host} can be had ({reason}); stop what holds them")
+        raise PortError(f"no port of {host} is free ({reason}); stop the programs that hold them")
 
     def close(self) -> None:
         """Give all of them back. Idempotent."""

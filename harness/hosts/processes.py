@@ -1,7 +1,8 @@
-"""Processes on this machine: nodes with their identity, state and end; commands that run to their end.
+"""Starts, signals and identifies processes on this machine, and runs commands to their end.
 
-A process is known by its id *and* its start time, both from ``/proc``, so that an id which the kernel has given to
-somebody else is never signalled. Start times are counted in clock ticks since boot, so the boot's id belongs to them.
+A process is identified by its id *and* its start time, both from ``/proc``, so that no signal goes to another process
+to which the kernel has given the same id. Start times are counted in clock ticks since boot, so the boot's id is kept
+with them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from signal import SIGCONT, SIGKILL, SIGSTOP, Signals
 from typing import Any, Final
 
 import msgspec
+from typing_extensions import override
 
 from harness.errors import HostError
 from harness.hosts.contract import Launch, NodeProcess
@@ -31,7 +33,7 @@ _POLL_S: Final = 0.001
 #: Every name that the harness gives to a namespace, a network link, a disk image, a control group or a directory begins
 #: so; nothing of another name is ever removed.
 NAME_PREFIX: Final = "ackp"
-#: For a command that sets something up: `mkfs` takes a second or two, `ip` and `nft` milliseconds, on a quiet machine.
+#: The limit of a command that sets something up: `mkfs` takes a second or two, `ip` and `nft` milliseconds.
 COMMAND_LIMIT_S: Final = 20.0
 
 
@@ -40,7 +42,7 @@ def attempt(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command of fixed words and the harness's own names, with ``text`` on its standard input, to its end.
 
-    ``more`` is as of :func:`subprocess.run`.
+    ``more`` are arguments of :func:`subprocess.run`.
 
     Raises:
         OSError: there is no such command.
@@ -52,10 +54,10 @@ def attempt(
 
 
 def run(command: Sequence[str], text: str | None = None, *, failure: str, **more: Any) -> str:
-    """Run a command that has to succeed, and answer what it writes; otherwise as :func:`attempt`.
+    """The output of a command that has to succeed; otherwise as :func:`attempt`.
 
     Raises:
-        HostError: it did not; the text is ``failure``, the command and its complaint.
+        HostError: it failed; the text is ``failure``, the command and its complaint.
     """
     words = f'{failure}: "{" ".join(command)}"'
     try:
@@ -94,7 +96,7 @@ def boot_id() -> str:
 
 
 def read_stat(pid: int) -> ProcessStat | None:
-    """State and start of a process, or None if there is none of this id."""
+    """The state and the start of a process, or None if no process has this id."""
     try:
         content = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -120,12 +122,12 @@ def marked_with(token: str) -> Iterator[Identity]:
             environment = (entry / "environ").read_bytes()
         except OSError:
             continue
-        if mark in environment.split(b"\0") and (found := identify(int(entry.name))):
-            yield found
+        if mark in environment.split(b"\0") and (identity := identify(int(entry.name))):
+            yield identity
 
 
 def end(identity: Identity) -> bool:
-    """SIGKILL exactly this process and wait for its end; True if there was something to kill."""
+    """Kill exactly this process and wait for its end; True if it was alive."""
     if not identity.is_alive():
         return False
     try:
@@ -137,7 +139,7 @@ def end(identity: Identity) -> bool:
 
 
 class LocalProcess(NodeProcess):
-    """A node's process on this machine; the harness is its parent. ``entry`` is its own in the journal."""
+    """A node's process on this machine; the harness is its parent. ``entry`` is its entry in the journal."""
 
     def __init__(self, child: subprocess.Popen[bytes], journal: Journal, entry: int) -> None:
         self._child = child
@@ -149,8 +151,8 @@ class LocalProcess(NodeProcess):
         """The process id, valid until the process was waited for."""
         return self._child.pid
 
+    @override
     def exit(self) -> str | None:
-        """See :meth:`NodeProcess.exit`."""
         status = self._child.poll()
         if status is None:
             return None
@@ -209,7 +211,7 @@ def spawn(launch: Launch, journal: Journal, token: str, prefix: tuple[str, ...] 
 
 
 def _wait(condition: Callable[[], bool]) -> None:
-    """Until the condition holds, at most SIGNAL_LIMIT_S; callers look again at what they find."""
+    """Wait until the condition holds, at most SIGNAL_LIMIT_S; callers check the result."""
     limit = time.monotonic() + SIGNAL_LIMIT_S
     while not condition() and time.monotonic() < limit:
         time.sleep(_POLL_S)

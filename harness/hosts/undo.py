@@ -1,4 +1,4 @@
-"""Undoing of the actions of a journal, by kind. Undoing something that is gone already is nothing.
+"""Undoes the actions of a journal, by kind. An action whose effect is gone already needs no undoing.
 
 ================  ==========================================  ==============================================
 kind              facts                                       undone by
@@ -7,7 +7,7 @@ kind              facts                                       undone by
                   start_ticks, boot_id                        carry the token
 ``frozen``        pid, start_ticks, boot_id                   SIGCONT to that very process
 ``cut``           link                                        nothing: it ended with its nodes' processes, or
-                                                              with their namespaces (journals until 0.2)
+                                                              their namespaces (in journals until 0.2)
 ``namespace``     name, boot_id                               ``ip netns delete``
 ``link``          name, boot_id                               ``ip link delete``
 ``directory``     path                                        removing it
@@ -46,13 +46,13 @@ def undo_here(journal: Journal) -> list[str]:
 
 
 def undo_kinds(journal: Journal, kinds: Collection[str], undo: Callable[[Undo], list[str]]) -> list[str]:
-    """Undo what this journal names of these kinds, newest first, one action after the other by ``undo``.
+    """Undo the actions of these kinds by ``undo``, newest first; other kinds stay in the journal.
 
-    ``undo`` answers what really was still there, and so does this. Other kinds stay in the journal.
+    ``undo`` answers what was still there, and so does this.
 
     Raises:
-        NotUndoneError: something is still there, or says what no harness writes, and stays in the journal; everything
-            else was undone.
+        NotUndoneError: an action could not be undone or not be understood, and stays in the journal; all others were
+            undone.
     """
     undone: list[str] = []
     left: list[str] = []
@@ -62,7 +62,7 @@ def undo_kinds(journal: Journal, kinds: Collection[str], undo: Callable[[Undo], 
         try:
             undone += [f"{action.kind} {what}" for what in undo(action)]
         except (KeyError, TypeError, ValueError, msgspec.ValidationError):
-            left.append(f"{action.kind} {in_toml(action.facts)} is nothing that a harness writes")
+            left.append(f"{action.kind} {in_toml(action.facts)} is not an action that a harness writes")
         except (OSError, subprocess.TimeoutExpired, HostError) as error:
             left.append(f"{action.kind} {in_toml(action.facts)} is still there ({reason_of(error)})")
         else:
@@ -74,11 +74,11 @@ def undo_kinds(journal: Journal, kinds: Collection[str], undo: Callable[[Undo], 
 
 def _end_process(facts: Facts) -> list[str]:
     identity = _identity(facts)
-    found = marked_with(str(facts["token"])) if identity is None else [identity]
-    ended = [who for who in found if end(who)]
-    if alive := [who.pid for who in ended if who.is_alive()]:
-        raise HostError(f"processes {alive} do not end")
-    return [f"{who.pid} (node {facts.get('node')})" for who in ended]
+    processes = marked_with(str(facts["token"])) if identity is None else [identity]
+    killed = [process for process in processes if end(process)]
+    if alive := [process.pid for process in killed if process.is_alive()]:
+        raise HostError(f"processes {', '.join(map(str, alive))} are still running after SIGKILL")
+    return [f"{process.pid} (node {facts.get('node')})" for process in killed]
 
 
 def _thaw(facts: Facts) -> list[str]:
@@ -100,7 +100,7 @@ def _identity(facts: Facts) -> Identity | None:
 
 def _delete_with_ip(words: list[str], where: Path, facts: Facts) -> list[str]:
     name = str(facts["name"])
-    # Nothing of this kind outlives a boot, and after it the name may be somebody else's.
+    # Nothing of this kind outlives a boot, and after it the name may belong to something else.
     if not name.startswith(NAME_PREFIX) or facts["boot_id"] != boot_id() or not (where / name).exists():
         return []
     done = attempt(["ip", *words, name])

@@ -1,9 +1,9 @@
-"""The host "ssh": nodes on machines of an inventory, reached with paramiko.
+"""The host "ssh" runs nodes on machines of an inventory, which it reaches with paramiko.
 
-host         the host itself; undo: what it leaves on machines, and how that goes
-shell        what is asked of a machine; commands: every command that is ever given to one
-connecting   the way to a machine; connection: a shell over SSH, on a session for commands and one for files
-dry_run      a shell that only shows
+host         the host itself; undo: removes what it leaves on machines
+shell        the contract of a shell on a machine; commands: every command that a machine is given
+connecting   chooses the way to a machine; connection: a shell over SSH, with one session for commands and one for files
+dry_run      a shell that only shows its commands
 """
 
 from harness.hosts.ssh.dry_run import PLACEHOLDERS, DryShell, Show

@@ -1,4 +1,4 @@
-"""Every command that is ever given to a machine, as words. They are quoted in one place, :func:`line`."""
+"""Builds every command that a machine is given, as words. Only :func:`line` quotes them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from harness.plan import Machine
 
 Words = tuple[str, ...]
 
-#: What runs on the machines; it is copied to a run's directory there.
+#: The script that runs on the machines, copied to a run's directory there.
 SCRIPT: Final = Path(__file__).with_name("machine.sh")
-#: Looks, 20 ms each, that a machine takes for a signal to show: five seconds, as on this machine.
+#: How often a machine looks, every 20 ms, until a signal shows: five seconds, as on this machine.
 LOOKS: Final = 250
-#: As long, where one look takes its time.
+#: The same limit for commands that measure the time, because one look may take long.
 END_LIMIT_S: Final = 5
 
 #: Environments are lists that end in NUL. Those of other users' processes cannot be read, and ended ones have none.
@@ -30,7 +30,7 @@ _END: Final = (
 
 
 def line(words: Sequence[str]) -> str:
-    """One line for the machine's shell, in which every word is quoted that needs it."""
+    """One line for the machine's shell; words are quoted where needed."""
     return shlex.join(words)
 
 
@@ -45,7 +45,7 @@ def java_version(machine: Machine) -> Words:
 
 
 def make_directories(*paths: str) -> Words:
-    """Makes directories, private ones; what is missing above them too, with the user's usual rights."""
+    """Makes private directories; missing ones above them get the user's usual rights."""
     return ("mkdir", "-p", "-m", "700", "--", *paths)
 
 
@@ -72,7 +72,7 @@ def pack(directory: str, names: Sequence[str]) -> Words:
 def start(
     script: str, places: tuple[str, str, str], token: str, environment: Mapping[str, str], command: Sequence[str]
 ) -> Words:
-    """Starts a node detached; prints its id and start. ``places``: working directory, log, record of how it ended.
+    """Starts a node detached; prints its id and start. ``places``: its working directory, its log, its exit record.
 
     ``token`` marks its processes, for :func:`end_all`.
     """
@@ -86,12 +86,12 @@ def signal(script: str, identity: tuple[str, str, str], name: str, shows: str, l
 
 
 def end_all(token: str) -> Words:
-    """SIGKILL to every process of the node with this token, until there is none; prints their ids. Needs no file."""
+    """Kills every process of the node with this token, until none is left; prints their ids. Needs no file."""
     return ("sh", "-c", _END, "end", f"{TOKEN_VARIABLE}={token}", str(END_LIMIT_S))
 
 
 def nft(machine: Machine, *words: str) -> Words:
-    """Speaks to the packet filter, with root's rights where the plan says so; fails where they are not had.
+    """Runs ``nft``, with root's rights where the plan says so; fails where the user does not have them.
 
     ``-n``: a sudo that wants a password fails at once instead of waiting for it.
     """

@@ -1,4 +1,4 @@
-"""The way to a machine, chosen before the library that goes it is loaded."""
+"""Gives connections to machines, and loads the SSH library only when one is needed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from harness.plan import Machine
 
 
 def over_ssh(machine: Machine) -> Shell:
-    """Give a connection, which is made at its first need. Loading paramiko takes a fifth of a second."""
+    """A connection that is made when it is first used. Loading paramiko takes a fifth of a second."""
     from harness.hosts.ssh.connection import Connection  # noqa: PLC0415
 
     return Connection(machine)

@@ -14,6 +14,7 @@ from typing import Final
 
 import paramiko
 from paramiko.ssh_exception import AuthenticationException, BadHostKeyException, PasswordRequiredException, SSHException
+from typing_extensions import override
 
 from harness.errors import HostError
 from harness.hosts.ssh import commands, files
@@ -21,19 +22,19 @@ from harness.hosts.ssh.shell import Answer, Shell, shown
 from harness.plan import Machine
 from workloads import reason_of
 
-#: For a machine to be reached, to identify itself, and to accept the user.
+#: The limit for reaching a machine, for its identification, and for accepting the user.
 CONNECT_LIMIT_S: Final = 15.0
 KEEPALIVE_S: Final = 10
-#: A connection that was lost is made anew once.
+#: A connection that was lost is made once more.
 _TURNS: Final = 2
 #: GNU tar: a file changed while it was read. Anything above means that something is missing.
 _PACKED_MAX: Final = 1
 _LOST: Final = (SSHException, EOFError, OSError)
 #: Ends the output of a command: a control character (record separator) that no command of ours prints.
 _END: Final = b"\x1e"
-#: Without a byte for so long a command is given up. Java on a busy machine may be silent for seconds.
+#: A command without output for this time is given up. Java on a busy machine may be silent for seconds.
 SILENCE_LIMIT_S: Final = 30.0
-#: A command's answer is read up to here; a rule table with counters has some kilobytes.
+#: The largest answer of a command; a rule table with counters has some kilobytes.
 ANSWER_BYTES_MAX: Final = 4 * 2**20
 _READ_BYTES: Final = 65_536
 _PAUSE_S: Final = 0.001
@@ -43,11 +44,10 @@ logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 
 class Session:
-    """One shell on a machine, to which commands are given one after the other, over a channel that is its own.
+    """One shell on a machine that runs commands one after the other, over a channel of its own.
 
-    A command of its own channel costs the start of the user's login shell, which may take half a second where people
-    have decorated it; here a command costs a message each way. Whatever the login shell is, commands are read by a
-    POSIX ``sh``.
+    A channel for each command would cost a start of the user's login shell, which may take half a second; here a
+    command costs a message each way. A POSIX ``sh`` reads the commands, with any login shell.
     """
 
     def __init__(self, channel: paramiko.Channel) -> None:
@@ -61,10 +61,10 @@ class Session:
         return not (self._channel.closed or self._channel.exit_status_ready())
 
     def run(self, words: Sequence[str], text: str = "") -> Answer:
-        """Give a command, with ``text`` on its standard input, and wait for its end.
+        """Run a command to its end, with ``text`` on its standard input.
 
         Raises:
-            OSError: the channel ended, or was silent for SILENCE_LIMIT_S; the session is of no use any more.
+            OSError: the channel ended, or was silent for SILENCE_LIMIT_S; the session cannot be used any more.
         """
         source = f"printf %s {shlex.quote(text)} | " if text else ""
         nothing = "" if text else " </dev/null"
@@ -82,20 +82,20 @@ class Session:
         self._channel.close()
 
     def _output(self) -> tuple[bytes, bytes]:
-        """Standard output, and the status between the two marks that follow it."""
+        """Read standard output, and the status between the two marks that follow it."""
         received = bytearray()
         while received.count(_END) < 2:
             chunk = self._channel.recv(_READ_BYTES)
             if not chunk:
                 raise ConnectionResetError("the machine's shell ended")
             if len(received) > ANSWER_BYTES_MAX:
-                raise OSError("its answer does not end")
+                raise OSError("its output is too long")
             received += chunk
         out, status, _ = bytes(received).split(_END, 2)
         return out, status
 
     def _errors(self) -> bytes:
-        """Standard error, whose mark was sent before those of the output."""
+        """Read standard error, whose mark was sent before those of the output."""
         received, deadline = bytearray(), time.monotonic() + SILENCE_LIMIT_S
         while not received.endswith(_END):
             if self._channel.recv_stderr_ready():
@@ -110,8 +110,8 @@ class Session:
 class Connection(Shell):
     """A shell over SSH.
 
-    Made lazily at the first need; a connection that was lost is made anew once, before a command is sent and never
-    after, so that no command is given twice.
+    It connects when it is first used. A lost connection is made once more, but only before a command is sent, so that
+    no command runs twice.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -122,8 +122,8 @@ class Connection(Shell):
         self._sftp: paramiko.SFTPClient | None = None
         self._followers: list[files.Follower] = []
 
+    @override
     def run(self, words: Sequence[str], text: str = "") -> Answer:
-        """See :meth:`Shell.run`."""
         try:
             if self._session is None or not self._is_up() or not self._session.is_open:
                 self._session = Session(self._channel())
@@ -131,15 +131,15 @@ class Connection(Shell):
         except (*_LOST, ValueError) as error:
             raise self._lost(f'"{shown(words)}"', error) from error
 
+    @override
     def read(self, path: str) -> str | None:
-        """See :meth:`Shell.read`."""
         with self._file_work(f"reading {path}") as sftp:
             try:
                 with sftp.open(path, "r") as file:
                     return str(file.read(ANSWER_BYTES_MAX).decode(errors="replace"))
             except FileNotFoundError:
-                return None  # Without a second look: a moment later it may have been written.
-            except TimeoutError:  # silence says nothing of any file
+                return None  # No second look: a moment later the file may have been written.
+            except TimeoutError:  # silence says nothing about the file
                 raise
             except OSError:
                 # A process that ends while its entry in /proc is read is an error of its own, which SFTP cannot name.
@@ -147,18 +147,18 @@ class Connection(Shell):
                     return None
                 raise
 
+    @override
     def push(self, source: Path, target: str) -> None:
-        """See :meth:`Shell.push`."""
         with self._file_work(f"copying {source.name} to {target}") as sftp:
             files.push(sftp, source, target)
 
+    @override
     def push_missing(self, source: Path, target: str) -> None:
-        """See :meth:`Shell.push_missing`."""
         with self._file_work(f"copying {source} to {target}") as sftp:
             files.push_missing(sftp, source, target)
 
+    @override
     def fetch(self, source: str, names: Sequence[str], target: Path) -> None:
-        """See :meth:`Shell.fetch`."""
         channel = self._channel()
         try:
             channel.exec_command(commands.line(commands.pack(source, names)))
@@ -169,24 +169,24 @@ class Connection(Shell):
         finally:
             channel.close()
 
+    @override
     def follow(self, source: str, target: Path) -> None:
-        """See :meth:`Shell.follow`."""
         self._followers.append(files.Follower(self._new_files, source, target))
 
+    @override
     def unfollow(self) -> None:
-        """See :meth:`Shell.unfollow`."""
         while self._followers:
             self._followers.pop().close()
 
+    @override
     def close(self) -> None:
-        """See :meth:`Shell.close`."""
         self.unfollow()
         if self._client is not None:
             self._client.close()
         self._client = self._session = self._sftp = None
 
     def _channel(self) -> paramiko.Channel:
-        """A new session for one command."""
+        """Open a session for one command."""
         for turn in range(_TURNS):
             try:
                 channel = self._transport().open_session(timeout=CONNECT_LIMIT_S)
@@ -199,7 +199,7 @@ class Connection(Shell):
 
     @contextlib.contextmanager
     def _file_work(self, doing: str) -> Iterator[paramiko.SFTPClient]:
-        """The session for files of the thread that gives the commands; one that was interrupted is not used again."""
+        """Lend the session for files to the thread that gives commands; an interrupted one is not used again."""
         try:
             if self._sftp is None or not self._is_up():
                 self._sftp = self._new_files()
@@ -229,7 +229,7 @@ class Connection(Shell):
                 self._client, self._session, self._sftp = connected(self.machine), None, None
             transport = self._client.get_transport() if self._client is not None else None
         if transport is None:
-            raise HostError(f"{self.machine.name} ended the connection; see that its SSH server still runs")
+            raise HostError(f"{self.machine.name} ended the connection; check that its SSH server still runs")
         return transport
 
     def _lost(self, doing: str, error: BaseException) -> HostError:
@@ -238,16 +238,16 @@ class Connection(Shell):
 
 
 def _see_whole(channel: paramiko.Channel) -> None:
-    """Raise unless the packing on the machine ended well: what it left out is about to be removed there."""
+    """Raise unless the packing on the machine ended well, because the packed files are removed there afterwards."""
     if not channel.status_event.wait(SILENCE_LIMIT_S) or not 0 <= channel.exit_status <= _PACKED_MAX:
-        raise OSError(f"tar ended there with status {channel.exit_status}, so something is missing")
+        raise OSError(f"tar ended there with status {channel.exit_status}, so files are missing")
 
 
 def connected(machine: Machine) -> paramiko.SSHClient:
-    """A client of this machine, whose host key was verified, and which accepted the user.
+    """Connect to this machine, verify its host key, and log the user in.
 
     Raises:
-        HostError: it cannot be reached, is not who it should be, or does not accept the user.
+        HostError: it cannot be reached, has another host key, or does not accept the user.
     """
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(_Pinned(machine))
@@ -282,28 +282,28 @@ def connected(machine: Machine) -> paramiko.SSHClient:
     return client
 
 
-#: What paramiko says, without a class of its own, where neither a file nor an agent has a key.
+#: The text of paramiko's error, which has no class of its own, where neither a file nor an agent has a key.
 _NO_KEYS: Final = "No authentication methods available"
 
 
 class _Pinned:
-    """Admits a key that is in no known_hosts only if the plan pins its fingerprint; adds nothing anywhere."""
+    """Accepts a key that is not in known_hosts only if the plan pins its fingerprint; writes no file."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
 
     def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:  # noqa: ARG002
-        """Refuse, unless it is the pinned one."""
-        found, name = key.fingerprint, self._machine.name
+        """Refuse the key, unless it is the pinned one."""
+        fingerprint, name = key.fingerprint, self._machine.name
         if not self._machine.fingerprint:
             raise HostError(
-                f"the host key of {name} is not in {self._machine.known_hosts} ({key.get_name()} {found}); if that is "
-                f'its key, add it there, or write fingerprint = "{found}" in the plan'
+                f"the host key of {name} is not in {self._machine.known_hosts} ({key.get_name()} {fingerprint}); if "
+                f'that is its key, add it there, or write fingerprint = "{fingerprint}" in the plan'
             )
-        if found != self._machine.fingerprint:
+        if fingerprint != self._machine.fingerprint:
             raise HostError(
-                f"{name} has the host key {found} ({key.get_name()}), and the plan pins {self._machine.fingerprint}; "
-                "somebody else may be answering, so nothing was sent"
+                f"{name} has the host key {fingerprint} ({key.get_name()}), and the plan pins "
+                f"{self._machine.fingerprint}; another machine may be answering, so nothing was sent"
             )
 
 
@@ -322,21 +322,22 @@ def _load_known_hosts(client: paramiko.SSHClient, machine: Machine) -> None:
 def _refusal(machine: Machine, error: BaseException) -> HostError:
     name, how = machine.name, f"key {machine.key}" if machine.key else "the keys of the SSH agent"
     if isinstance(error, BadHostKeyException):
-        found, known = error.key.fingerprint, error.expected_key.fingerprint
+        new, old = error.key.fingerprint, error.expected_key.fingerprint
         return HostError(
-            f"the host key of {name} has changed: it is {found}, and {machine.known_hosts} holds {known}; somebody "
-            "else may be answering, so nothing was sent"
+            f"the host key of {name} has changed: it is {new}, and {machine.known_hosts} holds {old}; another machine "
+            "may be answering, so nothing was sent"
         )
     if isinstance(error, PasswordRequiredException):
         return HostError(f"{how} has a passphrase; add it to an SSH agent and leave key out of the plan")
     if isinstance(error, AuthenticationException) or _NO_KEYS in str(error):
-        return HostError(f"{name} does not accept the user with {how} ({error}); see its authorized_keys")
+        return HostError(f"{name} does not accept the user with {how} ({error}); check its authorized_keys")
     if isinstance(error, socket.gaierror):
-        return HostError(f"{name}: no such address ({error.strerror}); correct it in the plan")
+        return HostError(f"the address of {name} does not exist ({error.strerror}); correct it in the plan")
     if isinstance(error, SSHException) and not isinstance(error, OSError):
         return HostError(
-            f"{name} and this harness do not agree on SSH with {how} ({str(error) or type(error).__name__})"
+            f"{name} and this harness could not begin an SSH session with {how} "
+            f"({str(error) or type(error).__name__}); check the key, and what the SSH server there allows"
         )
     return HostError(
-        f"{name} cannot be reached over SSH ({str(error) or type(error).__name__}); see that sshd runs there"
+        f"{name} cannot be reached over SSH ({str(error) or type(error).__name__}); check that sshd runs there"
     )

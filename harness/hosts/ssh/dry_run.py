@@ -1,4 +1,4 @@
-"""A shell that opens no connection: it shows what would be done to a machine, and answers as a willing one would."""
+"""A shell that opens no connection: it shows every step, and answers as a machine on which all goes well."""
 
 from __future__ import annotations
 
@@ -7,23 +7,26 @@ from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from typing_extensions import override
+
 from harness.hosts.ssh import commands
 from harness.hosts.ssh.shell import Answer, Shell
 from harness.plan import Machine
 
 #: Takes one line of what a dry run shows.
 Show = Callable[[str], None]
-#: What commands show in place of answers that only the machine can give.
+#: Explains the words that a dry run shows in place of answers that only the machine can give.
 PLACEHOLDERS: Final = (
-    "HARNESS is this machine's address as seen from there; PID, TICKS and BOOT are what a node's machine says of its "
-    "process. A run's name (ackproof-...) and its directory here will be others. What machine.sh does is in "
-    f"{commands.SCRIPT}. Besides, processes' states (/proc/PID/stat, *.ended) and logs are read by SFTP all the time."
+    "HARNESS is this machine's address as the other machine sees it; PID, TICKS and BOOT are the id, the start and the "
+    "boot of a node's process. A real run has another name (ackproof-...) and another directory here. Read machine.sh "
+    f"in {commands.SCRIPT}. The harness also reads the states of processes (/proc/PID/stat, *.ended) and their logs by "
+    "SFTP all the time."
 )
 _STATES: Final = {"KILL": "", "TERM": "", "STOP": "T", "CONT": "S"}
 
 
 class DryShell(Shell):
-    """A shell of which ``show`` takes every line."""
+    """Gives every line that it would run to ``show``."""
 
     def __init__(self, machine: Machine, show: Show) -> None:
         super().__init__(machine)
@@ -32,48 +35,48 @@ class DryShell(Shell):
         self._directories: list[PurePosixPath] = []
         self._tables: list[str] = []
 
+    @override
     def run(self, words: Sequence[str], text: str = "") -> Answer:
-        """See :meth:`Shell.run`."""
         self._show_here(f"$ {commands.line(words)}")
         if text:
             self._show(textwrap.indent(text.rstrip("\n"), "    < "))
             self._tables = [text.split()[2]]
         return Answer(0, self._imagined(tuple(words)), "")
 
+    @override
     def read(self, path: str) -> str | None:
-        """See :meth:`Shell.read`."""
         if path == "/proc/sys/kernel/random/boot_id":
             return "BOOT\n"
         if path.endswith(".ended"):
             return "137\n"
         return f"1 (java) {self._state} {'0 ' * 18}TICKS" if self._state else None
 
+    @override
     def push(self, source: Path, target: str) -> None:
-        """See :meth:`Shell.push`."""
         self._show_here(f"copy {source.name} ({source.stat().st_size} bytes) to {target}")
 
+    @override
     def push_missing(self, source: Path, target: str) -> None:
-        """See :meth:`Shell.push_missing`."""
         sizes = [path.stat().st_size for path in source.iterdir() if path.is_file()]
         self._show_here(
-            f"copy those of the {len(sizes)} files in {source} ({sum(sizes) / 1e6:.0f} MB) which are not there in the "
-            f"same size to {target}"
+            f"copy to {target} each of the {len(sizes)} files in {source} ({sum(sizes) / 1e6:.0f} MB) that is missing "
+            "there or has another size there"
         )
 
+    @override
     def fetch(self, source: str, names: Sequence[str], target: Path) -> None:
-        """See :meth:`Shell.fetch`."""
         self._show_here(f"$ {commands.line(commands.pack(source, names))}")
         self._show(f"    unpacked in {target}")
 
+    @override
     def follow(self, source: str, target: Path) -> None:
-        """See :meth:`Shell.follow`."""
         self._show_here(f"follow {source} in {target}")
 
     def _show_here(self, what: str) -> None:
         self._show(f"{self.machine.name}: {what}")
 
     def _imagined(self, words: tuple[str, ...]) -> str:
-        """The output of a machine on which all goes well."""
+        """The output of a command on a machine on which all goes well."""
         if words == commands.harness_address():
             return f"HARNESS 0 {self.machine.address} {self.machine.port}\n"
         if words == commands.java_version(self.machine):
@@ -87,7 +90,7 @@ class DryShell(Shell):
         return '{"nftables": []}' if "--json" in words else ""
 
     def _process(self, words: tuple[str, ...]) -> str:
-        """Of ``machine.sh``."""
+        """The output of ``machine.sh``."""
         if "signal" in words[:3]:
             self._state = _STATES[words[6]]
             return self._state
@@ -95,9 +98,10 @@ class DryShell(Shell):
         return "PID TICKS\n" if self._state else ""
 
     def _names(self, words: tuple[str, ...]) -> str:
-        """Of directories, which are made and listed."""
-        place = PurePosixPath(words[-1])
+        """The output of ``mkdir`` and ``ls``; remembers the directories that were made."""
+        directory = PurePosixPath(words[-1])
         if words[0] == "mkdir":
             self._directories += map(PurePosixPath, words[words.index("--") + 1 :])
             return ""
-        return "\n".join({at.relative_to(place).parts[0] for at in self._directories if place in at.parents})
+        below = [path.relative_to(directory) for path in self._directories if directory in path.parents]
+        return "\n".join({path.parts[0] for path in below})

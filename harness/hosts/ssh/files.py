@@ -1,4 +1,4 @@
-"""Files to and from a machine: pushed by SFTP, fetched as one archive, or followed while they grow."""
+"""Copies files to and from a machine: by SFTP, as one archive, or while they grow."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from paramiko import SFTPClient, SSHException
 
 from harness.errors import HostError
 
-#: The view of the cluster is this much old; a look at a file that gained nothing is one message each way.
+#: The view of the cluster may be this old; a look at a file that did not grow costs one message each way.
 LOOK_EVERY_S: Final = 0.05
-#: After a lost connection; the main thread reports it if it stays away.
+#: The pause after a lost connection; the main thread reports one that stays lost.
 RETRY_EVERY_S: Final = 1.0
 _READ_BYTES: Final = 1 << 18
 _END_LIMIT_S: Final = 5.0
@@ -30,46 +30,46 @@ def push(sftp: SFTPClient, source: Path, target: str) -> None:
 
 
 def push_missing(sftp: SFTPClient, source: Path, target: str) -> None:
-    """Copy the files of one directory, without those below, that are not there in the same size."""
-    there = {entry.filename: entry.st_size for entry in sftp.listdir_attr(target)}
+    """Copy the files of one directory, without its subdirectories, that are missing there or have another size."""
+    sizes = {entry.filename: entry.st_size for entry in sftp.listdir_attr(target)}
     for path in sorted(source.iterdir()):
-        if path.is_file() and there.get(path.name) != path.stat().st_size:
+        if path.is_file() and sizes.get(path.name) != path.stat().st_size:
             push(sftp, path, f"{target}/{path.name}")
 
 
 def unpack(stream: Any, names: Sequence[str], target: Path) -> None:
-    """Write the directories ``names`` of a compressed archive below ``target``, over what is there; nothing else.
+    """Write only the directories ``names`` of a compressed archive below ``target``, over existing files.
 
     Raises:
-        OSError: it is none, or is cut short; what came so far is there.
+        OSError: it is not an archive, or not a complete one; the files that came are written.
     """
     archive_bytes: IO[bytes] = stream
-    wanted = {(name,) for name in names}  # beside them are this run's own files, the journal for one
+    wanted = {(name,) for name in names}  # other names would overwrite this run's own files, such as the journal
     try:
         with tarfile.open(fileobj=archive_bytes, mode="r|gz") as archive:
             for member in archive:
                 if PurePosixPath(member.name).parts[:1] in wanted:
                     _write(archive, member, target)
     except tarfile.TarError as error:
-        raise OSError(f"no whole archive came ({error})") from error
+        raise OSError(f"the archive that came is not complete ({error})") from error
 
 
 def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
-    """A file or a directory, which never lands outside of ``target``: no links, no devices, no way up."""
+    """Write a file or a directory, never outside of ``target``: no links, no devices, no ``..``."""
     name = PurePosixPath(member.name)
     if name.is_absolute() or ".." in name.parts:
         return
-    place = target / name
+    path = target / name
     if member.isdir():
-        place.mkdir(parents=True, exist_ok=True)
+        path.mkdir(parents=True, exist_ok=True)
     elif member.isfile() and (content := archive.extractfile(member)) is not None:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with content, place.open("wb") as file:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with content, path.open("wb") as file:
             shutil.copyfileobj(content, file)
 
 
 class Follower:
-    """A thread that appends to ``target`` what ``source`` there has beyond its size, until :meth:`close`."""
+    """A thread that appends the growth of the remote file ``source`` to ``target``, until :meth:`close`."""
 
     def __init__(self, files: Callable[[], SFTPClient], source: str, target: Path) -> None:
         self._files = files
@@ -80,7 +80,7 @@ class Follower:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop, also in the midst of a silence of the machine. Idempotent."""
+        """Stop, even while the machine is silent. Idempotent."""
         self._ended.set()
         self._thread.join(_END_LIMIT_S)
 
@@ -98,7 +98,7 @@ class Follower:
                 source.seek(target.tell())
                 while not self._ended.is_set():
                     gained = source.read(_READ_BYTES)
-                    if self._ended.is_set():  # what came too late is fetched with the rest, over the same file
+                    if self._ended.is_set():  # growth that came too late is fetched at the end, over the same file
                         return
                     if gained:
                         target.write(gained)

@@ -1,12 +1,12 @@
-"""The host "ssh": every node on a machine of its own, which is reached over SSH.
+"""The host "ssh" runs every node on a machine of its own, which it reaches over SSH.
 
 ::
 
     <directory>/kafka/4.3.1/libs/      the release, copied once, kept for the next run
     <directory>/runs/ackproof-<token>/ one run, brought home and removed at its end
-        machine.sh                     what the harness does with processes there
+        machine.sh                     starts and signals processes
         data/, logs/                   as in the run's directory here
-        <node>.pid, <node>.ended       of the node's process
+        <node>.pid, <node>.ended       the id and the end of the node's process
 
 A machine carries one run at a time. Links are cut with nftables by the nodes' addresses and broker ports, in a table of
 the run's own; the SSH port is in no rule.
@@ -24,6 +24,7 @@ from signal import Signals
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from typing_extensions import override
 
 from harness.errors import HostError
 from harness.hosts.contract import Address, Host, Launch, NodeProcess
@@ -39,20 +40,20 @@ from nemesis.evidence import Evidence
 
 JAVA_MIN: Final = 17
 BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
-#: After the death of a node, for the shell around it to write down how it ended.
+#: The time that the shell around a dead node has to write down how the node ended.
 RECORD_LIMIT_S: Final = 3.0
 _LOOK_EVERY_S: Final = 0.02
-#: What a shell says of a program that signal N ended: 128 + N. Java answers SIGTERM by ending with this very status.
+#: A shell gives a program that signal N ended the status 128 + N. Java itself ends with 143 on SIGTERM.
 _SIGNALLED: Final = 128
 _TERMINATED: Final = 143
 _SIGNAL_MAX: Final = 64
 
 
 class LocalFiles(NamedTuple):
-    """Where the files lie on this machine that go to the others.
+    """The paths, on this machine, of files that the other machines need.
 
-    ``run`` is the run's directory, ``release`` the directory of what the nodes execute (its ``libs`` are copied), and
-    ``java`` this machine's Java, for which every other machine has a program of its own.
+    ``run`` is the run's directory, ``release`` the directory of the release that the nodes run (its ``libs`` are
+    copied), and ``java`` this machine's Java; every other machine uses its own.
     """
 
     run: Path
@@ -61,7 +62,7 @@ class LocalFiles(NamedTuple):
 
 
 class SshHost(Host):
-    """The host on machines. ``connect`` makes what speaks to one."""
+    """Runs nodes on ``machines``. ``connect`` gives the shell on one of them."""
 
     def __init__(
         self,
@@ -93,10 +94,10 @@ class SshHost(Host):
         )
 
     def open(self, nodes: Collection[int]) -> None:
-        """See :meth:`Host.open`. The first run of a release copies it to every machine, about 60 MB each.
+        """Prepare the machines. The first run of a release copies it to each of them, about 60 MB.
 
         Raises:
-            HostError: a machine cannot be reached, is not to be trusted, lacks Java, or carries another run.
+            HostError: a machine cannot be reached, has an unexpected host key, lacks Java, or carries another run.
         """
         for node in sorted(nodes):
             self._shells[node] = self._connect(self._machine(node))
@@ -104,40 +105,40 @@ class SshHost(Host):
         for node in sorted(nodes):
             self._prepare(node)
 
+    @override
     def address(self, node: int) -> Address:
-        """See :meth:`Host.address`."""
         return Address(self._ips[node], self._machine(node).broker_port)
 
+    @override
     def place(self, node: int, path: Path) -> str:
-        """See :meth:`Host.place`."""
         machine = self._machine(node)
         if path == self._local_files.java:
             return machine.java
-        for here, there in (
+        for here, remote in (
             (self._local_files.run, self._directory(node)),
             (self._local_files.release, self._installed(node)),
         ):
             if path.is_relative_to(here):
-                return "/".join((there, *path.relative_to(here).parts))
-        raise HostError(f"{path} has no place on {machine.name}")
+                return "/".join((remote, *path.relative_to(here).parts))
+        raise HostError(f"{path} is not copied to {machine.name}; only files of the run and of the release are")
 
+    @override
     def lacks(self) -> Mapping[Capability, str]:
-        """See :meth:`Host.lacks`."""
         return {Capability.LINKS: next(iter(self._no_rules.values()))} if self._no_rules else {}
 
+    @override
     def start(self, launch: Launch) -> NodeProcess:
-        """See :meth:`Host.start`."""
         node, shell = launch.node, self._shells[launch.node]
-        there = {file: self.place(node, file) for file in launch.files}
+        targets = {file: self.place(node, file) for file in launch.files}
         directory, log = self.place(node, launch.directory), self.place(node, launch.log)
-        parents = {path.rpartition("/")[0] for path in (*there.values(), log)}
+        parents = {path.rpartition("/")[0] for path in (*targets.values(), log)}
         must(shell, commands.make_directories(*sorted({directory, *parents})))
-        for file, target in there.items():
+        for file, target in targets.items():
             shell.push(file, target)
         token, record = f"{self._name}/{node}", f"{self._directory(node)}/{node}"
         before = self._entries.get(node)
         self._entries[node] = entry = self._intend(node, "ssh-process", {"token": token})
-        if before is not None:  # it is dead, and whatever might be left of it has the same token
+        if before is not None:  # that process is dead, and any rest of it has the same token
             self._journal.done(before)
         words = commands.start(self._script(node), (directory, log, record), token, launch.environment, launch.command)
         pid, ticks = must(shell, words).split()
@@ -149,17 +150,17 @@ class SshHost(Host):
         return RemoteProcess(shell, self._script(node), record, identity)
 
     def close(self) -> None:
-        """See :meth:`Host.close`. What cannot be undone now stays in the journal, for heal."""
+        """Undo the run on every machine. What cannot be undone now stays in the journal, for heal."""
         for shell in self._shells.values():
             shell.unfollow()
-        with contextlib.suppress(HostError):  # what is left is tried once more below, over new connections
+        with contextlib.suppress(HostError):  # the rest is tried once more below, over new connections
             undo.undo_machines(self._journal, lambda machine: self._shells[machine.node])
         for shell in self._shells.values():
             shell.close()
         undo.undo_machines(self._journal)
 
     def _learn(self, node: int) -> None:
-        """Find out who the machine is, and that it can carry a node. Changes nothing there."""
+        """Read the machine's addresses and boot, and check that it can run a node. Changes nothing there."""
         shell = self._shells[node]
         seen = must(shell, commands.harness_address()).split()
         self._harness[node], here = _over_ipv4(seen[0], shell.machine), seen[2]
@@ -169,20 +170,21 @@ class SshHost(Host):
         rules = shell.run(commands.nft(shell.machine, "list", "tables", "ip"))
         if rules.status != 0:
             self._no_rules[node] = (
-                f"{shell.machine.name} lets nobody cut links ({rules.complaint}); it needs nft, as root or by sudo"
+                f"links cannot be cut on {shell.machine.name} ({rules.complaint}); let its user run nft, as root or by "
+                "sudo"
             )
 
     def _prepare(self, node: int) -> None:
-        """Make the run's directory, and copy what is missing of the release."""
+        """Make the run's directory, and copy the files of the release that are missing."""
         shell = self._shells[node]
         self._require_alone(shell)
         whole = shell.machine.directory
-        if shell.run(commands.is_own(whole)).status != 0:  # whoever made it may put there what the nodes execute
-            raise HostError(f"{whole} on {shell.machine.name} is somebody else's; name another directory in the plan")
+        if shell.run(commands.is_own(whole)).status != 0:  # its owner could replace the files that the nodes execute
+            raise HostError(f"{whole} on {shell.machine.name} is another user's; name another directory in the plan")
         directory, libs = self._directory(node), f"{self._installed(node)}/libs"
         self._intend(node, "ssh-directory", {"path": directory})
         must(shell, commands.make_directories(*(f"{directory}/{name}" for name in undo.KEPT), libs))
-        # Two runs may have looked before either made its directory; now at least one of them sees the other.
+        # Two runs may both have looked before they made their directories; now at least one of them sees the other.
         self._require_alone(shell)
         shell.push(commands.SCRIPT, self._script(node))
         shell.push_missing(self._local_files.release / "libs", libs)
@@ -192,11 +194,11 @@ class SshHost(Host):
         if others:
             raise HostError(
                 f"{shell.machine.name} carries another run ({others[0]} in {undo.runs_directory(shell.machine)}); wait "
-                "for its end, or end it with `ackproof heal` of its results"
+                "until it ends, or end it: give `ackproof heal` its results"
             )
 
     def _nft(self, node: int, words: Sequence[str], text: str = "") -> str:
-        if node not in self._filtered:  # the first that is asked for is a table
+        if node not in self._filtered:  # the first request makes the table
             self._intend(node, "ssh-rules", {"table": self._table})
             self._filtered.add(node)
         return must(self._shells[node], commands.nft(self._machine(node), *words), text)
@@ -221,15 +223,15 @@ class SshHost(Host):
 
 def _check_java(shell: Shell) -> None:
     answer, machine = shell.run(commands.java_version(shell.machine)), shell.machine
-    found = re.search(r'version "(\d+)', answer.out + answer.err)
-    if answer.status != 0 or found is None:
+    version = re.search(r'version "(\d+)', answer.out + answer.err)
+    if answer.status != 0 or version is None:
         raise HostError(
             f'{machine.name} has no Java at "{machine.java}" ({answer.complaint}); install openjdk-17-jre-headless '
             "there, or name its Java in the plan (java = ...)"
         )
-    if int(found[1]) < JAVA_MIN:
+    if int(version[1]) < JAVA_MIN:
         raise HostError(
-            f"{machine.name} has Java {found[1]}, and {JAVA_MIN} or later is needed; name another (java = ...)"
+            f"{machine.name} has Java {version[1]}, and {JAVA_MIN} or later is needed; name another (java = ...)"
         )
 
 
@@ -243,13 +245,14 @@ def _is_ipv4(address: str) -> bool:
 def _over_ipv4(address: str, machine: Machine) -> str:
     if ":" in address:
         raise HostError(
-            f"{machine.name} is reached over {address}, and links are cut by IPv4 addresses; name its IPv4 address"
+            f"{machine.name} is reached over {address}, and links can only be cut between IPv4 addresses; name its "
+            "IPv4 address in the plan"
         )
     return address
 
 
 class RemoteIdentity(NamedTuple):
-    """The identity of a process, as its machine wrote it: id, start in clock ticks since boot, the boot's id."""
+    """The identity of a process, as its machine wrote it: its id, its start in ticks since boot, the boot's id."""
 
     pid: str
     ticks: str
@@ -257,9 +260,10 @@ class RemoteIdentity(NamedTuple):
 
 
 class RemoteProcess(NodeProcess):
-    """A node's process, which lives on when the connection ends.
+    """A node's process on a machine, which goes on when the connection ends.
 
-    ``script`` is where :data:`commands.SCRIPT` is there, ``record`` where the shell around it writes how it ended.
+    ``script`` is the path of :data:`commands.SCRIPT` there. Beside ``record`` the shell around the process writes how
+    it ended.
     """
 
     def __init__(self, shell: Shell, script: str, record: str, identity: RemoteIdentity) -> None:
@@ -271,12 +275,12 @@ class RemoteProcess(NodeProcess):
 
     @property
     def pid(self) -> int | str:
-        """Its id on its machine."""
+        """The process id on its machine."""
         pid = self._identity.pid
         return int(pid) if pid.isdigit() else pid
 
     def exit(self) -> str | None:
-        """See :meth:`NodeProcess.exit`. A shell around it that was ended too leaves "unseen"."""
+        """The end of the process; "unseen" if the shell around it was ended too."""
         if self._exit is None and self._letter() is None:
             self._exit = self._recorded()
         return self._exit

@@ -1,4 +1,4 @@
-"""The contract of a shell on a machine. One implementation speaks over SSH, one only shows what it would do."""
+"""The contract of a shell on a machine. One implementation works over SSH, one only shows what it would do."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Answer(NamedTuple):
 
     @property
     def complaint(self) -> str:
-        """The end of what it wrote about a failure, on one line."""
+        """The last 300 letters of its error output, on one line."""
         return " ".join((self.err or self.out).split())[-300:]
 
 
@@ -37,50 +37,50 @@ class Shell(ABC):
 
     @abstractmethod
     def read(self, path: str) -> str | None:
-        """A small file's text (of ``/proc``, for one), None if there is none."""
+        """The text of a small file (such as those in ``/proc``), None if it does not exist."""
 
     @abstractmethod
     def push(self, source: Path, target: str) -> None:
-        """Copy a file of this machine there, over what is there."""
+        """Copy a file of this machine to the other, over an existing one."""
 
     @abstractmethod
     def push_missing(self, source: Path, target: str) -> None:
-        """Copy the files of a directory there which are not there in the same size."""
+        """Copy the files of a directory that are missing on the other machine or have another size there."""
 
     @abstractmethod
     def fetch(self, source: str, names: Sequence[str], target: Path) -> None:
-        """Copy the directories ``names`` below ``source`` into ``target`` on this machine, over what is there."""
+        """Copy the directories ``names`` below ``source`` into ``target`` on this machine, over existing files."""
 
     @abstractmethod
     def follow(self, source: str, target: Path) -> None:
-        """Copy what a growing file gains to ``target``, again and again until :meth:`close`."""
+        """Append the growth of a file to ``target``, until :meth:`close`."""
 
-    def unfollow(self) -> None:  # noqa: B027 - one that follows none has nothing to do
-        """Follow no file any more. Idempotent."""
+    def unfollow(self) -> None:  # noqa: B027 - a shell that follows no file has nothing to do
+        """Stop following files. Idempotent."""
 
     def close(self) -> None:  # noqa: B027 - likewise
-        """Hang up. Idempotent."""
+        """Close the connection. Idempotent."""
 
 
 Connect = Callable[[Machine], Shell]
 
 
 def must(shell: Shell, words: Sequence[str], text: str = "") -> str:
-    """Run a command that has to succeed, and answer what it prints.
+    """The output of a command that has to succeed.
 
     Raises:
-        HostError: it did not; the text quotes the machine, the command and its complaint.
+        HostError: it failed; the text quotes the machine, the command and its complaint.
     """
     answer = shell.run(words, text)
     if answer.status != 0:
         raise HostError(
             f'{shell.machine.name}: "{shown(words)}" ended with status {answer.status} '
-            f"({answer.complaint or 'no word of why'}); see to it there"
+            f"({answer.complaint or 'it gave no reason'}); correct this on the machine"
         )
     return answer.out
 
 
 def shown(words: Sequence[str]) -> str:
-    """A command for people: on one line of at most some hundred letters."""
+    """A command for people to read, on one line that is cut after 200 letters."""
     text = " ".join(commands.line(words).split())
     return text if len(text) <= 200 else f"{text[:200]}..."

@@ -1,4 +1,4 @@
-"""Undoing of what a run left on machines: at the end of a run by its host, after a crash by ``ackproof heal``.
+"""Undoes what a run left on machines: its host calls it at the end, ``ackproof heal`` after a crash.
 
 =================  ===================================  ===========================================================
 kind               facts                                undone by
@@ -6,12 +6,11 @@ kind               facts                                undone by
 ``ssh-process``    machine, node, token; then pid,      SIGKILL to all whose environment holds the token
                    ticks, boot
 ``ssh-rules``      machine, node, table                 ``nft delete table``
-``ssh-directory``  machine, node, path                  bringing its data and logs home, then removing it
+``ssh-directory``  machine, node, path                  fetching its data and logs, then removing it
 =================  ===================================  ===========================================================
 
-``machine`` is a :class:`~harness.plan.Machine`: where it is and where the key's file is, no secret.
-Only machines in the inventory of the run's own ``run.json`` are spoken to, and only what is named after the harness is
-removed.
+``machine`` is a :class:`~harness.plan.Machine`: its address and the path of the key, no secret. Only machines in the
+inventory of the run's own ``run.json`` are contacted, and only what has the harness's name is removed.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from harness.records.run_record import recorded_world
 
 #: Every directory and table of a run on a machine begins so.
 PREFIX: Final = "ackproof"
-#: What of a run's directory is brought home.
+#: The directories of a run that are fetched from a machine.
 KEPT: Final = ("data", "logs")
 
 
@@ -49,15 +48,17 @@ def allowed_machine(run: Path, machine: Machine) -> Machine:
     except ResultsError as error:
         raise HostError(f"{run / RUN_FILE} does not name the machines that this run may touch ({error})") from error
     if machine not in inventory:
-        raise HostError(f"{machine.name} is in the journal but not in the inventory of {run / RUN_FILE}")
+        raise HostError(
+            f"{machine.name} is in the journal but not in the inventory of {run / RUN_FILE}, so it was not contacted"
+        )
     return machine
 
 
 def undo_machines(journal: Journal, connect: Connect | None = None) -> list[str]:
     """Undo what is left on machines, over one connection each; otherwise as :func:`harness.hosts.undo.undo_kinds`.
 
-    ``connect`` gives the connection of a machine that an action names; without it one is made over SSH, if the machine
-    is in the run's inventory.
+    ``connect`` gives the shell on the machine that an action names. Without it a connection is made over SSH, if the
+    machine is in the run's inventory.
     """
     run = journal.path.parent
     shells: dict[Machine, Shell] = {}
@@ -76,13 +77,13 @@ def undo_machines(journal: Journal, connect: Connect | None = None) -> list[str]
 
 
 def end_processes(shell: Shell, facts: Mapping[str, Any], _run: Path) -> list[str]:
-    """End every process of one node of a run, whoever their parents are now."""
+    """Kill every process of one node of a run, also those whose parents have ended."""
     ended = must(shell, commands.end_all(str(facts["token"]))).split()
     return [f"{pid} (node {facts['node']}, {shell.machine.name})" for pid in ended]
 
 
 def remove_rules(shell: Shell, facts: Mapping[str, Any], _run: Path) -> list[str]:
-    """Remove a run's table, if it is there."""
+    """Remove a run's table of rules, if it exists."""
     table = str(facts["table"])
     tables = commands.nft(shell.machine, "list", "tables", "ip")
     if not table.startswith(PREFIX) or table not in must(shell, tables).split():
@@ -92,14 +93,14 @@ def remove_rules(shell: Shell, facts: Mapping[str, Any], _run: Path) -> list[str
 
 
 def remove_directory(shell: Shell, facts: Mapping[str, Any], run: Path) -> list[str]:
-    """Bring home what a run's directory holds, and remove it, if it is there."""
+    """Fetch the data and logs in a run's directory, and remove it, if it exists."""
     path = PurePosixPath(str(facts["path"]))
     if not path.name.startswith(PREFIX) or str(path.parent) != runs_directory(shell.machine):
         return []
     if path.name not in run_names(shell):
         return []
-    there = must(shell, commands.list_directory(str(path))).split()
-    if kept := [name for name in KEPT if name in there]:  # a run that died at its begin may lack some
+    names = must(shell, commands.list_directory(str(path))).split()
+    if kept := [name for name in KEPT if name in names]:  # a run that died early may lack some
         shell.fetch(str(path), kept, run)
     must(shell, commands.remove_tree(str(path)))
     return [f"{path} (node {facts['node']}, {shell.machine.name})"]
@@ -111,7 +112,7 @@ def runs_directory(machine: Machine) -> str:
 
 
 def run_names(shell: Shell) -> list[str]:
-    """The names of the runs that have a directory there now."""
+    """The names of the runs that have a directory on the machine now."""
     runs = runs_directory(shell.machine)
     must(shell, commands.make_directories(shell.machine.directory, runs))
     return must(shell, commands.list_directory(runs)).split()

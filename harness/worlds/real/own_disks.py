@@ -26,10 +26,10 @@ class OwnDisks:
         if attacked.nodes.process(node).state() is NodeState.DEAD:
             return {}
         attacked.nodes.crashes.ordered(node, attacked.clock.now_us())
-        before = log_bytes(disk.place)
+        before = log_bytes(disk.mount_point)
         disk.power_off()
         evidence: Evidence = {**attacked.kill(node), "log_bytes_before": before, **disk.power_on()}
-        return {**evidence, "lost_flushed": before - log_bytes(disk.place)} if disk.lies else evidence
+        return {**evidence, "lost_flushed": before - log_bytes(disk.mount_point)} if disk.lies else evidence
 
     def lie(self, node: int) -> Evidence:
         """See :meth:`WriteCaches.lie`. Evidence: ``durable_log_bytes``, of log segments that a loss of power leaves."""

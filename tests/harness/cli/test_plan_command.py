@@ -126,7 +126,7 @@ def test_what_this_machine_lacks_is_said_of_this_machine_and_the_plan_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("harness.hosts.namespaces.os.geteuid", lambda: 1000)
-    monkeypatch.setattr("harness.hosts.clocks.PLACES", ())
+    monkeypatch.setattr("harness.hosts.clocks.LIBRARIES", ())
     (tmp_path / "p.toml").write_text(
         'families = ["clock"]\n[faults]\nexercised_min = 1\n[worlds.processes]\n[worlds.kafka]\nhost = "namespaces"\n'
     )

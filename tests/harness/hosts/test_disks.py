@@ -36,14 +36,14 @@ class TestWithPower:
 
     def test_what_was_flushed_stays_and_the_rest_is_gone(self, disks: Disks) -> None:
         disk = disks[0]
-        path = half_flushed(disk.place)
-        assert log_bytes(disk.place) == 2 * BYTES
+        path = half_flushed(disk.mount_point)
+        assert log_bytes(disk.mount_point) == 2 * BYTES
         disk.power_off()
         assert disk.power_on() == {"log_bytes_after": BYTES}
         assert path.read_bytes() == b"f" * BYTES
 
     def test_each_disk_has_its_own_power(self, disks: Disks) -> None:
-        other = half_flushed(disks[1].place)
+        other = half_flushed(disks[1].mount_point)
         disks[0].power_off()
         disks[0].power_on()
         assert other.stat().st_size == 2 * BYTES
@@ -51,27 +51,27 @@ class TestWithPower:
     def test_without_power_nothing_can_be_written(self, disks: Disks) -> None:
         disks[0].power_off()
         with pytest.raises(OSError, match="Input/output error"):
-            half_flushed(disks[0].place)
+            half_flushed(disks[0].mount_point)
         disks[0].power_on()
-        assert half_flushed(disks[0].place).exists()
+        assert half_flushed(disks[0].mount_point).exists()
 
     def test_power_can_be_lost_again_and_again(self, disks: Disks) -> None:
         for _ in range(3):
-            half_flushed(disks[0].place)
+            half_flushed(disks[0].mount_point)
             disks[0].power_off()
             assert disks[0].power_on() == {"log_bytes_after": BYTES}
 
     def test_a_disk_that_lies_loses_what_was_flushed_since_it_began_to(self, disks: Disks) -> None:
         disk = disks[0]
-        (disk.place / "before.log").write_bytes(b"b" * BYTES)
+        (disk.mount_point / "before.log").write_bytes(b"b" * BYTES)
         assert disk.lie() == {"durable_log_bytes": BYTES}
         assert disk.lie() == {}
         for _ in range(2):
-            half_flushed(disk.place)
+            half_flushed(disk.mount_point)
             disk.power_off()
             assert disk.power_on() == {"log_bytes_after": BYTES}
-            assert [path.name for path in disk.place.iterdir()] == ["before.log"]
-        half_flushed(disk.place)
+            assert [path.name for path in disk.mount_point.iterdir()] == ["before.log"]
+        half_flushed(disk.mount_point)
         assert disk.obey() == {"log_bytes": 3 * BYTES}
         assert disk.obey() == {}
         disk.power_off()
@@ -80,13 +80,13 @@ class TestWithPower:
     def test_what_a_disk_that_lied_had_written_is_kept_when_it_is_closed(self, disks: Disks, journal: Journal) -> None:
         disk = disks[0]
         disk.lie()
-        half_flushed(disk.place)
+        half_flushed(disk.mount_point)
         undo_here(journal)
-        assert [path.name for path in disk.place.iterdir()] == ["0.log"]
+        assert [path.name for path in disk.mount_point.iterdir()] == ["0.log"]
         assert [path.name for path in disk.image.parent.iterdir() if path.name.endswith(".durable")] == []
 
     def test_closed_disks_are_directories_with_the_same_files(self, disks: Disks, journal: Journal) -> None:
-        place, image = disks[0].place, disks[0].image
+        place, image = disks[0].mount_point, disks[0].image
         half_flushed(place)
         undo_here(journal)
         undo_here(journal)
@@ -97,7 +97,7 @@ class TestWithPower:
         assert not_undone(journal.path) == []
 
     def test_disks_of_a_dead_harness_are_healed_and_their_files_kept(self, disks: Disks, tmp_path: Path) -> None:
-        place = disks[0].place
+        place = disks[0].mount_point
         half_flushed(place)
         assert heal(tmp_path) == [f"disk {tmp_path / 'data' / '1'}", f"disk {place}"]
         assert heal(tmp_path) == []
@@ -125,12 +125,12 @@ class TestWithPower:
         assert reported["filled_bytes"] > 400 * 2**20
         assert reported["free_bytes"] == 0
         with pytest.raises(OSError, match="No space left on device"):
-            half_flushed(disk.place)
-        assert half_flushed(disks[1].place).exists()
+            half_flushed(disk.mount_point)
+        assert half_flushed(disks[1].mount_point).exists()
         assert disk.fill() == reported
         assert disk.free() == {"freed_bytes": reported["filled_bytes"]}
         assert disk.free() == {}
-        assert half_flushed(disk.place).exists()
+        assert half_flushed(disk.mount_point).exists()
 
     def test_filling_a_disk_takes_no_room_on_the_machine(self, disks: Disks) -> None:
         disks[0].fill()
@@ -139,12 +139,12 @@ class TestWithPower:
     def test_what_filled_a_disk_is_not_among_the_files_that_are_kept(self, disks: Disks, journal: Journal) -> None:
         disks[0].fill()
         undo_here(journal)
-        assert list(disks[0].place.iterdir()) == []
+        assert list(disks[0].mount_point.iterdir()) == []
 
     def test_a_disk_that_was_full_when_its_harness_died_is_healed(self, disks: Disks, tmp_path: Path) -> None:
         disks[0].fill()
         heal(tmp_path)
-        assert list(disks[0].place.iterdir()) == []
+        assert list(disks[0].mount_point.iterdir()) == []
 
 
 def test_without_root_the_sentence_says_so(tmp_path: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:

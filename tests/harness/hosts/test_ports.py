@@ -110,7 +110,7 @@ def candidates_for(ephemeral: str, directory: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_an_address_of_another_machine_has_no_port(ports: Ports) -> None:
-    with pytest.raises(PortError, match=r"no port of 192\.0\.2\.1 can be had \(Cannot assign requested address\)"):
+    with pytest.raises(PortError, match=r"no port of 192\.0\.2\.1 is free \(Cannot assign requested address\)"):
         ports.take("192.0.2.1")
 
 

@@ -62,11 +62,11 @@ class TestOnDisks:
         device = disks[0].device
         reported = throttle.slow(device, os.getpid())
         assert reported == {"device": device, "writes_per_second": WRITES_PER_SECOND, "limit": WRITES_PER_SECOND}
-        assert seconds_to_force(disks[0].place) > FORCED / WRITES_PER_SECOND
-        assert quickest(disks[1].place) < FORCED / WRITES_PER_SECOND
+        assert seconds_to_force(disks[0].mount_point) > FORCED / WRITES_PER_SECOND
+        assert quickest(disks[1].mount_point) < FORCED / WRITES_PER_SECOND
         throttle.restore_disk_speed(device)
         throttle.restore_disk_speed(device)
-        assert quickest(disks[0].place) < FORCED / WRITES_PER_SECOND
+        assert quickest(disks[0].mount_point) < FORCED / WRITES_PER_SECOND
 
     def test_the_limit_of_a_dead_harness_is_healed_before_its_disk(
         self, disks: dict[int, Disk], throttle: DiskThrottle, tmp_path: Path
@@ -98,7 +98,7 @@ class TestChoice:
     @pytest.mark.parametrize("shared", ["", "cpu memory\n"])
     def test_without_either_the_sentence_says_what_was_looked_for(self, journal: Journal, root: Path, shared) -> None:
         (root / "cgroup.subtree_control").write_text(shared)
-        with pytest.raises(HostError, match=r"neither .+ exists .+ nor"):
+        with pytest.raises(HostError, match=r"has neither .+ nor .+ leave the family slow-disk out"):
             choose_throttle(journal, root)
 
 

@@ -23,7 +23,7 @@ from tests.harness.needs import needs_root
 
 on_namespaces = needs_root("ip", "nft", "tc", "unshare")
 needs_library = pytest.mark.skipif(
-    not any(Path(place).is_file() for place in clocks.PLACES), reason="needs libfaketime; install the package faketime"
+    not any(Path(path).is_file() for path in clocks.LIBRARIES), reason="needs libfaketime; install the package faketime"
 )
 LISTING = """class htb 1:10 root prio 0 rate 16Kbit ceil 16Kbit burst 3000b cburst 1600b
  Sent 2500 bytes 12 pkt (dropped 1, overlimits 7 requeues 0)
@@ -255,6 +255,6 @@ def test_what_a_node_with_a_wrong_clock_wrote_down_is_brought_back_to_its_time(t
 
 
 def test_without_the_library_it_is_said_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setattr(clocks, "PLACES", (str(tmp_path / "nowhere.so"),))
+    monkeypatch.setattr(clocks, "LIBRARIES", (str(tmp_path / "nowhere.so"),))
     with pytest.raises(HostError, match="install the package faketime"):
         Clocks(tmp_path / "clocks")

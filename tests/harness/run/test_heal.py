@@ -204,7 +204,7 @@ def two_runs_that_left_a_directory(tmp_path: Path) -> list[Path]:
         ("garbage", "1 lines of .*journal.jsonl cannot be read"),
         ("[1, 2]", "1 lines of .*journal.jsonl cannot be read"),
         ('{"entry":9,"kind":"alien","facts":{}}', r"of a kind that this version does not know \(alien\)"),
-        ('{"entry":9,"kind":"process","facts":{}}', "is nothing that a harness writes"),
+        ('{"entry":9,"kind":"process","facts":{}}', "is not an action that a harness writes"),
     ],
 )
 def test_a_journal_that_nobody_understands_is_no_all_clear(tmp_path: Path, line: str, reported: str) -> None:

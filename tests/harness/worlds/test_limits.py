@@ -59,11 +59,11 @@ def test_links_of_kafka_are_cut_in_namespaces_and_those_of_the_reference_broker_
     [
         ("power", "harness.hosts.disks.os.geteuid", "faults on disks need root"),
         ("slow-disk", "harness.hosts.disks.os.geteuid", "faults on disks need root"),
-        ("clock", "harness.hosts.clocks.PLACES", "install the package faketime"),
+        ("clock", "harness.hosts.clocks.LIBRARIES", "install the package faketime"),
     ],
 )
 def test_what_only_this_machine_lacks(monkeypatch: pytest.MonkeyPatch, family: str, without: str, why: str) -> None:
-    monkeypatch.setattr(without, () if without.endswith("PLACES") else lambda: 1000)
+    monkeypatch.setattr(without, () if without.endswith("LIBRARIES") else lambda: 1000)
     one = spec(Processes(), family)
     assert limits.limits_of(one) == []
     (limit,) = limits.limits_here(one)

@@ -123,7 +123,7 @@ def test_files_are_called_by_the_names_that_they_have_there(make, local_files: L
     assert "," not in place, "the run's own name has commas, which Kafka takes for separators"
     assert host.place(1, local_files.release / "libs" / "a.jar") == f"{DIRECTORY}/kafka/4.3.1/libs/a.jar"
     assert host.place(1, local_files.java) == "java"
-    with pytest.raises(HostError, match=r"has no place on kafka@10\.0\.0\.2"):
+    with pytest.raises(HostError, match=r"is not copied to kafka@10\.0\.0\.2"):
         host.place(1, Path("/etc/passwd"))
 
 
@@ -206,12 +206,15 @@ def test_a_machine_that_cannot_cut_links_says_why_and_the_rest_works(make) -> No
 REFUSED = [
     ({"java": Answer(127, "", "sh: java: not found")}, 'has no Java at "java" .*not found.*install openjdk'),
     ({"java": Answer(0, "", 'openjdk version "11.0.2"')}, "has Java 11, and 17 or later is needed"),
-    ({"printenv": Answer(0, "fe80::1 1 fe80::2 22\n", "")}, "is reached over fe80::1, and links are cut by IPv4"),
-    ({"test": Answer(1, "", "")}, "is somebody else's; name another directory"),
+    (
+        {"printenv": Answer(0, "fe80::1 1 fe80::2 22\n", "")},
+        "is reached over fe80::1, and links can only be cut between IPv4",
+    ),
+    ({"test": Answer(1, "", "")}, "is another user's; name another directory"),
     ({"ls": Answer(0, "ackproof-1-ab\n", "")}, "carries another run .ackproof-1-ab in .*heal"),
     (
         {"mkdir": Answer(1, "", "mkdir: /var: Permission denied")},
-        "Permission denied.*see to it there",
+        "Permission denied.*correct this on the machine",
     ),
 ]
 

@@ -163,7 +163,7 @@ def test_a_key_that_is_missing_or_locked_or_none_is_told_as_that(farm, tmp_path:
     for key, sentence in (
         ("missing", "there is no key at"),
         ("locked", "has a passphrase"),
-        ("none", "do not agree on SSH"),
+        ("none", "could not begin an SSH session"),
     ):
         with pytest.raises(HostError, match=sentence):
             Connection(farm.machine(0, key=str(tmp_path / key))).run(("true",))

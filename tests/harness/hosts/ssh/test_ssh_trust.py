@@ -51,9 +51,9 @@ def test_a_changed_key_is_told_as_one(keys) -> None:
 @pytest.mark.parametrize(
     ("cause", "sentence"),
     [
-        (TimeoutError("timed out"), "cannot be reached over SSH (timed out); see that sshd runs there"),
+        (TimeoutError("timed out"), "cannot be reached over SSH (timed out); check that sshd runs there"),
         (EOFError(), "cannot be reached over SSH (EOFError)"),
-        (SSHException("no matching key exchange"), "do not agree on SSH"),
+        (SSHException("no matching key exchange"), "could not begin an SSH session"),
         (SSHException("No authentication methods available"), "does not accept the user"),
     ],
 )

@@ -162,7 +162,7 @@ def test_a_topic_that_no_harness_wrote_down_keeps_nothing_else_from_being_healed
     other = Journal(later / FILE_NAME)
     other.intend("directory", {"path": str(left)})
     other.close()
-    with pytest.raises(HostError, match=r'topic \{"name" = "t-8".* is nothing that a harness writes'):
+    with pytest.raises(HostError, match=r'topic \{"name" = "t-8".* is not an action that a harness writes'):
         heal(tmp_path)
     assert cluster.topics == {}
     assert not left.exists()
