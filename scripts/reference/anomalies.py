@@ -14,10 +14,10 @@ promise: [method](../explained/method.md). The last column says where a history 
 def anomalies() -> str:
     """Every anomaly with its specification."""
     rows = [
-        (f"[`{name}`](#{name.lower()})", _first(one.specification), one.about.value, one.allowed.value)
-        for name, one in ANOMALIES.items()
+        (f"[`{name}`](#{name.lower()})", _first(anomaly.specification), anomaly.about.value, anomaly.allowed.value)
+        for name, anomaly in ANOMALIES.items()
     ]
-    sections = [f"## {name}\n\n```\n{one.specification}\n```" for name, one in ANOMALIES.items()]
+    sections = [f"## {name}\n\n```\n{anomaly.specification}\n```" for name, anomaly in ANOMALIES.items()]
     return page(
         "Anomalies",
         "`checkers/anomalies/`",

@@ -8,10 +8,11 @@ from typing import Final
 from harness.plan import parse_plan
 from harness.stories import form_of
 from harness.worlds.limits import out_of_reach
-from nemesis.cluster import Capability
+from nemesis.cluster import CLIENTS, CONTROLLER, Capability
 from nemesis.faults import FAULTS, KINDS, Fault, LinkFault
 from nemesis.roles import RoleKind
 from nemesis.scenarios import FAMILIES, Family, Scenario
+from nemesis.topology import Shape, links_of
 from scripts.reference.markdown import bullets, in_markdown, page, table, wrapped
 
 _MACHINES: Final = ", ".join(f'{{node = {node}, address = "m{node}", user = "a"}}' for node in (0, 1, 2, 100))
@@ -77,6 +78,9 @@ def faults() -> str:
         "## Without a plan",
         wrapped("Receipts name these kinds too; no plan asks for them."),
         bullets(f"`{kind.kind}`: {_text(kind)}" for kind in unplanned),
+        "## Shapes",
+        wrapped("Each shape cuts these links around broker 0 of three; `>` is one way."),
+        table(["shape", "links"], ((f"`{shape.value}`", _links(shape)) for shape in Shape)),
         "## Families",
         wrapped(FAMILIES_INTRODUCTION.strip()),
         *(block for family in FAMILIES.values() for block in _family(family)),
@@ -103,7 +107,8 @@ def _facts(kind: type[Fault], lacks: Mapping[str, Mapping[Capability, str]]) -> 
         yield f"In a script: `{form_of(kind)}`{undone}."
     fields = [field for field in kind.__struct_fields__ if field != "role"]
     if fields:
-        yield f"Fields: {', '.join(f'`{field}`' for field in fields)}."
+        shapes = " ([shapes](#shapes))" if "shape" in fields else ""
+        yield f"Fields: {', '.join(f'`{field}`' for field in fields)}{shapes}."
     yield f"Family: [`{kind.family}`](#the-family-{kind.family})."
     if not kind.lasts:
         yield "It is over at once, and nothing undoes it."
@@ -113,6 +118,15 @@ def _facts(kind: type[Fault], lacks: Mapping[str, Mapping[Capability, str]]) -> 
         if reason := next((missing[need] for need in kind.needs if need in missing), ""):
             reasons.setdefault(reason.partition(";")[0], []).append(world)
     yield from (f"Not in {' and '.join(f'`{world}`' for world in worlds)}: {why}." for why, worlds in reasons.items())
+
+
+def _links(shape: Shape) -> str:
+    names = {CONTROLLER: "controller", CLIENTS: "clients"}
+    pairs = sorted((link.source, link.target) for link in links_of(shape, range(3), [0]))
+    both = [(source, target) for source, target in pairs if source < target and (target, source) in pairs]
+    one_way = [pair for pair in pairs if pair not in both and pair[::-1] not in both]
+    shown = [(sign, pair) for sign, chosen in (("-", both), (">", one_way)) for pair in chosen]
+    return ", ".join(f"`{sign.join(str(names.get(node, node)) for node in pair)}`" for sign, pair in shown)
 
 
 def _family(family: Family) -> Iterator[str]:

@@ -25,8 +25,11 @@ def settings() -> str:
     """Every setting with its default, its values and its meaning, scope by scope."""
     blocks = [wrapped(INTRODUCTION)]
     for scope, (heading, sentence) in SCOPES.items():
-        chosen = [one for one in fields(Settings) if one.metadata["scope"] == scope]
-        rows = [(f"`{one.metadata['name']}`", _default(one), _values(one), _meaning(one)) for one in chosen]
+        chosen = [setting for setting in fields(Settings) if setting.metadata["scope"] == scope]
+        rows = [
+            (f"`{setting.metadata['name']}`", _default(setting), _values(setting), _meaning(setting))
+            for setting in chosen
+        ]
         blocks += [f"## {heading}", wrapped(sentence), table(["setting", "default", "values", "meaning"], rows)]
     return page("Settings", "`workloads/settings.py`", *blocks)
 
