@@ -8,14 +8,11 @@ fails, the user interrupts, or the disk is full: then the campaign can be contin
 
 from __future__ import annotations
 
-import shlex
-import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -29,6 +26,7 @@ from harness.campaign.pool import PerformRun, Pool
 from harness.campaign.runs import CampaignRuns, Group, side_by_side
 from harness.campaign.witnesses import witness
 from harness.errors import HarnessError, NamedWronglyError, PlanError
+from harness.machine.this_call import this_command, utc_now
 from harness.machine.versions import this_machine, versions
 from harness.plan import AnyWorld, Kafka, Plan, RealTime, RunSpec
 from harness.progress import Progress
@@ -81,8 +79,8 @@ class Campaign:
             name=plan.name,
             seed=plan.seed,
             status="running",
-            began=_now(),
-            command=_command(),
+            began=utc_now(),
+            command=this_command(),
             machine=this_machine(),
             versions=versions(),
             worlds=_planned(runs),
@@ -105,7 +103,7 @@ class Campaign:
         _refuse_another_plan(plan, runs, directory, record)
         campaign = cls(plan, runs, directory, record)
         record.worlds, record.cells, record.failures = _planned(runs), _cells(runs), {}
-        record.continued.append(Continuation(began=_now(), command=_command(), versions=versions()))
+        record.continued.append(Continuation(began=utc_now(), command=this_command(), versions=versions()))
         for run in runs:
             campaign._keep(run)
         return campaign
@@ -265,11 +263,3 @@ def _refuse_another_plan(plan: Plan, runs: Sequence[RunSpec], directory: Path, r
         raise NamedWronglyError(
             f"{strange[0]} is no run of this plan; continue with the plan that made it, or begin a new campaign"
         )
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _command() -> str:
-    return shlex.join(["ackproof", *sys.argv[1:]])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -17,6 +15,7 @@ from harness.cli.campaign import out_option, see_to_what_is_needed, seed_range
 from harness.cli.numbers import WholeNumber
 from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
 from harness.errors import NamedWronglyError
+from harness.machine.this_call import this_command, utc_now
 from harness.plan import Plan, read_plan
 from harness.progress import Progress
 from harness.records.files import PLAN_FILE, exact_campaign, new_campaign
@@ -31,7 +30,6 @@ from harness.soak import (
     read_request,
     refuse_too_little,
     seconds_of,
-    utc,
 )
 
 #: Seeds of soaks, exact in JSON everywhere.
@@ -100,8 +98,8 @@ def soak(
     asked = SoakRequest(
         name=plan.name,
         seed=secrets.randbelow(SEEDS) if seed is None else seed,
-        began=utc(),
-        command=shlex.join(["ackproof", *sys.argv[1:]]),
+        began=utc_now(),
+        command=this_command(),
         until_finding=until_finding,
         fail_fast=fail_fast,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -24,6 +23,7 @@ from checkers import (
     latest_receipts,
 )
 from harness.errors import ResultsError
+from harness.machine.this_call import command
 from harness.plan import Simulated
 from harness.records.explanation_file import Explanation, read_explanation
 from harness.records.files import PLAN_FILE, STORY_FILE
@@ -110,11 +110,11 @@ def accounts_of(files: CampaignFiles) -> list[Account]:
 def rerun_command(directory: Path, cell: Cell, witness: Witness) -> str:
     """Give the command that shows it again: exact in the simulated world, elsewhere by the plan's seed."""
     if cell.world == Simulated.name:
-        return shlex.join(["ackproof", "replay", str(directory / witness.run)])
+        return command("replay", str(directory / witness.run))
     settings = ",".join(f"{name}={spelled(value)}" for name, value in cell.label.items())
     chosen = ["--settings", settings] if settings else []
     where = ["--family", cell.family, "--world", cell.world, "--seed", str(witness.seed)]
-    return shlex.join(["ackproof", "run", str(directory / PLAN_FILE), *chosen, *where])
+    return command("run", str(directory / PLAN_FILE), *chosen, *where)
 
 
 def _account(files: CampaignFiles, cell: Cell, witness: Witness) -> Account:

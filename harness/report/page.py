@@ -21,6 +21,7 @@ from harness.report.grid import bound_words, columns_of, exercised_faults, grid_
 from harness.report.outcomes import ALL_STYLES, BOUND_MEANING, STYLES, legend_of, style_of
 from harness.report.price import prices_of
 from harness.report.setups import left_to_clients
+from harness.report.svg import milliseconds
 from harness.templates import templates_of
 from workloads import NEVER, Settings, spelled
 
@@ -127,13 +128,6 @@ def cell_id(cell: Cell) -> str:
     return "cell-" + "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name)
 
 
-def _milliseconds(time_us: int | None) -> str:
-    """Three significant digits, which is more than a histogram knows; a second and more in seconds."""
-    if time_us is None:
-        return "?"
-    return f"{time_us / 1e6:.3g} s" if time_us >= 1_000_000 else f"{time_us / 1000:.3g} ms"
-
-
 def _of(count: int, total: int) -> str:
     """A count with its share of the total."""
     return f"{count:,} ({percent(count / total)})" if count and total else f"{count:,}"
@@ -148,7 +142,7 @@ def _environment() -> Environment:
         exercised_faults=exercised_faults,
         percent=percent,
         ground=lambda style: f"light-dark({', '.join(style.background)})",
-        ms=_milliseconds,
+        ms=lambda time_us: "?" if time_us is None else milliseconds(time_us / 1000),
         of=_of,
         quantile=quantile_us,
         text=lambda style: f"light-dark({', '.join(style.ink)})",

@@ -5,7 +5,7 @@ from harness.soak.ending import Ending
 from harness.soak.nights import Night, read_nights
 from harness.soak.resources import bytes_of, seconds_of
 from harness.soak.session import perform_soak
-from harness.soak.soak_file import DISK, TRIES, SoakRequest, read_request, utc
+from harness.soak.soak_file import DISK, TRIES, SoakRequest, read_request
 
 __all__ = [
     "DISK",
@@ -19,5 +19,4 @@ __all__ = [
     "read_request",
     "refuse_too_little",
     "seconds_of",
-    "utc",
 ]

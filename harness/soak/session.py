@@ -13,6 +13,7 @@ from typing import Final
 
 from harness.campaign import Checking, Checks, Pool, Runs, begin_session
 from harness.errors import AckproofError, HarnessError, ResultsError
+from harness.machine.this_call import utc_now
 from harness.plan import Plan
 from harness.progress import Progress
 from harness.records.files import only_user_of
@@ -22,7 +23,7 @@ from harness.soak.ledger import Failed, Sampled
 from harness.soak.nights import Night, known_findings
 from harness.soak.resources import memory_used
 from harness.soak.resuming import perform_turn, put_in_order, wait_for_workers
-from harness.soak.soak_file import SoakHeartbeat, SoakRequest, read_heartbeat_s, utc, write_heartbeat, write_request
+from harness.soak.soak_file import SoakHeartbeat, SoakRequest, read_heartbeat_s, write_heartbeat, write_request
 from harness.soak.soak_loop import SoakLoop
 from harness.soak.state import RecordedState
 from harness.soak.turn_planner import TurnPlanner
@@ -154,7 +155,7 @@ class _Session:
         """Say how it goes now."""
         state, elapsed_s, for_s = self._recorded.state, self._recorded.elapsed_s, self._asked.for_s
         beat = SoakHeartbeat(
-            time=utc(),
+            time=utc_now(),
             status=status,
             elapsed_s=round(elapsed_s, 1),
             left_s=None if for_s is None else round(max(0.0, for_s - elapsed_s), 1),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -89,8 +88,3 @@ def read_heartbeat_s(directory: Path) -> float:
 def write_heartbeat(directory: Path, heartbeat: SoakHeartbeat) -> None:
     """Replace ``heartbeat.json`` in one step."""
     write_json(directory / HEARTBEAT_FILE, heartbeat)
-
-
-def utc() -> str:
-    """Now, for people."""
-    return datetime.now(UTC).isoformat(timespec="seconds")

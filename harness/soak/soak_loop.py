@@ -16,6 +16,7 @@ import msgspec
 from checkers import Outcome, VerdictLine
 from harness.campaign import BATCH_MAX, STEP_S, Checks, Job, JudgedHistory, Runs, TurnLoop
 from harness.errors import HarnessError
+from harness.machine.this_call import utc_now
 from harness.plan import WorldPlan
 from harness.progress import Progress
 from harness.records.run_record import Ended
@@ -23,7 +24,7 @@ from harness.soak.disk_budget import DiskBudget
 from harness.soak.kept_runs import findings_of, trimmed
 from harness.soak.ledger import Began, Failed, Planned, Tried
 from harness.soak.resources import memory_is_short
-from harness.soak.soak_file import SoakRequest, utc
+from harness.soak.soak_file import SoakRequest
 from harness.soak.state import RecordedState
 from harness.soak.turn_planner import TurnPlanner
 
@@ -68,7 +69,7 @@ class SoakLoop(TurnLoop):
         Raises:
             HarnessError: it cannot go on. Everything that was done is in the ledger.
         """
-        self._recorded.write(Began(utc=utc()))
+        self._recorded.write(Began(utc=utc_now()))
         while not (self.why_ended or self._is_over()):
             self._begin_turns()
             self._step()
