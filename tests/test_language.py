@@ -36,7 +36,6 @@ PENDING: Final[tuple[str, ...]] = (
     "harness/bench",
     "harness/clients",
     "harness/plan",
-    "harness/records",
     "harness/reference/core",
     "harness/reference/server",
     "harness/worlds/contract.py",

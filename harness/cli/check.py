@@ -99,7 +99,7 @@ def _refuse_no_file(option: str, file: Path | None) -> None:
     if file is not None and file.is_dir():
         raise NamedWronglyError(f"{option} {file} is a directory; name a file")
     if file is not None and file.exists() and not file.is_file():  # a file would take the place of /dev/null
-        raise NamedWronglyError(f"{option} {file} is no regular file; name a file")
+        raise NamedWronglyError(f"{option} {file} is not a regular file; name a file")
     if file is not None and not file.parent.is_dir():
         raise NamedWronglyError(f"{option} {file}: there is no directory {file.parent}; make it, or name another file")
 

@@ -112,7 +112,7 @@ def _text(file: str, key: str) -> str:
     """A pipe would be waited for without limit, and is empty the second time."""
     try:
         if not stat.S_ISREG(Path(file).stat().st_mode):
-            raise HostError(f"{key} = {file} is no regular file; name one")
+            raise HostError(f"{key} = {file} is not a regular file; name one")
         return Path(file).read_text(encoding="utf-8")
     except OSError as error:
         raise HostError(f"{key} = {file} cannot be read ({error.strerror}); name a file that can") from error

@@ -1,1 +1,1 @@
-"""The files of campaigns and runs, a module for each kind; no door, for who reads a journal needs no Arrow."""
+"""The files of campaigns and runs, a module for each kind. There is no door: a reader of journals needs no Arrow."""

@@ -1,4 +1,4 @@
-"""``campaign.json``: with what a campaign was made, how far it came, and how long its stages took."""
+"""``campaign.json``: the versions and machine of a campaign, its progress, and the time of its stages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Continuation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CampaignRecord(msgspec.Struct, kw_only=True):
-    """How a campaign was made, and how far it came.
+    """A campaign: how it was made, and how far it came.
 
     ``status`` is "running", "completed", "interrupted" or "failed"; ``began`` is UTC. ``stages_ms`` is the wall time of
     each stage when it was last done, ``failures`` are the first few runs that failed, and why. ``cells`` is how many
@@ -62,7 +62,7 @@ class _Planned(msgspec.Struct, frozen=True):
 
 
 def planned_cells(directory: Path) -> int:
-    """How many cells the plan of the campaign in ``directory`` has; 0 where nobody knows.
+    """Return the number of cells in the plan of the campaign in ``directory``; 0 if no record has it.
 
     Raises:
         ResultsError: as :func:`read_campaign_record`.
@@ -72,10 +72,10 @@ def planned_cells(directory: Path) -> int:
 
 
 def read_campaign_record(directory: Path) -> CampaignRecord | None:
-    """What ``campaign.json`` in ``directory`` says; None where there is none, as with a run made alone.
+    """Read ``campaign.json`` in ``directory``; None without that file, as for a run made alone.
 
     Raises:
-        ResultsError: it is there and cannot be read.
+        ResultsError: the file cannot be read.
     """
     path = directory / CAMPAIGN_FILE
     return read_json(path, CampaignRecord, "restore it, or remove it") if path.is_file() else None

@@ -1,4 +1,4 @@
-"""``explanation.json`` of a run: how a finding came about, and from which step on it could not be avoided any more."""
+"""``explanation.json`` of a run: how a finding came about, and the step after which it could not be avoided."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class StepBack(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """How a finding came about.
+    """An account of how a finding came about.
 
-    ``finding`` in words; ``sentences`` are the narrative, from the acknowledgement to what stands there now. ``steps``
+    ``finding`` in words; ``sentences`` are the narrative, from the acknowledgement to the log as it is now. ``steps``
     are in order of time. From ``no_return_us`` on, a moment of ``steps``, every continuation showed it even where the
-    faults ended; ``avoidable_us`` is the last moment at which one did not, None where there is none. Both are None
-    where not even the last step is beyond return. ``twin`` says which simulated run was continued, where the run itself
-    was a real one; its clock is that of ``steps``.
+    faults ended; ``avoidable_us`` is the last moment at which one did not, None if every one did. Both are None
+    if the finding could be avoided even after the last step. ``twin`` is the simulated run that was continued in place
+    of a real one; its clock is that of ``steps``.
     """
 
     finding: str
@@ -59,10 +59,10 @@ def write_explanation(run: Path, explanation: Explanation) -> None:
 
 
 def read_explanation(run: Path) -> Explanation | None:
-    """The explanation of the run in the directory ``run``; None if nobody asked for one.
+    """The explanation of the run in the directory ``run``; None before ``ackproof explain`` wrote one.
 
     Raises:
-        ResultsError: it is there and cannot be read.
+        ResultsError: the file cannot be read.
     """
     if not (run / EXPLANATION_FILE).is_file():
         return None

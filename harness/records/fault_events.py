@@ -1,4 +1,4 @@
-"""What was done to a cluster, and what its world saw in it, as events of a history."""
+"""Writes receipts of faults and broken invariants into a history, as events."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from workloads import NEMESIS, BrokenInvariant, Clock, Event, EventType, Functio
 
 
 def record_fault(recorder: Recorder, clock: Clock, receipt: Receipt) -> None:
-    """Write down what a receipt says now."""
+    """Record the present state of a receipt."""
     _record(recorder, clock, Function.FAULT, to_json(receipt))
 
 
 def record_broken_invariant(recorder: Recorder, clock: Clock, broken: BrokenInvariant | None) -> None:
-    """Write down which invariant a run broke first, if it broke any."""
+    """Record the invariant that a run broke first, if it broke any."""
     if broken is not None:
         _record(recorder, clock, Function.INVARIANT, msgspec.json.encode(broken).decode())
 

@@ -34,7 +34,7 @@ CLOCK_FILE: Final = "clock.json"
 CAMPAIGN_FILE: Final = "campaign.json"
 PLAN_FILE: Final = "plan.toml"
 VERDICTS_FILE: Final = checkers.VERDICTS_FILE
-#: Only where a soak is: what became of each of its turns.
+#: The turns of a soak and their results.
 LEDGER_FILE: Final = "ledger.jsonl"
 MATRIX_FILE: Final = "matrix.json"
 WITNESSES_FILE: Final = "witnesses.json"
@@ -42,7 +42,7 @@ MATRIX_TEXT_FILE: Final = "matrix.md"
 JUNIT_FILE: Final = "junit.xml"
 REPORT_FILE: Final = "report.html"
 
-#: Campaigns of one name beside each other; whoever has more should tidy up.
+#: Campaigns of one name in one directory.
 NUMBERED_MAX: Final = 10_000
 
 
@@ -65,13 +65,13 @@ def is_out_of_room(error: OSError) -> bool:
 
 
 def advice_on(error: OSError) -> str:
-    """What happened, and what helps whatever the command: not each has an option for another directory."""
+    """Say what happened and what to do, in words that fit commands without an option for a directory too."""
     if error.errno == errno.EROFS:
-        return f"{error.strerror}; have this disk made writable, or work in another directory"
+        return f"{error.strerror}; make this disk writable, or work in another directory"
     if is_out_of_room(error):
         return f"{error.strerror}; make room on this disk"
     if error.errno in {errno.EACCES, errno.EPERM}:
-        return f"{error.strerror} ({error.filename}); see to the rights there, or work in a directory of yours"
+        return f"{error.strerror} ({error.filename}); change its permissions, or work in a directory that you own"
     return f"{error.strerror or error} ({error.filename}); name another directory"
 
 
@@ -114,7 +114,7 @@ def write_file(path: Path, content: bytes) -> None:
         ResultsError: it cannot be written.
     """
     with files_of(path.parent):
-        # Not tempfile's: its files are their owner's only, and a report is for everybody whom the umask admits.
+        # Not tempfile's: only the owner can read its files, and a report is for all whom the umask admits.
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             temporary.write_bytes(content)
@@ -137,12 +137,12 @@ def read_file(path: Path, advice: str) -> bytes | None:
     """The content of a file, None where nothing has its name.
 
     Raises:
-        ResultsError: it cannot be read, or is no regular file: a pipe would keep its reader waiting for ever.
+        ResultsError: it cannot be read, or is not a regular file: the reader of a pipe would wait for ever.
             ``advice`` says what to do.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise ResultsError(f"{path} is no regular file; {advice}")
+            raise ResultsError(f"{path} is not a regular file; {advice}")
         return path.read_bytes()
     except FileNotFoundError:
         return None
@@ -155,7 +155,7 @@ def understanding(what: object, advice: str) -> Iterator[None]:
     """Turn the errors of decoding ``what``, a file or a line of one, into one that names it and says what to do.
 
     Raises:
-        ResultsError: the block met JSON, text, values or settings that nobody can read.
+        ResultsError: the block met JSON, text, values or settings that cannot be read.
     """
     try:
         yield
@@ -164,7 +164,7 @@ def understanding(what: object, advice: str) -> Iterator[None]:
 
 
 def read_json(path: Path, kind: type[Content], advice: str) -> Content:
-    """What the file says, as a ``kind``.
+    """Read a file of JSON as a ``kind``.
 
     Raises:
         ResultsError: it is missing or cannot be read; ``advice`` says what to do.
@@ -180,11 +180,11 @@ def run_directories(path: Path) -> list[Path]:
     """Every run at or below ``path``, sorted; a run directory is its own only run.
 
     Raises:
-        NamedWronglyError: ``path`` is no directory.
+        NamedWronglyError: ``path`` is not a directory.
     """
     with files_of(path):
         if not path.is_dir():
-            raise NamedWronglyError(f"{path} is no directory; name a run or a campaign under results/")
+            raise NamedWronglyError(f"{path} is not a directory; name a run or a campaign under results/")
         if (path / RUN_FILE).is_file():
             return [path]
         return sorted(file.parent for file in path.rglob(RUN_FILE))
@@ -195,7 +195,7 @@ def only_user_of(directory: Path) -> Iterator[None]:
     """Keep other processes that ask for the same out of ``directory`` while the block runs, or until this one dies.
 
     Raises:
-        ResultsError: somebody else is in there.
+        ResultsError: another process works in it.
     """
     with files_of(directory):
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -203,6 +203,6 @@ def only_user_of(directory: Path) -> Iterator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError as error:
-        raise ResultsError(f"another ackproof works on {directory}; wait for its end") from error
+        raise ResultsError(f"another ackproof process works in {directory}; wait until it ends") from error
     finally:
         os.close(descriptor)

@@ -58,7 +58,7 @@ class Journal:
         sync_directory(path.parent)
 
     def intend(self, kind: str, facts: Facts) -> int:
-        """Announce an action; it is on disk when this returns. The answer is its number."""
+        """Announce an action and return its number; the line is on disk then."""
         entry = self._next
         self._next += 1
         self._write(_Line(entry=entry, kind=kind, facts=dict(facts)))
@@ -100,12 +100,12 @@ def not_undone(path: Path) -> list[Undo]:
 
 
 def unreadable(path: Path) -> int:
-    """The number of lines of the journal at ``path`` that nobody can read: not torn ones, but what no harness wrote.
+    """The number of lines of the journal at ``path`` that are neither readable nor torn: no harness wrote them.
 
-    What such a line announced is not known, so it may still be there.
+    Such a line may announce an action that is not undone.
 
     Raises:
-        OSError: the file is there and cannot be read.
+        OSError: the file exists and cannot be read.
     """
     return sum(isinstance(line, _Garbage) for line in _decoded(path))
 
@@ -134,7 +134,7 @@ def _decoded(path: Path) -> Iterator[_Line | _Garbage]:
 
 
 def _is_torn(raw: bytes) -> bool:
-    """Whether ``raw`` is the begin of a line that a harness writes."""
+    """Recognise the beginning of a line that a harness writes."""
     begin = msgspec.json.encode(_Line(entry=0))[:-2]
     return raw.startswith(begin) if len(raw) > len(begin) else begin.startswith(raw)
 
@@ -144,6 +144,6 @@ def _last_entry(path: Path) -> int:
 
 
 def _end_torn_line(file: int, path: Path) -> None:
-    """Without this, the first line of a continued journal would be lost in the torn one before it."""
+    """End a torn last line, so that the next line is not lost in it."""
     if path.stat().st_size and not path.read_bytes().endswith(b"\n"):
         os.write(file, b"\n")

@@ -1,4 +1,4 @@
-"""What the replicas of a run's topic held when it was over: as a world reads it, and as ``replicas.parquet``."""
+"""The records that each replica of a run's topic held at the end: as a world reads them, and ``replicas.parquet``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Numbers = npt.NDArray[np.integer[Any]]
 
 
 class Stretch(NamedTuple):
-    """Records of one replica that follow each other, as many of each; values as in ``replicas.parquet``."""
+    """Records of one replica that follow each other, of equal length; values as in ``replicas.parquet``."""
 
     offsets: Numbers
     leader_epochs: Numbers
@@ -31,7 +31,7 @@ class Stretch(NamedTuple):
 
 
 class DumpedLog(NamedTuple):
-    """One replica of one log partition. ``damage`` is complete once ``stretches`` were read: what was unreadable."""
+    """One replica of one log partition. ``damage``, complete once ``stretches`` were read, says what was unreadable."""
 
     partition: str
     node: int
@@ -40,56 +40,56 @@ class DumpedLog(NamedTuple):
 
 
 class ReplicaLogs(NamedTuple):
-    """What the brokers' disks hold of the run's topic; ``unreadable`` are brokers whose disk is out of reach, and why.
+    """The logs of the run's topic on the brokers' disks; ``unreadable`` says why a broker's disk could not be read.
 
-    A log that is not there at all is not among ``logs``.
+    A log that does not exist is not among ``logs``.
     """
 
     logs: Sequence[DumpedLog]
     unreadable: Mapping[int, str]
 
 
-def write_replicas(directory: Path, ends: Mapping[str, PartitionEnd], found: ReplicaLogs | None) -> None:
-    """Write the file in the run ``directory``; none where a world has no disks to read (``found`` is None).
+def write_replicas(directory: Path, ends: Mapping[str, PartitionEnd], dump: ReplicaLogs | None) -> None:
+    """Write the file in the run ``directory``; no file where a world has no disks to read (``dump`` is None).
 
     Raises:
         ResultsError: it cannot be written.
     """
-    if found is None:
+    if dump is None:
         return
     with files_of(directory):
         temporary = directory / f".{REPLICAS_FILE}"
-        _write(temporary, ends, found)
+        _write(temporary, ends, dump)
         temporary.replace(directory / REPLICAS_FILE)
 
 
-def replicas_in_memory(ends: Mapping[str, PartitionEnd], found: ReplicaLogs) -> tuple[Ends, pa.Table]:
-    """What the file would say, as :func:`checkers.read_replicas` gives it."""
+def replicas_in_memory(ends: Mapping[str, PartitionEnd], dump: ReplicaLogs) -> tuple[Ends, pa.Table]:
+    """Return the content of the file as :func:`checkers.read_replicas` reads it."""
     batches: list[pa.RecordBatch] = []
-    return _write_rows(batches.append, ends, found), pa.Table.from_batches(batches, REPLICAS_SCHEMA)
+    return _write_rows(batches.append, ends, dump), pa.Table.from_batches(batches, REPLICAS_SCHEMA)
 
 
-def _write(path: Path, ends: Mapping[str, PartitionEnd], found: ReplicaLogs) -> None:
+def _write(path: Path, ends: Mapping[str, PartitionEnd], dump: ReplicaLogs) -> None:
     with pq.ParquetWriter(path, REPLICAS_SCHEMA, use_dictionary=["partition"], write_statistics=False) as writer:
-        known = _write_rows(writer.write_batch, ends, found)
-        writer.add_key_value_metadata({REPLICAS_META: msgspec.json.encode(known)})
+        ends_of_logs = _write_rows(writer.write_batch, ends, dump)
+        writer.add_key_value_metadata({REPLICAS_META: msgspec.json.encode(ends_of_logs)})
 
 
-def _write_rows(write: Callable[[pa.RecordBatch], None], ends: Mapping[str, PartitionEnd], found: ReplicaLogs) -> Ends:
-    """Hand all records to ``write``, and say what is known besides."""
-    names = sorted({log.partition for log in found.logs})
+def _write_rows(write: Callable[[pa.RecordBatch], None], ends: Mapping[str, PartitionEnd], dump: ReplicaLogs) -> Ends:
+    """Hand all records to ``write``, and return the facts about whole logs."""
+    names = sorted({log.partition for log in dump.logs})
     held: dict[str, list[int]] = {}
     rows = _Rows(write, names)
-    for log in found.logs:
+    for log in dump.logs:
         held.setdefault(log.partition, []).append(log.node)
         for stretch in log.stretches:
             rows.add(names.index(log.partition), log.node, stretch)
     rows.write()
     damage: dict[str, dict[int, str]] = {}
-    for log in found.logs:
+    for log in dump.logs:
         if log.damage:
             damage.setdefault(log.partition, {})[log.node] = "; ".join(log.damage)
-    return Ends(partitions=dict(ends), held=held, damage=damage, unreadable=dict(found.unreadable))
+    return Ends(partitions=dict(ends), held=held, damage=damage, unreadable=dict(dump.unreadable))
 
 
 class _Rows:
@@ -105,7 +105,7 @@ class _Rows:
         self._count = 0
 
     def add(self, partition: int, node: int, stretch: Stretch) -> None:
-        """One stretch of a replica's records; ``partition`` is the place of its name."""
+        """Add one stretch of a replica's records; ``partition`` is the index of its name."""
         self._places.append((partition, node, len(stretch.offsets)))
         self._stretches.append(stretch)
         self._count += len(stretch.offsets)
@@ -113,7 +113,7 @@ class _Rows:
             self.write()
 
     def write(self) -> None:
-        """Hand over what is here."""
+        """Hand over the collected rows."""
         keys, nodes, counts = zip(*self._places, strict=True) if self._places else ((), (), ())
         codes = pa.array(np.repeat(np.array(keys, np.int32), counts))
         columns = [

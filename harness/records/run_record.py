@@ -21,7 +21,7 @@ _RESTORE: Final = "restore it, or have the run done again: ackproof campaign PLA
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run ended.
+    """The end of a run.
 
     ``reason`` is a sentence where it did not complete, ``wall_ms`` the machine's time, ``report`` the account of its
     phases (:class:`harness.phases.RunReport`) where there is one. ``configuration`` is what clients and brokers of
@@ -56,10 +56,10 @@ def write_record(directory: Path, spec: RunSpec, ended: Ended) -> None:
 
 
 def read_record(directory: Path) -> RunRecord:
-    """What ``run.json`` in ``directory`` says.
+    """Read ``run.json`` in ``directory``.
 
     Raises:
-        ResultsError: it is missing or is no run, has settings that this version does not know or refuses, or a cell
+        ResultsError: it is missing or is not a run, has settings that this version does not know or refuses, or a cell
             whose runs would lie outside of their campaign.
     """
     record = _read(directory, RunRecord)
@@ -101,7 +101,7 @@ def _read(directory: Path, kind: type[Part]) -> Part:
 
 
 def upgraded(fields: dict[str, Any]) -> dict[str, Any]:
-    """What version 0.1.0 wrote into ``run.json``, as this version writes it.
+    """Convert a ``run.json`` of version 0.1.0 into that of this version.
 
     The world was a name, and each run had ``host``, ``client``, ``version``, ``mode``, ``controllers``, ``machines``,
     ``bootstrap`` and ``security`` beside it; which of them counted followed from the name and the host.

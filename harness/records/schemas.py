@@ -1,4 +1,4 @@
-"""JSON Schemas (draft 2020-12) of what other programs read: ``matrix.json``, and a line of ``verdicts.jsonl``.
+"""JSON Schemas (draft 2020-12) of files that other programs read: ``matrix.json``, and a line of ``verdicts.jsonl``.
 
 They follow from the types, so they cannot promise what the program does not write. A schema allows fields that it does
 not know: within a version fields may be added.
@@ -31,5 +31,5 @@ def schema_of(name: str) -> dict[str, Any]:
 
 
 def schema_text(name: str) -> bytes:
-    """The same as the file has it."""
+    """The schema as the text of its file."""
     return msgspec.json.format(msgspec.json.encode(schema_of(name)), indent=1) + b"\n"

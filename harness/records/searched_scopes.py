@@ -1,4 +1,4 @@
-"""``scopes.jsonl`` of a campaign: what exhaustive searches have seen, for its report.
+"""``scopes.jsonl`` of a campaign: results of exhaustive searches, for its report.
 
 Each line is what ``ackproof explore SCOPE --json`` printed.
 """
@@ -13,7 +13,7 @@ import msgspec
 from harness.records.files import read_file, understanding
 
 SCOPES_FILE: Final = "scopes.jsonl"
-_ADVICE: Final = "take out what `ackproof explore SCOPE --json` did not print"
+_ADVICE: Final = "delete the lines that `ackproof explore SCOPE --json` did not print"
 
 
 class SearchedConstants(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class SearchedScope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_searched_scopes(directory: Path) -> list[SearchedScope]:
-    """The searches that lie beside the runs of the campaign in ``directory``; none where there is no such file.
+    """Read the searches that belong to the campaign in ``directory``; no file means no searches.
 
     Raises:
         ResultsError: the file cannot be read; the text says which line is wrong.

@@ -25,7 +25,7 @@ VERDICTS_FILES: Final = (files.VERDICTS_FILE, f"{files.VERDICTS_FILE}.xz")
 
 
 class JudgedRuns(NamedTuple):
-    """The runs of a campaign, by their place in it (``runs/...``): their lines, and why others are ``left_out``."""
+    """The runs of a campaign, by their path in it (``runs/...``): their lines, and why others are ``left_out``."""
 
     lines: dict[str, VerdictLine]
     left_out: dict[str, str]
@@ -39,7 +39,7 @@ class Written(NamedTuple):
 
 
 def facts_of(record: RunRecord) -> RunFacts:
-    """What was run, as a judgement needs it."""
+    """Return the facts of a run that its judgement needs."""
     return RunFacts(
         cell=record.cell,
         family=record.family,
@@ -52,10 +52,10 @@ def facts_of(record: RunRecord) -> RunFacts:
 
 
 def write_lines(file: Path, lines: Iterable[VerdictLine]) -> Written:
-    """Write ``lines`` into ``file``, which may have been there.
+    """Write ``lines`` into ``file``, which may exist.
 
-    A verdict on a history that was read outlives the history: it is kept where there is none now, or one that cannot
-    be read.
+    A verdict on a history that was read outlives the history: it is kept if that history
+    is gone or cannot be read now.
     """
     earlier = _earlier(file)
     content, kept = [], 0
@@ -69,7 +69,7 @@ def write_lines(file: Path, lines: Iterable[VerdictLine]) -> Written:
 
 
 def _earlier(file: Path) -> dict[str, VerdictLine]:
-    """What ``file`` says now, by history; lines that this version does not understand are as good as none."""
+    """Read the verdicts in ``file`` by history; lines that this version does not understand are ignored."""
     earlier: dict[str, VerdictLine] = {}
     for text in file.read_bytes().splitlines() if file.is_file() else ():
         with suppress(ResultsError):
@@ -86,11 +86,11 @@ def read_lines(directory: Path) -> JudgedRuns:
     which are in no cell.
 
     Raises:
-        NamedWronglyError: ``directory`` is no campaign.
+        NamedWronglyError: ``directory`` is not a campaign.
         ResultsError: it was not checked yet, or a file of it cannot be read; the text says which and what to do.
     """
     if not any((directory / file).exists() for file in (*VERDICTS_FILES, files.CAMPAIGN_FILE, "runs")):
-        raise NamedWronglyError(f"{directory} is no campaign; name a directory below results/")
+        raise NamedWronglyError(f"{directory} is not a campaign; name a directory below results/")
     path = verdicts_in(directory)
     if path is None:
         raise ResultsError(f"{directory} holds no {files.VERDICTS_FILE}; {_judging(directory)}")
@@ -122,7 +122,7 @@ def _judged(
 
 
 def verdicts_in(directory: Path) -> Path | None:
-    """The file of verdicts in ``directory``, as it was written or packed; None where there is none."""
+    """The file of verdicts in ``directory``, plain or packed; None if it does not exist."""
     return next((path for name in VERDICTS_FILES if (path := directory / name).is_file()), None)
 
 
@@ -141,10 +141,10 @@ def _decoded(texts: Iterable[bytes], path: Path) -> Iterator[VerdictLine]:
 
 
 def read_line(text: bytes, what: object, advice: str) -> VerdictLine:
-    """A line of verdicts, whose receipts and settings this version knows; errors say ``what`` it is, and ``advice``.
+    """A line of verdicts, whose receipts and settings this version knows; errors name it as ``what``, with ``advice``.
 
     Raises:
-        ResultsError: it is none.
+        ResultsError: it is not such a line.
     """
     with files.understanding(what, advice):
         line = msgspec.json.decode(text, type=VerdictLine)
@@ -154,17 +154,17 @@ def read_line(text: bytes, what: object, advice: str) -> VerdictLine:
 
 
 def _judging(directory: Path) -> str:
-    """What to do for verdicts: those of a soak are of runs that are deleted since, so they cannot be made again."""
+    """Say how to get verdicts; a soak deletes runs, so theirs cannot be made again."""
     if (directory / files.LEDGER_FILE).is_file():
         return (
-            "the soak deleted most of the runs, so restore the file from a copy; what is left of them is judged into "
-            f"another file with: ackproof check {directory} --out FILE"
+            "the soak deleted most of its runs, so restore the file from a copy; to judge the runs that are left, "
+            f"write to another file: ackproof check {directory} --out FILE"
         )
-    return f"have its histories judged: ackproof check {directory}"
+    return f"check its histories first: ackproof check {directory}"
 
 
 def _key(name: str) -> tuple[str, ...]:
-    """A run's place below ``runs/``, whatever the path before it: campaigns may be moved between check and report."""
+    """The path of a run below ``runs/``, without the directories above: a campaign may be moved after its check."""
     parts = [part for part in Path(name).parts if part != files.HISTORY]
     return tuple(parts[len(parts) - parts[::-1].index("runs") :]) if "runs" in parts else tuple(parts)
 

@@ -1,4 +1,4 @@
-"""``witnesses.json`` of a campaign: which run shows what was found in which cell, the most interesting first."""
+"""``witnesses.json`` of a campaign: the run that shows each finding in each cell, the most interesting first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.records.files import WITNESSES_FILE, read_json, write_json
 
 
 class Witnessed(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell (``world`` and ``cell``), and the ``run`` that shows its ``anomaly``, by its place in the campaign."""
+    """One cell (``world`` and ``cell``), and the ``run`` that shows its ``anomaly``, by its path in the campaign."""
 
     world: str
     cell: str

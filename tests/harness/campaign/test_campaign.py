@@ -207,8 +207,8 @@ def test_a_directory_that_cannot_be_made_says_what_to_do(tmp_path: Path) -> None
     ("number", "advice"),
     [
         (errno.ENOSPC, "make room on this disk"),
-        (errno.EROFS, "have this disk made writable, or work in another directory"),
-        (errno.EACCES, "see to the rights there, or work in a directory of yours"),
+        (errno.EROFS, "make this disk writable, or work in another directory"),
+        (errno.EACCES, "change its permissions, or work in a directory that you own"),
     ],
 )
 def test_an_error_of_the_disk_says_what_helps_whatever_the_command(number: int, advice: str) -> None:

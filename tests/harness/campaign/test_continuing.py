@@ -167,6 +167,9 @@ def test_runs_of_something_else_are_refused(tmp_path: Path, fakes: Fakes) -> Non
 def test_two_cannot_work_on_one_campaign(tmp_path: Path, fakes: Fakes) -> None:
     plan, directory = plan_at(tmp_path, "kill"), tmp_path / "campaign"
     begun(plan, directory, fakes.well)
-    with only_user_of(directory), pytest.raises(ResultsError, match=r"another ackproof works on .*; wait for its end"):
+    with (
+        only_user_of(directory),
+        pytest.raises(ResultsError, match=r"another ackproof process works in .*; wait until it ends"),
+    ):
         Campaign.continued(plan, directory).perform_stages(Progress(), perform_run=fakes.well, stages=[])
     assert recorded(directory).status == "completed"

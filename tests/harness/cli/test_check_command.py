@@ -85,7 +85,7 @@ def test_a_file_that_cannot_be_made_is_refused_before_anything_is_checked(
 def test_a_pipe_is_no_file_for_verdicts(asked: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo("pipe")
     assert exit_code_of(["check", "good.jsonl", "--out", "pipe"]) == 64
-    assert capsys.readouterr().err == "ackproof: --out pipe is no regular file; name a file\n"
+    assert capsys.readouterr().err == "ackproof: --out pipe is not a regular file; name a file\n"
     assert asked == {}
 
 

@@ -57,6 +57,6 @@ def test_a_line_that_is_none_of_a_search_is_named(line: bytes, tmp_path: Path) -
     (tmp_path / SCOPES_FILE).write_bytes(msgspec.json.encode(HELD) + b"\n" + line + b"\n")
     with pytest.raises(
         ResultsError,
-        match=r"line 2 of .*scopes.jsonl cannot be read .*take out what `ackproof explore SCOPE --json` did not print",
+        match=r"line 2 of .*scopes.jsonl cannot be read .*delete the lines that `ackproof explore SCOPE --json`",
     ):
         read_searched_scopes(tmp_path)

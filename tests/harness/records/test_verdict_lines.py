@@ -107,7 +107,7 @@ def test_what_no_version_writes_into_a_line_is_said_with_its_number(
     with pytest.raises(ResultsError) as caught:
         write_matrix(tmp_path)
     assert f"line 2 of {tmp_path / VERDICTS_FILE} cannot be read ({why}" in str(caught.value)
-    assert str(caught.value).endswith(f"; have its histories judged: ackproof check {tmp_path}")
+    assert str(caught.value).endswith(f"; check its histories first: ackproof check {tmp_path}")
 
 
 def test_a_run_that_nobody_can_place_is_left_out_of_the_matrix_and_named(tmp_path: Path, add: Campaign) -> None:

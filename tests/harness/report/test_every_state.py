@@ -129,4 +129,4 @@ def test_a_report_over_a_file_that_is_none_of_explore_says_so(
     assert exit_code_of(["report", str(directory)]) == EXIT_HARNESS
     said = capsys.readouterr().err
     assert f"line 1 of {directory / SCOPES_FILE} cannot be read" in said
-    assert "take out what `ackproof explore SCOPE --json` did not print" in said
+    assert "delete the lines that `ackproof explore SCOPE --json` did not print" in said

@@ -462,7 +462,7 @@ def test_a_run_without_a_verdict_is_unknown(campaign: Campaign) -> None:
 
 def test_without_verdicts_the_user_is_told_to_check(campaign: Campaign) -> None:
     directory, _ = campaign
-    with pytest.raises(ResultsError, match="is no campaign; name a directory below results/"):
+    with pytest.raises(ResultsError, match="is not a campaign; name a directory below results/"):
         write(directory.parent)
     (directory / "runs").mkdir(exist_ok=True)
     (directory / VERDICTS_FILE).unlink()
