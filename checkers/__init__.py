@@ -1,4 +1,4 @@
-"""What a history proves: the door of the checkers, with every name of theirs that the harness uses."""
+"""The door of the checkers, which say what a history proves: every name of theirs that the harness uses."""
 
 from checkers.anomalies import ANOMALIES, Finding
 from checkers.anomalies.divergent_replicas import DivergentReplicas

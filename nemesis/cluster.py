@@ -1,4 +1,4 @@
-"""What a world must offer to be attacked: a view of its cluster, and parts that do things to it.
+"""The contract of a world that is attacked: a view of its cluster, and parts that do things to it.
 
 A node is a number: brokers count from 0, controllers from :data:`CONTROLLER`, and all clients together are
 :data:`CLIENTS`. In links CONTROLLER means every controller. A link is a directed pair (source, target): a cut link
@@ -43,7 +43,7 @@ class Link(NamedTuple):
 
 
 class PartitionView(msgspec.Struct, frozen=True):
-    """The controller's word about one log partition. ``leader`` is None while there is none.
+    """The controller's word about one log partition. ``leader`` is None while no broker leads.
 
     ``elr`` are the eligible leader replicas outside the ISR (KIP-966), where the cluster reports them: see
     :class:`harness.worlds.kafka.administration.Administration`.
@@ -57,11 +57,11 @@ class PartitionView(msgspec.Struct, frozen=True):
 
 
 class ClusterView(msgspec.Struct, frozen=True):
-    """What is known of the cluster now. ``running`` are brokers whose process lives and is not paused.
+    """A view of the cluster as it is now. ``running`` are brokers whose process lives and is not paused.
 
     ``racks`` are the brokers' racks, of those that have one.
     ``controllers`` are all controllers, first the one that was last known to be active; ``running_controllers`` as
-    ``running``. ``controller_active`` is false while it is known that no controller is active: nobody elects leaders
+    ``running``. ``controller_active`` is false while it is known that no controller is active: no leader is elected
     then.
     """
 
@@ -168,7 +168,7 @@ class Messages(Protocol):
 
 
 class Files(Protocol):
-    """What the nodes have on their disks."""
+    """The files on the nodes' disks."""
 
     def wipe(self, node: int) -> Evidence:
         """Empty the disk of a dead node; its next start finds nothing, as after a new machine.
@@ -240,9 +240,9 @@ class DiskSpeed(Protocol):
 
 
 class Leadership(Protocol):
-    """Who leads, as operators change it on purpose, through the cluster's own administration.
+    """Leadership, as operators change it on purpose, through the cluster's own administration.
 
-    Where the cluster would not, the evidence is ``refused`` with its reason, and what is so now; where nobody answered,
+    Where the cluster would not, the evidence is ``refused`` with its reason, and what is so now; where no answer came,
     ``unconfirmed`` likewise.
     """
 
@@ -252,7 +252,7 @@ class Leadership(Protocol):
 
 
 class Reassignment(Protocol):
-    """Who replicates, changed on purpose. Refusals as with :class:`Leadership`."""
+    """Replicas, changed on purpose. Refusals as with :class:`Leadership`."""
 
     def reassign(self, partition: str, replicas: Sequence[int]) -> Evidence:
         """Let these brokers replicate ``partition``, the first of them preferred as leader; it may go on afterwards.
@@ -294,7 +294,7 @@ class ClientProcesses(Protocol):
 
 
 class Capability(StrEnum):
-    """What a target may be able to do; each value is the name of a part in :class:`Target`."""
+    """The capabilities of targets; each value is the name of a part in :class:`Target`."""
 
     PROCESSES = "processes"
     POWER = "power"
@@ -316,8 +316,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster under attack.
 
     ``view`` gives the newest view; an unreachable controller leaves the last one standing. Every other part is None
-    where this world lacks it, and ``lacks`` says why. ``unplanned`` are those lacks that only mean that nobody asked
-    for the part: with a family of faults that need it, it is made ready.
+    where this world lacks it, and ``lacks`` says why. ``unplanned`` are lacks that mean no more than that the part
+    was not asked for: with a family of faults that need it, it is made ready.
     """
 
     view: Callable[[], ClusterView]
@@ -339,7 +339,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     unplanned: frozenset[Capability] = frozenset()
 
     def why_not(self, needs: Iterable[Capability]) -> str:
-        """Why what needs these capabilities cannot be done here; empty if it can."""
+        """Say why these capabilities cannot be used here; empty if they can."""
         missing = (need for need in needs if getattr(self, need) is None)
         return next((self.lacks.get(need, f"nothing here offers {need}") for need in missing), "")
 
@@ -348,7 +348,7 @@ Part = TypeVar("Part")
 
 
 def require(part: Part | None) -> Part:
-    """A part of a target that is known to be there: whoever needs it has asked :meth:`Target.why_not` before.
+    """A part of a target that is known to be there: its user has asked :meth:`Target.why_not` before.
 
     Raises:
         LookupError: it is not, which is a mistake of the caller.

@@ -1,7 +1,7 @@
 """Faults that have begun and not ended: begun, looked at, undone and ended, each with its receipt.
 
-A clock (:mod:`nemesis.player`), a script or a person drives it. A script and a person undo what holds a node or links,
-whoever did it: a start ends the kill of a node, and what was done to its disk while it was dead.
+A clock (:mod:`nemesis.player`), a script or a person drives it. A script and a person undo everything that holds a node
+or links: a start ends the kill of a node, and what was done to its disk while it was dead.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nemesis.repairs import Repair
 
 
 class Cause(NamedTuple):
-    """What the receipt of a fault says of where it comes from; see :class:`nemesis.receipts.Receipt`."""
+    """The part of a receipt that says where a fault comes from; see :class:`nemesis.receipts.Receipt`."""
 
     family: str
     story: str
@@ -129,7 +129,7 @@ class OpenFaults:
         return {part for fault in self._open.values() if fault.fault.undone_by == repair for part in fault.left}
 
     def repairs(self, kind: type[Fault]) -> list[Repair[Any]]:
-        """What undoes the faults of ``kind`` that last, each once, in the order of the faults."""
+        """List what undoes the faults of ``kind`` that last, each once, in the order of the faults."""
         lasting = [fault.fault for fault in self._open.values()]
         return list(dict.fromkeys(fault.undone_by for fault in lasting if isinstance(fault, kind)))
 

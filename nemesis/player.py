@@ -55,7 +55,7 @@ class Player:
 
     @property
     def receipts(self) -> list[Receipt]:
-        """Of every fault that has begun or was skipped."""
+        """The receipts of all faults that have begun or were skipped."""
         return self._faults.receipts
 
     @property
@@ -72,7 +72,7 @@ class Player:
     def heal_all(self) -> None:
         """End every fault that lasts, forbid further ones, and then undo whatever may have been left. Idempotent.
 
-        Faults whose turn has not come are marked as skipped, so that nobody takes the run for one that met them.
+        Faults whose turn has not come are marked as skipped, so that the run is not taken for one that met them.
         """
         self._skip_the_rest()
         self._healed = True
@@ -115,7 +115,7 @@ class Player:
             self._look_later()
 
     def _skip_the_rest(self) -> None:
-        """In virtual time there is none; on real machines commands may have taken more time than a run has."""
+        """In virtual time no fault is left; on real machines commands may have taken more time than a run has."""
         had_their_turn = {receipt.sequence for receipt in self.receipts}
         too_late = Aim(impossible="the faults before it took too long for its turn to come")
         for sequence, step in enumerate(self._schedule.steps):
@@ -150,7 +150,7 @@ def restore(target: Target) -> None:
 
 
 def _aim(step: ScheduledFault, target: Target, view: ClusterView) -> Aim:
-    """Whom the fault hits; nobody where this world cannot do its kind."""
+    """Aim the fault; at nothing where this world cannot do its kind."""
     why_not = target.why_not(step.fault.needs)
     return Aim(impossible=why_not) if why_not else step.fault.aim(view)
 

@@ -13,7 +13,7 @@ from nemesis.faults import Aim, Fault, FaultKind, fault_kind, listed
 
 
 class Look(NamedTuple):
-    """What the controller said of one log partition at one time: ``isr`` is the number of in-sync replicas."""
+    """The controller's word on one log partition at one time: ``isr`` is the number of in-sync replicas."""
 
     time_us: int
     leader: int | None
@@ -22,7 +22,7 @@ class Look(NamedTuple):
 
 
 class Moves(TypedDict, total=False):
-    """What the controller changed of one log partition, each as [before, after]."""
+    """Changes of one log partition by the controller, each as [before, after]."""
 
     leader: tuple[int | None, int | None]
     leader_epoch: tuple[int, int]
@@ -95,12 +95,12 @@ class Receipt(msgspec.Struct, kw_only=True):
 
     @property
     def of_nodes(self) -> ByNode:
-        """What was observed of each node when it began; nothing of links."""
+        """The evidence of each node when it began; nothing of links."""
         return by_node(self.begin_evidence)
 
     @property
     def facts(self) -> type[FaultKind]:
-        """What is known of faults of this kind."""
+        """The facts about faults of this kind."""
         return fault_kind(self.fault)
 
 
@@ -113,7 +113,7 @@ def effect_shown(aim: Aim, observed: Observed, shows: str = "") -> tuple[bool, s
     """Did the fault happen, going by what was observed when it began? Nothing observed is nothing claimed.
 
     Evidence of a node that holds ``refused`` says why the cluster would not do what was asked of it, one that holds
-    ``unconfirmed`` why nobody knows whether it did. ``shows`` is what evidence of a node must hold, if anything.
+    ``unconfirmed`` why it is not known whether it did. ``shows`` is what evidence of a node must hold, if anything.
     """
     of_nodes = by_node(observed)
     refused = [seen["refused"] for seen in of_nodes.values() if "refused" in seen]
@@ -168,7 +168,7 @@ class Watch:
 
     @property
     def seen(self) -> dict[str, list[Look]]:
-        """By log partition, in order of time; a state that one look found stands there once."""
+        """By log partition, in order of time; a state that one look found is listed once."""
         return {name: list(dict.fromkeys((*looks, self._last[name]))) for name, looks in self._first.items()}
 
 
@@ -181,7 +181,7 @@ def out_of_sync(view: ClusterView) -> dict[str, tuple[int, ...]]:
 
 
 def moved(before: ClusterView, after: ClusterView) -> dict[str, Moves]:
-    """What the controller changed between two views, by log partition."""
+    """Compare two views: the controller's changes, by log partition."""
     both = {name: (before.partitions[name], now) for name, now in after.partitions.items() if name in before.partitions}
     changes = {name: _moves(was, now) for name, (was, now) in both.items()}
     return {name: moves for name, moves in changes.items() if moves}

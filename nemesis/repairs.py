@@ -1,4 +1,4 @@
-"""How people undo what lasts: each repair has a verb, and ends the faults that name it."""
+"""Repairs, by which people undo what lasts: each has a verb, and ends the faults that name it."""
 
 from __future__ import annotations
 

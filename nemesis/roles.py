@@ -16,7 +16,7 @@ PICKS: Final = 60
 
 
 class RoleKind(StrEnum):
-    """What a node is at the moment. The first five are roles in one log partition."""
+    """The roles of nodes at a moment. The first five are roles in one log partition."""
 
     LEADER = "leader"
     FOLLOWER = "follower"
@@ -32,7 +32,7 @@ class RoleKind(StrEnum):
 
 
 class Role(msgspec.Struct, frozen=True):
-    """Who is meant: a kind, the log partition by its position among the run's partitions, and a drawn pick.
+    """The nodes that are meant: a kind, the log partition by its position among the run's partitions, and a drawn pick.
 
     ``pick`` decides among several candidates (modulo their number); for NAMED it is the broker's own number.
     """
@@ -48,7 +48,7 @@ class Role(msgspec.Struct, frozen=True):
 
 
 def resolve(role: Role, view: ClusterView) -> tuple[int, ...]:
-    """The brokers that hold ``role`` now, ascending; none if nobody does.
+    """The brokers that hold ``role`` now, ascending; empty if no broker does.
 
     Roles in a partition are the controller's word and may name a broker that is dead, and so may RACK; BROKER and
     MINORITY choose among those that run.
@@ -61,7 +61,7 @@ def resolve(role: Role, view: ClusterView) -> tuple[int, ...]:
 
 
 def partition_of(role: Role, view: ClusterView) -> str:
-    """The name of the log partition that ``role`` speaks of; empty if there is none."""
+    """The name of the log partition that ``role`` speaks of; empty if there is no log partition."""
     names = sorted(view.partitions)
     return names[role.partition % len(names)] if names else ""
 
@@ -120,12 +120,12 @@ _ANYWHERE: Final[dict[RoleKind, Callable[[Role, ClusterView], tuple[int, ...]]]]
 
 
 def largest_rack(racks: Iterable[str]) -> int:
-    """The number of brokers in the largest of these racks, one for each broker; 1 where there are none."""
+    """The number of brokers in the largest of these racks, one for each broker; 1 without racks."""
     return max(Counter(racks).values(), default=1)
 
 
 def most_holders(role: Role, brokers: int, rack_size: int = 1) -> int:
-    """The number of brokers that can hold ``role`` at once, at most, in a cluster of ``brokers``; others are none.
+    """The number of brokers that can hold ``role`` at once, at most, in a cluster of ``brokers``.
 
     ``rack_size`` is that of its largest rack.
     """

@@ -37,7 +37,7 @@ class Shape(StrEnum):
 
 
 def links_of(shape: Shape, brokers: Nodes, anchor: Nodes) -> frozenset[Link]:
-    """What has to be cut so that the network of ``brokers`` takes ``shape`` around ``anchor``; clients are one node."""
+    """Name the links whose cut gives ``brokers`` the ``shape`` around ``anchor``; clients are one node."""
     return frozenset(Link(*cut) for cut in SHAPES[shape](brokers, anchor))
 
 
@@ -86,8 +86,8 @@ def _ring(brokers: Nodes, anchor: Nodes) -> Cuts:
     """
     circle = _circle(brokers, anchor)
     size, majority = len(circle), len(circle) // 2 + 1
-    for place, listener in enumerate(circle):
-        first = place - (majority - 1) // 2
+    for turn, listener in enumerate(circle):
+        first = turn - (majority - 1) // 2
         heard = {circle[(first + step) % size] for step in range(majority)}
         yield from ((speaker, listener) for speaker in circle if speaker not in heard)
 

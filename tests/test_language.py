@@ -48,14 +48,6 @@ PENDING: Final[tuple[str, ...]] = (
     "harness/worlds/reference_settings.py",
     "harness/worlds/replica_logs.py",
     "harness/worlds/simulated/invariants.py",
-    "nemesis/cluster.py",
-    "nemesis/faults",
-    "nemesis/open_faults.py",
-    "nemesis/player.py",
-    "nemesis/receipts.py",
-    "nemesis/repairs.py",
-    "nemesis/roles.py",
-    "nemesis/topology.py",
     "workloads",
 )
 

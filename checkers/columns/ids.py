@@ -104,12 +104,12 @@ def distinct_pairs(first: Numbers, second: Numbers, seconds: int) -> tuple[Numbe
 
 
 def one_of(codes: npt.NDArray[Any], *wanted: int) -> Flags:
-    """Of code (int8): whether it is one of the ``wanted`` (bool); ten times as fast as ``np.isin``."""
+    """Mark the codes (int8) that are one of the ``wanted`` (bool); ten times as fast as ``np.isin``."""
     table = np.zeros(256, dtype=bool)
     table[list(wanted)] = True
     return table.take(codes.view(np.uint8))
 
 
 def starts_of(ids: npt.NDArray[Any]) -> Numbers:
-    """Where each stretch of equal ids begins: int64, places in ``ids``."""
+    """Find the begin of each stretch of equal ids: int64, places in ``ids``."""
     return np.flatnonzero(np.concatenate([np.ones(min(1, len(ids)), bool), ids[1:] != ids[:-1]]))

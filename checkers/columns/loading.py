@@ -61,7 +61,7 @@ class RowBatch:
     """Rows of several histories.
 
     Attributes:
-        histories: the callers' numbers of the histories, ascending; all lists and arrays below stand in this order.
+        histories: the callers' numbers of the histories, ascending; all lists and arrays below have this order.
         log: the rows of all.
         phases, events: what each tells of its run, and how many events it has.
         joined: whether its operations join log partitions (transactions); bool, by history.
@@ -181,7 +181,7 @@ def _read_part(unit: Unit) -> HistoryPart:
 def part_of(
     table: pa.Table, *, complete: bool, events: int, joined: bool, phases: pa.Table | None = None
 ) -> HistoryPart:
-    """What clustered rows of one history say; its phases stand in ``phases`` or else among the rows."""
+    """Read clustered rows of one history; its phases are in ``phases`` or else among the rows."""
     columns, names = indexed_rows(completed(table))
     return HistoryPart(columns, names, _phases(table if phases is None else phases), complete, events, joined)
 
@@ -208,7 +208,7 @@ def indexed_rows(table: pa.Table) -> tuple[Columns, list[str]]:
 
 
 def _refusals(table: pa.Table) -> npt.NDArray[np.int8]:
-    """Of row: what its error says of in-sync replicas (int8, :class:`workloads.Refusal`)."""
+    """Read from each row's error its word on in-sync replicas (int8, :class:`workloads.Refusal`)."""
     found = np.zeros(table.num_rows, dtype=np.int8)
     begin = 0
     for chunk in table.column(_ERROR).chunks:

@@ -74,7 +74,7 @@ class LogRows:
 
     @property
     def partition_count(self) -> int:
-        """How many log partitions there are."""
+        """The number of log partitions."""
         return len(self.partition_key)
 
     @cached_property
@@ -108,45 +108,45 @@ class LogRows:
 
     @property
     def value_id(self) -> Numbers:
-        """Of row: value id (int64), -1 for rows without a sound value."""
+        """``int64[row]``: the value id, -1 for rows without a sound value."""
         return self._value_ids[1]
 
     def marked(self, rows: Numbers) -> Flags:
-        """Of value: whether one of these rows has it (bool)."""
+        """``bool[value]``: one of these rows has it."""
         flags = np.zeros(len(self.values), dtype=bool)
         flags[self.value_id[rows]] = True
         return flags
 
     @cached_property
     def read_ok(self) -> Flags:
-        """Of value: whether an ok poll read it."""
+        """``bool[value]``: an ok poll read it."""
         return self.marked(self.reads[self.type[self.reads] == OK])
 
     @cached_property
     def sent_ok(self) -> Flags:
-        """Of value: whether a send of it was acknowledged."""
+        """``bool[value]``: a send of it was acknowledged."""
         return self.marked(self.sends[self.type[self.sends] == OK])
 
     @cached_property
     def sent_fail(self) -> Flags:
-        """Of value: whether a send of it failed."""
+        """``bool[value]``: a send of it failed."""
         return self.marked(self.sends[self.type[self.sends] == FAIL])
 
     @cached_property
     def attempted(self) -> Flags:
-        """Of value: whether anybody ever tried to send it."""
+        """``bool[value]``: some client tried to send it."""
         return self.marked(self.attempts)
 
     @cached_property
     def writer(self) -> Numbers:
-        """Of value: row of the last completion that tried to send it (int64), -1 for none."""
+        """``int64[value]``: the row of the last completion that tried to send it, -1 for none."""
         writer = np.full(len(self.values), NONE, dtype=np.int64)
         writer[self.value_id[self.sends]] = self.sends
         return writer
 
     @cached_property
     def committed(self) -> Flags:
-        """Of row: whether the operation must have happened (bool; of sends, else meaningless).
+        """``bool[row]``: the operation must have happened; it has no meaning for rows that are no sends.
 
         It must if it was acknowledged, or if it is uncertain and a value it sent, here or elsewhere, was read by an ok
         poll: an operation happens as a whole.
@@ -154,8 +154,8 @@ class LogRows:
         committed: Flags = self.type == OK
         uncertain = self.sends[self.type[self.sends] == INFO]
         if len(uncertain):
-            known = self.operation(self._proved)
-            committed[uncertain] = np.isin(self.operation(uncertain), np.concatenate([known, self.proven]))
+            proved = self.operation(self._proved)
+            committed[uncertain] = np.isin(self.operation(uncertain), np.concatenate([proved, self.proven]))
         return committed
 
     @cached_property
@@ -176,7 +176,7 @@ class LogRows:
 
     @cached_property
     def client(self) -> Numbers:
-        """Of row: a dense number for its (partition, process) (int64)."""
+        """``int64[row]``: a dense number for its (partition, process)."""
         return dense_ids(self.partition, self.process.astype(np.int64), self.partition_count).of
 
     @cached_property
@@ -191,7 +191,7 @@ class LogRows:
         return np.flatnonzero(listed & (self.offset >= 0))
 
     def first_rows(self, rows: Numbers) -> Numbers:
-        """Of value: the first of these rows (int64, ascending) that has it, -1 for none."""
+        """``int64[value]``: the first of these ascending rows that has it, -1 for none."""
         first = np.full(len(self.values), NONE, dtype=np.int64)
         first[self.value_id[rows[::-1]]] = rows[::-1]
         return first
@@ -201,7 +201,7 @@ class LogRows:
         return self.partition_key[int(self.partition[row])]
 
     def op(self, row: int) -> EventPlace:
-        """How a finding names the event of a row."""
+        """Name the event of a row as findings do."""
         return EventPlace(int(self.index[row]))
 
 

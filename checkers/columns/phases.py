@@ -50,7 +50,7 @@ class _Phase(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Phases:
-    """What one history tells of its run, in order of time."""
+    """The moments of a run that its history tells, in order of time."""
 
     moments: tuple[Moment, ...] = ()
 
@@ -76,12 +76,12 @@ class Phases:
 
     @property
     def broken_invariants(self) -> list[tuple[Moment, BrokenInvariant]]:
-        """What the run's world saw in its cluster that the cluster's rules exclude."""
+        """States that the run's world saw and that the cluster's rules exclude."""
         return self._facts(_INVARIANT, BrokenInvariant)
 
     @property
     def fresh_writes(self) -> FreshWrites | None:
-        """What fresh clients could write after healing, None where nobody tried."""
+        """The writes of fresh clients after healing, None where none was tried."""
         return next((writes for _, writes in reversed(self._facts(_RECOVERY, FreshWrites))), None)
 
     def _facts(self, function: int, kind: type[_Detail]) -> list[tuple[Moment, _Detail]]:
@@ -97,7 +97,7 @@ class Phases:
         return facts
 
     def phase_us(self, names: Iterable[str]) -> int | None:
-        """When the last phase of one of these names began."""
+        """The begin of the last phase with one of these names."""
         wanted = tuple(names)
         times = [moment.time_us for moment, phase in self._facts(_PHASE, _Phase) if phase.mark in wanted]
         return max(times, default=None)

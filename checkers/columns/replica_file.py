@@ -56,7 +56,7 @@ class PartitionEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ends(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known besides the records.
+    """Facts about the logs in the file, beside the records.
 
     ``held`` are the brokers whose disk has a log of the partition, an empty one too; ``damage`` says by log partition
     and broker what could not be read of it, and ``unreadable`` by broker why nothing could.
@@ -69,20 +69,20 @@ class Ends(msgspec.Struct, frozen=True, kw_only=True):
     unreadable: dict[int, str] = {}
 
 
-def read_replicas(place: Place) -> tuple[Ends, pa.Table] | None:
-    """The file at ``place``; None if there is none.
+def read_replicas(path: Place) -> tuple[Ends, pa.Table] | None:
+    """Read the file at ``path``; None if it does not exist.
 
     Raises:
         CheckError: it cannot be read.
     """
     try:
-        content = stores.read_bytes(place)
+        content = stores.read_bytes(path)
         if content is None:
             return None
         table = pq.ParquetFile(io.BytesIO(content)).read(use_threads=False)
         ends = msgspec.json.decode((table.schema.metadata or {}).get(REPLICAS_META, b""), type=Ends)
     except (OSError, pa.ArrowException, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise CheckError(f"{place} cannot be read: {error}; remove it to judge the history without") from error
+        raise CheckError(f"{path} cannot be read: {error}; remove it to judge the history without") from error
     if ends.version != VERSION:
-        raise CheckError(f"{place} has layout {ends.version}, this version knows {VERSION}; remove it to go without")
+        raise CheckError(f"{path} has layout {ends.version}, this version knows {VERSION}; remove it to go without")
     return ends, table

@@ -21,13 +21,13 @@ class Times:
         self._starts = np.searchsorted(self._keys, np.arange(count) * self._span)
 
     def before(self, partition: Numbers, time_us: Numbers) -> Numbers:
-        """Of each pair: how many moments of ``partition`` lie before ``time_us`` (int64, any value)."""
-        place = np.clip(time_us, self._low, self._low + self._span - 1) - self._low
-        found: Numbers = np.searchsorted(self._keys, partition * self._span + place) - self._starts[partition]
-        return found
+        """Count for each pair the moments of ``partition`` before ``time_us`` (int64, any value)."""
+        within = np.clip(time_us, self._low, self._low + self._span - 1) - self._low
+        earlier: Numbers = np.searchsorted(self._keys, partition * self._span + within) - self._starts[partition]
+        return earlier
 
     def between(self, partition: Numbers, begin_us: Numbers, end_us: Numbers) -> Numbers:
-        """Of each triple: how many moments of ``partition`` lie in [``begin_us``, ``end_us``)."""
+        """Count for each triple the moments of ``partition`` in [``begin_us``, ``end_us``)."""
         return self.before(partition, end_us) - self.before(partition, begin_us)
 
 
@@ -38,9 +38,9 @@ class Spans:
         self._begun, self._ended = Times(partition, begin_us, count), Times(partition, end_us, count)
 
     def meeting(self, partition: Numbers, begin_us: Numbers, end_us: Numbers) -> Numbers:
-        """Of each triple: how many spans of ``partition`` begin before ``end_us`` and end at ``begin_us`` or later."""
+        """Count for each triple the spans of ``partition`` from before ``end_us`` to ``begin_us`` or later."""
         return self._begun.before(partition, end_us) - self._ended.before(partition, begin_us)
 
     def around(self, partition: Numbers, time_us: Numbers) -> Numbers:
-        """Of each pair: how many spans of ``partition`` begin before ``time_us`` and end then or later."""
+        """Count for each pair the spans of ``partition`` that begin before ``time_us`` and end then or later."""
         return self.meeting(partition, time_us, time_us)

@@ -1,4 +1,4 @@
-"""Where histories lie and how they are found: files and stores, the discovery of histories, scratch directories."""
+"""The places of histories, and their discovery: files and stores, the discovery of histories, scratch directories."""
 
 from typing import Final
 

@@ -42,7 +42,7 @@ _PARQUET: Final = b"PAR1"
 
 
 class SourceKind(Enum):
-    """What is at a place: a run of ours (maybe without a history), a stored history, a file, or nothing to judge."""
+    """The kinds of places: a run of ours (maybe without a history), a stored history, a file, or nothing to judge."""
 
     RUN = "run"
     STORED = "stored"
@@ -52,7 +52,7 @@ class SourceKind(Enum):
 
 
 class FoundHistory(NamedTuple):
-    """A history at ``place``; ``files`` are the Parquet files of a stored one, ``problem`` says why there is none."""
+    """A history at ``place``; ``files`` are the Parquet files of a stored one, ``problem`` why it has no file."""
 
     place: Place
     kind: SourceKind
@@ -61,14 +61,14 @@ class FoundHistory(NamedTuple):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """One history ready to be checked: its name in the verdict, and its file, or why there is none."""
+    """One history ready to be checked: its name in the verdict, and its file, or why it has no file."""
 
     name: str
     file: Place | None
     problem: str | None = None
 
     def ww_deps(self, wanted: bool | None) -> bool:
-        """Whether overwrites count as dependencies in this history.
+        """Decide that overwrites count as dependencies in this history, or not.
 
         As ``wanted``, else as the history's own options say, else only in histories of other tools: in ours, writes of
         one process overlap, and a lost write's offset tells more than a cycle does.
@@ -82,7 +82,7 @@ class Source(msgspec.Struct, frozen=True):
         return origin is not None and bool(origin.options.get("ww_deps", True))
 
     def origin(self) -> Origin:
-        """What the history looked like in the tool that it comes from; empty for our own.
+        """The history's own look in the tool that it comes from; empty for our own.
 
         Raises:
             HistoryError: the file that says so is there and cannot be read.
@@ -101,7 +101,7 @@ class Source(msgspec.Struct, frozen=True):
 
 
 def find_histories(paths: Iterable[Place]) -> list[FoundHistory]:
-    """What lies at each of ``paths``, every place once.
+    """Find the histories at each of ``paths``, every place once.
 
     A file is one history. So is a directory that holds one (itself, or in ``history``) or that is a run. Of any other
     directory all runs below it, else all stored histories below it and the files of JSON lines in it.
@@ -141,7 +141,7 @@ def _owner(directory: Place) -> Place:
 
 
 def _is_foreign(file: Place) -> bool:
-    """Whether a file in a directory is by its name a history of JSON lines."""
+    """Tell by its name that a file in a directory is a history of JSON lines."""
     return file.name.endswith(JSON_LINES[:2]) and file.name != VERDICTS_FILE
 
 
@@ -229,13 +229,13 @@ def _made(name: str, make: Callable[[], Path], target: Path, place: Place) -> So
 
 
 def _is_stale(files: Sequence[Path]) -> bool:
-    """Whether live files are newer than the clustered one beside them: more was recorded since it was made."""
+    """Tell that live files are newer than the clustered one beside them: more was recorded since it was made."""
     age_ns = {file.name: file.stat().st_mtime_ns for file in files}
     return age_ns.pop(CLUSTERED) < max(age_ns.values(), default=0)
 
 
 def _parquet(file: Place) -> Source:
-    """A file that is named by itself and does not have the name of JSON lines; in a store nobody looks into it here."""
+    """A file that is named by itself and does not have the name of JSON lines; in a store it is not opened here."""
     if isinstance(file, Path):
         try:
             with file.open("rb") as opened:

@@ -36,9 +36,9 @@ class Scratch:
         self.path: Final = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
         beside = self.path / f"{_LOCK}.new"
         self._lock = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        with contextlib.suppress(OSError):  # a file system without locks: then nobody takes it for abandoned either
+        with contextlib.suppress(OSError):  # a file system without locks: then it is never taken for abandoned either
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        beside.rename(self.path / _LOCK)  # under its own name it is locked already, whoever looks
+        beside.rename(self.path / _LOCK)  # under its own name it is locked already
         _remove_all_abandoned(self.path.parent, prefix)
 
     def close(self) -> None:
@@ -67,7 +67,7 @@ def _remove_all_abandoned(parent: Path, prefix: str) -> None:
 
 
 def _remove_abandoned(directory: Path) -> None:
-    """Remove a directory whose maker is dead. One that has no lock (yet), or is somebody else's, stays."""
+    """Remove a directory whose maker is dead. One that has no lock (yet), or has another owner, stays."""
     try:
         lock = os.open(directory / _LOCK, os.O_WRONLY | os.O_CLOEXEC)
     except OSError:

@@ -1,4 +1,4 @@
-"""Where histories lie: local files, and object stores or shared file systems that a URI names.
+"""The places of histories: local files, and object stores or shared file systems that a URI names.
 
 All reading of stored histories goes through this module. A local path is read as a file; ``s3://`` (or Spark's name
 for it, ``s3a://``), ``gs://`` and ``hdfs://`` are read with Arrow's file systems, on the driver and on the workers
@@ -40,7 +40,7 @@ Place = Path | StorePath
 
 
 def place_of(text: str) -> Place:
-    """What a user named: a path, ``file://``, or a URI of a store.
+    """Read what a user named: a path, ``file://``, or a URI of a store.
 
     Raises:
         CheckError: the URI is of an unknown kind, names no bucket or host, or has a password, which is not repeated.
@@ -82,7 +82,7 @@ def files_at(place: Place) -> list[Place]:
 
 
 def why_irregular(file: Path) -> str:
-    """Why nobody may read the file: a pipe keeps its reader waiting, a link may lead nowhere; "" of a regular one."""
+    """Say why the file must not be read: a pipe lets its reader wait, a link may lead nowhere; "" of a regular one."""
     try:
         return "" if stat.S_ISREG(file.stat().st_mode) else "it is no regular file"
     except OSError as error:

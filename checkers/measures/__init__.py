@@ -1,1 +1,1 @@
-"""What is measured of a history without being right or wrong: availability, exercise, delivery, lag, consume counts."""
+"""Measures of a history, which are neither right nor wrong: availability, exercise, delivery, lag, consume counts."""

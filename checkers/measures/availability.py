@@ -1,4 +1,4 @@
-"""Availability of log partitions to writers: how long nobody got an acknowledgement, and how fast writing came back."""
+"""Availability of log partitions to writers: the longest gap of acknowledgements, and the return of writing."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Availability(msgspec.Struct, kw_only=True):
     """Availability of one log partition to writers, in microseconds of the run's clock.
 
     ``longest_gap_us`` is the longest window of the workload phase without an acknowledged write, begun at
-    ``gap_start_us``; ``recovery_us`` is the time from the final heal to the next acknowledged write, None if there
-    was none.
+    ``gap_start_us``; ``recovery_us`` is the time from the final heal to the next acknowledged write, None if no
+    write was.
     """
 
     longest_gap_us: int
@@ -27,7 +27,7 @@ class Availability(msgspec.Struct, kw_only=True):
 
 
 def availability(log: Log, phases: Sequence[Phases]) -> list[Availability]:
-    """Of each log partition of ``log``, in order. ``phases`` are of history.
+    """Measure each log partition of ``log``, in order. ``phases`` are of history.
 
     The workload phase lasts from the moment at which it begins to the final heal (or the drain, or the last attempt). A
     history without phases is measured from the first attempt on the partition to the last. O(n).
@@ -90,7 +90,7 @@ def _longest_gaps(partition: Numbers, time_us: Numbers, begin: Numbers, end: Num
 
 
 def _first_after(partition: Numbers, time_us: Numbers, heal: Numbers) -> Numbers:
-    """Time from the heal to the next acknowledgement, -1 if there was none."""
+    """Time from the heal to the next acknowledgement, -1 if no write was acknowledged."""
     found = np.full(len(heal), NONE, dtype=np.int64)
     after = np.flatnonzero((time_us >= heal[partition]) & (heal[partition] >= 0))[::-1]
     found[partition[after]] = time_us[after] - heal[partition[after]]

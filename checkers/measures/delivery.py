@@ -1,4 +1,4 @@
-"""What a run's producers got: records at most once, at least once, or exactly once, in order or not.
+"""Delivery, as a run's producers got it: records at most once, at least once, or exactly once, in order or not.
 
 The terms are those of KAFKA-5494: *at most once*, acknowledged records appear in the log once or not at all; *at
 least once*, each appears, some several times; *exactly once*, each appears exactly once. A run that both loses and
@@ -104,7 +104,7 @@ _SUBSCRIBE = FUNCTION_CODE[Function.SUBSCRIBE]
 
 
 def consume_counts(log: Log, histories: int) -> list[dict[int, int]]:
-    """How often subscribed consumers got each value, by history: {times: (process, log partition, value)s}. O(n).
+    """Count how often subscribed consumers got each value, by history: {times: (process, log partition, value)s}. O(n).
 
     Informational, as in the reference tool: consumer groups commit offsets late, so more than once is ordinary. Counts
     ok polls of processes that had subscribed.

@@ -1,4 +1,4 @@
-"""How much a history exercised the log, by history and by log partition."""
+"""Counts of what a history did to the log, by history and by log partition."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workloads.override import override
 
 
 class Exercise(Measure):
-    """How much a history exercised the log; counts of writes unless the name says otherwise.
+    """Counts of what a history did to the log: counts of writes unless the name says otherwise.
 
     ``acknowledged_in_fault`` counts writes acknowledged between the begin and the end of a fault that took effect.
     ``drained`` is true when the final readers reached, on every partition, the log end offset asked after healing.
@@ -57,7 +57,7 @@ def _exercise(log: Log, phases: Sequence[Phases]) -> list[Exercise]:
 
 
 def drained(log: Log) -> Flags:
-    """Of log partition: whether a final reader stated that it had read it to its end (bool)."""
+    """``bool[log partition]``: a final reader stated that it had read it to its end (bool)."""
     flags = np.zeros(log.partition_count, dtype=bool)
     flags[log.partition[log.drains]] = True
     return flags

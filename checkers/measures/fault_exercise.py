@@ -1,4 +1,4 @@
-"""What each fault of a run met: silence about a fault that met nobody's writes proves nothing.
+"""The writes that each fault of a run met: silence about a fault that met nobody's writes proves nothing.
 
 A fault *strikes* at the event of its begin and lasts until that of its end. It *touches* the log partitions that its
 receipt names, which have a replica on a broker that was hit; receipts of older versions name none, which means all. Of
@@ -46,7 +46,7 @@ class FaultExercise(msgspec.Struct, kw_only=True):
 
 
 def fault_exercise(log: Log, phases: Sequence[Phases]) -> list[list[FaultExercise]]:
-    """Of each history, its faults that took effect, in order of their begins. O(n log n)."""
+    """Count for each history, by its faults that took effect, in order of their begins. O(n log n)."""
     found: list[list[FaultExercise]] = [[] for _ in phases]
     struck = [(history, fault) for history, phase in enumerate(phases) for fault in phase.faults]
     if not struck:

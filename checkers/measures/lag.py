@@ -78,12 +78,12 @@ _KINDS = (Kind.READ, Kind.EMPTY, Kind.SEND, Kind.LISTED, Kind.DROPPED, Kind.WAIT
 
 
 def _shows(log: Log) -> Flags:
-    """Of row: whether it shows an offset."""
+    """``bool[row]``: it shows an offset."""
     return one_of(log.kind, Kind.READ, Kind.SEND) & (log.offset >= 0)
 
 
 def _held(log: Log, rows: Numbers, gains: Flags, offset_id: Numbers) -> Numbers:
-    """What each row's process holds after it: nothing, 0 for assigned, 1 + offset id; those of the rows that gain."""
+    """``int64[row]``: its process holds nothing, 0 for assigned, or 1 + offset id after it; of the rows that gain."""
     listed = (log.kind == Kind.LISTED) & (log.type == OK)
     gain = np.full(len(rows), _NOTHING, dtype=np.int64)
     gain[(listed & (log.function == _ASSIGN))[rows]] = 0
@@ -103,7 +103,7 @@ def _last_of_operation(log: Log, rows: Numbers) -> Flags:
 
 
 def _grown_us(log: Log, partition: Numbers, offset: Numbers) -> Numbers:
-    """When an ok or uncertain operation first showed an offset at least so large; in the far future if none did."""
+    """Find when an ok or uncertain operation first showed an offset as large or larger; in the far future if none."""
     rows = np.flatnonzero(_shows(log) & one_of(log.type, OK, INFO))
     both = dense_ids(
         np.concatenate([log.partition[rows], partition]),

@@ -31,7 +31,7 @@ Histogram = dict[int, int]
 
 
 class Latency(msgspec.Struct, kw_only=True):
-    """How long acknowledged writes took, in :data:`Histogram` by bucket; the workload lasted ``workload_us``.
+    """The latency of acknowledged writes, in :data:`Histogram` by bucket; the workload lasted ``workload_us``.
 
     ``calm`` are writes that began while no fault was in effect, ``in_fault`` the others.
     """
@@ -107,7 +107,7 @@ def end_us(bucket: int) -> float:
 
 
 def latencies(log: Log, phases: Sequence[Phases]) -> tuple[list[Latency], list[WritesOverTime]]:
-    """Of each history of ``log``, whose ``phases`` are given. O(n log n)."""
+    """Measure each history of ``log``, whose ``phases`` are given. O(n log n)."""
     rows = log.sends[log.invoke_us[log.sends] >= 0]
     owner = log.partition_history[log.partition[rows]]
     order = np.argsort(owner, kind="stable")

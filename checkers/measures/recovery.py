@@ -13,12 +13,13 @@ NOT_READ = "the final readers did not reach its end"
 
 
 class Recovery(msgspec.Struct, kw_only=True):
-    """What fresh clients could do after healing, by log partition.
+    """The success of fresh clients after healing, by log partition.
 
-    ``tried`` is false where nobody tried, as in histories of older versions: then nothing is claimed. ``unwritten`` and
-    ``unread`` say why; ``lacking`` what the cluster still lacked at the end, a leader or members of the ISR; ``absent``
-    which nodes that it may wait for did not run. A log partition in ``unread`` lacks nothing: nobody waited for the end
-    of one that does. ``retired`` counts the producers that were replaced because they had stopped working.
+    ``tried`` is false where no client tried, as in histories of older versions: then nothing is claimed. ``unwritten``
+    and ``unread`` say why; ``lacking`` what the cluster still lacked at the end, a leader or members of the ISR;
+    ``absent`` the nodes that it may wait for and that did not run. A log partition in ``unread`` lacks nothing: the end
+    of one that does was not waited for. ``retired`` counts the producers that were replaced because they had stopped
+    working.
     """
 
     tried: bool = False
@@ -30,7 +31,7 @@ class Recovery(msgspec.Struct, kw_only=True):
 
 
 def recovery(phases: Phases, undrained: Iterable[str]) -> Recovery:
-    """Of one history; ``undrained`` are its log partitions that no final reader read to their end."""
+    """Measure one history; ``undrained`` are its log partitions that no final reader read to their end."""
     fresh, retired = phases.fresh_writes, len(phases.retirements)
     if fresh is None:
         return Recovery(retired=retired)

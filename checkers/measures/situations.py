@@ -39,9 +39,9 @@ class Situations(Measure):
             each fault, by the size of the ISR that was seen when it struck.
         read_across_truncation: consumers of a log partition that read it before acknowledged writes were truncated, and
             again afterwards. That they were is seen where a write was acknowledged at an offset no larger than that of
-            one acknowledged before it was made; with acks=0 nobody learns an offset.
+            one acknowledged before it was made; with acks=0 no client learns an offset.
         refused_before_append, refused_after_append: sends that ended with NOT_ENOUGH_REPLICAS, or with
-            NOT_ENOUGH_REPLICAS_AFTER_APPEND; with acks=0 nobody learns of it.
+            NOT_ENOUGH_REPLICAS_AFTER_APPEND; with acks=0 no client learns of it.
     """
 
     leader_changed_in_flight: int | None = None
@@ -96,7 +96,7 @@ def _add_refusals(log: Log, acknowledged: Numbers, of_history: list[Situations])
 
 
 def _with_offset(log: Log, acknowledged: Numbers, histories: int) -> Numbers:
-    """Of history: how many acknowledgements named an offset."""
+    """Count the acknowledgements with an offset, by history."""
     named = acknowledged[log.offset[acknowledged] >= 0]
     return np.bincount(log.partition_history[log.partition[named]], minlength=histories)
 
@@ -119,7 +119,7 @@ def _add_truncations(log: Log, acknowledged: Numbers, of_history: list[Situation
 
 
 def _truncated(log: Log, acknowledged: Numbers) -> tuple[Numbers, Numbers]:
-    """Of log partition: two moments between which acknowledged writes were first truncated, -1 for never."""
+    """By log partition, two moments between which acknowledged writes were first truncated, -1 for never."""
     after = np.full(log.partition_count, -1)
     before = after.copy()
     rows = acknowledged[log.offset[acknowledged] >= 0]
@@ -161,7 +161,7 @@ def _add_seen(log: Log, acknowledged: Numbers, phases: Sequence[Phases], of_hist
 
 
 def _of_partition(log: Log, rows: Numbers, watched: Sequence[tuple[int, Sequence[Look]]]) -> Situations:
-    """Of the acknowledged ``rows`` of one log partition: ``watched`` has each fault's strike and the looks since."""
+    """Count the acknowledged ``rows`` of one log partition: ``watched`` has each fault's strike and the looks since."""
     ended = np.sort(log.time_us[rows])
     at_isr: dict[int, int] = {}
     before_strike: dict[int, int] = {}
@@ -191,6 +191,6 @@ def _of_partition(log: Log, rows: Numbers, watched: Sequence[tuple[int, Sequence
 
 
 def _within(times_us: Numbers, begin_us: int, end_us: int) -> int:
-    """How many of ascending ``times_us`` lie in [``begin_us``, ``end_us``)."""
+    """Count those of ascending ``times_us`` in [``begin_us``, ``end_us``)."""
     begin, end = np.searchsorted(times_us, [begin_us, end_us])
     return int(end - begin)

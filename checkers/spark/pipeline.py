@@ -57,7 +57,7 @@ def check(
 
     Args:
         histories: what was found, or places to look at (:func:`checkers.histories.discovery.find_histories`).
-        master: address of a Spark cluster's master, by default local threads, of which one small history needs none.
+        master: address of a Spark cluster's master, by default local threads; one small history needs none.
         ww_deps: whether overwrites count as dependencies, by default as
             :meth:`checkers.histories.discovery.Source.ww_deps` has it.
         shown: findings listed of each anomaly, None for all; counts are always whole.
@@ -127,7 +127,7 @@ def _plain(units: Sequence[Unit]) -> list[Task]:
 
 
 def _proofs(context: Any, units: Sequence[Unit]) -> Proofs:
-    """What the whole of large histories proves of their uncertain operations."""
+    """Prove uncertain operations from the whole of large histories."""
     if not units:
         return {}
     tasks = _plain(units)

@@ -212,7 +212,7 @@ class _Tally:
 
     @property
     def lacks(self) -> str:
-        """What is missing for silence to be evidence."""
+        """Say what is missing for silence to be evidence."""
         often = "most often " if len(self.reasons) > 1 else ""
         why = "".join(f"{often}{reason}" for reason, _ in self.reasons.most_common(1))
         return self.exercised.lacks(self.families, self.facts.exercised_min, why)
@@ -248,7 +248,7 @@ def build_cells(lines: Iterable[VerdictLine]) -> list[Cell]:
 
 
 def _place(run: RunFacts) -> tuple[str, ...]:
-    """Where the runs of a cell lie below ``runs/``."""
+    """The directory of a cell's runs below ``runs/``."""
     return (run.world, *run.cell.split("/"))
 
 
@@ -288,7 +288,7 @@ def _varying(runs: Sequence[RunFacts]) -> list[str]:
 
 
 def _follows(name: str, runs: Sequence[RunFacts]) -> bool:
-    """Whether the value of ``name`` follows from the other settings: no two clients decided otherwise."""
+    """Tell that the value of ``name`` follows from the other settings: no two clients decided otherwise."""
     values: dict[str, set[str]] = {}
     for run in runs:
         others = {other: value for other, value in run.settings.items() if other != name}

@@ -91,14 +91,14 @@ _DESTROYED = Reason("a copy was destroyed, and the last in-sync replica may retu
 
 
 class FateOfCopies(NamedTuple):
-    """Why every copy of a record may be gone, and why one that may lead is left, of each copy that was destroyed."""
+    """Reasons why every copy of a record may be gone, or why one that may lead is left, by destroyed copy."""
 
     destroyed: tuple[Reason, ...]
     kept: tuple[Reason, ...]
 
 
 def fate_of_copies(settings: Settings, faults: Sequence[FaultSeen], partition: str = ANY) -> FateOfCopies:
-    """What ``faults`` did to the copies of one log partition, or of any."""
+    """Judge what ``faults`` did to the copies of one log partition, or of any."""
     found = dict.fromkeys(
         _why_kept(settings, copy, fault, faults)
         for fault in faults
@@ -109,7 +109,7 @@ def fate_of_copies(settings: Settings, faults: Sequence[FaultSeen], partition: s
 
 
 def _why_kept(settings: Settings, copy: TakenCopy, fault: FaultSeen, faults: Sequence[FaultSeen]) -> Reason | None:
-    """Why what ``copy`` had is on another that may lead; None where it may have been the last."""
+    """Say why what ``copy`` had is on another that may lead; None where it may have been the last."""
     if fault.facts.spares_flushed and settings.flushes_first and not fault.took_flushed:
         return _FLUSHED if settings.flush_messages == 1 else _MAJORITY
     in_sync_lead = not (settings.unclean_leader_election_enable or settings.commits_by_number)

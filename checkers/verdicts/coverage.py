@@ -25,7 +25,7 @@ SITUATIONS: Final[Mapping[str, str]] = {
 
 
 def coverage(verdict: Verdict, settings: Settings, receipts: Iterable[Receipt]) -> dict[str, int | None]:
-    """How often a run met each of :data:`SITUATIONS`; None where its history does not show it."""
+    """Count how often a run met each of :data:`SITUATIONS`; None where its history does not show it."""
     met = verdict.situations
     strikes = met.acknowledged_before_strike
     losses = [_took_something(receipt) for receipt in receipts if receipt.took_effect and receipt.facts.spares_flushed]

@@ -1,8 +1,8 @@
-"""What runs put to the test: whether silence about losses is evidence, and what it lacks where it is not.
+"""The faults that runs put to the test: whether silence about losses is evidence, and what it lacks where it is not.
 
 A lost write is a proof, silence is only evidence. It is evidence where every run was judged and recovered, and where
-enough faults of each family were exercised. How many are enough is the plan's word, ``exercised_min``. What follows
-from so many is a bound: if each fault lost a write with a chance of p or more, n exercised faults would all be silent
+enough faults of each family were exercised. How many are enough is the plan's word, ``exercised_min``. A bound
+follows from that number: if each fault lost a write with a chance of p or more, n exercised faults would all be silent
 with a chance of (1-p)^n at most, which is 5 % for p = 1 - 0.05^(1/n).
 
 The faults of one group are one story, and count as one fault: three brokers that lose their power at once are one.
@@ -49,7 +49,7 @@ class FamilyExercised(msgspec.Struct, frozen=True):
 
 
 class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run put to the test, or all runs of a cell.
+    """The faults that one run put to the test, or all runs of a cell.
 
     ``judged`` of ``runs`` could be judged; of these it is ``known`` of so many what they put to the test, and
     ``recovered`` are those in which fresh clients wrote and read every log partition after healing.
@@ -91,7 +91,7 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
         return 1 - 0.05 ** (1 / fewest) if fewest else 1.0
 
     def lacks(self, families: Iterable[str], exercised_min: int = EXERCISED_MIN, why_unjudged: str = "") -> str:
-        """What is missing for silence to be evidence about ``families``, and what changes it; "" where nothing is.
+        """Say what is missing for silence to be evidence about ``families``, and what changes it; "" where nothing is.
 
         ``why_unjudged`` is why runs could not be judged, where that is known.
         """
@@ -107,7 +107,7 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
         return "; ".join(lack for lack in found if lack)
 
     def run_lacks(self, families: Iterable[str] = (), exercised_min: int = EXERCISED_MIN) -> str:
-        """What a run alone lacks: of each of its families so many faults, or all that took effect but one at least.
+        """Say what a run alone lacks: of each of its families so many faults, or all that took effect but one at least.
 
         Where it is not known which its families are, they are those that took effect.
         """
@@ -122,7 +122,7 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def exercised_by(verdict: Verdict, receipts: Sequence[Receipt], settings: Settings, *, judged: bool) -> RunsExercised:
-    """What one run put to the test, from the verdict on it; ``receipts`` are its own."""
+    """Find what one run put to the test, from the verdict on it; ``receipts`` are its own."""
     found, recovery = verdict.fault_exercise, verdict.recovery
     known = judged and found is not None and recovery.tried
     met = {one.sequence: one for one in found or ()}

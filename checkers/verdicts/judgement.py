@@ -28,7 +28,7 @@ VERDICTS_VERSION: Final = 1
 
 
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What was run: as in the run's specification, but for ``settings``, which are complete, under Kafka's names.
+    """The run that is judged, as its specification has it; ``settings`` are complete, under Kafka's names.
 
     ``cell`` names the choice of settings and the family within the campaign; ``client_defaults`` are the names of
     settings that have the client library's own default; ``exercised_min`` is the plan's
@@ -45,13 +45,13 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """What a verdict means under the promise of its settings.
+    """A verdict's meaning under the promise of its settings.
 
     Attributes:
         outcome: of the run alone.
         broken, permitted: counts of findings by anomaly. One that is permitted of some log partitions only is in both:
             broken are then those listed findings that are of others, a lower bound where not all are listed.
-        lost: acknowledged writes that nobody can read any more.
+        lost: acknowledged writes that no client can read any more.
         judged: whether the run says anything about loss: the log was read to its end, or loss was proved regardless.
         reason: why not, where it was not judged.
         stalled: by log partition, why fresh clients could not write or read it after healing; nothing where the faults
@@ -118,7 +118,7 @@ class VerdictLine(Verdict, kw_only=True):
 
     @property
     def why_unknown(self) -> str | None:
-        """Why it could not be judged, or what its silence lacks to be evidence; None where neither is so."""
+        """Say why it could not be judged, or what its silence lacks to be evidence; None where neither is so."""
         if self.judgement is None:
             return self.reason
         if self.outcome is Outcome.NOT_EXERCISED:
@@ -132,7 +132,7 @@ class VerdictLine(Verdict, kw_only=True):
 
     @property
     def says_nothing(self) -> bool:
-        """Whether it only says that there was nothing to read."""
+        """It only says that there was nothing to read."""
         return self.valid == "unknown" and not self.exercise.attempted + self.exercise.records_read
 
 
@@ -222,7 +222,7 @@ def _not_drained(verdict: Verdict) -> str:
 
 
 def _stalled(verdict: Verdict, settings: Settings, receipts: Iterable[Receipt]) -> tuple[dict[str, str], str]:
-    """Why log partitions did not come back, where nothing permits that; and words on those where something does.
+    """Say why log partitions did not come back, where nothing permits that; and words on those where something does.
 
     It is permitted where nodes did not run that the log partition waits for, and where faults that touched it may have
     destroyed every copy that may lead. A receipt that does not name what was touched may have touched all.

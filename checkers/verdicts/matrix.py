@@ -75,7 +75,7 @@ def summarise(cells: Sequence[Cell], planned: int = 0) -> Summary:
 
 
 def losses_of(cells: Sequence[Cell]) -> Losses:
-    """What was lost in all cells."""
+    """The losses in all cells."""
     permitted = dict.fromkeys(STRONGEST_FIRST, 0)
     for cell in cells:
         permitted[spelled(cell.settings["acks"])] += cell.lost - cell.lost_against_promise
@@ -141,7 +141,7 @@ def _work(cells: Sequence[Cell]) -> str:
 
 
 def _lost(losses: Losses) -> str:
-    """Of acks=0 so much is lost that it must not hide the rest."""
+    """Keep the losses of acks=0 apart: they must not hide the rest."""
     if not losses.against_promise and not losses.permitted:
         return "No acknowledged write was lost."
     against = f"Lost against a promise: {losses.against_promise:,}"

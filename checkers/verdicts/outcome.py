@@ -1,4 +1,4 @@
-"""What came of a run or of a cell, in one word: the only list of outcomes, and every fact that goes with one."""
+"""The outcome of a run or of a cell, in one word: the only list of outcomes, and every fact that goes with one."""
 
 from __future__ import annotations
 

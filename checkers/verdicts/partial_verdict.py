@@ -1,4 +1,4 @@
-"""What one look at some log partitions says of each history, and how such parts become a verdict.
+"""Judge some log partitions of each history, and make a verdict of such parts.
 
 Parts are plain data, so they travel from Spark's workers to the driver; the same code makes verdicts without Spark.
 """
@@ -139,7 +139,7 @@ def verdict(name: str, parts: Iterable[PartialVerdict], origin: Origin, *, shown
         partial.counts[BROKEN_INVARIANT.name] = len(partial.broken_invariants)
         partial.findings[BROKEN_INVARIANT.name] = [*partial.broken_invariants]
         partial.times_us[BROKEN_INVARIANT.name] = [finding.time_us for finding in partial.broken_invariants]
-    foreign = partial.events > 0 and not partial.own  # a run that ended before its first event is nobody's
+    foreign = partial.events > 0 and not partial.own  # a run that ended before its first event is no other tool's
     if partial.complete and foreign and not partial.related and partial.problem is None:
         partial.counts[EMPTY_GRAPH] = 1
         partial.findings[EMPTY_GRAPH] = [EmptyGraph(sends=exercised.attempted, reads=exercised.records_read)]
@@ -213,7 +213,7 @@ def _validity(partial: PartialVerdict, origin: Origin) -> tuple[bool | Literal["
 
 
 def _why_unknown(partial: PartialVerdict, origin: Origin) -> str | None:
-    """Why a history without anything wrong proves nothing; None where it proves something."""
+    """Say why a history without anything wrong proves nothing; None where it proves something."""
     if not partial.complete:
         return "the history was cut off before its end; what was still to be read is not known"
     if origin.irregular:
@@ -225,5 +225,5 @@ def _why_unknown(partial: PartialVerdict, origin: Origin) -> str | None:
 
 
 def _all_read(partial: PartialVerdict) -> bool:
-    """Whether every acknowledged record was read, or the log was read to its end."""
+    """Tell that every acknowledged record was read, or the log was read to its end."""
     return partial.complete and (partial.exercise.drained or not partial.counts.get("unseen"))

@@ -1,4 +1,4 @@
-"""What had to hold: from settings, and the faults that took effect, to promised and permitted anomalies.
+"""The promise, which had to hold: from settings, and the faults that took effect, to promised and permitted anomalies.
 
 The reasoning, for a reader who wants to check it. "Rule n" is one of docs/reference/replication-rules.md.
 
@@ -82,7 +82,7 @@ OF_CLIENTS = ("wedged-client",)
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """What holds for one anomaly. ``reasons`` say why it is permitted, or why it must not happen."""
+    """The claim about one anomaly. ``reasons`` say why it is permitted, or why it must not happen."""
 
     anomaly: str
     permitted: bool
@@ -94,7 +94,7 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 class Promise(msgspec.Struct, frozen=True):
-    """What settings promise under the faults that took effect."""
+    """The claims of settings under the faults that took effect."""
 
     claims: tuple[Claim, ...]
 
@@ -111,11 +111,11 @@ class Promise(msgspec.Struct, frozen=True):
 
     @property
     def permits_loss(self) -> bool:
-        """Whether an acknowledged write may be lost."""
+        """An acknowledged write may be lost."""
         return self.about("lost-write").permitted
 
     def sentence(self) -> str:
-        """What is promised of acknowledged writes, and why, for a reader of the report."""
+        """Say what is promised of acknowledged writes, and why, for a reader of the report."""
         claim = self.about("lost-write")
         head = "Acknowledged writes may be lost: " if claim.permitted else "No acknowledged write may be lost: "
         return head + claim.why()
@@ -201,7 +201,7 @@ _AFTER_DUPLICATE = Reason("a duplicated record has two places, and neighbours ar
 
 
 def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = ANY) -> Promise:
-    """What ``settings`` promise of one log partition, or of any, under ``faults``: those that took effect, or may have.
+    """Say what ``settings`` promise of one log partition, or of any, under ``faults`` that took effect or may have.
 
     See the module's text.
     """
@@ -228,7 +228,7 @@ def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = AN
 
 
 def promise_under(settings: Settings, families: Iterable[str]) -> Promise:
-    """What ``settings`` promise at worst under faults of these families, wherever and however often they hit."""
+    """Say what ``settings`` promise at worst under faults of these families, wherever and however often they hit."""
     kinds = sorted({kind for family in families for kind in strikes_of(family)})
     lies = "lyingdisk" in kinds  # what flushes are worth then is in the receipts of losses of power
     faults = (FaultSeen(kind, clients_only=fault_kind(kind).spares_cluster, took_flushed=lies) for kind in kinds)
@@ -244,7 +244,7 @@ def _reached_cluster(faults: Sequence[FaultSeen]) -> bool:
 
 
 def _on_every_replica(settings: Settings, faults: Sequence[FaultSeen]) -> bool:
-    """Whether whoever can ever lead was a replica, in sync, when a write was acknowledged to acks=all."""
+    """Tell that every broker that can ever lead was a replica, in sync, when a write was acknowledged to acks=all."""
     replaced = any(fault.facts.replaces_replica for fault in faults)
     return settings.min_insync_replicas >= settings.replication_factor and not replaced
 

@@ -1,4 +1,4 @@
-"""How much a count proves: 95 % intervals of a proportion.
+"""The proof in a count: 95 % intervals of a proportion.
 
 0 of n gives the rule of three, an upper bound of 3/n (Hanley and Lippman-Hand 1983); k of n gives the exact interval
 of Clopper and Pearson (1934), which is never too narrow for independent trials. Both assume independent trials: runs

@@ -1,4 +1,4 @@
-"""What the receipts of a run's faults say, reduced to what a promise depends on.
+"""The receipts of a run's faults, reduced to what a promise depends on.
 
 A fault has one receipt at its begin and one at its end; the later tells
 more. A fault without evidence that it took effect does not count: no receipt, no claim. A promise also reckons with
@@ -68,7 +68,7 @@ class FaultSeen(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def facts(self) -> type[FaultKind]:
-        """What is known of faults of this kind."""
+        """The facts about faults of this kind."""
         return fault_kind(self.kind)
 
     def touches(self, partition: str) -> bool:
@@ -119,7 +119,7 @@ def took_flushed(receipt: Receipt) -> bool:
 
 
 def _copies(receipt: Receipt) -> tuple[TakenCopy, ...]:
-    """What was taken, by what its evidence counts; what it does not count may be gone."""
+    """Find what was taken, by what its evidence counts; what it does not count may be gone."""
     partitions = (ANY,) if receipt.touched is None else receipt.touched
     of_nodes, nothing = receipt.of_nodes, Evidence()
     copies = ((name, node, of_nodes.get(str(node), nothing)) for node in receipt.targets for name in partitions)
@@ -127,7 +127,7 @@ def _copies(receipt: Receipt) -> tuple[TakenCopy, ...]:
 
 
 def _took_records(seen: Evidence, partition: str) -> bool:
-    """Where nobody counted, it may have."""
+    """It may have where its records were not counted."""
     counted = seen.get("lost", seen.get("wiped", {}))
     return counted.get(partition, 1) > 0
 
@@ -149,7 +149,7 @@ def _copy(receipt: Receipt, partition: str, node: int, seen: Evidence) -> TakenC
 
 
 def _left_to_others(receipt: Receipt, partition: str, node: int, away: tuple[int, ...]) -> bool:
-    """The last look before its restart found ``node`` out of the ISR, and somebody else in."""
+    """The last look before its restart found ``node`` out of the ISR, and another broker in."""
     moves = receipt.moved.get(partition, {})
     if "isr" in moves:
         isr = moves["isr"][1]

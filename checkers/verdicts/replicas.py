@@ -1,4 +1,4 @@
-"""What the replicas' own logs of a run add to the verdict on its history.
+"""Add what the replicas' own logs of a run say to the verdict on its history.
 
 They show replicas that differ (:mod:`checkers.anomalies.divergent_replicas`) and, for each lost write, whether a copy
 is left on some disk: ``fate`` of a ``lost-write`` is

@@ -1,4 +1,4 @@
-"""What a check says of one history. Findings are data: an anomaly, where it was seen, and its witness."""
+"""The verdict on one history. Findings are data: an anomaly, where it was seen, and its witness."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Kind = TypeVar("Kind", bound=Finding)
 
 
 class Measures(msgspec.Struct, kw_only=True):
-    """What was counted and measured in a history, or in some of its log partitions.
+    """Counts and measures of what happened in a history, or in some of its log partitions.
 
     ``counts`` are findings by anomaly, never capped; ``times_us`` the moments of those that are listed, on the run's
     clock (of the lost write, of the wrong read; None where it is not known). ``faults`` are the receipts found in the
@@ -83,7 +83,7 @@ def _lag(measures: Measures) -> int:
 
 
 class Verdict(Measures, kw_only=True):
-    """What the checkers say of one history, whatever was promised.
+    """The word of the checkers on one history, whatever was promised.
 
     ``anomalies`` maps an anomaly's name to its findings (each a mapping with the fields of the anomaly's specification,
     at least ``key``, the log partition), maybe capped. ``valid`` is false if any anomaly was found but those that the

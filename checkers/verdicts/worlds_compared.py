@@ -31,7 +31,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """How many cells ran in several worlds (``compared``), and those whose outcomes differ."""
+    """The number of cells that ran in several worlds (``compared``), and those whose outcomes differ."""
 
     compared: int
     differences: tuple[Difference, ...]

@@ -42,7 +42,9 @@ from nemesis.faults.wipe_disk import WipeDisk as WipeDisk
 
 #: Every kind of fault by its name in receipts.
 KINDS: Final[Mapping[str, type[FaultKind]]] = {
-    one.kind: one for one in [*globals().values()] if isinstance(one, type) and issubclass(one, FaultKind) and one.kind
+    kind.kind: kind
+    for kind in [*globals().values()]
+    if isinstance(kind, type) and issubclass(kind, FaultKind) and kind.kind
 }
 #: Those that can be in a schedule.
 FAULTS: Final[tuple[type[Fault], ...]] = tuple(kind for kind in KINDS.values() if issubclass(kind, Fault))

@@ -1,4 +1,4 @@
-"""Producers that die: their connections end without a word, and nobody knows of their last writes."""
+"""Producers that die: their connections end without a word, and the fate of their last writes is not known."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from nemesis.evidence import ByNode, Evidence
 from nemesis.faults.fault import Aim, NodeFault
 from nemesis.roles import Role, RoleKind
 from nemesis.topology import Shape
+from workloads.override import override
 
 
 class ClientCrash(NodeFault, frozen=True):
@@ -36,14 +37,14 @@ class ClientCrash(NodeFault, frozen=True):
 
     @classmethod
     def in_words(cls, evidence: ByNode) -> str:
-        """Who died, how many of its sends the history had no answer to, and who writes on."""
+        """Name the producer that died, its sends without an answer, and the one that writes on."""
         seen = evidence.get(str(CLIENTS), {})
         if "successor" not in seen:
             return ""
         died = f"producer {seen['instance']} died (sends outstanding: {seen['outstanding']})"
         return f"{died}, producer {seen['successor']} took its place"
 
+    @override
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
-        """Crash."""
         crashed = require(target.clients).crash_producer(self.role.pick)
         return {"instance": crashed.instance, "outstanding": crashed.outstanding, "successor": crashed.successor}

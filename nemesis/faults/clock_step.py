@@ -10,6 +10,7 @@ from nemesis.faults.fault import Aim, NodeFault
 from nemesis.repairs import Repair
 from nemesis.roles import Role
 from nemesis.topology import Shape
+from workloads.override import override
 
 
 class ClockStep(NodeFault, frozen=True):
@@ -32,6 +33,6 @@ class ClockStep(NodeFault, frozen=True):
         """An hour ahead."""
         return cls(role, 3_600_000)
 
+    @override
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
-        """Step."""
         return require(target.clocks).set(node, self.offset_ms)

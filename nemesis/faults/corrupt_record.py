@@ -11,13 +11,14 @@ from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, DiskFault, Draw
 from nemesis.roles import Role, partition_of
 from nemesis.topology import Shape
+from workloads.override import override
 
 
 class CorruptRecord(DiskFault, frozen=True):
     """End the processes of the holders of ``role`` at once and change one byte of a record in their logs.
 
     Started again at the end, they recover (rule 25): a log ends where its checksum is wrong for the first time. Or
-    nobody finds the byte. ``pick`` says how far into the log the record is, in parts of LOG_PARTS.
+    no start finds the byte. ``pick`` says how far into the log the record is, in parts of LOG_PARTS.
     """
 
     kind: ClassVar[str] = "corruptrecord"
@@ -31,8 +32,8 @@ class CorruptRecord(DiskFault, frozen=True):
     pick: int = 0
 
     @classmethod
+    @override
     def drawn(cls, role: Role, shape: Shape, draw: Draw) -> Self:  # noqa: ARG003
-        """See :meth:`Fault.drawn`."""
         return cls(role, draw("record", LOG_PARTS))
 
     def aim(self, view: ClusterView) -> Aim:

@@ -11,6 +11,7 @@ from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, NodeFault
 from nemesis.repairs import START, Repair
 from nemesis.roles import partition_of
+from workloads.override import override
 
 
 class FailDirectory(NodeFault, frozen=True):
@@ -41,12 +42,12 @@ class FailDirectory(NodeFault, frozen=True):
         """The machines with the bad disk, and a log that is on it."""
         return replace(super().aim(view), partition=partition_of(self.role, view))
 
+    @override
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
-        """Let it fail."""
         return require(target.log_directories).fail(node, aim.partition)
 
+    @override
     def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
-        """Replace it."""
         ended = require(target.processes).kill(node)
         replaced = super().undo(target, aim, node)
         return {**ended, **replaced, **START.do(target, node)}

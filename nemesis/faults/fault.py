@@ -1,4 +1,4 @@
-"""What a fault is: data that knows whom it hits, how it begins and how it ends, and the facts about its kind.
+"""A fault is data that knows what it hits, how it begins and how it ends, and the facts about its kind.
 
 Everybody who has to know something about a kind of fault (checkers, worlds, runner, report) asks for it here; there is
 no other list of faults by their properties. A fault is one file, and one line in :mod:`nemesis.faults`.
@@ -16,13 +16,14 @@ from nemesis.evidence import ByNode, Evidence, Observed
 from nemesis.repairs import HEAL, START, LinkGroup, Repair
 from nemesis.roles import Role, RoleKind, resolve
 from nemesis.topology import Shape, links_of
+from workloads.override import override
 
 #: Chance: a label and a bound give a number from 0 up to the bound. What is drawn under one label shifts no other.
 Draw = Callable[[str, int], int]
 
 
 class FaultKind:
-    """The facts about a kind of fault, planned or not. The defaults are those of a kind that nobody knows."""
+    """The facts about a kind of fault, planned or not. The defaults are those of an unknown kind."""
 
     __slots__ = ()
 
@@ -53,12 +54,12 @@ class FaultKind:
 
     @classmethod
     def in_words(cls, evidence: ByNode) -> str:  # noqa: ARG003
-        """What a receipt's ``begin_evidence`` says beyond who was hit, for people; mostly nothing."""
+        """Say for people what ``begin_evidence`` tells beyond the nodes; mostly nothing."""
         return ""
 
 
 class Aim(msgspec.Struct, frozen=True):
-    """What a fault hits: nodes, or links. Both are empty where it is impossible now, and ``impossible`` says why.
+    """The target of a fault: nodes, or links. Both are empty where it is impossible now, and ``impossible`` says why.
 
     ``partition`` names the log partition of a fault that concerns one; ``replicas`` are its brokers as the fault wants
     them, ``replicas_before`` as they were.
@@ -75,7 +76,7 @@ class Aim(msgspec.Struct, frozen=True):
 class Fault(FaultKind, msgspec.Struct, frozen=True, tag_field="kind", tag=str.lower):
     """Base of the faults that can be scheduled, written in a script, drawn by a hunt, or done by hand.
 
-    ``role`` says around whom, unless whoever begins it has an aim of his own, as a script has.
+    ``role`` says around whom, unless it is begun with an aim, as by a script.
     """
 
     verb: ClassVar[str] = ""
@@ -97,7 +98,7 @@ class Fault(FaultKind, msgspec.Struct, frozen=True, tag_field="kind", tag=str.lo
     degraded_to: ClassVar[str] = ""
     """The kind of fault that it came to where it :meth:`was_less`."""
     family: ClassVar[str] = ""
-    """The family of :mod:`nemesis.scenarios` of which a single fault of this kind is."""
+    """The family of :mod:`nemesis.scenarios` that a single fault of this kind belongs to."""
     hits: ClassVar[tuple[RoleKind, ...]] = ()
     """The roles that the scenarios of ``family`` hit, one each, where a scenario is this fault alone."""
 
@@ -121,11 +122,11 @@ class Fault(FaultKind, msgspec.Struct, frozen=True, tag_field="kind", tag=str.lo
 
     @property
     def holds_links_by(self) -> tuple[str, ...]:
-        """What its links are held by: one is free when the last of the faults that hold it by the same has ended."""
+        """Name the hold on its links: a link is free when the last fault with the same hold has ended."""
         return (self.kind,)
 
     def aim(self, view: ClusterView) -> Aim:
-        """Whom it hits, the cluster being as ``view`` says."""
+        """Choose its nodes or links, with the cluster as ``view`` says."""
         raise NotImplementedError
 
     def begin(self, target: Target, aim: Aim) -> Observed:
@@ -146,7 +147,7 @@ class NodeFault(Fault, frozen=True):
         """The holders of ``role`` whose process can still be hit."""
         holders = resolve(self.role, view)
         if not holders:
-            return Aim(impossible=f"nobody is {self.role} now")
+            return Aim(impossible=f"{self.role} does not exist now")
         running = {*view.running, *view.running_controllers, CLIENTS}
         nodes = tuple(node for node in holders if node in running)
         return Aim(nodes=nodes) if nodes else Aim(impossible=f"{self.role} ({listed(holders)}) does not run now")
@@ -159,12 +160,12 @@ class NodeFault(Fault, frozen=True):
         """Let one node be as before."""
         return self.undone_by.do(target, node) if self.lasts else {}
 
+    @override
     def begin(self, target: Target, aim: Aim) -> ByNode:
-        """See :meth:`Fault.begin`."""
         return _by_node(lambda node: self.hit(target, aim, node), aim.nodes)
 
+    @override
     def end(self, target: Target, aim: Aim) -> ByNode:
-        """See :meth:`Fault.end`."""
         return _by_node(lambda node: self.undo(target, aim, node), aim.nodes)
 
 
@@ -183,8 +184,8 @@ class DiskFault(NodeFault, frozen=True):
         """Do it to the disk of a dead node. Evidence: what the fault ``shows``, if something was there."""
         raise NotImplementedError
 
+    @override
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
-        """See :meth:`NodeFault.hit`."""
         return {**require(target.processes).kill(node), **self.damage(require(target.files), aim, node)}
 
 
@@ -198,25 +199,25 @@ class LinkFault(Fault, frozen=True):
     shape: Shape
 
     @classmethod
+    @override
     def around(cls, role: Role, shape: Shape) -> Self:
-        """See :meth:`Fault.around`."""
         return cls(role, shape)
 
+    @override
     def aim(self, view: ClusterView) -> Aim:
-        """The links."""
         anchor = resolve(self.role, view)
         if not anchor:
-            return Aim(impossible=f"nobody is {self.role} now")
+            return Aim(impossible=f"{self.role} does not exist now")
         links = tuple(sorted(links_of(self.shape, view.brokers, anchor)))
         return Aim(links=links) if links else Aim(impossible=f"{self.shape} cuts nothing in a cluster this small")
 
+    @override
     def end(self, target: Target, aim: Aim) -> Evidence:
-        """See :meth:`Fault.end`."""
         return self.undone_by.do(target, aim.links)
 
 
 def _by_node(act: Callable[[int], Evidence], nodes: Sequence[int]) -> ByNode:
-    """Do ``act`` to every node, and collect what was observed of each; a node of which nothing was is left out."""
+    """Do ``act`` to every node, and collect what was observed of each; a node without evidence is left out."""
     observed = {str(node): act(node) for node in nodes}
     return {node: evidence for node, evidence in observed.items() if evidence}
 

@@ -8,6 +8,7 @@ from nemesis.cluster import Capability, Target, require
 from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, NodeFault
 from nemesis.repairs import START, Repair
+from workloads.override import override
 
 
 class FullDisk(NodeFault, frozen=True):
@@ -28,8 +29,8 @@ class FullDisk(NodeFault, frozen=True):
     may_end_process: ClassVar[bool] = True
     stops_brokers: ClassVar[bool] = True
 
+    @override
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
-        """Fill."""
         return require(target.disk_space).fill(node)
 
     def undo(self, target: Target, aim: Aim, node: int) -> Evidence:

@@ -10,6 +10,7 @@ from nemesis.faults.fault import Aim, Draw, LinkFault
 from nemesis.repairs import RELEASE, LinkGroup, Repair
 from nemesis.roles import Role
 from nemesis.topology import Shape
+from workloads.override import override
 
 #: Whose messages decide who leads, who is in sync, and what is committed.
 _DECISIVE: Final = ("AlterPartition", "Fetch", "UpdateMetadata")
@@ -32,13 +33,13 @@ class _MessageFault(LinkFault, frozen=True):
     api: str = ""
 
     @classmethod
+    @override
     def drawn(cls, role: Role, shape: Shape, draw: Draw) -> Self:
-        """See :meth:`Fault.drawn`."""
         return cls(role, shape, _DECISIVE[draw("api", len(_DECISIVE))])
 
     @property
+    @override
     def holds_links_by(self) -> tuple[str, ...]:
-        """See :attr:`Fault.holds_links_by`; actions on different APIs end by themselves."""
         return (self.kind, self.api)
 
     def begin(self, target: Target, aim: Aim) -> Evidence:

@@ -7,6 +7,7 @@ from typing import ClassVar
 from nemesis.cluster import Capability, Target, require
 from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, NodeFault
+from workloads.override import override
 
 
 class Kill(NodeFault, frozen=True):
@@ -23,6 +24,6 @@ class Kill(NodeFault, frozen=True):
     stops_brokers: ClassVar[bool] = True
     ends_process: ClassVar[bool] = True
 
+    @override
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
-        """Kill."""
         return require(target.processes).kill(node)

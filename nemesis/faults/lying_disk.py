@@ -8,6 +8,7 @@ from nemesis.cluster import Capability, Target, require
 from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, NodeFault
 from nemesis.repairs import Repair
+from workloads.override import override
 
 
 class LyingDisk(NodeFault, frozen=True):
@@ -31,6 +32,6 @@ class LyingDisk(NodeFault, frozen=True):
     spares_process: ClassVar[bool] = True
     spares_cluster: ClassVar[bool] = True
 
+    @override
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
-        """Begin to lie."""
         return require(target.write_caches).lie(node)

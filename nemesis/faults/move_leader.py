@@ -1,4 +1,4 @@
-"""Planned moves of leadership: nobody dies, and acks=1 loses (KAFKA-20554)."""
+"""Planned moves of leadership: no broker dies, and acks=1 loses (KAFKA-20554)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, Draw, NodeFault, listed
 from nemesis.roles import Role, RoleKind, partition_of, resolve
 from nemesis.topology import Shape
+from workloads.override import override
 
 
 class MoveLeader(NodeFault, frozen=True):
     """Hand the leadership of the role's log partition to a holder of ``role``, an in-sync follower (rule 13).
 
-    Nobody dies, and acks=1 loses (KAFKA-20554). Of several that can lead, the role's pick decides. It is done at once
-    and nothing undoes it; until its end it counts as the fault that is in effect.
+    No broker dies, and acks=1 loses (KAFKA-20554). Of several that can lead, the role's pick decides. It is done at
+    once and nothing undoes it; until its end it counts as the fault that is in effect.
     """
 
     kind: ClassVar[str] = "moveleader"
@@ -36,7 +37,7 @@ class MoveLeader(NodeFault, frozen=True):
         """The follower that is to lead."""
         holders, partition = resolve(self.role, view), partition_of(self.role, view)
         if not holders or not partition:
-            return Aim(impossible=f"nobody is {self.role} now")
+            return Aim(impossible=f"{self.role} does not exist now")
         state = view.partitions[partition]
         able = [node for node in holders if node in state.isr and node in view.running and node != state.leader]
         if not able:
@@ -44,6 +45,6 @@ class MoveLeader(NodeFault, frozen=True):
             return Aim(impossible=f"{self.role} ({listed(holders)}) {why_not}")
         return Aim(nodes=(able[self.role.pick % len(able)],), partition=partition)
 
+    @override
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
-        """Move."""
         return require(target.leadership).move_leader(aim.partition, node)

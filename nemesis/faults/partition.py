@@ -1,4 +1,4 @@
-"""Network partitions."""
+"""Network partitions: links that deliver nothing."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import ClassVar
 from nemesis.cluster import Capability, Target, require
 from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, LinkFault
+from workloads.override import override
 
 
 class Partition(LinkFault, frozen=True):
@@ -18,6 +19,6 @@ class Partition(LinkFault, frozen=True):
     family: ClassVar[str] = "partition"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.LINKS,)
 
+    @override
     def begin(self, target: Target, aim: Aim) -> Evidence:
-        """Cut."""
         return require(target.links).cut(aim.links)

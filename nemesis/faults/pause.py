@@ -8,6 +8,7 @@ from nemesis.cluster import Capability, Target, require
 from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, NodeFault
 from nemesis.repairs import Repair
+from workloads.override import override
 
 
 class Pause(NodeFault, frozen=True):
@@ -30,6 +31,6 @@ class Pause(NodeFault, frozen=True):
     stops_brokers: ClassVar[bool] = True
     spares_process: ClassVar[bool] = True
 
+    @override
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
-        """Freeze."""
         return require(target.processes).pause(node)

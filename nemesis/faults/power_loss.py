@@ -7,6 +7,7 @@ from typing import ClassVar
 from nemesis.cluster import Capability, Target, require
 from nemesis.evidence import ByNode, Evidence
 from nemesis.faults.fault import Aim, NodeFault
+from workloads.override import override
 
 
 class PowerLoss(NodeFault, frozen=True):
@@ -32,13 +33,13 @@ class PowerLoss(NodeFault, frozen=True):
 
     @classmethod
     def was_less(cls, evidence: ByNode) -> bool:
-        """Every node's evidence counts the records that it lost, and there were none.
+        """Every node's evidence counts the records that it lost, and all counts are 0.
 
         Bytes of files before and after prove nothing: what was written between the two counts was lost unseen.
         """
         lost = [seen.get("lost") for seen in evidence.values()]
         return bool(lost) and all(of_node is not None and not any(of_node.values()) for of_node in lost)
 
+    @override
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
-        """Cut the power."""
         return require(target.power).cut_power(node)

@@ -8,13 +8,14 @@ from nemesis.cluster import Capability, ClusterView, PartitionView, Target, requ
 from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, NodeFault, listed
 from nemesis.roles import partition_of, resolve
+from workloads.override import override
 
 
 class Reassign(NodeFault, frozen=True):
     """Take a log partition from the holder of ``role`` and give it to a broker that has none of it.
 
-    Where every broker has a replica there is one replica less. At the end the replicas are as before, and whoever had
-    to leave comes back with an empty log.
+    Where every broker has a replica there is one replica less. At the end the replicas are as before, and the broker
+    that had to leave comes back with an empty log.
     """
 
     kind: ClassVar[str] = "reassign"
@@ -28,7 +29,7 @@ class Reassign(NodeFault, frozen=True):
         """The broker that is to leave."""
         holders, partition = resolve(self.role, view), partition_of(self.role, view)
         if not holders or not partition:
-            return Aim(impossible=f"nobody is {self.role} now")
+            return Aim(impossible=f"{self.role} does not exist now")
         state = view.partitions[partition]
         able = [node for node in holders if node in state.replicas and _in_sync_without(node, state, view)]
         if not able:
@@ -40,8 +41,8 @@ class Reassign(NodeFault, frozen=True):
             replicas_before=state.replicas,
         )
 
+    @override
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
-        """Reassign."""
         return require(target.reassignment).reassign(aim.partition, aim.replicas)
 
     def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
@@ -54,6 +55,6 @@ def _in_sync_without(node: int, state: PartitionView, view: ClusterView) -> bool
 
 
 def _without(node: int, state: PartitionView, view: ClusterView) -> tuple[int, ...]:
-    """The replicas with a running broker that is none of them in ``node``'s place, or with the place gone."""
+    """The replicas with a running broker that is not one of them in ``node``'s place, or with the place gone."""
     spare = sorted(set(view.running) - set(state.replicas))
     return tuple(other for replica in state.replicas for other in ([replica] if replica != node else spare[:1]))

@@ -1,4 +1,4 @@
-"""Slow disks: whoever waits for a disk waits long.
+"""Slow disks: a write that is forced to a disk waits long.
 
 Only what is forced to the disk waits (rule 24): with flush.messages=1 every append, otherwise hardly anything.
 """
@@ -11,6 +11,7 @@ from nemesis.cluster import Capability, Target, require
 from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, NodeFault
 from nemesis.repairs import Repair
+from workloads.override import override
 
 
 class SlowDisk(NodeFault, frozen=True):
@@ -34,6 +35,6 @@ class SlowDisk(NodeFault, frozen=True):
     #: It ends nobody; a broker that waits too long for its disk may give up by itself.
     may_end_process: ClassVar[bool] = True
 
+    @override
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
-        """Slow down."""
         return require(target.disk_speed).slow(node)

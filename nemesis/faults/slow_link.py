@@ -8,6 +8,7 @@ from nemesis.cluster import Capability, Target, require
 from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, LinkFault
 from nemesis.repairs import LinkGroup, Repair
+from workloads.override import override
 
 
 class SlowLink(LinkFault, frozen=True):
@@ -29,6 +30,6 @@ class SlowLink(LinkFault, frozen=True):
     done_to_links: ClassVar[str] = "slowed down"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.LINK_SPEED,)
 
+    @override
     def begin(self, target: Target, aim: Aim) -> Evidence:
-        """Slow down."""
         return require(target.link_speed).slow(aim.links)

@@ -11,6 +11,7 @@ from typing import ClassVar
 from nemesis.cluster import Capability, Target, require
 from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, NodeFault
+from workloads.override import override
 
 
 class Stop(NodeFault, frozen=True):
@@ -27,6 +28,6 @@ class Stop(NodeFault, frozen=True):
     needs: ClassVar[tuple[Capability, ...]] = (Capability.PROCESSES,)
     stops_brokers: ClassVar[bool] = True
 
+    @override
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
-        """Ask."""
         return require(target.processes).stop(node)

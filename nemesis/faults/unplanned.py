@@ -1,4 +1,4 @@
-"""What happens to a cluster without a schedule: kinds of fault that receipts name and nobody draws."""
+"""Faults without a schedule: kinds that receipts name and no schedule draws."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ class Crash(FaultKind):
 
 
 class UnexplainedElection(FaultKind):
-    """A leader changed that no fault explains: a long garbage collection, or somebody else at the cluster."""
+    """A leader changed that no fault explains: a long garbage collection, or another hand at the cluster."""
 
     kind: ClassVar[str] = "unasked"

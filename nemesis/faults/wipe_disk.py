@@ -7,6 +7,7 @@ from typing import ClassVar
 from nemesis.cluster import Files
 from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, DiskFault
+from workloads.override import override
 
 
 class WipeDisk(DiskFault, frozen=True):
@@ -22,6 +23,6 @@ class WipeDisk(DiskFault, frozen=True):
     empties_disk: ClassVar[bool] = True
     shows: ClassVar[str] = "wiped"
 
+    @override
     def damage(self, files: Files, aim: Aim, node: int) -> Evidence:
-        """Empty it."""
         return files.wipe(node)

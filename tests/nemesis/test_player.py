@@ -70,7 +70,7 @@ def test_what_is_impossible_now_is_skipped_with_a_receipt(play):
     at(world, 300)
     assert marks == [("skipped", 0)]
     (receipt,) = player.receipts
-    assert receipt.reason == "nobody is the leader of partition 0 now"
+    assert receipt.reason == "the leader of partition 0 does not exist now"
     assert not receipt.took_effect
     assert not receipt.unsupported
 

@@ -75,7 +75,7 @@ def test_every_break_leaves_a_receipt(fault: str) -> None:
             {"node": "leadr"},
             r'unknown node "leadr"; did you mean "leader"\? \(there are leader, follower, .*brokers\' numbers\)',
         ),
-        ("kill", {"node": "7"}, "kill: nobody is broker 7 now"),
+        ("kill", {"node": "7"}, "kill: broker 7 does not exist now"),
         ("partition", {}, "partition: no namespaces here"),
         ("move", {"node": "0"}, "move: broker 0 .* leads already"),
     ],

@@ -26,7 +26,7 @@ def at_once(callback: Callable[[], None]) -> None:
 
 def answer(request: Request) -> Answer:
     if request.node == "7":
-        raise PlanError("nobody is broker 7 now")
+        raise PlanError("broker 7 does not exist now")
     return Answer(receipts=[KILLED] if request.op == "break" else [], view=VIEW)
 
 
@@ -43,7 +43,7 @@ def up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_a_request_is_answered_and_a_refusal_is_an_error(up: Path) -> None:
     assert ask(up, Request(op="break", fault="kill")).receipts == [KILLED]
     assert ask(up, Request(op="show")).view == VIEW
-    with pytest.raises(PlanError, match="nobody is broker 7 now"):
+    with pytest.raises(PlanError, match="broker 7 does not exist now"):
         ask(up, Request(op="break", fault="kill", node="7"))
 
 

@@ -62,7 +62,7 @@ def test_a_disk_that_lies_ends_nobody_and_takes_nothing_by_itself(cluster):
 @pytest.mark.parametrize("fault", [WipeDisk(LEADER), CorruptRecord(LEADER), FullDisk(LEADER), SlowDisk(LEADER)])
 def test_a_leader_that_does_not_run_has_no_disk_to_hit(fault):
     cluster = ObedientCluster(partitions=())
-    assert fault.aim(cluster.view()).impossible == "nobody is the leader of partition 1 now"
+    assert fault.aim(cluster.view()).impossible == "the leader of partition 1 does not exist now"
     assert ObedientCluster(blind=True).target().files.wipe(1) == {}
 
 
