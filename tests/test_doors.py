@@ -27,7 +27,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "harness.stories": (),
     "nemesis.faults": (),
     "nemesis.scenarios": (),
-    "workloads": ("driver", "garbage_collection", "history", "override", "values"),
+    "workloads": ("driver", "garbage_collection", "history", "values"),
     "workloads.history": (),
 }
 

@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 import numpy as np
+from typing_extensions import override
 
 from checkers.anomalies.lost_write import lost_values
 from checkers.columns.ids import Numbers, dense_ids, one_of, starts_of
@@ -21,7 +22,6 @@ from checkers.columns.phases import Phases
 from checkers.measures.measure import Measure
 from workloads import Function
 from workloads.history import FUNCTION_CODE, NONE, OK, Kind
-from workloads.override import override
 
 Observed = Literal["exactly-once", "at-least-once", "at-most-once", "none", "unknown"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from typing_extensions import override
 
 from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log import Log
 from checkers.columns.phases import Phases, inside
 from checkers.measures.measure import Measure
 from workloads.history import FAIL, INFO, INVOKE, OK
-from workloads.override import override
 
 
 class Exercise(Measure):

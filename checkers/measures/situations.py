@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
+from typing_extensions import override
 
 from checkers.columns.ids import Numbers, dense_ids
 from checkers.columns.log import Log
@@ -21,7 +22,6 @@ from checkers.measures.measure import Measure
 from nemesis.receipts import Look
 from workloads import Refusal
 from workloads.history import OK
-from workloads.override import override
 
 _FAR = np.iinfo(np.int64).max
 

@@ -12,9 +12,9 @@ from typing import Final
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
+from typing_extensions import override
 
 from harness.progress import Progress
-from workloads.override import override
 
 #: Seconds between two plain lines of one phase: readable in the log of a CI server, and well below its silence limits.
 LINE_EVERY_S: Final = 10.0

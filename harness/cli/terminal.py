@@ -18,13 +18,13 @@ import msgspec
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
+from typing_extensions import override
 
 from harness.cli.shown_progress import printable, progress_for
 from harness.errors import PlanError
 from harness.plan import ENDLESS, PlanKey, refuse_endless_numbers
 from harness.progress import Progress
 from workloads import shown, unknown_name
-from workloads.override import override
 
 #: Columns of output that goes to a file: there, a folded table would be unreadable.
 FILE_WIDTH: Final = 200

@@ -10,11 +10,11 @@ from enum import StrEnum
 from typing import Any, ClassVar, Final
 
 import msgspec
+from typing_extensions import override
 
 from nemesis.cluster import Link
 from nemesis.faults import FAULTS, DropMessages, Fault, Partition
 from nemesis.repairs import Repair
-from workloads.override import override
 
 
 class BrokerRole(StrEnum):

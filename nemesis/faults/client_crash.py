@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
+from typing_extensions import override
+
 from nemesis.cluster import CLIENTS, Capability, Target, require
 from nemesis.evidence import ByNode, Evidence
 from nemesis.faults.fault import Aim, NodeFault
 from nemesis.roles import Role, RoleKind
 from nemesis.topology import Shape
-from workloads.override import override
 
 
 class ClientCrash(NodeFault, frozen=True):

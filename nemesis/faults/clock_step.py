@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
+from typing_extensions import override
+
 from nemesis.cluster import Capability, Target, require
 from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, NodeFault
 from nemesis.repairs import Repair
 from nemesis.roles import Role
 from nemesis.topology import Shape
-from workloads.override import override
 
 
 class ClockStep(NodeFault, frozen=True):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 from msgspec.structs import replace
+from typing_extensions import override
 
 from nemesis.cluster import LOG_PARTS, ClusterView, Files
 from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, DiskFault, Draw
 from nemesis.roles import Role, partition_of
 from nemesis.topology import Shape
-from workloads.override import override
 
 
 class CorruptRecord(DiskFault, frozen=True):
@@ -33,7 +33,7 @@ class CorruptRecord(DiskFault, frozen=True):
 
     @classmethod
     @override
-    def drawn(cls, role: Role, shape: Shape, draw: Draw) -> Self:  # noqa: ARG003
+    def drawn(cls, role: Role, shape: Shape, draw: Draw) -> Self:
         return cls(role, draw("record", LOG_PARTS))
 
     def aim(self, view: ClusterView) -> Aim:

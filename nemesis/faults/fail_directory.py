@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from msgspec.structs import replace
+from typing_extensions import override
 
 from nemesis.cluster import Capability, ClusterView, Target, require
 from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, NodeFault
 from nemesis.repairs import START, Repair
 from nemesis.roles import partition_of
-from workloads.override import override
 
 
 class FailDirectory(NodeFault, frozen=True):

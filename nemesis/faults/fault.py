@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Self
 
 import msgspec
+from typing_extensions import override
 
 from nemesis.cluster import CLIENTS, Capability, ClusterView, Files, Link, Target, node_name, require
 from nemesis.evidence import ByNode, Evidence, Observed
 from nemesis.repairs import HEAL, START, LinkGroup, Repair
 from nemesis.roles import Role, RoleKind, resolve
 from nemesis.topology import Shape, links_of
-from workloads.override import override
 
 #: Chance: a label and a bound give a number from 0 up to the bound. What is drawn under one label shifts no other.
 Draw = Callable[[str, int], int]

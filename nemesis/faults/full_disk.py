@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from typing_extensions import override
+
 from nemesis.cluster import Capability, Target, require
 from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, NodeFault
 from nemesis.repairs import START, Repair
-from workloads.override import override
 
 
 class FullDisk(NodeFault, frozen=True):

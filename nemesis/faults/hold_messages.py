@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar, Final, Literal, Self
 
+from typing_extensions import override
+
 from nemesis.cluster import Capability, Target, require
 from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, Draw, LinkFault
 from nemesis.repairs import RELEASE, LinkGroup, Repair
 from nemesis.roles import Role
 from nemesis.topology import Shape
-from workloads.override import override
 
 #: Whose messages decide who leads, who is in sync, and what is committed.
 _DECISIVE: Final = ("AlterPartition", "Fetch", "UpdateMetadata")

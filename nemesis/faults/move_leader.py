@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
+from typing_extensions import override
+
 from nemesis.cluster import Capability, ClusterView, Target, require
 from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, Draw, NodeFault, listed
 from nemesis.roles import Role, RoleKind, partition_of, resolve
 from nemesis.topology import Shape
-from workloads.override import override
 
 
 class MoveLeader(NodeFault, frozen=True):

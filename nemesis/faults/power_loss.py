@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from typing_extensions import override
+
 from nemesis.cluster import Capability, Target, require
 from nemesis.evidence import ByNode, Evidence
 from nemesis.faults.fault import Aim, NodeFault
-from workloads.override import override
 
 
 class PowerLoss(NodeFault, frozen=True):

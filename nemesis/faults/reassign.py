@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from typing_extensions import override
+
 from nemesis.cluster import Capability, ClusterView, PartitionView, Target, require
 from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, NodeFault, listed
 from nemesis.roles import partition_of, resolve
-from workloads.override import override
 
 
 class Reassign(NodeFault, frozen=True):

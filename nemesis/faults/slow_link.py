@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from typing_extensions import override
+
 from nemesis.cluster import Capability, Target, require
 from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, LinkFault
 from nemesis.repairs import LinkGroup, Repair
-from workloads.override import override
 
 
 class SlowLink(LinkFault, frozen=True):

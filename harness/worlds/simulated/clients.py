@@ -27,7 +27,6 @@ from workloads import (
     SendOutcome,
     Settings,
 )
-from workloads.override import override
 
 Model = TypeVar("Model", bound=network_client.ClientModel)
 
@@ -56,13 +55,13 @@ class SimulatedClient(Generic[Model]):
         if not self._closed:
             self._apply(self._model.on_timer(self._loop.time_us, timer))
 
-    @override
     def connected(self, broker: int) -> None:
+        """Tell the model that its connection to ``broker`` is open."""
         if not self._closed:
             self._apply(self._model.on_connected(self._loop.time_us, broker))
 
-    @override
     def disconnected(self, broker: int) -> None:
+        """Tell the model that its connection to ``broker`` is broken."""
         if not self._closed:
             self._apply(self._model.on_disconnected(self._loop.time_us, broker))
 
@@ -107,8 +106,8 @@ class SimulatedProducer(SimulatedClient[ProducerModel]):
     batches = None
     transactions = None
 
-    @override
     def send(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:
+        """Have the model send a record; a closed client ends the call as INFO."""
         if self._closed:
             self._refuse(done, SendOutcome(EventType.INFO, None, CLIENT_CLOSED))
         else:
@@ -128,12 +127,12 @@ class SimulatedConsumer(SimulatedClient[ConsumerModel]):
     commits = None
     positions = None
 
-    @override
     def assign(self, partitions: Sequence[str], *, from_start: bool) -> None:
+        """Have the model read ``partitions`` from now on."""
         self._model.assign([parsed(partition) for partition in partitions], from_start=from_start)
 
-    @override
     def poll(self, max_wait_ms: int, done: Callable[[PollOutcome], None]) -> None:
+        """Have the model poll; a closed client ends the call as INFO."""
         if self._closed:
             self._refuse(done, PollOutcome(EventType.INFO, (), CLIENT_CLOSED))
         else:

@@ -15,6 +15,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from typing_extensions import override
+
 from harness.reference.core import messages
 from harness.reference.core.read_replica import rack_of
 from harness.reference.core.types import NO_ERROR, NO_NODE, NONE, ErrorCode, NodeId, TopicPartition
@@ -26,7 +28,6 @@ from harness.worlds.simulated.network_client import (
     Request,
 )
 from workloads import EventType, Fetched, Offsets, PollOutcome, Settings
-from workloads.override import override
 
 #: max.poll.records and fetch.max.wait.ms, Kafka's defaults.
 MAX_POLL_RECORDS: Final = 500

@@ -15,7 +15,6 @@ from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.producer import ACCEPTED, CONNECTION_LOST, NAMES, REFUSALS
 from nemesis.cluster import CLIENTS
 from workloads import EventType, SendOutcome
-from workloads.override import override
 
 #: The first node of direct clients, far above those of a run's producers and consumers.
 FIRST_NODE: Final = CLIENTS + 1_000_000
@@ -29,8 +28,8 @@ class SimulatedDirectClient:
         self._network = network
         self._next_node = FIRST_NODE
 
-    @override
     def produce(self, broker: int, write: DirectWrite, done: Callable[[SendOutcome], None]) -> None:
+        """Send ``write`` from a client that exists for this request only."""
         if write.acks == 0:
             self._loop.push(self._loop.time_us, done, SendOutcome(EventType.OK, node=broker))
         ended = done if write.acks else _nobody_waits
@@ -49,8 +48,8 @@ class _OneWrite:
         self._done: Callable[[SendOutcome], None] | None = done
         self.receive: Callable[[int, Any], None] = self._on_message
 
-    @override
     def connected(self, broker: int) -> None:
+        """Send the request."""
         write, wire = self._write, self._network.wire(self._node, broker)
         record = ((write.key, write.payload),)
         idempotence = (write.producer_id, write.producer_epoch, write.sequence)
@@ -58,8 +57,8 @@ class _OneWrite:
         if wire is not None:
             wire.send(Produce(0, parsed(write.partition), write.acks, write.timeout_ms, batch))
 
-    @override
     def disconnected(self, peer: int) -> None:
+        """End the write as INFO: its outcome is not known."""
         self._end(SendOutcome(EventType.INFO, error=CONNECTION_LOST, node=peer))
 
     def _on_message(self, source: int, message: messages.Message) -> None:

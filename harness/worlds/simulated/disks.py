@@ -9,7 +9,6 @@ from harness.reference.core.log import MemoryLog
 from harness.reference.core.types import NONE, NodeId, Outside, TopicPartition
 from nemesis.cluster import LOG_PARTS
 from nemesis.evidence import Evidence
-from workloads.override import override
 
 #: Why these disks are never full or slow.
 NO_DISKS: Final = "logs in memory take no room and no time; use another world"
@@ -132,8 +131,8 @@ class Disks:
         self._damaged.append(NodeId(node))
         return {"wiped": self._disks[node].wipe()}
 
-    @override
     def corrupt(self, node: int, partition: str, pick: int) -> Evidence:
+        """Damage one batch of a dead broker's log. Evidence: the ``corrupted`` batch."""
         log = next(
             (log for log_partition, log in self._disks[node].logs.items() if str(log_partition) == partition), None
         )

@@ -16,7 +16,6 @@ from harness.worlds.simulated.nodes import Process
 from nemesis.cluster import CLIENTS, Link
 from nemesis.evidence import Evidence
 from workloads import LogPartition
-from workloads.override import override
 
 #: The node from which the harness asks for things; clients proper have larger numbers.
 ADMINISTRATOR: Final = CLIENTS
@@ -48,8 +47,8 @@ class SimulatedLeadership:
     def __init__(self, controller: Callable[[], tuple[Process, Controller]]) -> None:
         self._controller = controller
 
-    @override
     def move_leader(self, partition: str, broker: int) -> Evidence:
+        """Have the controller elect ``broker``. Evidence: the ``leader`` and its epoch, or why it ``refused``."""
         process, core = self._controller()
         log_partition = TopicPartition(*LogPartition.named(partition))
         if not process.alive or process.frozen:
@@ -75,12 +74,12 @@ class SimulatedMessages:
     def __init__(self, network: Network) -> None:
         self._network = network
 
-    @override
     def hold(self, links: Collection[Link], api: str = "") -> Evidence:
+        """Hold messages back when they are sent. Evidence: the links that are ``filtered``."""
         return self._filter(links, api, "hold", keeps=True)
 
-    @override
     def drop(self, links: Collection[Link], api: str = "") -> Evidence:
+        """Drop messages when they are sent. Evidence: the links that are ``filtered``."""
         return self._filter(links, api, "drop", keeps=False)
 
     def release(self, links: Collection[Link], action: str = "", api: str = "") -> Evidence:
@@ -90,8 +89,8 @@ class SimulatedMessages:
             return {}
         return {"held": sum(len(gone.held) for gone in ended), "dropped": sum(gone.dropped for gone in ended)}
 
-    @override
     def release_one(self, link: Link, *, newest: bool) -> Evidence:
+        """Deliver one message that ``link`` holds. Evidence: the kind that was ``released``."""
         released = self._network.release_one(link, newest=newest)
         return {} if released is None else {"released": type(released).__name__}
 

@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from typing_extensions import override
+
 from harness.reference.core import messages
 from harness.reference.core.types import NONE, ErrorCode, TopicPartition
 from harness.worlds.simulated.batches import Batch, Queue, Waiting
@@ -27,7 +29,6 @@ from harness.worlds.simulated.network_client import (
     Request,
 )
 from workloads import EventType, SendOutcome, Settings, classify
-from workloads.override import override
 
 #: Errors of a broker as a client names them (kafka-python's classes), and what the producer makes of them.
 NAMES: Final = {

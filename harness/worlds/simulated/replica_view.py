@@ -10,7 +10,6 @@ from harness.worlds.contract import PlacedRecord, ReplicaState
 from harness.worlds.simulated.clients import parsed
 from harness.worlds.simulated.cluster import SimulatedCluster
 from nemesis.evidence import Evidence
-from workloads.override import override
 from workloads.values import decode
 
 
@@ -20,8 +19,8 @@ class SimulatedReplicas:
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
 
-    @override
     def state(self, node: int, partition: str) -> ReplicaState:
+        """Read the replica from the broker's core and its disk."""
         log_partition, broker = parsed(partition), self._cluster.broker(node)
         log = self._cluster.log(node, log_partition)
         if log is None:
@@ -41,8 +40,8 @@ class SimulatedReplicas:
             isr=replica.isr if replica.leading else None,
         )
 
-    @override
     def fenced(self) -> frozenset[int]:
+        """Name the brokers that the controller's image has as fenced or not at all."""
         registered = self._cluster.image().brokers
         return frozenset(node for node in self._cluster.brokers if node not in registered or registered[node].fenced)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from typing_extensions import override
+
 from harness.choices import Choices, Stream
 from harness.worlds.simulated.wires import DELAYS_US
-from workloads.override import override
 
 _ONE_MS: Final = min(range(len(DELAYS_US)), key=lambda choice: abs(DELAYS_US[choice] - 1_000))
 #: How long every message is on its way where nothing is left to chance.

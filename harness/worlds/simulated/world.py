@@ -27,7 +27,6 @@ from harness.worlds.simulated.replica_logs import logs_of
 from harness.worlds.simulated.replica_view import SimulatedReplicas
 from nemesis.cluster import CONTROLLER, Target
 from workloads import BrokenInvariant
-from workloads.override import override
 
 #: Virtual time to register, create the topic and fill the ISRs: three network round trips each, and slack for sessions.
 OPEN_LIMIT_US: Final = 30_000_000
@@ -132,12 +131,12 @@ class SimulatedWorld:
         return ()
 
     @property
-    @override
     def broken_invariant(self) -> BrokenInvariant | None:
+        """The first invariant that the cluster broke, if invariants are looked at."""
         return self._invariants.found if self._invariants is not None else None
 
-    @override
     def replica_logs(self) -> ReplicaLogs:
+        """Read the brokers' disks, which are in memory."""
         return logs_of(self._cluster, self._workload.topic, self._workload.partitions)
 
     def effective_configuration(self) -> dict[str, dict[str, Any]]:
