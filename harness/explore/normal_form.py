@@ -72,7 +72,7 @@ def settle_broker(broker: Broker, before: dict[Role, int], answered: int, incarn
     context = broker._context
     context.take()
     context.now_us, context.sender, context._correlation = NOW_US, NO_NODE, FRESH
-    epochs = {replica.at: replica.leader_epoch for replica in broker.replicas.values()}
+    epochs = {replica.partition: replica.leader_epoch for replica in broker.replicas.values()}
     for leader in [leader for leader, fetcher in broker._fetchers.items() if not fetcher._followed]:
         del broker._fetchers[leader]  # A new one is made when it is needed, and is the same.
     for leader, fetcher in broker._fetchers.items():

@@ -158,8 +158,8 @@ class Broker(Node):
         """
         self._context.begin(now_us)
         self._context.offline |= frozenset(partitions)
-        for at in partitions:
-            self._let_go(at)
+        for partition in partitions:
+            self._let_go(partition)
         if self._context.broker_epoch != NONE:
             self.session.beat()
         return self._context.take()
@@ -213,13 +213,15 @@ class Broker(Node):
 
     def _apply_topic(self, name: str, topic: TopicState) -> None:
         for number, state in enumerate(topic.partitions):
-            at = TopicPartition(name, number)
-            if self._context.node not in state.replicas or at in self._context.offline:
+            partition = TopicPartition(name, number)
+            if self._context.node not in state.replicas or partition in self._context.offline:
                 continue
-            replica = self.replicas.get(at)
+            replica = self.replicas.get(partition)
             if replica is None:
-                replica = self.replicas[at] = self._make_replica(at, self._make_log(at), self._context)
-                self._flush_regularly(at, topic.config.flush_ms)
+                replica = self.replicas[partition] = self._make_replica(
+                    partition, self._make_log(partition), self._context
+                )
+                self._flush_regularly(partition, topic.config.flush_ms)
             if state.partition_epoch > replica.partition_epoch:
                 self._apply_partition(replica, state, topic)
 
@@ -230,7 +232,7 @@ class Broker(Node):
             if led:
                 self._requests.abandon(replica)
             if not led and followed in self._fetchers:
-                self._fetchers[followed].unfollow(replica.at)
+                self._fetchers[followed].unfollow(replica.partition)
             if not replica.leading and replica.leader != NONE:
                 self._fetcher(replica.leader).follow(replica)
         if replica.leading:
@@ -243,16 +245,16 @@ class Broker(Node):
             if replica is not None:
                 replica.log.reset_to(0)
 
-    def _let_go(self, at: TopicPartition) -> Replica | None:
+    def _let_go(self, partition: TopicPartition) -> Replica | None:
         """Neither lead nor follow a partition any more; the answer is what was its replica, if there was one."""
-        replica = self.replicas.pop(at, None)
+        replica = self.replicas.pop(partition, None)
         if replica is None:
             return None
         for fetcher in self._fetchers.values():
-            fetcher.unfollow(at)
+            fetcher.unfollow(partition)
         replica.resign()
         self._requests.abandon(replica)
-        self._flush_ms.pop(at, None)
+        self._flush_ms.pop(partition, None)
         return replica
 
     def _fetcher(self, leader: NodeId) -> Fetcher:
@@ -324,16 +326,16 @@ class Broker(Node):
         for replica in self.replicas.values():
             replica.log.checkpoint_high_watermark(replica.high_watermark)
 
-    def _flush_regularly(self, at: TopicPartition, flush_ms: int) -> None:
+    def _flush_regularly(self, partition: TopicPartition, flush_ms: int) -> None:
         if flush_ms <= _NEVER_MS:
-            self._flush_ms[at] = flush_ms
-            self._context.remind(flush_ms, Timer(FLUSH.name, at))
+            self._flush_ms[partition] = flush_ms
+            self._context.remind(flush_ms, Timer(FLUSH.name, partition))
 
-    def _on_flush_timer(self, at: TopicPartition) -> None:
+    def _on_flush_timer(self, partition: TopicPartition) -> None:
         """Rule 24: what flush.ms promises for one partition."""
-        flush_ms, replica = self._flush_ms.get(at), self.replicas.get(at)
+        flush_ms, replica = self._flush_ms.get(partition), self.replicas.get(partition)
         if flush_ms is None or replica is None:
             return
         if replica.log.flushed_offset < replica.log.end_offset:
             replica.log.flush()
-        self._context.remind(flush_ms, Timer(FLUSH.name, at))
+        self._context.remind(flush_ms, Timer(FLUSH.name, partition))

@@ -107,8 +107,8 @@ class Controller(Node):
             self._elect_where_nobody_leads()
             self._context.arm(now_us + self._unclean_us, timer)
         elif timer == ELECTIONS:
-            for at in self._election.ask_again():
-                self._decide(at)
+            for partition in self._election.ask_again():
+                self._decide(partition)
         else:
             self._fence_the_silent(now_us)
             self._context.arm(min(self._heard_us.values(), default=now_us) + self._session_us, timer)
@@ -126,13 +126,13 @@ class Controller(Node):
     def _on_register(self, message: messages.RegisterBroker) -> None:
         """Rule 20: while another incarnation's session is valid, a new one is refused."""
         node = message.broker
-        known = self.image.brokers.get(node)
-        if known is not None and self._incarnations.get(node) == message.incarnation:
+        registered = self.image.brokers.get(node)
+        if registered is not None and self._incarnations.get(node) == message.incarnation:
             self._context.answer(
-                messages.RegisterBrokerResponse(ErrorCode.NONE, message.incarnation, known.broker_epoch)
+                messages.RegisterBrokerResponse(ErrorCode.NONE, message.incarnation, registered.broker_epoch)
             )
             return
-        alive = node in self._heard_us and known is not None and not known.leaving
+        alive = node in self._heard_us and registered is not None and not registered.leaving
         if alive and self._context.config.broker_epochs:
             self._context.answer(
                 messages.RegisterBrokerResponse(ErrorCode.DUPLICATE_BROKER_REGISTRATION, message.incarnation)
@@ -140,7 +140,7 @@ class Controller(Node):
             return
         if not alive:
             self._fence(node)
-        stopped_cleanly = known is not None and message.previous_broker_epoch == known.broker_epoch
+        stopped_cleanly = registered is not None and message.previous_broker_epoch == registered.broker_epoch
         if self._lists_eligible and not stopped_cleanly:
             self._strike(node)
         self._re_elect(lambda state, _: self._online(state, node) if node in state.offline else state)
@@ -154,21 +154,21 @@ class Controller(Node):
         self._commit(brokers={**self.image.brokers, node: state})
 
     def _strike(self, node: NodeId) -> None:
-        """Rule 15: the broker stopped uncleanly, and what its disk still has is not known."""
+        """Rule 15: the broker stopped uncleanly, and no node knows what its disk still has."""
         self._re_elect(lambda state, config: self._election.elect(strike(state, node), config))
 
     def _on_heartbeat(self, message: messages.Heartbeat) -> None:
         node = message.broker
-        known = self.image.brokers.get(node)
-        if known is None or known.broker_epoch != message.broker_epoch:
+        registered = self.image.brokers.get(node)
+        if registered is None or registered.broker_epoch != message.broker_epoch:
             self._context.answer(messages.HeartbeatResponse(ErrorCode.STALE_BROKER_EPOCH, message.broker_epoch))
             return
         self._take_offline(node, message.offline)
-        if not known.fenced or message.metadata_version >= self.image.version:
+        if not registered.fenced or message.metadata_version >= self.image.version:
             self._heard_us[node] = self._context.now_us
-        if known.fenced and not message.leaving and message.metadata_version >= self.image.version:
-            self._unfence(node, known)
-        if message.leaving and not known.leaving:
+        if registered.fenced and not message.leaving and message.metadata_version >= self.image.version:
+            self._unfence(node, registered)
+        if message.leaving and not registered.leaving:
             self._retire(node, replace(self.image.brokers[node], leaving=True))
         image = self.image
         self._context.answer(
@@ -183,20 +183,20 @@ class Controller(Node):
 
     def _take_offline(self, node: NodeId, partitions: Iterable[TopicPartition]) -> None:
         """Rule 29: replicas whose log directory failed leave the ISRs, and another broker leads."""
-        hosted = [state for at in partitions if (state := self.image.partition(at)) is not None]
+        hosted = [state for partition in partitions if (state := self.image.partition(partition)) is not None]
         failed = [state for state in hosted if node in state.replicas and node not in state.offline]
         if failed:
             self._re_elect(
                 lambda state, config: (
                     self._election.elect(self._without(_offline(state, node), node), config)
-                    if any(state is one for one in failed)
+                    if any(state is other for other in failed)
                     else state
                 )
             )
 
-    def _unfence(self, node: NodeId, known: BrokerState) -> None:
+    def _unfence(self, node: NodeId, registered: BrokerState) -> None:
         """The broker is up to date: it may lead again, first of all where it is the last that has everything."""
-        self._commit(brokers={**self.image.brokers, node: replace(known, fenced=False)})
+        self._commit(brokers={**self.image.brokers, node: replace(registered, fenced=False)})
         self._elect_where_nobody_leads()
 
     def _elect_where_nobody_leads(self) -> None:
@@ -206,12 +206,12 @@ class Controller(Node):
     def _fence(self, node: NodeId) -> None:
         """Rule 13: out of every ISR (but never the last member), and no leader any more."""
         self._heard_us.pop(node, None)
-        known = self.image.brokers.get(node)
-        if known is None or known.fenced:
+        registered = self.image.brokers.get(node)
+        if registered is None or registered.fenced:
             return
         if self._context.observing:
-            self._context.observe(BrokerFenced(broker=node, broker_epoch=known.broker_epoch))
-        self._retire(node, replace(known, fenced=True))
+            self._context.observe(BrokerFenced(broker=node, broker_epoch=registered.broker_epoch))
+        self._retire(node, replace(registered, fenced=True))
 
     def _retire(self, node: NodeId, broker: BrokerState) -> None:
         """Take a broker that may lead no more out of its partitions, in the same image, without waiting for it."""
@@ -234,21 +234,21 @@ class Controller(Node):
         The leader takes an ineligible member's refusal as the end of the proposal, so that is what it must be: the
         partition epoch rises, and a copy that is still under way comes too late, whatever has become of the member.
         """
-        at = message.partition
-        state = self.image.partition(at)
+        name, number = partition = message.partition
+        state = self.image.partition(partition)
         error = self._proposal_error(message, state)
         if state is None or error not in (ErrorCode.NONE, ErrorCode.INELIGIBLE_REPLICA):
-            self._context.answer(messages.AlterPartitionResponse(message.correlation, at, error))
+            self._context.answer(messages.AlterPartitionResponse(message.correlation, partition, error))
             return
-        topic = self.image.topics[at.topic]
+        topic = self.image.topics[name]
         if error:
             after, accepted = self._refused(state), None
         else:
             isr = tuple(member.broker for member in message.isr)
             after = accepted = self._settled(state, replace(state, isr=isr, recovering=False), topic.config)
-        partitions = (*topic.partitions[: at.partition], after, *topic.partitions[at.partition + 1 :])
-        self._context.answer(messages.AlterPartitionResponse(message.correlation, at, error, accepted))
-        self._commit(topics={**self.image.topics, at.topic: replace(topic, partitions=partitions)})
+        partitions = (*topic.partitions[:number], after, *topic.partitions[number + 1 :])
+        self._context.answer(messages.AlterPartitionResponse(message.correlation, partition, error, accepted))
+        self._commit(topics={**self.image.topics, name: replace(topic, partitions=partitions)})
 
     def _refused(self, state: PartitionState) -> PartitionState:
         return replace(state, partition_epoch=state.partition_epoch + 1)
@@ -361,8 +361,8 @@ class Controller(Node):
 
     def _on_move_leader(self, message: messages.MoveLeader) -> None:
         """A planned move (S03): any active ISR member may be named."""
-        at = TopicPartition(message.topic, message.partition)
-        state = self.image.partition(at)
+        partition = TopicPartition(message.topic, message.partition)
+        state = self.image.partition(partition)
         if state is None:
             self._answer(message, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition")
         elif message.leader not in state.isr or not self._active(message.leader):
@@ -370,16 +370,16 @@ class Controller(Node):
             self._answer(message, ErrorCode.INELIGIBLE_REPLICA, reason)
         else:
             self._answer(message, ErrorCode.NONE)
-            self._re_elect(lambda s, _: self._election.move(at, s, message.leader) if s is state else s)
+            self._re_elect(lambda s, _: self._election.move(partition, s, message.leader) if s is state else s)
 
     def _on_log_end(self, message: messages.LogEndResponse) -> None:
         """Rules 27 and 28: the log that a replica would lead with."""
         self._election.on_log_end(message)
         self._decide(message.partition)
 
-    def _decide(self, at: TopicPartition) -> None:
-        decided = self.image.partition(at)
-        self._re_elect(lambda state, _: self._election.decide(at, state) if state is decided else state)
+    def _decide(self, partition: TopicPartition) -> None:
+        decided = self.image.partition(partition)
+        self._re_elect(lambda state, _: self._election.decide(partition, state) if state is decided else state)
 
     def _answer(
         self,
@@ -390,8 +390,8 @@ class Controller(Node):
         self._context.answer(messages.TopicResponse(message.correlation, message.topic, error, reason))
 
     def _on_allocate_producer_ids(self, message: messages.AllocateProducerIds) -> None:
-        known = self.image.brokers.get(message.broker)
-        if known is None or known.broker_epoch != message.broker_epoch:
+        registered = self.image.brokers.get(message.broker)
+        if registered is None or registered.broker_epoch != message.broker_epoch:
             self._context.answer(messages.AllocateProducerIdsResponse(ErrorCode.STALE_BROKER_EPOCH))
             return
         first, self.next_producer_id = self.next_producer_id, self.next_producer_id + PRODUCER_IDS
@@ -441,8 +441,8 @@ def listed(before: PartitionState, after: PartitionState, config: TopicConfig) -
     An unclean election begins a new history: a broker that left with more than the new leader has is eligible no more.
     """
     elr: set[NodeId] = set()
-    begins_anew = after.recovering and after.leader != before.leader
-    if len(after.isr) < min(config.min_insync_replicas, len(after.replicas)) and not begins_anew:
+    new_history = after.recovering and after.leader != before.leader
+    if len(after.isr) < min(config.min_insync_replicas, len(after.replicas)) and not new_history:
         elr = {*after.elr, *before.isr} - set(after.isr)
     last_known = before.last_known_leader if before.leader == NONE else before.leader
     return replace(

@@ -43,22 +43,22 @@ class Election(Protocol):
     """The rule by which the controller chooses leaders."""
 
     def elect(self, state: PartitionState, config: TopicConfig) -> PartitionState:
-        """``state`` with its next leader as far as it is known now, NONE otherwise."""
+        """``state`` with its next leader; with NONE where the rule has to ask first, or no replica may lead."""
 
-    def move(self, at: TopicPartition, state: PartitionState, leader: NodeId) -> PartitionState:
+    def move(self, partition: TopicPartition, state: PartitionState, leader: NodeId) -> PartitionState:
         """``state`` for a planned move to ``leader``, an active member of the ISR."""
 
     def pursue(self) -> None:
-        """The image has changed: ask what has to be known to go on."""
+        """The image has changed: ask the replicas that the rule has to hear."""
 
     def ask_again(self) -> list[TopicPartition]:
-        """Repeat the questions without an answer; returns the partitions that need not wait any more."""
+        """Repeat the questions without an answer; returns the partitions that may be decided now."""
 
     def on_log_end(self, message: messages.LogEndResponse) -> None:
-        """A replica's log end."""
+        """Take a replica's answer: the end of its log."""
 
-    def decide(self, at: TopicPartition, state: PartitionState) -> PartitionState:
-        """``state`` with the leader that the answers so far elect; as it is while they elect no leader."""
+    def decide(self, partition: TopicPartition, state: PartitionState) -> PartitionState:
+        """``state`` with the leader that the answers so far elect; unchanged while they elect no leader."""
 
 
 class InSync:
@@ -71,7 +71,7 @@ class InSync:
         """Elect by the lists alone, as :func:`elect` says."""
         return elect(state, config, self._active)
 
-    def move(self, at: TopicPartition, state: PartitionState, leader: NodeId) -> PartitionState:  # noqa: ARG002
+    def move(self, partition: TopicPartition, state: PartitionState, leader: NodeId) -> PartitionState:  # noqa: ARG002
         """Name the new leader at once."""
         return replace(state, leader=leader)
 
@@ -85,21 +85,25 @@ class InSync:
     def on_log_end(self, message: messages.LogEndResponse) -> None:
         """No replica was asked."""
 
-    def decide(self, at: TopicPartition, state: PartitionState) -> PartitionState:  # noqa: ARG002
+    def decide(self, partition: TopicPartition, state: PartitionState) -> PartitionState:  # noqa: ARG002
         """Nothing is open."""
         return state
 
 
+#: A broker's number and its broker epoch: after a restart it is another incarnation, and is asked again.
+Incarnation = tuple[NodeId, int]
+
+
 class Ballot(msgspec.Struct, eq=False):
-    """The election in one leaderless epoch. Replicas are known by (number, broker epoch): a new incarnation is another.
+    """The election in one leaderless epoch.
 
     ``asked`` counts questions; ``preferred`` leads if no log is larger, NONE for the order of assignment.
     """
 
     leader_epoch: int
     preferred: NodeId
-    asked: dict[tuple[NodeId, int], int] = {}
-    answers: dict[tuple[NodeId, int], messages.LogEndResponse] = {}
+    asked: dict[Incarnation, int] = {}
+    answers: dict[Incarnation, messages.LogEndResponse] = {}
 
 
 class ByLog:
@@ -121,11 +125,11 @@ class ByLog:
         """The present leader while it lives, in the ISR or not; else no leader, until the logs are known."""
         return state if self._can_lead(state, state.leader) else replace(state, leader=NONE)
 
-    def move(self, at: TopicPartition, state: PartitionState, leader: NodeId) -> PartitionState:
+    def move(self, partition: TopicPartition, state: PartitionState, leader: NodeId) -> PartitionState:
         """An election in which ``leader`` is preferred: an in-sync replica may still lack what is committed (S27)."""
         if state.leader == leader:
             return state
-        self._preferred[at] = leader
+        self._preferred[partition] = leader
         return replace(state, leader=NONE)
 
     def pursue(self) -> None:
@@ -135,12 +139,16 @@ class ByLog:
             for number, state in enumerate(topic.partitions):
                 if state.leader != NONE:
                     continue
-                at = TopicPartition(name, number)
-                ballot = ballots.get(at)
+                partition = TopicPartition(name, number)
+                ballot = ballots.get(partition)
                 if ballot is None or ballot.leader_epoch != state.leader_epoch:
-                    ballot = Ballot(state.leader_epoch, self._preferred.pop(at, NO_NODE))
-                self._ballots[at] = ballot
-                self._ask(at, ballot, [one for one in self._live(state) if one not in ballot.asked])
+                    ballot = Ballot(state.leader_epoch, self._preferred.pop(partition, NO_NODE))
+                self._ballots[partition] = ballot
+                self._ask(
+                    partition,
+                    ballot,
+                    [incarnation for incarnation in self._live(state) if incarnation not in ballot.asked],
+                )
         if self._ballots and not self._armed:
             self._armed = True
             self._context.remind(self._context.config.broker_heartbeat_interval_ms, ELECTIONS)
@@ -148,10 +156,10 @@ class ByLog:
     def ask_again(self) -> list[TopicPartition]:
         """Ask every live replica again that has not answered, a heartbeat interval later."""
         self._armed = False
-        for at, ballot in self._ballots.items():
-            state = self._context.image.partition(at)
+        for partition, ballot in self._ballots.items():
+            state = self._context.image.partition(partition)
             live = [] if state is None else self._live(state)
-            self._ask(at, ballot, [one for one in live if one not in ballot.answers])
+            self._ask(partition, ballot, [incarnation for incarnation in live if incarnation not in ballot.answers])
         open_now = list(self._ballots)
         self.pursue()
         return open_now
@@ -162,14 +170,16 @@ class ByLog:
         if ballot is not None and ballot.leader_epoch == message.leader_epoch:
             ballot.answers[message.broker, message.broker_epoch] = message
 
-    def decide(self, at: TopicPartition, state: PartitionState) -> PartitionState:
+    def decide(self, partition: TopicPartition, state: PartitionState) -> PartitionState:
         """The first with the largest log, once all live replicas have answered or were asked often enough."""
-        ballot = self._ballots.get(at)
+        ballot = self._ballots.get(partition)
         if ballot is None or ballot.leader_epoch != state.leader_epoch:
             return state
         live = self._live(state)
-        answers = [ballot.answers[one] for one in live if one in ballot.answers]
-        awaited = any(one not in ballot.answers and ballot.asked.get(one, 0) <= ASKED_MAX for one in live)
+        answers = [ballot.answers[incarnation] for incarnation in live if incarnation in ballot.answers]
+        awaited = any(
+            incarnation not in ballot.answers and ballot.asked.get(incarnation, 0) <= ASKED_MAX for incarnation in live
+        )
         replicas = len(state.replicas)
         if awaited or len(answers) <= replicas - copies(self._required, replicas):
             return state
@@ -184,14 +194,14 @@ class ByLog:
     def _can_lead(self, state: PartitionState, node: NodeId) -> bool:
         return self._active(node) and node not in state.offline
 
-    def _live(self, state: PartitionState) -> list[tuple[NodeId, int]]:
+    def _live(self, state: PartitionState) -> list[Incarnation]:
         brokers = self._context.image.brokers
         return [(node, brokers[node].broker_epoch) for node in state.replicas if self._can_lead(state, node)]
 
-    def _ask(self, at: TopicPartition, ballot: Ballot, replicas: list[tuple[NodeId, int]]) -> None:
-        for one in replicas:
-            ballot.asked[one] = ballot.asked.get(one, 0) + 1
-            self._context.send(one[0], messages.LogEnd(at, ballot.leader_epoch))
+    def _ask(self, partition: TopicPartition, ballot: Ballot, incarnations: list[Incarnation]) -> None:
+        for incarnation in incarnations:
+            ballot.asked[incarnation] = ballot.asked.get(incarnation, 0) + 1
+            self._context.send(incarnation[0], messages.LogEnd(partition, ballot.leader_epoch))
 
 
 def election_rule(context: Context, active: Active) -> Election:
@@ -219,11 +229,11 @@ def elect(state: PartitionState, config: TopicConfig, active: Active) -> Partiti
     if not state.isr and eligible != NONE:
         return replace(state, leader=eligible, isr=(eligible,))
     if not state.isr and not state.elr and state.last_known_leader in alive:
-        return _begun_anew(state, state.last_known_leader)
+        return _new_history(state, state.last_known_leader)
     if config.unclean_leader_election_enable and alive:
-        return _begun_anew(state, alive[0])
+        return _new_history(state, alive[0])
     return replace(state, leader=NONE)
 
 
-def _begun_anew(state: PartitionState, leader: NodeId) -> PartitionState:
+def _new_history(state: PartitionState, leader: NodeId) -> PartitionState:
     return replace(state, leader=leader, isr=(leader,), recovering=True)

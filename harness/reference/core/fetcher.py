@@ -93,11 +93,11 @@ class Fetcher:
     def follow(self, replica: Replica) -> None:
         """Begin, also in a new leader epoch: truncation is found out again in each (rule 19)."""
         asks = self._context.config.truncation in _ASKS_FOR_EPOCHS and replica.last_epoch() != NONE
-        self._followed[replica.at] = Followed(replica, FollowState.AGREE if asks else FollowState.FETCH)
+        self._followed[replica.partition] = Followed(replica, FollowState.AGREE if asks else FollowState.FETCH)
 
-    def unfollow(self, at: TopicPartition) -> None:
+    def unfollow(self, partition: TopicPartition) -> None:
         """End; an answer that is under way is ignored, and no longer waited for once nothing is followed here."""
-        self._followed.pop(at, None)
+        self._followed.pop(partition, None)
         if not self._followed:
             self._in_flight = NONE
 
@@ -172,8 +172,8 @@ class Fetcher:
             followed.go(FollowState.FIND_START)
         self.pump()
 
-    def _asked(self, at: TopicPartition, correlation: int) -> Followed | None:
-        followed = self._followed.get(at)
+    def _asked(self, partition: TopicPartition, correlation: int) -> Followed | None:
+        followed = self._followed.get(partition)
         return followed if followed is not None and followed.correlation == correlation else None
 
     # --- requests --------------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ class Fetcher:
         now_us = self._context.now_us
         wanted = []
         wake_us = (now_us if self._in_flight == NONE else self._sent_us) + self._timeout_us
-        for at, followed in self._followed.items():
+        for partition, followed in self._followed.items():
             if followed.ready_us > now_us:
                 wake_us = min(wake_us, followed.ready_us)
             elif followed.step == _FETCH:
@@ -193,7 +193,7 @@ class Fetcher:
                     wanted.append(followed.request)
             elif followed.step != _HALT:
                 if followed.correlation == NONE:
-                    self._ask(at, followed)
+                    self._ask(partition, followed)
                 wake_us = min(wake_us, followed.asked_us + self._timeout_us)
         if wanted and self._in_flight == NONE:
             self._fetch(tuple(wanted))
@@ -226,7 +226,7 @@ class Fetcher:
 
     def _request(self, replica: Replica) -> messages.FetchPartition:
         return messages.FetchPartition(
-            replica.at,
+            replica.partition,
             replica.log.end_offset,
             replica.leader_epoch if self._sends_leader_epoch else NONE,
             replica.last_epoch() if self._sends_last_epoch else NONE,
@@ -248,15 +248,17 @@ class Fetcher:
             ),
         )
 
-    def _ask(self, at: TopicPartition, followed: Followed) -> None:
+    def _ask(self, partition: TopicPartition, followed: Followed) -> None:
         context, replica = self._context, followed.replica
         followed.correlation = context.correlation()
         followed.asked_us = context.now_us
         epoch = replica.leader_epoch if self._sends_leader_epoch else NONE
         message: messages.OffsetForLeaderEpoch | messages.ListOffsets
         if followed.step == FollowState.AGREE:
-            message = messages.OffsetForLeaderEpoch(followed.correlation, at, replica.last_epoch(), epoch, context.node)
+            message = messages.OffsetForLeaderEpoch(
+                followed.correlation, partition, replica.last_epoch(), epoch, context.node
+            )
         else:
             timestamp = messages.LATEST if followed.step == FollowState.FIND_END else messages.EARLIEST
-            message = messages.ListOffsets(followed.correlation, at, timestamp, context.node, epoch)
+            message = messages.ListOffsets(followed.correlation, partition, timestamp, context.node, epoch)
         context.send(self._leader, message)

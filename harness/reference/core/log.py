@@ -125,7 +125,7 @@ class MemoryLog:
         self.flushed_offset = 0
 
     def append(self, batch: RecordBatch) -> None:
-        """See :class:`Log`.
+        """Keep the batch. Where it would overfill the segment, that is flushed, and the next one begins.
 
         Raises:
             ValueError: the batch does not follow the log's end, or its epoch is below the last one.
@@ -147,25 +147,25 @@ class MemoryLog:
             self.producers.record(batch)
 
     def control_batch(self) -> RecordBatch:
-        """See :class:`Log`; it has an offset and no record."""
+        """Make a batch that takes an offset and has no record."""
         return RecordBatch(1, 0, ())
 
     def read(self, offset: int, limit_offset: int, max_bytes: int) -> Sequence[RecordBatch]:
-        """See :class:`Log`."""
+        """Read the kept batches without copying them."""
         if offset >= self.end_offset or offset >= limit_offset:
             return ()
-        found: list[RecordBatch] = []
+        batches: list[RecordBatch] = []
         size = 0
-        for at in range(max(bisect_right(self._bases, offset) - 1, 0), len(self.batches)):
-            batch = self.batches[at]
+        for index in range(max(bisect_right(self._bases, offset) - 1, 0), len(self.batches)):
+            batch = self.batches[index]
             size += batch.size_bytes
-            if batch.base_offset + batch.count > limit_offset or (found and size > max_bytes):
+            if batch.base_offset + batch.count > limit_offset or (batches and size > max_bytes):
                 break
-            found.append(batch)
-        return found
+            batches.append(batch)
+        return batches
 
     def truncate_to(self, offset: int) -> None:
-        """See :class:`Log`."""
+        """Drop whole batches; the producers' state is made again from those that stay."""
         keep = bisect_left(self._bases, offset)
         if keep and self.batches[keep - 1].next_offset > offset:
             keep -= 1
@@ -183,7 +183,7 @@ class MemoryLog:
         self._last_epoch = self._epochs[-1][0] if self._epochs else NONE
 
     def reset_to(self, offset: int) -> None:
-        """See :class:`Log`."""
+        """Drop everything; ``offset`` is the high watermark of the checkpoint too."""
         self.batches.clear()
         self._bases.clear()
         self._epochs.clear()
@@ -194,17 +194,17 @@ class MemoryLog:
         self._active_bytes = 0
 
     def flush(self) -> None:
-        """See :class:`Log`; a disk that lies calls flushed what it has not written."""
+        """Call everything flushed; a disk that lies has not written it."""
         self.flushed_offset = self.end_offset
         if not self.lies:
             self.durable_offset = self.end_offset
 
     def epochs(self) -> Sequence[tuple[int, int]]:
-        """See :class:`Log`; the list is the log's own and not to be changed."""
+        """Return the log's own list, which the caller must not change."""
         return self._epochs
 
     def start_epoch(self, epoch: int, offset: int) -> None:
-        """See :class:`Log`; an earlier epoch that starts there too held no records and is forgotten."""
+        """Remember the epoch. An earlier one that starts at the same offset held no record, and is forgotten."""
         if epoch <= self._last_epoch:
             return
         while self._epochs and self._epochs[-1][1] >= offset:
@@ -213,11 +213,11 @@ class MemoryLog:
         self._last_epoch = epoch
 
     def checkpoint_high_watermark(self, offset: int) -> None:
-        """See :class:`Log`."""
+        """Remember it at once: in memory a checkpoint costs nothing."""
         self._high_watermark = offset
 
     def checkpointed_high_watermark(self) -> int:
-        """See :class:`Log`."""
+        """The last that was remembered; the disk keeps it through a loss of power."""
         return self._high_watermark
 
     # --- what happens to a disk, and what a start finds on it ----------------------------------------------------
@@ -243,7 +243,7 @@ class MemoryLog:
         return not self._closed and offset >= self.recovery_point
 
     def close(self) -> None:
-        """See :class:`Log`."""
+        """Flush; the next start does not read the log again."""
         self.flush()
         self._closed = True
 

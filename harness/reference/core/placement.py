@@ -21,7 +21,7 @@ def alternate(racks: Mapping[NodeId, str], partitions: int, replication_factor: 
     for node in sorted(racks):
         inside.setdefault(racks[node], []).append(node)
     return tuple(
-        _replicas([inside[rack] for rack in sorted(inside)], at, replication_factor) for at in range(partitions)
+        _replicas([inside[rack] for rack in sorted(inside)], number, replication_factor) for number in range(partitions)
     )
 
 

@@ -109,7 +109,7 @@ class Replica:
     are the controller's newest, NONE before the first.
     """
 
-    at: TopicPartition
+    partition: TopicPartition
     log: Log
     leader: NodeId
     leader_epoch: int
@@ -129,8 +129,8 @@ class Replica:
     _proposal: AlterPartition | None
     _proposed_us: int
 
-    def __init__(self, at: TopicPartition, log: Log, context: Context) -> None:
-        self.at = at
+    def __init__(self, partition: TopicPartition, log: Log, context: Context) -> None:
+        self.partition = partition
         self.log = log
         self._context = context
         self._lag_us = context.config.replica_lag_time_max_ms * 1000
@@ -153,7 +153,9 @@ class Replica:
         self.high_watermark = min(log.checkpointed_high_watermark(), log.end_offset)
         if context.observing:
             context.observe(
-                ReplicaRecovered(partition=str(at), end_offset=log.end_offset, high_watermark=self.high_watermark)
+                ReplicaRecovered(
+                    partition=str(partition), end_offset=log.end_offset, high_watermark=self.high_watermark
+                )
             )
 
     # --- what the controller decided -----------------------------------------------------------------------------
@@ -208,7 +210,9 @@ class Replica:
             self._store(replace(self.log.control_batch(), base_offset=end, leader_epoch=self.leader_epoch))
         if self._context.observing:
             self._context.observe(
-                BecameLeader(partition=str(self.at), leader_epoch=self.leader_epoch, end_offset=end, isr=self.isr)
+                BecameLeader(
+                    partition=str(self.partition), leader_epoch=self.leader_epoch, end_offset=end, isr=self.isr
+                )
             )
 
     def _remember_epoch(self, start_offset: int) -> None:
@@ -227,7 +231,7 @@ class Replica:
         self.epoch_start = NONE
         if self._context.observing:
             self._context.observe(
-                BecameFollower(partition=str(self.at), leader=self.leader, leader_epoch=self.leader_epoch)
+                BecameFollower(partition=str(self.partition), leader=self.leader, leader_epoch=self.leader_epoch)
             )
         if self._context.config.truncation == "high-watermark" and self.leader != NONE:
             self.truncate_to(self.high_watermark)
@@ -239,7 +243,7 @@ class Replica:
         if changed and self.leader == self._context.node and self._context.observing:
             epoch = self.partition_epoch
             self._context.observe(
-                IsrChanged(partition=str(self.at), isr=isr, leader_epoch=leader_epoch, partition_epoch=epoch)
+                IsrChanged(partition=str(self.partition), isr=isr, leader_epoch=leader_epoch, partition_epoch=epoch)
             )
 
     # --- leading: append, follower progress, high watermark --------------------------------------------------------
@@ -304,7 +308,7 @@ class Replica:
         assert self.leading, "only a leader commits; a follower takes over the leader's high watermark (rule 8)"
         self.high_watermark = offset
         if self._context.observing:
-            self._context.observe(HighWatermarkMoved(partition=str(self.at), offset=offset))
+            self._context.observe(HighWatermarkMoved(partition=str(self.partition), offset=offset))
         return True
 
     def commits(self) -> ErrorCode:
@@ -380,7 +384,13 @@ class Replica:
         members = tuple(self._member(node) for node in isr)
         self._send(
             AlterPartition(
-                NONE, context.node, context.broker_epoch, self.at, self.leader_epoch, self.partition_epoch, members
+                NONE,
+                context.node,
+                context.broker_epoch,
+                self.partition,
+                self.leader_epoch,
+                self.partition_epoch,
+                members,
             )
         )
 
@@ -477,7 +487,7 @@ class Replica:
         if self._context.observing:
             self._context.observe(
                 Truncated(
-                    partition=str(self.at),
+                    partition=str(self.partition),
                     from_offset=before,
                     to_offset=end,
                     leader=self.leader,
@@ -491,7 +501,7 @@ class Replica:
             return
         self.high_watermark = bounded
         if self._context.observing:
-            self._context.observe(HighWatermarkMoved(partition=str(self.at), offset=bounded))
+            self._context.observe(HighWatermarkMoved(partition=str(self.partition), offset=bounded))
 
     # --- both ------------------------------------------------------------------------------------------------------
 
@@ -503,7 +513,7 @@ class Replica:
         if self._context.observing:
             self._context.observe(
                 RecordsAppended(
-                    partition=str(self.at),
+                    partition=str(self.partition),
                     base_offset=batch.base_offset,
                     count=batch.count,
                     leader_epoch=batch.leader_epoch,
@@ -527,8 +537,8 @@ def end_of_epoch(epochs: Sequence[tuple[int, int]], epoch: int, end_offset: int)
     if epoch == epochs[-1][0]:
         return EpochEnd(epoch, end_offset)
     above = bisect_right(epochs, epoch, key=lambda pair: pair[0])
-    found = epochs[above - 1][0] if above else epoch
-    return EpochEnd(found, epochs[above][1])
+    largest = epochs[above - 1][0] if above else epoch
+    return EpochEnd(largest, epochs[above][1])
 
 
 def truncation_offset(epochs: Sequence[tuple[int, int]], end_offset: int, leader: EpochEnd) -> tuple[int, bool]:

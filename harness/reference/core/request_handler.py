@@ -149,8 +149,8 @@ class ParkedFetches:
         if parked.message.replica_id >= 0:
             self._followers[parked.message.replica_id] = parked
             return
-        for at in parked.wanted:
-            waiting = self._consumers.setdefault(at, [])
+        for partition in parked.wanted:
+            waiting = self._consumers.setdefault(partition, [])
             waiting[:] = [other for other in waiting if not other.done]
             waiting.append(parked)
 
@@ -159,15 +159,15 @@ class ParkedFetches:
         parked = self._followers.get(node)
         return None if parked is None or parked.done else parked
 
-    def of_consumers(self, at: TopicPartition) -> list[ParkedFetch]:
+    def of_consumers(self, partition: TopicPartition) -> list[ParkedFetch]:
         """The fetches of consumers that wait at a partition."""
-        waiting = self._consumers.get(at)
+        waiting = self._consumers.get(partition)
         return [parked for parked in waiting if not parked.done] if waiting else []
 
-    def all_of(self, at: TopicPartition) -> list[ParkedFetch]:
+    def all_of(self, partition: TopicPartition) -> list[ParkedFetch]:
         """Every fetch that waits at a partition, among others."""
-        followers = [parked for parked in self._followers.values() if not parked.done and at in parked.wanted]
-        return followers + self.of_consumers(at)
+        followers = [parked for parked in self._followers.values() if not parked.done and partition in parked.wanted]
+        return followers + self.of_consumers(partition)
 
 
 class RequestHandler:
@@ -221,7 +221,7 @@ class RequestHandler:
         elif self._deadlines.live >= PARKED_MAX:
             self._acknowledge(produce, replica, ErrorCode.REQUEST_TIMED_OUT)
         else:
-            self._produces.setdefault(replica.at, ParkedHeap()).add(produce.next_offset, produce)
+            self._produces.setdefault(replica.partition, ParkedHeap()).add(produce.next_offset, produce)
             self._deadlines.add(timeout_ms, produce)
 
     def _acknowledge(self, produce: ParkedProduce, replica: Replica, error: ErrorCode) -> None:
@@ -305,31 +305,31 @@ class RequestHandler:
         self, wanted: messages.FetchPartition, message: messages.Fetch, replica: Replica | None
     ) -> messages.FetchedPartition:
         """The answer of one partition now; looking changes nothing."""
-        at, context = wanted.partition, self._context
+        partition, context = wanted.partition, self._context
         if replica is None:
-            return messages.FetchedPartition(at, unhosted(context, at))
+            return messages.FetchedPartition(partition, unhosted(context, partition))
         by_consumer = message.replica_id < 0 and context.config.follower_fetching
         if not replica.leading or wanted.current_leader_epoch != replica.leader_epoch:
             # A follower may serve a consumer (rule 22).
             refused = outdated if by_consumer and replica.leader != NONE else refusal
             error = refused(context, replica, wanted.current_leader_epoch)
             if error:
-                return messages.FetchedPartition(at, error)
+                return messages.FetchedPartition(partition, error)
         log = replica.log
         diverging = divergence(replica, wanted)
         if diverging is not None:
             if isinstance(diverging, ErrorCode):
-                return messages.FetchedPartition(at, diverging, replica.high_watermark, log.start_offset)
-            return messages.FetchedPartition(at, NO_ERROR, replica.high_watermark, log.start_offset, diverging)
+                return messages.FetchedPartition(partition, diverging, replica.high_watermark, log.start_offset)
+            return messages.FetchedPartition(partition, NO_ERROR, replica.high_watermark, log.start_offset, diverging)
         limit = log.end_offset if message.replica_id >= 0 else replica.high_watermark
         offset = wanted.fetch_offset
         near = (
             named_by_leader(replica, offset, message, context.node, context.image.brokers) if by_consumer else NO_NODE
         )
         if near != NONE:
-            return messages.FetchedPartition(at, NO_ERROR, limit, log.start_offset, read_replica=near)
+            return messages.FetchedPartition(partition, NO_ERROR, limit, log.start_offset, read_replica=near)
         batches = tuple(log.read(offset, limit, wanted.max_bytes)) if offset < limit else ()
-        return messages.FetchedPartition(at, NO_ERROR, replica.high_watermark, log.start_offset, None, batches)
+        return messages.FetchedPartition(partition, NO_ERROR, replica.high_watermark, log.start_offset, None, batches)
 
     def _end(self, parked: ParkedFetch) -> None:
         """Answer a parked fetch with what there is now."""
@@ -363,7 +363,7 @@ class RequestHandler:
         message = parked.message
         from_follower = message.replica_id >= 0
         limit = replica.log.end_offset if from_follower else replica.high_watermark
-        if parked.wanted[replica.at].fetch_offset < limit and (
+        if parked.wanted[replica.partition].fetch_offset < limit and (
             message.min_bytes <= 1 or self._size(message) >= message.min_bytes
         ):
             return True
@@ -415,38 +415,38 @@ class RequestHandler:
             )
         )
 
-    def _asked(self, at: TopicPartition, current_leader_epoch: int) -> tuple[Replica | None, ErrorCode]:
+    def _asked(self, partition: TopicPartition, current_leader_epoch: int) -> tuple[Replica | None, ErrorCode]:
         """The replica that a question is about, and why it is not answered (NONE if it is)."""
-        replica = self._replicas.get(at)
+        replica = self._replicas.get(partition)
         if replica is None:
-            return None, unhosted(self._context, at)
+            return None, unhosted(self._context, partition)
         return replica, refusal(self._context, replica, current_leader_epoch)
 
     # --- the end of waiting ----------------------------------------------------------------------------------------
 
     def wake(self, replica: Replica) -> None:
         """Something was appended, or the high watermark moved: answer the requests that waited for that."""
-        at = replica.at
-        produces = self._produces.get(at)
+        partition = replica.partition
+        produces = self._produces.get(partition)
         if produces is not None:
             for produce in produces.reached(replica.high_watermark):
                 self._deadlines.finish(produce)
                 self._acknowledge(produce, replica, replica.commits())
         for node in replica.followers:
             parked = self._fetches.of_follower(node)
-            if parked is not None and at in parked.wanted and self._ends_waiting(parked, replica):
+            if parked is not None and partition in parked.wanted and self._ends_waiting(parked, replica):
                 self._end(parked)
-        for parked in self._fetches.of_consumers(at):
+        for parked in self._fetches.of_consumers(partition):
             if self._ends_waiting(parked, replica):
                 self._end(parked)
 
     def abandon(self, replica: Replica) -> None:
         """The leader epoch ended: look at fetches afresh; where this broker leads no more, produces fail (rule 5)."""
-        for parked in self._fetches.all_of(replica.at):
+        for parked in self._fetches.all_of(replica.partition):
             self._end(parked)
         if replica.leading:
             return
-        produces = self._produces.pop(replica.at, None)
+        produces = self._produces.pop(replica.partition, None)
         for produce in produces.waiting() if produces is not None else ():
             self._deadlines.finish(produce)
             self._acknowledge(produce, replica, ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -464,11 +464,11 @@ class RequestHandler:
 # --- what a log answers: refusals, divergence, offsets ---------------------------------------------------------------
 
 
-def unhosted(context: Context, at: TopicPartition) -> ErrorCode:
+def unhosted(context: Context, partition: TopicPartition) -> ErrorCode:
     """The error of a broker without this replica."""
-    if context.image.partition(at) is None:
+    if context.image.partition(partition) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if at in context.offline:
+    if partition in context.offline:
         return ErrorCode.KAFKA_STORAGE_ERROR
     return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
@@ -497,11 +497,11 @@ def divergence(replica: Replica, wanted: messages.FetchPartition) -> messages.Ep
         if offset > end:
             return messages.EpochEnd(epoch, end)
     elif epoch != NONE:
-        found = end_of_epoch(replica.log.epochs(), epoch, end)
-        if found.leader_epoch == NONE or offset < replica.log.start_offset:
+        common = end_of_epoch(replica.log.epochs(), epoch, end)
+        if common.leader_epoch == NONE or offset < replica.log.start_offset:
             return ErrorCode.OFFSET_OUT_OF_RANGE
-        if found.leader_epoch < epoch or found.end_offset < offset:
-            return found
+        if common.leader_epoch < epoch or common.end_offset < offset:
+            return common
     return None if replica.log.start_offset <= offset <= end else ErrorCode.OFFSET_OUT_OF_RANGE
 
 

@@ -196,9 +196,10 @@ class Image(msgspec.Struct, frozen=True):
     brokers: dict[NodeId, BrokerState] = {}
     topics: dict[str, TopicState] = {}
 
-    def partition(self, at: TopicPartition) -> PartitionState | None:
+    def partition(self, partition: TopicPartition) -> PartitionState | None:
         """The state of one partition, or None where it does not exist."""
-        topic = self.topics.get(at.topic)
-        if topic is None or not 0 <= at.partition < len(topic.partitions):
+        name, number = partition
+        topic = self.topics.get(name)
+        if topic is None or not 0 <= number < len(topic.partitions):
             return None
-        return topic.partitions[at.partition]
+        return topic.partitions[number]

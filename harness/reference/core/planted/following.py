@@ -51,15 +51,15 @@ class ComparesWithNewLeaderOnly(Fetcher):
         super().__init__(leader, context)
         self._left = {}
 
-    def unfollow(self, at: TopicPartition) -> None:
-        if at in self._followed and self._followed[at].step == FollowState.FETCH:
-            self._left[at] = self._context.now_us
-        super().unfollow(at)
+    def unfollow(self, partition: TopicPartition) -> None:
+        if partition in self._followed and self._followed[partition].step == FollowState.FETCH:
+            self._left[partition] = self._context.now_us
+        super().unfollow(partition)
 
     def follow(self, replica: Replica) -> None:
         super().follow(replica)
-        if self._left.pop(replica.at, NONE) == self._context.now_us:  # Left and followed again in one step.
-            self._followed[replica.at].go(FollowState.FETCH)
+        if self._left.pop(replica.partition, NONE) == self._context.now_us:  # Left and followed again in one step.
+            self._followed[replica.partition].go(FollowState.FETCH)
 
 
 class TakesHighWatermarkBeforeTruncation(Fetcher):
@@ -78,11 +78,11 @@ class TakesHighWatermarkBeforeTruncation(Fetcher):
     def _on_diverging(self, followed: Followed, end: EpochEnd, leader_high_watermark: int) -> None:
         replica = followed.replica
         replica.replicate((), leader_high_watermark)
-        self._late[replica.at] = replica.leader_epoch, end
+        self._late[replica.partition] = replica.leader_epoch, end
         followed.go(FollowState.FETCH, self._backoff_us())
 
     def _request(self, replica: Replica) -> FetchPartition:
-        leader_epoch, end = self._late.pop(replica.at, (NONE, None))
+        leader_epoch, end = self._late.pop(replica.partition, (NONE, None))
         if end is not None and leader_epoch == replica.leader_epoch:
             replica.truncate_to_epoch_end(end)
         return super()._request(replica)

@@ -71,8 +71,8 @@ class KeepsFollowerProgress(Replica):
 
     _earlier: dict[NodeId, Follower]
 
-    def __init__(self, at: TopicPartition, log: Log, context: Context) -> None:
-        super().__init__(at, log, context)
+    def __init__(self, partition: TopicPartition, log: Log, context: Context) -> None:
+        super().__init__(partition, log, context)
         self._earlier = {}
 
     def _follow(self) -> None:
@@ -104,8 +104,8 @@ class ForgetsProducersOnElection(Replica):
 
     _since_election: Producers
 
-    def __init__(self, at: TopicPartition, log: Log, context: Context) -> None:
-        super().__init__(at, log, context)
+    def __init__(self, partition: TopicPartition, log: Log, context: Context) -> None:
+        super().__init__(partition, log, context)
         self._since_election = Producers()
 
     def _lead(self) -> None:

@@ -132,8 +132,8 @@ class Coverage:
         if replica is None or not replica.leading:
             return
         end = replica.log.end_offset
-        appended = end > self._ends.get((node, replica.at), (end, NONE))[0]
-        self._ends[node, replica.at] = (end, replica.leader_epoch)
+        appended = end > self._ends.get((node, replica.partition), (end, NONE))[0]
+        self._ends[node, replica.partition] = (end, replica.leader_epoch)
         epoch = self._batches.setdefault(message.batch.records, NONE)
         if epoch != NONE:
             self._reach("retried", "in the same epoch" if epoch == replica.leader_epoch else "in a later epoch")
