@@ -22,7 +22,7 @@ from checkers.histories.scratch import remove_abandoned
 from checkers.histories.stores import Place, fetch, files_at, place_of, read_bytes
 from checkers.local import check_one, check_rows
 from checkers.measures.availability import Availability
-from checkers.measures.exercise import Exercise
+from checkers.measures.history_counts import Exercise
 from checkers.measures.latency import Latency, WritesOverTime, end_us, quantile_us
 from checkers.measures.recovery import Recovery
 from checkers.spark.pipeline import check

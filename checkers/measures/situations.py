@@ -17,8 +17,8 @@ from checkers.columns.ids import Numbers, dense_ids
 from checkers.columns.log import Log
 from checkers.columns.phases import Phases, merged
 from checkers.columns.times import Times
-from checkers.measures.fault_exercise import RECENT_US
 from checkers.measures.measure import Measure
+from checkers.measures.writes_met import RECENT_US
 from nemesis.receipts import Look
 from workloads import Refusal
 from workloads.history import OK

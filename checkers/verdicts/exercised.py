@@ -7,7 +7,7 @@ with a chance of (1-p)^n at most, which is 5 % for p = 1 - 0.05^(1/n).
 
 The faults of one group are one story, and count as one fault: three brokers that lose their power at once are one.
 It is exercised if a fault of the kind that its family is about (:func:`nemesis.scenarios.strikes_of`) took
-effect and met writes (:mod:`checkers.measures.fault_exercise`); a cut of links that prepares for a kill is none.
+effect and met writes (:mod:`checkers.measures.writes_met`); a cut of links that prepares for a kill is none.
 A scripted story brings its own writes, each at its moment: it is exercised if it took effect.
 """
 
@@ -19,7 +19,7 @@ from typing import Final
 
 import msgspec
 
-from checkers.measures.fault_exercise import FaultExercise
+from checkers.measures.writes_met import FaultExercise
 from checkers.verdicts.receipts import took_flushed
 from checkers.verdicts.verdict import Verdict
 from nemesis.plan import EXERCISED_MIN

@@ -21,11 +21,11 @@ from checkers.cycles.edges import Dependency, related
 from checkers.cycles.trimming import core_steps
 from checkers.measures.availability import availability
 from checkers.measures.delivery import consume_counts, decide
-from checkers.measures.exercise import drained
-from checkers.measures.fault_exercise import fault_exercise
+from checkers.measures.history_counts import drained
 from checkers.measures.lag import worst
 from checkers.measures.latency import latencies
 from checkers.measures.recovery import recovery
+from checkers.measures.writes_met import fault_exercise
 from checkers.verdicts.verdict import MEASURES, Measures, Verdict
 from workloads import Function
 from workloads.history import FUNCTION_CODE, Origin, shown_key

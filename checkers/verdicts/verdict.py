@@ -10,13 +10,13 @@ import msgspec
 from checkers.anomalies import Finding, Findings
 from checkers.measures.availability import Availability
 from checkers.measures.delivery import Delivery
-from checkers.measures.exercise import Exercise
-from checkers.measures.fault_exercise import FaultExercise
+from checkers.measures.history_counts import Exercise
 from checkers.measures.lag import WorstLag
 from checkers.measures.latency import Latency, WritesOverTime
 from checkers.measures.measure import Measure
 from checkers.measures.recovery import Recovery
 from checkers.measures.situations import Situations
+from checkers.measures.writes_met import FaultExercise
 from nemesis.receipts import Receipt
 
 Kind = TypeVar("Kind", bound=Finding)

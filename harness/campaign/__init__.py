@@ -1,6 +1,8 @@
 """A campaign: stages over one directory (runs, check, witnesses, report), and what can be done to one run of it."""
 
-from harness.campaign.check import (
+from harness.campaign.continuing import record_of_ended, undo_and_delete
+from harness.campaign.estimating import Estimate, estimate
+from harness.campaign.judged_histories import (
     CheckOptions,
     Counted,
     JudgedHistory,
@@ -11,9 +13,7 @@ from harness.campaign.check import (
     write_verdicts,
     write_verdicts_to,
 )
-from harness.campaign.checking import Checking, begin_session
-from harness.campaign.continuing import record_of_ended, undo_and_delete
-from harness.campaign.estimating import Estimate, estimate
+from harness.campaign.judging_thread import Checking, begin_session
 from harness.campaign.pool import Job, PerformRun, Pool
 from harness.campaign.replaying import Replayed, replay, rerun
 from harness.campaign.room import room_sentences

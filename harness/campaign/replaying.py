@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from checkers import REPLICAS_FILE, Verdict, check_one
-from harness.campaign.check import translated_errors
+from harness.campaign.judged_histories import translated_errors
 from harness.choices import Choices
 from harness.errors import HarnessError, NamedWronglyError, ResultsError
 from harness.plan import TRACED_WRITES_MAX, planned_writes

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from harness.campaign.check import JudgedHistory
+from harness.campaign.judged_histories import JudgedHistory
 from harness.campaign.pool import Job
 from harness.campaign.turn_loop import FAILED_SHARE_MAX, STEP_S, Checks, Runs, TurnLoop
 from harness.errors import AckproofError, HarnessError

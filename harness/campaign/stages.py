@@ -19,9 +19,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from checkers import prepare
-from harness.campaign.check import check_campaign
-from harness.campaign.checking import Checking
 from harness.campaign.continuing import record_of_ended, undo_and_delete
+from harness.campaign.judged_histories import check_campaign
+from harness.campaign.judging_thread import Checking
 from harness.campaign.pool import PerformRun, Pool
 from harness.campaign.runs import CampaignRuns, Group, side_by_side
 from harness.campaign.witnesses import witness

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
-from harness.campaign.check import JudgedHistory
+from harness.campaign.judged_histories import JudgedHistory
 from harness.campaign.pool import Job
 from harness.plan import AnyWorld, RunSpec
 from harness.progress import Progress
@@ -54,7 +54,7 @@ class Runs(Protocol):
 
 
 class Checks(Protocol):
-    """Judges runs, a batch at a time (:class:`harness.campaign.checking.Checking`)."""
+    """Judges runs, a batch at a time (:class:`harness.campaign.judging_thread.Checking`)."""
 
     @property
     def busy(self) -> bool:

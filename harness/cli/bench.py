@@ -9,8 +9,8 @@ from typing import Final
 
 import click
 
-from harness.bench.checking import main as measure_checking
-from harness.bench.cluster import measure_cluster
+from harness.bench.checking_speed import main as measure_checking
+from harness.bench.cluster_speed import measure_cluster
 from harness.bench.simulated import STANDARD_SCHEDULE, measure_simulated
 from harness.cli.numbers import WholeNumber
 from harness.cli.terminal import Terminal, path_type, takes_json

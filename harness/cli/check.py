@@ -10,9 +10,9 @@ import click
 
 from checkers import SHOWN, CheckError, Place, place_of
 from harness import campaign
-from harness.cli.check_table import show_judged
 from harness.cli.replay import described
 from harness.cli.terminal import Terminal, path_type, takes_json
+from harness.cli.verdict_table import show_judged
 from harness.errors import EXIT_PLAN, NamedWronglyError
 from harness.progress import Progress
 from harness.records.files import LEDGER_FILE, VERDICTS_FILE, write_file

@@ -2,6 +2,6 @@
 
 from harness.phases.health import unhealthy
 from harness.phases.phases import Middle, Phases, RunReport, opened
-from harness.phases.unplanned import own_failure
+from harness.phases.unplanned_events import own_failure
 
 __all__ = ["Middle", "Phases", "RunReport", "opened", "own_failure", "unhealthy"]

@@ -18,8 +18,8 @@ import msgspec
 from checkers import PartitionEnd
 from harness.phases.health import ends_of
 from harness.phases.missing_nodes import missing_nodes
-from harness.phases.unplanned import LOOK_EVERY_MS as LOOK_FOR_DEATHS_EVERY_MS
-from harness.phases.unplanned import CrashRecorder, unexplained_election
+from harness.phases.unplanned_events import LOOK_EVERY_MS as LOOK_FOR_DEATHS_EVERY_MS
+from harness.phases.unplanned_events import CrashRecorder, unexplained_election
 from harness.plan import RunSpec
 from harness.records.fault_events import record_broken_invariant, record_fault
 from harness.worlds.contract import NodeCrash, World

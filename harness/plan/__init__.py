@@ -7,13 +7,13 @@ nearest valid one. See ``plans/default.toml`` for a complete one.
 
 from harness.plan.as_toml import plan_text
 from harness.plan.bounds import BOUNDS, TRACED_WRITES_MAX
+from harness.plan.chosen_stories import families_in, timings_of, with_stories
 from harness.plan.counting import planned_writes
 from harness.plan.machines import Machine
 from harness.plan.model import Plan, RunSpec, WorldPlan
 from harness.plan.reading import LATEST, parse_plan, read_plan
 from harness.plan.security import OPEN, Security
 from harness.plan.starters import CI_FILES, KINDS, heading, plans_here, starter
-from harness.plan.stories import families_in, timings_of, with_stories
 from harness.plan.values import ENDLESS, PlanKey, of_kind, refuse_endless_numbers
 from harness.plan.worlds import (
     AnyHost,

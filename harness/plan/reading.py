@@ -13,6 +13,7 @@ import msgspec
 from harness.errors import PlanError
 from harness.plan import worlds
 from harness.plan.bounds import PORT_MAX
+from harness.plan.chosen_stories import check_stories, chosen_stories, families_in, story_in
 from harness.plan.counting import refuse_too_many_runs, refuse_too_many_writes
 from harness.plan.file_form import PLAN_DEFAULTS, WORLD_DEFAULTS, Chance, PlanFile, WorldTable
 from harness.plan.listed_runs import check_given, listed, schedule_in, writes_in
@@ -21,7 +22,6 @@ from harness.plan.matrix import choices_in
 from harness.plan.model import Plan, WorldPlan
 from harness.plan.placement import assignment_in, check_placement, racks_in
 from harness.plan.security import security_at
-from harness.plan.stories import check_stories, chosen_stories, families_in, story_in
 from harness.plan.values import (
     ENDLESS,
     PlanKey,

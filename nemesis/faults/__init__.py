@@ -36,8 +36,8 @@ from nemesis.faults.reassign import Reassign as Reassign
 from nemesis.faults.slow_disk import SlowDisk as SlowDisk
 from nemesis.faults.slow_link import SlowLink as SlowLink
 from nemesis.faults.stop import Stop as Stop
-from nemesis.faults.unplanned import Crash as Crash
-from nemesis.faults.unplanned import UnexplainedElection as UnexplainedElection
+from nemesis.faults.unscheduled import Crash as Crash
+from nemesis.faults.unscheduled import UnexplainedElection as UnexplainedElection
 from nemesis.faults.wipe_disk import WipeDisk as WipeDisk
 
 #: Every kind of fault by its name in receipts.

@@ -17,7 +17,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from harness.campaign import Job, judge_all, trace_runs, witness, write_plan
-from harness.campaign.checking import Checking
+from harness.campaign.judging_thread import Checking
 from harness.cli.app import exit_code_of
 from harness.clients import confluent, credentials, kafka_python, without_secrets
 from harness.clients.credentials import password_of

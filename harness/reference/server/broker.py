@@ -17,10 +17,10 @@ from harness.reference.server.codec.follower import FollowerRequest
 from harness.reference.server.codec.wire import ApiKey, TopicIds
 from harness.reference.server.config import NodeConfig
 from harness.reference.server.control_socket import describe_image
-from harness.reference.server.handlers.cluster import ClusterRequests
 from harness.reference.server.handlers.data import DataRequests
 from harness.reference.server.handlers.gateway import Call, Gateway
 from harness.reference.server.handlers.groups import GroupRequests
+from harness.reference.server.handlers.metadata_and_topics import ClusterRequests
 from harness.reference.server.links import NodeLinks
 from harness.reference.server.peers import ControllerLink, LeaderLink
 from harness.reference.server.runtime import Runtime, now_us

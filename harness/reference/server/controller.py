@@ -13,7 +13,7 @@ from harness.reference.core.controller import Controller
 from harness.reference.core.messages import Message, MetadataUpdate, MoveLeader, TopicResponse
 from harness.reference.core.planted import with_bug
 from harness.reference.core.types import CONTROLLER, Image, NodeId
-from harness.reference.server.codec.controller import Hello, decode, encode
+from harness.reference.server.codec.controller_frames import Hello, decode, encode
 from harness.reference.server.config import NodeConfig
 from harness.reference.server.control_socket import describe_image
 from harness.reference.server.handlers.gateway import Gateway

@@ -13,7 +13,7 @@ from typing import Final
 
 from harness.reference.core.messages import Message
 from harness.reference.core.types import NodeId
-from harness.reference.server.codec.controller import Hello, decode, encode
+from harness.reference.server.codec.controller_frames import Hello, decode, encode
 from harness.reference.server.codec.follower import FollowerRequest, decode_response, encode_request
 from harness.reference.server.codec.wire import TopicIds
 from harness.reference.server.links import BROKER_CLIENT_ID, BadFrameError, Connection, NodeLinks

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from checkers.measures.exercise import Exercise
-from checkers.measures.fault_exercise import FaultExercise
+from checkers.measures.history_counts import Exercise
 from checkers.measures.recovery import Recovery
+from checkers.measures.writes_met import FaultExercise
 from checkers.verdicts.verdict import Verdict
 from nemesis.receipts import Receipt
 from tests.checkers.findings import a_finding

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from checkers.measures.availability import Availability
 from checkers.measures.delivery import Delivery
-from checkers.measures.fault_exercise import FaultExercise
 from checkers.measures.recovery import Recovery
 from checkers.measures.situations import Situations
+from checkers.measures.writes_met import FaultExercise
 from checkers.verdicts.cells import Cell, build_cells
 from checkers.verdicts.exercised import OLDER, FamilyExercised
 from checkers.verdicts.judgement import RunFacts, VerdictLine, judge

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from checkers.measures.exercise import Exercise
+from checkers.measures.history_counts import Exercise
 from checkers.verdicts.copies import SETTLED, fate_of_copies
 from checkers.verdicts.judgement import judge
 from checkers.verdicts.promises import promise

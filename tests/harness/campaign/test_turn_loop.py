@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from checkers import Outcome, VerdictLine
-from harness.campaign.check import JudgedHistory
+from harness.campaign.judged_histories import JudgedHistory
 from harness.campaign.pool import Job
 from harness.campaign.runs import CampaignRuns, Group
 from harness.campaign.stages import Campaign

@@ -16,9 +16,9 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from checkers import SHOWN, Exercise, FoundHistory, Verdict
-from checkers.measures.fault_exercise import FaultExercise
 from checkers.measures.recovery import Recovery
-from harness.campaign import check as check_stage
+from checkers.measures.writes_met import FaultExercise
+from harness.campaign import judged_histories
 from harness.cli.app import exit_code_of
 from harness.hosts import Ports
 from harness.plan import parse_plan
@@ -60,7 +60,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         message = {"bad.jsonl": unreadable, "run": HELD}
         return [Verdict(history=str(path), **message.get(path.name, readable)) for path in paths]
 
-    monkeypatch.setattr(check_stage, "check", check)
+    monkeypatch.setattr(judged_histories, "check", check)
     monkeypatch.chdir(tmp_path)
     for name in ("good.jsonl", "bad.jsonl"):
         Path(name).touch()

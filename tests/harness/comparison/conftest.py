@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from checkers import Exercise, RunFacts, Verdict, VerdictLine
-from checkers.measures.fault_exercise import FaultExercise
 from checkers.measures.recovery import Recovery
+from checkers.measures.writes_met import FaultExercise
 from harness.comparison import Results, results_of
 from harness.records.files import VERDICTS_FILE
 from tests.checkers.findings import a_finding

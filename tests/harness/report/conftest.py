@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from checkers import Availability, Exercise, Verdict
-from checkers.measures.fault_exercise import FaultExercise
 from checkers.measures.recovery import Recovery
+from checkers.measures.writes_met import FaultExercise
 from harness.observations import (
     BecameFollower,
     BecameLeader,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from checkers import Cell, Exercise, RunFacts, Verdict, VerdictLine
-from checkers.measures.fault_exercise import FaultExercise
 from checkers.measures.recovery import Recovery
+from checkers.measures.writes_met import FaultExercise
 from checkers.verdicts.cells import build_cells
 from checkers.verdicts.matrix import summarise
 from harness.report.markdown import as_markdown

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from checkers import check_one as check
-from harness.campaign.check import judge_all, write_verdicts
+from harness.campaign.judged_histories import judge_all, write_verdicts
 from harness.observations import NodeCrashed
 from harness.plan import Processes, RunSpec
 from harness.progress import Progress
@@ -58,7 +58,7 @@ def test_a_run_whose_broker_crashed_is_a_failure_of_the_harness(tmp_path: Path, 
     assert [fault["fault"] for fault in check(run / HISTORY).faults] == ["died", "died"]
     assert read_record(run).ended.status == "harness-failed"
     assert not_undone(run / FILE_NAME) == []
-    by_hand = "harness.campaign.check.check"
+    by_hand = "harness.campaign.judged_histories.check"
     monkeypatch.setattr(by_hand, lambda found, **_: [check(one.place / HISTORY) for one in found])
     judged = judge_all([run], Progress())
     assert [one.outcome for one in judged] == ["unknown"]

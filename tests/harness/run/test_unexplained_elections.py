@@ -7,7 +7,7 @@ from checkers import latest_receipts
 from checkers.columns.phases import Moment, Phases
 from checkers.verdicts.promises import promise
 from checkers.verdicts.receipts import faults_seen
-from harness.phases.unplanned import unexplained_election
+from harness.phases.unplanned_events import unexplained_election
 from harness.plan import RunSpec, Simulated
 from harness.run import perform_schedule
 from harness.worlds.contract import NodeCrash

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from checkers import Outcome, VerdictLine
-from checkers.measures.exercise import Exercise
+from checkers.measures.history_counts import Exercise
 from checkers.verdicts.exercised import FamilyExercised, RunsExercised
 from checkers.verdicts.judgement import Judgement, RunFacts
 from harness.campaign import Job, JudgedHistory

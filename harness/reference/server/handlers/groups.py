@@ -15,9 +15,9 @@ from harness.reference.core.replica import Replica
 from harness.reference.core.types import ACKS_ALL, NONE, ErrorCode, Image, NodeId, TopicPartition
 from harness.reference.server.codec.wire import Fields, by_partition, by_topic
 from harness.reference.server.handlers import committed
-from harness.reference.server.handlers.cluster import ClusterRequests
 from harness.reference.server.handlers.gateway import Call, Gateway
 from harness.reference.server.handlers.membership import Answers, Groups, State, refused
+from harness.reference.server.handlers.metadata_and_topics import ClusterRequests
 from harness.reference.server.runtime import now_us
 from harness.reference.server.storage.batches import parse_incoming
 

@@ -7,7 +7,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from cluster import Cluster
+from process_cluster import Cluster
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,12 @@ import subprocess
 from collections import Counter
 
 import pytest
-from cluster import wait_for
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin import NewTopic as ConfluentNewTopic
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
+from process_cluster import wait_for
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(120)]
 COUNT = 60

@@ -11,10 +11,10 @@ from contextlib import suppress
 import psutil
 import pytest
 from batch_maker import records
-from cluster import CONTROLLER, Cluster, wait_for
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 from kafka.errors import KafkaError
+from process_cluster import CONTROLLER, Cluster, wait_for
 
 from harness.observations import Truncated
 from harness.reference.server.codec import APIS

@@ -20,7 +20,7 @@ from harness.reference.core.types import (
     TopicState,
 )
 from harness.reference.server import sessions as sessions_module
-from harness.reference.server.codec.controller import Hello, decode, encode
+from harness.reference.server.codec.controller_frames import Hello, decode, encode
 from harness.reference.server.codec.wire import request_frame
 from harness.reference.server.config import ConfigError, read_config
 from harness.reference.server.control_socket import ControlSocket

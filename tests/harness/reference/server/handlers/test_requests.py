@@ -19,10 +19,15 @@ from harness.reference.core.types import (
 )
 from harness.reference.server.codec.wire import by_topic
 from harness.reference.server.config import NodeConfig
-from harness.reference.server.handlers import cluster as cluster_requests
-from harness.reference.server.handlers.cluster import ClusterRequests, SettingError, parse_topic_config, written
+from harness.reference.server.handlers import metadata_and_topics
 from harness.reference.server.handlers.data import FETCH_BYTES, DataRequests
 from harness.reference.server.handlers.gateway import Gateway
+from harness.reference.server.handlers.metadata_and_topics import (
+    ClusterRequests,
+    SettingError,
+    parse_topic_config,
+    written,
+)
 from harness.reference.server.storage.log import SegmentLog
 
 
@@ -177,7 +182,7 @@ def test_topics_are_made_on_demand_only_where_that_is_switched_on_and_wanted(can
 
 
 def test_a_silent_controller_is_not_waited_for_for_ever(canned, monkeypatch):
-    monkeypatch.setattr(cluster_requests, "CONTROLLER_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(metadata_and_topics, "CONTROLLER_TIMEOUT_S", 0.01)
 
     async def ask():
         asked = Asked(cluster(canned).delete_topics, 20, 5, topic_names=["t"], timeout_ms=1)

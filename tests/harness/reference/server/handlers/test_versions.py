@@ -19,10 +19,10 @@ from harness.reference.core.types import (
 from harness.reference.server.codec import ADVERTISED
 from harness.reference.server.config import NodeConfig
 from harness.reference.server.handlers import committed
-from harness.reference.server.handlers.cluster import ClusterRequests
 from harness.reference.server.handlers.data import DataRequests
 from harness.reference.server.handlers.groups import GroupRequests
 from harness.reference.server.handlers.membership import Groups
+from harness.reference.server.handlers.metadata_and_topics import ClusterRequests
 from harness.reference.server.storage.batches import split
 
 OFFSETS = {TopicPartition(committed.OFFSETS_TOPIC, number) for number in range(committed.OFFSETS_PARTITIONS)}

@@ -24,11 +24,11 @@ from checkers import (
     VerdictLine,
     exit_code_of,
 )
-from checkers.measures.fault_exercise import FaultExercise
 from checkers.measures.recovery import Recovery
+from checkers.measures.writes_met import FaultExercise
 from harness.bench.simulated import measure_simulated
-from harness.campaign import check as check_stage
-from harness.campaign.check import (
+from harness.campaign import judged_histories
+from harness.campaign.judged_histories import (
     JudgedHistory,
     count_cells,
     is_unreadable,
@@ -75,7 +75,7 @@ def check_saying(monkeypatch: pytest.MonkeyPatch, verdict: Verdict) -> list[Path
         asked.extend(one.place for one in found if one.files or one.kind is SourceKind.FILE)
         return [msgspec.structs.replace(verdict, history=str(one.place)) for one in found]
 
-    monkeypatch.setattr(check_stage, "check", check)
+    monkeypatch.setattr(judged_histories, "check", check)
     return asked
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from checkers import end_session, spark_context
-from harness.campaign.check import JudgedHistory, judge_all, translated_errors
+from harness.campaign.judged_histories import JudgedHistory, judge_all, translated_errors
 from harness.errors import HarnessError
 from harness.progress import Progress
 

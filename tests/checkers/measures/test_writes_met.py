@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.measures.fault_exercise import RECENT_US
+from checkers.measures.writes_met import RECENT_US
 from tests.checkers.in_memory import judge_events
 from tests.checkers.receipts import PLAIN
 from workloads.operations import HARNESS, NEMESIS, Event, EventType, Function, Poll, Record, Send

@@ -1,4 +1,4 @@
-"""Speed and memory of the checking, measured on synthetic histories: ``python -m harness.bench.checking SIZE...``.
+"""Speed and memory of the checking of synthetic histories: ``python -m harness.bench.checking_speed SIZE...``.
 
 Each size is checked in a fresh process: end to end (imports, start of Spark, everything), then once more for the time
 of the check alone. Peak memory is that of the JVM and of all Python processes together, as the sum of their resident
@@ -106,7 +106,7 @@ def measure(subject: Subject, directory: Path) -> Measurement:
         subprocess.SubprocessError: the check failed or took longer than :data:`LIMIT_S`.
     """
     written, place = subject.write(directory)
-    command = [sys.executable, "-m", "harness.bench.checking", "--one", str(place)]
+    command = [sys.executable, "-m", "harness.bench.checking_speed", "--one", str(place)]
     began = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         with _Memory(process.pid) as memory:
