@@ -27,7 +27,7 @@ ALARMING: Final = {"canary", "eras"}
 REAL_ONLY: Final = {"drawn/clock"}
 #: Cells that are tried, and runs of each: enough to put it to the test.
 RUNS_MAX: Final = 3
-CELLS_MAX: Final = 6
+CELLS_MAX: Final = 9
 #: What a newcomer begins with, and scripted stories: a second each. Others take a minute of processor time together.
 BEGUN_WITH: Final = {"canary", "demo", "pull-request", "smoke", "soak"}
 SLOW: Final = {name for name in PLANS if name not in BEGUN_WITH and not name.startswith("stories/")}

@@ -55,7 +55,7 @@ def test_a_run_whose_broker_crashed_is_a_failure_of_the_harness(tmp_path: Path, 
     assert (death["node"], death["exit"]) == (1, "signal 6")
     assert death["returned_us"] > death["time_us"]
     assert [seen.node for seen in read_observations(run) if isinstance(seen.fact, NodeCrashed)] == [1]
-    assert [fault["fault"] for fault in check(run / HISTORY).faults] == ["died", "died"]
+    assert [receipt.fault for receipt in check(run / HISTORY).faults] == ["died", "died"]
     assert read_record(run).ended.status == "harness-failed"
     assert not_undone(run / FILE_NAME) == []
     by_hand = "harness.campaign.judged_histories.check"

@@ -76,7 +76,7 @@ def test_everything_is_said_in_its_order() -> None:
         lines,
         "java -version",
         "copy machine.sh",
-        "copy those of the 1 files",
+        "each of the 1 files in",
         "machine.sh start",
         "create topic mine",
         "machine.sh signal PID TICKS BOOT KILL",
