@@ -47,10 +47,10 @@ def test_zeroes_behind_the_last_batch_and_torn_ones_are_no_batches(log: Path) ->
 def test_recovery_ends_the_log_at_the_batch_with_the_changed_byte(log: Path) -> None:
     chosen = [one for one in batches_in(log) if read_again(one)][-1]
     before = chosen.file.read_bytes()
-    changed = flip(chosen)
+    position, old_byte, new_byte = flip(chosen)
     after = chosen.file.read_bytes()
-    assert [at for at in range(len(before)) if before[at] != after[at]] == [changed["position"]]
-    assert (before[changed["position"]], after[changed["position"]]) == (changed["before"], changed["after"])
+    assert [index for index in range(len(before)) if before[index] != after[index]] == [position]
+    assert (before[position], after[position]) == (old_byte, new_byte)
     recovered = SegmentLog(log, segment_bytes=300)
     assert recovered.end_offset == chosen.location.base_offset
     assert recovered.damage is not None
