@@ -3,7 +3,7 @@
 A workload is a generator of :class:`DueWrite` and what it is good for, as data; driver, producers and consumers are
 written once against that. A generator is pure: it knows the plan, not the clock, not the log's answers.
 
-To add one: a function here, an entry in :data:`WORKLOADS`, and a row in docs/reference/plan-keys.md.
+To add one: a function here, and an entry in :data:`WORKLOADS`.
 """
 
 from __future__ import annotations
