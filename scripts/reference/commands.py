@@ -34,7 +34,7 @@ def _every(group: click.Group, context: click.Context) -> Iterator[tuple[str, cl
         command = group.get_command(context, name)
         if command is None:
             continue
-        # click keeps the help option of the first context: a test that calls a command by itself has other names for it.
+        # click keeps the help option of the first context; a test that calls a command by itself makes another.
         command._help_option = None  # noqa: SLF001
         own = click.Context(command, info_name=name, parent=context, terminal_width=COLUMNS)
         yield own.command_path, command, command.get_help(own)
