@@ -96,7 +96,7 @@ def _started(wanted: str | None) -> Any:
     from pyspark.errors import PySparkException  # noqa: PLC0415
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
 
-    logging.getLogger().addFilter(_is_no_call)
+    leave_out_ended_calls()
     settings = {} if wanted is None else {"spark.master": wanted, **_settings(wanted)}
     conf = SparkConf().setAppName("ackproof").setAll(list(settings.items()))
     # What the JVM writes while it starts is of interest only where it does not start.
@@ -114,9 +114,17 @@ def _started(wanted: str | None) -> Any:
     return started
 
 
-def _is_no_call(record: logging.LogRecord) -> bool:
-    """False of tracebacks of calls to Java that Ctrl-C or its death ended: who calls raises an error all the same."""
-    return "while sending command" not in str(record.msg)
+def leave_out_ended_calls() -> None:
+    """Print no traceback of a call to Java that Ctrl-C or Java's death ended: the caller gets an error all the same.
+
+    Py4J logs the call to the root logger, and the connection that it closes then to its own.
+    """
+    for name in ("root", "py4j.clientserver"):
+        logging.getLogger(name).addFilter(_is_no_ended_call)
+
+
+def _is_no_ended_call(record: logging.LogRecord) -> bool:
+    return not str(record.msg).endswith(("while sending command.", "while shutting down connection"))
 
 
 def _lines(output: IO[bytes]) -> list[str]:

@@ -10,12 +10,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
+from py4j.clientserver import ClientServerConnection
 
 from checkers.errors import SparkError
-from checkers.spark.session import cause_of, spark_context
+from checkers.spark.session import cause_of, leave_out_ended_calls, spark_context
 
 START = """
 from checkers.errors import JavaMissingError
@@ -59,12 +62,27 @@ def test_no_java_is_left_behind_by_ctrl_c_while_it_starts() -> None:
     assert not left
 
 
-@pytest.mark.system
-def test_a_call_that_ctrl_c_ends_prints_no_traceback(caplog: pytest.LogCaptureFixture) -> None:
-    spark_context()
+def test_a_call_that_ctrl_c_ends_prints_no_traceback(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("root", "py4j.clientserver"):
+        monkeypatch.setattr(logging.getLogger(name), "filters", [])
+    leave_out_ended_calls()
+    connection: Any = SimpleNamespace(is_connected=True, socket=_Closed(), stream=_Closed())
+    ClientServerConnection.shutdown_socket(connection, 1, 2)
     logging.getLogger().error("KeyboardInterrupt while sending command.")
-    logging.getLogger().error("anything else")
+    logging.getLogger("py4j.clientserver").error("anything else")
     assert caplog.messages == ["anything else"]
+
+
+class _Closed:
+    """A socket whose other end is gone."""
+
+    def sendall(self, _: bytes) -> None:
+        raise BrokenPipeError
+
+    def close(self) -> None:
+        """Close nothing."""
 
 
 @pytest.mark.system
