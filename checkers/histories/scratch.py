@@ -44,7 +44,7 @@ class Scratch:
     def close(self) -> None:
         """Remove it. Idempotent."""
         if self._lock >= 0:
-            shutil.rmtree(self.path, ignore_errors=True)
+            _remove(self.path)
             os.close(self._lock)
             self._lock = -1
 
@@ -66,6 +66,13 @@ def _remove_all_abandoned(parent: Path, prefix: str) -> None:
         _remove_abandoned(directory)
 
 
+def _remove(directory: Path) -> None:
+    """Remove a directory; one that Java still writes into, as it ends, stays with a free lock for the next maker."""
+    shutil.rmtree(directory, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        (directory / _LOCK).touch()
+
+
 def _remove_abandoned(directory: Path) -> None:
     """Remove a directory whose maker is dead. One that has no lock (yet), or has another owner, stays."""
     try:
@@ -74,7 +81,7 @@ def _remove_abandoned(directory: Path) -> None:
         return
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(directory, ignore_errors=True)
+        _remove(directory)
     except OSError:
         pass  # its maker lives, or locks do not work here
     finally:
