@@ -29,7 +29,6 @@ PENDING: Final[tuple[str, ...]] = (
     "checkers/verdicts",
     "checkers/words.py",
     "harness/bench",
-    "harness/clients",
     "harness/plan",
     "harness/reference/server",
     "harness/worlds/contract.py",

@@ -1,7 +1,7 @@
 """Real clients behind the contract of ``workloads.client``, each library in a module of its own.
 
 Each name is loaded when it is first asked for, as at the door of the checkers: a run in virtual time asks for the
-settings of a client, and should not wait for libraries that talk to brokers.
+settings of a client only, and need not wait for libraries that talk to brokers.
 """
 
 from importlib import import_module
@@ -22,7 +22,7 @@ __all__ = [
     "without_secrets",
 ]  # fmt: skip
 
-#: Which names each module has.
+#: The names of each module.
 _NAMES = {
     "adapter": "ClientLibrary RealClients",
     "configuration": "client_settings",

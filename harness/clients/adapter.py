@@ -1,7 +1,7 @@
-"""What adapters of clients with threads have in common: the order of calls, their limits, and their ends.
+"""Base classes of adapters of clients with threads: the order of calls, their limits, and their ends.
 
-An adapter of another library defines how that library is made and unmade, and what one send, one poll and one question
-are; everything here is called on the clock's thread, every answer comes on the owner's.
+The adapter of a library says how to make and unmake it, and how to do one send, one poll and one question. Methods are
+called on the clock's thread; answers come on the owner's.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from workloads import (
     classify,
 )
 
-#: What a call may take beyond the client's own limit before the adapter answers in its place.
+#: The time beyond the client's own limit after which the adapter answers in its place.
 GRACE_MS: Final = 1_000
-#: How long a forced close may take; nothing is waited for on the network.
+#: The limit of a forced close, which does not wait for the network.
 CLOSE_LIMIT_S: Final = 1.0
 _TOO_LATE: Final = SendOutcome(EventType.INFO, error=TIME_LIMIT)
 #: Why producers offer no transactions yet.
@@ -58,20 +58,19 @@ class AdaptedProducer(ABC, Generic[Library]):
         self.transactions: None = None
 
     def send(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:
-        """See :meth:`workloads.client.Producer.send`."""
+        """Give a record to the library; a closed client refuses it."""
         ticket = self._begin(done)
         self._submit((ticket,), partial(self._send, ticket, partition, key, payload), partition)
 
     def close(self) -> None:
-        """See :meth:`workloads.client.Producer.close`."""
+        """End every send that is open as INFO, and stop the thread."""
         self._end(CLIENT_CLOSED)
 
     def crash(self) -> None:
-        """See :meth:`workloads.client.Producer.crash`.
+        """Close, which is the nearest to a crash that the libraries allow.
 
-        The nearest that the libraries allow is what closing is here anyway: nothing is flushed, what is under way is
-        given up, and the sockets close at once, as the kernel closes those of a process that was killed. A call that
-        waits inside the library holds this up by at most its own limit (request.timeout.ms).
+        Nothing is flushed, sends under way are given up, and the sockets close at once, as the kernel closes those of
+        a killed process. A call that waits inside the library delays this by at most its limit (request.timeout.ms).
         """
         self._end(CLIENT_CRASHED)
 
@@ -83,17 +82,17 @@ class AdaptedProducer(ABC, Generic[Library]):
 
     @abstractmethod
     def _send(self, ticket: int, partition: str, key: bytes, payload: bytes, library: Library) -> None:
-        """Give the record to the library, and answer the ticket when it has answered."""
+        """Give the record to the library, and answer the ticket when the library answers."""
 
     def _begin(self, done: Callable[[SendOutcome], None]) -> int:
         return self._pending.begin(done, self._limit_ms, _TOO_LATE)
 
     @abstractmethod
     def _waits(self, partition: str, library: Library) -> bool:
-        """True if a send to this log partition may make the caller wait now."""
+        """True if a send to this log partition may make its caller wait now."""
 
     def _submit(self, tickets: Sequence[int], job: Callable[[Library], None], partition: str) -> None:
-        """Do the job of these sends: now if it cannot wait, else on the library's thread unless they end before."""
+        """Do the job of these sends: now if it need not wait, else on the library's thread unless they end before."""
         if self._closed:
             self._refuse_all(tickets, "the client is closed")
         elif len(self._pending) > OUTSTANDING_MAX:
@@ -104,7 +103,7 @@ class AdaptedProducer(ABC, Generic[Library]):
             self.owner.submit(lambda library: job(library) if any(map(self._pending.waits, tickets)) else None)
 
     def _acknowledge(self, ticket: int, offset: int | None) -> None:
-        """The library has the acknowledgement, now. Any thread may say so."""
+        """End a send as acknowledged now. Any thread may call this."""
         self._pending.answer(ticket, SendOutcome(EventType.OK, offset, answered_us=self._now_us()))
 
     def _refuse_all(self, tickets: Sequence[int], why: str) -> None:
@@ -134,11 +133,11 @@ class AdaptedConsumer(ABC, Generic[Library]):
         self.positions: Positions | None = self
 
     def assign(self, partitions: Sequence[str], *, from_start: bool) -> None:
-        """See :meth:`workloads.client.Consumer.assign`."""
+        """Have the library read ``partitions`` from now on."""
         self.owner.submit(partial(self._assign, tuple(partitions), from_start))
 
     def subscribe(self, topics: Sequence[str], changed: Callable[[tuple[str, ...]], None]) -> None:
-        """See :meth:`workloads.client.Subscription.subscribe`."""
+        """Have the library join the group; ``changed`` is called on the clock's thread."""
 
         def on_assigned(partitions: tuple[str, ...]) -> None:
             self._clock.post(partial(changed, partitions))
@@ -146,7 +145,7 @@ class AdaptedConsumer(ABC, Generic[Library]):
         self.owner.submit(partial(self._subscribe, tuple(topics), on_assigned))
 
     def poll(self, max_wait_ms: int, done: Callable[[PollOutcome], None]) -> None:
-        """See :meth:`workloads.client.Consumer.poll`."""
+        """Have the library poll; a closed client ends the call as INFO."""
         too_late = PollOutcome(EventType.INFO, error=TIME_LIMIT)
         ticket = self._polls.begin(done, max_wait_ms + self._request_ms + GRACE_MS, too_late)
         if self._closed:
@@ -155,19 +154,19 @@ class AdaptedConsumer(ABC, Generic[Library]):
             self.owner.submit(partial(self._poll_waiting, ticket, max_wait_ms))
 
     def end_offsets(self, partitions: Sequence[str], done: Callable[[Offsets], None]) -> None:
-        """See :meth:`workloads.client.Consumer.end_offsets`."""
+        """Ask for the end of each partition, within one request more than there are partitions."""
         self._ask(1 + len(partitions), partial(self._ends, tuple(partitions)), done)
 
     def ask_positions(self, partitions: Sequence[str], done: Callable[[Offsets], None]) -> None:
-        """See :meth:`workloads.client.Positions.ask_positions`."""
+        """Ask for the position in each partition, within the same limit."""
         self._ask(1 + len(partitions), partial(self._positions_of, tuple(partitions)), done)
 
     def commit(self, done: Callable[[Offsets], None]) -> None:
-        """See :meth:`workloads.client.Commits.commit`."""
+        """Commit all positions, within two requests."""
         self._ask(2, self._commit, done)
 
     def close(self) -> None:
-        """See :meth:`workloads.client.Consumer.close`."""
+        """End every call that is open as INFO, and stop the thread."""
         if not self._closed:
             self._closed = True
             self.owner.stop()
@@ -176,7 +175,7 @@ class AdaptedConsumer(ABC, Generic[Library]):
 
     @abstractmethod
     def _assign(self, partitions: tuple[str, ...], from_start: bool, library: Library) -> None:
-        """Read these partitions from now on, each from its start or from where reading it had come to."""
+        """Read these partitions from now on, each from its start or from the last position."""
 
     @abstractmethod
     def _subscribe(
@@ -186,15 +185,15 @@ class AdaptedConsumer(ABC, Generic[Library]):
 
     @abstractmethod
     def _read(self, max_wait_ms: int, library: Library) -> PollOutcome:
-        """One poll; errors are in the answer."""
+        """Poll once; errors are in the answer."""
 
     @abstractmethod
     def _ends(self, partitions: tuple[str, ...], library: Library) -> Offsets:
-        """The ends of these partitions; errors are in the answer."""
+        """Ask for the ends of these partitions; errors are in the answer."""
 
     @abstractmethod
     def _positions_of(self, partitions: tuple[str, ...], library: Library) -> Offsets:
-        """The positions in these partitions; errors are in the answer."""
+        """Ask for the positions in these partitions; errors are in the answer."""
 
     @abstractmethod
     def _commit(self, library: Library) -> Offsets:
@@ -206,7 +205,7 @@ class AdaptedConsumer(ABC, Generic[Library]):
             self._clock.post(partial(self._polled, ticket, outcome))
 
     def _polled(self, ticket: int, outcome: PollOutcome) -> None:
-        """What came after its poll's time limit is handed over by the next poll: the position has moved past it."""
+        """End a poll; records after its time limit wait for the next one, because the position has moved past them."""
         if outcome.type is not EventType.OK:
             self._polls.end(ticket, outcome)
             return
@@ -215,7 +214,7 @@ class AdaptedConsumer(ABC, Generic[Library]):
         self._polls.end(ticket, PollOutcome(EventType.OK, fetched, outcome.error))
 
     def _ask(self, requests: int, question: Callable[[Library], Offsets], done: Callable[[Offsets], None]) -> None:
-        """Put a question that takes at most so many requests to the library."""
+        """Put a question that takes at most this number of requests to the library."""
         ticket = self._questions.begin(done, requests * self._request_ms + GRACE_MS, Offsets({}, TIME_LIMIT))
         if self._closed:
             self._questions.answer(ticket, Offsets({}, CLIENT_CLOSED))
@@ -237,14 +236,14 @@ class ClientLibrary:
     Attributes:
         producer_configuration: from the settings, the "host:port" of brokers, and the instance's first process.
         consumer_configuration: the same, and the group if there is one.
-        login_settings: what every client logs in with, and may be written down: all but the password.
-        password: the property that the password is given under.
+        login_settings: those that log a client in, without the password, so that files may have them.
+        password: the name of the property that has the password.
         producer: makes one on a clock.
-        consumer: makes one on a clock, for a group or none.
+        consumer: makes one on a clock, with or without a group.
         name: library and version.
-        defaults: what the library works with by role where it was not asked for anything, as far as it discloses that.
-        lacks: the capabilities that its clients do not have besides transactions, and why.
-        unfit: why the installed release cannot be used; empty where it can.
+        defaults: the library's own settings by role, as far as it discloses them.
+        lacks: the capabilities that its clients do not have, and why; transactions lack in all.
+        unfit: the reason why the installed release cannot be used; empty if it can.
     """
 
     producer_configuration: Callable[[Settings, Sequence[str], int], Configuration]
@@ -259,7 +258,7 @@ class ClientLibrary:
     unfit: str = ""
 
     def login(self, security: Security) -> Configuration:
-        """What every client logs in with, for the library alone: it has the password.
+        """The settings that log a client in, with the password; only the library may have them.
 
         Raises:
             HostError: the password is not where the plan says.
@@ -281,7 +280,7 @@ class ClientLibrary:
 
 
 class RealClients:
-    """Makes the clients of a run, and remembers them, so that all are closed and their threads end within one limit."""
+    """Makes the clients of a run, and closes them all within one limit."""
 
     def __init__(
         self,
@@ -302,21 +301,21 @@ class RealClients:
         self.lacks = {ClientCapability.TRANSACTIONS: NO_TRANSACTIONS, **library.lacks}
 
     def producer(self, process: int) -> AdaptedProducer[Any]:
-        """See :meth:`workloads.client.Clients.producer`."""
+        """Make a producer and remember it, so that it is closed."""
         configuration = self._library.producer_configuration(self._settings, self.bootstrap, process)
         producer = self._library.producer(self._clock, configuration | self._login)
         self._made.append(producer)
         return producer
 
     def consumer(self, process: int, group: str | None = None) -> AdaptedConsumer[Any]:
-        """See :meth:`workloads.client.Clients.consumer`."""
+        """Make a consumer and remember it, so that it is closed."""
         configuration = self._library.consumer_configuration(self._settings, self.bootstrap, process, group)
         consumer = self._library.consumer(self._clock, configuration | self._login, group)
         self._made.append(consumer)
         return consumer
 
     def effective_configuration(self) -> dict[str, Configuration]:
-        """What the library really works with by role, its defaults included; names are those of process 0."""
+        """The settings that the library really works with by role, with its defaults; names are those of process 0."""
         library, settings, bootstrap = self._library, self._settings, self.bootstrap
         chosen = {
             "producer": library.producer_configuration(settings, bootstrap, 0),
@@ -327,7 +326,7 @@ class RealClients:
         }
 
     def close(self, limit_s: float) -> list[str]:
-        """Close every client and wait for its threads; the answer names those that live on after ``limit_s``."""
+        """Close every client, wait for its threads, and name those that still live after ``limit_s``."""
         for client in self._made:
             client.close()
         deadline = time.monotonic() + limit_s
@@ -336,7 +335,7 @@ class RealClients:
 
 
 def _writable(configuration: Configuration) -> Configuration:
-    """What of a configuration is a plain value, with infinity by name as JSON has none."""
+    """Keep the plain values of a configuration; infinity becomes a word, because JSON has none."""
     return {
         name: "infinite" if value == float("inf") else value
         for name, value in configuration.items()

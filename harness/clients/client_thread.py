@@ -1,8 +1,8 @@
-"""What every adapter of a client with threads needs: calls that end exactly once, and one thread per library object.
+"""Calls that end exactly once, and one thread per library object, for adapters of clients with threads.
 
 The library waits inside its constructor, inside a send (for metadata) and inside a poll; the run's clock must not. So
-each client has one thread, which owns the library's object; calls go there through a queue, unless the adapter knows
-that one will not wait, and results come back through :meth:`ThreadedClock.post`.
+each client has one thread, which owns the library's object. Calls that may wait go there through a queue; results come
+back through :meth:`ThreadedClock.post`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 Library = TypeVar("Library")
 
-#: Outstanding calls of one client; an adapter refuses more. At 200 writes a second, 50 s of silence.
+#: Outstanding calls of one client; an adapter refuses more. That is 50 s of silence at 200 writes a second.
 OUTSTANDING_MAX: Final = 10_000
 #: Later than any time of a clock.
 NEVER: Final = 2**63 - 1
-#: Between two attempts to make the library's object while no broker answers.
+#: The pause between two attempts to make the library's object while no broker answers.
 _CONNECT_PAUSE_S: Final = 0.1
 
 
@@ -48,7 +48,7 @@ class Pending(Generic[Answer]):
     def __init__(self, clock: ThreadedClock) -> None:
         self._clock = clock
         self._tickets = itertools.count()
-        #: By ticket: whom to answer, and what to answer at which time of the clock.
+        #: By ticket: the callback, the limit on the clock, and the answer at that limit.
         self._waiting: dict[int, tuple[Callable[[Answer], None], int, Answer]] = {}
         self._sweep_us = NEVER
 
@@ -56,7 +56,7 @@ class Pending(Generic[Answer]):
         return len(self._waiting)
 
     def begin(self, done: Callable[[Answer], None], limit_ms: int, too_late: Answer) -> int:
-        """A new call, which ends with ``too_late`` unless it is answered within ``limit_ms``."""
+        """Begin a call, which ends with ``too_late`` unless it is answered within ``limit_ms``."""
         ticket = next(self._tickets)
         limit_us = self._clock.now_us() + limit_ms * 1_000
         self._waiting[ticket] = done, limit_us, too_late
@@ -69,7 +69,7 @@ class Pending(Generic[Answer]):
         return ticket in self._waiting
 
     def answer(self, ticket: int, answer: Answer) -> None:
-        """End a call soon, on the clock's thread. Any thread may do that."""
+        """End a call soon, on the clock's thread. Any thread may call this."""
         self._clock.post(partial(self.end, ticket, answer))
 
     def end(self, ticket: int, answer: Answer) -> None:
@@ -88,7 +88,7 @@ class Pending(Generic[Answer]):
         self._clock.call_at(limit_us, partial(self._sweep, limit_us))
 
     def _sweep(self, planned_us: int) -> None:
-        """End what is too late, unless an earlier sweep was planned since and has taken this one's place."""
+        """End the calls that are too late, unless an earlier sweep was planned since and replaces this one."""
         if planned_us != self._sweep_us:
             return
         self._sweep_us = NEVER
@@ -101,7 +101,7 @@ class Pending(Generic[Answer]):
 
 
 class Owner(Generic[Library]):
-    """The one thread that makes and unmakes a library's object, and does with it what may have to wait.
+    """The one thread that makes and unmakes a library's object, and does the calls that may wait.
 
     ``make`` is tried until it works or the owner is stopped; ``unmake`` is called once at the end. Both have limits of
     their own. A job that raises is logged: its call ends by its time limit. ``submit``, ``idle`` and ``stop`` belong to
@@ -115,7 +115,7 @@ class Owner(Generic[Library]):
         self._jobs: queue.SimpleQueue[Callable[[Library], None] | None] = queue.SimpleQueue()
         self._stopped = threading.Event()
         self._library: Library | None = None
-        self._submitted = 0  # counted by the clock's thread alone, what was done by the owner's alone
+        self._submitted = 0  # counted by the clock's thread; jobs that are done, by the owner's
         self._done = 0
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
@@ -127,23 +127,23 @@ class Owner(Generic[Library]):
 
     @property
     def idle(self) -> Library | None:
-        """The library's object while no job waits or is under way, so that what is done to it now keeps its place."""
+        """The library's object while no job waits or is under way, so that a call now keeps its order."""
         return self._library if self._done == self._submitted else None
 
     def do(self, job: Callable[[Library], None], library: Library) -> None:
-        """Do ``job`` on this thread; what it raises is logged."""
+        """Do ``job`` on this thread; an exception is logged."""
         try:
             job(library)
         except Exception:
-            log.exception("%s: a call failed in a way that its adapter does not know", self._thread.name)
+            log.exception("%s: a call failed with an error that its adapter does not expect", self._thread.name)
 
     def stop(self) -> None:
-        """Begin no further job; unmake. Returns at once."""
+        """Begin no further job, and unmake the object. Returns at once."""
         self._stopped.set()
         self._jobs.put(None)
 
     def join(self, limit_s: float) -> str | None:
-        """Wait for the end; the thread's name if it lives on."""
+        """Wait for the end of the thread; return its name if it still lives."""
         self._thread.join(limit_s)
         return self._thread.name if self._thread.is_alive() else None
 
@@ -158,13 +158,13 @@ class Owner(Generic[Library]):
         try:
             self._unmake(library)
         except Exception:
-            log.exception("%s: could not be closed in order", self._thread.name)
+            log.exception("%s: closing the client failed", self._thread.name)
 
     def _connected(self) -> Library | None:
         while not self._stopped.is_set():
             try:
                 return self._make()
             except Exception as error:
-                log.warning("%s: no broker to begin with: %s", self._thread.name, error)
+                log.warning("%s: no broker answers yet: %s", self._thread.name, error)
             self._stopped.wait(_CONNECT_PAUSE_S)
         return None

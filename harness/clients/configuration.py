@@ -1,4 +1,4 @@
-"""What both client libraries are given, under Kafka's own names; how each spells it, and what it adds, is its own."""
+"""Settings that both client libraries get, under Kafka's names; each adapter spells them its way and adds its own."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from workloads import Settings
 
-#: The libraries' own are 30 s and 10 s; Kafka's default is 1 s, and runs last seconds.
+#: Kafka's default; those of the libraries are 30 s and 10 s, and runs last seconds.
 RECONNECT_BACKOFF_MAX_MS: Final = 1_000
-#: Kafka's default is 5 minutes; with acks=0 a deposed leader is noticed in no other way.
+#: Kafka's default is 5 minutes; with acks=0 a client notices a deposed leader in no other way.
 METADATA_MAX_AGE_MS: Final = 5_000
 FETCH_WAIT_MAX_MS: Final = 500
 
@@ -20,12 +20,12 @@ def client_settings(settings: Settings) -> dict[str, Any]:
 
 
 def producer_properties(settings: Settings, process: int) -> dict[str, Any]:
-    """A producer's."""
+    """The properties of a producer."""
     return _properties(settings, process) | client_settings(settings)
 
 
 def consumer_properties(settings: Settings, process: int) -> dict[str, Any]:
-    """A consumer's."""
+    """The properties of a consumer."""
     return _properties(settings, process) | {
         "enable.auto.commit": False,
         "auto.offset.reset": "earliest",
@@ -35,7 +35,7 @@ def consumer_properties(settings: Settings, process: int) -> dict[str, Any]:
 
 
 def fetch_wait_ms(settings: Settings) -> int:
-    """How long a broker may wait for records; kafka-python refuses what is not shorter than the request's limit."""
+    """The time that a broker may wait for records; kafka-python demands that it is shorter than the request's limit."""
     return min(FETCH_WAIT_MAX_MS, settings.request_timeout_ms // 2)
 
 

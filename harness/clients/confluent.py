@@ -1,7 +1,7 @@
 """confluent-kafka (librdkafka) behind the contract of workloads.
 
 librdkafka has threads of its own and calls back from ``poll``, so each producer has one more thread that polls. Its
-word for "never left" (message status) is not handed on by its Python binding, so only :data:`NAMES` prove anything.
+Python binding does not hand on the status "never left" of a message, so only :data:`NAMES` prove anything.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from workloads import (
 
 log = logging.getLogger(__name__)
 
-#: librdkafka's names of errors that the table of outcomes knows under another; one that is missing proves nothing.
+#: librdkafka's names of errors to which the table of outcomes gives another name; other errors prove nothing.
 NAMES: Final = {
     "MSG_SIZE_TOO_LARGE": "MessageSizeTooLargeError",
     "RECORD_LIST_TOO_LARGE": "RecordListTooLargeError",
@@ -55,20 +55,20 @@ _POLL_S: Final = 0.05
 
 
 def producer_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:
-    """The producer's properties. Left alone, the library chooses acks=all and an endless delivery."""
+    """The producer's properties. By default the library chooses acks=all and delivery without limit."""
     return producer_properties(settings, process) | _common_properties(settings, bootstrap)
 
 
 def consumer_configuration(
     settings: Settings, bootstrap: Sequence[str], process: int, group: str | None = None
 ) -> dict[str, Any]:
-    """The consumer's properties. The library wants a group's name also where nobody joins one."""
+    """The consumer's properties. The library wants the name of a group also if the consumer joins none."""
     own = {"group.id": group or f"ackproof-no-group-{process}", "fetch.wait.max.ms": fetch_wait_ms(settings)}
     return consumer_properties(settings, process) | _common_properties(settings, bootstrap) | own
 
 
 def security_properties(security: Security) -> dict[str, Any]:
-    """What every client of this library logs in with, and may be written down: all but the password."""
+    """The properties that log a client of this library in, without the password, so that files may have them."""
     properties: dict[str, Any] = {"security.protocol": security.protocol}
     if security.encrypts:
         properties |= {"enable.ssl.certificate.verification": True, "ssl.endpoint.identification.algorithm": "https"}
@@ -85,7 +85,7 @@ def security_properties(security: Security) -> dict[str, Any]:
 def _common_properties(settings: Settings, bootstrap: Sequence[str]) -> dict[str, Any]:
     return {
         "bootstrap.servers": ",".join(bootstrap),
-        # The client's own patience with a request; request.timeout.ms is what it asks of the broker.
+        # The client's own limit for a request; it sends request.timeout.ms to the broker.
         "socket.timeout.ms": max(settings.request_timeout_ms, SOCKET_TIMEOUT_MIN_MS),
         "retry.backoff.max.ms": max(settings.retry_backoff_ms, 1_000),
         "topic.metadata.refresh.interval.ms": METADATA_MAX_AGE_MS,
@@ -103,9 +103,9 @@ class PolledProducer:
         self._thread.start()
 
     def close(self) -> None:
-        """Give up everything that is under way, call back for all of it, and end the library's threads and connections.
+        """Give up all sends under way, call back for each, and end the library's threads and connections.
 
-        Without that these try brokers that are no more, until Python finds the object's cycle of references.
+        Otherwise these would try to reach dead brokers until Python collects the object.
         """
         self.producer.purge()
         self.producer.flush(CLOSE_LIMIT_S)
@@ -115,7 +115,7 @@ class PolledProducer:
 
     def _poll(self) -> None:
         while not self._ended.is_set():
-            # A fatal error is raised here, once; what was sent before still has to end.
+            # A fatal error is raised here, once; earlier sends still have to end.
             with suppress(KafkaException):
                 self.producer.poll(_POLL_S)
 
@@ -132,8 +132,8 @@ class ConfluentProducer(AdaptedProducer[PolledProducer]):
         self.batches = self
 
     def send_batch(self, partition: str, records: Sequence[Unsent], done: Callable[[int, SendOutcome], None]) -> None:
-        """See :meth:`workloads.client.Batches.send_batch`."""
-        tickets = [self._begin(partial(done, place)) for place in range(len(records))]
+        """Give several records to the library in one call."""
+        tickets = [self._begin(partial(done, index)) for index in range(len(records))]
         self._submit(tickets, partial(self._send_records, tickets, partition, tuple(records)), partition)
 
     def _send_records(
@@ -146,11 +146,11 @@ class ConfluentProducer(AdaptedProducer[PolledProducer]):
         ]
         library.producer.produce_batch(topic, batch, index)
         for ticket, message in zip(tickets, batch, strict=True):
-            if "_error" in message:  # the binding's mark of one that it did not take
+            if "_error" in message:  # the binding marks a message that it did not take
                 self._refuse(ticket, str(message["_error"]))
 
     def _waits(self, *_: object) -> bool:
-        """Never: the library only queues, and refuses where its queue is full."""
+        """Never wait: the library only queues, and refuses where its queue is full."""
         return False
 
     def _send(self, ticket: int, partition: str, key: bytes, payload: bytes, library: PolledProducer) -> None:
@@ -166,8 +166,8 @@ class ConfluentProducer(AdaptedProducer[PolledProducer]):
             self._pending.answer(ticket, SendOutcome(kind, error=named(error)))
             return
         offset = message.offset()
-        known = self._offsets_known and offset is not None and offset >= 0
-        self._acknowledge(ticket, offset if known else None)
+        has_offset = self._offsets_known and offset is not None and offset >= 0
+        self._acknowledge(ticket, offset if has_offset else None)
 
 
 class ConfluentConsumer(AdaptedConsumer[Consumer]):
@@ -186,7 +186,7 @@ class ConfluentConsumer(AdaptedConsumer[Consumer]):
         library.assign([_at(name, self._positions.get(name, OFFSET_BEGINNING)) for name in partitions])
 
     def _read(self, max_wait_ms: int, library: Consumer) -> PollOutcome:
-        """The library would wait out the whole time for a full batch: so it waits for the first record only."""
+        """Wait for the first record only; for a full batch the library would wait the whole time."""
         first = library.poll(max_wait_ms / 1_000)
         messages = [] if first is None else [first, *library.consume(RECORDS_MAX - 1, 0)]
         records = tuple(_fetched(message) for message in messages if message.error() is None)
@@ -206,15 +206,15 @@ class ConfluentConsumer(AdaptedConsumer[Consumer]):
 
     def _positions_of(self, partitions: tuple[str, ...], library: Consumer) -> Offsets:
         try:
-            found = library.position([_at(name) for name in partitions])
+            reached = library.position([_at(name) for name in partitions])
         except KafkaException as failure:
             return Offsets({}, named(failure.args[0]))
-        return _known(found)
+        return _offsets(reached)
 
     def _commit(self, library: Consumer) -> Offsets:
-        reached = [at for at in library.position(library.assignment()) if at.offset >= 0]
+        reached = [position for position in library.position(library.assignment()) if position.offset >= 0]
         try:
-            return _known(library.commit(offsets=reached, asynchronous=False) if reached else [])
+            return _offsets(library.commit(offsets=reached, asynchronous=False) if reached else [])
         except KafkaException as failure:
             return Offsets({}, named(failure.args[0]))
 
@@ -238,15 +238,15 @@ def _at(name: str, offset: int = OFFSET_BEGINNING) -> TopicPartition:
     return TopicPartition(*LogPartition.named(name), offset)
 
 
-def _name(at: TopicPartition) -> str:
-    return str(LogPartition(at.topic, at.partition))
+def _name(assigned: TopicPartition) -> str:
+    return str(LogPartition(assigned.topic, assigned.partition))
 
 
-def _known(found: Sequence[TopicPartition]) -> Offsets:
-    """The offsets that the library knows, and the first error that it has instead of one."""
-    errors = [named(at.error) for at in found if at.error is not None]
-    known = {_name(at): at.offset for at in found if at.error is None and at.offset >= 0}
-    return Offsets(known, errors[0] if errors else None)
+def _offsets(answers: Sequence[TopicPartition]) -> Offsets:
+    """The offsets in the library's answers, and the first error."""
+    errors = [named(answer.error) for answer in answers if answer.error is not None]
+    offsets = {_name(answer): answer.offset for answer in answers if answer.error is None and answer.offset >= 0}
+    return Offsets(offsets, errors[0] if errors else None)
 
 
 def _fetched(message: Message) -> Fetched:
@@ -254,14 +254,14 @@ def _fetched(message: Message) -> Fetched:
     return Fetched(partition, message.offset(), message.key() or b"", message.value() or b"")
 
 
-#: The library does not disclose its defaults; what is not spelled out is as its release documents.
+#: The library does not disclose its defaults; the documentation of this release has them.
 _RELEASE: Final = {
     "library": f"confluent-kafka {confluent_kafka.version()}, librdkafka {confluent_kafka.libversion()[0]}"
 }
 
 
 def unfit(librdkafka: tuple[str, int]) -> str:
-    """Why clients with this librdkafka (its version in words and as a number) cannot be used; empty if they can."""
+    """Say why clients with this librdkafka (its version in words and as a number) cannot be used; empty if they can."""
     if librdkafka[1] >= LIBRDKAFKA_MIN:
         return ""
     return (

@@ -1,7 +1,7 @@
 """A client without metadata: one Produce request to the broker that the caller names, over a connection of its own.
 
-The protocol's classes are kafka-python's own (a pinned release); beside the reference broker's codec only this module
-knows them. Produce is sent in version 3, which brokers from 0.11 on take.
+The protocol's classes are kafka-python's own (a pinned release); only this module and the reference broker's
+codec use them. Produce is sent in version 3, which brokers from 0.11 on take.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _VERSION: Final = 3
 _MAGIC: Final = 2
 _BATCH_BYTES: Final = 1 << 20
 _READ_BYTES: Final = 1 << 16
-#: A broker that a cut keeps out of reach lets nobody connect; one that runs takes milliseconds.
+#: No connection is made to a broker behind a cut; one that is in reach takes milliseconds.
 CONNECT_LIMIT_S: Final = 2.0
-#: What an answer may take beyond the time that the broker was given for it.
+#: The time that an answer may take beyond the broker's own limit for it.
 GRACE_MS: Final = 1_000
-#: Ends of connections of other kinds: the request may have been carried out.
+#: The error of a connection that ended; the request may have been carried out.
 LOST: Final = "KafkaConnectionError"
 
 
 class BatchSequence(NamedTuple):
-    """What makes a batch idempotent: its producer's id and epoch, and its place among that producer's batches."""
+    """The numbers that make a batch idempotent: its producer's id and epoch, and its own sequence number."""
 
     producer_id: int = -1
     producer_epoch: int = -1
@@ -47,10 +47,9 @@ NOT_IDEMPOTENT: Final = BatchSequence()
 class DirectClient:
     """Sends records to chosen brokers. ``address`` gives "host" and "port" of a broker; answers come on ``clock``.
 
-    A request ends OK with the offset that the broker named, else as :func:`workloads.classify` has it for the error of
-    the broker, FAIL where nothing was sent, and INFO where the connection ended without an answer, or none came within
-    ``timeout_ms``, which is what the broker may wait for replicas. With acks=0 it ends OK, without an offset, when it
-    was written to the connection.
+    A request ends OK with the broker's offset. After an error of the broker it ends as :func:`workloads.classify` says;
+    FAIL if nothing was sent; INFO if the connection ended without an answer, or none came within ``timeout_ms``, which
+    is also the broker's limit for its replicas. With acks=0 it ends OK without an offset once it was sent.
     """
 
     def __init__(self, clock: ThreadedClock, address: Callable[[int], tuple[str, int]]) -> None:
@@ -81,7 +80,7 @@ class DirectClient:
         threading.Thread(target=ask, name=f"direct-{broker}", daemon=True).start()
 
     def close(self) -> None:
-        """Hang up; requests without an answer end INFO. Idempotent."""
+        """Close all connections; requests without an answer end INFO. Idempotent."""
         self._closed = True
         self._pending.answer_all(SendOutcome(EventType.INFO, error=CLIENT_CLOSED))
         for connection in tuple(self._connections):
@@ -137,8 +136,8 @@ def _outcome(response: Any, broker: int) -> SendOutcome:
 
 def _request(partition: str, records: bytes, acks: int, timeout_ms: int) -> Any:
     topic, index = LogPartition.named(partition)
-    at = ProduceRequest.TopicProduceData.PartitionProduceData(version=_VERSION, index=index, records=records)
-    data = ProduceRequest.TopicProduceData(version=_VERSION, name=topic, partition_data=[at])
+    batch = ProduceRequest.TopicProduceData.PartitionProduceData(version=_VERSION, index=index, records=records)
+    data = ProduceRequest.TopicProduceData(version=_VERSION, name=topic, partition_data=[batch])
     return ProduceRequest[_VERSION](transactional_id=None, acks=acks, timeout_ms=timeout_ms, topic_data=[data])
 
 

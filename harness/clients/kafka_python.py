@@ -1,7 +1,7 @@
-"""kafka-python behind the contract of workloads: the client under test, with every setting that matters spelled out.
+"""kafka-python behind the contract of workloads: the client under test, with every setting that matters written out.
 
-The library may give two answers to one send (a batch that expired in flight and was answered after all): the first
-counts, and an expired one is INFO, so the second contradicts nothing.
+The library may give two answers to one send (a batch expires in flight and is answered later). The first counts;
+an expired batch is INFO, which no second answer contradicts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ WORDS_MAX: Final = 200
 
 
 def producer_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:
-    """Arguments of ``KafkaProducer``. Left alone, the library chooses acks=all with idempotence (KIP-679)."""
+    """Arguments of ``KafkaProducer``. By default the library chooses acks=all with idempotence (KIP-679)."""
     own = {"max_block_ms": settings.request_timeout_ms}
     return _arguments(producer_properties(settings, process)) | _common_arguments(settings, bootstrap) | own
 
@@ -51,7 +51,7 @@ def consumer_configuration(
 ) -> dict[str, Any]:
     """Arguments of ``KafkaConsumer``.
 
-    A position that the log has lost is taken up again where the logs part (KIP-320), or at the start where that is not
+    If the log has lost a position, reading goes on where the logs diverge (KIP-320), or at the start if that is not
     known: ``earliest`` reads again, ``latest`` would skip.
     """
     own = {"group_id": group, "fetch_max_wait_ms": fetch_wait_ms(settings), "max_poll_records": 500}
@@ -59,7 +59,7 @@ def consumer_configuration(
 
 
 def security_arguments(security: Security) -> dict[str, Any]:
-    """What every client of this library logs in with, and may be written down: all but the password."""
+    """The arguments that log a client of this library in, without the password, so that files may have them."""
     arguments: dict[str, Any] = {"security_protocol": security.protocol}
     if security.encrypts:
         arguments |= {
@@ -74,7 +74,7 @@ def security_arguments(security: Security) -> dict[str, Any]:
 
 
 def _arguments(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Kafka's names as this library spells them."""
+    """Spell Kafka's names as this library does."""
     return {name.replace(".", "_"): value for name, value in properties.items()}
 
 
@@ -92,10 +92,10 @@ class KafkaPythonProducer(AdaptedProducer[KafkaProducer]):
     """One ``KafkaProducer``. See :class:`workloads.client.Producer`."""
 
     def __init__(self, clock: ThreadedClock, configuration: Mapping[str, Any]) -> None:
-        # Without an acknowledgement the library makes up a success; an offset in it would be made up too.
+        # Without an acknowledgement the library invents a success, and its offset.
         self._offsets_known = configuration["acks"] != 0
-        # After an error that it takes for fatal, an idempotent producer ends every other batch with that same error,
-        # also what is in flight: so no error of one send proves anything about it.
+        # After an error that is fatal to it, an idempotent producer ends every other batch with that same error, also
+        # those in flight: so the error of a send proves nothing about it.
         self._errors_prove = not configuration["enable_idempotence"]
         self._error_before: BaseException | None = None
         owner: Owner[KafkaProducer] = Owner(
@@ -104,14 +104,14 @@ class KafkaPythonProducer(AdaptedProducer[KafkaProducer]):
         super().__init__(clock, owner, configuration["delivery_timeout_ms"] + configuration["max_block_ms"] + GRACE_MS)
 
     def _waits(self, partition: str, library: KafkaProducer) -> bool:
-        """The library waits for the metadata of a topic that it does not know, or knows no longer."""
-        known = library._metadata._partitions  # noqa: SLF001 - the library's version is pinned
-        return _topic_partition(partition).topic not in known
+        """The library waits for the metadata of a topic that it does not know, or does not know any more."""
+        topics = library._metadata._partitions  # noqa: SLF001 - the library's version is pinned
+        return _topic_partition(partition).topic not in topics
 
     def _send(self, ticket: int, partition: str, key: bytes, payload: bytes, library: KafkaProducer) -> None:
-        at = _topic_partition(partition)
+        topic, index = _topic_partition(partition)
         try:
-            future = library.send(at.topic, value=payload, key=key, partition=at.partition)
+            future = library.send(topic, value=payload, key=key, partition=index)
         except (KafkaError, ValueError) as error:
             self._refuse(ticket, named(error))
             return
@@ -122,9 +122,9 @@ class KafkaPythonProducer(AdaptedProducer[KafkaProducer]):
         self._acknowledge(ticket, offset)
 
     def _failed(self, ticket: int, before: BaseException | None, error: BaseException) -> None:
-        """``before`` is the error that was the last one when the record was given to the library.
+        """End a send with an error; ``before`` was the last error when the record was given to the library.
 
-        The very same object again means that the producer was fatal by then, and it sends nothing from there on.
+        The same object again means that the producer had failed for good by then, and has sent nothing since.
         """
         if error is before:
             self._refuse(ticket, f"{GAVE_UP}: {named(error)}")
@@ -151,28 +151,28 @@ class KafkaPythonConsumer(AdaptedConsumer[KafkaConsumer]):
         if from_start:
             library.seek_to_beginning(*assigned)
             return
-        for at in set(assigned) - before:
-            if at in self._positions:  # the library forgets a partition that was away
-                library.seek(at, self._positions[at])
+        for added in set(assigned) - before:
+            if added in self._positions:  # the library forgets the position of a partition that was taken away
+                library.seek(added, self._positions[added])
 
     def _read(self, max_wait_ms: int, library: KafkaConsumer) -> PollOutcome:
         try:
             read = library.poll(timeout_ms=max_wait_ms)
         except KafkaError as error:
             return PollOutcome(EventType.INFO, error=named(error))
-        self._positions.update({at: records[-1].offset + 1 for at, records in read.items()})
+        self._positions.update({partition: records[-1].offset + 1 for partition, records in read.items()})
         return PollOutcome(EventType.OK, tuple(_fetched(record) for records in read.values() for record in records))
 
     def _subscribe(
         self, topics: tuple[str, ...], on_assigned: Callable[[tuple[str, ...]], None], library: KafkaConsumer
     ) -> None:
         library.subscribe(topics, listener=_Rebalances(library, on_assigned))
-        # Metadata that comes after the first join makes its leader join again, and a poll that ends before that join
+        # Metadata that arrives after the first join makes its leader join again, and a poll that ends before that join
         # loses the assignment for good (docs/guides/clients.md).
         library.topics()
 
     def _positions_of(self, partitions: tuple[str, ...], library: KafkaConsumer) -> Offsets:
-        found: dict[str, int] = {}
+        positions: dict[str, int] = {}
         error: str | None = None
         for name in partitions:
             try:
@@ -180,12 +180,12 @@ class KafkaPythonConsumer(AdaptedConsumer[KafkaConsumer]):
             except KafkaError as failure:
                 error = named(failure)
             else:
-                found |= {} if position is None else {name: position}
-        return Offsets(found, error)
+                positions |= {} if position is None else {name: position}
+        return Offsets(positions, error)
 
     def _commit(self, library: KafkaConsumer) -> Offsets:
         reached = self._positions_of(tuple(map(_name, library.assignment())), library)
-        taken = {_topic_partition(name): OffsetAndMetadata(at, "", -1) for name, at in reached.offsets.items()}
+        taken = {_topic_partition(name): OffsetAndMetadata(offset, "", -1) for name, offset in reached.offsets.items()}
         try:
             library.commit(taken, timeout_ms=self._request_ms)
         except KafkaError as error:
@@ -198,37 +198,37 @@ class KafkaPythonConsumer(AdaptedConsumer[KafkaConsumer]):
             ends, error = library.end_offsets(asked, timeout_ms=self._request_ms), None
         except KafkaError as failure:
             ends, error = self._ask_singly(asked, library), named(failure)
-        return Offsets({_name(at): offset for at, offset in ends.items()}, error)
+        return Offsets({_name(partition): offset for partition, offset in ends.items()}, error)
 
     def _ask_singly(self, asked: list[TopicPartition], library: KafkaConsumer) -> dict[TopicPartition, int]:
-        """The library answers for all or for none; one leaderless partition must not hide the others."""
+        """Ask for each partition by itself: asked for all, the library gives no answer if one has no leader."""
         ends: dict[TopicPartition, int] = {}
-        for at in asked:
+        for partition in asked:
             try:
-                ends.update(library.end_offsets([at], timeout_ms=self._request_ms))
+                ends.update(library.end_offsets([partition], timeout_ms=self._request_ms))
             except KafkaError:
                 continue
         return ends
 
 
 class _Rebalances(ConsumerRebalanceListener):  # type: ignore[misc]
-    """Says how a group has assigned its partitions."""
+    """Reports the partitions that a group assigns."""
 
     def __init__(self, library: KafkaConsumer, on_assigned: Callable[[tuple[str, ...]], None]) -> None:
         self._library = library
         self._on_assigned = on_assigned
 
     def on_partitions_assigned(self, _assigned: object) -> None:
-        """The library has them all by now."""
+        """Report all partitions of the member, which the library has by now."""
         self._on_assigned(tuple(sorted(map(_name, self._library.assignment()))))
 
     def on_partitions_revoked(self, _revoked: object) -> None:
-        """All are taken away before they are assigned anew."""
+        """Report that all are taken away, as is done before each assignment."""
         self._on_assigned(())
 
 
 def named(error: BaseException) -> str:
-    """An error's class, which is what the table of outcomes knows, with the broker's words if there were any."""
+    """The class of an error, by which the table of outcomes knows it, with the broker's words if there are any."""
     words = without_secrets(str(error.args[0]))[:WORDS_MAX] if error.args and error.args[0] else ""
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
@@ -242,15 +242,15 @@ def _topic_partition(name: str) -> TopicPartition:
     return TopicPartition(*LogPartition.named(name))
 
 
-def _name(at: Any) -> str:
-    return str(LogPartition(at.topic, at.partition))
+def _name(record: Any) -> str:
+    return str(LogPartition(record.topic, record.partition))
 
 
 def make(library: type[Library], configuration: Mapping[str, Any], **limits: int) -> Library:
-    """A producer, consumer or administration client; ``limits`` are what only the network client inside takes.
+    """A producer, consumer or administration client; ``limits`` are arguments of the network client inside.
 
-    A constructor that finds no broker raises, and leaves its connections and its thread behind: the network client
-    inside is remembered, and closed then.
+    A constructor that finds no broker raises, and leaves connections and a thread behind: so the network client inside
+    is closed then.
     """
     inside: list[Any] = []
 
@@ -269,18 +269,18 @@ def make(library: type[Library], configuration: Mapping[str, Any], **limits: int
 
 
 async def _connected(connections: Any, connect: Any, node: Any, timeout_at: float) -> Any:
-    """``connect`` of the library within its own limit, which it forgets during the handshake of TLS.
+    """``connect`` of the library within its own limit, which it does not keep during the handshake of TLS.
 
-    A frozen broker, or a port of something else, takes the connection and never answers; what is asked meanwhile
-    would wait for ever.
+    A frozen broker, or another program on its port, accepts the connection and never answers; calls would wait for
+    ever.
     """
     left_ms = max(0.0, timeout_at - time.monotonic()) * 1_000
     return await connections.wait_for(connections.call_soon(connect, node, timeout_at), left_ms)
 
 
 def _close_producer(producer: KafkaProducer) -> None:
-    # close() first flushes, and raises with its thread running if a fault holds a batch back. Giving up is not offered
-    # by the public interface, so this goes to the sender itself; the library's version is pinned.
+    # close() first flushes, and raises with its thread running if a fault holds a batch back. The public interface
+    # cannot give up, so this asks the sender itself; the library's version is pinned.
     producer._sender.force_close()  # noqa: SLF001
     producer.close(timeout=CLOSE_LIMIT_S)
 
@@ -299,6 +299,6 @@ KAFKA_PYTHON: Final = ClientLibrary(
     name=f"kafka-python {kafka.__version__}",
     defaults={"producer": KafkaProducer.DEFAULT_CONFIG, "consumer": KafkaConsumer.DEFAULT_CONFIG},
     lacks={
-        ClientCapability.BATCHES: "kafka-python takes single records and makes up its batches by itself",
+        ClientCapability.BATCHES: "kafka-python takes single records and forms its batches by itself",
     },
 )

@@ -62,10 +62,10 @@ def test_a_password_is_read_from_the_variable_or_the_file_as_it_is_now(tmp_path,
 def test_what_no_user_can_type_is_no_password_and_not_repeated(tmp_path, monkeypatch, strange):
     file = tmp_path / "password"
     file.write_bytes(strange)
-    with pytest.raises(HostError, match="no text in UTF-8"):
+    with pytest.raises(HostError, match="is not text in UTF-8"):
         require_credentials(msgspec.structs.replace(SCRAM, password_env="", password_file=str(file)))
     monkeypatch.setenv("AK_TEST_PASSWORD", "a\udcffb")
-    with pytest.raises(HostError, match="AK_TEST_PASSWORD is no text in UTF-8"):
+    with pytest.raises(HostError, match="AK_TEST_PASSWORD is not text in UTF-8"):
         require_credentials(SCRAM)
 
 
@@ -78,7 +78,7 @@ def test_home_is_the_users(monkeypatch):
 def test_a_user_without_a_home_is_told_so(monkeypatch):
     monkeypatch.delenv("HOME")
     monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
-    with pytest.raises(HostError, match="nobody knows this user's home"):
+    with pytest.raises(HostError, match="the home of this user"):
         require_credentials(Security(protocol="SSL", ca="~/ca.pem"))
 
 
@@ -94,13 +94,13 @@ def test_certificates_that_fit_are_taken(authority):
     [
         ({"ca": "missing"}, "ca = .*missing cannot be read"),
         ({"ca": "text"}, "ca = .*text has no certificate in PEM"),
-        ({"ca": "bytes"}, "ca = .*bytes is no text"),
+        ({"ca": "bytes"}, "ca = .*bytes is not text"),
         ({"ca": "pipe"}, "ca = .*pipe is not a regular file"),
         ({"ca": "."}, "ca = .* is not a regular file"),
         ({"certificate": "missing"}, "certificate = .*missing cannot be read"),
         ({"certificate": "good", "key": "missing"}, "key = .*missing cannot be read"),
-        ({"certificate": "good", "key": "other"}, "no certificate in PEM with its private key .*MISMATCH"),
-        ({"certificate": "good", "key": "text"}, "no certificate in PEM with its private key"),
+        ({"certificate": "good", "key": "other"}, "are not a certificate and its private key in PEM .*MISMATCH"),
+        ({"certificate": "good", "key": "text"}, "are not a certificate and its private key in PEM"),
         ({"certificate": "good", "key": "locked"}, "the client's private key has a passphrase"),
     ],
 )
