@@ -1,4 +1,4 @@
-"""What a world is: a place where a run happens. The nemesis, the workload and the phases of a run see only this.
+"""The contract of a world, in which a run happens. The nemesis, the workload and the phases of a run see only this.
 
 A world is used once: ``open``, ``drive`` as often as needed, ``close``. It owns the run's clock, on whose one thread
 all callbacks happen. ``close`` always leaves nothing behind, also after an error, and is idempotent.
@@ -19,10 +19,11 @@ from workloads import BrokenInvariant, Clients, Clock, SendOutcome
 
 
 class NodeCrash(msgspec.Struct, frozen=True):
-    """A node that ended by itself: nobody in the harness had asked it to.
+    """A node that ended by itself, not by an act of the harness.
 
-    ``time_us`` is when that was noticed, on the run's clock; ``exit`` how it ended ("status 1", "signal 11"), ``words``
-    the last of its log. ``returned_us`` is when it was seen to have been started again, None while it was not.
+    ``time_us`` is the time at which the harness noticed it, on the run's clock; ``exit`` says how the node ended
+    ("status 1", "signal 11"), ``words`` are the last of its log. ``returned_us`` is the time at which it was seen to
+    run again, None until then.
     """
 
     time_us: int
@@ -33,7 +34,7 @@ class NodeCrash(msgspec.Struct, frozen=True):
 
 
 class DirectWrite(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One record for one broker. ``timeout_ms`` is how long the broker may keep it waiting for replicas.
+    """One record for one broker. The broker may wait ``timeout_ms`` for replicas before it answers.
 
     ``producer_id``, ``producer_epoch`` and ``sequence`` are those of an idempotent producer, -1 without one. A broker
     takes any producer id that it has not seen yet (KIP-360).
@@ -55,16 +56,16 @@ class DirectClient(Protocol):
     def produce(self, broker: int, write: DirectWrite, done: Callable[[SendOutcome], None]) -> None:
         """Send ``write`` to ``broker`` over a new connection, once.
 
-        ``done`` is called once, by the clock, never before this has returned: with the broker's answer, with INFO when
-        the connection was refused or broke; not at all while neither happens. With acks=0 it is OK as soon as the
-        request was handed over, also where nobody takes it.
+        ``done`` is called once, by the clock, never before this has returned: with the broker's answer, or with INFO
+        when the connection was refused or broke; not at all while neither happens. With acks=0 it is OK as soon as the
+        request was handed over, even if no broker takes it.
         """
 
 
 class PlacedRecord(NamedTuple):
-    """A record in a replica's log. ``value`` is that of the history, -1 of one that cannot be decoded.
+    """A record in a replica's log. ``value`` is that of the history, -1 if the record cannot be decoded.
 
-    One that is not ``intact`` is torn or damaged: its batch's checksum is wrong. Not every world shows such records.
+    A record that is not ``intact`` is torn or damaged: its batch's checksum is wrong. Not every world shows such ones.
     """
 
     offset: int
@@ -74,11 +75,10 @@ class PlacedRecord(NamedTuple):
 
 
 class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):
-    """One replica of a log partition, as its own broker sees it. What a world cannot see is None.
+    """One replica of a log partition, as its own broker sees it. A field that the world cannot see is None.
 
-    Offsets are exclusive ends. Of a broker that does not run there is only its log: ``records`` and ``log_end``, which
-    is 0 where its disk has nothing of the log.
-    ``leading`` is its own opinion, and ``isr`` that of a leader.
+    Offsets are exclusive ends. A broker that does not run has only its log: ``records`` and ``log_end``, which is 0 if
+    its disk has nothing of the log. ``leading`` is its own opinion, and ``isr`` that of a leader.
     """
 
     node: int
@@ -92,7 +92,7 @@ class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Replicas(Protocol):
-    """What can be seen of replicas and brokers from outside, and done to no more than one disk's cache."""
+    """A view of replicas and brokers from outside. Its one action is :meth:`flush`."""
 
     def state(self, node: int, partition: str) -> ReplicaState:
         """The replica of ``partition`` on broker ``node``; an empty one where its disk has none."""
@@ -138,25 +138,25 @@ class World(Protocol):
         """Let time pass until ``finished()`` is true or the clock reads ``limit_us``; the answer is ``finished()``."""
 
     def observations(self) -> Sequence[Observation]:
-        """What was observed of the cluster so far, in order of time."""
+        """All observations of the cluster so far, in order of time."""
 
     def crashes(self) -> Sequence[NodeCrash]:
-        """Every node that ended by itself so far, looked for afresh, in the order in which they were noticed."""
+        """Every node that ended by itself until now, in the order in which they were noticed."""
 
     @property
     def broken_invariant(self) -> BrokenInvariant | None:
-        """The first invariant that the cluster broke; None where it broke none, or none can be looked at."""
+        """The first invariant that the cluster broke; None if it broke none, or this world cannot check any."""
 
     def replica_logs(self) -> ReplicaLogs | None:
-        """What the brokers' disks hold of the run's topic, once the world was closed; None if no disk is in reach."""
+        """The logs of the run's topic on the brokers' disks, once the world is closed; None if no disk is in reach."""
 
     def effective_configuration(self) -> dict[str, dict[str, Any]]:
-        """What clients and brokers really work with, defaults included, by role: producer, consumer, broker.
+        """The settings in effect, with defaults, by role: producer, consumer, broker.
 
-        Known once the world is open, and after that.
+        They are known once the world is open, and after that.
 
         Raises:
-            HarnessError: it never was.
+            HarnessError: the world was never open.
         """
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
-"""A Kafka cluster that exists already: spoken to as its clients do, from its bootstrap servers on.
+"""Runs on a Kafka cluster that exists already, through its bootstrap servers, as any client does.
 
-The run makes a topic of its own and deletes it. What can be broken is what the cluster's administration offers: leaders
+The run makes a topic of its own and deletes it. Its faults are those that the cluster's administration offers: leaders
 move, replicas are reassigned. Every other fault is skipped, with the reason in its receipt.
 """
 
@@ -29,20 +29,19 @@ from harness.worlds.real.topic import topic_configs
 from nemesis.cluster import CONTROLLER, Capability, ClusterView, PartitionView, Target
 from nemesis.scenarios import FAMILIES, needs_of
 
-#: What the cluster's administration does, and what the workload does to itself.
+#: The faults that the cluster's administration and the workload itself can make.
 _WITHIN_REACH: Final = {Capability.LEADERSHIP, Capability.REASSIGNMENT, Capability.CLIENTS}
-_WHY_NOT: Final = (
-    "the machines of a cluster that exists already are out of reach; of these families stories can be played: "
-    + ", ".join(name for name in FAMILIES if needs_of(name) & _WITHIN_REACH)
+_WHY_NOT: Final = "the machines of an existing cluster are out of reach; families that it can have: " + ", ".join(
+    name for name in FAMILIES if needs_of(name) & _WITHIN_REACH
 )
-#: What is not done to such a cluster, and why.
+#: The capabilities that such a cluster lacks, and why.
 OUT_OF_REACH: Final = dict.fromkeys(sorted(set(Capability) - _WITHIN_REACH), _WHY_NOT)
 LOOK_EVERY_S: Final = 0.25
 _LOG: Final = logging.getLogger(__name__)
-#: One look may wait for a broker that is gone.
+#: The time that a look at the cluster may take to end: it may wait for a broker that is gone.
 _END_LIMIT_S: Final = 10.0
-#: As the controller's records write it.
-_NOBODY: Final = -1
+#: "No leader" in the controller's records.
+_NO_LEADER: Final = -1
 
 
 def existing_world(spec: RunSpec, directory: Path) -> RealWorld:
@@ -51,7 +50,7 @@ def existing_world(spec: RunSpec, directory: Path) -> RealWorld:
 
 
 class ExistingCluster(RealCluster):
-    """The cluster. Its end raises a HostError if the run's topic could not be deleted; the journal keeps it then."""
+    """The cluster. Closing it raises a HostError if the run's topic could not be deleted; the journal then keeps it."""
 
     def __init__(self, spec: RunSpec, directory: Path) -> None:
         self._spec = spec
@@ -62,7 +61,7 @@ class ExistingCluster(RealCluster):
         self._security = at_home(world.security)
 
     def open(self, opening: Opening) -> Opened:
-        """See :meth:`RealCluster.open`.
+        """Check the cluster, make the run's topic, and begin to follow its metadata.
 
         Raises:
             HostError: no bootstrap server answered or accepts us, the run's topic cannot be had, or a right is missing.
@@ -73,12 +72,12 @@ class ExistingCluster(RealCluster):
             return self._open(opening)
         except KafkaError as error:
             raise HostError(
-                f"the cluster refuses what a run needs ({named(error)}); "
-                "docs/start/your-cluster.md lists the rights of its user"
+                f"the cluster refuses a request that a run needs ({named(error)}); give its user the rights that "
+                "docs/start/your-cluster.md lists"
             ) from error
 
     def observations(self, wall_begin_us: int) -> list[Observation]:
-        """See :meth:`RealCluster.observations`: what was seen of leaders and replicas."""
+        """The changes of leaders and replicas that were seen."""
         return traced(self._directory, wall_begin_us)
 
     def _open(self, opening: Opening) -> Opened:
@@ -91,7 +90,7 @@ class ExistingCluster(RealCluster):
         topic = OwnTopic(administration, opening.journal, workload.topic, self._bootstrap, self._security)
         opening.resources.callback(topic.delete)
         topic.create(workload.partitions, self._settings.replication_factor, topic_configs(self._settings))
-        # Besides what is the brokers', what the run's topic sets.
+        # The run's topic has settings of its own, beside those of the brokers.
         configuration = {
             "broker": {"version": f"{release.major}.{release.minor}"}
             | administration.configuration("broker", str(brokers[0])),
@@ -123,17 +122,18 @@ class ExistingCluster(RealCluster):
         brokers = administration.running()
         if len(brokers) < self._settings.replication_factor:
             raise PlanError(
-                f"replication.factor={self._settings.replication_factor} needs that many brokers and the cluster has "
+                f"replication.factor={self._settings.replication_factor} needs as many brokers, and the cluster has "
                 f"{len(brokers)}; lower it"
             )
         return brokers
 
 
 class MetadataPoller:
-    """Follows ``topic`` from :meth:`begin` to :meth:`end`: asked over the network, a few times a second.
+    """Asks the cluster for the metadata of ``topic`` a few times a second, from :meth:`begin` to :meth:`end`.
 
-    What changes is written to ``trace``, a new file, as the reference broker's nodes write theirs. Times are those of
-    the look that saw it; what came and went between two looks is not seen. ``administration`` is its own.
+    Changes are written to ``trace``, a new file, in the form that the reference broker's nodes use. The time of a
+    change is that of the look that saw it; a change that is undone between two looks is not seen. ``administration``
+    is used by this object only.
     """
 
     def __init__(self, administration: Administration, topic: str, trace: Path) -> None:
@@ -145,30 +145,30 @@ class MetadataPoller:
         self._thread = threading.Thread(target=self._run, name="ackproof-metadata", daemon=True)
 
     def begin(self) -> None:
-        """Look once, then go on looking.
+        """Look once, and go on in a thread.
 
         Raises:
-            HostError: nobody could be asked.
+            HostError: no broker answered.
         """
         self.look()
         self._thread.start()
 
     def end(self) -> None:
-        """Look no more. Idempotent."""
+        """Stop looking. Idempotent."""
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join(_END_LIMIT_S)
         self._administration.close()
 
     def view(self) -> ClusterView:
-        """What was seen last."""
+        """The view that was seen last."""
         return self._view
 
     def look(self) -> None:
-        """Ask now.
+        """Ask the cluster now, and write down what changed.
 
         Raises:
-            HostError: nobody could be asked.
+            HostError: no broker answered.
         """
         image, running = self._administration.topic(self._topic), self._administration.running()
         before = self._view
@@ -182,7 +182,7 @@ class MetadataPoller:
             try:
                 self.look()
             except (HostError, KafkaError):
-                continue  # nobody answered, or refused to; the last view holds
+                continue  # no broker answered, or one refused; the last view holds
             except Exception:  # the library is asked while brokers vanish; a thread that ends would freeze the view
                 _LOG.exception("a look at the cluster failed; the last view holds")
 
@@ -193,7 +193,7 @@ class MetadataPoller:
 
 
 def changes(before: ClusterView, after: ClusterView) -> list[Fact]:
-    """What the controller must have decided between two looks."""
+    """The decisions that the controller must have made between two looks."""
     facts: list[Fact] = [BrokerRegistered(broker=node) for node in after.running if node not in before.running]
     facts += [BrokerFenced(broker=node) for node in before.running if node not in after.running]
     for name, state in after.partitions.items():
@@ -208,7 +208,7 @@ def changes(before: ClusterView, after: ClusterView) -> list[Fact]:
 def _state(kind: type[LeaderElected | IsrChanged], partition: str, state: PartitionView) -> LeaderElected | IsrChanged:
     return kind(
         partition=partition,
-        leader=_NOBODY if state.leader is None else state.leader,
+        leader=_NO_LEADER if state.leader is None else state.leader,
         leader_epoch=state.leader_epoch,
         isr=state.isr,
         replicas=state.replicas,

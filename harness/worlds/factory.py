@@ -1,4 +1,4 @@
-"""Makes the world of a run from what its plan says: the one place that knows them all."""
+"""Makes the world that a run's plan names. Only this module knows all worlds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from harness.choices import Choices
 from harness.plan import Existing, Kafka, Processes, RunSpec, Simulated
 from harness.worlds.contract import World
 
-# ruff: noqa: PLC0415 - each world is loaded where it is wanted: the clients of real ones take a third of a second
+# ruff: noqa: PLC0415 - each world is loaded when it is needed: the clients of real ones take a third of a second
 
 
 def world_for(
@@ -16,8 +16,8 @@ def world_for(
 ) -> World:
     """The world that ``spec`` names, not yet opened. The run's files are in ``directory``, which must exist.
 
-    A simulated world takes its ``choices``, is observed where ``observe`` says so (real ones always are), and has its
-    ``invariants`` looked at.
+    A simulated world takes ``choices``, is observed if ``observe`` is true (real ones always are), and has its
+    invariants checked if ``invariants`` is true.
     """
     match spec.world:
         case Simulated():

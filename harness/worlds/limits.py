@@ -1,6 +1,6 @@
-"""What a run's world and its host can never do, and what this machine lacks for it: asked before anything is started.
+"""Tells, before a run starts, which faults its world, its host or this machine cannot do.
 
-The facts are those by which a run makes its target: what is lacking, and why, is written where it is lacking.
+A run makes its target from the same facts: each reason is written in the part that lacks the capability.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from nemesis.cluster import Capability
 from nemesis.limits import Limit, limits
 from nemesis.scenarios import needs_of
 
-# ruff: noqa: PLC0415 - each world is loaded where it is wanted: the clients of real ones take a third of a second
+# ruff: noqa: PLC0415 - each world is loaded when it is needed: the clients of real ones take a third of a second
 
 
 def out_of_reach(spec: RunSpec) -> Mapping[Capability, str]:
-    """What is not done to the nodes of the run ``spec``, on whichever machine, and why."""
+    """The capabilities that the nodes of the run ``spec`` lack on any machine, and why."""
     match spec.world:
         case Simulated():
             from harness.worlds.simulated import OUT_OF_REACH
@@ -41,21 +41,21 @@ def out_of_reach(spec: RunSpec) -> Mapping[Capability, str]:
 
 
 def limits_of(spec: RunSpec) -> list[Limit]:
-    """What of the families of ``spec`` its world and host can never do, but for scripted stories (harness.stories)."""
+    """The limits of the families of ``spec`` in its world and host; a scripted story (harness.stories) has none."""
     return [] if spec.story else list(limits(spec.faults, spec.schedule, out_of_reach(spec)))
 
 
 def possible_in_namespaces(spec: RunSpec, family: str) -> bool:
-    """It is only for its host that the world of ``spec`` can do nothing of ``family``: in namespaces it could."""
+    """True if ``family`` is impossible only because of the host: with namespaces the same world could do it."""
     world = spec.world
     if not isinstance(world, Processes | Kafka) or not isinstance(world.host, Loopback):
         return False
-    there = msgspec.structs.replace(spec, world=msgspec.structs.replace(world, host=Namespaces()))
-    return not any(one.nothing_left for one in limits_of(there) if one.family == family)
+    moved = msgspec.structs.replace(spec, world=msgspec.structs.replace(world, host=Namespaces()))
+    return not any(limit.nothing_left for limit in limits_of(moved) if limit.family == family)
 
 
 def limits_here(spec: RunSpec) -> list[Limit]:
-    """What of the families of ``spec`` only this machine cannot do, where nodes of the run live on it."""
+    """The limits of the families of ``spec`` that come from this machine, if the run's nodes are on it."""
     world = spec.world
     if spec.story or not isinstance(world, Processes | Kafka) or not isinstance(world.host, Loopback | Namespaces):
         return []
@@ -67,7 +67,7 @@ def limits_here(spec: RunSpec) -> list[Limit]:
 
 
 def host_lacks(world: AnyWorld) -> str:
-    """Why this machine cannot be the host of ``world`` at all, and what to do; "" where nothing speaks against."""
+    """The reason why this machine cannot be the host of ``world``, and what to do; "" if it can."""
     if not isinstance(world, Processes | Kafka) or not isinstance(world.host, Namespaces):
         return ""
     try:
@@ -78,10 +78,10 @@ def host_lacks(world: AnyWorld) -> str:
 
 
 def release_lacks(spec: RunSpec) -> str:
-    """Why the release of Kafka that ``spec`` asks for cannot be started here, and what to do; "" where it can.
+    """The reason why the release of Kafka in ``spec`` cannot be started here, and what to do; "" if it can.
 
     Raises:
-        PlanError: it cannot do what the settings ask for, on whichever machine.
+        PlanError: it cannot do what the settings ask for, on any machine.
     """
     if not isinstance(spec.world, Kafka):
         return ""

@@ -1,4 +1,4 @@
-"""Examines what this machine can do, what each thing is for, and how to get what is missing."""
+"""Examines this machine: what is there, what each thing is for, and how to get what is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The world of processes: the reference broker, each node a Python process that is asked over its control socket."""
+"""The world of processes runs the reference broker, each node as a Python process with a control socket."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from typing_extensions import override
 
 import harness
 from harness.errors import HostError
@@ -20,7 +21,7 @@ from harness.observations import Observation
 from harness.plan import Processes, RunSpec, require_kind
 from harness.reference.core.types import NodeId
 from harness.reference.server import NodeConfig
-from harness.worlds.real import RealWorld, StartedCluster, lifetime_s, local_host, out_of_reach
+from harness.worlds.real import Distribution, RealWorld, StartedCluster, lifetime_s, local_host, out_of_reach
 from harness.worlds.real.direct_access import Ask, SelfReport
 from harness.worlds.real.leadership import ConfirmedLeadership
 from harness.worlds.real.nodes import Nodes
@@ -29,9 +30,9 @@ from harness.worlds.real.view import ClusterImage, Metadata, Viewer
 from harness.worlds.reference_settings import LACKS, broker_config, refuse_what_it_lacks
 from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
 
-#: A controller answers in a millisecond; one that does not in this time is busy or cut short, and the last view holds.
+#: A controller answers in a millisecond; if it takes longer than this it is busy or frozen, and the last view holds.
 STATUS_LIMIT_S: Final = 0.25
-#: Several faults that fire together look once.
+#: Several faults that fire together use one answer.
 FRESH_S: Final = 0.05
 _MOVE_LIMIT_S: Final = 2.0
 
@@ -43,13 +44,13 @@ def processes_world(spec: RunSpec, directory: Path) -> RealWorld:
 
 
 def processes_lacks(spec: RunSpec) -> Mapping[Capability, str]:
-    """What is not done to the nodes of the run ``spec``, however this machine is, and why."""
+    """The capabilities that the nodes of the run ``spec`` lack on any machine, and why."""
     host = local_host(require_kind(spec.world, Processes).host)
     return out_of_reach(ReferenceDistribution(spec).lacks(host), host)
 
 
-class ReferenceDistribution:
-    """Implements :class:`harness.worlds.real.Distribution`: brokers and one controller."""
+class ReferenceDistribution(Distribution):
+    """Launches and asks the reference broker's nodes: brokers and one controller."""
 
     controllers: Final = 1
 
@@ -59,50 +60,50 @@ class ReferenceDistribution:
         self._lifetime_s = lifetime_s(spec)
         self._racks = dict(enumerate(spec.racks))
 
+    @override
     def check(self) -> None:
-        """See :meth:`Distribution.check`."""
         refuse_what_it_lacks(self._settings, "processes")
 
-    def lacks(self, host: type[Host]) -> Mapping[Capability, str]:  # noqa: ARG002 - the same on every host
-        """See :meth:`Distribution.lacks`."""
+    @override
+    def lacks(self, host: type[Host]) -> Mapping[Capability, str]:
         return {**LACKS, Capability.LOG_DIRECTORIES: "the reference broker's server keeps all logs in one directory"}
 
+    @override
     def launch(self, nodes: Nodes, node: int) -> Launch:
-        """See :meth:`Distribution.launch`."""
         file = nodes.directory / "data" / f"{node}.json"
         file.write_bytes(msgspec.json.format(msgspec.json.encode(self._config(nodes, node))))
         return Launch(
             node=node,
             command=(sys.executable, "-m", "harness.reference.server", str(file)),
-            # The package need not be installed, and the node's directory is not the harness's.
+            # The package may not be installed, and the node's directory is not the harness's.
             environment={"PYTHONPATH": module_path(), "PYTHONUNBUFFERED": "1"},
             directory=nodes.data(node),
             log=nodes.log(node),
         )
 
+    @override
     def metadata(self, nodes: Nodes) -> ControlSocketMetadata:
-        """See :meth:`Distribution.metadata`."""
         return ControlSocketMetadata(nodes)
 
+    @override
     def administration(
         self,
         nodes: Nodes,
         viewer: Viewer,
-        resources: ExitStack,  # noqa: ARG002 - nothing stays open
+        resources: ExitStack,
     ) -> tuple[Leadership, Reassignment | None]:
-        """See :meth:`Distribution.administration`."""
         return ConfirmedLeadership(partial(move_leader, nodes.host), viewer.partitions), None
 
-    def configuration(self, nodes: Nodes) -> dict[str, Any]:  # noqa: ARG002 - the same for every node
-        """See :meth:`Distribution.configuration`."""
+    @override
+    def configuration(self, nodes: Nodes) -> dict[str, Any]:
         return msgspec.structs.asdict(self._broker)
 
     def own_words(self, nodes: Nodes) -> Ask:
-        """See :meth:`Distribution.own_words`: over their control sockets."""
+        """Asks the brokers over their control sockets."""
         return partial(own_word, nodes.host)
 
     def observations(self, directory: Path, wall_begin_us: int) -> list[Observation]:
-        """See :meth:`Distribution.observations`: from the nodes' traces."""
+        """Reads the observations from the nodes' traces."""
         return traced(directory, wall_begin_us)
 
     def _config(self, nodes: Nodes, node: int) -> NodeConfig:
@@ -120,20 +121,20 @@ class ReferenceDistribution:
             trace=str(trace_path(nodes.directory, node)),
             broker=self._broker,
             rack=self._racks.get(node, ""),
-            # What is cut already must not be spoken over before the control socket listens.
+            # Links that are cut already must carry nothing before the control socket listens.
             cuts=tuple((NodeId(source), NodeId(target)) for source, target in host.links.at(node)),
             max_lifetime_s=self._lifetime_s,
         )
 
 
 def module_path() -> str:
-    """This package's home before whatever the user's PYTHONPATH names."""
+    """A PYTHONPATH with this package's home first, then the user's own directories."""
     home = str(Path(harness.__file__).parent.parent)
     return os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))
 
 
 class ControlSocketMetadata(Metadata):
-    """Asks the controller, over its control socket and never over the network under test."""
+    """Asks the controller over its control socket, never over the network under test."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
@@ -142,7 +143,7 @@ class ControlSocketMetadata(Metadata):
         self._answers = True
 
     def image(self) -> ClusterImage:
-        """See :meth:`Metadata.image`; at most FRESH_S old if the controller can be reached."""
+        """The newest metadata, at most FRESH_S old if the controller can be reached."""
         runs = bool(self._nodes.in_state(NodeState.RUNNING, (CONTROLLER,)))
         if runs and time.monotonic() - self._asked_at >= FRESH_S:
             answer = self._nodes.host.ask([CONTROLLER], {"op": "status"}, STATUS_LIMIT_S).get(CONTROLLER, {})
@@ -152,12 +153,12 @@ class ControlSocketMetadata(Metadata):
         return self._image
 
     def controller_works(self) -> bool:
-        """See :meth:`Metadata.controller_works`: it answered when it was asked last."""
+        """True if the controller answered the last question."""
         return self._answers
 
 
 def image_in(answer: Mapping[str, Any]) -> ClusterImage | None:
-    """The image in an answer to ``status``; None if there is none, or one that cannot be read."""
+    """The image in an answer to ``status``; None if it is missing or cannot be read."""
     try:
         return msgspec.convert(answer["image"], ClusterImage, strict=False)
     except (KeyError, msgspec.ValidationError):
@@ -165,15 +166,15 @@ def image_in(answer: Mapping[str, Any]) -> ClusterImage | None:
 
 
 def own_word(host: Host, node: int, partition: str) -> SelfReport:
-    """What the broker answers about its replica; nothing where it is busy or has none."""
+    """The broker's answer about its replica; an empty one if it is busy or has no such replica."""
     answer = host.ask([node], {"op": "status"}, STATUS_LIMIT_S).get(node, {})
     return msgspec.convert(answer.get("logs", {}).get(partition, {}), SelfReport)
 
 
 def move_leader(host: Host, partition: str, broker: int, replicas: Sequence[int]) -> str:  # noqa: ARG001
-    """A :data:`harness.worlds.real.leadership.Move` through the controller's control socket."""
+    """Move a leader through the controller's control socket (a :data:`harness.worlds.real.leadership.Move`)."""
     request = {"op": "move", "partition": partition, "leader": broker}
     answer = host.ask([CONTROLLER], request, _MOVE_LIMIT_S).get(CONTROLLER)
     if answer is None:
-        raise HostError("the controller does not answer")
+        raise HostError("the controller does not answer; see its log")
     return str(answer.get("error", ""))

@@ -1,4 +1,4 @@
-"""The settings of a run as the reference broker's core wants them, in virtual time as on sockets."""
+"""Turns the settings of a run into those of the reference broker's core, in virtual time and on sockets."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from harness.reference.core.types import BrokerConfig, TopicConfig
 from nemesis.cluster import Capability
 from workloads import Settings
 
-#: What the reference broker lacks wherever it runs.
+#: The capabilities that the reference broker lacks in every world.
 LACKS: Final = {
-    Capability.REASSIGNMENT: "the reference broker's controller never changes who replicates a log partition"
+    Capability.REASSIGNMENT: "the reference broker's controller never changes the replicas of a log partition"
 }
 
 
 #: Planted bugs that would change nothing in a world, by the name of the world, and why.
 WITHOUT_EFFECT: Final[Mapping[str, Mapping[str, str]]] = {
     "simulated": {
-        "commit-offsets-after-append": "is about consumer groups, and clients in virtual time are in none; use the "
-        'world "processes"'
+        "commit-offsets-after-append": "changes only consumer groups, which clients in virtual time never join; use "
+        'the world "processes"'
     },
     "processes": dict.fromkeys(
-        ("skip-bad-batch", "checkpoint-log-end"), 'is in the log that lives in memory; use the world "simulated"'
+        ("skip-bad-batch", "checkpoint-log-end"), 'changes only the log in memory; use the world "simulated"'
     ),
 }
 
@@ -32,7 +32,7 @@ def refuse_what_it_lacks(settings: Settings, world: str = "") -> None:
     """Refuse settings that the reference broker cannot follow, or that would change nothing in ``world``.
 
     Raises:
-        PlanError: with the setting to change.
+        PlanError: a setting has to be changed; the text names it.
     """
     if settings.eligible_leader_replicas and not (settings.strict_min_isr and settings.broker_epochs):
         raise PlanError(
@@ -55,5 +55,5 @@ def topic_config(settings: Settings) -> TopicConfig:
 
 
 def _common(settings: Settings, names: Sequence[str]) -> dict[str, Any]:
-    """The core's records name their fields as ``Settings`` does; what only they have keeps its default."""
+    """The fields that ``Settings`` has under the same name; the core's other fields keep their defaults."""
     return {name: getattr(settings, name) for name in names if hasattr(settings, name)}

@@ -1,8 +1,8 @@
-"""What replicas' disks hold of a topic: read record by record when a run is over, and damaged on purpose before.
+"""Reads a topic's logs on replicas' disks record by record after a run, and damages them on purpose during it.
 
 The reference broker and Kafka keep the same files: a directory for each log partition, in it ``<base offset>.log`` with
-record batches of format 2 (KIP-98), one behind the other, or messages of format 0 or 1 before 0.11. kafka-python reads
-what is in them.
+record batches of format 2 (KIP-98), one after the other, or messages of format 0 or 1 before 0.11. kafka-python decodes
+the records.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _NO_EPOCH: Final = -1
 
 
 def content_of(payload: bytes | None, partition: str, key: bytes | None) -> int:
-    """The value of a record that is sound for its place; of any other -2 minus the CRC-32C of its key and payload."""
+    """The value of a record that belongs there; for any other, -2 minus the CRC-32C of its key and payload."""
     value, defect = decode(payload or b"", partition, key or b"")
     return value if defect is Defect.NONE else -2 - crc32c(payload or b"", crc32c(key or b""))
 
 
 def logs_on_disks(directory: Path, brokers: Iterable[int], topic: str) -> ReplicaLogs | None:
-    """The logs of ``topic`` below ``directory``/<broker>/, whose brokers have ended; None if there is no such disk.
+    """The logs of ``topic`` below ``directory``/<broker>/, once the brokers have ended; None if no disk exists there.
 
     Kafka names a log's directory after the partition; the reference broker adds "@" and the topic's identity. Logs that
-    a broker has renamed, to delete them or to bring them somewhere else, are not among them.
+    a broker has renamed, to delete or move them, are left out.
     """
     disks = {node: directory / str(node) for node in brokers}
     if not any(disk.is_dir() for disk in disks.values()):
@@ -44,23 +44,24 @@ def logs_on_disks(directory: Path, brokers: Iterable[int], topic: str) -> Replic
     unreadable: dict[int, str] = {}
     for node, disk in disks.items():
         try:
-            found = sorted(path for path in disk.iterdir() if name.fullmatch(path.name) and path.is_dir())
+            directories = sorted(path for path in disk.iterdir() if name.fullmatch(path.name) and path.is_dir())
         except OSError as error:
             unreadable[node] = f"its disk cannot be read ({error.strerror})"
             continue
-        for place in found:
+        for log in directories:
             damage: list[str] = []
-            partition = place.name.partition("@")[0]
-            logs.append(DumpedLog(partition, node, stretches(place, partition, damage), damage))
+            partition = log.name.partition("@")[0]
+            logs.append(DumpedLog(partition, node, stretches(log, partition, damage), damage))
     return ReplicaLogs(logs, unreadable)
 
 
-def stretches(place: Path, partition: str, damage: list[str]) -> Iterator[Stretch]:
-    """The batches of the log in the directory ``place``, oldest first, one in memory at a time.
+def stretches(directory: Path, partition: str, damage: list[str]) -> Iterator[Stretch]:
+    """The batches of the log in ``directory``, oldest first, one in memory at a time.
 
-    What cannot be read adds a sentence to ``damage``: of a log that its broker still writes, maybe its last bytes.
+    Each part that cannot be read adds a sentence to ``damage``; in a log that its broker still writes, this may be the
+    last bytes.
     """
-    for segment in sorted(place.glob("*.log")):
+    for segment in sorted(directory.glob("*.log")):
         try:
             yield from _batches(segment, partition, damage)
         except OSError as error:
@@ -68,7 +69,7 @@ def stretches(place: Path, partition: str, damage: list[str]) -> Iterator[Stretc
 
 
 def _batches(segment: Path, partition: str, damage: list[str]) -> Iterator[Stretch]:
-    at = 0
+    whole_bytes = 0
     with segment.open("rb") as file:
         for location in batches_of(file):
             file.seek(location.position)
@@ -77,16 +78,16 @@ def _batches(segment: Path, partition: str, damage: list[str]) -> Iterator[Stret
                 damage.append(f"{segment.name} holds a damaged batch at byte {location.position}")
             else:
                 yield stretch
-            at = location.end
+            whole_bytes = location.end
         size = os.fstat(file.fileno()).st_size
-    if at < size:
-        damage.append(f"{segment.name} holds no whole batch at byte {at} of {size}")
+    if whole_bytes < size:
+        damage.append(f"{segment.name} holds no whole batch at byte {whole_bytes} of {size}")
 
 
 def _records(data: bytes, partition: str) -> Stretch | None:
-    """The records of one batch; None where its checksum does not fit or its content cannot be decoded.
+    """The records of one batch; None if its checksum is wrong or its content cannot be decoded.
 
-    Messages of before 0.11 carry no leader epoch: -1.
+    Messages from before 0.11 carry no leader epoch and get -1.
     """
     magic = data[MAGIC_AT]
     if magic != MAGIC_V2 and magic not in MESSAGES:
@@ -100,7 +101,7 @@ def _records(data: bytes, partition: str) -> Stretch | None:
         return Stretch(*(np.empty(0, np.int64) for _ in range(3)))
     try:
         records = [(record.offset, content_of(record.value, partition, record.key)) for record in batch]
-    except Exception:  # kafka-python and the codecs have many words for bytes that are not what they say
+    except Exception:  # kafka-python and the codecs raise many kinds of errors for bytes that they cannot decode
         return None
     offsets = np.array([offset for offset, _ in records], np.int64)
     values = np.array([value for _, value in records], np.int64)
@@ -110,7 +111,7 @@ def _records(data: bytes, partition: str) -> Stretch | None:
 
 # --- damage ----------------------------------------------------------------------------------------------------------
 
-#: From the end of a batch: the last byte of the last record's value, before the number of its headers, which is none.
+#: From the end of a batch: the last byte of the last record's value, which the number of headers (0) follows.
 _VALUE_BYTE_FROM_END: Final = 2
 _FLIPPED_BIT: Final = 1
 
@@ -123,9 +124,9 @@ class Batch(NamedTuple):
 
 
 def log_directory(data: Path, partition: str) -> Path | None:
-    """Where a node keeps a log partition: named like it; the reference broker adds "@" and the topic's identity."""
-    found = [path for path in data.glob(f"{partition}*") if path.is_dir() and path.name.partition("@")[0] == partition]
-    return found[0] if found else None
+    """The directory of a node's log partition, which has its name; the reference broker adds "@" and an identity."""
+    paths = (path for path in data.glob(f"{partition}*") if path.is_dir())
+    return next((path for path in paths if path.name.partition("@")[0] == partition), None)
 
 
 def batches_in(directory: Path) -> Iterator[Batch]:
@@ -152,9 +153,9 @@ def flip(batch: Batch) -> tuple[int, int, int]:
 
 
 def recovery_point(directory: Path) -> int:
-    """The offset from whose segment on a start after an unclean stop reads the log again (rule 25).
+    """The recovery point: a start after an unclean stop reads the log again from this offset's segment on (rule 25).
 
-    Kafka keeps it for all partitions of a disk in one file, the reference broker in a file of the partition's own.
+    Kafka keeps it in one file for all partitions of a disk, the reference broker in a file for each partition.
     """
     own, shared = directory / "recovery-point", directory.parent / "recovery-point-offset-checkpoint"
     if own.exists():
@@ -165,7 +166,7 @@ def recovery_point(directory: Path) -> int:
 
 
 def read_again(batch: Batch) -> bool:
-    """Whether a start after an unclean stop reads this batch; one that it does not stays until somebody fetches it."""
+    """True if a start after an unclean stop reads this batch; another batch stays as it is until it is fetched."""
     bases = sorted(int(file.stem) for file in batch.file.parent.glob("*.log"))
     first = max([base for base in bases if base <= recovery_point(batch.file.parent)], default=0)
     return int(batch.file.stem) >= first

@@ -1,4 +1,4 @@
-"""What all worlds with real clients share: the run around a cluster, and the cluster that is started for it."""
+"""The common part of all worlds with real clients: the run around a cluster, and the cluster started for it."""
 
 from harness.worlds.real.lacks import machine_lacks, out_of_reach
 from harness.worlds.real.started import Distribution, StartedCluster, lifetime_s, local_host

@@ -1,6 +1,6 @@
-"""Faults on the nodes' processes and on the links between them, with what was seen of them.
+"""Makes faults on the nodes' processes and on the links between them, and reports what was seen.
 
-Nodes that were asked to end take their time: clients go on meanwhile, so nobody waits for them here.
+A node that was asked to end may take long, and clients go on meanwhile, so no call here waits for its end.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from harness.hosts import Address, NodeState
 from harness.records.journal import Journal
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.view import Viewer
-from nemesis.cluster import ClusterView, Link
+from nemesis.cluster import ClusterView, Link, Links, Processes
 from nemesis.evidence import Evidence
 from workloads import Clock
 
-#: How long a node may take to end by itself; how often it is looked whether it has.
+#: The time that a node may take to end by itself, and the time between looks at it.
 SHUTDOWN_LIMIT_US: Final = 30_000_000
 LOOK_EVERY_US: Final = 20_000
-#: A refusal on this machine takes microseconds; a dropped packet is taken for one after this.
+#: A refusal on this machine takes microseconds; after this time a packet counts as dropped.
 PROBE_LIMIT_S: Final = 0.1
 #: How often a restarted node is sent its cuts until it listens, and for how long.
 UPDATE_EVERY_US: Final = 5_000
 UPDATE_LIMIT_US: Final = 30_000_000
 
 
-class AttackedNodes:
-    """Implements :class:`nemesis.cluster.Processes` and :class:`nemesis.cluster.Links`.
+class AttackedNodes(Processes, Links):
+    """Makes faults on nodes and their links.
 
-    ``probe`` says what a client meets at an address; ``after_start`` are called with every node that was started again.
+    ``probe`` says what a client meets at an address; ``after_start`` are called with every node that is started again.
     """
 
     def __init__(
@@ -53,19 +53,19 @@ class AttackedNodes:
         self.after_start: Final[list[Callable[[int], None]]] = []
 
     def view(self) -> ClusterView:
-        """See :attr:`Target.view`."""
+        """The view of the cluster, in which nodes that were asked to end do not count as running."""
         view = self._viewer.view()
         running = tuple(node for node in view.running if node not in self._ending)
         return msgspec.structs.replace(view, running=running)
 
     def kill(self, node: int) -> Evidence:
-        """See :meth:`Processes.kill`. Evidence: ``exit``, ``pid``, and what a client meets there (``connect``)."""
+        """End the process at once. Evidence: ``exit``, ``pid``, and ``connect``: the answer to a client."""
         self.nodes.crashes.ordered(node, self.clock.now_us())
         evidence = self.nodes.process(node).kill()
         return {**evidence, "connect": self._probe(self.nodes.host.address(node))}
 
     def stop(self, node: int) -> Evidence:
-        """See :meth:`Processes.stop`. Evidence: ``pid`` and ``signal``; nothing of one that is frozen or dead."""
+        """Ask the process to end. Evidence: ``pid`` and ``signal``; nothing if it is frozen or dead."""
         self.nodes.crashes.ordered(node, self.clock.now_us())
         if node in self._ending or self.nodes.process(node).state() is not NodeState.RUNNING:
             return {}
@@ -73,10 +73,10 @@ class AttackedNodes:
         return self.nodes.process(node).terminate()
 
     def restart(self, node: int) -> Evidence:
-        """See :meth:`Processes.restart`. The process runs when this returns; it is ready some tenths of a second later.
+        """Start a dead node again. The process runs when this returns, and is ready some tenths of a second later.
 
-        A node that was asked to end is started now, or as soon as it has ended. Evidence: its ``state``, and of such a
-        node how it ended (``exit``), or ``"state": "ending"``.
+        A node that was asked to end is started now, or as soon as it has ended. Evidence: its ``state``, and for such a
+        node its end (``exit``), or ``"state": "ending"``.
         """
         if node in self._returning:
             return {}
@@ -86,11 +86,11 @@ class AttackedNodes:
         return self._start(node) if self.nodes.process(node).state() is NodeState.DEAD else {}
 
     def pause(self, node: int) -> Evidence:
-        """See :meth:`Processes.pause`. Evidence: ``state`` ("T") and ``pid``."""
+        """Freeze the process. Evidence: ``state`` ("T") and ``pid``."""
         return self.nodes.process(node).pause()
 
     def resume(self, node: int) -> Evidence:
-        """See :meth:`Processes.resume`. The node finds the cuts and heals that it missed before anything else."""
+        """Let a frozen process run. It first reads the cuts and heals that it missed."""
         if self.nodes.process(node).state() is not NodeState.PAUSED:
             return {}
         updated = self.nodes.host.links.update(node)
@@ -98,15 +98,15 @@ class AttackedNodes:
         return {**evidence, "links_updated": updated()}
 
     def cut(self, links: Collection[Link]) -> Evidence:
-        """See :meth:`Links.cut`. Evidence: what each end holds back, or packets dropped by link."""
+        """Cut these links. Evidence: the links that each end holds back, or packets dropped by link."""
         return self.nodes.host.links.cut(self.nodes.single_links(links), self._listening())
 
     def heal(self, links: Collection[Link]) -> Evidence:
-        """See :meth:`Links.heal`. Evidence: as of :meth:`cut`, counted until now."""
+        """Heal these links. Evidence: as for :meth:`cut`, counted until now."""
         return self.nodes.host.links.heal(self.nodes.single_links(links), self._listening())
 
     def _return(self, node: int, until_us: int) -> Evidence:
-        """Look again and again; a node that will not end is killed, as every operator's tool does at last."""
+        """Look until the node has ended, then start it; one that does not end is killed, as operators' tools do."""
         now_us, process = self.clock.now_us(), self.nodes.process(node)
         if now_us > until_us:
             process.kill()
@@ -123,7 +123,7 @@ class AttackedNodes:
         return {"exit": ended, **self._start(node)}
 
     def _start(self, node: int) -> Evidence:
-        self.nodes.crashes.look(self.clock.now_us())  # the new process takes the place of one that may have crashed
+        self.nodes.crashes.look(self.clock.now_us())  # the old process may have crashed before
         self.nodes.start(node)
         for started in self.after_start:
             started(node)
@@ -134,7 +134,7 @@ class AttackedNodes:
         return self.nodes.in_state(NodeState.RUNNING, self.nodes.all)
 
     def _update_cuts(self, node: int, until_us: int) -> None:
-        """A restarted node knows the cuts of the moment of its start; it is sent the newest as soon as it listens."""
+        """Send a restarted node the newest cuts as soon as it listens; it knows those of its start only."""
         updated = self.nodes.host.links.update(node)()
         now_us = self.clock.now_us()
         if not updated and now_us < until_us and self.nodes.process(node).state() is NodeState.RUNNING:
@@ -142,7 +142,7 @@ class AttackedNodes:
 
 
 def connect(address: Address, limit_s: float = PROBE_LIMIT_S) -> str:
-    """What a client meets there within ``limit_s`` seconds: ``accepted``, ``refused`` or ``silence``."""
+    """Connect as a client for at most ``limit_s`` seconds: the answer is ``accepted``, ``refused`` or ``silence``."""
     try:
         socket.create_connection(address, limit_s).close()
     except ConnectionRefusedError:

@@ -11,7 +11,7 @@ from typing import Final
 
 Callback = Callable[[], None]
 
-#: How often ``run`` looks at ``finished`` when nothing happens at all.
+#: How often ``run`` calls ``finished`` while nothing happens.
 _IDLE_S: Final = 0.05
 
 
@@ -30,7 +30,7 @@ class RealClock:
         self._posted: queue.SimpleQueue[Callback] = queue.SimpleQueue()
 
     def now_us(self) -> int:
-        """Now."""
+        """The time now, in microseconds since this clock was made."""
         return (time.monotonic_ns() - self._begin_ns) // 1_000
 
     def call_at(self, time_us: int, callback: Callback) -> None:
@@ -51,7 +51,7 @@ class RealClock:
             due_us = calls[0][0] if calls else limit_us
             if due_us <= now_us:
                 heapq.heappop(calls)[2]()
-            # After every call the results that are there, so that neither starves the other.
+            # After every call the results that have come, so that neither starves the other.
             if ready := posted.qsize():
                 for _ in range(ready):
                     posted.get_nowait()()

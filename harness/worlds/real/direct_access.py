@@ -1,7 +1,7 @@
-"""What scripted stories need of a real world: single writes, and replicas that can be looked at from outside.
+"""Gives scripted stories single writes to brokers and a view of replicas in a real world.
 
-What a replica's log holds is read from its segment files, while the broker writes them; what the broker takes itself
-for is its own word, as far as it gives one.
+A replica's log is read from its segment files, while the broker writes them; its role is the broker's own word, as far
+as the broker gives one.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from typing_extensions import override
 
 from harness.clients import BatchSequence, DirectClient
 from harness.hosts import NodeState
-from harness.worlds.contract import DirectWrite, PlacedRecord, ReplicaState
+from harness.worlds.contract import DirectWrite, PlacedRecord, Replicas, ReplicaState
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.view import Viewer
 from harness.worlds.replica_logs import log_directory, stretches
@@ -24,7 +25,7 @@ from workloads import SendOutcome
 
 
 class SelfReport(msgspec.Struct, frozen=True):
-    """What a running broker says of one of its replicas; what it does not say is None. ``isr`` is that of a leader."""
+    """A running broker's word about one of its replicas; None in a field means no word. ``isr`` is that of a leader."""
 
     leading: bool = False
     leader_epoch: int | None = None
@@ -32,18 +33,18 @@ class SelfReport(msgspec.Struct, frozen=True):
     isr: tuple[int, ...] | None = None
 
 
-#: The word of a running broker about its replica of a log partition.
+#: Asks a running broker about its replica of a log partition.
 Ask = Callable[[int, str], SelfReport]
 
 
 class DirectWrites:
-    """Implements :class:`harness.worlds.contract.DirectClient` over connections of their own."""
+    """Sends single writes, each over a connection of its own (a :class:`harness.worlds.contract.DirectClient`)."""
 
     def __init__(self, client: DirectClient) -> None:
         self._client = client
 
     def produce(self, broker: int, write: DirectWrite, done: Callable[[SendOutcome], None]) -> None:
-        """See :meth:`harness.worlds.contract.DirectClient.produce`."""
+        """Send ``write`` to ``broker`` once, over a new connection."""
         self._client.produce(
             broker,
             write.partition,
@@ -56,16 +57,16 @@ class DirectWrites:
         )
 
 
-class ReplicasOnDisk:
-    """Implements :class:`harness.worlds.contract.Replicas` for nodes whose disks this machine can read."""
+class ReplicasOnDisk(Replicas):
+    """Shows the replicas of nodes whose disks this machine can read."""
 
     def __init__(self, nodes: Nodes, viewer: Viewer, ask: Ask) -> None:
         self._nodes = nodes
         self._viewer = viewer
         self._ask = ask
 
+    @override
     def state(self, node: int, partition: str) -> ReplicaState:
-        """See :meth:`harness.worlds.contract.Replicas.state`."""
         directory = log_directory(self._nodes.data(node), partition)
         running = bool(self._nodes.in_state(NodeState.RUNNING, (node,)))
         if directory is None:
@@ -80,25 +81,25 @@ class ReplicasOnDisk:
             **msgspec.structs.asdict(word),
         )
 
+    @override
     def fenced(self) -> frozenset[int]:
-        """See :meth:`harness.worlds.contract.Replicas.fenced`."""
-        known = self._viewer.image().brokers
-        return frozenset(node for node in self._nodes.brokers if node not in known or known[node].fenced)
+        brokers = self._viewer.image().brokers
+        return frozenset(node for node in self._nodes.brokers if node not in brokers or brokers[node].fenced)
 
     def flush(self, node: int) -> Evidence:
-        """See :meth:`harness.worlds.contract.Replicas.flush`. Evidence: ``flushed``, the number of files."""
+        """Force every file of the broker to its disk. Evidence: ``flushed``, the number of files."""
         files = [path for path in self._nodes.data(node).rglob("*") if path.is_file()]
         return {"flushed": sum(map(_forced, files))}
 
 
 def _records(directory: Path, partition: str) -> tuple[PlacedRecord, ...]:
-    """The records of a log, as far as they are whole: its broker may be writing, or dropping a segment."""
+    """The records of a log that are whole: its broker may be writing, or dropping a segment."""
     columns = (map(np.ndarray.tolist, stretch) for stretch in stretches(directory, partition, []))
     return tuple(PlacedRecord(*row) for stretch in columns for row in zip(*stretch, strict=True))
 
 
 def _forced(path: Path) -> bool:
-    """Force a file to its disk; False if it went away meanwhile."""
+    """Force a file to its disk; False if it was removed meanwhile."""
     try:
         file = os.open(path, os.O_RDONLY)
     except FileNotFoundError:

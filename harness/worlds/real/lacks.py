@@ -1,8 +1,8 @@
 """Says which faults are impossible here, and why, before a cluster is started.
 
-Three places decide it, each next to the part that does it: a distribution
-(:meth:`harness.worlds.real.started.Distribution.lacks`), a host (:meth:`harness.hosts.contract.Host.lacks`), and this
-module for what the machine cannot make ready. Plans are asked the same: :mod:`harness.worlds.limits`.
+Three parts decide it: a distribution (:meth:`harness.worlds.real.started.Distribution.lacks`), a host
+(:meth:`harness.hosts.contract.Host.lacks`), and this module for the machine. :mod:`harness.worlds.limits` asks the same
+about a plan.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from harness.errors import HostError
 from harness.hosts import Clocks, Host, LocalHost, NamespaceHost, find_limit, probe_disks, probe_slow_links
 from nemesis.cluster import Capability
 
-#: What needs a disk of each broker's own.
+#: The capabilities for which each broker needs a disk of its own.
 ON_DISKS: Final = (Capability.POWER, Capability.WRITE_CACHES, Capability.DISK_SPACE, Capability.DISK_SPEED)
-_NO_INTERFACES: Final = 'links are slowed down with host = "namespaces" only, which needs root'
-_CLOCKS_ELSEWHERE: Final = "clocks are set on this machine only"
-_DISKS_ELSEWHERE: Final = "disks of machines that are reached over SSH are left alone"
+_NO_INTERFACES: Final = 'links can be slow with host = "namespaces" only, which needs root'
+_CLOCKS_ELSEWHERE: Final = "clocks can be wrong only for nodes on this machine"
+_DISKS_ELSEWHERE: Final = "the disks of machines over SSH are left alone"
 
 
 def out_of_reach(distribution_lacks: Mapping[Capability, str], host: type[Host]) -> dict[Capability, str]:
-    """What is not done to nodes of a distribution with these lacks on such a host, however this machine is."""
+    """The capabilities that nodes of a distribution with these lacks do not have on such a host, on any machine."""
     lacks = dict(distribution_lacks)
     if not issubclass(host, NamespaceHost):
         lacks[Capability.LINK_SPEED] = _NO_INTERFACES
@@ -36,12 +36,12 @@ def out_of_reach(distribution_lacks: Mapping[Capability, str], host: type[Host])
 
 
 def machine_lacks(capabilities: Iterable[Capability]) -> dict[Capability, str]:
-    """Which of these this machine cannot make ready for nodes on it, and what to do; nothing is left behind.
+    """The capabilities among these that this machine cannot offer its nodes, and why; the probes leave nothing behind.
 
-    Disks and slow links may still turn out to be impossible when a run makes them: what is known before is found.
+    A run may still find that disks or slow links are impossible when it makes them.
     """
-    found = ((one, _complaint(_PROBES[one])) for one in capabilities if one in _PROBES)
-    return {one: why for one, why in found if why}
+    complaints = ((capability, _complaint(_PROBES[capability])) for capability in capabilities if capability in _PROBES)
+    return {capability: why for capability, why in complaints if why}
 
 
 def _complaint(probes: Iterable[Callable[[], object]]) -> str:
@@ -58,7 +58,7 @@ def _probe_clocks() -> None:
         Clocks(Path(directory))
 
 
-#: What finds out, as a run does, whether this machine has what faults of a capability need.
+#: The probes, the same as a run's, of what this machine needs for faults of a capability.
 _PROBES: Final[Mapping[Capability, tuple[Callable[[], object], ...]]] = {
     **dict.fromkeys(ON_DISKS, (probe_disks,)),
     Capability.DISK_SPEED: (probe_disks, find_limit),

@@ -1,4 +1,4 @@
-"""Planned changes of leaders and replicas on real processes: asked of the cluster, and confirmed by its controller."""
+"""Asks a real cluster for planned changes of leaders and replicas, and confirms them by its controller."""
 
 from __future__ import annotations
 
@@ -6,40 +6,42 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from typing_extensions import override
+
 from harness.clients import without_secrets
 from harness.errors import HostError
-from nemesis.cluster import PartitionView
+from nemesis.cluster import Leadership, PartitionView, Reassignment
 from nemesis.evidence import Evidence
 
-#: A controller decides in milliseconds; whoever looks at it looks a few times a second at least.
+#: A controller decides in milliseconds; a view of it is made a few times a second at least.
 CONFIRM_LIMIT_S: Final = 2.0
 _LOOK_EVERY_S: Final = 0.01
 
 
 #: Asks that a broker, the first of a partition's replicas, may lead; or that brokers may replicate it. Replicas are in
-#: the order of preference, where they have one. The answer is empty where it was granted, else it says why not. A
-#: HostError: nobody answered; it may have been granted all the same.
+#: the order of preference, where they have one. The answer is empty if the request was granted, else it says why not. A
+#: HostError means that no answer came; the request may still have been granted.
 Move = Callable[[str, int, Sequence[int]], str]
 Reassign = Callable[[str, Sequence[int]], str]
 
 
-class ConfirmedLeadership:
-    """Implements :class:`nemesis.cluster.Leadership`. ``partitions`` is the controller's word at the moment.
+class ConfirmedLeadership(Leadership):
+    """Moves leaders, and reports what the controller says afterwards. ``partitions`` is the controller's view now.
 
-    What was granted is not yet evidence; what the controller says afterwards is. A request that nobody
-    answered may still have been granted, so the controller is looked at then too; if it says nothing of it within the
-    limit, that is ``unconfirmed``.
+    A granted request is not yet evidence; the controller's word afterwards is. A request without an answer may still
+    have been granted, so the controller is asked then too; if it does not confirm the change within the limit, the
+    evidence is ``unconfirmed``.
     """
 
     def __init__(self, move: Move, partitions: Callable[[], Mapping[str, PartitionView]]) -> None:
         self._move = move
         self._partitions = partitions
 
+    @override
     def move_leader(self, partition: str, broker: int) -> Evidence:
-        """See :meth:`nemesis.cluster.Leadership.move_leader`."""
         before = self._partitions().get(partition)
         if before is None:
-            return {"refused": f"the controller knows no {partition}"}
+            return {"refused": f"the controller does not know {partition}"}
         if broker not in before.replicas:
             return {"refused": f"broker {broker} has no replica of {partition}"}
 
@@ -54,7 +56,7 @@ class ConfirmedLeadership:
     def _ask(
         self, partition: str, wanted: Callable[[PartitionView], bool], request: Callable[[], str]
     ) -> tuple[Evidence, PartitionView]:
-        """Why not, as evidence says it, and how the partition is once it is as wanted or the limit has passed."""
+        """The refusal, as evidence, and the partition's state once it is as wanted or the limit has passed."""
         why_not: Evidence = {}
         limit_s = CONFIRM_LIMIT_S
         try:
@@ -73,15 +75,15 @@ class ConfirmedLeadership:
             time.sleep(_LOOK_EVERY_S)
 
 
-class ConfirmedReassignment(ConfirmedLeadership):
-    """Implements :class:`nemesis.cluster.Reassignment` besides."""
+class ConfirmedReassignment(ConfirmedLeadership, Reassignment):
+    """Moves leaders and reassigns replicas, and reports what the controller says afterwards."""
 
     def __init__(self, move: Move, reassign: Reassign, partitions: Callable[[], Mapping[str, PartitionView]]) -> None:
         super().__init__(move, partitions)
         self._reassign = reassign
 
+    @override
     def reassign(self, partition: str, replicas: Sequence[int]) -> Evidence:
-        """See :meth:`nemesis.cluster.Reassignment.reassign`."""
         wanted = tuple(replicas)
 
         def placed(state: PartitionView) -> bool:
@@ -93,7 +95,7 @@ class ConfirmedReassignment(ConfirmedLeadership):
 
 
 def _preferring(broker: int, state: PartitionView) -> tuple[int, ...]:
-    """The replicas, ``broker`` first, and last whoever leads now: the next crash must not bring it back (S39)."""
+    """The replicas, ``broker`` first, and the present leader last: the next crash must not bring it back (S39)."""
     others = [node for node in state.replicas if node not in {broker, state.leader}]
     last = [node for node in state.replicas if node == state.leader != broker]
     return (broker, *others, *last)

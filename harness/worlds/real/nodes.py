@@ -1,8 +1,7 @@
-"""The nodes of a cluster: their files, their start, and those among them that crash.
+"""Starts the nodes of a cluster, knows their files, and notices which of them crash.
 
-Whoever ends a process on purpose says so first (:meth:`CrashWatch.ordered`), so that everything else that is found
-ended did so by itself. A look asks the operating system about processes that it is the parent of, which costs
-microseconds.
+A fault that ends a process says so first (:meth:`CrashWatch.ordered`), so that every other process that has ended did
+so by itself. A look asks the operating system about child processes, which costs microseconds.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ from harness.hosts import ADDRESS_TAKEN, Host, Launch, NodeProcess, NodeState
 from harness.worlds.contract import NodeCrash
 from nemesis.cluster import CONTROLLER, Link
 
-#: How a node ends that finds its address taken (EADDRINUSE).
+#: The exit status of a node whose address is taken (EADDRINUSE).
 EXIT_PORT_TAKEN: Final = 98
-#: How much of a dead node's log is in the error.
+#: The last lines of a dead node's log that are in the error.
 LOG_LINES_SHOWN: Final = 5
 _LOG_BYTES_READ: Final = 4_096
 
 
 class Nodes:
-    """Brokers 0 to ``brokers`` - 1 and so many ``controllers``, on one host, with their files under a run directory.
+    """The nodes on one host, with their files under a run directory: brokers from 0 on, and the controllers.
 
-    ``launch`` says how a node is started, once its directory is there.
+    ``brokers`` and ``controllers`` are their numbers; ``launch`` gives the start of a node, once its directory exists.
     """
 
     def __init__(
@@ -47,12 +46,12 @@ class Nodes:
         self._launch = launch
         self._processes: dict[int, NodeProcess] = {}
         self._log_begins: dict[int, int] = {}
-        #: What a node needs in its environment besides what its start says.
+        #: More variables for the environment of a node.
         self.environment_of: Callable[[int], dict[str, str]] = lambda _: {}
         self.crashes: Final = CrashWatch(self._processes, self.last_words)
 
     def start(self, node: int) -> None:
-        """Start a node on its old files, or on none; it is not ready yet when this returns."""
+        """Start a node on its old files, if it has any; it is not ready yet when this returns."""
         self.data(node).mkdir(parents=True, exist_ok=True)
         self.log(node).parent.mkdir(exist_ok=True)
         self._log_begins[node] = self.log(node).stat().st_size if self.log(node).exists() else 0
@@ -65,11 +64,11 @@ class Nodes:
         return self._processes[node]
 
     def in_state(self, state: NodeState, nodes: Iterable[int]) -> tuple[int, ...]:
-        """Those of ``nodes`` whose process is in this state now."""
+        """The nodes among ``nodes`` whose process is in this state now."""
         return tuple(node for node in nodes if self._processes[node].state() is state)
 
     def single_links(self, links: Collection[Link]) -> list[Link]:
-        """The links between single nodes that are meant: CONTROLLER means every controller."""
+        """These links between single nodes: CONTROLLER in a link means every controller."""
         these = {CONTROLLER: self.controllers}
         return sorted(
             Link(source, target)
@@ -79,15 +78,15 @@ class Nodes:
         )
 
     def data(self, node: int) -> Path:
-        """What a node keeps on its disk."""
+        """The directory of a node's data."""
         return self.directory / "data" / str(node)
 
     def log(self, node: int) -> Path:
-        """What a node writes to its standard output and error."""
+        """The file of a node's standard output and error."""
         return self.directory / "logs" / f"node-{node}.log"
 
     def log_begin(self, node: int) -> int:
-        """The byte of its log at which a node's newest process began."""
+        """The byte of a node's log at which its newest process began."""
         return self._log_begins[node]
 
     def check(self) -> None:
@@ -95,7 +94,7 @@ class Nodes:
 
         Raises:
             PortError: its address was taken.
-            StartError: anything else; the text holds the end of its log.
+            StartError: it ended for another reason; the text holds the end of its log.
         """
         for node, process in self._processes.items():
             ended = process.exit()
@@ -103,12 +102,15 @@ class Nodes:
                 continue
             if ended == f"status {EXIT_PORT_TAKEN}" or self._says_address_taken(node):
                 address = self.host.address(node)
-                raise PortError(f"node {node} found {address.host}:{address.port} in use; stop its owner")
+                raise PortError(
+                    f"{address.host}:{address.port}, the address of node {node}, is in use; stop the program that "
+                    "uses it"
+                )
             words = self.last_words(node)
             raise StartError(f"node {node} ended with {ended} while it started; see {self.log(node)}: {words}")
 
     def _says_address_taken(self, node: int) -> bool:
-        """Of Java's nodes no exit code says it."""
+        """True if the log says that the address was taken, because Java's exit code does not."""
         try:
             return ADDRESS_TAKEN.encode() in self.log(node).read_bytes()[self._log_begins[node] :]
         except OSError:
@@ -124,14 +126,14 @@ class Nodes:
         return " | ".join(lines[-LOG_LINES_SHOWN:]) or "the log is empty"
 
 
-#: Of the last words: they are in the history, and lines of Java are long.
+#: The longest last words: they are in the history, and lines of Java are long.
 WORDS_MAX: Final = 800
 
 
 class CrashWatch:
     """Watches the newest process of every node in ``processes``, which its owner changes as nodes start.
 
-    ``last_words`` gives the last of a node's log.
+    ``last_words`` gives the end of a node's log.
     """
 
     def __init__(self, processes: Mapping[int, NodeProcess], last_words: Callable[[int], str]) -> None:
@@ -142,17 +144,17 @@ class CrashWatch:
         self._found: list[NodeCrash] = []
 
     def ordered(self, node: int, now_us: int) -> None:
-        """The harness is about to end this node; if it ended by itself before, that is noticed now."""
+        """Note that the harness is about to end this node, and first notice if it has ended by itself."""
         self.look(now_us)
         if node in self._processes:
             self._ordered[node] = self._processes[node]
 
     def look(self, now_us: int) -> Sequence[NodeCrash]:
-        """Every crash so far, those of this moment included."""
+        """Every crash until now."""
         for node, process in self._processes.items():
             if node in self._open and self._open[node][1] is not process:
-                place = self._open.pop(node)[0]
-                self._found[place] = msgspec.structs.replace(self._found[place], returned_us=now_us)
+                index = self._open.pop(node)[0]
+                self._found[index] = msgspec.structs.replace(self._found[index], returned_us=now_us)
             if node in self._open or self._ordered.get(node) is process:
                 continue
             ended = process.exit()

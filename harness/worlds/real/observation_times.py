@@ -1,4 +1,4 @@
-"""Brings what was observed onto the run's clock: when that began, which wall clocks were wrong, who crashed."""
+"""Brings observations onto the run's clock, corrects wrong wall clocks, and adds the crashes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def keep_begin(directory: Path, wall_begin_us: int) -> None:
 
 
 def kept_begin_us(directory: Path) -> int | None:
-    """When the clock of the run in ``directory`` began, in microseconds since the epoch; None if that is not known."""
+    """The begin of the clock of the run in ``directory``, in microseconds since the epoch; None if it is not known."""
     try:
         return msgspec.json.decode((directory / CLOCK_FILE).read_bytes(), type=_Begin).wall_begin_us
     except (FileNotFoundError, msgspec.DecodeError):
@@ -35,12 +35,12 @@ def kept_begin_us(directory: Path) -> int | None:
 
 
 def trace_path(directory: Path, node: int) -> Path:
-    """Where ``node`` of the run in ``directory`` writes what it observes, by its wall clock."""
+    """The file in which ``node`` of the run in ``directory`` writes its observations, by its wall clock."""
     return directory / "logs" / f"trace-{node}.jsonl"
 
 
 def traced(directory: Path, wall_begin_us: int) -> list[Observation]:
-    """What the nodes of the run in ``directory`` wrote into their traces; time 0 is ``wall_begin_us``."""
+    """The observations in the traces of the nodes of the run in ``directory``; time 0 is ``wall_begin_us``."""
     return [
         msgspec.structs.replace(seen, time_us=seen.time_us - wall_begin_us)
         for path in sorted((directory / "logs").glob("trace-*.jsonl"))
@@ -49,10 +49,10 @@ def traced(directory: Path, wall_begin_us: int) -> list[Observation]:
 
 
 def rightly_timed(observations: Iterable[Observation], directory: Path) -> list[Observation]:
-    """The observations by the right clock: a node whose wall clock was wrong wrote down the wrong time.
+    """The observations with right times: a node whose wall clock was wrong wrote down a wrong time.
 
-    ``directory`` holds the files of the run's clocks. A time that is far outside the run is brought back by that of the
-    node's offsets which explains it best; a drift of seconds cannot be distinguished from the truth, and stays.
+    ``directory`` holds the files of the run's clocks. A time far outside the run is corrected by the node's offset that
+    explains it best; an error of seconds cannot be recognised, and stays.
     """
     steps = steps_in(directory)
     return [
@@ -69,5 +69,7 @@ def _wrong_by_us(seen: Observation, offsets_ms: Sequence[int]) -> int:
 
 def with_crashes(observations: Iterable[Observation], crashes: Iterable[NodeCrash]) -> list[Observation]:
     """The observations with the crashes, which no node can write down itself, in order of time."""
-    seen = [Observation(one.time_us, one.node, NodeCrashed(exit=one.exit, words=one.words)) for one in crashes]
-    return sorted([*observations, *seen], key=lambda one: one.time_us)
+    ends = [
+        Observation(crash.time_us, crash.node, NodeCrashed(exit=crash.exit, words=crash.words)) for crash in crashes
+    ]
+    return sorted([*observations, *ends], key=lambda seen: seen.time_us)

@@ -1,4 +1,4 @@
-"""Faults of disks, for nodes that each have one of their own: lost power, lying write caches, full disks."""
+"""Makes faults of disks, for nodes that each have their own: lost power, lying write caches, full disks."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ from collections.abc import Mapping
 
 from harness.hosts import Disk, NodeState, log_bytes
 from harness.worlds.real.attacked_nodes import AttackedNodes
+from nemesis.cluster import DiskSpace, Power, WriteCaches
 from nemesis.evidence import Evidence
 
 
-class OwnDisks:
-    """Implements Power, WriteCaches and DiskSpace of :mod:`nemesis.cluster` with disks of the nodes' own."""
+class OwnDisks(Power, WriteCaches, DiskSpace):
+    """Cuts power, lets disks lie and fills them, for nodes with disks of their own."""
 
     def __init__(self, attacked: AttackedNodes, disks: Mapping[int, Disk]) -> None:
         self._attacked = attacked
         self._disks = disks
 
     def cut_power(self, node: int) -> Evidence:
-        """See :meth:`Power.cut_power`. Evidence: as of a kill, and bytes of log segments before and after.
+        """End the process, and lose what its disk did not keep. Evidence: as for a kill, and log bytes.
 
-        ``lost_flushed`` are the bytes that a disk lost which lied: how many of them were flushed is not known, so all
-        count. Restarting finds the disk mounted again, with what the node had forced to it.
+        ``lost_flushed`` are the bytes that a lying disk lost: how many of them were flushed is not known, so all count.
+        A restarted node finds its disk mounted again, with what it had forced to it.
         """
         attacked, disk = self._attacked, self._disks[node]
         if attacked.nodes.process(node).state() is NodeState.DEAD:
@@ -32,19 +33,19 @@ class OwnDisks:
         return {**evidence, "lost_flushed": before - log_bytes(disk.mount_point)} if disk.lies else evidence
 
     def lie(self, node: int) -> Evidence:
-        """See :meth:`WriteCaches.lie`. Evidence: ``durable_log_bytes``, of log segments that a loss of power leaves."""
+        """Let the disk lie. Evidence: ``durable_log_bytes``, of log segments that a loss of power leaves."""
         return self._disks[node].lie()
 
     def obey(self, node: int) -> Evidence:
-        """See :meth:`WriteCaches.obey`. Evidence: ``log_bytes``."""
+        """Let the disk flush again. Evidence: ``log_bytes``."""
         return self._disks[node].obey()
 
     def fill(self, node: int) -> Evidence:
-        """See :meth:`DiskSpace.fill`. Evidence: as of :meth:`harness.hosts.disks.Disk.fill`."""
+        """Fill the disk. Evidence: as for :meth:`harness.hosts.disks.Disk.fill`."""
         return self._disks[node].fill()
 
     def free(self, node: int) -> Evidence:
-        """See :meth:`DiskSpace.free`. Evidence: ``freed_bytes``, and ``exit`` of a process that ended meanwhile."""
+        """Give the room back. Evidence: ``freed_bytes``, and ``exit`` if the process ended meanwhile."""
         ended = self._attacked.nodes.process(node).exit()
         freed = self._disks[node].free()
         return {**freed, "exit": ended} if freed and ended is not None else freed

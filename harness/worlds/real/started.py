@@ -1,4 +1,4 @@
-"""A cluster that is started for one run: nodes of some distribution, on some host, until its topic is whole."""
+"""Starts a cluster for one run: the nodes of a distribution on a host, until the run's topic is whole."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, Protocol
+
+from typing_extensions import override
 
 from harness.clients import DirectClient
 from harness.errors import HostError, StartError
@@ -29,11 +31,11 @@ from harness.worlds.real.world import Opened, Opening, RealCluster
 from harness.worlds.replica_logs import logs_on_disks
 from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
 
-#: The reference broker takes about a second, Kafka about four; machines that are busy with other things get this long.
+#: The reference broker starts in about a second, Kafka in about four; a busy machine gets this long.
 START_LIMIT_S: Final = 120.0
-#: What a node's life may exceed the run's plan by, for starting, first writes, slow commands and a slow machine.
+#: A node lives so much longer than the plan says, for starting, first writes, slow commands and a slow machine.
 SPARE_LIFETIME_S: Final = 300.0
-#: For a broker to answer at first, wherever on earth it is.
+#: The time that a broker, which may be far away, has for its first answer.
 FAR_LIMIT_S: Final = 2.0
 _LOOK_EVERY_S: Final = 0.01
 
@@ -43,48 +45,48 @@ class Distribution(Protocol):
 
     @property
     def controllers(self) -> int:
-        """How many nodes are controllers, numbered from CONTROLLER on."""
+        """The number of nodes that are controllers; their own numbers begin at CONTROLLER."""
 
     def check(self) -> None:
-        """See :meth:`harness.worlds.real.world.RealCluster.check`."""
+        """Refuse what this system cannot do, as :meth:`harness.worlds.real.world.RealCluster.check` says."""
 
     def lacks(self, host: type[Host]) -> Mapping[Capability, str]:
-        """What this system's nodes on such a host do not offer, whatever is planned, and why."""
+        """The capabilities that this system's nodes lack on such a host under every plan, and why."""
 
     def launch(self, nodes: Nodes, node: int) -> Launch:
-        """How to start a node on its old files, or on none; its directory is there."""
+        """The start of a node, on its old files if it has any; its directory exists."""
 
     def metadata(self, nodes: Nodes) -> Metadata:
-        """The controllers' word, once every node was started."""
+        """The controllers' metadata, once every node was started."""
 
     def administration(
         self, nodes: Nodes, viewer: Viewer, resources: ExitStack
     ) -> tuple[Leadership, Reassignment | None]:
-        """Who changes leaders and replicas; what has to be closed is pushed to ``resources``."""
+        """The parts that change leaders and replicas; whatever has to be closed is pushed to ``resources``."""
 
     def configuration(self, nodes: Nodes) -> dict[str, Any]:
-        """What every broker runs with."""
+        """The configuration of every broker."""
 
     def own_words(self, nodes: Nodes) -> Ask:
-        """What running brokers say of their replicas, from now on."""
+        """A way to ask running brokers about their replicas, from now on."""
 
     def observations(self, directory: Path, wall_begin_us: int) -> list[Observation]:
-        """What the nodes of the run in ``directory`` wrote of themselves, by their own wall clocks."""
+        """The observations that the nodes of the run in ``directory`` wrote down, by their own wall clocks."""
 
 
 def lifetime_s(spec: RunSpec) -> float:
-    """When a node ends by itself, should nobody be left to end it."""
+    """The time after which a node ends by itself, in case the harness dies before it ends the node."""
     workload, answers_ms = spec.workload, spec.chosen().answer_limit_ms
     return (workload.duration_ms + workload.ending_limit_ms + answers_ms) / 1_000 + SPARE_LIFETIME_S
 
 
-def local_host(place: Loopback | Namespaces) -> type[NamespaceHost | LoopbackHost]:
-    """The host on this machine that a plan calls ``place``, which is made from a run's journal."""
-    return NamespaceHost if isinstance(place, Namespaces) else LoopbackHost
+def local_host(planned: Loopback | Namespaces) -> type[NamespaceHost | LoopbackHost]:
+    """The class of the host on this machine that a plan names; a run's journal makes one."""
+    return NamespaceHost if isinstance(planned, Namespaces) else LoopbackHost
 
 
 class StartedCluster(RealCluster):
-    """A cluster of which ``make_host`` gives the place, from the run's journal."""
+    """A cluster that a run starts, on the host that ``make_host`` makes from the run's journal."""
 
     def __init__(
         self, spec: RunSpec, directory: Path, distribution: Distribution, make_host: Callable[[Journal], Host]
@@ -95,12 +97,12 @@ class StartedCluster(RealCluster):
         self._make_host = make_host
         self._nodes: Nodes | None = None
 
+    @override
     def check(self) -> None:
-        """See :meth:`RealCluster.check`."""
         self._distribution.check()
 
+    @override
     def open(self, opening: Opening) -> Opened:
-        """See :meth:`RealCluster.open`."""
         spec, distribution, journal = self._spec, self._distribution, opening.journal
         host = self._make_host(journal)
         preparation = Preparation(spec.faults.families, out_of_reach(distribution.lacks(type(host)), type(host)))
@@ -134,28 +136,28 @@ class StartedCluster(RealCluster):
         )
 
     def remove_files(self) -> None:
-        """A controller's files, too: they would have its brokers at the addresses that were taken."""
+        """Remove all data and logs: even a controller's files name the addresses that were taken."""
         for name in ("data", "logs"):
             shutil.rmtree(self._directory / name, ignore_errors=True)
 
+    @override
     def observations(self, wall_begin_us: int) -> list[Observation]:
-        """See :meth:`RealCluster.observations`."""
         observed = self._distribution.observations(self._directory, wall_begin_us)
         return rightly_timed(observed, self._directory / "clocks")
 
+    @override
     def crashes(self, now_us: int) -> Sequence[NodeCrash]:
-        """See :meth:`RealCluster.crashes`."""
         return () if self._nodes is None else self._nodes.crashes.look(now_us)
 
+    @override
     def replica_logs(self) -> ReplicaLogs | None:
-        """See :meth:`RealCluster.replica_logs`."""
         return logs_on_disks(self._directory / "data", range(self._spec.brokers), self._spec.workload.topic)
 
     def _make_disks(self, journal: Journal) -> Mapping[int, Disk]:
         try:
             return make_disks(self._directory / "data", range(self._spec.brokers), journal)
         except HostError:
-            undo_here(journal)  # the run goes on without them
+            undo_here(journal)  # the run goes on without disks
             raise
 
     def _bring_up(self, nodes: Nodes, viewer: Viewer, bootstrap: Sequence[str]) -> None:
@@ -166,7 +168,7 @@ class StartedCluster(RealCluster):
             return all(node in image.brokers and not image.brokers[node].fenced for node in nodes.brokers)
 
         def accepting(_: ClusterImage) -> bool:
-            # Kafka's controller lets a broker take part a moment before the broker listens to clients.
+            # Kafka's controller unfences a broker a moment before the broker listens to clients.
             return all(connect(nodes.host.address(node), FAR_LIMIT_S) == "accepted" for node in nodes.brokers)
 
         def complete(image: ClusterImage) -> bool:

@@ -1,9 +1,9 @@
-"""What nodes on this machine have on their disks, emptied, damaged, filled and slowed down.
+"""Empties, damages and slows the disks of nodes on this machine.
 
-A damaged record is one whose checksum is wrong on the disk. A broker that starts after an unclean stop reads its log
-again from the recovery point's segment on, and ends it there (rule 25); what was flushed and rolled before that is not
-read, and a damaged record in it is found by whoever fetches it. Which of the two it was is in the evidence
-(``read_again``); what came of it is in the history.
+The checksum of a damaged record is wrong on the disk. A broker that starts after an unclean stop reads its log again
+from the recovery point's segment on, and cuts it off at the damage (rule 25). Older segments are not read again, so a
+damaged record in them is found only when a replica or client fetches it. The evidence ``read_again`` says which of the
+two it was; the history shows the result.
 """
 
 from __future__ import annotations
@@ -15,21 +15,20 @@ from collections.abc import Mapping
 from harness.hosts import Disk, DiskThrottle, LocalProcess, NodeState, log_bytes
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.replica_logs import batches_in, flip, log_directory, read_again, recovery_point
-from nemesis.cluster import LOG_PARTS
+from nemesis.cluster import LOG_PARTS, DiskSpeed, Files
 from nemesis.evidence import Evidence
 
 
-class FileStorage:
-    """Implements :class:`nemesis.cluster.Files`."""
+class FileStorage(Files):
+    """Empties and damages the files of dead nodes on this machine."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
 
     def wipe(self, node: int) -> Evidence:
-        """See :meth:`Files.wipe`. Evidence: ``wiped``: how many ``files``, and ``log_bytes`` in them.
+        """Empty the disk of a dead node. Evidence: ``wiped``: the number of ``files``, and ``log_bytes`` in them.
 
-        The directory stays, since it may be where a disk is mounted. Kafka's own needs to be formatted before its next
-        start, as every start of such a node sees to.
+        The directory itself stays, because a disk may be mounted there. A Kafka node formats it at its next start.
         """
         if not self._is_dead(node):
             return {}
@@ -44,10 +43,10 @@ class FileStorage:
         return {"wiped": {"files": files, "log_bytes": taken}}
 
     def corrupt(self, node: int, partition: str, pick: int) -> Evidence:
-        """See :meth:`Files.corrupt`.
+        """Change one byte of a record that a dead node keeps of ``partition``.
 
         Evidence: ``corrupted``: ``partition``, the batch's first ``offset``, ``file``, ``position`` of the byte in it,
-        the byte ``before`` and ``after``, ``recovery_point`` and ``read_again``. Nothing where the log is empty.
+        the byte ``before`` and ``after``, ``recovery_point`` and ``read_again``. Nothing if the log is empty.
         """
         directory = log_directory(self._nodes.data(node), partition)
         batches = list(batches_in(directory)) if directory is not None and self._is_dead(node) else []
@@ -73,8 +72,8 @@ class FileStorage:
         return self._nodes.process(node).state() is NodeState.DEAD
 
 
-class SlowDisks:
-    """Implements :class:`nemesis.cluster.DiskSpeed` with disks of the nodes' own and the machine's ``throttle``."""
+class SlowDisks(DiskSpeed):
+    """Makes the nodes' own disks slow with the machine's ``throttle``."""
 
     def __init__(self, nodes: Nodes, disks: Mapping[int, Disk], throttle: DiskThrottle) -> None:
         self._nodes = nodes
@@ -83,15 +82,15 @@ class SlowDisks:
         self._slowed: dict[int, str] = {}
 
     def slow(self, node: int) -> Evidence:
-        """See :meth:`DiskSpeed.slow`. Evidence: ``device``, ``writes_per_second``, and what the kernel says of it."""
+        """Slow the node's disk down. Evidence: ``device``, ``writes_per_second``, and the kernel's ``limit``."""
         process = self._nodes.process(node)
-        if not isinstance(process, LocalProcess):  # a disk of its own has only who lives here
+        if not isinstance(process, LocalProcess):  # only nodes on this machine have a disk of their own
             return {}
         self._slowed[node] = self._disks[node].device
         return self._throttle.slow(self._slowed[node], process.pid)
 
     def restore(self, node: int) -> Evidence:
-        """See :meth:`DiskSpeed.restore`. Evidence: ``device``."""
+        """Let the disk write fast again. Evidence: ``device``."""
         device = self._slowed.pop(node, None)
         if device is None:
             return {}
@@ -99,12 +98,12 @@ class SlowDisks:
         return {"device": device}
 
     def started(self, node: int) -> None:
-        """Slow the new process of a node down, where the limit is one of processes; its disk may be a new device."""
+        """Slow the new process of a node down, where the limit holds for processes; its disk may be a new device."""
         process, before = self._nodes.process(node), self._slowed.get(node)
         if before is None or not isinstance(process, LocalProcess):
             return
         self._slowed[node] = self._disks[node].device
         if self._slowed[node] != before:
             self._throttle.restore_disk_speed(before)
-        with contextlib.suppress(ProcessLookupError):  # it has ended already, and is looked after elsewhere
+        with contextlib.suppress(ProcessLookupError):  # it has ended already, which its owner notices
             self._throttle.slow(self._slowed[node], process.pid)

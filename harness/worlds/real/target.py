@@ -1,4 +1,4 @@
-"""Assembles the cluster under attack: every capability that host, machine and administration offer, or why not."""
+"""Assembles the target of faults: every capability that host, machine and administration offer, or why not."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ Made = TypeVar("Made")
 
 
 class Preparation:
-    """What is made ready on this machine for the faults of a run's ``families``; ``lacks`` says why the rest is not.
+    """Prepares this machine for the faults of a run's ``families``.
 
-    ``unplanned`` are the lacks whose reason is only that no family needs them.
+    ``lacks`` says which capabilities are missing, and why; ``unplanned`` are those that are missing only because no
+    family needs them.
     """
 
     def __init__(self, families: Iterable[str], lacks: Mapping[Capability, str]) -> None:
@@ -29,14 +30,14 @@ class Preparation:
         self.unplanned: set[Capability] = set()
 
     def prepare(self, make: Callable[[], Made], *capabilities: Capability) -> Made | None:
-        """What ``make`` gives, for capabilities of which one is needed; None where the machine cannot offer it."""
+        """The result of ``make``, if a family needs one of the capabilities and the machine can offer it; else None."""
         if self.lacks.keys() & set(capabilities):
             return None
         if not self._needs & set(capabilities):
             self.unplanned |= set(capabilities)
-            for one in capabilities:
-                families = " or ".join(name for name in FAMILIES if one in needs_of(name))
-                self.lacks[one] = f"no {families} fault was planned"
+            for capability in capabilities:
+                families = " or ".join(name for name in FAMILIES if capability in needs_of(name))
+                self.lacks[capability] = f"no {families} fault was planned"
             return None
         try:
             return make()

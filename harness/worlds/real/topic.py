@@ -16,10 +16,10 @@ from harness.errors import StartError
 from workloads import Settings, spelled
 
 _LIMIT_MS: Final = 10_000
-#: Brokers that have just joined do not know of each other yet, and the client has sent nothing; or the controller has
-#: not heard from one for a moment, on a machine that does other things besides, and counts too few.
+#: Brokers that have just joined do not know each other yet, and the client has sent nothing; or the controller has not
+#: heard from a broker for a moment, on a busy machine, and counts too few.
 _NOT_YET: Final = (UnknownBrokerIdError, InvalidReplicationFactorError)
-#: How often is asked again then, and how long is waited in between.
+#: How often the request is tried then, and the pause between tries.
 TURNS: Final = 5
 _PAUSE_S: Final = 0.5
 
@@ -38,15 +38,15 @@ def create_topic(
     settings: Settings,
     assignment: Sequence[Sequence[int]] = (),
 ) -> None:
-    """Create the topic, on the brokers of an ``assignment`` if there is one; return when a broker has confirmed it.
+    """Create the topic, on the brokers of an ``assignment`` if one is given; return when a broker has confirmed it.
 
-    The cluster is the run's own: a topic of that name that is there was made by an attempt whose answer got lost.
+    The cluster is the run's own: an existing topic of that name was made by an attempt whose answer got lost.
 
     Raises:
         StartError: no broker could be asked, or the cluster refused.
     """
     wanted: dict[str, Any] = {"configs": topic_configs(settings)}
-    if assignment:  # then the protocol wants no numbers beside it
+    if assignment:  # then the protocol allows no numbers
         wanted["assignments"] = {number: list(replicas) for number, replicas in enumerate(assignment)}
     else:
         wanted |= {"num_partitions": partitions, "replication_factor": settings.replication_factor}

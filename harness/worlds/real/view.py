@@ -1,4 +1,4 @@
-"""The cluster as the nemesis sees it: what its metadata say, and which of its processes run."""
+"""Shows the nemesis a cluster: its metadata, and which of its processes run."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class ClusterImage(msgspec.Struct, frozen=True):
 
 
 class Metadata(ABC):
-    """The controllers' word about the cluster, learned by other ways than the network under test."""
+    """The controllers' metadata of the cluster, learned without the network under test."""
 
     @abstractmethod
     def image(self) -> ClusterImage:
-        """The newest metadata; where no controller can be heard, the last that were."""
+        """The newest metadata; the last ones if no controller can be reached."""
 
     def controllers(self) -> tuple[int, ...]:
         """Every controller, the active one first."""
         return (CONTROLLER,)
 
     def controller_works(self) -> bool:
-        """True unless it is known that the active controller has not begun its work since its last start."""
+        """False if the active controller is known not to work yet since its last start."""
         return True
 
 
@@ -53,14 +53,14 @@ def partitions_of(image: ClusterImage, topic: str) -> dict[str, PartitionView]:
 
 
 def are_whole(views: Iterable[PartitionView]) -> bool:
-    """True where every one of these partitions has a leader and all its replicas in sync."""
+    """True if each of these partitions has a leader and all its replicas in sync."""
     return all(view.leader is not None and set(view.isr) == set(view.replicas) for view in views)
 
 
 class Viewer:
-    """The view of one topic. Which processes run is asked of the operating system, each time.
+    """The view of one topic. It asks the operating system each time which processes run.
 
-    ``racks`` are those of the brokers, in order, where they have some.
+    ``racks`` are those of the brokers, in order, if they have some.
     """
 
     def __init__(self, metadata: Metadata, nodes: Nodes, topic: str, racks: Sequence[str] = ()) -> None:
@@ -75,11 +75,11 @@ class Viewer:
         return partitions_of(self.image(), self._topic)
 
     def running(self) -> tuple[int, ...]:
-        """Brokers whose process lives and is not frozen."""
+        """The brokers whose process runs and is not frozen."""
         return self._nodes.in_state(NodeState.RUNNING, self._nodes.brokers)
 
     def view(self) -> ClusterView:
-        """See :attr:`nemesis.cluster.Target.view`."""
+        """The topic's partitions, the controllers, and the nodes that run now."""
         partitions, controllers = self.partitions(), self._metadata.controllers()
         active_runs = bool(self._nodes.in_state(NodeState.RUNNING, controllers[:1]))
         return ClusterView(

@@ -1,6 +1,6 @@
-"""One run with real clients: the run's directory and clock, an opened cluster, the end of it all.
+"""Holds one run with real clients: its directory, its clock, and a cluster that it opens and closes.
 
-What the cluster is, and how it is opened, is the business of a :class:`RealCluster`: one that is started for the run
+A :class:`RealCluster` knows what the cluster is and how it is opened: one that is started for the run
 (:mod:`harness.worlds.real.started`), or one that exists already (:mod:`harness.worlds.existing`).
 """
 
@@ -13,6 +13,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from typing_extensions import override
+
 from harness.clients import CLIENTS, RealClients, without_secrets
 from harness.errors import HarnessError, PortError
 from harness.hosts import PORT_CHOICES
@@ -20,21 +22,21 @@ from harness.observations import Observation
 from harness.plan import OPEN, RealTime, RunSpec, Security, require_kind
 from harness.records.journal import FILE_NAME, Journal
 from harness.records.replica_dump import ReplicaLogs
-from harness.worlds.contract import DirectClient, NodeCrash, Replicas
+from harness.worlds.contract import DirectClient, NodeCrash, Replicas, World
 from harness.worlds.real.clock import RealClock
 from harness.worlds.real.observation_times import keep_begin, kept_begin_us, with_crashes
 from nemesis.cluster import Target
 
-#: Clients give up at once; this is for their threads to notice.
+#: Clients give up at once; their threads get this time to notice.
 CLIENTS_LIMIT_S: Final = 10.0
 #: Libraries that would log every injected fault to standard error.
 _LOGGERS: Final = ("kafka", "harness.clients", "kazoo", "paramiko")
 
 
 class Opening(NamedTuple):
-    """What a cluster is opened with: the run's clock and journal, and what makes clients for its bootstrap servers.
+    """The means to open a cluster: the run's clock and journal, and a maker of clients for its bootstrap servers.
 
-    Whatever is needed on the way has its end pushed to ``resources`` before it can fail; ends run in reverse order.
+    Each step pushes its undoing to ``resources`` before it can fail; they are undone in reverse order.
     """
 
     clock: RealClock
@@ -44,7 +46,7 @@ class Opening(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """A cluster that can be worked with; ``configuration`` says what its side of the settings is, by role.
+    """A cluster that is ready; ``configuration`` gives its part of the settings in effect, by role.
 
     ``direct`` and ``replicas`` are for scripted stories, see :class:`harness.worlds.contract.World`.
     """
@@ -59,11 +61,11 @@ class Opened(NamedTuple):
 class RealCluster(ABC):
     """A real cluster of one run, opened once (or again, after a port was taken)."""
 
-    def check(self) -> None:  # noqa: B027 - of somebody else's nothing can be said before it was asked
-        """Refuse what this cluster cannot do, before anything is touched, and see to what takes long.
+    def check(self) -> None:  # noqa: B027 - an existing cluster has to be asked first
+        """Refuse what this cluster cannot do, before anything is touched, and prepare what takes long.
 
         Raises:
-            HarnessError: with what to change.
+            HarnessError: the plan or this machine has to be changed; the text says how.
         """
 
     @abstractmethod
@@ -71,29 +73,29 @@ class RealCluster(ABC):
         """Start or reach the cluster and make the run's topic.
 
         Raises:
-            HarnessError: with what to do.
+            HarnessError: it cannot be opened; the text says what to do.
         """
 
-    def remove_files(self) -> None:  # noqa: B027 - of nodes that exist already there are none
-        """Remove the nodes' files that an opening left when it failed: the next one begins with none."""
+    def remove_files(self) -> None:  # noqa: B027 - the files of an existing cluster are its own
+        """Remove the nodes' files that a failed opening left, because the next one must begin without them."""
 
     @abstractmethod
     def observations(self, wall_begin_us: int) -> list[Observation]:
-        """What was observed, from the run's files; time 0 is ``wall_begin_us``, in microseconds since the epoch."""
+        """The observations in the run's files; time 0 is ``wall_begin_us``, in microseconds since the epoch."""
 
     def crashes(self, now_us: int) -> Sequence[NodeCrash]:  # noqa: ARG002
-        """See :meth:`harness.worlds.contract.World.crashes`; none of processes that are somebody else's."""
+        """The nodes that ended by themselves; none if the cluster's processes are not the run's own."""
         return ()
 
     def replica_logs(self) -> ReplicaLogs | None:
-        """See :meth:`harness.worlds.contract.World.replica_logs`."""
+        """The logs on the brokers' disks, as :class:`World` says; None if no disk is in reach."""
         return None
 
 
-class RealWorld:
-    """Implements :class:`harness.worlds.contract.World`. The run's files are in ``directory``, which must exist.
+class RealWorld(World):
+    """A world with real clients and a real cluster. The run's files are in ``directory``, which must exist.
 
-    ``close`` raises a HostError if something of the run could not be undone; it stays in the journal then.
+    ``close`` raises a HostError if a part of the run could not be undone; it stays in the journal then.
     """
 
     def __init__(self, spec: RunSpec, directory: Path, cluster: RealCluster) -> None:
@@ -108,36 +110,36 @@ class RealWorld:
 
     @property
     def clock(self) -> RealClock:
-        """See :meth:`World.clock`. Set to 0 by ``open``."""
+        """The run's clock, which ``open`` sets to 0."""
         return self._clock
 
     @property
+    @override
     def clients(self) -> RealClients:
-        """See :meth:`World.clients`."""
         return self._open_cluster().clients
 
     @property
+    @override
     def target(self) -> Target:
-        """See :meth:`World.target`."""
         return self._open_cluster().target
 
     @property
+    @override
     def direct(self) -> DirectClient | None:
-        """See :attr:`World.direct`."""
         return self._open_cluster().direct
 
     @property
+    @override
     def replicas(self) -> Replicas | None:
-        """See :attr:`World.replicas`."""
         return self._open_cluster().replicas
 
     def open(self) -> None:
-        """See :meth:`World.open`.
+        """Start or reach the cluster, and create the run's topic; tried again when a port was taken.
 
         Raises:
             StartError: a node died at its start, or the cluster was not ready in time.
-            PortError: addresses were taken, again and again.
-            HostError: the host is not to be had here, or the cluster cannot be reached.
+            PortError: addresses were taken in every try.
+            HostError: this machine lacks what the host needs, or the cluster cannot be reached.
             PlanError: this cluster cannot do what the run asks for.
         """
         self._cluster.check()
@@ -156,7 +158,7 @@ class RealWorld:
             return
 
     def drive(self, finished: Callable[[], bool], limit_us: int) -> bool:
-        """See :meth:`World.drive`. An exception out of a callback, and Ctrl-C, close the world before they go on."""
+        """Let time pass until ``finished()`` or ``limit_us``; an exception, Ctrl-C too, closes the world first."""
         try:
             return self._clock.run(finished, limit_us)
         except BaseException:
@@ -164,31 +166,31 @@ class RealWorld:
             raise
 
     def observations(self) -> Sequence[Observation]:
-        """See :meth:`World.observations`. From files, so also after :meth:`close` and in another process."""
+        """All observations so far, read from files, so also after :meth:`close` and in another process."""
         begin_us = kept_begin_us(self._directory)
         return with_crashes([] if begin_us is None else self._cluster.observations(begin_us), self._crashes)
 
     def crashes(self) -> Sequence[NodeCrash]:
-        """See :meth:`World.crashes`. After :meth:`close`, what was found before it."""
+        """Every node that ended by itself until now, or until :meth:`close`."""
         if self._running:
             self._crashes = self._cluster.crashes(self._clock.now_us())
         return self._crashes
 
     @property
     def broken_invariant(self) -> None:
-        """See :attr:`World.broken_invariant`: nobody sees all replicas of real nodes at one moment."""
+        """None always: no observer sees all replicas of real nodes at one moment."""
 
     def replica_logs(self) -> ReplicaLogs | None:
-        """See :meth:`World.replica_logs`. After :meth:`close` only: files of a running broker still change."""
+        """The logs on the brokers' disks, after :meth:`close` only: files of a running broker still change."""
         return self._cluster.replica_logs()
 
+    @override
     def effective_configuration(self) -> dict[str, dict[str, Any]]:
-        """See :meth:`World.effective_configuration`."""
         opened = self._open_cluster()
         return opened.clients.effective_configuration() | dict(opened.configuration())
 
     def close(self) -> None:
-        """See :meth:`World.close`. Logs and data stay."""
+        """End every process and remove every rule; logs and data stay."""
         self.crashes()
         self._running = False
         self._resources.close()
@@ -212,19 +214,19 @@ class RealWorld:
 
 
 class _SecretFree(logging.Formatter):
-    """Writes no password, whatever libraries and brokers say."""
+    """Formats log records without passwords, which libraries and brokers may write into them."""
 
+    @override
     def format(self, record: logging.LogRecord) -> str:
-        """See :meth:`logging.Formatter.format`."""
         return without_secrets(super().format(record))
 
 
 @contextmanager
 def logs_diverted(path: Path) -> Iterator[None]:
-    """What the client libraries log goes to a file of the run: under faults it is much, and no news."""
+    """Send the logs of the client libraries to the file ``path``: under faults they are long and say nothing new."""
     path.parent.mkdir(exist_ok=True)
     handler = logging.FileHandler(path, delay=True)
-    handler.setLevel(logging.INFO)  # what kafka-python logs below it contains passwords
+    handler.setLevel(logging.INFO)  # below this level kafka-python logs passwords
     handler.setFormatter(_SecretFree("%(asctime)s %(levelname)s %(threadName)s %(name)s %(message)s"))
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     propagated = [logger.propagate for logger in loggers]

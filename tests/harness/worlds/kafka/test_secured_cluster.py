@@ -117,7 +117,11 @@ def test_who_is_not_let_in_gets_one_sentence_within_seconds(cluster, tmp_path: P
             (cluster.ways.mutual, change(mutual(cluster), certificate=""), "bad certificate"),
             (cluster.ways.false_name, mutual(cluster), "certificate verify failed"),
             (cluster.ways.sasl, Security(), "accepts nobody (Disconnected"),
-            (cluster.ways.sasl, change(right, username=STRANGER), "refuses what a run needs (TopicAuthorizationFailed"),
+            (
+                cluster.ways.sasl,
+                change(right, username=STRANGER),
+                "refuses a request that a run needs (TopicAuthorizationFailed",
+            ),
             (cluster.ways.plain, right, "connecting to a PLAINTEXT broker listener?"),
         ]
     ):

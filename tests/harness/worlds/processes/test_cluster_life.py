@@ -143,7 +143,7 @@ def test_strangers_at_every_port_that_is_tried_end_the_run_and_the_last_is_named
     with pytest.raises(PortError) as refused:
         world_on(crowded(PORT_CHOICES), make_spec(), tmp_path).open()
     host, port = CrowdedHost.strangers[-1].getsockname()
-    assert str(refused.value) == f"node 1 found {host}:{port} in use; stop its owner"
+    assert str(refused.value) == f"{host}:{port}, the address of node 1, is in use; stop the program that uses it"
     assert not_undone(tmp_path / FILE_NAME) == []
 
 

@@ -32,7 +32,7 @@ def test_a_dead_broker_is_not_made_the_leader(cluster) -> None:
     assert "no live member" in str(cluster.target.leadership.move_leader("ackproof-0", new)["refused"])
     assert cluster.leads() == old
     cluster.target.processes.restart(new)
-    assert "never changes who replicates" in cluster.target.lacks[Capability.REASSIGNMENT]
+    assert "never changes the replicas" in cluster.target.lacks[Capability.REASSIGNMENT]
 
 
 @pytest.mark.parametrize(("acks", "loses"), [(1, True), ("all", False)])

@@ -95,7 +95,7 @@ class DeadHost:
 @pytest.mark.parametrize(
     ("words", "kind", "says"),
     [
-        (TAKEN, PortError, "node 0 found 127.0.0.1:19092 in use"),
+        (TAKEN, PortError, "127.0.0.1:19092, the address of node 0, is in use"),
         ("no memory", StartError, "node 0 ended with status 1"),
     ],
 )

@@ -73,7 +73,7 @@ def test_replica_lists_cannot_be_changed_and_the_view_says_so(stage):
     target = stage().target
     assert target.leadership is not None
     assert target.reassignment is None
-    assert "controller never changes who replicates" in target.lacks[Capability.REASSIGNMENT]
+    assert "controller never changes the replicas" in target.lacks[Capability.REASSIGNMENT]
 
 
 @pytest.mark.parametrize(("truncation", "loses"), [("high-watermark", True), ("kip-101", False), ("on-fetch", False)])
