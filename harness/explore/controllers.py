@@ -10,7 +10,7 @@ from harness.explore.events import AT, Event
 from harness.explore.normal_form import NOW_US
 from harness.reference.core import messages
 from harness.reference.core.controller import SESSIONS, UNCLEAN, Controller
-from harness.reference.core.effects import Effect, Send
+from harness.reference.core.effects import Deliver, Effect
 from harness.reference.core.messages import Message
 from harness.reference.core.types import NO_NODE, NONE, NodeId, PartitionState
 from nemesis.cluster import CLIENTS
@@ -51,7 +51,7 @@ def decide(controller: Controller, event: Event, message: Message | None, first:
     effects = _happen(controller, event, message)
     _order_replicas(controller.image, None)
     for effect in effects:
-        if isinstance(effect, Send):
+        if isinstance(effect, Deliver):
             _order_replicas(effect.message, None)
     controller._context.now_us, controller._context.sender = NOW_US, NO_NODE
     controller._heard_us = dict.fromkeys(controller._heard_us, NOW_US)
@@ -60,7 +60,7 @@ def decide(controller: Controller, event: Event, message: Message | None, first:
 
 def registration(effects: list[Effect]) -> int:
     """The broker epoch that a registration was given; NONE if no broker has registered or it was refused."""
-    answers = (effect.message for effect in effects if isinstance(effect, Send))
+    answers = (effect.message for effect in effects if isinstance(effect, Deliver))
     return next(
         (answer.broker_epoch for answer in answers if isinstance(answer, messages.RegisterBrokerResponse)), NONE
     )

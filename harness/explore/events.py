@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from harness.reference.core import messages
-from harness.reference.core.effects import Effect, Send
+from harness.reference.core.effects import Deliver, Effect
 from harness.reference.core.messages import Message
 from harness.reference.core.types import NONE, TopicPartition
 
@@ -59,6 +59,6 @@ class StepResult(NamedTuple):
     refused: bool = False
 
 
-def sent(effects: list[Effect]) -> list[Send]:
+def sent(effects: list[Effect]) -> list[Deliver]:
     """The messages among effects that travel; timers that are set are offered by the state itself."""
-    return [effect for effect in effects if isinstance(effect, Send) and not isinstance(effect.message, _FOLDED)]
+    return [effect for effect in effects if isinstance(effect, Deliver) and not isinstance(effect.message, _FOLDED)]

@@ -21,7 +21,7 @@ from harness.explore.rules import broken_by_step
 from harness.explore.scope import Scope
 from harness.reference.core import messages
 from harness.reference.core.controller import Controller
-from harness.reference.core.effects import Effect, Send
+from harness.reference.core.effects import Deliver, Effect
 from harness.reference.core.messages import Message
 from harness.reference.core.planted import with_bug
 from harness.reference.core.types import (
@@ -209,13 +209,13 @@ class Nodes:
 
 
 def _acknowledged(effects: list[Effect]) -> tuple[int, ...]:
-    answers = (effect.message for effect in effects if isinstance(effect, Send))
+    answers = (effect.message for effect in effects if isinstance(effect, Deliver))
     return tuple(
         answer.correlation for answer in answers if isinstance(answer, messages.ProduceResponse) and not answer.error
     )
 
 
 def _refuses(effects: list[Effect]) -> bool:
-    answers = [effect.message for effect in effects if isinstance(effect, Send)]
+    answers = [effect.message for effect in effects if isinstance(effect, Deliver)]
     fetched = [answer for answer in answers if isinstance(answer, messages.FetchResponse)]
     return any(part.error not in _USEFUL for answer in fetched for part in answer.partitions)

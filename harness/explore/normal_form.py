@@ -17,7 +17,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from harness.reference.core.broker import Broker
-from harness.reference.core.effects import Send
+from harness.reference.core.effects import Deliver
 from harness.reference.core.fetcher import Fetcher
 from harness.reference.core.follower import NEVER_US, Follower
 from harness.reference.core.messages import Message
@@ -163,7 +163,7 @@ def _order(parked: Any) -> int:
     return int(parked.message.replica_id if hasattr(parked, "message") else parked.base_offset)
 
 
-def renumbered(effect: Send, names: dict[int, int]) -> Message:
+def renumbered(effect: Deliver, names: dict[int, int]) -> Message:
     """The message of an effect under the settled name of its correlation; one that was forgotten at once is 0."""
     message = effect.message
     correlation = getattr(message, "correlation", NONE)

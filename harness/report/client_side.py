@@ -9,7 +9,7 @@ import msgspec
 from workloads import Event, EventType, Function, Poll, Send
 
 
-class Write(msgspec.Struct, frozen=True, kw_only=True):
+class AcknowledgedWrite(msgspec.Struct, frozen=True, kw_only=True):
     """One write as its producer saw it.
 
     ``node`` is the broker that answered, None if it is not known: as the client says (``node_certain``), or the one
@@ -31,7 +31,7 @@ class ClientSide(msgspec.Struct):
     as in :class:`Timeline`.
     """
 
-    acknowledged: dict[int, Write] = {}
+    acknowledged: dict[int, AcknowledgedWrite] = {}
     reads: dict[int, int] = {}
     end_offset: int | None = None
 
@@ -52,13 +52,13 @@ def client_side(events: Iterable[Event], partition: str) -> ClientSide:
     return side
 
 
-def _note_send(event: Event, send: Send, invoked: dict[int, int], acknowledged: dict[int, Write]) -> None:
+def _note_send(event: Event, send: Send, invoked: dict[int, int], acknowledged: dict[int, AcknowledgedWrite]) -> None:
     if event.function not in {Function.SEND, Function.TXN}:
         return
     if event.type is EventType.INVOKE:
         invoked[send.value] = event.time_us
     elif event.type is EventType.OK:
-        acknowledged[send.value] = Write(
+        acknowledged[send.value] = AcknowledgedWrite(
             value=send.value,
             invoked_us=invoked.get(send.value, event.time_us),
             acknowledged_us=event.time_us,

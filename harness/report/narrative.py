@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from checkers import DivergentReplicas, Duplicate, Finding, LostWrite
 from harness.observations import BecameLeader, JvmPaused, LeaderElected, ReplicaRecovered, Seen, of_kind
-from harness.report.client_side import Write
+from harness.report.client_side import AcknowledgedWrite
 from harness.report.names import fault_name, link_names, moment, node_name, node_names, replica_set, write_name
 from harness.report.timeline import LOSSES, Timeline, lacks
 from nemesis.faults import Crash, Partition, UnexplainedElection
@@ -223,7 +223,7 @@ def _leaders(timeline: Timeline) -> Iterator[Moment]:
             yield _at(seen.time_us, f"broker {seen.node} began to lead in epoch {seen.fact.leader_epoch}")
 
 
-def _began(seen: Seen[BecameLeader], write: Write) -> Moment:
+def _began(seen: Seen[BecameLeader], write: AcknowledgedWrite) -> Moment:
     end, without = seen.fact.end_offset, ", without the write" if lacks(seen.fact, write) else ""
     log = "" if end is None else f"; its log ended at offset {end}{without}"
     return _at(seen.time_us, f"broker {seen.node} began to lead in epoch {seen.fact.leader_epoch}{log}")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from checkers import REPLICAS_FILE
-from harness.report.client_side import Write
+from harness.report.client_side import AcknowledgedWrite
 
 
 class RecordPosition(NamedTuple):
@@ -27,7 +27,7 @@ class RecordPosition(NamedTuple):
 
 
 def positions_of(
-    run: Path, partition: str, value: int, offsets: Sequence[int], acknowledged: Collection[Write]
+    run: Path, partition: str, value: int, offsets: Sequence[int], acknowledged: Collection[AcknowledgedWrite]
 ) -> tuple[RecordPosition, ...]:
     """Those of ``value`` at ``offsets``, the first one first; ``acknowledged`` are all writes of the partition."""
     epochs = _leader_epochs(run / REPLICAS_FILE, partition, value)
@@ -51,7 +51,7 @@ def _leader_epochs(file: Path, partition: str, value: int) -> Mapping[int, tuple
     return {offset: tuple(sorted(epochs)) for offset, epochs in epochs_by_offset.items()}
 
 
-def _near_us(offset: int, acknowledged: Collection[Write]) -> int | None:
+def _near_us(offset: int, acknowledged: Collection[AcknowledgedWrite]) -> int | None:
     distances = [
         (abs(write.offset - offset), write.acknowledged_us) for write in acknowledged if write.offset is not None
     ]

@@ -18,7 +18,7 @@ import msgspec
 from harness.observations import BecameLeader, Observation, ReplicaRecovered, Seen, Truncated, of_kind
 from harness.records.cluster_file import read_observations
 from harness.records.files import HISTORY
-from harness.report.client_side import ClientSide, Write, client_side
+from harness.report.client_side import AcknowledgedWrite, ClientSide, client_side
 from harness.report.leadership import Leadership, LeaderState, answering_broker, known, leader_state, leaderships
 from harness.report.record_positions import RecordPosition, positions_of
 from nemesis.faults import UnexplainedElection
@@ -52,7 +52,7 @@ REORDERED: Final = "reordered"
 class Point(NamedTuple):
     """An acknowledged write with an offset, and what it is to the one that the finding is about."""
 
-    write: Write
+    write: AcknowledgedWrite
     offset: int
     kind: PointKind
 
@@ -78,15 +78,15 @@ class Timeline:
 
     anomaly: str = "lost-write"
     partition: str
-    write: Write
+    write: AcknowledgedWrite
     positions: tuple[RecordPosition, ...] = ()
-    overtaking: Write | None = None
+    overtaking: AcknowledgedWrite | None = None
     begin_us: int
     end_us: int
     faults: tuple[Receipt, ...] = ()
     points: tuple[Point, ...] = ()
     successor: int | None = None
-    successor_write: Write | None = None
+    successor_write: AcknowledgedWrite | None = None
     end_offset: int | None = None
     observations: tuple[Observation, ...] = ()
     leaderships: tuple[Leadership, ...] = ()
@@ -172,13 +172,16 @@ def read_timeline(run: Path, subject: Subject, receipts: Sequence[Receipt], lost
     )
 
 
-def _successor(subject: Subject, write: Write, side: ClientSide) -> int | None:
+def _successor(subject: Subject, write: AcknowledgedWrite, side: ClientSide) -> int | None:
     """Give the value that is now at the offset of a lost write."""
     return side.reads.get(write.offset) if subject.anomaly in LOSSES and write.offset is not None else None
 
 
 def _name_brokers(
-    acknowledged: dict[int, Write], lost: frozenset[int], observations: Sequence[Observation], led: Sequence[Leadership]
+    acknowledged: dict[int, AcknowledgedWrite],
+    lost: frozenset[int],
+    observations: Sequence[Observation],
+    led: Sequence[Leadership],
 ) -> None:
     """Take who answered, where clients do not know it, from what the brokers reported."""
     for value, write in acknowledged.items():
@@ -193,7 +196,10 @@ def _end_us(receipt: Receipt, otherwise_us: int) -> int:
 
 
 def _window(
-    write: Write, faults: Sequence[Receipt], observations: Sequence[Observation], positions: Sequence[RecordPosition]
+    write: AcknowledgedWrite,
+    faults: Sequence[Receipt],
+    observations: Sequence[Observation],
+    positions: Sequence[RecordPosition],
 ) -> tuple[int, int]:
     """From the faults around the write to the moment when the log went on without it, with all its positions."""
     last_us = write.acknowledged_us + AFTERMATH_US
@@ -212,7 +218,7 @@ def _window(
     return begin_us, min(end_us, begin_us + WINDOW_MAX_US)
 
 
-def removals(observations: Iterable[Observation], write: Write) -> list[Seen[Truncated]]:
+def removals(observations: Iterable[Observation], write: AcknowledgedWrite) -> list[Seen[Truncated]]:
     """Truncations that took the write's offset after the write was sent."""
     if write.offset is None:
         return []
@@ -224,7 +230,7 @@ def removals(observations: Iterable[Observation], write: Write) -> list[Seen[Tru
     ]
 
 
-def lacks(fact: BecameLeader | ReplicaRecovered, write: Write) -> bool:
+def lacks(fact: BecameLeader | ReplicaRecovered, write: AcknowledgedWrite) -> bool:
     """True where the log that this reports of ends before the write's place."""
     return write.offset is not None and fact.end_offset is not None and fact.end_offset <= write.offset
 
@@ -233,12 +239,12 @@ class _Kinds(NamedTuple):
     """The kinds of other writes, as the subject sees them."""
 
     subject: Subject
-    write: Write
+    write: AcknowledgedWrite
     lost: frozenset[int]
     successor: int | None
     positions: Sequence[RecordPosition]
 
-    def of(self, other: Write) -> PointKind:
+    def of(self, other: AcknowledgedWrite) -> PointKind:
         """The kind of the point of ``other``."""
         if self.subject.anomaly == REORDERED and other.value in self.subject.values:
             return "sent earlier" if other.value == self.write.value else "sent later"
@@ -261,7 +267,7 @@ class _Kinds(NamedTuple):
         ]
 
 
-def _points(acknowledged: Iterable[Write], kinds: _Kinds, window: tuple[int, int]) -> tuple[Point, ...]:
+def _points(acknowledged: Iterable[AcknowledgedWrite], kinds: _Kinds, window: tuple[int, int]) -> tuple[Point, ...]:
     """Writes within the window: of each kind at most POINTS_MAX, those nearest in time, in order of time."""
     by_kind: dict[PointKind, list[Point]] = defaultdict(list)
     points = [Point(other, other.offset, kinds.of(other)) for other in acknowledged if other.offset is not None]

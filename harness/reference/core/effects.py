@@ -24,7 +24,7 @@ class Timer(msgspec.Struct, frozen=True, gc=False):
     subject: Any = None
 
 
-class Send(msgspec.Struct, frozen=True, gc=False):
+class Deliver(msgspec.Struct, frozen=True, gc=False):
     """Deliver ``message`` to ``target`` (broker, controller or client), maybe never."""
 
     target: NodeId
@@ -44,7 +44,7 @@ class Observed(msgspec.Struct, frozen=True, gc=False):
     fact: Fact
 
 
-Effect = Send | Arm | Observed
+Effect = Deliver | Arm | Observed
 
 
 class Core(Protocol):
@@ -105,11 +105,11 @@ class Context:
 
     def send(self, target: NodeId, message: Message) -> None:
         """Deliver, maybe never."""
-        self.effects.append(Send(target, message))
+        self.effects.append(Deliver(target, message))
 
     def answer(self, message: Message) -> None:
         """Deliver to the sender of this step's message."""
-        self.effects.append(Send(self.sender, message))
+        self.effects.append(Deliver(self.sender, message))
 
     def remind(self, after_ms: float, timer: Timer) -> None:
         """Remind ``after_ms`` from now."""

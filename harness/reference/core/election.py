@@ -61,7 +61,7 @@ class Election(Protocol):
         """``state`` with the leader that the answers so far elect; unchanged while they elect no leader."""
 
 
-class InSync:
+class ByIsr:
     """Kafka's: nothing has to be asked, the ISR says who has everything."""
 
     def __init__(self, active: Active) -> None:
@@ -208,7 +208,7 @@ def election_rule(context: Context, active: Active) -> Election:
     """The rule that the cluster's settings name."""
     chosen = context.config.leader_election
     if chosen == "isr":
-        return InSync(active)
+        return ByIsr(active)
     return ByLog(context, active, required_acks(context.config), by_epoch=chosen == "largest-epoch-and-log-end")
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from itertools import count
 
-from harness.reference.core.effects import Core, Effect, Observed, Send, Timer
+from harness.reference.core.effects import Core, Deliver, Effect, Observed, Timer
 from harness.reference.core.messages import Message
 from harness.reference.core.types import NodeId
 from harness.reference.server.trace import Trace
@@ -95,7 +95,7 @@ class Runtime:
         except Exception as error:
             raise NodeFailure(str(error)) from error
         for effect in effects:
-            if isinstance(effect, Send):
+            if isinstance(effect, Deliver):
                 self._send(effect.target, effect.message)
             elif isinstance(effect, Observed):
                 self._trace.write(effect.fact)

@@ -8,7 +8,7 @@ from heapq import heappush
 from typing import Any, Final, Generic, TypeVar
 
 from harness.clients import client_settings
-from harness.reference.core.effects import Arm, Send, Timer
+from harness.reference.core.effects import Arm, Deliver, Timer
 from harness.reference.core.types import TopicPartition
 from harness.worlds.simulated import network_client
 from harness.worlds.simulated.consumer import FETCH_MAX_WAIT_MS, MAX_POLL_RECORDS, ConsumerModel
@@ -84,7 +84,7 @@ class SimulatedClient(Generic[Model]):
         loop = self._loop
         for effect in effects:
             kind = type(effect)
-            if kind is Send:
+            if kind is Deliver:
                 wire = self._outgoing.get(effect.target)  # type: ignore[union-attr]
                 if wire is not None:
                     wire.send(effect.message)  # type: ignore[union-attr]

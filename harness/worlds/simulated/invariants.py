@@ -23,7 +23,7 @@ import msgspec
 
 from harness.reference.core import messages
 from harness.reference.core.commit_rule import required_acks
-from harness.reference.core.effects import Effect, Send
+from harness.reference.core.effects import Deliver, Effect
 from harness.reference.core.invariants import (
     Broken,
     candidates_are_complete,
@@ -125,7 +125,7 @@ class Invariants:
         if changes is not None and changes(cause):
             self._look_at_node(node)
         for effect in effects:
-            if type(effect) is Send and effect.target >= _NODES:
+            if type(effect) is Deliver and effect.target >= _NODES:
                 self._on_answer(node, effect.message)
 
     def look(self) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.reference.core.effects import Arm, Send, Timer
+from harness.reference.core.effects import Arm, Deliver, Timer
 from harness.reference.core.messages import Message, Metadata, MetadataResponse
 from harness.reference.core.types import BrokerState, Image, NodeId, TopicPartition
 from workloads import Settings
@@ -45,7 +45,7 @@ class Completed(msgspec.Struct, frozen=True, gc=False):
     outcome: Any
 
 
-ClientEffect = Send | Arm | Connect | Completed
+ClientEffect = Deliver | Arm | Connect | Completed
 
 
 class Request:
@@ -188,14 +188,14 @@ class NetworkClient:
         deadline_us = now_us + self._timeout_us
         self._requests[correlation] = Request(correlation, broker, deadline_us, purpose)
         self._connections[broker].in_flight += 1
-        self.effects.append(Send(NodeId(broker), message))
+        self.effects.append(Deliver(NodeId(broker), message))
         if deadline_us < self._armed_us:
             self.wake_at(deadline_us)
 
     def send_only(self, broker: int, message: Message) -> None:
         """Send a request that is never answered (acks=0)."""
         self._correlation += 1
-        self.effects.append(Send(NodeId(broker), message))
+        self.effects.append(Deliver(NodeId(broker), message))
 
     def answered(self, correlation: int) -> Request | None:
         """The request that this correlation answers; None if it was given up before."""

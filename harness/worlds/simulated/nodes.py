@@ -15,7 +15,7 @@ from typing import Any, Final
 from harness.errors import HarnessError
 from harness.observations import Fact
 from harness.reference.core.broker import Broker
-from harness.reference.core.effects import Arm, Core, Effect, Send, Timer
+from harness.reference.core.effects import Arm, Core, Deliver, Effect, Timer
 from harness.reference.core.types import NodeId, TopicPartition
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
@@ -145,7 +145,7 @@ class Process:
         loop, outgoing = self._loop, self._outgoing
         for effect in effects:
             kind = type(effect)
-            if kind is Send:
+            if kind is Deliver:
                 target = effect.target  # type: ignore[union-attr]
                 wire = outgoing.get(target) or self._network.wire(self.node, target)
                 if wire is not None:

@@ -9,7 +9,7 @@ import pytest
 
 from checkers import DivergentReplicas
 from harness.observations import BecameLeader, JvmPaused, LeaderElected, Observation, Truncated
-from harness.report.client_side import Write
+from harness.report.client_side import AcknowledgedWrite
 from harness.report.narrative import differing, narrate, remains
 from harness.report.timeline import Timeline
 from nemesis.cluster import CLIENTS
@@ -18,7 +18,7 @@ from tests.checkers.findings import a_finding
 from tests.nemesis.receipt_factory import a_receipt
 from workloads.values import join
 
-WRITE = Write(value=join(2, 41), invoked_us=1_000_000, acknowledged_us=1_003_000, offset=41, node=0)
+WRITE = AcknowledgedWrite(value=join(2, 41), invoked_us=1_000_000, acknowledged_us=1_003_000, offset=41, node=0)
 LEADER_0 = Observation(100_000, 0, BecameLeader(partition="t-0", leader_epoch=3, end_offset=0, isr=(0, 1)))
 
 
@@ -32,7 +32,7 @@ def leads(at_s: float, node: int, epoch: int, end_offset: int) -> Observation:
     return Observation(round(at_s * 1e6), node, fact)
 
 
-def story(*cluster: Observation, faults: tuple[Receipt, ...] = (), write: Write = WRITE) -> list[str]:
+def story(*cluster: Observation, faults: tuple[Receipt, ...] = (), write: AcknowledgedWrite = WRITE) -> list[str]:
     return narrate(
         Timeline(
             partition="t-0",

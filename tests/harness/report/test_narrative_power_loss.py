@@ -3,14 +3,14 @@
 from msgspec.structs import replace
 
 from harness.observations import Observation, ReplicaRecovered
-from harness.report.client_side import Write
+from harness.report.client_side import AcknowledgedWrite
 from harness.report.narrative import narrate
 from harness.report.timeline import Timeline
 from tests.nemesis.receipt_factory import a_receipt
 from workloads.values import join
 
 POWER = a_receipt(family="power", story="last-in-sync", fault="powerloss", begun_us=2_000_000, ended_us=3_000_000)
-WRITE = Write(value=join(2, 41), invoked_us=1_000_000, acknowledged_us=1_003_000, offset=41, node=0)
+WRITE = AcknowledgedWrite(value=join(2, 41), invoked_us=1_000_000, acknowledged_us=1_003_000, offset=41, node=0)
 
 
 def returned(node: int, end_offset: int) -> Observation:

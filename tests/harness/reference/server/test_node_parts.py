@@ -9,7 +9,7 @@ from wires import Wire, frame
 
 from harness.observations import Acknowledged, BecameLeader, HighWatermarkMoved, RecordsAppended
 from harness.reference.core import messages as core
-from harness.reference.core.effects import Arm, Observed, Send, Timer
+from harness.reference.core.effects import Arm, Deliver, Observed, Timer
 from harness.reference.core.types import (
     BrokerState,
     ErrorCode,
@@ -112,7 +112,7 @@ class ScriptedCore:
         raise KeyError("lost its head")
 
     def on_timer(self, now, timer):
-        return [Send(9, timer.subject)]
+        return [Deliver(9, timer.subject)]
 
 
 def test_the_runtime_settles_before_it_sends_and_reports_a_failing_core(tmp_path):
@@ -121,7 +121,7 @@ def test_the_runtime_settles_before_it_sends_and_reports_a_failing_core(tmp_path
     async def run():
         trace = Trace(tmp_path / "trace", 3, 0)
         arm = Arm(now_us(), Timer("t", "reminded"))
-        scripted = ScriptedCore([Send(1, "hello"), Observed(BecameLeader(partition="t-0", leader_epoch=2)), arm])
+        scripted = ScriptedCore([Deliver(1, "hello"), Observed(BecameLeader(partition="t-0", leader_epoch=2)), arm])
         runtime = Runtime(scripted, lambda to, what: done.append((to, what)), trace, lambda: done.append("settled"))
         runtime.start()
         await asyncio.sleep(0.02)

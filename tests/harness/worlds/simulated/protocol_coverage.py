@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from harness.reference.core import messages
-from harness.reference.core.effects import Effect, Send
+from harness.reference.core.effects import Deliver, Effect
 from harness.reference.core.election import ELECTIONS
 from harness.reference.core.replica import Replica
 from harness.reference.core.types import NONE, BrokerState, ErrorCode, Image, NodeId, PartitionState, TopicPartition
@@ -65,7 +65,7 @@ class Coverage:
     def step(self, node: NodeId, cause: object, effects: Sequence[Effect]) -> None:
         """Take a step of a node into account (:data:`harness.worlds.simulated.nodes.Watcher`)."""
         for effect in effects:
-            if type(effect) is Send:
+            if type(effect) is Deliver:
                 self._on_answer(node, effect.target, effect.message)
         on_cause = self._on_cause.get(type(cause))
         if on_cause is not None:

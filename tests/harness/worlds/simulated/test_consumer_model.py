@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from harness.reference.core.effects import Arm, Send
+from harness.reference.core.effects import Arm, Deliver
 from harness.reference.core.messages import (
     EARLIEST,
     Fetch,
@@ -93,7 +93,7 @@ class Session:
                 self._timers.append(effect.at_us)
             elif isinstance(effect, Connect):
                 self._do(self.model.on_connected(self.now_us, effect.broker))
-            elif isinstance(effect, Send):
+            elif isinstance(effect, Deliver):
                 self._serve(effect.target, effect.message)
             elif isinstance(effect, Completed) and isinstance(effect.outcome, PollOutcome):
                 assert effect.outcome.type in (EventType.OK, EventType.INFO)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harness.reference.core.effects import Arm, Send
+from harness.reference.core.effects import Arm, Deliver
 from harness.reference.core.messages import (
     InitProducerId,
     InitProducerIdResponse,
@@ -94,7 +94,7 @@ class Session:
                 refused = effect.broker in self.refusing
                 react = self.model.on_disconnected if refused else self.model.on_connected
                 self._do(react(self.now_us, effect.broker))
-            elif isinstance(effect, Send):
+            elif isinstance(effect, Deliver):
                 self._serve(effect.target, effect.message)
 
     def _serve(self, broker: int, message: Message) -> None:
