@@ -1,1 +1,1 @@
-"""The worlds in which a run can happen: in virtual time, with real processes, or on an existing cluster."""
+"""The clusters that a run may break: simulated, real, existing; all behind ``contract.py``."""

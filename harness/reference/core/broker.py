@@ -154,7 +154,7 @@ class Broker(Node):
     def on_directory_failure(self, now_us: int, partitions: Collection[TopicPartition]) -> list[Effect]:
         """A log directory failed, with these partitions in it: neither lead nor follow them any more (rule 29).
 
-        The controller hears of it in every heartbeat, the first one now. Others go on.
+        The controller hears of it in every heartbeat, the first of them now. Other partitions go on.
         """
         self._context.begin(now_us)
         self._context.offline |= frozenset(partitions)
@@ -192,7 +192,7 @@ class Broker(Node):
                 replica.repeat_proposal()
 
     def _apply(self, image: Image) -> None:
-        """Obey an image if it is newer and knows of this incarnation (an older one is about the one that died)."""
+        """Obey an image if it is newer, and made since this incarnation registered: earlier ones are about the last."""
         context = self._context
         if image.version <= context.image.version or context.broker_epoch == NONE:
             return
@@ -246,7 +246,7 @@ class Broker(Node):
                 replica.log.reset_to(0)
 
     def _let_go(self, partition: TopicPartition) -> Replica | None:
-        """Neither lead nor follow a partition any more; the answer is what was its replica, if there was one."""
+        """Neither lead nor follow a partition any more; returns the replica that it had, if any."""
         replica = self.replicas.pop(partition, None)
         if replica is None:
             return None
@@ -296,7 +296,7 @@ class Broker(Node):
                     self._requests.wake(replica)
 
     def _on_metadata(self, message: messages.Metadata) -> None:
-        """From the own image, however old: a broker that is cut off from the controller has no newer one."""
+        """Answer from the own image, however old: a broker that is cut off from the controller has no newer one."""
         self._context.answer(messages.MetadataResponse(message.correlation, self._context.image))
 
     # --- timers ----------------------------------------------------------------------------------------------------
@@ -332,7 +332,7 @@ class Broker(Node):
             self._context.remind(flush_ms, Timer(FLUSH.name, partition))
 
     def _on_flush_timer(self, partition: TopicPartition) -> None:
-        """Rule 24: what flush.ms promises for one partition."""
+        """Flush one partition, as flush.ms promises (rule 24)."""
         flush_ms, replica = self._flush_ms.get(partition), self.replicas.get(partition)
         if flush_ms is None or replica is None:
             return

@@ -1,18 +1,22 @@
 """Commit rules: a record is committed once the in-sync replicas have it (rules 3, 4, 7), or a number of them (27, 28).
 
-A replica has one rule for its life (:func:`commit_rule`). It asks the rule three things, all while it leads: whether a
-write may be appended, how far the log is committed, and what a producer is answered then.
+A replica has one rule for its life (:func:`commit_rule`). While it leads, it asks the rule three things: may a write be
+appended, how far is the log committed, and what is a producer answered then.
 
-*By number.* KIP-250 answers acks=all when ``quorum.required.acks`` replicas have the record, the leader among them,
-be others slow: the high watermark is the log end of the k-th replica. The ISR is kept as ever, and nothing waits for
-it; min.insync.replicas is not asked, because k is the number of copies. What is committed may be missing on members of
-the ISR, so the next leader must be found by its log (:mod:`election`).
+*By number* (KIP-250). acks=all is answered when ``quorum.required.acks`` replicas have the record, the leader among
+them: the high watermark is the log end of the k-th replica. The leader still keeps the ISR, but waits for none of it,
+and min.insync.replicas is not asked. A member of the ISR may lack a committed record, so the next leader must be found
+by its log (:mod:`election`).
 
-*Of the present epoch.* k replicas with a record are not enough where another replica may still win an election with a
-later leader epoch: a leader that takes up a record of an earlier epoch must first have a record of its own on k
-replicas (Raft, section 5.4.2 and figure 8). So in elections by epoch and log end the k-th log end counts only beyond
-the start of the present leader epoch, and a new leader begins its epoch with a record of its own that no client sees
-(``opens_epoch``), or nothing would be committed until the next write.
+*Of the present epoch.* k replicas with a record of an earlier epoch are not enough (Raft, section 5.4.2 and figure 8).
+With k = 2 of three replicas, and A1 for record A of epoch 1:
+
+    epoch 3: broker 0 leads with A1, copies it to broker 2, and fails; broker 1 has B2, which no other has
+    epoch 4: broker 1 wins, since its last epoch is larger: A1 is lost, though two replicas had it
+
+So in elections by epoch and log end the k-th log end counts only beyond the start of the present leader epoch. A new
+leader begins its epoch with a record of its own that no client sees (``opens_epoch``): once k replicas have that one,
+everything before it is committed too.
 
 *As in Raft* (rule 28) k is the majority of the replicas, and each of them forces a record to its disk before it answers
 for it.

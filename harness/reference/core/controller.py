@@ -7,12 +7,18 @@ What happens to one partition is a function from its state to the next one, in t
 (``without``, or ``leave`` and ``strike``), who leads then (:mod:`election`), who is eligible too (``listed``), and
 which epochs rise (``settle``).
 
-*Eligible leader replicas* (rule 15, KIP-966). With strict min ISR (rule 7) nothing is acknowledged to acks=all, and
-nothing becomes readable, while the ISR is smaller than min.insync.replicas. So a broker that leaves it while it is that
-small, or makes it so, still has everything that ever was, and is put on a second list, the ELR. Both lists together
-have at least min.insync.replicas members, and the ISR may become empty. Only an unclean stop strikes a broker off: its
-disk may have lost what it had. A clean one leaves a mark with the broker epoch on the disk, which the next incarnation
-names when it registers; where that is the epoch that the controller knows, nothing happened in between.
+*Eligible leader replicas* (rule 15, KIP-966). While the ISR is smaller than min.insync.replicas, nothing is
+acknowledged to acks=all and nothing becomes readable (rule 7). So a broker that leaves it then, or makes it so small,
+still has everything that was ever committed, and goes to a second list, the ELR. With min.insync.replicas=2:
+
+    ISR 0 1 2                 all are in sync
+    ISR 0 1                   2 is fenced; writes go on without it
+    ISR 0        ELR 1        1 is fenced; from now on nothing is committed
+    ISR empty    ELR 0 1      0 is fenced; the first of the two that comes back leads
+
+Only an unclean stop strikes a broker off the ELR: its disk may have lost what it had. A clean stop leaves a mark with
+the broker epoch on the disk, and the next incarnation names it when it registers. If that is the
+epoch that the controller knows, nothing happened in between.
 """
 
 from __future__ import annotations
@@ -92,7 +98,7 @@ class Controller(Node):
         }
 
     def start(self, now_us: int) -> list[Effect]:
-        """Give every unfenced broker of the image a fresh session, since it is not known when it was last heard."""
+        """Give every unfenced broker of the image a fresh session: the image does not say when it was last heard."""
         self._context.begin(now_us)
         self._heard_us = {node: now_us for node, broker in self.image.brokers.items() if not broker.fenced}
         self._context.arm(now_us + self._session_us, SESSIONS)
@@ -195,12 +201,12 @@ class Controller(Node):
             )
 
     def _unfence(self, node: NodeId, registered: BrokerState) -> None:
-        """The broker is up to date: it may lead again, first of all where it is the last that has everything."""
+        """The broker is up to date: it may lead again, first where it is the last that has everything."""
         self._commit(brokers={**self.image.brokers, node: replace(registered, fenced=False)})
         self._elect_where_nobody_leads()
 
     def _elect_where_nobody_leads(self) -> None:
-        """Rule 14: when a broker is back, and regularly, for what became possible without one."""
+        """Rule 14: when a broker is back; also regularly, because some elections become possible without that."""
         self._re_elect(lambda state, config: self._election.elect(state, config) if state.leader == NONE else state)
 
     def _fence(self, node: NodeId) -> None:
@@ -295,7 +301,7 @@ class Controller(Node):
         return leave(state, node) if self._lists_eligible else without(state, node)
 
     def _online(self, state: PartitionState, node: NodeId) -> PartitionState:
-        """The broker starts again, and may have the replica in a new directory: on no list of those who have all."""
+        """The broker starts again, and may have the replica in a new, empty directory: it is on no list then."""
         back = replace(state, offline=tuple(other for other in state.offline if other != node))
         return strike(back, node) if self._lists_eligible else back
 
@@ -354,7 +360,7 @@ class Controller(Node):
 
     def _on_delete_topic(self, message: messages.DeleteTopic) -> None:
         if message.topic not in self.image.topics:
-            self._answer(message, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {message.topic}")
+            self._answer(message, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {message.topic} does not exist")
             return
         self._answer(message, ErrorCode.NONE)
         self._commit(topics={name: topic for name, topic in self.image.topics.items() if name != message.topic})
@@ -364,9 +370,9 @@ class Controller(Node):
         partition = TopicPartition(message.topic, message.partition)
         state = self.image.partition(partition)
         if state is None:
-            self._answer(message, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition")
+            self._answer(message, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {partition} does not exist")
         elif message.leader not in state.isr or not self._active(message.leader):
-            reason = f"broker {message.leader} is no live member of the ISR {list(state.isr)}"
+            reason = f"broker {message.leader} is not a live member of the ISR {list(state.isr)}"
             self._answer(message, ErrorCode.INELIGIBLE_REPLICA, reason)
         else:
             self._answer(message, ErrorCode.NONE)
@@ -426,7 +432,7 @@ def settle(before: PartitionState, after: PartitionState) -> PartitionState:
 
 
 def leave(state: PartitionState, node: NodeId) -> PartitionState:
-    """``state`` without ``node`` in the ISR, be it the last member."""
+    """``state`` without ``node`` in the ISR, which may become empty."""
     return replace(state, isr=tuple(member for member in state.isr if member != node))
 
 
@@ -459,7 +465,7 @@ def name_objection(name: str) -> tuple[ErrorCode, str] | None:
     """The error of a name that no topic can have, with a sentence; None if one can."""
     if _NAME.fullmatch(name) and name not in {".", ".."}:
         return None
-    reason = f'"{name}" is no topic name: use 1 to 249 letters, digits, dots, dashes and underscores'
+    reason = f'"{name}" is not a topic name: use 1 to 249 letters, digits, dots, dashes and underscores'
     return ErrorCode.INVALID_TOPIC_EXCEPTION, reason
 
 
@@ -475,7 +481,7 @@ def objection(message: messages.CreateTopic, brokers: Mapping[NodeId, BrokerStat
     if not 1 <= message.replication_factor <= ready:
         return (
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"replication factor {message.replication_factor} needs as many unfenced brokers; there are {ready}",
+            f"replication factor {message.replication_factor} needs that many unfenced brokers; there are {ready}",
         )
     return None
 
@@ -485,7 +491,7 @@ def _assignment_objection(
 ) -> tuple[ErrorCode, str] | None:
     for number, replicas in enumerate(assignment):
         if not replicas or len(set(replicas)) < len(replicas) or len(replicas) != len(assignment[0]):
-            reason = "needs as many different replicas as partition 0, at least one"
+            reason = "needs as many replicas as partition 0, at least one, and each of them once"
         elif any(node not in brokers for node in replicas):
             reason = "names a broker that is not registered"
         elif all(brokers[node].fenced for node in replicas):

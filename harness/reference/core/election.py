@@ -3,19 +3,24 @@
 The controller has one rule for its life (:func:`election_rule`).
 
 *By the logs.* Where a number of replicas commits a record (:mod:`commit_rule`), the ISR does not say who has it. An
-election takes two steps. First the partition has no leader, in a leader epoch of its own: who learns of it neither
-leads nor follows any more, so its log stays as it is. Then the controller asks every live replica for the end of its
-log in that epoch, as KIP-250 wants it, and elects the largest log of those that answered. Among any RF - k + 1 answers
-is one of the k replicas that have a committed record, and fewer elect none; KIP-250 does not say so, and loses what
-its k acknowledged whenever a smaller number of brokers is back first.
+election takes two steps:
 
-*Largest* is the log end offset alone, as KIP-250 has it: a deposed leader that has written more than its successor,
-and committed nothing of it, wins (S28). Or it is the leader epoch of the last record, and only then the log end, as in
-Raft (section 5.4.1).
+    1. The partition gets no leader, in a leader epoch of its own. A replica that learns of it neither leads nor
+       follows any more, so its log stays as it is.
+    2. The controller asks every live replica for the end of its log in that epoch (KIP-250), and elects the largest.
 
-What is lost on the way is asked for again. A live replica that did not answer :data:`ASKED_MAX` times is not waited
-for, and not counted; one that registers again is asked again, because its disk may have lost what it answered for. The
-controller is the arbiter, and perfect as ever: no replica votes, and there is no second candidate.
+Fewer than RF - k + 1 answers elect no leader: only among that many is one of the k replicas that have a committed
+record. KIP-250 does not ask for them, and loses what its k acknowledged if fewer brokers are back first.
+
+*Largest* is the log end offset alone, as in KIP-250, or first the leader epoch of the last record, as in Raft (section
+5.4.1). Broker 0 was deposed, and committed nothing of epoch 1 (S28):
+
+    broker 0: A1 B1 C1        wins by the log end alone, and what epoch 2 committed is lost
+    broker 1: A2 B2           wins by the epoch
+
+Messages may be lost, so questions are repeated. A live replica that did not answer :data:`ASKED_MAX` times is not
+waited for, and not counted. One that registers again is asked again: its disk may have lost what it answered for. The
+controller is the only arbiter, and perfect: no replica votes, and there is no second candidate.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Each followed partition is in one step:
     AGREE --answers agree--> FETCH <--> FIND_END --> (FIND_START) --> FETCH,     any --fenced--> HALT
 
 AGREE asks OffsetForLeaderEpoch until both logs agree (KIP-101 to KIP-320, rule 17); the other eras begin with FETCH.
-FIND_END and FIND_START look for a place to fetch from after OFFSET_OUT_OF_RANGE (rule 18). HALT waits for the
+FIND_END and FIND_START look for an offset to fetch from after OFFSET_OUT_OF_RANGE (rule 18). HALT waits for the
 controller's next decision.
 """
 

@@ -1,13 +1,12 @@
 """The log of one replica, as the core sees it, and the one that lives in memory.
 
 A log keeps two ends: what is appended (log end offset) and what is flushed. Power loss drops the difference; the death
-of the process does not. It also keeps what must survive a restart beside the records: the leader epochs with their
+of the process does not. It also keeps what else must survive a restart: the leader epochs with their
 start offsets (rule 19), the high watermark of the last checkpoint (rule 25), and the state of producers (rule 21).
 
-A batch on a disk may be *bad*: damaged, or torn, which is the first one that a loss of power left unfinished. Its
-checksum shows it, and is hardly ever looked at: a broker reads its log again only when it starts
-after an unclean stop, and only from the recovery point on (rule 25). What it does not read again, the readers of a
-running broker meet.
+A batch on a disk may be *bad*: damaged, or torn, if a loss of power left it half written. Its checksum shows that, but
+a broker reads its log again only when it starts after an unclean stop, and only from the recovery point on (rule 25).
+A bad batch before that point is met by followers and consumers.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class Log(Protocol):
         """Append; ``batch.base_offset`` equals ``end_offset`` and its epoch is not below the last one."""
 
     def control_batch(self) -> RecordBatch:
-        """A batch with one record that is no client's, and that consumers pass over."""
+        """A batch with one record of the leader's own, which consumers pass over."""
 
     def read(self, offset: int, limit_offset: int, max_bytes: int) -> Sequence[RecordBatch]:
         """Whole batches from the one that holds ``offset``, all ending at or before ``limit_offset``.
@@ -223,9 +222,9 @@ class MemoryLog:
     # --- what happens to a disk, and what a start finds on it ----------------------------------------------------
 
     def lose_unflushed(self) -> int:
-        """Power loss: drop what is not durable; the answer is the number of records that are gone.
+        """Power loss: drop what is not durable; returns the number of records that are gone.
 
-        Of the first batch among them a part had reached the disk: it is there, torn, until the log is recovered.
+        The first lost batch was half written: it stays, torn, until the log is recovered.
         """
         lost = self.end_offset - self.durable_offset
         if lost:

@@ -13,9 +13,11 @@ Assignment = tuple[tuple[NodeId, ...], ...]
 def alternate(racks: Mapping[NodeId, str], partitions: int, replication_factor: int) -> Assignment:
     """Replicas by partition: those of one partition are in as many racks as there are, or as it has replicas (KIP-36).
 
-    ``racks`` are the brokers that may be chosen, each with its rack; brokers without one are in the rack "", so where
-    none has one, partition p starts at broker p and goes on in order. Leaders alternate too. ``replication_factor``
-    is at most the number of brokers.
+    ``racks`` are the brokers that may be chosen, each with its rack, "" without one; ``replication_factor`` is at most
+    their number. With brokers 0 and 1 in rack a, 2 and 3 in rack b, and three replicas each:
+
+        partition 0: 0 2 1        partition 2: 1 3 0
+        partition 1: 2 0 3        partition 3: 3 1 2
     """
     inside: dict[str, list[NodeId]] = {}
     for node in sorted(racks):
@@ -26,7 +28,7 @@ def alternate(racks: Mapping[NodeId, str], partitions: int, replication_factor: 
 
 
 def _replicas(racks: list[list[NodeId]], partition: int, replication_factor: int) -> tuple[NodeId, ...]:
-    """Round and round through the racks, each time the next broker of each; one that has its turn again is left out."""
+    """Take the racks in turn, and the brokers of each in turn, until enough are chosen."""
     chosen: dict[NodeId, None] = {}
     turn = 0
     while len(chosen) < replication_factor:

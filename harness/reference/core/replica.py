@@ -14,11 +14,15 @@ means "all below F is on my log" (rule 6). The high watermark is the smallest su
 moves back in one epoch, and is frozen below min.insync.replicas (rule 7). What lies below it is committed: acks=all
 is answered, consumers may read.
 
-ISR. Membership is the controller's to change; the leader proposes (AlterPartition) and until the answer counts with
-the larger of the old and the proposed set. So a proposed member holds the high watermark back before it counts for
-anything, and a proposed removal frees nothing before it is real: a leader that is cut off cannot shrink its way to
-an acknowledgement (rule 10). A follower may join once it has reached the high watermark *and* the start of this
-leader epoch, because a new leader's own high watermark may lag behind what was acknowledged (rule 11, KAFKA-7128).
+ISR. The leader proposes members (AlterPartition), and the controller decides. Until its answer the leader waits for the
+old members and for the new ones, which are the maximal ISR:
+
+    ISR 0 1 2, leader 0 proposes 0 1:    it waits for 0 1 2 until the proposal is accepted
+    ISR 0 1,   leader 0 proposes 0 1 2:  it waits for 0 1 2 from now on
+
+So a leader that is cut off cannot shrink its way to an acknowledgement (rule 10). A follower may join once it has
+reached the high watermark *and* the start of this leader epoch, because a new leader's own high watermark may lag
+behind what was acknowledged (rule 11, KAFKA-7128).
 There is one proposal at a time:
 
     committed --propose--> pending --accepted / newer decision of the controller--> committed
@@ -161,7 +165,7 @@ class Replica:
     # --- what the controller decided -----------------------------------------------------------------------------
 
     def apply(self, state: PartitionState, config: TopicConfig) -> bool:
-        """Obey a committed state if it is newer; returns whether it was."""
+        """Obey a committed state; returns False if it is not newer than what this replica has."""
         if state.partition_epoch <= self.partition_epoch:
             return False
         assert state.leader_epoch >= self.leader_epoch, "a newer decision of the controller names an older leader epoch"
@@ -331,14 +335,14 @@ class Replica:
             kept = tuple(n for n in self.isr if n not in self.followers or self._keeps_up(self.followers[n], end))
             if kept != self.isr:
                 self._propose(kept)
-        self.advance_high_watermark()  # A replica outside the ISR may just have ceased to hold it back.
+        self.advance_high_watermark()  # A replica outside the ISR may no longer hold it back.
 
     def repeat_proposal(self) -> None:
-        """Send a proposal again, as it was: its answer is overdue, or was lost with the connection.
+        """Send a proposal again, unchanged: its answer is overdue, or was lost with the connection.
 
         Its members keep the broker epochs under which they qualified: an incarnation that came since may have lost its
-        disk. Under a correlation of its own: only the answer to the last sending counts, so that a late refusal of an
-        earlier one cannot make the leader stop to count a member that may be elected.
+        disk. Its correlation is new, so that only the answer to the last sending counts: after a late refusal of an
+        earlier one the leader would stop waiting for a member that may still be accepted, and elected.
         """
         if self._proposal is not None and self._proposal.correlation != NONE:
             self._send(replace(self._proposal, broker_epoch=self._context.broker_epoch))
@@ -444,7 +448,9 @@ class Replica:
                     continue
                 if batch.base_offset < self.log.end_offset:  # Another history ended inside this batch (rule 18).
                     self.truncate_to(batch.base_offset)
-                if batch.base_offset != self.log.end_offset:  # One of that history went whole: fetch from there again.
+                if (
+                    batch.base_offset != self.log.end_offset
+                ):  # A whole batch of it was dropped: fetch that offset again.
                     break
             last_epoch = self.last_epoch()
             if batch.leader_epoch < last_epoch:  # Only before KIP-279, where logs may diverge; epochs still never fall.
@@ -527,10 +533,10 @@ class Replica:
 def end_of_epoch(epochs: Sequence[tuple[int, int]], epoch: int, end_offset: int) -> EpochEnd:
     """The largest known epoch not above ``epoch`` and its end (KIP-101); UNDEFINED above the last known or without any.
 
-    ``epochs`` are (leader epoch, start offset), ascending in both; ``end_offset`` is the log end offset, where the last
-    of them ends.
+    With ``epochs`` (2, 0) and (5, 10), which are (leader epoch, start offset), and a log ``end_offset`` of 30:
 
-    An epoch below the first known one ends where the first starts.
+        epoch 5 ends at 30        epochs 2 to 4: epoch 2 ends at 10
+        epoch 6 is UNDEFINED      epoch 1 ends at 0, where the first known one starts
     """
     if epoch == NONE or not epochs or epoch > epochs[-1][0]:
         return UNDEFINED

@@ -1,10 +1,14 @@
 """The leader's side of produces, fetches and questions about offsets, and the requests that wait for an answer.
 
 A request that must wait is *parked*: a produce with acks=all for the high watermark (rules 2 and 5), a fetch for data.
-``wake`` ends the waiting when something happened to a replica, ``abandon`` when its leader epoch ended, ``expire`` when
-the time is over; each parked request is answered exactly once. All deadlines of a broker share one heap and one armed
-timer: nearly every request is answered long before its own, so finished ones stay in the heaps until their turn comes
-or until most of a heap is finished. Questions about offsets and epochs change nothing.
+Each parked request is answered exactly once, by one of these:
+
+    wake       something happened to its replica
+    abandon    the leader epoch of its replica ended
+    expire     its time is over
+
+All deadlines of a broker share one heap and one armed timer. Nearly every request is answered long before its deadline,
+so an answered one stays in its heap until its turn comes, or until most of the heap is answered.
 """
 
 from __future__ import annotations
@@ -55,7 +59,7 @@ P = TypeVar("P", ParkedProduce, ParkedFetch, Parked)
 
 
 class ParkedHeap(Generic[P]):
-    """Parked requests by what ends their waiting: a deadline or an offset. Finished ones are swept out now and then."""
+    """Parked requests in the order of the deadline or offset that ends their waiting; finished ones are swept out."""
 
     _heap: list[tuple[int, int, P]]
     _sequence: int
@@ -77,7 +81,7 @@ class ParkedHeap(Generic[P]):
             self._swept = max(len(heap), 32)
 
     def reached(self, limit: int) -> Iterator[P]:
-        """Those with a key of ``limit`` or less that are not finished, smallest key first; they wait here no more."""
+        """Take out the unfinished requests with a key of ``limit`` or less, smallest key first."""
         heap = self._heap
         while heap and (heap[0][0] <= limit or heap[0][2].done):
             parked = heapq.heappop(heap)[2]
@@ -85,7 +89,7 @@ class ParkedHeap(Generic[P]):
                 yield parked
 
     def waiting(self) -> list[P]:
-        """All that are not finished, in no particular order."""
+        """All unfinished requests, in no particular order."""
         return [parked for _, _, parked in self._heap if not parked.done]
 
     def smallest(self) -> int | None:
@@ -94,7 +98,7 @@ class ParkedHeap(Generic[P]):
 
 
 class Deadlines:
-    """Times at which parked requests end, come what may. ``live`` is how many are not answered yet."""
+    """Times at which parked requests end at the latest. ``live`` is the number of those not answered yet."""
 
     _context: Context
     _waiting: ParkedHeap[Parked]
@@ -165,7 +169,7 @@ class ParkedFetches:
         return [parked for parked in waiting if not parked.done] if waiting else []
 
     def all_of(self, partition: TopicPartition) -> list[ParkedFetch]:
-        """Every fetch that waits at a partition, among others."""
+        """Every fetch that waits at a partition, alone or among others."""
         followers = [parked for parked in self._followers.values() if not parked.done and partition in parked.wanted]
         return followers + self.of_consumers(partition)
 
@@ -266,7 +270,7 @@ class RequestHandler:
         self._respond(self._context.sender, message, answers)
 
     def _first_look(self, message: messages.Fetch) -> tuple[list[messages.FetchedPartition], bool]:
-        """The answers as they are before the fetch counts (rule 6), and whether they should go out at once."""
+        """Read the answers before the fetch counts (rule 6). True if they should be sent at once."""
         answers = []
         urgent = not message.partitions
         size = 0
@@ -332,7 +336,7 @@ class RequestHandler:
         return messages.FetchedPartition(partition, NO_ERROR, replica.high_watermark, log.start_offset, None, batches)
 
     def _end(self, parked: ParkedFetch) -> None:
-        """Answer a parked fetch with what there is now."""
+        """Answer a parked fetch with the records that are readable now."""
         self._deadlines.finish(parked)
         self._respond(parked.client, parked.message, self._looks(parked.message))
 
@@ -349,7 +353,7 @@ class RequestHandler:
         self._context.send(client, messages.FetchResponse(message.correlation, tuple(answers)))
 
     def _brings_high_watermark(self, message: messages.Fetch) -> bool:
-        """Does an answer without records bring the follower a newer high watermark, and is that reason enough?"""
+        """Would an empty answer bring the follower a newer high watermark, and is it sent for that alone?"""
         if not self._context.config.immediate_high_watermark:
             return False
         for wanted in message.partitions:
@@ -416,7 +420,7 @@ class RequestHandler:
         )
 
     def _asked(self, partition: TopicPartition, current_leader_epoch: int) -> tuple[Replica | None, ErrorCode]:
-        """The replica that a question is about, and why it is not answered (NONE if it is)."""
+        """The replica that a question is about, and the error that it is answered with, if any."""
         replica = self._replicas.get(partition)
         if replica is None:
             return None, unhosted(self._context, partition)
@@ -441,7 +445,7 @@ class RequestHandler:
                 self._end(parked)
 
     def abandon(self, replica: Replica) -> None:
-        """The leader epoch ended: look at fetches afresh; where this broker leads no more, produces fail (rule 5)."""
+        """The leader epoch ended: answer its fetches; where this broker no longer leads, produces fail (rule 5)."""
         for parked in self._fetches.all_of(replica.partition):
             self._end(parked)
         if replica.leading:

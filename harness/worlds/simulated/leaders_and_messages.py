@@ -64,7 +64,7 @@ class SimulatedLeadership:
                 "the old leader leads no more; the logs are compared before any broker does (rules 27, 28)"
             )
         elif state.leader != broker:
-            evidence["refused"] = f"broker {broker} is no live member of the ISR {list(state.isr)}"
+            evidence["refused"] = f"broker {broker} is not a live member of the ISR {list(state.isr)}"
         return evidence
 
 

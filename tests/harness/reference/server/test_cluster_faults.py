@@ -101,14 +101,14 @@ def test_the_controller_moves_a_leader_on_demand_and_says_why_not(cluster, topic
     client.close()
     assert isr(cluster, topic) == set(cluster.brokers)
     for node, partition, why in [
-        (CONTROLLER, "nothing-0", "no such partition"),
+        (CONTROLLER, "nothing-0", "partition nothing-0 does not exist"),
         (CONTROLLER, topic + "-x", "topic-number"),
         (new, f"{topic}-0", "ask the controller"),
     ]:
         answer = cluster.control(node, op="move", partition=partition, leader=old)
         assert (answer["ok"], why in answer["error"]) == (False, True)
     answer = cluster.control(CONTROLLER, op="move", partition=f"{topic}-0", leader=9)
-    assert "no live member of the ISR" in answer["error"]
+    assert "not a live member of the ISR" in answer["error"]
 
 
 def test_a_refused_write_without_acknowledgement_breaks_the_connection(cluster, topic):
