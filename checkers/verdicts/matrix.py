@@ -119,7 +119,7 @@ def _head(cells: Sequence[Cell], outcomes: Counter[str]) -> tuple[str, int]:
         return f"{sentence}{rest}.", Outcome.UNKNOWN.exit_code
     permitted = f", {lost} lost acknowledged writes as their settings permit" if lost else ""
     weak = sum(cell.outcome is Outcome.HELD and cell.loss_permitted for cell in cells)
-    spared = f", {weak} lost nothing though they may" if weak else ""
+    spared = f", {weak} lost nothing though loss is permitted" if weak else ""
     sentence = f"No promise was broken: {held - weak} {of_all} held{spared}{permitted}{rest}."
     return sentence, Outcome.HELD.exit_code
 

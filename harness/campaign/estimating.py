@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from checkers import counted
 from harness.campaign.runs import Group, side_by_side
 from harness.errors import AckproofError
 from harness.machine.versions import cores
@@ -70,12 +71,12 @@ def _world_estimate(world: WorldPlan, runs: int, earlier: Sequence[_Earlier]) ->
     run_s, basis = _by_the_plan(world, own_s), "the plan's times"
     for campaign in earlier:
         then = next((plan for plan in campaign.plan.worlds if plan.world.name == world.world.name), None)
-        counted = campaign.record.worlds.get(world.world.name)
-        if then is None or counted is None or not counted.completed:
+        performed = campaign.record.worlds.get(world.world.name)
+        if then is None or performed is None or not performed.completed:
             continue
-        before_s, took_s = then.workload.duration_ms / 1000, counted.wall_ms / counted.completed / 1000
+        before_s, took_s = then.workload.duration_ms / 1000, performed.wall_ms / performed.completed / 1000
         run_s = own_s * took_s / before_s if world.world.virtual_time else own_s + max(took_s - before_s, 0.0)
-        basis = f"{counted.completed:,} runs of {campaign.name}"
+        basis = f"{counted(performed.completed, 'run')} of {campaign.name}"
         break
     parallel = min(world.parallel or cores(), runs)
     return WorldEstimate(world.world.name, runs, parallel, run_s, -(-runs // parallel) * run_s, basis)

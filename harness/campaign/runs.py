@@ -109,7 +109,8 @@ class CampaignRuns(TurnLoop):
             if len(self._record.failures) < QUOTED_MAX:
                 self._record.failures[str(job.spec.directory())] = str(ended.reason)
         failed = [f"{runs.failed} failed"] if runs.failed else []
-        judged = [f"{count} {outcome}" for outcome, count in self._outcomes.most_common()]
+        outcomes = ", ".join(f"{count} {outcome}" for outcome, count in self._outcomes.most_common())
+        judged = [f"{self._outcomes.total()} judged: {outcomes}"] if outcomes else []
         self._progress.advance(", ".join([*failed, *judged]))
 
     def _give_up(self, world: str, why: str) -> None:
