@@ -155,11 +155,9 @@ def flip(batch: Batch) -> tuple[int, int, int]:
 def recovery_point(directory: Path) -> int:
     """The recovery point: a start after an unclean stop reads the log again from this offset's segment on (rule 25).
 
-    Kafka keeps it in one file for all partitions of a disk, the reference broker in a file for each partition.
+    Kafka keeps it in one file for all partitions of a disk. The reference broker has none: it reads all of a log.
     """
-    own, shared = directory / "recovery-point", directory.parent / "recovery-point-offset-checkpoint"
-    if own.exists():
-        return int(own.read_text())
+    shared = directory.parent / "recovery-point-offset-checkpoint"
     topic, number = LogPartition.named(directory.name.partition("@")[0])
     lines = shared.read_text().splitlines() if shared.exists() else []
     return next((int(line.split()[2]) for line in lines if line.split()[:2] == [topic, str(number)]), 0)

@@ -5,24 +5,21 @@ of the process does not. It also keeps what else must survive a restart: the lea
 start offsets (rule 19), the high watermark of the last checkpoint (rule 25), and the state of producers (rule 21).
 
 A batch on a disk may be *bad*: damaged, or torn, if a loss of power left it half written. Its checksum shows that, but
-a broker reads its log again only when it starts after an unclean stop, and only from the recovery point on (rule 25).
-A bad batch before that point is met by followers and consumers.
+a broker reads its log again only when it starts after an unclean stop (rule 25). Otherwise followers and consumers meet
+a bad batch.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 from msgspec.structs import replace
 
 from harness.reference.core.messages import RecordBatch
 from harness.reference.core.producers import Producers
-from harness.reference.core.types import NONE, Outside
-
-#: Kafka's default of log.segment.bytes: more than a simulated log holds.
-SEGMENT_BYTES: Final = 2**30
+from harness.reference.core.types import NONE
 
 
 class Log(Protocol):
@@ -86,33 +83,26 @@ class MemoryLog:
 
     Truncation works on whole batches: an offset inside a batch drops that batch. ``durable_offset`` is one past the
     last record that a loss of power leaves: the ``flushed_offset``, unless the disk ``lies`` and calls flushed what is
-    in its own cache. ``recovery_point`` is the first record of the last segment, which alone is read again after an
-    unclean stop.
+    in its own cache.
     """
 
     lies: bool
     durable_offset: int
-    recovery_point: int
     batches: list[RecordBatch]
     producers: Producers
     start_offset: int
     end_offset: int
     flushed_offset: int
     _closed: bool
-    _segment_bytes: Outside[int]
-    _active_bytes: int
     _bases: list[int]
     _epochs: list[tuple[int, int]]
     _last_epoch: int
     _high_watermark: int
 
-    def __init__(self, segment_bytes: int = SEGMENT_BYTES) -> None:
+    def __init__(self) -> None:
         self.lies = False
         self.durable_offset = 0
-        self.recovery_point = 0
         self._closed = False
-        self._segment_bytes = segment_bytes
-        self._active_bytes = 0
         self.batches = []
         self.producers = Producers()
         self._bases = []
@@ -135,10 +125,6 @@ class MemoryLog:
             if batch.leader_epoch < self._last_epoch:
                 raise ValueError(f"a batch of epoch {batch.leader_epoch} does not follow epoch {self._last_epoch}")
             self.start_epoch(batch.leader_epoch, batch.base_offset)
-        if self._active_bytes and self._active_bytes + batch.size_bytes > self._segment_bytes:
-            self.flush()
-            self.recovery_point, self._active_bytes = self.end_offset, 0
-        self._active_bytes += batch.size_bytes
         self.batches.append(batch)
         self._bases.append(batch.base_offset)
         self.end_offset += batch.count
@@ -174,9 +160,6 @@ class MemoryLog:
         self.end_offset = self.batches[-1].next_offset if self.batches else self.start_offset
         self.flushed_offset = min(self.flushed_offset, self.end_offset)
         self.durable_offset = min(self.durable_offset, self.end_offset)
-        self.recovery_point = min(self.recovery_point, self.end_offset)
-        active = self.batches[bisect_left(self._bases, self.recovery_point) :]
-        self._active_bytes = sum(batch.size_bytes for batch in active)
         while self._epochs and self._epochs[-1][1] >= offset:
             self._epochs.pop()
         self._last_epoch = self._epochs[-1][0] if self._epochs else NONE
@@ -189,8 +172,7 @@ class MemoryLog:
         self._last_epoch = NONE
         self.producers = Producers()
         self.start_offset = self.end_offset = self.flushed_offset = self._high_watermark = offset
-        self.durable_offset = self.recovery_point = offset
-        self._active_bytes = 0
+        self.durable_offset = offset
 
     def flush(self) -> None:
         """Call everything flushed; a disk that lies has not written it."""
@@ -237,9 +219,10 @@ class MemoryLog:
         """Make the batch at ``position`` of ``batches`` a bad one."""
         self.batches[position] = replace(self.batches[position], intact=False)
 
-    def reads_again(self, offset: int) -> bool:
-        """Would the next start look at the record at ``offset`` (rule 25)?"""
-        return not self._closed and offset >= self.recovery_point
+    @property
+    def is_read_again(self) -> bool:
+        """The last stop was not clean: the next start looks at every batch (rule 25)."""
+        return not self._closed
 
     def close(self) -> None:
         """Flush; the next start does not read the log again."""
@@ -248,8 +231,7 @@ class MemoryLog:
 
     def recover(self) -> None:
         """A start (rule 25): unless the log was closed, it is read again and ends before the first bad batch."""
-        for batch in self.batches[bisect_left(self._bases, self.recovery_point) :]:
-            if not batch.intact and not self._closed:
-                self.truncate_to(batch.base_offset)
-                break
+        bad = next((batch for batch in self.batches if not batch.intact), None)
+        if bad is not None and not self._closed:
+            self.truncate_to(bad.base_offset)
         self._closed = False

@@ -14,6 +14,6 @@
 
 from harness.reference.server.config import NodeConfig
 from harness.reference.server.control_socket import describe_image
-from harness.reference.server.storage.log import SegmentLog
+from harness.reference.server.storage.log import FileLog
 
-__all__ = ["NodeConfig", "SegmentLog", "describe_image"]
+__all__ = ["FileLog", "NodeConfig", "describe_image"]

@@ -26,7 +26,7 @@ from harness.reference.server.peers import ControllerLink, LeaderLink
 from harness.reference.server.runtime import Runtime, now_us
 from harness.reference.server.sessions import Session
 from harness.reference.server.storage.checkpoints import CleanShutdown
-from harness.reference.server.storage.log import SegmentLog
+from harness.reference.server.storage.log import FileLog
 from harness.reference.server.trace import Trace
 
 log = logging.getLogger(__name__)
@@ -41,13 +41,12 @@ class Logs:
     So a topic that was made again while this broker was down does not get the records of its predecessor.
     """
 
-    def __init__(self, directory: Path, segment_bytes: int, identity: Callable[[str], int]) -> None:
+    def __init__(self, directory: Path, identity: Callable[[str], int]) -> None:
         self._directory = directory
-        self._segment_bytes = segment_bytes
         self._identity = identity
-        self.opened: dict[TopicPartition, SegmentLog] = {}
+        self.opened: dict[TopicPartition, FileLog] = {}
 
-    def make(self, at: TopicPartition) -> SegmentLog:
+    def make(self, at: TopicPartition) -> FileLog:
         """Open the log of ``at``, recovering it, and forget those of earlier topics of that name."""
         earlier = self.opened.pop(at, None)
         if earlier is not None:
@@ -56,7 +55,7 @@ class Logs:
         for stale in self._directory.glob(f"{at}@*"):
             if stale.name != name:
                 shutil.rmtree(stale)
-        made = self.opened[at] = SegmentLog(self._directory / name, segment_bytes=self._segment_bytes)
+        made = self.opened[at] = FileLog(self._directory / name)
         if made.damage is not None:
             log.warning("%s was cut at offset %d: %s", at, made.end_offset, made.damage)
         return made
@@ -75,7 +74,7 @@ class BrokerServer:
         self._links = links
         self._ids = TopicIds()
         self._image_version = 0
-        self._logs = Logs(Path(config.directory), config.segment_bytes, self._identity)
+        self._logs = Logs(Path(config.directory), self._identity)
         self._clean_shutdown = CleanShutdown(Path(config.directory))
         self._core = Broker(
             config.node,

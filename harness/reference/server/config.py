@@ -8,7 +8,6 @@ from typing import Final, Literal
 import msgspec
 
 from harness.reference.core.types import BrokerConfig, NodeId
-from harness.reference.server.storage.log import SEGMENT_BYTES
 
 #: The longest path a Unix-domain socket can be bound to.
 SOCKET_PATH_BYTES: Final = 107
@@ -38,7 +37,6 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     controller_port: int = 0
     broker: BrokerConfig = BrokerConfig()
     cluster_id: str = "ackproof"
-    segment_bytes: int = SEGMENT_BYTES
     rack: str = ""
     auto_create_topics: bool = False
     default_partitions: int = 1

@@ -1,9 +1,9 @@
 """Empties, damages and slows the disks of nodes on this machine.
 
 The checksum of a damaged record is wrong on the disk. A broker that starts after an unclean stop reads its log again
-from the recovery point's segment on, and cuts it off at the damage (rule 25). Older segments are not read again, so a
-damaged record in them is found only when a replica or client fetches it. The evidence ``read_again`` says which of the
-two it was; the history shows the result.
+(Kafka from the recovery point's segment on), and cuts it off at the damage (rule 25). Kafka does not read older
+segments again, so a damaged record in them is found only when a replica or client fetches it. The evidence
+``read_again`` says which of the two it was; the history shows the result.
 """
 
 from __future__ import annotations

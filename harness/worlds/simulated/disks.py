@@ -142,12 +142,12 @@ class Disks:
         offset = log.batches[position].base_offset
         log.damage(position)
         self._damaged.append(NodeId(node))
-        read_again = log.reads_again(offset)
+        read_again = log.is_read_again
         return {
             "corrupted": {
                 "partition": partition,
                 "offset": offset,
-                "recovery_point": log.recovery_point,
+                "recovery_point": log.start_offset,
                 "read_again": read_again,
                 "lost": read_again * (log.end_offset - offset),
             }

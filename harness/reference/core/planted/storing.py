@@ -20,7 +20,7 @@ class SkipsBadBatches(MemoryLog):
         self._closed = False
 
     def _bad(self, batches: Sequence[RecordBatch]) -> list[RecordBatch]:
-        return [batch for batch in batches if not batch.intact and self.reads_again(batch.base_offset)]
+        return [batch for batch in batches if not batch.intact and self.is_read_again]
 
 
 class CheckpointsLogEnd(MemoryLog):

@@ -19,7 +19,7 @@ from harness.reference.server.storage.batches import (
     parse_incoming,
     whole,
 )
-from harness.reference.server.storage.log import SegmentLog
+from harness.reference.server.storage.log import FileLog
 
 #: What one fetch response may carry beyond its first batch, whatever the client asked for.
 FETCH_BYTES: Final = 8 * 1024 * 1024
@@ -41,7 +41,7 @@ class DataRequests:
     Batches are parsed and bounded here; leadership, epochs and offsets are the core's to judge.
     """
 
-    def __init__(self, gateway: Gateway, logs: Mapping[TopicPartition, SegmentLog], ids: TopicIds) -> None:
+    def __init__(self, gateway: Gateway, logs: Mapping[TopicPartition, FileLog], ids: TopicIds) -> None:
         self._gateway = gateway
         self._logs = logs
         self._ids = ids

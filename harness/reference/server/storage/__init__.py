@@ -1,1 +1,1 @@
-"""The log of a replica on a disk: segments of record batches, their indexes, and the small files beside them."""
+"""The log of a replica on a disk: a file of record batches, and the small files beside it."""

@@ -1,7 +1,6 @@
-"""Small files beside a log's records: single offsets, leader epochs, producer state, the mark of a clean stop.
+"""Small files beside a log's records: single offsets, leader epochs, the mark of a clean stop.
 
-Offsets and epochs survive a loss of power, whole: a reader sees the old content or the new, never a mixture. Producer
-state can be made again from the log, so its files are not synced.
+They survive a loss of power, whole: a reader sees the old content or the new, never a mixture.
 """
 
 from __future__ import annotations
@@ -9,11 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
 from harness.machine.durable_files import remove_durably, write_durably
-from harness.reference.core.messages import RecordBatch
-from harness.reference.core.producers import Producers
 from harness.reference.core.types import NONE
 
 
@@ -52,7 +47,7 @@ class EpochFile:
 
 
 class CleanShutdown:
-    """The mark of a broker that stopped cleanly: its broker epoch, in the directory that holds its logs (rule 15).
+    """The mark of a clean stop in a directory: of a broker, its epoch (rule 15); of a log, its end offset (rule 25).
 
     Written when everything is on the disk, and taken away by the next start: so it says nothing about an older stop.
     """
@@ -60,28 +55,15 @@ class CleanShutdown:
     def __init__(self, directory: Path) -> None:
         self._path = directory / "clean-shutdown"
 
-    def write(self, broker_epoch: int) -> None:
-        """Remember durably that the incarnation of this epoch has stopped cleanly."""
-        write_durably(self._path, f"{broker_epoch}\n".encode())
+    def write(self, number: int) -> None:
+        """Remember durably that the owner of the directory has stopped cleanly, with ``number``."""
+        write_durably(self._path, f"{number}\n".encode())
 
     def take(self) -> int:
-        """The broker epoch of the incarnation before, NONE if that one did not stop cleanly; forgotten afterwards."""
+        """The number that was written at the last stop, NONE if that was not clean; forgotten afterwards."""
         try:
-            broker_epoch = int(self._path.read_text())
+            number = int(self._path.read_text())
         except (OSError, ValueError):
             return NONE
         remove_durably(self._path)
-        return broker_epoch
-
-
-def save_producers(path: Path, producers: Producers) -> None:
-    """Write to ``path``. Not durable: a missing or damaged file is made again from the log."""
-    path.write_bytes(msgspec.msgpack.encode(producers.batches()))
-
-
-def load_producers(path: Path) -> Producers | None:
-    """Read from ``path``; None if it is missing or damaged."""
-    try:
-        return Producers(msgspec.msgpack.decode(path.read_bytes(), type=list[RecordBatch]))
-    except (OSError, msgspec.MsgspecError):
-        return None
+        return number

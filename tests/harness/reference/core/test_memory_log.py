@@ -62,7 +62,7 @@ class TestBadBatches:
     def test_a_start_after_an_unclean_stop_ends_the_log_before_the_first_bad_batch(self) -> None:
         log = filled((2, 0), (3, 1), (1, 2))
         log.damage(1)
-        assert log.reads_again(2)
+        assert log.is_read_again
         log.recover()
         assert (log.end_offset, list(log.epochs())) == (2, [(0, 0)])
 
@@ -70,30 +70,11 @@ class TestBadBatches:
         log = filled((2, 0), (3, 1), (1, 2))
         log.close()
         log.damage(1)
-        assert not log.reads_again(2)
+        assert not log.is_read_again
         log.recover()
         assert log.end_offset == 6
         log.recover()
         assert log.end_offset == 2, "the stop before was clean, the one since then was not"
-
-    def test_what_is_below_the_recovery_point_is_not_read_again(self) -> None:
-        log = MemoryLog(segment_bytes=20)
-        for offset in range(5):
-            log.append(RecordBatch(1, 10, "r", offset, 0))
-        assert (log.recovery_point, log.flushed_offset) == (4, 4), "segments of two batches are flushed when full"
-        log.damage(1)
-        log.recover()
-        assert log.end_offset == 5
-        log.damage(4)
-        log.recover()
-        assert log.end_offset == 4
-
-    def test_a_truncation_below_the_recovery_point_takes_it_along(self) -> None:
-        log = MemoryLog(segment_bytes=20)
-        for offset in range(5):
-            log.append(RecordBatch(1, 10, "r", offset, 0))
-        log.truncate_to(1)
-        assert (log.recovery_point, log.end_offset) == (1, 1)
 
 
 def test_a_read_returns_whole_batches_from_the_one_that_holds_the_offset() -> None:

@@ -28,7 +28,7 @@ from harness.reference.server.handlers.metadata_and_topics import (
     parse_topic_config,
     written,
 )
-from harness.reference.server.storage.log import SegmentLog
+from harness.reference.server.storage.log import FileLog
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_a_consumers_rack_reaches_the_leader_and_the_replica_that_it_names_the_c
 
 
 def test_an_offset_by_time_is_looked_for_below_the_high_watermark(canned, tmp_path):
-    log = SegmentLog(tmp_path / "log")
+    log = FileLog(tmp_path / "log")
     for offset in (0, 3, 6):
         log.append(batch(offset, 3))  # times 1000 to 1002
     data = DataRequests(canned.gateway, {T0: log}, topic_ids())

@@ -1,5 +1,6 @@
 import os
-from itertools import count
+from bisect import bisect_right
+from itertools import accumulate, count
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,7 @@ from msgspec.structs import replace
 
 from harness.reference.core.log import Log, MemoryLog
 from harness.reference.server.storage.batches import whole
-from harness.reference.server.storage.log import CURSORS, LOADED_INDEXES, SegmentLog
-from harness.reference.server.storage.segment import INDEX_INTERVAL_BYTES
-
-SMALL = 1_000  # bytes of a segment: a handful of batches
+from harness.reference.server.storage.log import FileLog
 
 
 def fill(log: Log, batches: int, *, records: int = 1, epoch: int = 0) -> None:
@@ -31,9 +29,9 @@ def reads(log: Log, offset: int):
         offset = found[-1].next_offset
 
 
-@pytest.fixture(params=["memory", "segments"])
+@pytest.fixture(params=["memory", "file"])
 def log(request, tmp_path):
-    return MemoryLog() if request.param == "memory" else SegmentLog(tmp_path / "log", segment_bytes=SMALL)
+    return MemoryLog() if request.param == "memory" else FileLog(tmp_path / "log")
 
 
 # --- what every log does --------------------------------------------------------------------------------------------
@@ -129,7 +127,7 @@ STEPS = st.lists(
 @given(steps=STEPS)
 def test_files_and_memory_hold_the_same_log_also_after_kills_and_stops(steps, tmp_path_factory):
     directory = tmp_path_factory.mktemp("model") / "log"
-    model, log, epoch, sequences = MemoryLog(), SegmentLog(directory, segment_bytes=SMALL), 0, count()
+    model, log, epoch, sequences = MemoryLog(), FileLog(directory), 0, count()
     for step, number, bump in steps:
         if step == "append":
             epoch += bump
@@ -146,7 +144,7 @@ def test_files_and_memory_hold_the_same_log_also_after_kills_and_stops(steps, tm
         else:
             if step == "close":
                 log.close()
-            log = SegmentLog(directory, segment_bytes=SMALL)
+            log = FileLog(directory)
             assert log.damage is None
         assert contents(log) == contents(model)
         assert (log.start_offset, log.end_offset) == (model.start_offset, model.end_offset)
@@ -168,13 +166,13 @@ def files(directory: Path) -> list[Path]:
 
 
 def test_a_torn_tail_is_cut_at_the_last_whole_batch_wherever_it_tears(tmp_path):
-    log = SegmentLog(tmp_path / "log")
+    log = FileLog(tmp_path / "log")
     fill(log, 3)
     [file] = files(tmp_path / "log")
     content, size = file.read_bytes(), len(whole(batch(0, value=b"v0")))
     for torn in range(2 * size + 1, 3 * size):
         file.write_bytes(content[:torn])
-        recovered = SegmentLog(tmp_path / "log")
+        recovered = FileLog(tmp_path / "log")
         assert recovered.end_offset == 2
         assert recovered.damage is not None
         assert file.stat().st_size == 2 * size
@@ -182,88 +180,62 @@ def test_a_torn_tail_is_cut_at_the_last_whole_batch_wherever_it_tears(tmp_path):
 
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_a_flipped_byte_ends_the_log_before_it_and_later_segments_are_deleted(data, tmp_path_factory):
+def test_a_flipped_byte_ends_the_log_before_its_batch(data, tmp_path_factory):
     directory = tmp_path_factory.mktemp("flip") / "log"
-    log = SegmentLog(directory, segment_bytes=SMALL)
+    log = FileLog(directory)
     fill(log, 40)
     expected = contents(log)
-    (directory / "recovery-point").unlink()  # nothing is known to be good
-    victim = data.draw(st.sampled_from(files(directory)))
-    content = bytearray(victim.read_bytes())
-    at = data.draw(st.integers(0, len(content) - 1))
-    content[at] ^= 1 << data.draw(st.integers(0, 7))
-    victim.write_bytes(content)
-    damaged_from = int(victim.stem) + at // (len(content) // max(1, content.count(b"key")))
-    recovered = SegmentLog(directory, segment_bytes=SMALL)
+    [file] = files(directory)
+    content = bytearray(file.read_bytes())
+    position = data.draw(st.integers(0, len(content) - 1))
+    damaged_from = bisect_right(list(accumulate(b.size_bytes for b in reads(log, 0))), position)
+    content[position] ^= 1 << data.draw(st.integers(0, 7))
+    file.write_bytes(content)
+    recovered = FileLog(directory)
     kept = contents(recovered)
     if recovered.damage is None:  # the leader epoch is outside the checksum (KIP-101)
         assert len(kept) == len(expected)
     else:
-        assert kept == expected[: len(kept)]
-        assert len(kept) <= damaged_from + 1
-        assert [int(f.stem) for f in files(directory)] == [
-            n for n in map(int, (f.stem for f in files(directory))) if n <= len(kept)
-        ]
+        assert kept == expected[:damaged_from]
     fill(recovered, 3, epoch=max(e for e, _ in recovered.epochs()) if recovered.epochs() else 0)
-    assert SegmentLog(directory, segment_bytes=SMALL).end_offset == len(kept) + 3
+    assert FileLog(directory).end_offset == len(kept) + 3
 
 
-def test_after_a_clean_stop_nothing_is_checked_and_after_a_kill_everything_since_the_last_roll_is(tmp_path):
-    log = SegmentLog(tmp_path / "log")
+def test_after_a_clean_stop_nothing_is_checked_and_after_a_kill_everything_is(tmp_path):
+    log = FileLog(tmp_path / "log")
     fill(log, 3)
     log.close()
     [file] = files(tmp_path / "log")
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
     file.write_bytes(content)
-    assert SegmentLog(tmp_path / "log").end_offset == 3  # the marker is gone now
-    assert SegmentLog(tmp_path / "log").end_offset == 2
+    assert FileLog(tmp_path / "log").end_offset == 3  # the marker is gone now
+    assert FileLog(tmp_path / "log").end_offset == 2
 
 
-def test_a_finished_segment_is_flushed_and_is_not_read_again_at_opening(tmp_path):
-    log = SegmentLog(tmp_path / "log", segment_bytes=SMALL)
-    fill(log, 40)
-    first, *_, last = files(tmp_path / "log")
-    assert log.flushed_offset == int(last.stem)
-    first.write_bytes(b"x" * first.stat().st_size)
-    assert SegmentLog(tmp_path / "log", segment_bytes=SMALL).end_offset == 40
-
-
-def test_a_lost_segment_in_the_middle_ends_the_log_there(tmp_path):
-    log = SegmentLog(tmp_path / "log", segment_bytes=SMALL)
-    fill(log, 40)
-    lost = files(tmp_path / "log")[2]
-    lost.unlink()
-    (tmp_path / "log" / "recovery-point").unlink()
-    recovered = SegmentLog(tmp_path / "log", segment_bytes=SMALL)
-    assert recovered.end_offset == int(lost.stem)
-    fill(recovered, 5)
-    assert [b.base_offset for b in reads(recovered, 0)] == list(range(int(lost.stem) + 5))
-
-
-def test_a_missing_or_damaged_index_or_producer_file_is_made_again(tmp_path):
-    log = SegmentLog(tmp_path / "log", segment_bytes=SMALL)
+def test_producers_are_known_again_after_a_start_and_after_a_truncation(tmp_path):
+    log = FileLog(tmp_path / "log")
     for number in range(40):
         log.append(batch(number, producer=(9, 0, number)))
-    for number, path in enumerate([*(tmp_path / "log").glob("*.index"), *(tmp_path / "log").glob("*.producers")]):
-        path.write_bytes(b"nonsense") if number % 2 else path.unlink()
-    again = SegmentLog(tmp_path / "log", segment_bytes=SMALL)
+    again = FileLog(tmp_path / "log")
     assert [b.base_offset for b in reads(again, 0)] == list(range(40))
     assert [b.base_sequence for b in again.producers.batches()] == [35, 36, 37, 38, 39]
+    again.truncate_to(12)
+    assert [b.base_sequence for b in again.producers.batches()] == [7, 8, 9, 10, 11]
 
 
 def test_the_high_watermark_and_epochs_survive(tmp_path):
-    log = SegmentLog(tmp_path / "log")
+    log = FileLog(tmp_path / "log")
     fill(log, 3, epoch=2)
     log.start_epoch(5, 3)
     log.checkpoint_high_watermark(2)
-    again = SegmentLog(tmp_path / "log")
+    again = FileLog(tmp_path / "log")
     assert again.checkpointed_high_watermark() == 2
     assert list(again.epochs()) == [(2, 0), (5, 3)]
 
 
 def test_an_offset_is_found_by_the_time_of_its_batch(tmp_path):
-    log = SegmentLog(tmp_path / "log", segment_bytes=SMALL)
+    log = FileLog(tmp_path / "log")
     fill(log, 3, records=4)  # timestamps 1000 to 1003 in each
     assert log.first_at(1003, 12).base_offset == 0
     assert log.first_at(1004, 12) is None
@@ -274,21 +246,18 @@ def test_an_offset_is_found_by_the_time_of_its_batch(tmp_path):
 @given(
     times=st.lists(st.integers(0, 50), min_size=1, max_size=60),
     cut=st.integers(0, 60),
-    reopen=st.sampled_from(["no", "killed", "stopped", "without indexes"]),
+    reopen=st.sampled_from(["no", "killed", "stopped"]),
 )
 def test_the_search_by_time_finds_what_reading_everything_finds(times, cut, reopen, tmp_path_factory):
     directory = tmp_path_factory.mktemp("times") / "log"
-    log = SegmentLog(directory, segment_bytes=20_000)
+    log = FileLog(directory)
     for time_ms in times:
         log.append(batch(log.end_offset, value=b"x" * 2_500, time_ms=time_ms))
     log.truncate_to(cut)
     if reopen != "no":
         if reopen == "stopped":
             log.close()
-        log = SegmentLog(directory, segment_bytes=20_000)
-    if reopen == "without indexes":
-        for path in directory.glob("*.index"):
-            path.unlink()
+        log = FileLog(directory)
     kept = times[: log.end_offset]
     for wanted in range(52):
         found = log.first_at(wanted, log.end_offset)
@@ -296,8 +265,8 @@ def test_the_search_by_time_finds_what_reading_everything_finds(times, cut, reop
         assert (None if found is None else found.base_offset) == expected
 
 
-def test_the_search_by_time_does_not_read_the_log(tmp_path, monkeypatch):
-    log = SegmentLog(tmp_path / "log", segment_bytes=100_000)
+def test_the_search_by_time_reads_one_batch(tmp_path, monkeypatch):
+    log = FileLog(tmp_path / "log")
     for time_ms in range(500):
         log.append(batch(time_ms, value=b"x" * 2_000, time_ms=time_ms))
     read = []
@@ -305,12 +274,12 @@ def test_the_search_by_time_does_not_read_the_log(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "pread", lambda fd, size, at: read.append(size) or pread(fd, size, at))
     for wanted in (0, 77, 250, 499, 500):
         log.first_at(wanted, 500)
-    assert len(files(tmp_path / "log")) >= 8
-    assert sum(read) <= 5 * 65_536
+    assert len(read) == 4
+    assert max(read) < 2_200
 
 
 def test_a_full_disk_appends_nothing(tmp_path, monkeypatch):
-    log = SegmentLog(tmp_path / "log")
+    log = FileLog(tmp_path / "log")
     fill(log, 2)
     writev = os.writev
     monkeypatch.setattr(os, "writev", lambda fd, pieces: writev(fd, [b"".join(pieces)[:40]]))
@@ -319,20 +288,15 @@ def test_a_full_disk_appends_nothing(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert log.end_offset == 2
     fill(log, 1)
-    assert SegmentLog(tmp_path / "log").end_offset == 3
+    assert FileLog(tmp_path / "log").end_offset == 3
 
 
-def test_memory_does_not_grow_with_the_log(tmp_path):
-    log = SegmentLog(tmp_path / "log", segment_bytes=1 << 20)
+def test_memory_holds_numbers_of_batches_and_no_records(tmp_path):
+    log = FileLog(tmp_path / "log")
     made = batch(0, 1, value=b"x" * 900, producer=(1, 0, 0))
-    for number in range(30_000):
+    for number in range(3_000):
         log.append(type(made)(made.count, made.size_bytes, made.records, number, 0, number % 20, 0, number // 20))
-        if number % 997 == 0:
-            log.read(number // 2, number + 1, 10_000)
-    assert log.end_offset == 30_000
-    assert len(files(tmp_path / "log")) >= 25
-    assert len(log._index.offsets) <= (1 << 20) // INDEX_INTERVAL_BYTES + 1
-    assert len(log._indexes) <= LOADED_INDEXES
-    assert len(log._cursors) <= CURSORS
-    assert len(log.producers.batches()) == 20 * 5
-    assert [b.base_offset for b in log.read(12_345, 30_000, 3_000)] == [12_345, 12_346, 12_347]
+    kept = log.producers.batches()
+    assert len(kept) == 20 * 5
+    assert not any(b.records for b in kept)
+    assert [b.base_offset for b in log.read(1_234, 3_000, 3_000)] == [1_234, 1_235, 1_236]
