@@ -49,7 +49,7 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
 }
 
 if TYPE_CHECKING:
-    #: By anomaly. Whoever decodes them gets the struct of each; anomalies that this version does not know are left out.
+    #: By anomaly. Decoding makes the struct of each; anomalies that this version does not know are left out.
     Findings = dict[str, list[Finding]]
 else:
     Findings = TypedDict("Findings", {name: list[anomaly.finding] for name, anomaly in ANOMALIES.items()}, total=False)

@@ -1,4 +1,4 @@
-"""What an anomaly is: a name, a specification that the report quotes, and a kernel that finds it in a log."""
+"""An anomaly: its name, its specification, which the report quotes, and a kernel that finds it in a log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Part = TypeVar("Part", bound=msgspec.Struct)
 
 
 class Finding(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What a kernel found at one place. Each anomaly's module has the struct of its own; what is not known is left out.
+    """One occurrence of an anomaly. Each anomaly's module has its own struct; fields that are not known are left out.
 
     ``key`` is the log partition. Values are numbers in histories of our own, and any JSON in those of other tools.
     """
@@ -29,10 +29,10 @@ class Finding(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     @property
     def written(self) -> list[Any]:
-        """The values of the writes that it names, the one that it is about first."""
+        """The values of the writes that it names, first the value that it is about."""
         fields = msgspec.structs.asdict(self)
-        one = [fields["value"]] if "value" in fields else []
-        return [*one, *(fields.get("values") or ()), *(fields.get("messages") or ())]
+        subject = [fields["value"]] if "value" in fields else []
+        return [*subject, *(fields.get("values") or ()), *(fields.get("messages") or ())]
 
     def told(self, origin: Origin) -> Self:
         """The same with values, keys and indexes as the history's maker wrote them."""
@@ -40,7 +40,7 @@ class Finding(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     @property
     def mark(self) -> str:
-        """A word that tells it from findings of the same anomaly with another defect; "" where none is known."""
+        """A word that tells it from findings of the same anomaly with another defect; "" if there is no such word."""
         return ""
 
 
@@ -78,7 +78,7 @@ class About(Enum):
 
 
 class Allowed(Enum):
-    """When a history that shows an anomaly is valid all the same, as established checkers of histories have it."""
+    """The conditions under which a history with an anomaly is valid all the same, as established checkers have it."""
 
     NEVER = "never"
     #: Kafka does not isolate writes.
@@ -122,14 +122,14 @@ class Anomaly:
 
 @dataclass(kw_only=True)
 class Found:
-    """What a kernel hands back: anomalies of one kind. Descriptions are made only for those that are shown.
+    """The answer of a kernel: anomalies of one kind. Descriptions are made only for those that are shown.
 
     Attributes:
         partition: int64, one entry an anomaly: the index of its log partition.
         describe: makes the finding of the i-th anomaly.
-        row: int64 by anomaly, the row of the log that stands for it (the write that was lost, the read that was wrong),
-            -1 for none; it tells when it happened.
-        rank: by anomaly, the lowest is shown first; by default as they stand.
+        row: int64 by anomaly, the row of the log that shows when it happened (of the write that was lost, of the read
+            that was wrong), -1 if no row does.
+        rank: by anomaly, the lowest is shown first; by default in their own order.
         weight: by anomaly, how much it adds to the count; by default 1.
     """
 
@@ -140,7 +140,7 @@ class Found:
     weight: Numbers | None = None
 
     def counts(self, partition_history: Numbers, histories: int) -> Numbers:
-        """How many anomalies each history has: int64 by history."""
+        """Count the anomalies of each history: int64 by history."""
         owner = partition_history[self.partition]
         weights = np.ones(len(owner)) if self.weight is None else self.weight
         return np.bincount(owner, weights=weights, minlength=histories).astype(np.int64)
@@ -151,9 +151,9 @@ class Found:
         rank = np.zeros(len(owner), np.int64) if self.rank is None else self.rank
         order = np.lexsort((rank, owner))
         shown: dict[int, list[tuple[Finding, int | None]]] = {}
-        for place in order.tolist():
-            mine = shown.setdefault(int(owner[place]), [])
+        for number in order.tolist():
+            mine = shown.setdefault(int(owner[number]), [])
             if limit is None or len(mine) < limit:
-                row = int(self.row[place])
-                mine.append((self.describe(place), None if row == NONE else int(log.time_us[row])))
+                row = int(self.row[number])
+                mine.append((self.describe(number), None if row == NONE else int(log.time_us[row])))
         return shown

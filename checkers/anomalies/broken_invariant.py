@@ -5,8 +5,8 @@ and 100 records were acknowledged. Broker 2 never leads, so nothing is lost, thi
 
 Only a simulated world sees all replicas at one moment, and writes down the first such state of a run with its step; a
 history without that says nothing about it. What is looked at, and under which settings each invariant holds:
-``harness/worlds/simulated/invariants.py``. What an unclean election or a destroyed disk breaks by design is not looked
-at, so no setting permits it.
+``harness/worlds/simulated/invariants.py``. Where an unclean election or a destroyed disk breaks an invariant by design,
+it is not looked at, so no setting permits it.
 
 Findings, at most one a run: key, invariant, time_us, text (what was wrong, on which brokers), op. O(1).
 """
@@ -14,6 +14,8 @@ Findings, at most one a run: key, invariant, time_us, text (what was wrong, on w
 from __future__ import annotations
 
 from typing import Final
+
+from typing_extensions import override
 
 from checkers.anomalies.anomaly import Anomaly, Finding
 from checkers.columns.log_rows import EventPlace
@@ -29,8 +31,8 @@ class InvariantBroken(Finding, kw_only=True):
     op: EventPlace
 
     @property
+    @override
     def mark(self) -> str:
-        """See :attr:`Finding.mark`."""
         return self.invariant
 
 
@@ -38,7 +40,7 @@ ANOMALY: Final = Anomaly.documented("broken-invariant", __doc__, InvariantBroken
 
 
 def broken_invariants(phases: Phases) -> list[InvariantBroken]:
-    """What the world of one history wrote down; each has its moment."""
+    """The broken invariants that the world of one history wrote down."""
     return [
         InvariantBroken(
             key=facts.partition,

@@ -22,7 +22,7 @@ from workloads.history import DEFECTS, INVOKE, Kind
 
 
 class CorruptRead(Finding, kw_only=True):
-    """A broken record."""
+    """A record whose content is not what was sent."""
 
     offset: int
     defect: str
@@ -37,8 +37,8 @@ def find(log: Log) -> Found:
     _, first = np.unique(what, axis=1, return_index=True)
     rows = rows[first]
 
-    def describe(place: int) -> CorruptRead:
-        row = int(rows[place])
+    def describe(number: int) -> CorruptRead:
+        row = int(rows[number])
         return CorruptRead(
             key=log.key(row),
             offset=int(log.offset[row]),

@@ -1,9 +1,9 @@
 """Anomalies that are cycles of dependencies between operations, and a history that has no dependency at all.
 
 :mod:`checkers.cycles` finds them. Dependencies: *ww* from the writer of a value to the writer of the next value of the
-log partition (only where ww_deps is on); *wr* from the writer of a value to everybody who read it; *realtime* from an
-acknowledged operation to every one begun later. A process does one thing after the other, so its order is part of real
-time, and there is no form with a process's order alone.
+log partition (only where ww_deps is on); *wr* from the writer of a value to every operation that read it; *realtime*
+from an acknowledged operation to every one begun later. A process does one thing after the other, so its order is part
+of real time, and there is no form with a process's order alone.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ EMPTY_GRAPH: Final = "empty-transaction-graph"
 
 
 class CycleStep(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A step of a cycle: from the ``value`` of ``key`` to whoever read it or wrote ``next_value``; or, in real time,
-    from the end of operation ``a`` to the begin of operation ``b``.
+    """A step of a cycle: from the ``value`` of ``key`` to the operation that read it or that wrote ``next_value``; or,
+    in real time, from the end of operation ``a`` to the begin of operation ``b``.
     """
 
     type: str
@@ -49,7 +49,7 @@ class Cycle(Finding, kw_only=True):
 
 
 class EmptyGraph(Finding, kw_only=True):
-    """How much was sent and read in a history without dependencies."""
+    """Counts of what was sent and read in a history without dependencies."""
 
     sends: int
     reads: int
@@ -72,7 +72,7 @@ CYCLES: Final = (
         G0 + REALTIME,
         f"""``G0-realtime``: a path of overwrites to an operation that was acknowledged before the path's first began.
 
-        Example: a send of ``a`` is begun after a send of ``b`` was acknowledged, and ``a`` stands before ``b``.
+        Example: a send of ``a`` is begun after a send of ``b`` was acknowledged, and ``a`` is before ``b`` in the log.
 
         {_FINDINGS}
         """,
@@ -99,7 +99,7 @@ CYCLES: Final = (
 
         Example: a poll returned a value before the send of that value was begun.
 
-        False alarms avoided: nobody knows when an uncertain operation happened, so none of its steps is in real time.
+        False alarms avoided: an uncertain operation may happen at any time, so none of its steps is in real time.
 
         {_FINDINGS}
         """,
@@ -110,8 +110,9 @@ CYCLES: Final = (
         EMPTY_GRAPH,
         """``empty-transaction-graph``: no operation depends on another, so that nothing could be ordered.
 
-        Example: three sends are acknowledged and nobody polls. The silence of all checks proves nothing then, and the
-        reference tool calls such a history not valid. Only in histories of other tools: ours count what was exercised.
+        Example: three sends are acknowledged and no client polls. The silence of all checks proves nothing then, and
+        the reference tool calls such a history not valid. Only in histories of other tools: ours count what was
+        exercised.
 
         Findings, at most one: sends, reads (how many).
         """,

@@ -8,7 +8,7 @@ processes have ended; a history without them is judged without. What is compared
 
 * Log partitions that were healthy when the final readers asked their leader for the end, and were read to it. That end
   is the high watermark, so every in-sync replica has, or has had to have, the same records below it (rules 4, 7).
-* Replicas that stood in the controller's in-sync set when the run was over, and whose process ran. One outside may lag
+* Replicas that were in the controller's in-sync set when the run was over, and whose process ran. One outside may lag
   behind, or hold a tail that it will truncate when it returns (rule 17); one that does not run cannot truncate.
 * Offsets below that end. Above it logs may differ: a new leader's followers truncate with their next fetch.
 * Offsets that both replicas have. One that begins later (retention), ends earlier (a disk that was wiped and is being
@@ -43,7 +43,7 @@ ANOMALY: Final = Anomaly.documented("divergent-replicas", __doc__, DivergentRepl
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicaLog:
-    """What one replica holds of one log partition; ``offsets`` and ``digests`` are int64, one entry a record.
+    """The records of one log partition on one replica; ``offsets`` and ``digests`` are int64, one entry a record.
 
     ``offsets`` are ascending; two ``digests`` are equal exactly if the records are; everything below
     ``high_watermark`` is committed as far as the replica knows.
@@ -84,7 +84,7 @@ def _divergent(key: str, replicas: Sequence[ReplicaLog]) -> list[DivergentReplic
 
 
 def _alike(replicas: Sequence[ReplicaLog]) -> bool:
-    """Whether the logs are the same, record for record, which nearly all are: far quicker than to look for more."""
+    """Tell whether the logs are the same, record for record. Nearly all are, and this is far quicker to see."""
     first, *others = replicas
     return all(
         np.array_equal(first.offsets, other.offsets) and np.array_equal(first.digests, other.digests)

@@ -1,6 +1,6 @@
-"""``duplicate``: one value stands at more than one offset of the log.
+"""``duplicate``: one value is at more than one offset of the log.
 
-Example: a send of ``a`` is answered with offset 1, and a poll reads ``b@2 a@3``: ``a`` stands twice. A producer that
+Example: a send of ``a`` is answered with offset 1, and a poll reads ``b@2 a@3``: ``a`` is there twice. A producer that
 tries again without idempotence does this.
 
 False alarms avoided: offsets of sends that failed or are not proved to have happened do not count; reads of one
@@ -24,7 +24,7 @@ OFFSETS_MAX = 100
 
 
 class Duplicate(Finding, kw_only=True):
-    """A value with its offsets, of which ``count`` were seen."""
+    """A value that was seen at ``count`` offsets, some of them in ``offsets``."""
 
     value: Any
     count: int
@@ -39,12 +39,12 @@ def find(log: Log) -> Found:
     several = np.flatnonzero(counts > 1)
     values = order.entry_value[begins[several]]
 
-    def describe(place: int) -> Duplicate:
-        begin, count = int(begins[several[place]]), int(counts[several[place]])
+    def describe(number: int) -> Duplicate:
+        begin, count = int(begins[several[number]]), int(counts[several[number]])
         entries = order.entry_offset[begin : begin + min(count, OFFSETS_MAX)]
         return Duplicate(
-            key=log.partition_key[int(log.values.partition[values[place]])],
-            value=int(log.values.number[values[place]]),
+            key=log.partition_key[int(log.values.partition[values[number]])],
+            value=int(log.values.number[values[number]]),
             count=count,
             offsets=order.offsets.number[entries].tolist(),
         )

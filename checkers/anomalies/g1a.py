@@ -21,7 +21,7 @@ from workloads.history import FAIL, OK
 
 
 class FailedWriteRead(Finding, kw_only=True):
-    """One read of a failed write."""
+    """A read that returned a failed write."""
 
     value: Any
     writer: EventPlace
@@ -36,8 +36,8 @@ def find(log: Log) -> Found:
     reads = reads[np.sort(first)]
     failed = log.first_rows(log.sends[log.type[log.sends] == FAIL])
 
-    def describe(place: int) -> FailedWriteRead:
-        row = int(reads[place])
+    def describe(number: int) -> FailedWriteRead:
+        row = int(reads[number])
         return FailedWriteRead(
             key=log.key(row),
             value=int(log.value[row]),

@@ -1,11 +1,12 @@
 """``inconsistent-offsets``: two different values were seen at one offset.
 
 Example: a send of 641 is answered with offset 537, later a send of 645 is, too. The log's history was rewritten, as
-when a leader that had acknowledged was replaced by one that had not the record.
+when a leader that had acknowledged was replaced by one that did not have the record.
 
 False alarms avoided: offsets of sends that failed or are not proved to have happened do not count.
 
-Findings: key, offset, index, values, and ``seen``: who saw which value there, when, and how. O(n log n) in the entries.
+Findings: key, offset, index, values, and ``seen``: each client that saw a value there, when, and how. O(n log n) in the
+entries.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, Literal, Self
 
 import msgspec
 import numpy as np
+from typing_extensions import override
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.columns.ids import Numbers
@@ -27,7 +29,7 @@ VALUES_MAX = 100
 
 
 class Witness(msgspec.Struct, kw_only=True):
-    """Who saw a ``value`` at an offset, when, and how."""
+    """A client that saw a ``value`` at an offset, when, and how."""
 
     value: Any
     by: Literal["poll", "send"]
@@ -44,9 +46,9 @@ class InconsistentOffset(Finding, kw_only=True):
     values: list[Any]
     seen: list[Witness]
 
+    @override
     def told(self, origin: Origin) -> Self:
-        """See :meth:`Finding.told`. Values of one offset are a set; codes of foreign ones have no order."""
-        told = super().told(origin)
+        told = super().told(origin)  # values of one offset are a set, and codes of foreign ones have no order
         told.values.sort(key=lambda value: (type(value).__name__, value if isinstance(value, int) else str(value)))
         return told
 
@@ -57,8 +59,8 @@ def find(log: Log) -> Found:
     counts = np.bincount(order.entry_offset, minlength=len(order.offsets))
     conflicts = np.flatnonzero(counts > 1)
 
-    def describe(place: int) -> InconsistentOffset:
-        offset_id = int(conflicts[place])
+    def describe(number: int) -> InconsistentOffset:
+        offset_id = int(conflicts[number])
         values = np.sort(order.entry_value[order.entry_offset == offset_id])[:VALUES_MAX]
         partition, offset = int(order.offsets.partition[offset_id]), int(order.offsets.number[offset_id])
         return InconsistentOffset(
@@ -72,7 +74,7 @@ def find(log: Log) -> Found:
     return Found(
         partition=order.offsets.partition[conflicts],
         describe=describe,
-        row=log.writer[order.at[conflicts]],
+        row=log.writer[order.at_offset[conflicts]],
         rank=counts[conflicts],
     )
 

@@ -1,8 +1,8 @@
 """``lost-write``: an acknowledged write is not in the log that consumers read.
 
-Somebody read at or past the place where the write belongs, and no ok poll ever read the write. Example: ``a@0`` and
-``b@1`` are acknowledged; a poll reads ``c@2``; nobody reads ``a`` or ``b``: both are lost. Absence alone proves
-nothing, because a reader may be slow; that the log's position was passed does.
+A client read at or past the place where the write belongs, and no ok poll ever read the write. Example: ``a@0`` and
+``b@1`` are acknowledged; a poll reads ``c@2``; no poll reads ``a`` or ``b``: both are lost. Absence alone proves
+nothing, because a reader may be slow. A read past the place does.
 
 Precisely, per log partition: the bound is the largest *first* index of a value that an ok poll read; a value whose
 *last* index is at or below the bound, that no ok poll read, and whose last writer must have happened (acknowledged,
@@ -11,7 +11,7 @@ duty keep duplicates from raising false alarms.
 
 On a drained log the rule is stricter. Where final readers read the partition from its start to the log end offset
 asked after healing, an acknowledged value that none of them saw is lost, even if it was the tail of the log, if its
-offset was never answered (acks=0), or if somebody had read it before it was destroyed. The write must have been
+offset was never answered (acks=0), or if a client had read it before it was destroyed. The write must have been
 acknowledged before the final reader began, or at an offset below that end. Such findings carry ``"rule": "drained"``.
 
 False alarms avoided: slow readers, duplicates, uncertain writes that never happened, failed writes, writes that the
@@ -26,6 +26,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from typing_extensions import override
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.columns.ids import Flags, Numbers
@@ -55,8 +56,8 @@ class LostWrite(Finding, kw_only=True):
     copies: list[Copy] = msgspec.field(default_factory=list)
 
     @property
+    @override
     def mark(self) -> str:
-        """See :attr:`Finding.mark`."""
         return self.fate
 
 
@@ -78,10 +79,10 @@ def find(log: Log) -> Found:
     readers = log.first_rows(log.reads)
     max_reads = _max_reads(log, bound, readers) if len(lost) else readers
 
-    def describe(place: int) -> LostWrite:
-        value = int(lost[place])
+    def describe(number: int) -> LostWrite:
+        value = int(lost[number])
         partition, index = int(owner[value]), int(order.first_index[value])
-        found = LostWrite(
+        finding = LostWrite(
             key=log.partition_key[partition],
             value=int(log.values.number[value]),
             index=index if index >= 0 else None,
@@ -89,32 +90,32 @@ def find(log: Log) -> Found:
             writer=log.op(int(log.writer[value])),
             max_read=log.op(int(max_reads[partition])) if max_reads[partition] >= 0 else None,
         )
-        if place >= len(passed):
-            found.rule, found.log_end_offset = "drained", _drain_end(log, partition)
-        return found
+        if number >= len(passed):
+            finding.rule, finding.log_end_offset = "drained", _drain_end(log, partition)
+        return finding
 
     return Found(partition=owner[lost], describe=describe, row=log.writer[lost], rank=np.arange(len(lost)))
 
 
 def _bound(log: Log) -> Numbers:
-    """Of log partition: the largest first index of a value that an ok poll read, -1 if there is none."""
+    """``int64[log partition]``: the largest first index of a value that an ok poll read, -1 without such a poll."""
     bound = np.full(log.partition_count, NONE, dtype=np.int64)
     np.maximum.at(bound, log.values.partition[log.read_ok], log.order.first_index[log.read_ok])
     return bound
 
 
 def _max_reads(log: Log, bound: Numbers, readers: Numbers) -> Numbers:
-    """Of log partition: a row that read at the bound: of a value that ends there, else of one that begins there."""
-    found = np.full(log.partition_count, NONE, dtype=np.int64)
+    """``int64[log partition]``: a row that read at the bound a value that ends there, or else one that begins there."""
+    rows = np.full(log.partition_count, NONE, dtype=np.int64)
     limit = bound[log.values.partition]
     for index in (log.order.first_index, log.order.last_index):
-        there = np.flatnonzero((index == limit) & (limit >= 0) & (readers >= 0))[::-1]
-        found[log.values.partition[there]] = readers[there]
-    return found
+        values = np.flatnonzero((index == limit) & (limit >= 0) & (readers >= 0))[::-1]
+        rows[log.values.partition[values]] = readers[values]
+    return rows
 
 
 def _absent_after_drain(log: Log) -> Flags:
-    """Of value: whether it was acknowledged, must have been seen by the final readers, and was not."""
+    """``bool[value]``: it was acknowledged, the final readers must have seen it, and they did not."""
     absent = np.zeros(len(log.values), dtype=bool)
     if not len(log.drains):
         return absent
@@ -129,7 +130,7 @@ def _absent_after_drain(log: Log) -> Flags:
 
 
 def _drain_limits(log: Log, final: Numbers) -> tuple[Numbers, Numbers]:
-    """Of log partition: the event index at which its last final reader began, and the largest offset drained to."""
+    """By log partition, the event index at which its last final reader began, and the largest offset drained to."""
     began = np.full(log.partition_count, NONE, dtype=np.int64)
     end = began.copy()
     np.maximum.at(end, log.partition[log.drains], log.offset[log.drains])

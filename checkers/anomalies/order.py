@@ -27,12 +27,12 @@ class OddStep(Finding, kw_only=True):
 def poll_skip(log: Log) -> Found:
     """``poll-skip``: between two polls, a consumer passed over a value of the log.
 
-    Example: a consumer's poll ends with ``b@2``, its next begins with ``d@4``, and somebody else saw ``c@3``.
+    Example: a consumer's poll ends with ``b@2``, its next begins with ``d@4``, and another client saw ``c@3``.
 
-    False alarms avoided: holes at which nobody saw a value; assignments that drop the partition in between; failed and
-    uncertain polls, which are compared but do not move the consumer; values whose place is not known.
+    False alarms avoided: holes at which no client saw a value; assignments that drop the partition in between; failed
+    and uncertain polls, which are compared but do not move the consumer; values whose place is not known.
 
-    A value that stands twice counts where it stands last, so a duplicate may show as a skip, too.
+    A value that is in the log twice counts where it is last, so a duplicate may show as a skip, too.
 
     Findings: key, delta, ops, skipped (at most 100 values). O(n).
     """
@@ -53,10 +53,10 @@ def nonmonotonic_poll(log: Log) -> Found:
 
 
 def nonmonotonic_send(log: Log) -> Found:
-    """``nonmonotonic-send``: what a producer sent later stands earlier in the log.
+    """``nonmonotonic-send``: a value that a producer sent later is earlier in the log.
 
     Example: a producer's operation sends ``c@3 d@4``, its next one ``a@1 b@2``: from ``d`` to ``a`` it went back
-    (delta -3). Values of uncertain operations count if somebody saw where they are.
+    (delta -3). Values of uncertain operations count if a client saw where they are.
 
     False alarms avoided: failed operations; values whose place is not known; as the reference tool does it, an
     assignment that leaves the partition out also forgets the producer's place.
@@ -69,8 +69,8 @@ def nonmonotonic_send(log: Log) -> Found:
 def int_nonmonotonic_poll(log: Log) -> Found:
     """``int-nonmonotonic-poll``: inside one operation, records were read out of the log's order, or one twice.
 
-    Example: one poll returns ``c@3 a@1`` (delta -1 if nobody saw anything in between); two polls of one operation both
-    return ``c@3`` (delta 0).
+    Example: one poll returns ``c@3 a@1`` (delta -1 if no client saw anything in between); two polls of one operation
+    both return ``c@3`` (delta 0).
 
     False alarms avoided: as for ``int-poll-skip``.
 
@@ -82,9 +82,9 @@ def int_nonmonotonic_poll(log: Log) -> Found:
 def int_poll_skip(log: Log) -> Found:
     """``int-poll-skip``: inside one operation, neighbouring records that were read pass over a value of the log.
 
-    Example: one poll returns ``a@1 d@4``, and somebody else saw ``b@2``.
+    Example: one poll returns ``a@1 d@4``, and another client saw ``b@2``.
 
-    False alarms avoided: holes at which nobody saw a value; partitions that a group rebalance touched inside the
+    False alarms avoided: holes at which no client saw a value; partitions that a group rebalance touched inside the
     operation; values whose place is not known.
 
     Findings: key, values, delta, skipped (at most 100 values), op. O(n).
@@ -93,7 +93,7 @@ def int_poll_skip(log: Log) -> Found:
 
 
 def int_nonmonotonic_send(log: Log) -> Found:
-    """``int-nonmonotonic-send``: what one operation sent stands in the log in another order.
+    """``int-nonmonotonic-send``: the values that one operation sent are in the log in another order.
 
     Example: an operation sends ``c`` and then ``a``; ``a`` is at 1 and ``c`` at 3. A producer that retries with several
     requests in flight and without idempotence does this.
@@ -106,7 +106,7 @@ def int_nonmonotonic_send(log: Log) -> Found:
 
 
 def int_send_skip(log: Log) -> Found:
-    """``int-send-skip``: between two neighbouring sends of one operation stands somebody else's value.
+    """``int-send-skip``: a value of another operation is between two neighbouring sends of one operation.
 
     Example: one operation sends ``a@1`` and ``c@3``, another one's ``b`` is at 2. Kafka does not isolate writers, so
     this makes no history invalid; it tells how writers interleave.
@@ -135,12 +135,12 @@ def _skips(log: Log, steps: Steps) -> Found:
     """Steps over at least one value, the widest first."""
     wide = steps.where(steps.delta > 1)
 
-    def describe(place: int) -> OddStep:
-        step = _step(log, wide, place)
+    def describe(number: int) -> OddStep:
+        step = _step(log, wide, number)
         if step.ops is not None:
             step.values = None
-        low = int(log.order.sure_index[log.value_id[wide.earlier[place]]])
-        over = log.order.between(int(log.partition[wide.later[place]]), low, low + int(wide.delta[place]))
+        low = int(log.order.sure_index[log.value_id[wide.earlier[number]]])
+        over = log.order.between(int(log.partition[wide.later[number]]), low, low + int(wide.delta[number]))
         step.skipped = log.values.number[over].tolist()
         return step
 
@@ -152,19 +152,19 @@ def _reversals(log: Log, steps: Steps) -> Found:
     back = steps.where(steps.delta < 1)
     return Found(
         partition=log.partition[back.later],
-        describe=lambda place: _step(log, back, place),
+        describe=lambda number: _step(log, back, number),
         row=back.later,
         rank=back.delta,
     )
 
 
-def _step(log: Log, steps: Steps, place: int) -> OddStep:
-    """What every finding has: the step, its two values, and the one operation or the two that made it."""
-    earlier, later = int(steps.earlier[place]), int(steps.later[place])
+def _step(log: Log, steps: Steps, number: int) -> OddStep:
+    """Describe a step with its two values and the operation, or the two operations, that made it."""
+    earlier, later = int(steps.earlier[number]), int(steps.later[number])
     inner = log.index[earlier] == log.index[later]
     return OddStep(
         key=log.key(later),
-        delta=int(steps.delta[place]),
+        delta=int(steps.delta[number]),
         values=[int(log.value[earlier]), int(log.value[later])],
         op=log.op(later) if inner else None,
         ops=None if inner else [log.op(earlier), log.op(later)],

@@ -1,4 +1,4 @@
-"""``phantom-read``: a value was read from a log partition to which nobody ever tried to write it.
+"""``phantom-read``: a value was read from a log partition to which no client ever tried to write it.
 
 Example: a poll reads ``z@7`` and no send of ``z`` to that partition was even begun. The record was made up, or it
 came from another topic or another run.
@@ -20,7 +20,7 @@ from checkers.columns.log_rows import EventPlace
 
 
 class PhantomRead(Finding, kw_only=True):
-    """A value that nobody tried to write."""
+    """A value that no client tried to write."""
 
     value: Any
     offset: int
@@ -28,12 +28,12 @@ class PhantomRead(Finding, kw_only=True):
 
 
 def find(log: Log) -> Found:
-    """Values read and never written."""
+    """Values that were read and never written."""
     phantoms = np.flatnonzero(~log.attempted)
     first = log.first_rows(log.reads)[phantoms]
 
-    def describe(place: int) -> PhantomRead:
-        row = int(first[place])
+    def describe(number: int) -> PhantomRead:
+        row = int(first[number])
         return PhantomRead(key=log.key(row), value=int(log.value[row]), offset=int(log.offset[row]), reader=log.op(row))
 
     return Found(partition=log.values.partition[phantoms], describe=describe, row=first, rank=first)

@@ -34,8 +34,8 @@ def find(log: Log) -> Found:
     _, first = np.unique(np.stack([log.partition[reads], log.index[reads]]), axis=1, return_index=True)
     rows = reads[first]
 
-    def describe(place: int) -> PrecommittedRead:
-        row = int(rows[place])
+    def describe(number: int) -> PrecommittedRead:
+        row = int(rows[number])
         return PrecommittedRead(key=log.key(row), op=log.op(row), value=int(log.value[row]))
 
     return Found(partition=log.partition[rows], describe=describe, row=rows, rank=log.index[rows])

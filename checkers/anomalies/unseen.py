@@ -24,7 +24,7 @@ MESSAGES_MAX = 32
 
 
 class Unseen(Finding, kw_only=True):
-    """What nobody read of a log partition."""
+    """The values of a log partition that no client read."""
 
     unseen: int
     messages: list[Any]
@@ -38,11 +38,11 @@ def find(log: Log) -> Found:
     begins = starts_of(partition)
     counts = np.diff(np.append(begins, len(unseen)))
 
-    def describe(place: int) -> Unseen:
-        mine = unseen[begins[place] : begins[place] + min(MESSAGES_MAX, int(counts[place]))]
+    def describe(number: int) -> Unseen:
+        mine = unseen[begins[number] : begins[number] + min(MESSAGES_MAX, int(counts[number]))]
         return Unseen(
-            key=log.partition_key[int(partition[begins[place]])],
-            unseen=int(counts[place]),
+            key=log.partition_key[int(partition[begins[number]])],
+            unseen=int(counts[number]),
             messages=log.values.number[mine].tolist(),
         )
 

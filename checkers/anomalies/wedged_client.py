@@ -1,10 +1,10 @@
-"""``wedged-client``: a producer that wrote nothing any more to a log partition, where a new one wrote without trouble.
+"""``wedged-client``: a producer that wrote nothing more to a log partition to which a new one wrote without trouble.
 
 Example: a broker is dead for a while; when it is back, producer 0 has no write of ``t-0`` acknowledged for longer than
 its settings allow, and is replaced by producer 7. Then both write to ``t-0``: 7 is acknowledged each time, 0 never.
 
-This is a finding about a client library, never about the log: it makes no history invalid and breaks no promise. What
-the old producer had no answer to stays uncertain.
+This is a finding about a client library, never about the log: it makes no history invalid and breaks no promise. Writes
+to which the old producer had no answer stay uncertain.
 
 False alarms avoided: where the successor was not acknowledged throughout, right before each write of the old producer
 and after the last, the log partition may not have been writable, and nothing is claimed; nor where the old producer had
@@ -35,7 +35,7 @@ ERRORS_SHOWN: Final = 3
 
 
 class WedgedProducer(Finding, kw_only=True):
-    """A log partition to which a producer wrote nothing any more."""
+    """A log partition to which a producer wrote nothing more."""
 
     instance: int
     successor: int
@@ -52,20 +52,20 @@ class WedgedProducer(Finding, kw_only=True):
 
 
 def find(log: Log) -> Found:
-    """The wedged log partitions of all producers that were given up, those of each in the order in which they stand."""
+    """The wedged log partitions of all producers that were given up, those of each in their own order."""
     named = zip(log.partition_history.tolist(), log.partition_key, strict=True)
-    places = {name: partition for partition, name in enumerate(named)} if any(log.retirements) else {}
+    partitions = {name: partition for partition, name in enumerate(named)} if any(log.retirements) else {}
     wedged = [
-        (places[history, key], moment, facts)
-        for history, found in enumerate(log.retirements)
-        for moment, facts in found
+        (partitions[history, key], moment, facts)
+        for history, retirements in enumerate(log.retirements)
+        for moment, facts in retirements
         for key in facts.wedged
-        if (history, key) in places
+        if (history, key) in partitions
     ]
     rows = [_last_send(log, partition, moment.process) for partition, moment, _ in wedged]
 
-    def describe(place: int) -> WedgedProducer:
-        partition, moment, facts = wedged[place]
+    def describe(number: int) -> WedgedProducer:
+        partition, moment, facts = wedged[number]
         return WedgedProducer(
             key=log.partition_key[partition],
             instance=moment.process,
@@ -90,7 +90,7 @@ def _last_send(log: Log, partition: int, instance: int) -> int:
 
 
 class WedgedClient(msgspec.Struct, frozen=True, kw_only=True):
-    """One client library that stopped working, over several histories.
+    """A client library that stopped working, over several histories.
 
     ``producers`` counts those that findings list, which may be capped; ``errors`` are the last of each, the most
     frequent first.
@@ -102,7 +102,7 @@ class WedgedClient(msgspec.Struct, frozen=True, kw_only=True):
     errors: tuple[str, ...]
 
     def sentence(self) -> str:
-        """What happened, for a reader who looks for the log's faults."""
+        """Tell what happened, to a reader who looks for the log's faults."""
         producers = counted(self.producers, "producer")
         runs = counted(self.runs, "run")
         last = f"; last error: {self.errors[0]}" if self.errors else ""
@@ -114,8 +114,8 @@ def wedged_clients(anomalies: Iterable[Mapping[str, Sequence[Finding]]]) -> list
     runs: Counter[str] = Counter()
     producers: Counter[str] = Counter()
     errors: dict[str, Counter[str]] = {}
-    for found in anomalies:
-        named = (finding for finding in found.get(ANOMALY.name, ()) if isinstance(finding, WedgedProducer))
+    for findings in anomalies:
+        named = (finding for finding in findings.get(ANOMALY.name, ()) if isinstance(finding, WedgedProducer))
         instances = {(finding.client, finding.instance): finding for finding in named}
         runs.update({client for client, _ in instances})
         for (client, _), finding in instances.items():

@@ -9,5 +9,5 @@ Arrays are NumPy's: ``Numbers`` are int64, ``Flags`` are bool, columns as stored
 * *value*: a different (partition, value) that was sent or read, see :class:`checkers.columns.ids.Ids`;
 * *offset id*: a different (partition, offset) at which a value was seen,
 
-and where an array holds numbers of another domain, ``of row: value id`` says which. -1 stands for none everywhere.
+and where an array holds numbers of another domain, ``of row: value id`` says which. -1 means no such thing.
 """

@@ -41,7 +41,7 @@ def dense_ids(partition: Numbers, number: Numbers, count: int) -> Ids:
         return Ids(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
     low = np.full(count, np.iinfo(np.int64).max)
     high = np.full(count, np.iinfo(np.int64).min)
-    starts = starts_of(partition)  # rows of a log partition mostly stand together
+    starts = starts_of(partition)  # rows of a log partition are mostly neighbours
     np.minimum.at(low, partition[starts], np.minimum.reduceat(number, starts))
     np.maximum.at(high, partition[starts], np.maximum.reduceat(number, starts))
     used = high >= low
@@ -55,14 +55,14 @@ def dense_ids(partition: Numbers, number: Numbers, count: int) -> Ids:
 def _by_table(partition: Numbers, number: Numbers, low: Numbers, span: Numbers) -> Ids:
     base = np.cumsum(span) - span
     shift = base - low
-    place = number + shift[partition]
+    slots = number + shift[partition]
     taken = np.zeros(int(span.sum()), dtype=bool)
-    taken[place] = True
+    taken[slots] = True
     places = np.flatnonzero(taken)
     ids = np.cumsum(taken) - 1
     sizes = np.diff(np.searchsorted(places, np.append(base, len(taken))))
     of_partition = np.repeat(np.arange(len(base)), sizes)
-    return Ids(ids[place], of_partition, places - shift[of_partition])
+    return Ids(ids[slots], of_partition, places - shift[of_partition])
 
 
 def _by_sorting(partition: Numbers, number: Numbers) -> Ids:
@@ -72,7 +72,7 @@ def _by_sorting(partition: Numbers, number: Numbers) -> Ids:
 
 
 def stable_order(ids: Numbers) -> Numbers:
-    """The order (int64: places in ``ids``) that sorts by id (from 0 on) and leaves equal ids as they stand.
+    """The order (int64: places in ``ids``) that sorts by id (from 0 on) and leaves equal ids in their order.
 
     O(n) for ids of 16 bits, which NumPy sorts by their digits; else one sort of packed numbers, which is several times
     as fast as a stable argsort.

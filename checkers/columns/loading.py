@@ -1,4 +1,4 @@
-"""From stored rows to what kernels look at: any number of histories, or parts of one, laid end to end."""
+"""Loads stored rows into the arrays that kernels look at: any number of histories, or parts of one, laid end to end."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ COLUMNS: Final = (
     "invoke_us",
     "waited_us",
 )
-#: The text column of which kernels need only what it says of in-sync replicas.
+#: The text column; kernels need only what it says of in-sync replicas.
 _ERROR: Final = "error"
 _OF_MOMENTS: Final = ("time_us", "function", "index", "process")
 
@@ -63,10 +63,10 @@ class RowBatch:
     Attributes:
         histories: the callers' numbers of the histories, ascending; all lists and arrays below have this order.
         log: the rows of all.
-        phases, events: what each tells of its run, and how many events it has.
-        joined: whether its operations join log partitions (transactions); bool, by history.
-        ww_deps: whether overwrites count as dependencies in it; bool, by history.
-        whole: whether all of it is here; bool, by history.
+        phases, events: by history, the phases of its run, and the number of its events.
+        joined: ``bool[history]``: its operations join log partitions (transactions).
+        ww_deps: ``bool[history]``: overwrites count as dependencies in it.
+        whole: ``bool[history]``: all of it is here.
     """
 
     histories: list[int]
@@ -99,17 +99,17 @@ def load_units(units: Sequence[Unit], proofs: Mapping[int, Numbers] | None = Non
         workloads.history.HistoryError: a file is no history of a layout that this version knows, or cannot be read.
     """
     batch = assemble(units, [_read(unit) for unit in units])
-    known = [
-        pack_operation(np.full(1, place), proofs[history])
-        for place, history in enumerate(batch.histories)
+    proven = [
+        pack_operation(np.full(1, local), proofs[history])
+        for local, history in enumerate(batch.histories)
         if proofs and history in proofs
     ]
-    batch.log.proven = np.concatenate([batch.log.proven, *known])
+    batch.log.proven = np.concatenate([batch.log.proven, *proven])
     return batch
 
 
 def load_each(units: Iterable[tuple[Any, ...]], proofs: Mapping[int, Numbers] | None = None) -> Iterator[RowBatch]:
-    """Units that came as plain data, each by itself. One that cannot be read is passed over: its judgement tells."""
+    """Load units that came as plain data, one by one. One that cannot be read is passed over: its judgement tells."""
     for unit in units:
         try:
             batch = load_units([Unit(*unit)], proofs)
@@ -137,17 +137,17 @@ def assemble(units: Sequence[Unit], parts: Sequence[HistoryPart]) -> RowBatch:
         **columns,
         partition_history=np.repeat(local, sizes),
         partition_key=[name for part in parts for name in part.names],
-        complete=np.array([parts[place].complete for place in first], dtype=bool),
-        retirements=[parts[place].phases.retirements for place in first],
+        complete=np.array([parts[number].complete for number in first], dtype=bool),
+        retirements=[parts[number].phases.retirements for number in first],
     )
     return RowBatch(
         histories,
         log,
-        [parts[place].phases for place in first],
-        [parts[place].events for place in first],
-        joined=np.array([parts[place].joined for place in first], dtype=bool),
-        ww_deps=np.array([units[place].ww_deps for place in first], dtype=bool),
-        whole=np.array([units[place].groups is None for place in first], dtype=bool),
+        [parts[number].phases for number in first],
+        [parts[number].events for number in first],
+        joined=np.array([parts[number].joined for number in first], dtype=bool),
+        ww_deps=np.array([units[number].ww_deps for number in first], dtype=bool),
+        whole=np.array([units[number].groups is None for number in first], dtype=bool),
     )
 
 
@@ -156,8 +156,8 @@ def _read(unit: Unit) -> HistoryPart:
         return _read_part(unit)
     except HistoryError:
         raise
-    except (OSError, pa.ArrowException, LookupError, ValueError) as error:  # what damaged pages end in
-        raise HistoryError(f"{unit.path} cannot be read ({error}); restore it") from error
+    except (OSError, pa.ArrowException, LookupError, ValueError) as error:  # damaged pages
+        raise HistoryError(f"{unit.path} cannot be read ({error}); restore the file") from error
 
 
 def _read_part(unit: Unit) -> HistoryPart:
@@ -195,11 +195,11 @@ def indexed_rows(table: pa.Table) -> tuple[Columns, list[str]]:
         begins = starts_of(codes)
         texts = chunk.dictionary.to_pylist()
         lengths = np.diff(np.append(begins, len(codes)))
-        found = [texts[code] for code in codes[begins].tolist()]
-        numbers = np.array([-1 if not name else 0 for name in found], dtype=np.int64)
+        keys = [texts[code] for code in codes[begins].tolist()]
+        numbers = np.array([-1 if not key else 0 for key in keys], dtype=np.int64)
         real = numbers >= 0
         numbers[real] = len(names) + np.arange(int(real.sum()))
-        names += [name for name in found if name]
+        names += [key for key in keys if key]
         partitions.append(np.repeat(numbers, lengths))
     partition = np.concatenate(partitions) if partitions else np.zeros(0, np.int64)
     kept = _slice(partition)
@@ -209,19 +209,19 @@ def indexed_rows(table: pa.Table) -> tuple[Columns, list[str]]:
 
 def _refusals(table: pa.Table) -> npt.NDArray[np.int8]:
     """Read from each row's error its word on in-sync replicas (int8, :class:`workloads.Refusal`)."""
-    found = np.zeros(table.num_rows, dtype=np.int8)
+    refusals = np.zeros(table.num_rows, dtype=np.int8)
     begin = 0
     for chunk in table.column(_ERROR).chunks:
-        known = np.array([refusal(text) for text in chunk.dictionary.to_pylist()], dtype=np.int8)
-        if known.any():
+        refusal_of = np.array([refusal(text) for text in chunk.dictionary.to_pylist()], dtype=np.int8)
+        if refusal_of.any():
             codes = chunk.indices.fill_null(0).to_numpy(zero_copy_only=False)
-            found[begin : begin + len(chunk)] = known[codes] * chunk.is_valid().to_numpy(zero_copy_only=False)
+            refusals[begin : begin + len(chunk)] = refusal_of[codes] * chunk.is_valid().to_numpy(zero_copy_only=False)
         begin += len(chunk)
-    return found
+    return refusals
 
 
 def _slice(partition: Numbers) -> slice | npt.NDArray[np.bool_]:
-    """The rows of log partitions; they stand together in a clustered file."""
+    """The rows of log partitions; they are neighbours in a clustered file."""
     real = np.flatnonzero(partition >= 0)
     if not len(real):
         return slice(0, 0)

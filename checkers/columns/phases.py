@@ -1,4 +1,4 @@
-"""The phases of a run, its faults with their receipts, and what came of its clients, as its history tells them."""
+"""The phases of a run, its faults with their receipts, and its clients' fates, as its history tells them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FAULT, _PHASE, _RETIRE, _RECOVERY, _INVARIANT = (
     for name in (Function.FAULT, Function.PHASE, Function.RETIRE, Function.RECOVERY, Function.INVARIANT)
 )
 _Detail = TypeVar("_Detail")
-#: What the phases of a run are called.
+#: Names of the phases of a run.
 WORKLOAD_BEGINS = ("break",)
 HEALED = ("heal", "healed")
 DRAINING = ("drain",)
@@ -56,12 +56,12 @@ class Phases:
 
     @cached_property
     def own(self) -> bool:
-        """A run of ours wrote this history: it says when its phases began."""
+        """True if a run of ours wrote this history: it says when its phases began."""
         return any(moment.function == _PHASE for moment in self.moments)
 
     @cached_property
     def marked_receipts(self) -> list[tuple[Moment, Receipt]]:
-        """Receipts of faults with their events; there are two of a fault that ended."""
+        """Receipts of faults with their events; a fault that ended has two."""
         return self._facts(_FAULT, Receipt)
 
     @property
@@ -81,11 +81,11 @@ class Phases:
 
     @property
     def fresh_writes(self) -> FreshWrites | None:
-        """The writes of fresh clients after healing, None where none was tried."""
+        """The writes of fresh clients after healing, None if they tried no write."""
         return next((writes for _, writes in reversed(self._facts(_RECOVERY, FreshWrites))), None)
 
     def _facts(self, function: int, kind: type[_Detail]) -> list[tuple[Moment, _Detail]]:
-        """Marks of one kind with their facts; those of another tool, which mean something else, are passed over."""
+        """Marks of one kind with their facts. Those of another tool mean something else and are passed over."""
         facts = []
         for moment in self.moments:
             if moment.function == function:
@@ -93,7 +93,8 @@ class Phases:
                     facts.append((moment, msgspec.json.decode(moment.detail, type=kind)))
                 except msgspec.DecodeError as error:
                     if kind is Receipt and self.own:  # a fault that is passed over would make its losses unexplained
-                        raise HistoryError(f"a receipt of a fault cannot be read ({error})") from error
+                        why = f"a receipt of a fault cannot be read ({error}); restore the history"
+                        raise HistoryError(why) from error
         return facts
 
     def phase_us(self, names: Iterable[str]) -> int | None:
@@ -128,12 +129,12 @@ class Phases:
         return merged((fault.begun_us, fault.ended_us) for fault in self.faults)
 
 
-#: The end of what has none.
+#: The end of a span that does not end.
 FOR_EVER = int(np.iinfo(np.int64).max)
 
 
 def merged(spans: Iterable[tuple[int, int]]) -> Numbers:
-    """Spans of time that meet as one: int64, (n, 2), in order."""
+    """Join spans of time that meet: int64, (n, 2), in order."""
     together: list[list[int]] = []
     for start, end in sorted(spans):
         if together and start <= together[-1][1]:

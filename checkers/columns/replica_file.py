@@ -1,4 +1,4 @@
-"""``replicas.parquet``: what all replicas of a run's topic held once the run had ended, in one file beside the history.
+"""``replicas.parquet``: the records of all replicas of a run's topic once the run had ended, beside the history.
 
 One row a record, replica after replica, offsets ascending within one:
 
@@ -29,7 +29,7 @@ from checkers.histories.stores import Place
 #: The file's name in a run directory.
 REPLICAS_FILE: Final = "replicas.parquet"
 REPLICAS_META: Final = b"ackproof.replicas"
-#: Layout; a reader refuses what it does not know.
+#: Layout; a reader refuses another one.
 VERSION: Final = 1
 REPLICAS_SCHEMA: Final = pa.schema(
     [
@@ -82,7 +82,8 @@ def read_replicas(path: Place) -> tuple[Ends, pa.Table] | None:
         table = pq.ParquetFile(io.BytesIO(content)).read(use_threads=False)
         ends = msgspec.json.decode((table.schema.metadata or {}).get(REPLICAS_META, b""), type=Ends)
     except (OSError, pa.ArrowException, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise CheckError(f"{path} cannot be read: {error}; remove it to judge the history without") from error
+        raise CheckError(f"{path} cannot be read: {error}; remove it to judge the history without it") from error
     if ends.version != VERSION:
-        raise CheckError(f"{path} has layout {ends.version}, this version knows {VERSION}; remove it to go without")
+        why = f"it has layout {ends.version}, and this version reads layout {VERSION}"
+        raise CheckError(f"{path} cannot be read: {why}; remove it to judge the history without it")
     return ends, table

@@ -24,7 +24,7 @@ class Steps(NamedTuple):
     delta: Numbers
 
     def where(self, which: Flags) -> Steps:
-        """Some of the steps."""
+        """The steps that ``which`` marks."""
         return Steps(self.earlier[which], self.later[which], self.delta[which])
 
 
@@ -43,7 +43,7 @@ class _Visits(NamedTuple):
 
 
 def poll_steps(log: LogRows, order: VersionOrder) -> Steps:
-    """From the last value of the last ok poll to the first value of the next poll, whatever its outcome.
+    """Steps from the last value of the last ok poll to the first value of the next poll, whatever its outcome.
 
     A failed or uncertain poll is compared but moves nothing: an aborted transaction must read again. A poll that
     named the partition and brought nothing leaves the place unknown. An assignment without the partition forgets the
@@ -54,7 +54,7 @@ def poll_steps(log: LogRows, order: VersionOrder) -> Steps:
 
 
 def send_steps(log: LogRows, order: VersionOrder) -> Steps:
-    """From the last value that a client sent to the first of its next send, where neither is known to have failed.
+    """Steps from the last value that a client sent to the first of its next send, unless one is known to have failed.
 
     As the reference tool does it, an assignment without the partition forgets the producer's place, too.
     """
@@ -64,7 +64,7 @@ def send_steps(log: LogRows, order: VersionOrder) -> Steps:
 
 
 def inner_steps(log: LogRows, order: VersionOrder, kind: Kind) -> Steps:
-    """Between neighbours of one kind inside one operation of any outcome.
+    """Steps between neighbours of one kind inside one operation of any outcome.
 
     Reads inside an operation during which a group rebalance touched the partition are left out; other partitions' are
     not, and neither are sends, which no rebalance moves.
@@ -119,5 +119,5 @@ def _known(log: LogRows, order: VersionOrder, earlier: Numbers, later: Numbers) 
     earlier, later = earlier[sound], later[sound]
     index = order.sure_index
     source, target = index[log.value_id[earlier]], index[log.value_id[later]]
-    known = (source >= 0) & (target >= 0)
-    return Steps(earlier[known], later[known], (target - source)[known])
+    placed = (source >= 0) & (target >= 0)
+    return Steps(earlier[placed], later[placed], (target - source)[placed])

@@ -1,7 +1,7 @@
 """The order of values in a log partition, as far as clients saw it.
 
-At each offset stands the set of values that were seen there: by sends that must have happened and whose offset is
-known, and by polls of any outcome, because a log must not hand out unsafe data even to a transaction that aborts. The
+Each offset has the set of values that were seen there: by sends that must have happened and whose offset is known, and
+by polls of any outcome, because a log must not hand out unsafe data even to a transaction that aborts. The
 *index* of an offset is its place among the offsets at which anything was seen; holes (transaction markers,
 compaction) are lawful. A value seen at several offsets has a first and a last index; where one index is asked for, it
 is the last.
@@ -24,13 +24,13 @@ class VersionOrder:
 
     Attributes:
         offsets: the different (partition, offset) at which values were seen.
-        index: of offset id: its place within its log partition, from 0.
+        index: ``int64[offset id]``: its place within its log partition, from 0.
         entry_offset, entry_value: offset id and value id, one entry for each value at each offset, by (value, offset).
-        first_index, last_index: of value: its first and last index, -1 where no offset is known.
-        sure_index: of value: the last index at which it stands alone: where two values share an offset, nothing is
+        first_index, last_index: ``int64[value]``: its first and last index, -1 where no offset is known.
+        sure_index: ``int64[value]``: the last index that it has alone: where two values share an offset, nothing is
             claimed about the order of either.
-        at: of offset id: one value id (the smallest).
-        first_offset_id: of log partition: its first offset id.
+        at_offset: ``int64[offset id]``: one value id (the smallest).
+        first_offset_id: ``int64[log partition]``: its first offset id.
     """
 
     offsets: Ids
@@ -40,13 +40,13 @@ class VersionOrder:
     first_index: Numbers
     last_index: Numbers
     sure_index: Numbers
-    at: Numbers
+    at_offset: Numbers
     first_offset_id: Numbers
 
     def between(self, partition: int, low: int, high: int, limit: int = 100) -> Numbers:
         """One value id (int64) for each index strictly between two of a log partition, at most ``limit`` of them."""
         base = int(self.first_offset_id[partition])
-        return self.at[base + low + 1 : base + min(high, low + 1 + limit)]
+        return self.at_offset[base + low + 1 : base + min(high, low + 1 + limit)]
 
 
 def version_order(log: LogRows) -> VersionOrder:
@@ -59,13 +59,13 @@ def version_order(log: LogRows) -> VersionOrder:
     entry_value, entry_offset = distinct_pairs(log.value_id[rows], offsets.of, len(offsets))
     first_index = np.full(len(log.values), NONE, dtype=np.int64)
     last_index, sure_index = first_index.copy(), first_index.copy()
-    at = np.full(len(offsets), NONE, dtype=np.int64)
+    at_offset = np.full(len(offsets), NONE, dtype=np.int64)
     if len(entry_value):
         begins = starts_of(entry_value)
         ends = np.append(begins[1:], len(entry_value)) - 1
         first_index[entry_value[begins]] = index[entry_offset[begins]]
         last_index[entry_value[begins]] = index[entry_offset[ends]]
-        at[entry_offset[::-1]] = entry_value[::-1]
+        at_offset[entry_offset[::-1]] = entry_value[::-1]
         alone = np.bincount(entry_offset, minlength=len(offsets))[entry_offset] == 1
         sure_index[entry_value[alone]] = index[entry_offset[alone]]
     return VersionOrder(
@@ -76,6 +76,6 @@ def version_order(log: LogRows) -> VersionOrder:
         first_index=first_index,
         last_index=last_index,
         sure_index=sure_index,
-        at=at,
+        at_offset=at_offset,
         first_offset_id=first_offset_id,
     )

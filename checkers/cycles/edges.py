@@ -1,8 +1,8 @@
 """Dependencies between operations, from the columns of log partitions.
 
 An operation is its completion's event index. It *began* at its invocation's index (-1 if that is not known, which
-claims nothing) and *ended* at its own index if it was acknowledged, else never: nobody knows when an uncertain
-operation happens.
+claims nothing) and *ended* at its own index if it was acknowledged, else never: an uncertain operation may happen at
+any time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from checkers.columns.log import Log
 from workloads.history import OK
 
 NEVER: Final = 2**62
-#: Operations that one look at some log partitions may call suspect: a log that is wrong everywhere shows it with fewer.
+#: Most operations that one look at some log partitions calls suspect: a log that is wrong everywhere shows it with
+#: fewer.
 SUSPECTS_MAX: Final = 20_000
 
 
@@ -48,7 +49,7 @@ class Dependencies(NamedTuple):
     overwrites: Flags
 
     def where(self, which: Flags) -> Dependencies:
-        """Some of them."""
+        """The dependencies that ``which`` marks."""
         return Dependencies(self.earlier[which], self.later[which], self.overwrites[which])
 
 
@@ -59,7 +60,7 @@ def began(log: Log, rows: Numbers) -> Numbers:
 
 
 def ended(log: Log, rows: Numbers) -> Numbers:
-    """Event index at which they were acknowledged (int64, by entry of ``rows``), :data:`NEVER` if they were not."""
+    """Event index at which ``rows`` were acknowledged (int64, by entry of ``rows``), :data:`NEVER` if they were not."""
     end: Numbers = np.where(log.type[rows] == OK, log.index[rows], NEVER)
     return end
 
@@ -79,29 +80,28 @@ def dependencies(log: Log, ww_deps: Flags) -> Dependencies:
     first, second = writers[:-1], writers[1:]
     together = (log.partition[first] == log.partition[second]) & ww_deps[log.partition_history[log.partition[first]]]
     sources = log.writer[log.value_id[log.reads]]
-    known = sources >= 0
-    earlier = np.concatenate([first[together], sources[known]])
-    later = np.concatenate([second[together], log.reads[known]])
+    sourced = sources >= 0
+    earlier = np.concatenate([first[together], sources[sourced]])
+    later = np.concatenate([second[together], log.reads[sourced]])
     overwrites = np.arange(len(earlier)) < int(together.sum())
-    found = Dependencies(earlier, later, overwrites)
-    return found.where(log.operation(earlier) != log.operation(later))
+    return Dependencies(earlier, later, overwrites).where(log.operation(earlier) != log.operation(later))
 
 
 def related(log: Log) -> Flags:
-    """Of history: whether any operation depends on another (bool); overwrites count whether or not cycles have them."""
+    """``bool[history]``: some operation depends on another; overwrites count even where cycles leave them out."""
     sources = log.writer[log.value_id[log.reads]]
-    known = sources >= 0
-    earlier, later = sources[known], log.reads[known]
-    found = np.zeros(len(log.complete), dtype=bool)
-    found[log.partition_history[log.partition[later[log.operation(earlier) != log.operation(later)]]]] = True
-    if not found.all():  # overwrites take more work
-        found[log.partition_history[log.partition[dependencies(log, ~found).later]]] = True
-    return found
+    sourced = sources >= 0
+    earlier, later = sources[sourced], log.reads[sourced]
+    dependent = np.zeros(len(log.complete), dtype=bool)
+    dependent[log.partition_history[log.partition[later[log.operation(earlier) != log.operation(later)]]]] = True
+    if not dependent.all():  # overwrites take more work
+        dependent[log.partition_history[log.partition[dependencies(log, ~dependent).later]]] = True
+    return dependent
 
 
-def tight(log: Log, found: Dependencies) -> Flags:
-    """Of dependency: whether the later operation began before the earlier was acknowledged: others make no cycle."""
-    close: Flags = ended(log, found.earlier) > began(log, found.later)
+def tight(log: Log, candidates: Dependencies) -> Flags:
+    """``bool[dependency]``: the later operation began before the earlier was acknowledged. Others make no cycle."""
+    close: Flags = ended(log, candidates.earlier) > began(log, candidates.later)
     return close
 
 
@@ -115,17 +115,17 @@ def suspects(log: Log, ww_deps: Flags) -> Numbers:
     writers = chain(log)
     begin, partition = began(log, writers), log.partition[writers]
     earliest = np.where(ww_deps[log.partition_history[partition]], _running_maximum(partition, begin), begin)
-    place = np.full(len(log.partition), -1, dtype=np.int64)
-    place[writers] = np.arange(len(writers))
-    known = log.reads[log.writer[log.value_id[log.reads]] >= 0]
-    placed = place[log.writer[log.value_id[known]]] >= 0
-    reads = known[placed]
+    link = np.full(len(log.partition), -1, dtype=np.int64)  # of row: its place in the chain
+    link[writers] = np.arange(len(writers))
+    sourced = log.reads[log.writer[log.value_id[log.reads]] >= 0]
+    placed = link[log.writer[log.value_id[sourced]]] >= 0
+    reads = sourced[placed]
     rows = np.concatenate([writers, reads])
-    at = np.concatenate([np.arange(len(writers)), place[log.writer[log.value_id[reads]]]])
-    early = ended(log, rows) < earliest[at]
-    packed = [_read_before_begun(log, known[~placed])]
+    links = np.concatenate([np.arange(len(writers)), link[log.writer[log.value_id[reads]]]])
+    early = ended(log, rows) < earliest[links]
+    packed = [_read_before_begun(log, sourced[~placed])]
     room = SUSPECTS_MAX
-    for row, last in zip(rows[early].tolist(), at[early].tolist(), strict=True):
+    for row, last in zip(rows[early].tolist(), links[early].tolist(), strict=True):
         members = _members(log, writers, row, last)
         room -= len(members)
         if room < 0 and len(packed) > 1:
@@ -135,7 +135,7 @@ def suspects(log: Log, ww_deps: Flags) -> Numbers:
 
 
 def _read_before_begun(log: Log, reads: Numbers) -> Numbers:
-    """Of these reads the operations (packed) that were acknowledged before their write had begun, with those writes."""
+    """Operations (packed) of the reads that were acknowledged before their write had begun, and of those writes."""
     writers = log.writer[log.value_id[reads]]
     early = np.flatnonzero(ended(log, reads) < began(log, writers))[:SUSPECTS_MAX]
     return log.operation(np.concatenate([reads[early], writers[early]]))
@@ -157,10 +157,10 @@ def _running_maximum(partition: Numbers, numbers: Numbers) -> Numbers:
     return running
 
 
-def among(log: Log, found: Dependencies, operations: Numbers) -> list[Dependency]:
+def among(log: Log, candidates: Dependencies, operations: Numbers) -> list[Dependency]:
     """The dependencies between some operations (packed), spelled out."""
-    few = found.where(
-        np.isin(log.operation(found.earlier), operations) & np.isin(log.operation(found.later), operations)
+    few = candidates.where(
+        np.isin(log.operation(candidates.earlier), operations) & np.isin(log.operation(candidates.later), operations)
     )
     return [
         _step(log, a, b, overwrites=w)

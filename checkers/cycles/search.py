@@ -24,48 +24,48 @@ class _Core:
         self.ended: dict[int, int] = {}
         self.ww, self.all, self.layered = nx.DiGraph(), nx.DiGraph(), nx.DiGraph()
         self.steps: dict[tuple[int, int, str], CycleStep] = {}
-        for found in steps:
-            a, b = found.a.event, found.b.event
-            for index, begin, end in (found.a, found.b):
+        for dependency in steps:
+            a, b = dependency.a.event, dependency.b.event
+            for index, begin, end in (dependency.a, dependency.b):
                 self.began[index], self.ended[index] = begin, end
-            self.steps.setdefault((a, b, found.step.type), found.step)
+            self.steps.setdefault((a, b, dependency.step.type), dependency.step)
             self.all.add_edge(a, b)
-            if found.step.type == "ww":
+            if dependency.step.type == "ww":
                 self.ww.add_edge(a, b)
                 self.layered.add_edges_from([((a, 0), (b, 0)), ((a, 1), (b, 1))])
             else:
                 self.layered.add_edges_from([((a, 0), (b, 1)), ((a, 1), (b, 1))])
 
     def path(self, start: int, end: int, *, reads: bool) -> list[int] | None:
-        """A shortest path; with ``reads`` at least one step is a read, without it none is."""
+        """A shortest path: with ``reads`` at least one step is a read, without it no step is."""
         graph, source, target = (self.layered, (start, 0), (end, 1)) if reads else (self.ww, start, end)
         try:
-            found = nx.shortest_path(graph, source, target)
+            nodes = nx.shortest_path(graph, source, target)
         except (nx.NetworkXNoPath, nx.NodeNotFound):
             return None
-        return [node[0] for node in found] if reads else list(found)
+        return [node[0] for node in nodes] if reads else list(nodes)
 
 
 def find_cycles(steps: Iterable[Dependency]) -> dict[str, list[Cycle]]:
-    """Cycles of one history, by anomaly: one, a shortest, for each place where there is one.
+    """Cycles of one history, by anomaly: a shortest one for each place that has cycles.
 
     ``steps`` are dependencies between suspects as :func:`checkers.cycles.edges.among` spells them out.
     """
     core = _Core(list(steps))
-    found: dict[str, list[Cycle]] = {}
+    by_anomaly: dict[str, list[Cycle]] = {}
     for reads, name in ((False, G0), (True, G1C)):
         cycles = _data_cycles(core, reads=reads)
         realtime = _realtime_cycles(core, reads=reads)
         for anomaly, paths in ((name, cycles), (name + REALTIME, realtime)):
             if paths:
-                found[anomaly] = [_finding(core, path, anomaly) for path in sorted(paths, key=len)]
-    return found
+                by_anomaly[anomaly] = [_finding(core, path, anomaly) for path in sorted(paths, key=len)]
+    return by_anomaly
 
 
 def _data_cycles(core: _Core, *, reads: bool) -> list[list[int]]:
-    """One shortest cycle of each strongly connected component; paths whose last node leads to the first."""
+    """A shortest cycle of each strongly connected component: a path whose last node leads to the first."""
     graph = core.all if reads else core.ww
-    found = []
+    shortest = []
     for component in nx.strongly_connected_components(graph):
         if len(component) < 2:
             continue
@@ -75,8 +75,8 @@ def _data_cycles(core: _Core, *, reads: bool) -> list[list[int]]:
             if path:
                 candidates.append(path[:-1] if reads else path)
         if candidates:
-            found.append(min(candidates, key=len))
-    return found
+            shortest.append(min(candidates, key=len))
+    return shortest
 
 
 def _around(graph: nx.DiGraph, node: int, component: set[int]) -> list[int] | None:
@@ -101,24 +101,24 @@ def _realtime_cycles(core: _Core, *, reads: bool) -> list[list[int]]:
 
 
 def _shortest_by_stretch(candidates: list[tuple[int, int, list[int]]]) -> list[list[int]]:
-    """Of the candidates (from, to, path) whose spans of time overlap, the latest of the shortest paths."""
-    found: list[list[int]] = []
+    """The latest of the shortest paths among candidates (from, to, path) whose spans of time overlap."""
+    shortest: list[list[int]] = []
     reach = -1
     for begin, end, path in sorted(candidates, key=lambda candidate: candidate[:2]):
-        if begin > reach or not found:
-            found.append(path)
-        elif len(path) <= len(found[-1]):
-            found[-1] = path
+        if begin > reach or not shortest:
+            shortest.append(path)
+        elif len(path) <= len(shortest[-1]):
+            shortest[-1] = path
         reach = max(reach, end)
-    return found
+    return shortest
 
 
 def _finding(core: _Core, path: list[int], anomaly: str) -> Cycle:
     closed = [*path, path[0]]
     reads = anomaly.startswith(G1C)
     steps = []
-    for place, (a, b) in enumerate(pairwise(closed)):
-        if anomaly.endswith(REALTIME) and place == len(path) - 1:
+    for number, (a, b) in enumerate(pairwise(closed)):
+        if anomaly.endswith(REALTIME) and number == len(path) - 1:
             steps.append(CycleStep(type="realtime", a=EventPlace(a), b=EventPlace(core.began[b])))
         else:
             kinds = ("wr", "ww") if reads else ("ww",)

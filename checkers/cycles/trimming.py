@@ -28,11 +28,11 @@ ROUNDS_MAX: Final = 200
 
 
 def trim(earlier: Numbers, later: Numbers, began: Numbers, ended: Numbers) -> Flags:
-    """Of operation (numbered from 0): whether it may be on a cycle (bool).
+    """``bool[operation]``, numbered from 0: it may be on a cycle.
 
     ``earlier`` and ``later`` are operations, by dependency; ``began`` and ``ended`` event indexes, by operation; all
-    int64. Tight dependencies decide whether there is a cycle; what follows from an operation that is on one needs its
-    others, too.
+    int64. Tight dependencies decide whether there is a cycle; the consequences of an operation on one need its other
+    dependencies, too.
     """
     moments, settled = earliest_moments(earlier, later, began)
     late = (moments > ended) | ~settled
@@ -42,17 +42,17 @@ def trim(earlier: Numbers, later: Numbers, began: Numbers, ended: Numbers) -> Fl
 
 
 def inside(moments: Numbers, low: Numbers, high: Numbers) -> Flags:
-    """Which moments lie above some ``low`` and not above its ``high``."""
+    """Mark the moments that lie above some ``low`` and not above its ``high``."""
     edges = np.sort(np.concatenate([low + 1, high + 1]))
     opened = np.searchsorted(np.sort(low + 1), edges, side="right")
     closed = np.searchsorted(np.sort(high + 1), edges, side="right")
-    place = np.searchsorted(edges, moments, side="right") - 1
-    inside: Flags = (place >= 0) & ((opened - closed)[place] > 0) if len(edges) else np.zeros(len(moments), bool)
+    edge = np.searchsorted(edges, moments, side="right") - 1
+    inside: Flags = (edge >= 0) & ((opened - closed)[edge] > 0) if len(edges) else np.zeros(len(moments), bool)
     return inside
 
 
 def earliest_moments(earlier: Numbers, later: Numbers, began: Numbers) -> tuple[Numbers, Flags]:
-    """Of operation: the earliest moment (int64), and whether it had settled (bool); ``began`` is where they begin."""
+    """By operation, the earliest moment (int64), and a mark where it had settled (bool); ``began`` is their begin."""
     moments = began.copy()
     for _ in range(ROUNDS_MAX):
         spread = moments.copy()
@@ -66,7 +66,7 @@ def earliest_moments(earlier: Numbers, later: Numbers, began: Numbers) -> tuple[
 
 
 def on_both_sides(earlier: Numbers, later: Numbers, operations: int) -> Flags:
-    """Operations with a predecessor and a successor, again and again until nothing more falls away."""
+    """Mark operations with a predecessor and a successor, again and again until no more fall away."""
     alive = np.ones(operations, dtype=bool)
     for _ in range(ROUNDS_MAX):
         kept = alive[earlier] & alive[later]
@@ -83,24 +83,24 @@ def on_both_sides(earlier: Numbers, later: Numbers, operations: int) -> Flags:
 def core_steps(log: Log, *, ww_deps: Flags, joined: Flags, whole: Flags) -> list[Dependency]:
     """The few dependencies of a batch that may be on a cycle, spelled out. The flags are of history.
 
-    A history with transactions of which only a part is here is left to :mod:`checkers.cycles.shuffled`.
+    A history with transactions that is not whole here is left to :mod:`checkers.cycles.shuffled`.
     """
     owner = log.partition_history[log.partition]
     alone = suspects(log, ww_deps)
-    found_alone = alone[~joined[alone >> 40]]
+    alone = alone[~joined[alone >> 40]]
     together = joined & whole
-    if not len(found_alone) and not together[owner].any():
+    if not len(alone) and not together[owner].any():
         return []
-    found = dependencies(log, ww_deps)
-    linked = found.where(together[owner[found.earlier]])
-    return among(log, found, np.union1d(found_alone, trimmed(log, linked)))
+    edges = dependencies(log, ww_deps)
+    linked = edges.where(together[owner[edges.earlier]])
+    return among(log, edges, np.union1d(alone, trimmed(log, linked)))
 
 
-def trimmed(log: Log, found: Dependencies) -> Numbers:
+def trimmed(log: Log, edges: Dependencies) -> Numbers:
     """Operations (packed) of these dependencies that may be on a cycle."""
-    if not len(found.earlier):
+    if not len(edges.earlier):
         return np.zeros(0, np.int64)
-    rows = np.concatenate([found.earlier, found.later])
+    rows = np.concatenate([edges.earlier, edges.later])
     operations, first, number = np.unique(log.operation(rows), return_index=True, return_inverse=True)
     earlier, later = np.split(number, 2)
     kept = trim(earlier, later, began(log, rows[first]), ended(log, rows[first]))

@@ -1,10 +1,10 @@
-"""The trimming of :mod:`checkers.cycles.trimming` in windows of time, so that nobody needs all dependencies at once.
+"""The trimming of :mod:`checkers.cycles.trimming` in windows of time: no process needs all dependencies at once.
 
 An operation belongs to the window in which its event index lies, a dependency to the windows of both its ends. Tight
-dependencies join operations that were under way at the same time, so nearly all stand in one window. A window settles
-its own operations' moments from what the others have last said of theirs; what it says in turn of those at its edge
-is small, and goes round until nobody has anything new. What is left of a clean history is left at the edges only, and
-one more look at that leaves exactly what :func:`checkers.cycles.trimming.trim` would have left of the whole.
+dependencies join operations that were under way at the same time, so nearly all of them are in one window. A window
+settles its own operations' moments from the last answer of the other windows. Its own answer, the moments at its edge,
+is small, and goes round until no window has news. A clean history has something left at the edges only, and one more
+look at that leaves exactly what :func:`checkers.cycles.trimming.trim` would have left of the whole.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Moments(NamedTuple):
 
 
 class Heard(NamedTuple):
-    """What windows know of the others, by history: moments at the edges, and between which moments cycles lie."""
+    """The answers of all windows, by history: moments at the edges, and the bounds between which cycles lie."""
 
     edges: dict[int, Moments]
     low: dict[int, Numbers]
@@ -65,32 +65,32 @@ def suspects_of(of_each: OfEach) -> dict[int, Numbers]:
         ):
             break
     else:
-        unsettled = {history: one._replace(settled=one.settled & False) for history, one in heard.edges.items()}
+        unsettled = {history: edge._replace(settled=edge.settled & False) for history, edge in heard.edges.items()}
         heard = heard._replace(edges=unsettled)
     left = list(of_each(partial(_keep, heard)))
-    found = {}
+    by_history = {}
     for history in sorted({history for history, *_ in left}):
         suspects = _joined(left, 1)[history]
-        earlier, later = (np.concatenate([one[place] for one in left if one[0] == history]) for place in (2, 3))
+        earlier, later = (_joined(left, column)[history] for column in (2, 3))
         operations, number = np.unique(np.concatenate([earlier, later]), return_inverse=True)
         kept = on_both_sides(number[: len(earlier)], number[len(earlier) :], len(operations))
-        found[history] = np.union1d(suspects, operations[kept])
-    return {history: operations for history, operations in found.items() if len(operations)}
+        by_history[history] = np.union1d(suspects, operations[kept])
+    return {history: operations for history, operations in by_history.items() if len(operations)}
 
 
-def _joined(answers: Sequence[Any], place: int) -> dict[int, Numbers]:
+def _joined(answers: Sequence[Any], column: int) -> dict[int, Numbers]:
+    """The entries of one ``column`` of answers, which begin with their history."""
     return {
-        history: np.concatenate([one[place] for one in answers if one[0] == history])
-        for history in {one[0] for one in answers}
+        history: np.concatenate([answer[column] for answer in answers if answer[0] == history])
+        for history in {answer[0] for answer in answers}
     }
 
 
 def _edges(answers: Sequence[Any]) -> dict[int, Moments]:
     edges = {}
-    for history in {one[0] for one in answers}:
-        columns = [
-            np.concatenate(parts) for parts in zip(*(one[1] for one in answers if one[0] == history), strict=True)
-        ]
+    for history in {answer[0] for answer in answers}:
+        moments = [answer[1] for answer in answers if answer[0] == history]
+        columns = [np.concatenate(parts) for parts in zip(*moments, strict=True)]
         order = np.argsort(columns[0])
         edges[history] = Moments(*(column[order] for column in columns))
     return edges
@@ -99,16 +99,16 @@ def _edges(answers: Sequence[Any]) -> dict[int, Moments]:
 class _Window:
     """The dependencies of one window, their operations numbered from 0."""
 
-    def __init__(self, heard: Heard, place: Place, dependencies: Numbers) -> None:
+    def __init__(self, heard: Heard, key: Place, dependencies: Numbers) -> None:
         earlier, later, *times = dependencies
         self.operations, first, number = np.unique(
             np.concatenate([earlier, later]), return_index=True, return_inverse=True
         )
         self.earlier, self.later = np.split(number, 2)
         began, self.ended = (np.concatenate(times[row : row + 2])[first] for row in (0, 2))
-        self.here = self.operations // WINDOW_EVENTS == place[1]
+        self.here = self.operations // WINDOW_EVENTS == key[1]
         self.moments, self.settled = began.copy(), np.ones(len(began), dtype=bool)
-        if (edges := heard.edges.get(place[0])) is not None:
+        if (edges := heard.edges.get(key[0])) is not None:
             _, mine, theirs = np.intersect1d(self.operations, edges.operations, return_indices=True)
             away = ~self.here[mine]
             self.moments[mine[away]] = edges.moments[theirs[away]]
@@ -120,28 +120,28 @@ class _Window:
 
 
 def _settle(heard: Heard, window: tuple[Place, Numbers]) -> tuple[int, Moments, Numbers, Numbers]:
-    """Moments of operations on which other windows depend, and between which moments late ones have their cycles."""
+    """Answer with the moments of operations on which other windows depend, and the bounds of late ones' cycles."""
     (history, _), _ = window
-    one = _Window(heard, *window)
-    edge = np.unique(one.earlier[one.here[one.earlier] & ~one.here[one.later]])
-    late = one.late
+    own = _Window(heard, *window)
+    edge = np.unique(own.earlier[own.here[own.earlier] & ~own.here[own.later]])
+    late = own.late
     return (
         history,
-        Moments(one.operations[edge], one.moments[edge], one.settled[edge]),
-        np.minimum(one.ended, one.moments)[late],
-        one.moments[late],
+        Moments(own.operations[edge], own.moments[edge], own.settled[edge]),
+        np.minimum(own.ended, own.moments)[late],
+        own.moments[late],
     )
 
 
 def _keep(heard: Heard, window: tuple[Place, Numbers]) -> tuple[int, Numbers, Numbers, Numbers]:
-    """Suspects, and the dependencies that may be on a cycle of equal moments for all that this window knows."""
+    """Answer with suspects, and with dependencies that, for this window, may be on a cycle of equal moments."""
     (history, _), _ = window
-    one = _Window(heard, *window)
+    own = _Window(heard, *window)
     none = np.zeros(0, dtype=np.int64)
-    suspect = one.late | inside(one.moments, heard.low.get(history, none), heard.high.get(history, none))
-    level = one.moments[one.earlier] == one.moments[one.later]
-    earlier, later = one.earlier[level], one.later[level]
-    away = np.flatnonzero(~one.here)  # Their other dependencies are not here: each counts as one with itself.
-    alive = on_both_sides(np.append(earlier, away), np.append(later, away), len(one.operations))
+    suspect = own.late | inside(own.moments, heard.low.get(history, none), heard.high.get(history, none))
+    level = own.moments[own.earlier] == own.moments[own.later]
+    earlier, later = own.earlier[level], own.later[level]
+    away = np.flatnonzero(~own.here)  # Their other dependencies are not here: each counts as one with itself.
+    alive = on_both_sides(np.append(earlier, away), np.append(later, away), len(own.operations))
     kept = alive[earlier] & alive[later]
-    return history, one.operations[suspect & one.here], one.operations[earlier[kept]], one.operations[later[kept]]
+    return history, own.operations[suspect & own.here], own.operations[earlier[kept]], own.operations[later[kept]]
