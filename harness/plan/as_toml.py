@@ -14,12 +14,12 @@ from nemesis.roles import RoleKind
 from nemesis.schedule import ScheduledFault
 from workloads import IDEMPOTENCE, LISTED, PlannedWrite, Settings, WorkloadPlan, in_toml
 
-#: Of a plan of faults, what still counts where the faults are given.
+#: The keys of a plan of faults that count where the faults are given.
 _OF_FAULTS: Final = ("dead_brokers_max", "exercised_min")
 
 
 def plan_text(spec: RunSpec, name: str, remarks: Iterable[str] = ()) -> str:
-    """The plan ``name`` with ``spec`` as its one run, which has a given schedule; ``remarks`` stand at its top.
+    """The plan ``name`` with ``spec`` as its one run, which has a given schedule; ``remarks`` come first.
 
     What has its default is left out. A world's own table holds nothing but its name: the run is to be performed
     anywhere.

@@ -1,7 +1,7 @@
 """Every number of plans and options that has bounds: the least, the most, and the reason why no more is of use.
 
-What depends on the rest of a plan, such as the number of a broker that is not there, is refused where that is known;
-here it has no most but the 64 bits of a number in TOML.
+Numbers that depend on the rest of a plan, such as that of a broker, are checked with that rest; their only bound here
+is the 64 bits of a number in TOML.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EXCLUSIONS_MAX: Final = 100
 WRITES_MAX: Final = 100_000_000
 #: Bytes of the writes of one run in virtual time, where all that brokers hold is in memory: 2,000,000 small writes.
 SIMULATED_BYTES_MAX: Final = 8_000_000_000
-#: What a write takes there beside its payload, observers and history included: 3,300 to 4,000 were measured.
+#: Bytes of such a write without its payload, observers and history included: 3,300 to 4,000 were measured.
 SIMULATED_WRITE_BYTES: Final = 4_000
 #: Writes of a simulated run of which a trace is made afterwards; for it the run is done again, event by event.
 TRACED_WRITES_MAX: Final = 100_000
@@ -41,9 +41,9 @@ class Bounds(NamedTuple):
     reason: str
 
     def problem(self, value: float) -> str | None:
-        """What is wrong with ``value``, as a part of a sentence; None where it is within the bounds."""
+        """A part of a sentence that refuses ``value``; None where it is within the bounds."""
         if math.isnan(value):
-            return "nan is no number"
+            return "nan is not a number; write one"
         if value > self.most:
             return f"{value} is too large; the most is {self.most}: {self.reason}"
         return f"{value} is too small; the least is {self.least}" if value < self.least else None
@@ -53,10 +53,10 @@ def _milliseconds(least: int) -> Bounds:
     return Bounds(least, 86_400_000, "a run lasts a day at most, and ackproof soak repeats runs for longer")
 
 
-_NODES: Final = "numbers from 100 on are the controllers'"
+_NODES: Final = "controllers have the numbers from 100 on"
 _THREAD: Final = "each is a thread or a process"
 _PORT: Final = Bounds(1, PORT_MAX, "no port has a higher number")
-#: The number of something that the rest of the plan has, or has not.
+#: The number of a thing that the rest of the plan defines.
 _NUMBER: Final = Bounds(0, NUMBER_MAX, "integers of TOML have 64 bits")
 
 #: By the name of the key, or of the option.

@@ -1,6 +1,6 @@
-"""What a plan names of the faults: families, and stories by number or name.
+"""Reads the families and stories that a plan names.
 
-Refused are names that are not there, and chosen stories that chance may draw too long or above the budget.
+Unknown names are refused, and chosen stories that chance may draw too long or above the budget.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from nemesis.scenarios import FAMILIES, SCRIPTED, Part, Scenario, Scene, Timings
 from nemesis.schedule import most_stopped
 from workloads import Settings, reason_of, shown, unknown_name
 
-#: What the plan is called in its campaign's directory (harness.records.files.PLAN_FILE).
+#: The plan's name in its campaign's directory (harness.records.files.PLAN_FILE).
 _PLAN_FILE: Final = "plan.toml"
-#: The settings that :func:`timings_of` asks.
+#: The settings that :func:`timings_of` reads.
 _TIMED: Final = ("broker.session.timeout.ms", "replica.lag.time.max.ms", "request.timeout.ms")
-#: How many brokers, and replicas, a scripted story has.
+#: The number of brokers, and of replicas, of a scripted story.
 _SCRIPT_BROKERS: Final = 3
 
 
-def families_in(name: str, place: PlanKey) -> list[str]:
+def families_in(name: str, plan_key: PlanKey) -> list[str]:
     """The families that ``name`` joins ("kill+partition").
 
     Raises:
@@ -35,47 +35,47 @@ def families_in(name: str, place: PlanKey) -> list[str]:
     """
     parts = name.split("+")
     if len(parts) > 1 and "" in parts:
-        raise place.wrong(
-            f'{shown(name)} has a "+" without a family on both sides; write such as "kill" or "kill+pause"'
+        raise plan_key.wrong(
+            f'{shown(name)} has a "+" without a family on both sides; write, for example, "kill" or "kill+pause"'
         )
     for part in parts:
         if part not in FAMILIES:
-            raise place.wrong(unknown_name("fault family", part, FAMILIES, ", ".join(FAMILIES)))
+            raise plan_key.wrong(unknown_name("fault family", part, FAMILIES, ", ".join(FAMILIES)))
     return parts
 
 
-def story_in(table: Table, place: PlanKey) -> tuple[str, OwnStory | None]:
+def story_in(table: Table, plan_key: PlanKey) -> tuple[str, OwnStory | None]:
     """The number of the scripted story that a plan performs, empty where it names none, and the file if it names one.
 
     Raises:
-        PlanError: it is no number of a story, or no file with one, or the plan names faults besides.
+        PlanError: no story has this number or file, or the plan names faults too.
     """
-    story: str = value_at(table, "story", str, "", place)
-    own = _own_story(story, place) if story.endswith(".toml") else None
+    story: str = value_at(table, "story", str, "", plan_key)
+    own = _own_story(story, plan_key) if story.endswith(".toml") else None
     if own:
         story = _number(own)
     if story and not SCRIPTED.fullmatch(story):
-        problem = f'{shown(story)} is no number of a story; write one such as "S40"'
+        problem = f'{shown(story)} is not the number of a story; write one such as "S40"'
         raise (
             (PlanKey(own.file) / "number").wrong(problem)
             if own
-            else (place / "story").wrong(f'{problem}, or a file such as "my.toml"')
+            else (plan_key / "story").wrong(f'{problem}, or a file such as "my.toml"')
         )
     for key in ("families", "schedule", "writes"):
         if story and key in table:
-            raise (place / key).wrong(f"the story {story} is all that happens in a run; leave the {key} out")
+            raise (plan_key / key).wrong(f"the story {story} is all that happens in a run; leave the {key} out")
     return story, own
 
 
-def _own_story(word: str, place: PlanKey) -> OwnStory:
-    """The story file ``word`` beside the plan, or below: the campaign's directory keeps both as they lie here."""
-    here, path = place / "story", PurePosixPath(word)
+def _own_story(word: str, plan_key: PlanKey) -> OwnStory:
+    """The story file ``word`` beside the plan, or below; the campaign's directory keeps both in the same places."""
+    here, path = plan_key / "story", PurePosixPath(word)
     if path.is_absolute() or ".." in path.parts:
-        raise here.wrong(f"{shown(word)} is kept with the plan; put it into the plan's directory, or below")
+        raise here.wrong(f"{shown(word)} is outside the plan's directory; put the story into it, or below")
     if path == PurePosixPath(_PLAN_FILE):
-        raise here.wrong(f"{shown(word)} is what a campaign calls its plan; give the story another name")
+        raise here.wrong(f"{shown(word)} is the name of the plan in a campaign; give the story another name")
     try:
-        return OwnStory(file=word, text=(Path(place.file).parent / path).read_text(encoding="utf-8"))
+        return OwnStory(file=word, text=(Path(plan_key.file).parent / path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise here.wrong(f"{shown(word)} cannot be read ({reason_of(error)}); name a story file in UTF-8") from error
 
@@ -87,7 +87,7 @@ def _number(own: OwnStory) -> str:
         raise PlanKey(own.file).wrong(f"not valid TOML: {error}") from error
 
 
-def chosen_stories(table: Table, base: tuple[str, ...], place: PlanKey) -> tuple[str, ...]:
+def chosen_stories(table: Table, base: tuple[str, ...], plan_key: PlanKey) -> tuple[str, ...]:
     """The ``stories`` of a plan's table of faults, else ``base``.
 
     Raises:
@@ -95,67 +95,67 @@ def chosen_stories(table: Table, base: tuple[str, ...], place: PlanKey) -> tuple
     """
     if "stories" not in table:
         return base
-    words = list_at(table, "stories", [], place)
+    words = list_at(table, "stories", [], plan_key)
     for word in words:
         if not scenarios_named(str(word), FAMILIES):
-            raise (place / "stories").wrong(_unknown_story(str(word)))
+            raise (plan_key / "stories").wrong(_unknown_story(str(word)))
     return tuple(map(str, words))
 
 
 def _unknown_story(word: str) -> str:
-    """With the stories of the family that ``word`` begins with, else with all that have a number."""
-    known = dict.fromkeys(
+    """A sentence with the stories of the family that ``word`` begins with, else with those that have a number."""
+    names = dict.fromkeys(
         name for family in FAMILIES.values() for scenario in family.every_scenario for name in family.names(scenario)
     )
     family = word.partition("/")[0]
     if family in FAMILIES:
-        there_are = ", ".join(name for name in known if name.startswith(f"{family}/"))
+        there_are = ", ".join(name for name in names if name.startswith(f"{family}/"))
     else:
-        there_are = f"{', '.join(sorted(name for name in known if '/' not in name))}, and FAMILY/NAME"
-    return unknown_name("story", word, known, there_are)
+        there_are = f"{', '.join(sorted(name for name in names if '/' not in name))}, and FAMILY/NAME"
+    return unknown_name("story", word, names, there_are)
 
 
-def check_stories(plan: Plan, place: PlanKey) -> None:
+def check_stories(plan: Plan, plan_key: PlanKey) -> None:
     """Refuse chosen stories that no family of the plan has, and families and budgets that leave no story.
 
-    A scripted story writes to one log partition, and is no choice among others.
+    A scripted story writes to one log partition, and chooses nothing.
 
     Raises:
         PlanError: one sentence.
     """
     if plan.story:
-        _check_script(plan, place)
+        _check_script(plan, plan_key)
         return
     for world in plan.worlds:
         cells = [tuple(family.split("+")) for family in plan.families]
-        here = place / f"worlds.{world.world.name}" / "faults.stories"
+        here = plan_key / f"worlds.{world.world.name}" / "faults.stories"
         for word in world.faults.stories:
             if not any(scenarios_named(word, families) for families in cells):
                 having = [family for family in FAMILIES if scenarios_named(word, [family])]
-                raise here.wrong(f"{shown(word)} is a story of the family {' or '.join(having)}; add one to families")
+                raise here.wrong(f"{shown(word)} is a story of the family {' or '.join(having)}; add it to families")
         for families in cells if world.faults.stories else ():
             stories = [story for word in world.faults.stories for story in scenarios_named(word, families)]
             if not stories:
-                raise here.wrong(f"the family {'+'.join(families)} has none of these stories; leave it out")
+                raise here.wrong(f"the family {'+'.join(families)} has none of these stories; leave the family out")
             _check_budget(plan, world, stories, here)
 
 
-def _check_script(plan: Plan, place: PlanKey) -> None:
+def _check_script(plan: Plan, plan_key: PlanKey) -> None:
     """A script is about brokers 0, 1 and 2, which all replicate its one log partition."""
     story = f"the story {plan.story}"
     if plan.brokers != _SCRIPT_BROKERS:
-        raise (place / "brokers").wrong(f"{story} has brokers 0, 1 and 2; write brokers = 3, or leave it out")
+        raise (plan_key / "brokers").wrong(f"{story} has brokers 0, 1 and 2; write brokers = 3, or leave it out")
     if any(choice.settings["replication.factor"] != _SCRIPT_BROKERS for choice in plan.choices):
-        raise (place / "settings").wrong(f"{story} has replicas on brokers 0, 1 and 2; write replication.factor = 3")
+        raise (plan_key / "settings").wrong(f"{story} has replicas on brokers 0, 1 and 2; write replication.factor = 3")
     for world in plan.worlds:
-        here = place / f"worlds.{world.world.name}"
+        here = plan_key / f"worlds.{world.world.name}"
         if world.faults.stories:
-            raise (here / "faults.stories").wrong(f"{story} is all that happens in a run; leave it out")
+            raise (here / "faults.stories").wrong(f"{story} is all that happens in a run; leave this key out")
         if world.workload.partitions != 1:
             raise (here / "workload").wrong(f"{story} writes to one log partition; write partitions = 1")
 
 
-def _check_budget(plan: Plan, world: WorldPlan, stories: Iterable[tuple[str, Scenario]], place: PlanKey) -> None:
+def _check_budget(plan: Plan, world: WorldPlan, stories: Iterable[tuple[str, Scenario]], plan_key: PlanKey) -> None:
     faults, duration_ms = world.faults, world.workload.duration_ms
     # Thousands of choices have a few different timings.
     by_settings = {tuple(choice.settings[name] for name in _TIMED): choice.settings for choice in plan.choices}
@@ -166,12 +166,12 @@ def _check_budget(plan: Plan, world: WorldPlan, stories: Iterable[tuple[str, Sce
             parts = _longest(story, plan, world, timings)
             stopped = most_stopped(parts, plan.brokers, largest_rack(plan.racks))
             if stopped > faults.dead_brokers_max:
-                raise place.wrong(
-                    f"{name} stops {stopped} brokers at one time; raise dead_brokers_max={faults.dead_brokers_max}"
+                raise plan_key.wrong(
+                    f"{name} stops {stopped} brokers at once; raise dead_brokers_max from {faults.dead_brokers_max}"
                 )
             needed_ms = faults.healed_ms_min + max(part.end_ms for part in parts)
             if needed_ms > duration_ms:
-                raise place.wrong(f"{name} may take {needed_ms} ms; raise duration_ms={duration_ms}")
+                raise plan_key.wrong(f"{name} may take {needed_ms} ms; raise duration_ms={duration_ms}")
 
 
 def _longest(story: Scenario, plan: Plan, world: WorldPlan, timings: Timings) -> list[Part]:
@@ -202,12 +202,12 @@ def with_stories(plan: Plan, words: Iterable[str]) -> Plan:
     Raises:
         PlanError: one sentence.
     """
-    place = PlanKey("--story")
-    stories = chosen_stories({"stories": list(words)}, (), place)
+    plan_key = PlanKey("--story")
+    stories = chosen_stories({"stories": list(words)}, (), plan_key)
     worlds = tuple(
         msgspec.structs.replace(world, faults=msgspec.structs.replace(world.faults, stories=stories))
         for world in plan.worlds
     )
     chosen = msgspec.structs.replace(plan, worlds=worlds)
-    check_stories(chosen, place)
+    check_stories(chosen, plan_key)
     return chosen

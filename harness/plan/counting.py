@@ -1,4 +1,4 @@
-"""Counts what a plan asks for before anything of it is made, so that too much is refused at once."""
+"""Counts the runs and writes of a plan before any is made, and refuses too many of them."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
     from workloads import WorkloadPlan
 
 
-def refuse_too_many_combinations(axes: Table, exclusions: Sized, place: PlanKey) -> None:
-    """Refuse a matrix whose ``axes`` have more combinations than anybody looks at, or more exclusions.
+def refuse_too_many_combinations(axes: Table, exclusions: Sized, plan_key: PlanKey) -> None:
+    """Refuse a matrix whose ``axes`` have too many combinations, or too many exclusions.
 
     Raises:
         PlanError: how many there are.
     """
     lengths = [len(values) for values in axes.values() if isinstance(values, list)]
     if (count := math.prod(lengths)) > COMBINATIONS_MAX:
-        raise place.wrong(
+        raise plan_key.wrong(
             f"{' x '.join(map(str, lengths))} values are {count} combinations; the most is {COMBINATIONS_MAX}, before "
             "exclusions, so leave values out"
         )
     if len(exclusions) > EXCLUSIONS_MAX:
-        raise (place / "exclude").wrong(
-            f"{len(exclusions)} exclusions are too many; the most is {EXCLUSIONS_MAX}, so leave values out"
+        raise (plan_key / "exclude").wrong(
+            f"{len(exclusions)} exclusions are too many; the most is {EXCLUSIONS_MAX}, so shrink the matrix instead"
         )
 
 
-def refuse_too_many_runs(plan: Plan, place: PlanKey) -> None:
+def refuse_too_many_runs(plan: Plan, plan_key: PlanKey) -> None:
     """Refuse a plan of more runs than a campaign can have.
 
     Raises:
@@ -49,13 +49,13 @@ def refuse_too_many_runs(plan: Plan, place: PlanKey) -> None:
     """
     runs = len(plan.choices) * len(plan.families) * sum(world.runs for world in plan.worlds)
     if runs > RUNS_MAX:
-        raise place.wrong(
+        raise plan_key.wrong(
             f"this plan asks for {runs} runs; the most is {RUNS_MAX}, so lower runs or shrink the matrix: "
             f"{BOUNDS['runs'].reason}"
         )
 
 
-def refuse_too_many_writes(workload: WorkloadPlan, world: AnyWorld, place: PlanKey) -> None:
+def refuse_too_many_writes(workload: WorkloadPlan, world: AnyWorld, plan_key: PlanKey) -> None:
     """Refuse a workload of more writes than one run in ``world`` can have.
 
     Raises:
@@ -68,12 +68,12 @@ def refuse_too_many_writes(workload: WorkloadPlan, world: AnyWorld, place: PlanK
     )
     size = writes * (SIMULATED_WRITE_BYTES + workload.payload_bytes)
     if world.virtual_time and size > SIMULATED_BYTES_MAX:
-        raise (place / "workload").wrong(
+        raise (plan_key / "workload").wrong(
             f"{made}, which are {size / 1e9:.1f} GB; a simulated cluster has them in memory, and the most is "
             f"{SIMULATED_BYTES_MAX / 1e9:.1f} GB, so lower one of them"
         )
     if not world.virtual_time and writes > WRITES_MAX:
-        raise (place / "workload").wrong(
+        raise (plan_key / "workload").wrong(
             f"{made}; the most is {WRITES_MAX}, so lower one of them: no larger history was ever checked"
         )
 

@@ -1,4 +1,4 @@
-"""The machines of a plan, the only ones that are ever spoken to, and their tables.
+"""The machines of a plan, the only ones that the harness contacts, and their tables.
 
 ``[worlds.kafka.inventory]`` has what all machines share, and the list ``machines``.
 """
@@ -48,17 +48,17 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What sentences call it: ``ackproof@10.0.0.11``, with the port where it is not the usual one."""
+        """Its name in sentences: ``ackproof@10.0.0.11``, with the port where it is not the usual one."""
         return f"{self.user}@{self.address}" + ("" if self.port == 22 else f":{self.port}")
 
 
-#: What every machine has of its own.
+#: The keys that machines cannot share.
 OWN_KEYS: Final = ("node", "address")
 #: The word for the controller's number.
 CONTROLLER_WORD: Final = "controller"
 _KINDS: Final[Mapping[str, Any]] = {field.name: field.type for field in msgspec.structs.fields(Machine)}
 _SHARED: Final = tuple(name for name in _KINDS if name not in OWN_KEYS)
-#: Words that go into command lines, class paths and rules of a firewall: nothing in them needs a second thought.
+#: Words that go into command lines, class paths and rules of a firewall: so no character of them may be special.
 _FORMS: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
     "address": (re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,252})"), "a host name or an IPv4 address"),
     "user": (re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}"), "the name of a user"),
@@ -68,53 +68,55 @@ _FORMS: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
 }
 
 
-def machines_at(table: Table, nodes: Sequence[int], place: PlanKey) -> tuple[Machine, ...]:
+def machines_at(table: Table, nodes: Sequence[int], plan_key: PlanKey) -> tuple[Machine, ...]:
     """The machines under ``inventory`` in a world's table.
 
     Raises:
         PlanError: they are not one machine for each of ``nodes``.
     """
-    here = place / "inventory"
-    own = table_at(table, "inventory", place)
+    here = plan_key / "inventory"
+    own = table_at(table, "inventory", plan_key)
     known_keys(own, (*_SHARED, "machines"), here)
     shared = {name: value for name, value in own.items() if name != "machines"}
-    machines = tuple(_machine({**shared, **one}, at) for at, one in tables_at(own, "machines", here))
+    machines = tuple(_machine({**shared, **entry}, key) for key, entry in tables_at(own, "machines", here))
     _one_machine_a_node(machines, nodes, here / "machines")
     return machines
 
 
-def _machine(table: Table, place: PlanKey) -> Machine:
-    known_keys(table, _KINDS, place)
+def _machine(table: Table, plan_key: PlanKey) -> Machine:
+    known_keys(table, _KINDS, plan_key)
     missing = [name for name in ("node", "address", "user") if name not in table]
     if missing:
-        raise place.wrong(f"lacks {' and '.join(missing)}")
+        raise plan_key.wrong(f"this machine lacks {' and '.join(missing)}; add {missing[0]} = ...")
     numbered = {**table, "node": CONTROLLER} if table["node"] == CONTROLLER_WORD else table
-    values = {name: value_at(numbered, name, _KINDS[name], None, place) for name in numbered}
+    values = {name: value_at(numbered, name, _KINDS[name], None, plan_key) for name in numbered}
     for name, (form, words) in _FORMS.items():
         if name in values and not form.fullmatch(values[name]):
-            raise (place / name).wrong(f"{shown(values[name])} is not {words}")
+            raise (plan_key / name).wrong(f"{shown(values[name])} is not {words}")
     machine = Machine(**values)
     if machine.port == machine.broker_port:
-        raise (place / "broker_port").wrong("this is the port of the SSH server, which must never be cut; take another")
+        raise (plan_key / "broker_port").wrong(
+            "this is the port of the SSH server, which must never be cut; choose another"
+        )
     return machine
 
 
-def _one_machine_a_node(machines: Iterable[Machine], wanted: Sequence[int], place: PlanKey) -> None:
+def _one_machine_a_node(machines: Iterable[Machine], wanted: Sequence[int], plan_key: PlanKey) -> None:
     by_node: dict[int, Machine] = {}
     by_address: dict[str, Machine] = {}
     for machine in machines:
         if machine.node not in wanted:
-            raise place.wrong(
-                f"node {machine.node} is none of this plan; there are {', '.join(map(str, wanted))} "
+            raise plan_key.wrong(
+                f"node {machine.node} does not exist; the plan has nodes {', '.join(map(str, wanted))} "
                 f'("{CONTROLLER_WORD}" is {CONTROLLER})'
             )
         if machine.node in by_node:
-            raise place.wrong(f"{_called(machine.node)} has two machines; leave one out")
+            raise plan_key.wrong(f"{_called(machine.node)} has two machines; leave one out")
         if machine.address in by_address:
-            raise place.wrong(f"{machine.address} is there twice; every node needs a machine of its own")
+            raise plan_key.wrong(f"two nodes have the address {machine.address}; give every node a machine of its own")
         by_node[machine.node] = by_address[machine.address] = machine
     if missing := [_called(node) for node in wanted if node not in by_node]:
-        raise place.wrong(f"there is no machine for {', '.join(missing)}; every node needs one of its own")
+        raise plan_key.wrong(f"no machine is listed for {', '.join(missing)}; add one for each")
 
 
 def _called(node: int) -> str:

@@ -19,24 +19,24 @@ from workloads import IDEMPOTENCE, NO_ERA, PRESETS, Settings, SettingsError, sho
 CLIENT_DEFAULTS: Final = (IDEMPOTENCE,)
 
 
-def choices_in(table: Table, overrides: Mapping[str, object], brokers: int, place: PlanKey) -> Iterator[Choice]:
+def choices_in(table: Table, overrides: Mapping[str, object], brokers: int, plan_key: PlanKey) -> Iterator[Choice]:
     """The choices of the plan in ``table``; ``overrides`` fix settings that it leaves open or says otherwise.
 
     Raises:
         PlanError: a setting is unknown or impossible, two choices are the same, or an exclusion takes out nothing, or
             all.
     """
-    matrix = place / "matrix"
-    axes = {**table_at(table, "matrix", place)}
+    matrix = plan_key / "matrix"
+    axes = {**table_at(table, "matrix", plan_key)}
     exclusions = _exclusions(axes, matrix)
     axes.pop("exclude", None)
-    axes, fixed = flattened(axes), flattened(table_at(table, "settings", place))
-    _refuse_unknown(fixed, place / "settings")
+    axes, fixed = flattened(axes), flattened(table_at(table, "settings", plan_key))
+    _refuse_unknown(fixed, plan_key / "settings")
     _refuse_unknown(axes, matrix, lists=True)
     _refuse_unknown(overrides, PlanKey("--settings"))
     for name in axes:
         if name in fixed:
-            raise (matrix / name).wrong("this setting stands under [settings] too; leave one of them out")
+            raise (matrix / name).wrong("this setting is under [settings] too; leave one of them out")
     refuse_too_many_combinations(axes, exclusions, matrix)
     axes = {name: list_at(axes, name, [], matrix) for name in axes}
     compared = {name for exclusion in exclusions for name in exclusion.values}
@@ -51,15 +51,15 @@ def choices_in(table: Table, overrides: Mapping[str, object], brokers: int, plac
         values = {**fixed, **overrides, **varied}
         if any(exclusion.matches(values) for exclusion in exclusions):
             continue
-        settings = _possible(values, varied, brokers, place)
+        settings = _possible(values, varied, brokers, plan_key)
         label = settings_label(settings, varied)
         if label in seen:
-            raise matrix.wrong(f"{label} comes twice; leave one spelling out")
+            raise matrix.wrong(f"two combinations are {label}; leave one spelling out")
         seen.add(label)
         left_open = tuple(name for name in CLIENT_DEFAULTS if name not in values)
         yield Choice(label=label, settings=settings, client_defaults=left_open)
     if not seen:
-        raise (matrix / "exclude").wrong("nothing is left to run; take an exclusion out")
+        raise (matrix / "exclude").wrong("these exclusions leave nothing to run; remove one")
 
 
 class _Exclusion:
@@ -69,13 +69,13 @@ class _Exclusion:
     decides has none here.
     """
 
-    def __init__(self, place: PlanKey, values: Table) -> None:
-        self.place = place
+    def __init__(self, plan_key: PlanKey, values: Table) -> None:
+        self.plan_key = plan_key
         self.values = {name: _meant(name, value) for name, value in values.items()}
         self._defaults = Settings().to_mapping() | dict.fromkeys(CLIENT_DEFAULTS)
 
     def matches(self, combination: Table) -> bool:
-        """Whether ``combination`` is to be left out."""
+        """True of a ``combination`` that is to be left out."""
         for name, value in self.values.items():
             given = combination[name] if name in combination else self._default(name, combination)
             if given != value:
@@ -90,8 +90,8 @@ def _combinations(axes: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
 
 
-def _exclusions(axes: Table, place: PlanKey) -> list[_Exclusion]:
-    exclusions = [(here, flattened(entry)) for here, entry in tables_at(axes, "exclude", place)]
+def _exclusions(axes: Table, plan_key: PlanKey) -> list[_Exclusion]:
+    exclusions = [(here, flattened(entry)) for here, entry in tables_at(axes, "exclude", plan_key)]
     for here, exclusion in exclusions:
         _refuse_unknown(exclusion, here, lists=True)
         for name, value in exclusion.items():
@@ -105,7 +105,7 @@ def _exclusions(axes: Table, place: PlanKey) -> list[_Exclusion]:
 def _refuse_idle(exclusions: list[_Exclusion], combinations: list[dict[str, Any]]) -> None:
     for exclusion in exclusions:
         if not any(exclusion.matches(values) for values in combinations):
-            raise exclusion.place.wrong("no combination of the matrix has these values; correct them, or leave it out")
+            raise exclusion.plan_key.wrong("no combination of the matrix has these values; correct or remove them")
 
 
 def _meant(name: str, value: object) -> object:
@@ -116,24 +116,24 @@ def _meant(name: str, value: object) -> object:
         return value
 
 
-def _refuse_unknown(names: Table, place: PlanKey, *, lists: bool = False) -> None:
-    known = Settings().to_mapping()
+def _refuse_unknown(names: Table, plan_key: PlanKey, *, lists: bool = False) -> None:
+    settings = Settings().to_mapping()
     for name, value in names.items():
-        if name not in known:
-            raise (place / name).wrong(unknown_name("setting", name, known))
+        if name not in settings:
+            raise (plan_key / name).wrong(unknown_name("setting", name, settings))
         if isinstance(value, list) and not lists:
-            raise (place / name).wrong("a list of choices stands under [matrix], one choice under [settings]")
+            raise (plan_key / name).wrong("takes one value; write a list of values under [matrix]")
 
 
-def _possible(values: Table, varied: Table, brokers: int, place: PlanKey) -> dict[str, Any]:
+def _possible(values: Table, varied: Table, brokers: int, plan_key: PlanKey) -> dict[str, Any]:
     try:
         settings = Settings.from_mapping(values)
     except SettingsError as error:
         # The sentence of a SettingsError begins with the name of the setting to correct.
         guilty = next((name for name in values if str(error).startswith((f"{name}=", f"{name} "))), "")
-        raise (place / ("matrix" if guilty in varied else "settings")).wrong(error) from error
+        raise (plan_key / ("matrix" if guilty in varied else "settings")).wrong(error) from error
     if settings.replication_factor > brokers:
-        raise (place / ("matrix" if "replication.factor" in varied else "settings")).wrong(
+        raise (plan_key / ("matrix" if "replication.factor" in varied else "settings")).wrong(
             f"replication.factor={settings.replication_factor} needs that many brokers and the plan has {brokers}; "
             "raise brokers or lower replication.factor"
         )

@@ -67,7 +67,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
         return Settings.from_mapping(self.settings)
 
     def directory(self) -> PurePosixPath:
-        """Where the run leaves its files, relative to its campaign; unique within the campaign."""
+        """The directory of the run's files, relative to its campaign; unique within the campaign."""
         return PurePosixPath("runs", self.world.name, self.cell, str(self.seed))
 
 
@@ -99,7 +99,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorldPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What one world is asked for: ``runs`` per cell, ``parallel`` at a time (None: as many as there are cores)."""
+    """The part of a plan for one world: ``runs`` per cell, ``parallel`` at a time (None: one a core)."""
 
     world: AnyWorld
     runs: int
@@ -146,7 +146,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """What names each cell of each world: ``simulated/acks=all,isr=2,unclean=false/kill``."""
+        """The name of each cell of each world: ``simulated/acks=all,isr=2,unclean=false/kill``."""
         cells = [f"{choice.label}/{family}" for choice in self.choices for family in self.families]
         return tuple(f"{world.world.name}/{cell}" for world in self.worlds for cell in cells)
 
@@ -195,12 +195,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
                 name for name in self.choices[0].settings if len({str(c.settings[name]) for c in self.choices}) > 1
             ]
             raise PlanError(f"one run needs one choice of settings; fix with --settings NAME=VALUE: {', '.join(open_)}")
-        one = msgspec.structs.replace(
+        cell = msgspec.structs.replace(
             self,
             families=(_only("fault family", "--family", families, family),),
             worlds=(_only("world", "--world", worlds, world),),
         )
-        run, workload = one.runs()[0], one.worlds[0].workload
+        run, workload = cell.runs()[0], cell.worlds[0].workload
         if seed is None:
             return run
         return msgspec.structs.replace(run, seed=seed, workload=_own_topic(workload, run.world, seed))
@@ -211,9 +211,9 @@ def _own_topic(workload: WorkloadPlan, world: AnyWorld, seed: int) -> WorkloadPl
 
 
 def _refuse_absent(kind: str, offered: Mapping[str, Offered], name: str | None) -> None:
-    """A name that is not there is refused before anything that is still open."""
+    """Refuse a name that the plan does not have, before any choice that is still open."""
     if name is not None and name not in offered:
-        raise PlanError(f'the plan has no {kind} "{name}"; it offers {" and ".join(offered)}')
+        raise PlanError(f'the plan has no {kind} "{name}"; it has {" and ".join(offered)}')
 
 
 def _only(kind: str, option: str, offered: Mapping[str, Offered], name: str | None) -> Offered:

@@ -1,7 +1,7 @@
-"""Where a plan's brokers stand, and where its log partitions go: ``racks``, ``log_dirs`` and ``assignment``.
+"""Reads the racks of a plan's brokers, their log directories and the assignment of its log partitions.
 
 Without an assignment the cluster places replicas as it does, in different racks as far as it can (KIP-36). An
-assignment by hand is not looked at: it leaves what a reassignment may leave.
+assignment by hand may ignore racks, as a reassignment may.
 """
 
 from __future__ import annotations
@@ -17,70 +17,73 @@ from workloads import shown
 _RACK = RoleKind.RACK.value
 
 
-def racks_in(table: Table, brokers: int, place: PlanKey) -> tuple[str, ...]:
+def racks_in(table: Table, brokers: int, plan_key: PlanKey) -> tuple[str, ...]:
     """The rack of each broker, in their order; empty where the plan names none.
 
     Raises:
-        PlanError: they are no names, or not one for each broker.
+        PlanError: the value is not a list of names, one for each broker.
     """
-    racks, place = table.get("racks", []), place / "racks"
+    racks, plan_key = table.get("racks", []), plan_key / "racks"
     if not isinstance(racks, list) or not all(isinstance(rack, str) and rack for rack in racks):
-        raise place.wrong(f'takes a list of names, such as ["a", "b", "c"], not {shown(racks)}')
+        raise plan_key.wrong(f'takes a list of names, such as ["a", "b", "c"], not {shown(racks)}')
     if racks and len(racks) != brokers:
-        raise place.wrong(f"names the racks of {len(racks)} brokers and the plan has {brokers}; name one for each")
+        raise plan_key.wrong(f"names the racks of {len(racks)} brokers and the plan has {brokers}; name one for each")
     return tuple(racks)
 
 
-def assignment_in(table: Table, brokers: int, place: PlanKey) -> tuple[tuple[int, ...], ...]:
+def assignment_in(table: Table, brokers: int, plan_key: PlanKey) -> tuple[tuple[int, ...], ...]:
     """The brokers of each log partition, the preferred leader first; empty where the cluster places them.
 
     Raises:
-        PlanError: they are no lists of different brokers.
+        PlanError: the value is not a list of lists of different brokers.
     """
-    rows, place = table.get("assignment", []), place / "assignment"
+    rows, plan_key = table.get("assignment", []), plan_key / "assignment"
     if not isinstance(rows, list) or not all(isinstance(row, list) and row for row in rows):
-        raise place.wrong(f"takes a list of brokers for each log partition, such as [[0, 1, 2]], not {shown(rows)}")
+        raise plan_key.wrong(f"takes a list of brokers for each log partition, such as [[0, 1, 2]], not {shown(rows)}")
     for row in rows:
         if len({*map(str, row)}) < len(row) or not all(type(node) is int and 0 <= node < brokers for node in row):
-            raise place.wrong(f"{shown(row)} are no different brokers; they are numbered from 0 to {brokers - 1}")
+            raise plan_key.wrong(
+                f"{shown(row)} does not name different brokers; write numbers from 0 to {brokers - 1}, each once"
+            )
     return tuple(map(tuple, rows))
 
 
-def check_placement(plan: Plan, place: PlanKey) -> None:
+def check_placement(plan: Plan, plan_key: PlanKey) -> None:
     """Refuse racks and assignments that do not go together with the rest of the plan.
 
     Raises:
         PlanError: one sentence.
     """
     if any(_RACK in family.split("+") for family in plan.families):
-        _check_racks(plan, place / "racks")
+        _check_racks(plan, plan_key / "racks")
     for world in plan.worlds:
         if plan.log_dirs > 1 and not world.world.virtual_time:
-            raise (place / "log_dirs").wrong(
+            raise (plan_key / "log_dirs").wrong(
                 f"brokers of the {world.world.name} world have one log directory; leave it out"
             )
         if world.world.host_name == "existing" and (plan.racks or plan.assignment):
             key = "racks" if plan.racks else "assignment"
-            raise (place / key).wrong("a cluster that exists already brings its own; leave it out")
+            raise (plan_key / key).wrong("a cluster that exists already has its own; leave this key out")
         if plan.assignment and len(plan.assignment) != world.workload.partitions:
-            raise (place / "assignment").wrong(
+            raise (plan_key / "assignment").wrong(
                 f"has {len(plan.assignment)} log partitions and the workload {world.workload.partitions}; "
                 "name the brokers of each"
             )
     factors = {choice.settings["replication.factor"] for choice in plan.choices}
     if plan.assignment and {*map(len, plan.assignment)} != factors:
-        raise (place / "assignment").wrong(f"needs replication.factor={_shown(factors)} brokers for each log partition")
+        raise (plan_key / "assignment").wrong(
+            f"each log partition needs as many brokers as replication.factor ({_shown(factors)}); change one of the two"
+        )
 
 
-def _check_racks(plan: Plan, place: PlanKey) -> None:
+def _check_racks(plan: Plan, plan_key: PlanKey) -> None:
     if not plan.racks:
-        raise place.wrong(f'the family {_RACK} hits racks; name one for each broker, such as ["a", "b", "c"]')
+        raise plan_key.wrong(f'the family {_RACK} hits racks; name one for each broker, such as ["a", "b", "c"]')
     stopped = largest_rack(plan.racks)
     for world in plan.worlds:
         if stopped > world.faults.dead_brokers_max:
-            raise place.wrong(
-                f"the largest rack stops {stopped} brokers at one time; raise "
-                f"dead_brokers_max={world.faults.dead_brokers_max}"
+            raise plan_key.wrong(
+                f"the largest rack has {stopped} brokers; raise dead_brokers_max from {world.faults.dead_brokers_max}"
             )
 
 

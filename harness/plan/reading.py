@@ -37,7 +37,7 @@ from nemesis.cluster import CONTROLLER
 from nemesis.plan import FaultPlan
 from workloads import WORKLOADS, WorkloadPlan, shown, unknown_name
 
-#: What a cluster that exists already brings itself.
+#: Keys whose values a cluster that exists already has itself.
 _ITS_OWN: Final = ("version", "controllers", "mode")
 #: A release of Apache Kafka.
 _VERSION: Final = re.compile(r"\d{1,3}(\.\d{1,3}){2,3}")
@@ -48,96 +48,96 @@ _SERVER: Final = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9.-]{0,252}|\[[0-9A-F
 _TOPIC_MAX: Final = 200
 
 
-def world_at(name: str, table: Table, brokers: int, topic: str, place: PlanKey) -> worlds.AnyWorld:
-    """The world ``name`` as its ``table`` describes it; its runs have so many brokers and make ``topic``.
+def world_at(name: str, table: Table, brokers: int, topic: str, plan_key: PlanKey) -> worlds.AnyWorld:
+    """The world ``name`` as its ``table`` describes it; its runs have this number of brokers and make ``topic``.
 
     Raises:
-        PlanError: something is missing, is no choice, or does not go together with the rest.
+        PlanError: a key is missing, a value is not possible, or two values do not go together.
     """
-    host = value_at(table, "host", worlds.HostName, WORLD_DEFAULTS.host, place)
-    _refuse_host(name, host, place / "host")
-    _refuse_what_others_take(name, host, table, place)
+    host = value_at(table, "host", worlds.HostName, WORLD_DEFAULTS.host, plan_key)
+    _refuse_host(name, host, plan_key / "host")
+    _refuse_what_others_take(name, host, table, plan_key)
     if name == "simulated":
         return worlds.Simulated()
-    client = value_at(table, "client", worlds.ClientName, WORLD_DEFAULTS.client, place)
+    client = value_at(table, "client", worlds.ClientName, WORLD_DEFAULTS.client, plan_key)
     if host == "existing":
-        security = security_at(table, place)
-        return worlds.Existing(bootstrap=_bootstrap(table, topic, place), security=security, client=client)
+        security = security_at(table, plan_key)
+        return worlds.Existing(bootstrap=_bootstrap(table, topic, plan_key), security=security, client=client)
     local: worlds.LocalHost = worlds.Namespaces() if host == "namespaces" else worlds.Loopback()
     if name == "processes":
         return worlds.Processes(host=local, client=client)
-    mode = value_at(table, "mode", worlds.ModeName, WORLD_DEFAULTS.mode, place)
+    mode = value_at(table, "mode", worlds.ModeName, WORLD_DEFAULTS.mode, plan_key)
     controllers = _controllers(
-        value_at(table, "controllers", int, WORLD_DEFAULTS.controllers, place), mode, place / "controllers"
+        value_at(table, "controllers", int, WORLD_DEFAULTS.controllers, plan_key), mode, plan_key / "controllers"
     )
-    there: worlds.AnyHost = local
+    nodes_host: worlds.AnyHost = local
     if host == "ssh":
         nodes = [*range(brokers), *range(CONTROLLER, CONTROLLER + controllers)]
-        there = worlds.Ssh(machines_at(table, nodes, place))
-    version = _version(value_at(table, "version", str, WORLD_DEFAULTS.version, place), place / "version")
-    return worlds.Kafka(version=version, mode=mode, controllers=controllers, host=there, client=client)
+        nodes_host = worlds.Ssh(machines_at(table, nodes, plan_key))
+    version = _version(value_at(table, "version", str, WORLD_DEFAULTS.version, plan_key), plan_key / "version")
+    return worlds.Kafka(version=version, mode=mode, controllers=controllers, host=nodes_host, client=client)
 
 
-def _refuse_host(world: str, host: worlds.HostName, place: PlanKey) -> None:
+def _refuse_host(world: str, host: worlds.HostName, plan_key: PlanKey) -> None:
     if host != "loopback" and world == "simulated":
-        raise place.wrong("the simulated world is one process and has no hosts; leave it out")
+        raise plan_key.wrong("the simulated world is one process and has no hosts; leave this key out")
     if host == "ssh" and world != "kafka":
-        raise place.wrong("machines over SSH carry Apache Kafka only; use it under [worlds.kafka]")
+        raise plan_key.wrong("only Apache Kafka runs on machines over SSH; write this host under [worlds.kafka]")
     if host == "existing" and world != "kafka":
-        raise place.wrong("clusters that exist already are Apache Kafka's; use it under [worlds.kafka]")
+        raise plan_key.wrong("only Apache Kafka clusters can exist already; write this host under [worlds.kafka]")
 
 
-def _refuse_what_others_take(world: str, host: worlds.HostName, table: Table, place: PlanKey) -> None:
+def _refuse_what_others_take(world: str, host: worlds.HostName, table: Table, plan_key: PlanKey) -> None:
     existing, kafka = host == "existing", world == "kafka"
     for key, taken, what in (
         ("inventory", host == "ssh", 'machines are for host = "ssh"; write that, or leave the inventory out'),
         ("bootstrap", existing, 'bootstrap servers are for host = "existing"; write that, or leave them out'),
         ("security", existing, 'TLS and SASL are for host = "existing"; write that, or leave them out'),
-        ("client", world != "simulated", "the simulated world has models of clients; leave it out"),
-        ("version", kafka, "only the kafka world has versions; leave it out"),
-        ("mode", kafka, "only the kafka world has modes; leave it out"),
-        ("controllers", kafka, "the reference broker has one controller; leave it out"),
-        *((key, not existing, "a cluster that exists already brings its own; leave it out") for key in _ITS_OWN),
+        ("client", world != "simulated", "the simulated world has models of clients; leave this key out"),
+        ("version", kafka, "only the kafka world has versions; leave this key out"),
+        ("mode", kafka, "only the kafka world has modes; leave this key out"),
+        ("controllers", kafka, "the reference broker has one controller; leave this key out"),
+        *((key, not existing, "a cluster that exists already has its own; leave this key out") for key in _ITS_OWN),
     ):
         if key in table and not taken:
-            raise (place / key).wrong(what)
+            raise (plan_key / key).wrong(what)
 
 
-def _version(version: str, place: PlanKey) -> str:
+def _version(version: str, plan_key: PlanKey) -> str:
     if version and not _VERSION.fullmatch(version):
-        raise place.wrong(f'"{version}" is no version of Apache Kafka; write three numbers, for example "4.1.1"')
+        raise plan_key.wrong(f'"{version}" is not a version of Apache Kafka; write three numbers, for example "4.1.1"')
     return version
 
 
-def _controllers(controllers: int, mode: worlds.ModeName, place: PlanKey) -> int:
+def _controllers(controllers: int, mode: worlds.ModeName, plan_key: PlanKey) -> int:
     if controllers != 1 and mode == "zookeeper":
-        raise place.wrong('with mode = "zookeeper" the controller is one of the brokers; leave controllers out')
+        raise plan_key.wrong('with mode = "zookeeper" the controller is one of the brokers; leave controllers out')
     if controllers not in _CONTROLLERS:
-        raise place.wrong(
-            f"{controllers} controllers are no quorum that outlives as many deaths as it could; choose 1, 3 or 5"
-        )
+        raise plan_key.wrong(f"a quorum of {controllers} controllers is not possible here; choose 1, 3 or 5")
     return controllers
 
 
-def _bootstrap(table: Table, topic: str, place: PlanKey) -> tuple[str, ...]:
+def _bootstrap(table: Table, topic: str, plan_key: PlanKey) -> tuple[str, ...]:
     if "bootstrap" not in table:
-        raise place.wrong(
+        raise plan_key.wrong(
             'host = "existing" needs bootstrap = ["host:port", ...]: servers of the cluster to start from'
         )
     if len(topic) > _TOPIC_MAX:
-        raise (place / "workload").wrong(
+        raise (plan_key / "workload").wrong(
             f"topic={shown(topic)} is too long for a run to add its seed; the most is {_TOPIC_MAX} letters"
         )
-    return tuple(_server(server, place / "bootstrap") for server in list_at(table, "bootstrap", [], place))
+    return tuple(_server(server, plan_key / "bootstrap") for server in list_at(table, "bootstrap", [], plan_key))
 
 
-def _server(server: object, place: PlanKey) -> str:
-    found = _SERVER.fullmatch(server) if isinstance(server, str) else None
-    if found is None:
-        raise place.wrong(f'{shown(server)} is no server; write "host:port", for example "kafka-1.example:9092"')
-    if not 0 < int(found["port"]) <= PORT_MAX:
-        raise place.wrong(f"port {found['port']} of {shown(server)} is none; ports go from 1 to {PORT_MAX}")
-    return found[0]
+def _server(server: object, plan_key: PlanKey) -> str:
+    match = _SERVER.fullmatch(server) if isinstance(server, str) else None
+    if match is None:
+        raise plan_key.wrong(
+            f'{shown(server)} is not the address of a server; write "host:port", for example "kafka-1.example:9092"'
+        )
+    if not 0 < int(match["port"]) <= PORT_MAX:
+        raise plan_key.wrong(f"port {match['port']} of {shown(server)} does not exist; ports go from 1 to {PORT_MAX}")
+    return match[0]
 
 
 #: The name of a plan is the name of a directory.
@@ -159,7 +159,9 @@ def read_plan(path: Path, overrides: Mapping[str, object] | None = None) -> Plan
     except OSError as error:
         raise PlanError(f"cannot read the plan {path}: {error.strerror}; name a TOML file") from error
     except UnicodeDecodeError as error:
-        raise PlanError(f"{path}: not a text in UTF-8 (byte {error.start}); a plan is a TOML file") from error
+        raise PlanError(
+            f"{path}: byte {error.start} is not UTF-8; name a plan, which is a TOML file in UTF-8"
+        ) from error
     return parse_plan(text, str(path), overrides, name=path.stem)
 
 
@@ -169,134 +171,142 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
     Raises:
         PlanError: one sentence with the place in the text.
     """
-    place = PlanKey(file)
+    plan_key = PlanKey(file)
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise place.wrong(f"not valid TOML: {error}") from error
+        raise plan_key.wrong(f"not valid TOML: {error}") from error
     except RecursionError as error:
-        raise place.wrong("nested too deeply; a plan has tables of tables of values, no more") from error
+        raise plan_key.wrong(
+            "tables or lists are nested too deeply; write them as the plans in plans/ have them"
+        ) from error
     except ValueError as error:  # Python's limit for the digits of an integer
-        raise place.wrong(ENDLESS) from error
-    refuse_endless_numbers(table, place)
-    known_keys(table, PlanFile.__struct_fields__, place)
-    brokers = value_at(table, "brokers", int, PLAN_DEFAULTS.brokers, place)
-    story, own_story = story_in(table, place)
-    families = (story,) if story else _families(table, place)
+        raise plan_key.wrong(ENDLESS) from error
+    refuse_endless_numbers(table, plan_key)
+    known_keys(table, PlanFile.__struct_fields__, plan_key)
+    brokers = value_at(table, "brokers", int, PLAN_DEFAULTS.brokers, plan_key)
+    story, own_story = story_in(table, plan_key)
+    families = (story,) if story else _families(table, plan_key)
     plan = Plan(
-        name=_name(value_at(table, "name", str, name, place), place / "name"),
-        seed=value_at(table, "seed", int, PLAN_DEFAULTS.seed, place),
+        name=_name(value_at(table, "name", str, name, plan_key), plan_key / "name"),
+        seed=value_at(table, "seed", int, PLAN_DEFAULTS.seed, plan_key),
         brokers=brokers,
-        choices=tuple(choices_in(table, overrides or {}, brokers, place)),
+        choices=tuple(choices_in(table, overrides or {}, brokers, plan_key)),
         families=families,
-        worlds=tuple(_worlds(table, brokers, place)),
-        racks=racks_in(table, brokers, place),
-        log_dirs=value_at(table, "log_dirs", int, PLAN_DEFAULTS.log_dirs, place),
-        assignment=assignment_in(table, brokers, place),
+        worlds=tuple(_worlds(table, brokers, plan_key)),
+        racks=racks_in(table, brokers, plan_key),
+        log_dirs=value_at(table, "log_dirs", int, PLAN_DEFAULTS.log_dirs, plan_key),
+        assignment=assignment_in(table, brokers, plan_key),
         text=text,
-        schedule=schedule_in(table, families, brokers, place),
-        chance=value_at(table, "chance", Chance, PLAN_DEFAULTS.chance, place),
+        schedule=schedule_in(table, families, brokers, plan_key),
+        chance=value_at(table, "chance", Chance, PLAN_DEFAULTS.chance, plan_key),
         story=story,
         own_story=own_story,
     )
-    refuse_too_many_runs(plan, place)
-    check_placement(plan, place)
-    check_stories(plan, place)
-    check_given(plan, place)
-    _refuse_impatience(plan, place)
+    refuse_too_many_runs(plan, plan_key)
+    check_placement(plan, plan_key)
+    check_stories(plan, plan_key)
+    check_given(plan, plan_key)
+    _refuse_impatience(plan, plan_key)
     return plan
 
 
-def _refuse_impatience(plan: Plan, place: PlanKey) -> None:
-    """A producer that is given up before one request may take its time was never put to the test."""
+def _refuse_impatience(plan: Plan, plan_key: PlanKey) -> None:
+    """Refuse to give up producers sooner than one request may last: none would be put to the test."""
     for world in plan.worlds:
         silent_ms = world.workload.replace_silent_ms
         for request_ms in {choice.settings["request.timeout.ms"] for choice in plan.choices}:
             if 0 < silent_ms < request_ms:
-                raise (place / "worlds" / world.world.name / "workload").wrong(
+                raise (plan_key / "worlds" / world.world.name / "workload").wrong(
                     f"replace_silent_ms={silent_ms} is less than request.timeout.ms={request_ms}, so producers would "
                     "be replaced while they wait for an answer; raise it, or leave it out"
                 )
 
 
-def _name(name: str, place: PlanKey) -> str:
+def _name(name: str, plan_key: PlanKey) -> str:
     if not NAME.fullmatch(name):
-        raise place.wrong(f'{shown(name)} cannot name a directory; use letters, digits, "-", "_" and ".", at most 64')
+        raise plan_key.wrong(
+            f'{shown(name)} cannot name a directory; use letters, digits, "-", "_" and ".", at most 64'
+        )
     if name == LATEST:
-        raise place.wrong(f'"{LATEST}" is what the link to the newest campaign is called; choose another name')
+        raise plan_key.wrong(f'"{LATEST}" is the link to the newest campaign; choose another name')
     return name
 
 
-def _families(table: Table, place: PlanKey) -> tuple[str, ...]:
+def _families(table: Table, plan_key: PlanKey) -> tuple[str, ...]:
     """Names of the families; ``kill+partition`` draws one schedule from both."""
-    names = list_at(table, "families", [*PLAN_DEFAULTS.families], place)
-    place = place / "families"
+    names = list_at(table, "families", [*PLAN_DEFAULTS.families], plan_key)
+    plan_key = plan_key / "families"
     seen: set[frozenset[str]] = set()
     for name in names:
-        parts = families_in(str(name), place)
+        parts = families_in(str(name), plan_key)
         if len(set(parts)) < len(parts) or frozenset(parts) in seen:
-            raise place.wrong(f'"{name}" names the same faults twice; leave one out')
+            raise plan_key.wrong(f'"{name}" names the same faults twice; leave one out')
         seen.add(frozenset(parts))
     return tuple(names)
 
 
-def _worlds(table: Table, brokers: int, place: PlanKey) -> Iterator[WorldPlan]:
-    every = table_at(table, "worlds", place)
-    place = place / "worlds"
+def _worlds(table: Table, brokers: int, plan_key: PlanKey) -> Iterator[WorldPlan]:
+    every = table_at(table, "worlds", plan_key)
+    plan_key = plan_key / "worlds"
     if not every:
-        raise place.wrong(
+        raise plan_key.wrong(
             "the plan names no world; add a table [worlds.simulated], [worlds.processes] or [worlds.kafka]"
         )
-    known_keys(every, get_args(worlds.WorldName), place)
-    writes = writes_in(table, PlanKey(place.file))
+    known_keys(every, get_args(worlds.WorldName), plan_key)
+    writes = writes_in(table, PlanKey(plan_key.file))
     for name in every:
-        own = table_at(every, name, place)
-        here = place / name
+        own = table_at(every, name, plan_key)
+        here = plan_key / name
         known_keys(own, WorldTable.__struct_fields__, here)
-        root = PlanKey(place.file)
+        root = PlanKey(plan_key.file)
         workload = _workload(_workload(WorkloadPlan(), table, root), own, here)
         workload = listed(workload, writes, {root: table, here: own})
         faults = _faults(_faults(FaultPlan(), table, brokers, root), own, brokers, here)
         if "schedule" not in table and faults.healed_ms_min + faults.fault_ms_min > workload.duration_ms:
             raise here.wrong(
                 f"no fault fits in: healed_ms_min={faults.healed_ms_min} and fault_ms_min={faults.fault_ms_min} exceed "
-                f"duration_ms={workload.duration_ms}; raise the last or lower the others"
+                f"duration_ms={workload.duration_ms}; raise duration_ms or lower the others"
             )
         world = world_at(name, own, brokers, workload.topic, here)
         refuse_too_many_writes(workload, world, here)
         parallel = value_at(own, "parallel", int, world.parallel, here)
         if world.machines and parallel > 1:
-            raise (here / "parallel").wrong("the machines of an inventory carry one run at a time; leave it out")
+            raise (here / "parallel").wrong("the machines of an inventory carry one run at a time; leave this key out")
         # A scripted story and a given schedule leave little or nothing to chance.
         drawn = "story" not in table and "schedule" not in table
         runs = value_at(own, "runs", int, world.drawn_runs if drawn else 1, here)
         yield WorldPlan(world=world, runs=runs, parallel=parallel, workload=workload, faults=faults)
 
 
-def _workload(base: WorkloadPlan, table: Table, place: PlanKey) -> WorkloadPlan:
-    own = table_at(table, "workload", place)
-    workload = record_at(base, own, place / "workload", without=frozenset({"writes"}))
+def _workload(base: WorkloadPlan, table: Table, plan_key: PlanKey) -> WorkloadPlan:
+    own = table_at(table, "workload", plan_key)
+    workload = record_at(base, own, plan_key / "workload", without=frozenset({"writes"}))
     if not TOPIC.fullmatch(workload.topic) or workload.topic in {".", ".."}:
-        raise (place / "workload").wrong(
-            f'topic={shown(workload.topic)} is no name of a topic; use letters, digits, ".", "_", "-"'
+        raise (plan_key / "workload").wrong(
+            f'topic={shown(workload.topic)} cannot name a topic; use letters, digits, ".", "_", "-"'
         )
     if workload.name not in WORKLOADS:
-        raise (place / "workload" / "name").wrong(unknown_name("workload", workload.name, WORKLOADS))
+        raise (plan_key / "workload" / "name").wrong(unknown_name("workload", workload.name, WORKLOADS))
     return workload
 
 
-def _faults(base: FaultPlan, table: Table, brokers: int, place: PlanKey) -> FaultPlan:
-    own = table_at(table, "faults", place)
-    place = place / "faults"
-    stories = chosen_stories(own, base.stories, place)
+def _faults(base: FaultPlan, table: Table, brokers: int, plan_key: PlanKey) -> FaultPlan:
+    own = table_at(table, "faults", plan_key)
+    plan_key = plan_key / "faults"
+    stories = chosen_stories(own, base.stories, plan_key)
     if "families" in own:
-        raise (place / "families").wrong("families stand at the top of the plan; each is a row of the matrix")
+        raise (plan_key / "families").wrong(
+            "write families at the top of the plan, where each becomes a row of the matrix"
+        )
     plain = {name: value for name, value in own.items() if name != "stories"}
-    faults = record_at(msgspec.structs.replace(base, stories=stories), plain, place, without=frozenset({"families"}))
+    faults = record_at(msgspec.structs.replace(base, stories=stories), plain, plan_key, without=frozenset({"families"}))
     if faults.fault_ms_min > faults.fault_ms_max:
-        raise place.wrong(f"fault_ms_min={faults.fault_ms_min} exceeds fault_ms_max={faults.fault_ms_max}; swap them")
+        raise plan_key.wrong(
+            f"fault_ms_min={faults.fault_ms_min} exceeds fault_ms_max={faults.fault_ms_max}; swap them"
+        )
     if faults.dead_brokers_max > brokers:
-        raise place.wrong(
+        raise plan_key.wrong(
             f"dead_brokers_max={faults.dead_brokers_max} exceeds the {brokers} brokers of the plan; lower it"
         )
     return faults

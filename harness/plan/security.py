@@ -1,6 +1,6 @@
-"""What a cluster that exists already demands of those who speak to it, and its table ``[worlds.kafka.security]``.
+"""TLS and SASL for a cluster that exists already, from the table ``[worlds.kafka.security]``.
 
-The password itself is nowhere but in an environment variable or a file of the user's: whatever is written down, the
+The password itself is only in an environment variable or a file of the user's. Everything that the harness writes, the
 journal of undo actions included, has the name of it. It is read when clients are made (harness.clients.credentials).
 """
 
@@ -20,7 +20,7 @@ Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
 class Security(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How clients identify themselves to a cluster. Each library's own module makes that library's properties of it."""
+    """Identifies clients to a cluster. The module of each client library makes properties of it."""
 
     protocol: Protocol = "PLAINTEXT"
     """The protocol of the listener, under Kafka's name."""
@@ -54,30 +54,30 @@ class Security(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return {key: file for key in FILES if (file := getattr(self, key))}
 
 
-#: What is asked of nobody: the clusters that the harness makes itself.
+#: Clusters that the harness makes itself ask for nothing.
 OPEN: Final = Security()
 #: The keys that name files.
 FILES: Final = ("ca", "certificate", "key", "password_file")
 
 _TLS: Final = ("ca", "certificate", "key")
-#: Nothing under these keys is ever quoted: it may be the password by mistake.
+#: No message quotes a value under these keys: it may be the password by mistake.
 _PASSWORD: Final = ("password_env", "password_file")
 _SASL: Final = ("mechanism", "username", *_PASSWORD)
 _KINDS: Final[Mapping[str, object]] = {"protocol": Protocol, "mechanism": Mechanism}
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: A run's directory is looked at, and healed, from anywhere.
 _FILE: Final = re.compile(r"(/|~/)[^\0\n]+")
-_ABSOLUTE: Final = 'an absolute path like "/etc/kafka/ca.pem", or one from "~/" on'
+_ABSOLUTE: Final = 'an absolute path like "/etc/kafka/ca.pem", or one that begins with "~/"'
 
 
-def security_at(table: Table, place: PlanKey) -> Security:
+def security_at(table: Table, plan_key: PlanKey) -> Security:
     """The table ``security`` of a world's table. Files and variables are not looked at (Security.check).
 
     Raises:
         PlanError: something is missing, or two things do not go together.
     """
-    here = place / "security"
-    own = table_at(table, "security", place)
+    here = plan_key / "security"
+    own = table_at(table, "security", plan_key)
     if "password" in own:
         raise (here / "password").wrong(
             "a password has no place in a plan; put it in an environment variable or a file, and name that under "
@@ -89,9 +89,9 @@ def security_at(table: Table, place: PlanKey) -> Security:
     return security
 
 
-def _value(table: Table, key: str, place: PlanKey) -> Any:
-    here = place / key
-    value = table[key] if key in _PASSWORD else value_at(table, key, _KINDS.get(key, str), "", place)
+def _value(table: Table, key: str, plan_key: PlanKey) -> Any:
+    here = plan_key / key
+    value = table[key] if key in _PASSWORD else value_at(table, key, _KINDS.get(key, str), "", plan_key)
     if not value or not isinstance(value, str):
         raise here.wrong("takes a string that is not empty; write one, or leave the key out")
     if key == "password_env" and not _VARIABLE.fullmatch(value):
@@ -103,19 +103,21 @@ def _value(table: Table, key: str, place: PlanKey) -> Any:
     return value
 
 
-def _complete(security: Security, own: Table, place: PlanKey) -> None:
+def _complete(security: Security, own: Table, plan_key: PlanKey) -> None:
     for keys, wanted, what in (
         (_TLS, security.encrypts, 'TLS: write protocol = "SSL" or "SASL_SSL"'),
         (_SASL, security.authenticates, 'SASL: write protocol = "SASL_SSL" or "SASL_PLAINTEXT"'),
     ):
         given = [key for key in keys if key in own]
         if given and not wanted:
-            raise (place / given[0]).wrong(f"this is for {what}, or leave it out")
+            raise (plan_key / given[0]).wrong(f"this is for {what}, or leave it out")
     if security.key and not security.certificate:
-        raise (place / "key").wrong("a private key is for a client's certificate; name that too, or leave it out")
+        raise (plan_key / "key").wrong("a private key is for a client's certificate; name that too, or leave it out")
     if not security.authenticates:
         return
     if missing := [key for key in ("mechanism", "username") if key not in own]:
-        raise place.wrong(f"protocol = {shown(security.protocol)} needs {' and '.join(missing)}")
+        raise plan_key.wrong(f"protocol = {shown(security.protocol)} needs {' and '.join(missing)}; add them")
     if len([key for key in _PASSWORD if key in own]) != 1:
-        raise place.wrong(f"protocol = {shown(security.protocol)} needs either password_env or password_file")
+        raise plan_key.wrong(
+            f"protocol = {shown(security.protocol)} needs password_env or password_file; write one of the two"
+        )

@@ -1,6 +1,6 @@
-"""Files to begin with: plans of each kind, and what a team's continuous integration needs.
+"""Files to begin with: plans of each kind, and files for a team's continuous integration.
 
-They lie beside the packages in a clone (``plans/``, ``ci/``, ``requirements.lock``) and inside ``harness`` in a wheel.
+They are beside the packages in a clone (``plans/``, ``ci/``, ``requirements.lock``) and inside ``harness`` in a wheel.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KINDS: Final = {
     "soak": "For every night: settings that must hold, under many families.",
     "ci": "Workflow files, a script and plans for continuous integration.",
 }
-#: What ``ci`` consists of: where a file goes, and where it lies here.
+#: The files of ``ci``: the path at the user's, and the path here.
 CI_FILES: Final = {
     ".github/workflows/ackproof-pull-request.yml": "ci/github-pull-request.yml",
     ".github/workflows/ackproof-nightly.yml": "ci/github-nightly.yml",
@@ -35,14 +35,14 @@ CI_FILES: Final = {
     "ackproof/pull-request.toml": "plans/pull-request.toml",
     "ackproof/nightly.toml": "plans/soak.toml",
 }
-#: The first sentence of a text: a full stop within a file's name or a number ends none.
+#: The first sentence of a text: a full stop within a file's name or a number does not end it.
 _SENTENCE: Final = re.compile(r".+?[.?!](?=\s|$)")
 
 
 def starter(kind: str) -> dict[str, Path]:
-    """The files of a kind: by where they go, relative to the user's directory, where each lies here.
+    """The files of a kind: by its path in the user's directory, the path of each here.
 
-    Besides :data:`KINDS` every plan of the project is a kind: ``racks``, ``stories/S40``.
+    In addition to :data:`KINDS`, every plan of the project is a kind: ``racks``, ``stories/S40``.
 
     Raises:
         PlanError: there is no such kind; the sentence names the nearest.
@@ -71,7 +71,7 @@ def heading(plan: Path) -> str:
 
 
 def _place(name: str) -> Path:
-    """Where ``plans`` or another of these files is: inside the package where it was installed, beside it in a clone."""
+    """The path of ``plans`` or another of these files: inside an installed package, beside it in a clone."""
     package = Path(harness.__file__).parent
     inside = package / name
     return inside if inside.exists() else package.parent / name

@@ -1,4 +1,4 @@
-"""Values of a plan's tables: each read with one clear sentence, and its place, when it is wrong."""
+"""Reads the values of a plan's tables; each that is wrong gets one sentence, which names its key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workloads import in_toml, shown, unknown_name
 Table = Mapping[str, Any]
 Record = TypeVar("Record", bound=msgspec.Struct)
 
-#: Of an integer that TOML does not have: Python reads it, or refuses to, and cannot write it.
+#: The problem of an integer that TOML does not have: Python reads it, or refuses to, and cannot write it.
 ENDLESS: Final = "an integer here has more than 64 bits, and TOML's have no more; write a smaller one"
 
 
@@ -35,59 +35,59 @@ class PlanKey:
         return PlanError(f"{where}: {problem}")
 
 
-def known_keys(table: Table, keys: Iterable[str], place: PlanKey) -> None:
+def known_keys(table: Table, keys: Iterable[str], plan_key: PlanKey) -> None:
     """Refuse a key that is not among ``keys``, naming the nearest that is, or all where none is near.
 
     Raises:
         PlanError: there is one.
     """
-    known = dict.fromkeys(keys)
+    valid = dict.fromkeys(keys)
     for key in table:
-        if key not in known:
-            raise (place / key).wrong(unknown_name("key", key, known))
+        if key not in valid:
+            raise (plan_key / key).wrong(unknown_name("key", key, valid))
 
 
-def table_at(table: Table, key: str, place: PlanKey) -> Table:
-    """The table under ``key``, empty if there is none.
+def table_at(table: Table, key: str, plan_key: PlanKey) -> Table:
+    """The table under ``key``, empty where the key is missing.
 
     Raises:
-        PlanError: something else is there.
+        PlanError: the value is not a table.
     """
     value = table.get(key, {})
     if not isinstance(value, Mapping):
-        raise (place / key).wrong(f"this is a table ([{(place / key).path}]), not {shown(value)}")
+        raise (plan_key / key).wrong(f"takes a table ([{(plan_key / key).path}]), not {shown(value)}")
     return value
 
 
-def list_at(table: Table, key: str, default: list[Any], place: PlanKey) -> list[Any]:
+def list_at(table: Table, key: str, default: list[Any], plan_key: PlanKey) -> list[Any]:
     """The list under ``key``, else ``default``.
 
     Raises:
-        PlanError: something else is there; or the list is empty, or names an entry twice.
+        PlanError: the value is not a list, or is empty, or names an entry twice.
     """
     value = table.get(key, default)
     if not isinstance(value, list):
-        raise (place / key).wrong(f"takes a list, not {shown(value)}; write [{shown(value)}] for one")
+        raise (plan_key / key).wrong(f"takes a list, not {shown(value)}; write [{shown(value)}] for one value")
     if not value:
-        raise (place / key).wrong("this list is empty, so there is nothing to run; give it at least one entry")
+        raise (plan_key / key).wrong("this list is empty, so there is nothing to run; give it at least one entry")
     if len({in_toml(entry) for entry in value}) < len(value):
-        raise (place / key).wrong(f"{shown(value)} names one entry twice; leave one out")
+        raise (plan_key / key).wrong(f"{shown(value)} names one entry twice; leave one out")
     return value
 
 
-def tables_at(table: Table, key: str, place: PlanKey) -> list[tuple[PlanKey, Table]]:
-    """The tables listed under ``key`` (``[[key]]``), each with its place; none where there is no such list.
+def tables_at(table: Table, key: str, plan_key: PlanKey) -> list[tuple[PlanKey, Table]]:
+    """The tables listed under ``key`` (``[[key]]``), each with its key; none where the key is missing.
 
     Raises:
-        PlanError: something else is there.
+        PlanError: the value is not a list of tables.
     """
-    listed, here = table.get(key, []), place / key
-    if not isinstance(listed, list) or not all(isinstance(one, Mapping) for one in listed):
+    listed, here = table.get(key, []), plan_key / key
+    if not isinstance(listed, list) or not all(isinstance(entry, Mapping) for entry in listed):
         raise here.wrong(f"takes a list of tables ([[{here.path}]]), not {shown(listed)}")
-    return [(PlanKey(place.file, f"{here.path}[{number}]"), one) for number, one in enumerate(listed)]
+    return [(PlanKey(plan_key.file, f"{here.path}[{number}]"), entry) for number, entry in enumerate(listed)]
 
 
-def value_at(table: Table, key: str, kind: object, default: Any, place: PlanKey) -> Any:
+def value_at(table: Table, key: str, kind: object, default: Any, plan_key: PlanKey) -> Any:
     """The value under ``key``, else ``default``, as the annotation ``kind`` and the bounds of its number allow.
 
     Raises:
@@ -95,23 +95,23 @@ def value_at(table: Table, key: str, kind: object, default: Any, place: PlanKey)
     """
     if key not in table:
         return default
-    converted = of_kind(table[key], kind, place / key)
+    converted = of_kind(table[key], kind, plan_key / key)
     if isinstance(converted, int | float) and not isinstance(converted, bool):
-        refuse_out_of_bounds(key, converted, place / key)
+        refuse_out_of_bounds(key, converted, plan_key / key)
     return converted
 
 
-def refuse_out_of_bounds(key: str, number: float, place: PlanKey) -> None:
-    """Refuse a ``number`` that is none that may stand under ``key``.
+def refuse_out_of_bounds(key: str, number: float, plan_key: PlanKey) -> None:
+    """Refuse a ``number`` out of the bounds of ``key``.
 
     Raises:
-        PlanError: the least or the most, and why no more.
+        PlanError: the number is too small or too large; the sentence has the bound and its reason.
     """
     if problem := BOUNDS[key].problem(number):
-        raise place.wrong(problem)
+        raise plan_key.wrong(problem)
 
 
-def of_kind(value: object, kind: object, place: PlanKey) -> Any:
+def of_kind(value: object, kind: object, plan_key: PlanKey) -> Any:
     """``value`` as the annotation ``kind`` has it, without the bounds of plans.
 
     Raises:
@@ -120,18 +120,18 @@ def of_kind(value: object, kind: object, place: PlanKey) -> Any:
     try:
         return msgspec.convert(value, type=kind, strict=True)
     except msgspec.ValidationError:
-        raise place.wrong(f"takes {spoken(kind)}, not {shown(value)}") from None
+        raise plan_key.wrong(f"takes {spoken(kind)}, not {shown(value)}") from None
 
 
-def record_at(base: Record, table: Table, place: PlanKey, *, without: frozenset[str] = frozenset()) -> Record:
-    """``base`` with the fields that ``table`` names replaced; those of ``without`` are no keys.
+def record_at(base: Record, table: Table, plan_key: PlanKey, *, without: frozenset[str] = frozenset()) -> Record:
+    """``base`` with the fields that ``table`` names replaced; those of ``without`` are unknown keys.
 
     Raises:
-        PlanError: a key is unknown, or its value is none for that field.
+        PlanError: a key is unknown, or its value does not fit the field.
     """
     kinds = {field.name: field.type for field in msgspec.structs.fields(base) if field.name not in without}
-    known_keys(table, kinds, place)
-    return msgspec.structs.replace(base, **{key: value_at(table, key, kinds[key], None, place) for key in table})
+    known_keys(table, kinds, plan_key)
+    return msgspec.structs.replace(base, **{key: value_at(table, key, kinds[key], None, plan_key) for key in table})
 
 
 def flattened(table: Table, prefix: str = "") -> dict[str, Any]:
@@ -142,7 +142,7 @@ def flattened(table: Table, prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def refuse_endless_numbers(value: object, place: PlanKey) -> None:
+def refuse_endless_numbers(value: object, plan_key: PlanKey) -> None:
     """Refuse an integer of more than 64 bits, wherever it is in ``value``: Python reads it, and cannot write it.
 
     Raises:
@@ -150,12 +150,12 @@ def refuse_endless_numbers(value: object, place: PlanKey) -> None:
     """
     if isinstance(value, Mapping):
         for key, entry in value.items():
-            refuse_endless_numbers(entry, place / str(key))
+            refuse_endless_numbers(entry, plan_key / str(key))
     elif isinstance(value, list):
         for entry in value:
-            refuse_endless_numbers(entry, place)
+            refuse_endless_numbers(entry, plan_key)
     elif isinstance(value, int) and not -NUMBER_MAX <= value <= NUMBER_MAX:
-        raise place.wrong(ENDLESS)
+        raise plan_key.wrong(ENDLESS)
 
 
 def spoken(kind: object) -> str:

@@ -1,9 +1,9 @@
-"""Worlds, as data: what a plan asks for is exactly one of these, and what cannot go together cannot be written.
+"""Worlds, as data: a plan asks for exactly one of these, and a combination that cannot be has no form.
 
 ``Simulated | Processes | Kafka | Existing`` say what runs; the hosts ``Loopback | Namespaces | Ssh`` say where the
 processes of the second and third live. In ``run.json`` a world is a table with its ``kind`` (and a host with its own).
 Two worlds are named "kafka", in plans, paths and reports alike: a cluster that a run starts, and one that exists.
-What everybody asks of a world (virtual or real time, how many at a time) is answered here and nowhere else.
+Only this module answers what is asked of every world: virtual or real time, how many runs at a time.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import ClassVar, Final, Literal, TypeVar
 
 import msgspec
+from typing_extensions import override
 
 from harness.plan.machines import Machine
 from harness.plan.security import OPEN, Security
@@ -58,7 +59,7 @@ AnyHost = Loopback | Namespaces | Ssh
 
 
 class _World(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
-    """What all worlds answer.
+    """A world; each answers the same questions.
 
     Attributes:
         name: in plans, paths, cells and reports.
@@ -79,7 +80,7 @@ class _World(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
 
     @property
     def host_name(self) -> HostName | None:
-        """What plans and reports call the place of its nodes, if they have one."""
+        """The name that plans and reports give to the place of its nodes, if there is one."""
         return None
 
     @property
@@ -89,7 +90,7 @@ class _World(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
 
     @property
     def elsewhere(self) -> bool:
-        """Somebody else's cluster or machines: what fails there fails before others' eyes."""
+        """True of clusters and machines that others use or see: a failure there is not only ours."""
         return bool(self.machines)
 
     def topic(self, topic: str, seed: int) -> str:  # noqa: ARG002 - only where others use the cluster too
@@ -106,9 +107,9 @@ class Simulated(_World, frozen=True, kw_only=True, tag="simulated"):
     drawn_runs: ClassVar[int] = SIMULATED_RUNS
 
     @property
+    @override
     def parallel(self) -> int | None:
-        """See :attr:`_World.parallel`: they never wait."""
-        return None
+        return None  # simulated runs never wait
 
     @property
     def idempotent_by_default(self) -> bool:
@@ -133,8 +134,8 @@ class Started(RealTime, frozen=True, kw_only=True):
     host: AnyHost = Loopback()
 
     @property
+    @override
     def host_name(self) -> HostName | None:
-        """See :attr:`_World.host_name`."""
         return self.host.name
 
 
@@ -158,18 +159,18 @@ class Kafka(Started, frozen=True, kw_only=True, tag="kafka"):
     controllers: int = 1
 
     def __post_init__(self) -> None:
-        """Raises ValueError: a quorum of controllers beside ZooKeeper."""
+        """Refuses a quorum of controllers with ZooKeeper (ValueError)."""
         if self.mode == "zookeeper" and self.controllers != 1:
             raise ValueError("with ZooKeeper the controller is one of the brokers")
 
     @property
+    @override
     def parallel(self) -> int | None:
-        """See :attr:`_World.parallel`: machines of an inventory carry one run at a time."""
-        return 1 if self.machines else PARALLEL_CLUSTERS
+        return 1 if self.machines else PARALLEL_CLUSTERS  # a machine carries one node at a time
 
     @property
+    @override
     def machines(self) -> tuple[Machine, ...]:
-        """See :attr:`_World.machines`."""
         return self.host.machines if isinstance(self.host, Ssh) else ()
 
 
@@ -181,22 +182,23 @@ class Existing(RealTime, frozen=True, kw_only=True, tag="existing"):
     security: Security = OPEN
 
     @property
+    @override
     def host_name(self) -> HostName | None:
-        """See :attr:`_World.host_name`."""
         return "existing"
 
     @property
+    @override
     def parallel(self) -> int | None:
-        """See :attr:`_World.parallel`: it serves others too."""
-        return 1
+        return 1  # others use the cluster too
 
     @property
+    @override
     def elsewhere(self) -> bool:
-        """See :attr:`_World.elsewhere`."""
         return True
 
+    @override
     def topic(self, topic: str, seed: int) -> str:
-        """See :meth:`_World.topic`: one that only this run has, where others use the cluster too."""
+        """A topic of this run alone, as others use the cluster too."""
         return f"{topic}-{seed}"
 
 

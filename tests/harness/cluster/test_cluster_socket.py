@@ -103,8 +103,8 @@ def test_what_a_cluster_is_asked_to_be_is_checked_as_a_plan_is() -> None:
     assert (spec.world.name, spec.chosen().min_insync_replicas, spec.workload.topic) == ("kafka", 2, "t")
     for settings, options, sentence in (
         ({"min.insnc.replicas": 2}, {}, "min.insync.replicas"),
-        ({}, {"topic": 'a" b'}, "is no name of a topic"),
-        ({}, {"version": "4"}, "is no version of Apache Kafka"),
+        ({}, {"topic": 'a" b'}, "cannot name a topic"),
+        ({}, {"version": "4"}, "is not a version of Apache Kafka"),
         ({}, {"families": ("powr",)}, "power"),
     ):
         with pytest.raises(PlanError, match=sentence):

@@ -33,18 +33,18 @@ def plan(stories: str, *, above: str = KILL, faults: str = "", workload: str = "
             'p.toml: faults.stories: unknown story "pause/blnk"; did you mean "pause/blink"? (there are pause/leader-ahead, pause/last-in-sync, pause/leader-past-session, pause/follower-past-lag, pause/all-followers-past-lag, pause/blink, pause/two-overlapping)',
         ),
         (plan('["S01", "S01"]'), 'p.toml: faults.stories: ["S01", "S01"] names one entry twice; leave one out'),
-        (plan('"S01"'), 'p.toml: faults.stories: takes a list, not "S01"; write ["S01"] for one'),
+        (plan('"S01"'), 'p.toml: faults.stories: takes a list, not "S01"; write ["S01"] for one value'),
         (
             plan('["S09"]'),
-            'p.toml: worlds.simulated.faults.stories: "S09" is a story of the family power; add one to families',
+            'p.toml: worlds.simulated.faults.stories: "S09" is a story of the family power; add it to families',
         ),
         (
             plan('["S01"]', above='families = ["kill", "pause"]\n'),
-            "p.toml: worlds.simulated.faults.stories: the family pause has none of these stories; leave it out",
+            "p.toml: worlds.simulated.faults.stories: the family pause has none of these stories; leave the family out",
         ),
         (
             plan('["S12"]'),
-            "p.toml: worlds.simulated.faults.stories: kill/everybody stops 3 brokers at one time; raise dead_brokers_max=2",
+            "p.toml: worlds.simulated.faults.stories: kill/everybody stops 3 brokers at once; raise dead_brokers_max from 2",
         ),
         (
             plan('["S06"]', workload="duration_ms = 5_000"),

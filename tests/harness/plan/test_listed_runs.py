@@ -97,9 +97,13 @@ def test_a_run_without_chance_is_the_same_with_every_seed(tmp_path):
     ("old", "new", "sentence"),
     [
         ('fault = "kill"', 'fault = "kil"', 'schedule[0].fault: unknown fault "kil"; did you mean "kill"?'),
-        ('fault = "kill"\n', "", 'schedule[0]: there is no "fault"'),
+        ('fault = "kill"\n', "", 'schedule[0]: "fault" is missing; add fault = ...'),
         ("broker = 0", "broker = 3", "schedule[0].broker: broker 3 does not exist; the plan has brokers 0 to 2"),
-        ("broker = 0", 'broker = 0\nrole = "leader"', "schedule[0].role: the fault names its broker; leave it out"),
+        (
+            "broker = 0",
+            'broker = 0\nrole = "leader"',
+            "schedule[0].role: the fault names its broker; leave this key out",
+        ),
         (
             'role = "followers"',
             'role = "follower"\npartition = 1',
@@ -114,20 +118,20 @@ def test_a_run_without_chance_is_the_same_with_every_seed(tmp_path):
             "writes[1].producer: producer 4 does not exist; the workload has only producer 0",
         ),
         ("end_ms = 1_200", "end_ms = 400", "schedule[1].end_ms: 400 is before begin_ms=500"),
-        ("end_ms = 1_200", "end_ms = 5_000", "schedule[1].end_ms: 5000 is after the end of the phase"),
+        ("end_ms = 1_200", "end_ms = 5_000", "schedule[1].end_ms: 5000 is after the end of the break phase"),
         ("leader-ahead", "", "schedule[1].story: write FAMILY/NAME"),
         ("begin_ms = 500", "begin = 500", 'schedule[1].begin: unknown key "begin"; did you mean "begin_ms"?'),
-        ("at_ms = 100\n", "", 'writes[1]: there is no "at_ms"'),
+        ("at_ms = 100\n", "", 'writes[1]: "at_ms" is missing; add at_ms = ...'),
         (
             "at_ms = 100\n",
             "at_ms = 100\npartition = 1\n",
             "writes[1].partition: partition 1 does not exist; the workload has only partition 0",
         ),
-        ("at_ms = 100\n", "at_ms = 4_000\n", "writes[1].at_ms: it is not before the end of the phase"),
-        ('["kill"]', '["kill", "pause"]', "families: a given schedule is of one family"),
-        ("producers = 1", "keys = 1", "workload.keys: the plan lists its writes ([[writes]]); leave it out"),
+        ("at_ms = 100\n", "at_ms = 4_000\n", "writes[1].at_ms: this write is after the end of the break phase"),
+        ('["kill"]', '["kill", "pause"]', "families: a [[schedule]] has one family"),
+        ("producers = 1", "keys = 1", "workload.keys: the plan lists its writes ([[writes]]); leave this key out"),
         ("producers = 1", 'name = "listed"', "workload.name: "),
-        (FAULTS, "", "chance: without chance nothing is drawn; write the faults down ([[schedule]])"),
+        (FAULTS, "", "chance: without chance no fault is drawn; list the faults under [[schedule]]"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(old, new, sentence):
@@ -141,5 +145,5 @@ def test_what_is_wrong_is_named_with_its_place(old, new, sentence):
 def test_more_brokers_dead_than_the_budget_are_refused():
     text = (HEAD + FAULTS).replace("runs = 2", "faults = { dead_brokers_max = 1 }, runs = 2")
     more = text + '[[schedule]]\nbegin_ms = 1_500\nend_ms = 2_000\nfault = "pause"\nbroker = 1\n'
-    with pytest.raises(PlanError, match="2 brokers are stopped at one time; raise dead_brokers_max=1"):
+    with pytest.raises(PlanError, match="2 brokers are stopped at once; raise dead_brokers_max from 1"):
         plan(more)

@@ -41,13 +41,13 @@ def test_runs_on_machines_are_never_side_by_side() -> None:
 
 
 WRONG = [
-    (plan(FOUR.replace("node = 2", "node = 3")), "machines: node 3 is none of this plan; there are 0, 1, 2, 100"),
+    (plan(FOUR.replace("node = 2", "node = 3")), "machines: node 3 does not exist; the plan has nodes 0, 1, 2, 100"),
     (plan(FOUR.replace("node = 2", "node = 1")), "machines: broker 1 has two machines"),
-    (plan(FOUR.replace(".13", ".12")), "10.0.0.12 is there twice; every node needs a machine of its own"),
-    (plan(FOUR.partition('{ node = "c')[0]), "machines: there is no machine for the controller"),
-    (plan(world='host = "ssh"\ncontrollers = 3'), "there is no machine for controller 101, controller 102"),
-    (plan(""), "there is no machine for broker 0, broker 1, broker 2, the controller"),
-    (plan(shared=""), r"machines\[0\]: lacks user"),
+    (plan(FOUR.replace(".13", ".12")), "two nodes have the address 10.0.0.12; give every node a machine of its own"),
+    (plan(FOUR.partition('{ node = "c')[0]), "machines: no machine is listed for the controller"),
+    (plan(world='host = "ssh"\ncontrollers = 3'), "no machine is listed for controller 101, controller 102"),
+    (plan(""), "no machine is listed for broker 0, broker 1, broker 2, the controller"),
+    (plan(shared=""), r"machines\[0\]: this machine lacks user"),
     (plan(FOUR.replace("port", "prot")), r'machines\[2\].prot: unknown key "prot"; did you mean "port"?'),
     (plan(shared='user = "kafka"\nkeys = "x"'), 'inventory.keys: unknown key "keys"; did you mean "key"?'),
     (plan(FOUR.replace("2222", "9092")), "broker_port: this is the port of the SSH server, which must never be cut"),
@@ -64,7 +64,7 @@ WRONG = [
         '[worlds.kafka]\nhost = "ssh"\n[worlds.kafka.inventory]\nmachines = 3\n',
         "machines: takes a list of tables",
     ),
-    ('[worlds.processes]\nhost = "ssh"\n', "host: machines over SSH carry Apache Kafka only"),
+    ('[worlds.processes]\nhost = "ssh"\n', "host: only Apache Kafka runs on machines over SSH"),
 ]
 
 

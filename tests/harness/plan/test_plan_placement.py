@@ -26,19 +26,22 @@ def test_every_run_has_the_plans_racks_and_assignment() -> None:
         (f'families = ["rack"]{WORLD}', "racks: the family rack hits racks; name one for each broker"),
         (
             f'brokers = 6\nracks = ["a", "a", "a", "b", "b", "b"]\nfamilies = ["kill+rack"]{WORLD}',
-            "racks: the largest rack stops 3 brokers at one time; raise dead_brokers_max=2",
+            "racks: the largest rack has 3 brokers; raise dead_brokers_max from 2",
         ),
         (f"assignment = [0, 1, 2]{WORLD}", "assignment: takes a list of brokers for each log partition"),
-        (f"assignment = [[0, 1, 1]]{WORLD}", "assignment: [0, 1, 1] are no different brokers"),
-        (f"assignment = [[0, 1, 3]]{WORLD}", "they are numbered from 0 to 2"),
+        (f"assignment = [[0, 1, 1]]{WORLD}", "assignment: [0, 1, 1] does not name different brokers"),
+        (f"assignment = [[0, 1, 3]]{WORLD}", "write numbers from 0 to 2, each once"),
         (f"assignment = [[0, 1, 2]]{WORLD}", "assignment: has 1 log partitions and the workload 3"),
-        (f"assignment = [[0], [1], [2]]{WORLD}", "assignment: needs replication.factor=3 brokers for each"),
+        (
+            f"assignment = [[0], [1], [2]]{WORLD}",
+            "assignment: each log partition needs as many brokers as replication.factor (3)",
+        ),
         (
             "log_dirs = 2\n[worlds.processes]\n",
             "log_dirs: brokers of the processes world have one log directory; leave it out",
         ),
         (f"log_dirs = 0{WORLD}", "log_dirs: 0 is too small; the least is 1"),
-        (RACKS + EXISTING, "racks: a cluster that exists already brings its own; leave it out"),
+        (RACKS + EXISTING, "racks: a cluster that exists already has its own; leave this key out"),
     ],
 )
 def test_a_wrong_one_is_refused_in_one_sentence(text: str, sentence: str) -> None:

@@ -50,8 +50,11 @@ def test_without_a_word_nothing_is_demanded():
         ('password_env = "P"', "security.password_env: this is for SASL"),
         ('protocol = "SASL_SSL"\npassword_env = "P"', 'protocol = "SASL_SSL" needs mechanism and username'),
         ('protocol = "SASL_SSL"\nmechanism = "PLAIN"', "needs username"),
-        (f'protocol = "SASL_SSL"\n{SASL}', "needs either password_env or password_file"),
-        (f'{SCRAM}\npassword_env = "P"\npassword_file = "/p"', "needs either password_env or password_file"),
+        (f'protocol = "SASL_SSL"\n{SASL}', "needs password_env or password_file; write one of the two"),
+        (
+            f'{SCRAM}\npassword_env = "P"\npassword_file = "/p"',
+            "needs password_env or password_file; write one of the two",
+        ),
         (f'protocol = "SASL_SSL"\n{SASL.replace("PLAIN", "GSSAPI")}', 'takes one of "PLAIN", "SCRAM-SHA-256"'),
         (
             SCRAM.replace("alice", "al\\u0000ice") + '\npassword_env = "P"',

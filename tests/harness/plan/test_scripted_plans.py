@@ -32,15 +32,15 @@ def test_a_plan_without_a_story_has_none() -> None:
     [
         (
             plan('story = "missed epoch"'),
-            'story: "missed epoch" is no number of a story; write one such as "S40", or a file such as "my.toml"',
+            'story: "missed epoch" is not the number of a story; write one such as "S40", or a file such as "my.toml"',
         ),
         (
             plan('story = "../my.toml"'),
-            'story: "../my.toml" is kept with the plan; put it into the plan\'s directory, or below',
+            'story: "../my.toml" is outside the plan\'s directory; put the story into it, or below',
         ),
         (
             plan(f'story = "{PLAN_FILE}"'),
-            'story: "plan.toml" is what a campaign calls its plan; give the story another name',
+            'story: "plan.toml" is the name of the plan in a campaign; give the story another name',
         ),
         (
             plan('story = "S40"\nfamilies = ["kill"]'),
@@ -52,7 +52,7 @@ def test_a_plan_without_a_story_has_none() -> None:
         ),
         (
             plan('story = "S40"', faults='stories = ["S01"]'),
-            "worlds.simulated.faults.stories: the story S40 is all that happens in a run; leave it out",
+            "worlds.simulated.faults.stories: the story S40 is all that happens in a run; leave this key out",
         ),
         (
             plan('brokers = 4\nstory = "S40"'),
@@ -84,8 +84,8 @@ def test_a_plan_may_name_a_story_file_beside_it_which_its_runs_carry(tmp_path: P
     [
         (None, 'p.toml: story: "my.toml" cannot be read'),
         ("number =", "my.toml: not valid TOML"),
-        ('number = "mine/1"', 'my.toml: number: "mine/1" is no number of a story; write one such as "S40"'),
-        ("", 'my.toml: number: "None" is no number of a story'),
+        ('number = "mine/1"', 'my.toml: number: "mine/1" is not the number of a story; write one such as "S40"'),
+        ("", 'my.toml: number: "None" is not the number of a story'),
     ],
 )
 def test_a_story_file_without_a_number_is_refused(tmp_path: Path, content: str | None, sentence: str) -> None:
