@@ -82,6 +82,52 @@ def test_every_link_leads_to_a_file_and_to_a_heading_of_it(document: str) -> Non
     assert not broken, f"{document} has links that lead nowhere: {', '.join(broken)}"
 
 
+INDEX = ROOT / "docs" / "index.md"
+#: The questions of the index, each with words that its answer has.
+ANSWERS = {
+    "Does it apply to me?": (
+        "`min.insync.replicas`",
+        "| 3.3 to 3.9 | yes | yes |",
+        "librdkafka 2.16.0",
+        "Not looked for",
+    ),
+    "What does it say of my settings?": ("ackproof campaign mine.toml", "permitted loss", "No promise was broken"),
+    "What does this verdict mean?": ("| `permitted loss` | ▼ |", "exit code", "never counted as lost"),
+    "How do I break my own cluster safely?": ("It kills nothing", "ackproof init existing", "ackproof heal"),
+    "How does it run in CI, every night?": ("ackproof init ci", "nightly", "exit code"),
+    "Why should I believe it?": ("planted bugs must be found", "no receipt, no claim"),
+    "How do I add something?": ("## A fault", "## An anomaly", "## A measure", "## A workload"),
+}
+
+
+def _linked_from(document: Path, text: str) -> set[Path]:
+    names = (name for name, _ in LINK.findall(FENCED.sub("", text)) if name)
+    targets = ((document.parent / name).resolve() for name in names)
+    return {target for target in targets if target.suffix == ".md" and target.exists()}
+
+
+@pytest.mark.parametrize("question", ANSWERS)
+def test_the_index_answers_each_question_in_two_clicks(question: str) -> None:
+    (row,) = [line for line in INDEX.read_text(encoding="utf-8").splitlines() if line.startswith(f"| {question} |")]
+    first = _linked_from(INDEX, row)
+    second = {page for document in first for page in _linked_from(document, document.read_text(encoding="utf-8"))}
+    text = "\n".join(page.read_text(encoding="utf-8") for page in first | second)
+    assert [words for words in ANSWERS[question] if words not in text] == []
+
+
+def test_the_index_has_these_questions() -> None:
+    rows = re.findall(r"^\| (.*\?) \|", INDEX.read_text(encoding="utf-8"), re.MULTILINE)
+    assert rows == list(ANSWERS)
+
+
+def test_every_page_is_two_clicks_from_the_index() -> None:
+    first = _linked_from(INDEX, INDEX.read_text(encoding="utf-8"))
+    second = {page for document in first for page in _linked_from(document, document.read_text(encoding="utf-8"))}
+    decisions = set((ROOT / "docs" / "decisions").glob("*.md"))  # the index links their folder
+    pages = set((ROOT / "docs").rglob("*.md")) - decisions - {INDEX}
+    assert pages - first - second == set()
+
+
 @pytest.mark.parametrize(
     "room",
     sorted(

@@ -60,7 +60,7 @@ WORDS_MAX: Final = {
     "docs/kafka-stories.md": 900,  # 430 of them in the table of scripts
     "results/README.md": 500,
     "results/reference/README.md": 1100,  # half of them in tables
-    **dict.fromkeys(DECISIONS, 450),
+    **dict.fromkeys(DECISIONS, 350),
     **dict.fromkeys(FINDINGS, 600),
     **dict.fromkeys(GUIDES, 650),
     "docs/explained/method.md": 760,
@@ -97,7 +97,7 @@ def test_lines_cells_and_sentences_are_short(document: str) -> None:
 
 
 #: Documents, and folders of them, that are not held to the language yet; take yours out when they keep it.
-PENDING: Final = ("README.md", "docs/explained/", "docs/guides/", "docs/reference/", "docs/start/")
+PENDING: Final = ("docs/reference/anomalies.md", "docs/reference/schemas.md")
 
 
 @pytest.mark.parametrize("document", [document for document in KEPT if not document.startswith(PENDING)])

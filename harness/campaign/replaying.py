@@ -50,7 +50,7 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
 def replay(directory: Path, scratch: Path) -> Replayed:
     """Do the simulated run in ``directory`` again in the new directory ``scratch``, with tracing.
 
-    Where the history came out the same, ``directory`` is given the trace (``cluster.jsonl``), which the story of the
+    Where the history came out the same, ``directory`` is given the trace (``cluster.jsonl``), which the account of the
     run is read from, and every draw of chance (``choices.json``); where it did not, it is left as it was.
 
     Raises:

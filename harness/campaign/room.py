@@ -1,7 +1,7 @@
-"""Says before anything starts which runs have no room for stories of each of their families, and the budget that has.
+"""Says before anything starts which runs have no room for scenarios of each of their families, and the budget that has.
 
 A run begins no more faults once it has ``count``, or ``duration_ms`` is over. The schedules of some runs are drawn, as
-the runs will draw them, and their stories counted. Drawn again without an end, they say how much is needed.
+the runs will draw them, and their scenarios counted. Drawn again without an end, they say how much is needed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WITHOUT_END_MS: Final = 10**9
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """Keys of a plan that end a schedule, or keep stories out of it."""
+    """Keys of a plan that end a schedule, or keep scenarios out of it."""
 
     count: int
     duration_ms: int
@@ -38,8 +38,8 @@ class Budget(msgspec.Struct, frozen=True):
 def room_sentences(runs: Sequence[RunSpec], *, by_the_clock: bool = False) -> list[str]:
     """A sentence for each family and world whose runs lack room, with the numbers that help.
 
-    A run needs room for a story of each family of its mixture, and the runs of a cell together for ``exercised_min``
-    stories of each. Where runs are done ``by_the_clock`` their number is not known: only the first counts.
+    A run needs room for a scenario of each family of its mixture, and the runs of a cell together for ``exercised_min``
+    scenarios of each. Where runs are done ``by_the_clock`` their number is not known: only the first counts.
     """
     alike: dict[tuple[AnyWorld, str, object], list[RunSpec]] = {}
     for run in runs:
@@ -53,19 +53,19 @@ def _sentence(runs: Sequence[RunSpec], *, by_the_clock: bool) -> str:
     """Name the lack of room in ``runs``, whose schedules differ by their seeds only; "" where nothing is lacking."""
     first, sample = runs[0], runs[:SAMPLE]
     families, enough = first.faults.families, first.faults.exercised_min
-    stories = [_stories_in(run) for run in sample]
-    usual = min(sum(counts[family] for counts in stories) for family in families) / len(sample)
-    reached = min(sum(counts[family] > 0 for family in families) for counts in stories)
+    scenarios = [_scenarios_in(run) for run in sample]
+    usual = min(sum(counts[family] for counts in scenarios) for family in families) / len(sample)
+    reached = min(sum(counts[family] > 0 for family in families) for counts in scenarios)
     cell_runs = Counter(run.cell for run in runs)[first.cell]
-    # Where cells lack stories in all, more of them in a run help families that a single run leaves out, too.
+    # Where cells lack scenarios in all, more of them in a run help families that a single run leaves out, too.
     if not by_the_clock and usual * cell_runs < enough:
         have = f"{counted(cell_runs, 'run')} of {first.family} {'has' if cell_runs == 1 else 'have'} room for"
         each = " of each family" if len(families) > 1 else ""
-        what = f"{have} {math.floor(usual * cell_runs)} of the {enough} stories{each} that a cell needs to be held"
+        what = f"{have} {math.floor(usual * cell_runs)} of the {enough} scenarios{each} that a cell needs to be held"
         more_runs = f", or runs from {cell_runs} to {math.ceil(enough / usual)}" if usual else ""
         needed = _largest(sample, math.ceil(enough / cell_runs))
     elif reached < len(families):
-        few = f"{reached} of its {len(families)} families" if reached else "no story"
+        few = f"{reached} of its {len(families)} families" if reached else "no scenario"
         what = f"a run of {first.family} may have room for {few}"
         more_runs, needed = "", _largest(sample, 1)
     else:
@@ -85,15 +85,15 @@ def _advice(run: RunSpec, needed: Budget | None) -> str:
     return f"raise {' and '.join(keys)}"
 
 
-def _stories_in(run: RunSpec) -> Counter[str]:
-    """The number of stories of each family that ``run`` performs."""
+def _scenarios_in(run: RunSpec) -> Counter[str]:
+    """The number of scenarios of each family that ``run`` performs."""
     steps = planned(run, Choices(run.seed).draw).steps
     return Counter(family for _, family in {(step.group, step.family) for step in steps})
 
 
-def _largest(runs: Sequence[RunSpec], stories: int) -> Budget | None:
-    """The budget with which each of ``runs`` performs ``stories`` of each family; None where no budget is enough."""
-    budgets = [budget for run in runs if (budget := _needed(run, stories))]
+def _largest(runs: Sequence[RunSpec], scenarios: int) -> Budget | None:
+    """The budget with which each of ``runs`` performs ``scenarios`` of each family; None where no budget is enough."""
+    budgets = [budget for run in runs if (budget := _needed(run, scenarios))]
     if len(budgets) < len(runs):
         return None
     return Budget(
@@ -103,13 +103,13 @@ def _largest(runs: Sequence[RunSpec], stories: int) -> Budget | None:
     )
 
 
-def _needed(run: RunSpec, stories: int) -> Budget | None:
+def _needed(run: RunSpec, scenarios: int) -> Budget | None:
     families = run.faults.families
-    # In these rounds each story is performed once, and then enough. A story has a fault for each broker, or a few.
-    rounds = stories + max(len(FAMILIES[family].every_scenario) for family in families)
+    # In these rounds each scenario is performed once, and then enough. One has a fault for each broker, or a few.
+    rounds = scenarios + max(len(FAMILIES[family].every_scenario) for family in families)
     count = min(len(families) * rounds * max(run.brokers, 3), FAULTS_MAX)
     allowed = range(run.faults.dead_brokers_max, run.brokers + 1)
-    budgets = (_until(_without_end(run, count, dead), families, stories, dead) for dead in allowed)
+    budgets = (_until(_without_end(run, count, dead), families, scenarios, dead) for dead in allowed)
     return next((budget for budget in budgets if budget), None)
 
 
@@ -120,14 +120,14 @@ def _without_end(run: RunSpec, count: int, dead: int) -> Schedule:
     return planned(msgspec.structs.replace(run, faults=faults, workload=workload), Choices(run.seed).draw)
 
 
-def _until(schedule: Schedule, families: Sequence[str], stories: int, dead: int) -> Budget | None:
-    """The least budget of a schedule that goes on until each family had ``stories`` of them."""
+def _until(schedule: Schedule, families: Sequence[str], scenarios: int, dead: int) -> Budget | None:
+    """The least budget of a schedule that goes on until each family had ``scenarios`` of them."""
     performed, before = Counter[str](), 0
     for _, steps in groupby(schedule.steps, key=lambda step: step.group):
-        story = list(steps)
-        performed[story[0].family] += 1
-        if all(performed[family] >= stories for family in families):
-            # A story begins as long as there are fewer faults than the count.
-            return Budget(before + 1, max(step.end_ms for step in story), dead)
-        before += len(story)
+        scenario = list(steps)
+        performed[scenario[0].family] += 1
+        if all(performed[family] >= scenarios for family in families):
+            # A scenario begins as long as there are fewer faults than the count.
+            return Budget(before + 1, max(step.end_ms for step in scenario), dead)
+        before += len(scenario)
     return None

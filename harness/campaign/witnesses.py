@@ -18,7 +18,7 @@ from harness.records.verdict_lines import read_matrix
 from harness.records.witness_file import Witnessed, write_witnesses
 from workloads import spelled
 
-#: Losing cells that have a story at all: twelve settings, three families and two worlds are 72 cells, and then some.
+#: Losing cells that have an account at all: twelve settings, three families and two worlds are 72 cells, and then some.
 WITNESSES_MAX: Final = 100
 
 
@@ -38,7 +38,7 @@ def witness(directory: Path, progress: Progress) -> None:
 def choose_witnesses(directory: Path) -> list[Witnessed]:
     """Write ``witnesses.json``: of the cells that have a witness, broken promises first, then the strongest settings.
 
-    What acks=0 loses needs no story to be believed, and would hide the others.
+    What acks=0 loses needs no account to be believed, and would hide the others.
     """
     cells = sorted((cell for cell in read_matrix(directory).cells if cell.witness is not None), key=_interest)
     witnesses = [
@@ -53,7 +53,7 @@ def choose_witnesses(directory: Path) -> list[Witnessed]:
 def trace_runs(runs: Sequence[Path], progress: Progress) -> None:
     """Give the runs in these directories the ``cluster.jsonl`` that they lack.
 
-    One that cannot be had is a message, and no more: a story without the brokers' side is better than none.
+    One that cannot be had is a message, and no more: an account without the brokers' side is better than none.
     """
     if not runs:
         return

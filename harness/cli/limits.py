@@ -11,7 +11,7 @@ from harness.plan import AnyWorld, RunSpec
 from harness.worlds.limits import host_lacks, limits_here, limits_of, possible_in_namespaces, release_lacks
 from nemesis.limits import Limit
 
-#: Stories that are named where some of their faults are skipped.
+#: Scenarios that are named where some of their faults are skipped.
 STORIES_MAX: Final = 4
 
 
@@ -85,9 +85,9 @@ def _refusal(world: AnyWorld, why: str, elsewhere: bool, families: Sequence[str]
 
 
 def _without(run: RunSpec, limit: Limit) -> str:
-    stories = counted(len(limit.stories), "story", "stories")
+    scenarios = counted(len(limit.stories), "scenario")
     named = ", ".join(limit.stories[:STORIES_MAX]) + (", ..." if len(limit.stories) > STORIES_MAX else "")
-    return f"{_place(run.world)}, {limit.family} goes without {' and '.join(limit.kinds)} in {stories} ({named})"
+    return f"{_place(run.world)}, {limit.family} goes without {' and '.join(limit.kinds)} in {scenarios} ({named})"
 
 
 def _place(world: AnyWorld) -> str:

@@ -98,6 +98,7 @@ def _promises(runs: list[RunSpec]) -> Iterator[str]:
         together.setdefault((words, sentence), {})[run.family] = None
     for (words, sentence), families in together.items():
         yield f"{words} under {', '.join(families)}: {sentence}"
+    yield "rule n: docs/reference/replication-rules.md#rule-n"
 
 
 def _seeds(wanted: Plan, runs: list[RunSpec]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from harness.plan import PlanKey, families_in, read_plan, with_stories
 @click.option("--settings", multiple=True, metavar="NAME=VALUE", help="Fix a setting; may be repeated.")
 @click.option("--family", help="The fault family, if the plan has several.")
 @click.option("--world", help="The world, if the plan has several.")
-@click.option("--story", "stories", multiple=True, metavar="S09", help="Perform this story; may be repeated.")
+@click.option("--story", "stories", multiple=True, metavar="S09", help="Perform this scenario; may be repeated.")
 @click.option("--seed", type=seed_range, help="The run's own seed, instead of one derived from the plan's.")
 @out_option
 @dry_option

@@ -12,8 +12,8 @@ exercise or could not judge is no better: that is **not known**. Outcomes that d
 runs do not say which is worse **differ**. Times are maxima, which have no interval: shown, they decide nothing.
 
 An anomaly that no promise permits and that is new in its cell (:mod:`harness.comparison.cell_anomalies`) makes B
-worse, in whatever cell. Another story of an anomaly that the cell had in A does not: which of many stories show is
-chance.
+worse, in whatever cell. Another scenario that shows an anomaly which the cell had in A does not: which of many show
+it is chance.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _SILENT: Final = frozenset({FindingStatus.GONE, FindingStatus.NOT_LOOKED_FOR})
 
 
 def finding_sentences(kinds: Iterable[CellAnomaly], after: str) -> Iterator[str]:
-    """Some lines for each cell and status: what, the smallest run with its story, the command that shows it again.
+    """Some lines for each cell and status: what, the smallest run with its scenarios, the command that shows it again.
 
     ``after`` is the directory of the latest night.
     """
@@ -111,5 +111,5 @@ def _chance(chance: Chance) -> str:
 
 
 def _shows(example: Example) -> str:
-    story = f" of {', '.join(example.stories)}" if example.stories else ""
-    return f"{counted(example.faults, 'fault')}{story}, seed {example.seed}"
+    scenarios = f" of {', '.join(example.stories)}" if example.stories else ""
+    return f"{counted(example.faults, 'fault')}{scenarios}, seed {example.seed}"

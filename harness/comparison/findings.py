@@ -21,7 +21,7 @@ from harness.records.verdict_lines import read_lines, read_matrix, verdicts_in
 
 class Example(msgspec.Struct, frozen=True, kw_only=True):
     """The smallest run that shows a finding: where it lies in its campaign, its cell and seed, how many faults took
-    effect, and the names of their stories in the order of their beginning.
+    effect, and the names of their scenarios in the order of their beginning.
     """
 
     run: str

@@ -34,9 +34,12 @@ def exercised_faults(cell: Cell) -> int:
 
 
 def bound_words(cell: Cell) -> str:
-    """The bound of a cell that held, with the number of tries that decides it: ``≤ 39 % after 6 tries``."""
-    tries = min((family.exercised for family in cell.exercised.values()), default=0)
-    return f"≤ {float(f'{cell.bound * 100:.2g}'):g} % after {counted(tries, 'try', 'tries')}"
+    """The bound of a cell that held, with the number of faults that decides it: ``≤ 39 % after 6 faults``.
+
+    Of a mixture it is the family with the fewest.
+    """
+    faults = min((family.exercised for family in cell.exercised.values()), default=0)
+    return f"≤ {float(f'{cell.bound * 100:.2g}'):g} % after {counted(faults, 'fault')}"
 
 
 def percent(rate: float) -> str:

@@ -22,7 +22,7 @@ class CampaignFiles(NamedTuple):
     """The files of one campaign directory.
 
     Attributes:
-        witnesses: whose stories the page has, in this order.
+        witnesses: whose accounts the page has, in this order.
         lines: those of ``verdicts.jsonl``, by the run's place in the directory.
         campaign: what ``campaign.json`` says; empty without that file (a run made alone).
         plan: the plan as it was given, cut where it is longer than a report should quote; empty without a plan.

@@ -30,7 +30,7 @@ from harness.report.timeline import LOSSES, POINTS_MAX, Point, PointKind, Timeli
 FAULT: Final = "#5f6368"
 ISR: Final = "#c9d1d9"
 WRITE: Final = "var(--ink)"
-#: Words beside the points that the story is about.
+#: Words beside the points that the account is about.
 LABELS: Final[Mapping[PointKind, str]] = {
     "the lost write": "lost",
     "at its offset now": "now here",
@@ -200,7 +200,7 @@ def _dot(drawn: Point, time: Linear, scale: Linear) -> Markup:
 
 
 def _named(drawn: Point, time: Linear, scale: Linear) -> Markup:
-    """A write that the story is about, with its word: an X where it is gone, a diamond where it is."""
+    """A write that the account is about, with its word: an X where it is gone, a diamond where it is."""
     x_px, y_px = time.px(drawn.write.acknowledged_us / 1e6), scale.px(drawn.offset)
     lost = drawn.kind == "the lost write"
     shape = "m-5-5l10 10m-10 0l10-10" if lost else "m0-7l7 7l-7 7l-7-7z"

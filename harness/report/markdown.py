@@ -16,7 +16,7 @@ from workloads import spelled
 
 #: What somebody must look at.
 _DEFECTS: Final = {Outcome.BROKEN_PROMISE, Outcome.STALLED}
-#: Stories in the table's file; a comment on a pull request has room for 65,536 characters.
+#: Accounts in the table's file; a comment on a pull request has room for 65,536 characters.
 _ACCOUNTS_MAX: Final = 10
 #: What would be markup, a link, a picture from elsewhere, or the end of a table's cell.
 _ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", "|": "\\|", "[": "\\[", "`": "\\`", "\n": " ", "\r": " "})

@@ -1,4 +1,4 @@
-"""The story of a finding's write in sentences: facts from the history, from receipts, and from what brokers observed.
+"""The account of a finding's write in sentences: facts from the history, from receipts, and from what brokers observed.
 
 A write that is lost, that is in the log more than once, or that was overtaken; of any other finding, what is known
 of its first write.
@@ -183,7 +183,7 @@ def _fault(receipt: Receipt, partition: str) -> str:
 
 
 def _preparation(receipt: Receipt) -> list[str]:
-    """Say why a story of another family than partitions begins with a cut."""
+    """Say why a scenario of another family than partitions begins with a cut."""
     why = preparation_of(receipt.family, receipt.story) if receipt.fault == Partition.kind else ""
     return [why] if why else []
 

@@ -98,7 +98,7 @@ STYLES: Final[dict[Outcome, OutcomeStyle]] = {
 }
 ALL_STYLES: Final = (*STYLES.values(), UNPROMISED)
 #: Follows the meaning of "held" wherever a bound is shown.
-BOUND_MEANING: Final = "≤ x % after n tries: at most x % of such faults lose a write (95 %); n alone decides x"
+BOUND_MEANING: Final = "≤ x % after n faults: at most x % of such faults lose a write (95 %); n alone decides x"
 
 
 def legend_of(cells: Iterable[Cell]) -> list[OutcomeStyle]:

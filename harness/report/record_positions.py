@@ -37,7 +37,7 @@ def positions_of(
 
 
 def _leader_epochs(file: Path, partition: str, value: int) -> Mapping[int, tuple[int, ...]]:
-    """By offset. A file that is not there, or cannot be read, says nothing: the story goes without."""
+    """By offset. A file that is not there, or cannot be read, says nothing: the account goes without."""
     try:
         rows = pq.read_table(
             file, columns=["partition", "offset", "leader_epoch"], filters=[("value", "=", value)]

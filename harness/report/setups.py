@@ -96,7 +96,7 @@ def pauses_note(runs: Iterable[Path]) -> list[str]:
         return []
     longest_ms, node = max(seen)
     often = f"{len(seen)} times for {JVM_PAUSE_MIN_MS} ms or longer, once for {longest_ms} ms (node {node})"
-    where = "each is in its run's cluster.jsonl, and in the story that it belongs to"
+    where = "each is in its run's cluster.jsonl, and in the account that it belongs to"
     return [f"The Java of nodes stood still {often}. Others take that for a fault; {where}."]
 
 

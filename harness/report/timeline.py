@@ -1,7 +1,7 @@
 """Around one write of a finding: what clients saw of its log partition, which faults there were, what brokers did.
 
 Clients' side comes from the run's history, faults from the receipts, the brokers' side from ``cluster.jsonl``. The
-last may be missing: a simulated run has none until it is replayed. Then the story does without it, and says so.
+last may be missing: a simulated run has none until it is replayed. Then the account does without it, and says so.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from nemesis.faults import UnexplainedElection
 from nemesis.receipts import Receipt
 from workloads.history import read_events
 
-#: A story longer than this does not fit one axis: a fault, an election and a return take a few seconds each.
+#: An account longer than this does not fit one axis: a fault, an election and a return take a few seconds each.
 WINDOW_MAX_US: Final = 20_000_000
 #: Room at both ends of the axis.
 MARGIN_US: Final = 400_000

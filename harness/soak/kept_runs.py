@@ -27,7 +27,7 @@ class KeptRun(NamedTuple):
         bytes: what its files take.
         shows: what its files are kept for: findings by cell; nothing where it is clean.
         findings: identities of what nothing permits.
-        length: how long its story is: what is permitted after what is not, faults that took effect, the seed. So the
+        length: how long its account is: what is permitted after what is not, faults that took effect, the seed. So the
             example of a finding (:class:`harness.comparison.Example`) is the shortest.
     """
 

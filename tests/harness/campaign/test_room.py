@@ -61,7 +61,7 @@ def test_the_numbers_that_it_says_are_enough(
 def test_more_runs_help_too_where_each_has_some_room() -> None:
     (sentence,) = room_sentences(plan_of("kill", runs=1, count=3).runs())
     assert sentence.startswith(
-        "In the world simulated, 1 run of kill has room for 2 of the 3 stories that a cell needs to be held; raise "
+        "In the world simulated, 1 run of kill has room for 2 of the 3 scenarios that a cell needs to be held; raise "
     )
     assert sentence.endswith(", or runs from 1 to 2.")
     assert room_sentences(plan_of("kill", runs=2, count=3).runs()) == []
@@ -71,7 +71,7 @@ def test_a_story_that_stops_more_brokers_than_the_plan_allows_is_told_with_the_n
     (sentence,) = room_sentences(plan_of("outage", dead_brokers_max=1).runs(), by_the_clock=True)
     assert (
         sentence
-        == "In the world simulated, a run of outage may have room for no story; raise dead_brokers_max from 1 to 2."
+        == "In the world simulated, a run of outage may have room for no scenario; raise dead_brokers_max from 1 to 2."
     )
 
 

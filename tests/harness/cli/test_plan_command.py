@@ -36,6 +36,7 @@ def test_explained_it_has_worlds_promises_and_the_seed(capsys: pytest.CaptureFix
     assert "acks=1, enable.idempotence=false under kill: Acknowledged writes may be lost: acks=1" in shown
     assert "acks=all, enable.idempotence=true under kill: No acknowledged write may be lost" in shown
     assert "acks=all, enable.idempotence=true under power: Acknowledged writes may be lost: a copy was" in shown
+    assert "\nrule n: docs/reference/replication-rules.md#rule-n\n" in shown
     assert "\nseed 20240607, from which every run's follows; the first: runs/kafka/acks=1," in shown
 
 
@@ -101,7 +102,7 @@ def test_what_is_only_done_in_part_is_said_and_the_plan_stands(
     (tmp_path / "p.toml").write_text(NIGHT.replace(', "partition"', ""))
     assert exit_code_of(["plan", "p.toml"]) == 0
     sentence = (
-        'In the world kafka with host = "loopback", kill goes without partition in 2 stories (leader-ahead, '
+        'In the world kafka with host = "loopback", kill goes without partition in 2 scenarios (leader-ahead, '
         'last-in-sync): links of Apache Kafka are cut with host = "namespaces" only, which needs root.'
     )
     assert capsys.readouterr().out.splitlines()[1:] == [sentence]

@@ -39,7 +39,7 @@ def test_a_row_for_each_choice_of_settings_and_a_column_for_each_world_and_famil
     head, _, strong, weak = rows(as_markdown(summarise(cells), cells))[:4]
     assert head == ["acks", "kafka: kill", "processes: kill"]
     assert strong[0] == "all"
-    assert strong[1] == "✓ 0 in 3 faults (≤ 63 % after 3 tries)"
+    assert strong[1] == "✓ 0 in 3 faults (≤ 63 % after 3 faults)"
     assert weak == ["0", "▼ 7 of 4,000 (0.18 %)", "not run"]
 
 

@@ -115,7 +115,7 @@ def test_the_first_screen_has_the_verdict_and_every_cell(campaign: Campaign) -> 
     assert "Unknown: 3 of 4 cells could be judged, and in these no promise was broken (1 not exercised)" in words
     for cell in (
         "▼ 3 lost 0.38 % of 800",
-        "✓ 0 in 1 fault ≤ 95 % after 1 try",
+        "✓ 0 in 1 fault ≤ 95 % after 1 fault",
         "– not exercised",
         "○ 0 in 1 fault no promise",
     ):
@@ -362,7 +362,7 @@ def test_a_panel_says_what_its_cell_put_to_the_test_and_what_that_cost(campaign:
     for fact in (
         "runs 1 of 1 judged, 0 lost acknowledged writes",
         "exercised kill: 1 of 1 faults met writes",
-        "bound ≤ 95 % after 1 try: at most this share of such faults loses a write, at 95 %",
+        "bound ≤ 95 % after 1 fault: at most this share of such faults loses a write, at 95 %",
         "writes 800 acknowledged, 300 during faults",
         "refused 0 refused, 0 of unknown outcome",
         "unavailable 2.10 s at the longest; 0.09 s from the last heal to the next write",
