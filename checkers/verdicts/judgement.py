@@ -112,9 +112,10 @@ class VerdictLine(Verdict, kw_only=True):
         if self.judgement is not None:
             silent = self.judgement.outcome in {Outcome.HELD, Outcome.NOT_EXERCISED}
             return Outcome.UNKNOWN if silent and self.judgement.exercised is None else self.judgement.outcome
-        if self.valid == "unknown":
-            return Outcome.UNKNOWN
-        return Outcome.HELD if self.valid else Outcome.NOT_VALID
+        # The reason says why it proves nothing, also of an empty history, which other tools call not valid.
+        if self.valid is True:
+            return Outcome.HELD
+        return Outcome.UNKNOWN if self.reason else Outcome.NOT_VALID
 
     @property
     def why_unknown(self) -> str | None:

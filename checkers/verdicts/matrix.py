@@ -61,15 +61,16 @@ class Matrix(msgspec.Struct, frozen=True):
         return [f"The run {run} is left out: {why}." for run, why in self.left_out.items()]
 
 
-def summarise(cells: Sequence[Cell], planned: int = 0) -> Summary:
+def summarise(cells: Sequence[Cell], planned: int = 0, left_out: int = 0) -> Summary:
     """The sentence and exit code of all cells, of ``planned`` ones that the plan has (0: nobody knows how many).
 
-    A campaign in which nothing was exercised is unknown, not clean; so is one of which a cell had no run.
+    A campaign in which nothing was exercised is unknown, not clean; so is one of which a cell had no run, and one of
+    which runs are ``left_out``, because it is not known what they showed.
     """
     outcomes = Counter[str](dict.fromkeys(OF_CELLS, 0))
     outcomes.update(cell.outcome for cell in cells)
     outcomes[Outcome.NOT_EXERCISED] += max(0, planned - len(cells))
-    head, exit_code = _head(cells, outcomes)
+    head, exit_code = _head(cells, outcomes, left_out)
     losses = losses_of(cells)
     return Summary(f"{head} {_work(cells)} {_lost(losses)}", exit_code, dict(outcomes), losses)
 
@@ -85,14 +86,15 @@ def losses_of(cells: Sequence[Cell]) -> Losses:
     )
 
 
-def build_matrix(lines: Iterable[VerdictLine], planned: int = 0) -> Matrix:
+def build_matrix(lines: Iterable[VerdictLine], planned: int = 0, left_out: Mapping[str, str] | None = None) -> Matrix:
     """The matrix of a campaign from the lines of its ``verdicts.jsonl``; its plan has ``planned`` cells."""
-    return matrix_of(build_cells(lines), planned)
+    return matrix_of(build_cells(lines), planned, left_out)
 
 
-def matrix_of(cells: list[Cell], planned: int = 0) -> Matrix:
+def matrix_of(cells: list[Cell], planned: int = 0, left_out: Mapping[str, str] | None = None) -> Matrix:
     """The matrix that has these cells, of ``planned`` ones (0: nobody knows how many)."""
-    return Matrix(MATRIX_VERSION, summarise(cells, planned), cells)
+    missing = dict(left_out or {})
+    return Matrix(MATRIX_VERSION, summarise(cells, planned, len(missing)), cells, missing)
 
 
 def settings_words(label: Mapping[str, object]) -> str:
@@ -100,7 +102,7 @@ def settings_words(label: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={spelled(value)}" for name, value in label.items()) or "settings not known"
 
 
-def _head(cells: Sequence[Cell], outcomes: Counter[str]) -> tuple[str, int]:
+def _head(cells: Sequence[Cell], outcomes: Counter[str], left_out: int) -> tuple[str, int]:
     of_all = f"of {counted(outcomes.total(), 'cell')}"
     broken = [cell for cell in cells if cell.outcome is Outcome.BROKEN_PROMISE]
     if broken:
@@ -113,19 +115,21 @@ def _head(cells: Sequence[Cell], outcomes: Counter[str]) -> tuple[str, int]:
         where = f"{settings_words(stalled[0].label)} under {stalled[0].family} ({stalled[0].world})"
         sentence = f"The log did not come back in {len(stalled)} {of_all}: {where}, {stalled[0].note}."
         return sentence, Outcome.STALLED.exit_code
-    held, lost, rest = outcomes[Outcome.HELD], outcomes[Outcome.PERMITTED_LOSS], _rest(outcomes)
-    if outcomes[Outcome.UNKNOWN] or outcomes[Outcome.NOT_EXERCISED] or not held + lost:
+    held, lost, rest = outcomes[Outcome.HELD], outcomes[Outcome.PERMITTED_LOSS], _rest(outcomes, left_out)
+    if rest or not held + lost:
         sentence = f"Unknown: {held + lost} {of_all} could be judged, and in these no promise was broken"
         return f"{sentence}{rest}.", Outcome.UNKNOWN.exit_code
     permitted = f", {lost} lost acknowledged writes as their settings permit" if lost else ""
     weak = sum(cell.outcome is Outcome.HELD and cell.loss_permitted for cell in cells)
     spared = f", {weak} lost nothing though loss is permitted" if weak else ""
-    sentence = f"No promise was broken: {held - weak} {of_all} held{spared}{permitted}{rest}."
+    sentence = f"No promise was broken: {held - weak} {of_all} held{spared}{permitted}."
     return sentence, Outcome.HELD.exit_code
 
 
-def _rest(outcomes: Counter[str]) -> str:
+def _rest(outcomes: Counter[str], left_out: int) -> str:
+    """Name what keeps the verdict unknown; "" where nothing does."""
     named = [f"{outcomes[name]} {name}" for name in (Outcome.UNKNOWN, Outcome.NOT_EXERCISED) if outcomes[name]]
+    named += [f"{counted(left_out, 'run')} left out"] if left_out else []
     return f" ({', '.join(named)})" if named else ""
 
 

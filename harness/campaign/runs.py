@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from checkers import counted
 from harness.campaign.judged_histories import JudgedHistory
 from harness.campaign.pool import Job
 from harness.campaign.turn_loop import FAILED_SHARE_MAX, STEP_S, Checks, Runs, TurnLoop
@@ -156,7 +157,8 @@ class CampaignRuns(TurnLoop):
         if self.given_up:
             left = sum(runs.planned - runs.completed - runs.failed for runs in self._record.worlds.values())
             why = "; ".join(self.given_up.values())
-            raise HarnessError(f"{why}; {left} runs were not performed; the report of the rest is in {self._directory}")
+            rest = f"not performed: {counted(left, 'run')}; the report of the rest is in {self._directory}"
+            raise HarnessError(f"{why}; {rest}")
         for world, runs in self._record.worlds.items():
             if runs.failed > FAILED_SHARE_MAX * runs.planned:
                 failures = self._record.failures.items()

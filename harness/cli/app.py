@@ -16,10 +16,12 @@ from types import FrameType
 from typing import Final, NoReturn
 
 import click
+from typing_extensions import override
 
 from harness.cli.streams import CLOSED, drop_output, see_to_streams
 from harness.cli.terminal import Terminal
 from harness.errors import EXIT_HARNESS, EXIT_HELD, EXIT_PLAN, AckproofError, OutputError
+from workloads import unknown_name
 
 #: What a shell says of a program that Ctrl-C ended.
 EXIT_INTERRUPTED: Final = 130
@@ -63,6 +65,14 @@ class _Commands(click.Group):
         name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
         command = getattr(importlib.import_module(f"harness.cli.{name}"), name)
         return command if isinstance(command, click.Command) else None
+
+    @override
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if self.get_command(ctx, args[0]) is None and not (args[0].startswith("-") or ctx.resilient_parsing):
+            ctx.fail(unknown_name("command", args[0], dict.fromkeys(COMMANDS)))
+        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from checkers import counted
 from harness import clients
 from harness.campaign import Campaign, room_sentences
 from harness.choices import Choices
@@ -90,7 +91,7 @@ def perform_campaign(
     for sentence in notes:
         terminal.note(sentence)
     directory = exact_campaign(out) if out else new_campaign(RESULTS, plan.name)
-    terminal.note(f"{len(runs)} runs of {plan.name} into {directory}")
+    terminal.note(f"{counted(len(runs), 'run')} of {plan.name} into {directory}")
     if not out:
         _point_latest(directory)
     report = Campaign.new(plan, runs, directory).perform_stages(terminal.progress())

@@ -12,7 +12,7 @@ import msgspec
 
 from harness.cli.numbers import BoundedNumber
 from harness.cli.terminal import RESULTS, Terminal, Word, assigned, path_type, takes_json
-from harness.cluster import BREAKS, NODES, ClusterByHand, Request, ask, found, planned
+from harness.cluster import BREAKS, NODES, VERBS, ClusterByHand, Request, ask, found, planned
 from harness.errors import EXIT_HELD
 from harness.records.files import exact_campaign, new_campaign
 from harness.worlds.contract import NodeCrash
@@ -96,7 +96,7 @@ def _of_cluster(function: Callable[..., Any]) -> Callable[..., Any]:
     return takes_json(click.option("--in", "directory", type=path_type, help=help_)(function))
 
 
-@cluster.command("break", epilog=f"FAULT is one of {', '.join(BREAKS)} (docs/guides/cluster-by-hand.md).")
+@cluster.command("break", epilog=f"FAULT is one of {', '.join(VERBS)} (docs/guides/cluster-by-hand.md).")
 @click.argument("fault", type=Word("fault", BREAKS), metavar="FAULT")
 @click.option("--node", default="leader", show_default=True, help=f"Whom: a broker's number, or {', '.join(NODES)}.")
 @click.option(

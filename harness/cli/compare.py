@@ -65,12 +65,12 @@ def compare(terminal: Terminal, before: Path, after: Path, *, all_: bool) -> int
     for letter, directory in (("A", before), ("B", after)):
         record = read_campaign_record(directory)
         about = made_with(msgspec.to_builtins(record)) if record else "no campaign.json"
-        terminal.say(f"{letter}: {directory}: {about}")
+        terminal.fold(f"{letter}: {directory}: {about}")
     terminal.say("")
     _show_cells(terminal, compared, all_=all_)
     for sentence in sentences(compared, all_=all_):
-        terminal.say(sentence)
-    terminal.say(compared.sentence)
+        terminal.fold(sentence)
+    terminal.fold(compared.sentence)
     return compared.exit_code
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from rich.markup import escape
 
-from harness.cli.terminal import Terminal
+from harness.cli.terminal import READ_WIDTH, Terminal
 from harness.errors import EXIT_HELD, NamedWronglyError
 from harness.plan import KINDS, heading, plans_here, starter
 from harness.records.files import files_of, write_file
@@ -25,7 +25,8 @@ def init(terminal: Terminal, kind: str | None, *, listed: bool) -> int:
     """
     if listed:
         about = {name: heading(path) for name, path in plans_here().items()} | KINDS
-        terminal.table(["kind", "what it is"], [(name, escape(what)) for name, what in about.items()])
+        rows = [(name, escape(what)) for name, what in about.items()]
+        terminal.table(["kind", "what it is"], rows, file_width=READ_WIDTH)
         return EXIT_HELD
     if kind is None:
         raise click.UsageError(f"name a KIND: {', '.join(KINDS)}; all: ackproof init --list")

@@ -7,6 +7,7 @@ import json
 import math
 import re
 import sys
+import textwrap
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,9 @@ from workloads import shown, unknown_name
 
 #: Columns of output that goes to a file: there, a folded table would be unreadable.
 FILE_WIDTH: Final = 200
+
+#: Columns of words that are read, not searched, where they go to a pager or a file.
+READ_WIDTH: Final = 80
 
 #: Columns before the lines below the first of a block.
 BLOCK_INDENT: Final = 4
@@ -104,9 +108,19 @@ class Terminal:
         for line in lines:
             self.say(line)
 
-    def table(self, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Print a table; cells may carry rich's markup."""
-        self.out.print(_table(headers, rows))
+    def fold(self, text: str) -> None:
+        """Print one sentence; a terminal shows what does not fit below it, broken between words and indented."""
+        head, *rest = textwrap.wrap(printable(text), self.out.width - BLOCK_INDENT) or [""]
+        if not (self.out.is_terminal and rest):
+            self.say(text)
+            return
+        self.say(head)
+        for line in rest:
+            self.say(f"{' ' * BLOCK_INDENT}{line}")
+
+    def table(self, headers: Sequence[str], rows: Iterable[Sequence[str]], *, file_width: int | None = None) -> None:
+        """Print a table; cells may carry rich's markup. What is no terminal may have another ``file_width``."""
+        self.out.print(_table(headers, rows), width=None if self.out.is_terminal else file_width)
 
     def table_or_blocks(self, headers: Sequence[str], rows: Sequence[Sequence[str]], named: int) -> None:
         """Print a table where its width is there, else a block for each row: ``named`` cells, the rest below them."""

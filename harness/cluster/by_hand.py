@@ -18,8 +18,9 @@ from nemesis.scenarios import FAMILIES, strikes_of
 from nemesis.topology import Shape
 from workloads import unknown_name
 
-#: Every fault by its verb, and by its kind.
-BREAKS: Final[Mapping[str, type[Fault]]] = {fault.verb: fault for fault in FAULTS} | {f.kind: f for f in FAULTS}
+#: Every fault by its verb; BREAKS also by its kind, as receipts call it.
+VERBS: Final[Mapping[str, type[Fault]]] = {fault.verb: fault for fault in FAULTS}
+BREAKS: Final[Mapping[str, type[Fault]]] = {**VERBS, **{fault.kind: fault for fault in FAULTS}}
 #: The words for its target, beside the number of a broker.
 NODES: Final = tuple(
     kind.value for kind in (RoleKind.LEADER, RoleKind.FOLLOWER, RoleKind.FOLLOWERS, RoleKind.CONTROLLER)

@@ -13,12 +13,12 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from checkers import Matrix, RunFacts, Verdict, VerdictLine, build_matrix
+from checkers import ANOMALIES, Matrix, RunFacts, Verdict, VerdictLine, build_matrix
 from harness.errors import NamedWronglyError, ResultsError
 from harness.records import files
 from harness.records.campaign_record import planned_cells
 from harness.records.run_record import RunRecord, read_record
-from workloads import Settings
+from workloads import Settings, unknown_name
 
 #: Verdicts as they are written, and as they are kept where disk is dear (``xz verdicts.jsonl``).
 VERDICTS_FILES: Final = (files.VERDICTS_FILE, f"{files.VERDICTS_FILE}.xz")
@@ -141,7 +141,7 @@ def _decoded(texts: Iterable[bytes], path: Path) -> Iterator[VerdictLine]:
 
 
 def read_line(text: bytes, what: object, advice: str) -> VerdictLine:
-    """A line of verdicts, whose receipts and settings this version knows; errors name it as ``what``, with ``advice``.
+    """A line of verdicts whose receipts, settings and anomalies are known here; errors name ``what``, with ``advice``.
 
     Raises:
         ResultsError: it is not such a line.
@@ -150,6 +150,9 @@ def read_line(text: bytes, what: object, advice: str) -> VerdictLine:
         line = msgspec.json.decode(text, type=VerdictLine)
         if line.run is not None:
             Settings.from_mapping(line.run.settings)
+        # Findings of an anomaly that is not known here would be in no count of the matrix.
+        if strange := line.counts.keys() - ANOMALIES.keys():
+            raise msgspec.ValidationError(unknown_name("anomaly", min(strange), ANOMALIES))
         return line
 
 
@@ -182,8 +185,7 @@ def write_matrix(directory: Path) -> Matrix:
         NamedWronglyError, ResultsError: as :func:`read_lines`; or there is no run.
     """
     runs = read_lines(directory)
-    matrix = build_matrix(runs.lines.values(), planned_cells(directory))
-    matrix = msgspec.structs.replace(matrix, left_out=runs.left_out)
+    matrix = build_matrix(runs.lines.values(), planned_cells(directory), runs.left_out)
     if not matrix.cells and not (directory / files.CAMPAIGN_FILE).is_file():
         raise NamedWronglyError(f"{directory} holds no run; name a campaign's directory (results/...)")
     files.write_json(directory / files.MATRIX_FILE, matrix)

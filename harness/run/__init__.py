@@ -1,6 +1,6 @@
 """One run: performed in its directory, taken through its phases, and healed where its harness died."""
 
-from harness.run.healing import heal, heal_all, is_left_behind
+from harness.run.healing import heal, heal_all, is_left_behind, undone_sentence
 from harness.run.performing import (
     choices_of,
     lacks_observations,
@@ -26,5 +26,6 @@ __all__ = [
     "read_choices",
     "recover_observations",
     "story_of",
+    "undone_sentence",
     "write_choices",
 ]

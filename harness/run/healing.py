@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from checkers import counted
 from harness.errors import HEAL_AGAIN, HostError, NamedWronglyError, NotUndoneError, ResultsError
 from harness.hosts import NAME_PREFIX, undo_here, undo_machines
 from harness.records.journal import FILE_NAME, Journal, not_undone, unreadable
@@ -33,17 +34,13 @@ class Healed(msgspec.Struct, kw_only=True):
     def summary(self) -> str:
         """Count each kind and say what to do, in one sentence."""
         if not self.remaining and not self.doubts:
-            return (
-                f"{len(self.undone)} things were left behind and are undone"
-                if self.undone
-                else "nothing was left behind"
-            )
-        counted = [f"{len(self.undone)} things are undone"]
+            return undone_sentence(len(self.undone)) if self.undone else "nothing was left behind"
+        parts = [f"{counted(len(self.undone), 'thing')} {_is(self.undone)} undone"]
         if self.remaining:
-            counted.append(f"{len(self.remaining)} are still there: {HEAL_AGAIN}")
+            parts.append(f"{len(self.remaining)} {_is(self.remaining)} still there: {HEAL_AGAIN}")
         if self.doubts:
-            counted.append(f"{len(self.doubts)} things are in doubt: {_MAY_REMAIN}")
-        return "; ".join(counted)
+            parts.append(f"{counted(len(self.doubts), 'thing')} {_is(self.doubts)} in doubt: {_MAY_REMAIN}")
+        return "; ".join(parts)
 
     def refuse(self, sentence: str) -> None:
         """Raise what follows from this healing, with ``sentence``, unless everything is undone.
@@ -56,6 +53,16 @@ class Healed(msgspec.Struct, kw_only=True):
             raise HostError(sentence)
         if self.doubts:
             raise ResultsError(sentence)
+
+
+def undone_sentence(number: int) -> str:
+    """Say how many things a dead harness had left and this one has undone."""
+    was, now = ("was", "is") if number == 1 else ("were", "are")
+    return f"{counted(number, 'thing')} {was} left behind and {now} undone"
+
+
+def _is(things: Sequence[str]) -> str:
+    return "is" if len(things) == 1 else "are"
 
 
 def heal(directory: Path) -> list[str]:
@@ -129,7 +136,7 @@ def _doubts(path: Path) -> list[str]:
     """Name what cannot be understood in a journal that was healed."""
     garbage, strange = unreadable(path), sorted({action.kind for action in not_undone(path)})
     return [
-        *([f"{garbage} lines of {path} cannot be read"] if garbage else []),
+        *([f"{counted(garbage, 'line')} of {path} cannot be read"] if garbage else []),
         *([f"{path} has actions of a kind that this version does not know ({', '.join(strange)})"] if strange else []),
     ]
 

@@ -91,11 +91,11 @@ def sentences(state: SoakState, why: str) -> Iterator[str]:
     """Say what was done, and what ended it."""
     waiting = len(state.planned) + len(state.performed)
     rest = f", {waiting} left for --resume" if waiting else ""
-    tried = f"; {state.tried} tries of findings" if state.tried else ""
+    tried = f"; {counted(state.tried, 'try', 'tries')} of findings" if state.tried else ""
     sessions = "" if state.sessions == 1 else f" in {state.sessions} sessions"
     unjudged = f" and {state.unjudged:,} that could not be" if state.unjudged else ""
-    done = f"{state.judged:,} runs judged{unjudged}, {state.dropped:,} of them dropped after judging{rest}{tried}"
-    yield f"{done}; {state.elapsed_s:,.0f} s of work{sessions}."
+    done = f"{counted(state.judged, 'run')} judged{unjudged}, {state.dropped:,} of them dropped after judging{rest}"
+    yield f"{done}{tried}; {state.elapsed_s:,.0f} s of work{sessions}."
     yield from (f"The harness failed: {failure}." for failure in state.failures)
     for world, failed, ended in _failed(state):
         yield f"{failed:,} of {ended:,} runs in the {world} world failed in the harness, so they say nothing."

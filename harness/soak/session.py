@@ -11,12 +11,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from checkers import counted
 from harness.campaign import Checking, Checks, Pool, Runs, begin_session
 from harness.errors import AckproofError, HarnessError, ResultsError
 from harness.machine.this_call import utc_now
 from harness.plan import Plan
 from harness.progress import Progress
 from harness.records.files import only_user_of
+from harness.run import undone_sentence
 from harness.soak.disk_budget import DiskBudget
 from harness.soak.ending import Ending, end
 from harness.soak.ledger import Failed, Sampled
@@ -66,7 +68,7 @@ def perform_soak(
             virtual = frozenset(world.world.name for world in plan.worlds if world.world.virtual_time)
             disk = DiskBudget(recorded, asked.disk_bytes, virtual)
             if undone := put_in_order(recorded, disk):
-                progress.say(f"{undone} things that were left behind are undone")
+                progress.say(undone_sentence(undone))
             loop = SoakLoop(
                 asked,
                 TurnPlanner(plan, asked.seed),
@@ -177,7 +179,7 @@ def _line(beat: SoakHeartbeat) -> str:
     """A heartbeat for people."""
     left = "" if beat.left_s is None else f", {beat.left_s / 60:.0f} min left"
     return (
-        f"{beat.runs:,} runs judged, {len(beat.findings)} findings, {len(beat.running)} running, "
+        f"{counted(beat.runs, 'run')} judged, {counted(len(beat.findings), 'finding')}, {len(beat.running)} running, "
         f"{beat.disk_bytes / 1e6:,.0f} MB of disk, {beat.memory.total / 1e6:,.0f} MB of memory{left}"
     )
 

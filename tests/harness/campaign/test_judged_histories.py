@@ -159,6 +159,14 @@ def test_a_history_of_another_tool_is_valid_or_not(tmp_path: Path, monkeypatch: 
     assert count_cells([], [judged]).exit_code == 1
 
 
+def test_an_empty_history_of_another_tool_proves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "foreign.jsonl").touch()
+    check_saying(monkeypatch, Verdict(history="", valid=False, reason="nothing was sent or read"))
+    (judged,) = judge_all([tmp_path / "foreign.jsonl"], Progress())
+    assert (judged.outcome, judged.line.why_unknown) == ("unknown", "nothing was sent or read")
+    assert count_cells([], [judged]).exit_code == 2
+
+
 def test_nothing_to_judge_says_what_to_name(tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match="absent does not exist; name runs, a campaign, or files of JSON lines"):
         judge_all([tmp_path / "absent"], Progress())

@@ -69,7 +69,11 @@ def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 
 def test_a_wrong_command_line_is_not_mistaken_for_an_unknown_verdict(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of(["campain"]) == 64
-    assert "No such command 'campain'" in capsys.readouterr().err
+    assert 'unknown command "campain"; did you mean "campaign"?' in capsys.readouterr().err
+    assert exit_code_of(["pln"]) == 64
+    assert 'did you mean "plan"?' in capsys.readouterr().err
+    assert exit_code_of(["frobnicate"]) == 64
+    assert "there are init, plan, run" in capsys.readouterr().err
     assert exit_code_of(["campaign"]) == 64
     assert exit_code_of(["campaign", "p.toml", "--seed", "-1"]) == 64
 
@@ -235,3 +239,11 @@ def test_heal_prints_a_line_for_each_thing_and_a_summary_last(
     (summary,) = err.splitlines()
     assert summary.startswith("ackproof: 90 things are undone; 10 are still there: run `ackproof heal` again")
     assert len(summary) < 300
+
+
+def test_one_thing_is_said_in_the_singular(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (left := tmp_path / "ackproof-left").mkdir()
+    with contextlib.closing(Journal(tmp_path / FILE_NAME)) as journal:
+        journal.intend("directory", {"path": str(left)})
+    assert exit_code_of(["heal", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "1 thing was left behind and is undone"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from harness.cli import terminal
 from harness.cli.app import exit_code_of
@@ -45,6 +47,17 @@ def test_on_a_narrow_terminal_each_cell_is_a_block_that_can_be_read(
     assert all(line.startswith("    ") and len(line) <= 80 for line in block[1:])
     words = " ".join(" ".join(block[1:]).split())
     assert words.startswith("outcome: held → broken promise; runs that lost: 0/10 → 1/10; writes lost: ")
+
+
+def test_a_terminal_breaks_sentences_between_words_and_a_pipe_does_not() -> None:
+    sentence = "worse: simulated/c/kill: " + "writes lost that A held as promised, " * 4
+    for is_terminal in (True, False):
+        shown = Console(file=io.StringIO(), width=80, force_terminal=is_terminal, soft_wrap=True, highlight=False)
+        terminal.Terminal(out=shown).fold(sentence.strip())
+        assert isinstance(shown.file, io.StringIO)
+        lines = shown.file.getvalue().splitlines()
+        assert " ".join(" ".join(lines).split()) == sentence.strip()
+        assert [len(line) <= 80 for line in lines] == ([True] * 3 if is_terminal else [False])
 
 
 def test_a_campaign_is_not_compared_with_itself(nights: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:

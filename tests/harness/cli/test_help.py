@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from harness.cli import terminal as terminals
 from harness.cli.app import cli, exit_code_of
 from harness.plan import plans_here
 
@@ -53,9 +52,8 @@ def test_every_page_fits_a_terminal(path: str) -> None:
 
 
 def test_the_list_of_plans_has_whole_sentences(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(terminals, "FILE_WIDTH", WIDTH)
     assert exit_code_of(["init", "--list"]) == 0
     shown = capsys.readouterr().out
     assert all(len(line) <= WIDTH for line in shown.splitlines())

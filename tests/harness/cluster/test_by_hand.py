@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from harness.cluster import BREAKS, ByHand, Request
+from harness.cluster import BREAKS, VERBS, ByHand, Request
 from harness.errors import PlanError
 from nemesis.cluster import CONTROLLER, Capability
 from nemesis.receipts import Receipt
@@ -57,6 +57,11 @@ def test_of_several_followers_one_that_runs_is_hit() -> None:
     hands = Hands()
     hands.cluster.dead.add(1)
     assert hands.breaks("pause", node="follower")[0].targets == (2,)
+
+
+def test_help_names_each_fault_once() -> None:
+    assert len(set(VERBS.values())) == len(VERBS)
+    assert BREAKS["powerloss"] is VERBS["power"]
 
 
 @pytest.mark.parametrize("fault", BREAKS)

@@ -95,6 +95,11 @@ def test_a_line_of_an_earlier_version_is_judged_from_its_run(tmp_path: Path, add
         ('"mark":"end"', '"mark":"weird"', "Invalid enum value 'weird'"),
         ('"settings":{', '"settings":{"min.insinc.replicas":2,', 'unknown setting "min.insinc.replicas"'),
         ('"acks":1', '"acks":7', "acks=7 is not possible"),
+        (
+            '"counts":{"lost-write":1}',
+            '"counts":{"lost-writ":1}',
+            'unknown anomaly "lost-writ"; did you mean "lost-write"',
+        ),
     ],
 )
 def test_what_no_version_writes_into_a_line_is_said_with_its_number(
@@ -117,6 +122,10 @@ def test_a_run_that_nobody_can_place_is_left_out_of_the_matrix_and_named(tmp_pat
     (tmp_path / damaged.history / RUN_FILE).write_text("{")
     matrix = write_matrix(tmp_path)
     assert [cell.settings["acks"] for cell in matrix.cells] == [1]
+    assert matrix.verdict.exit_code == Outcome.UNKNOWN.exit_code
+    assert matrix.verdict.sentence.startswith(
+        "Unknown: 1 of 1 cell could be judged, and in these no promise was broken (1 run left out)."
+    )
     assert list(matrix.left_out) == [damaged.history]
     (sentence,) = read_matrix(tmp_path).left_out_sentences()
     assert sentence.startswith(f"The run {damaged.history} is left out: ")

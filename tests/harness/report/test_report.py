@@ -78,7 +78,7 @@ def test_a_run_whose_record_is_damaged_is_left_out_by_name(
     unknown = msgspec.json.encode(Verdict(history=damaged.history, valid="unknown", reason="its run.json")).decode()
     (directory / VERDICTS_FILE).write_text("\n".join([*lines[:-1], unknown]))
     (directory / damaged.history / "run.json").write_text("{")
-    assert exit_code_of(["report", str(directory)]) == 0
+    assert exit_code_of(["report", str(directory)]) == 2
     sentence = f"The run {damaged.history} is left out: {directory / damaged.history / 'run.json'} cannot be read"
     assert sentence in capsys.readouterr().out
     assert sentence in Page((directory / "report.html").read_text()).words()
