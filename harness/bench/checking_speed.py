@@ -27,7 +27,7 @@ from harness.bench.synthetic import Written, write_synthetic
 from harness.bench.transactions import TRANSACTIONS, write_transactions
 from workloads.history import export_jsonl
 
-#: By kind of history the sizes that are measured, in completed operations.
+#: By kind of history the measured sizes, in completed operations.
 SIZES: Final = {"operations": (10**5, 10**6, 10**7, 10**8), "json-lines": (10**6, 10**7), "transactions": (10**6,)}
 #: Cycles in a history of transactions; each size is measured without and with them.
 CYCLES: Final = 20
@@ -43,7 +43,7 @@ _HEADER: Final = (
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
-    """One size: seconds, mebibytes, completed operations. ``exact``: what was planted was found, and nothing else."""
+    """One size: seconds, mebibytes, completed operations. ``exact``: the check found the plants and nothing else."""
 
     what: str
     operations: int
@@ -66,14 +66,14 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Subject(NamedTuple):
-    """A history to be measured: what it is, and what writes it into a directory and says where to check it."""
+    """A history to measure: its name, and a function that writes it below a directory and returns its path."""
 
     what: str
     write: Callable[[Path], tuple[Written, Path]]
 
 
 def subjects(kind: str, size: int) -> list[Subject]:
-    """What is measured of one kind and size."""
+    """The histories of one kind and size to measure."""
     if kind == "operations":
         return [Subject("operations", partial(_operations, size))]
     if kind == "json-lines":
@@ -105,8 +105,8 @@ def measure(subject: Subject, directory: Path) -> Measurement:
     Raises:
         subprocess.SubprocessError: the check failed or took longer than :data:`LIMIT_S`.
     """
-    written, place = subject.write(directory)
-    command = [sys.executable, "-m", "harness.bench.checking_speed", "--one", str(place)]
+    written, history = subject.write(directory)
+    command = [sys.executable, "-m", "harness.bench.checking_speed", "--child", str(history)]
     began = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         with _Memory(process.pid) as memory:
@@ -118,7 +118,7 @@ def measure(subject: Subject, directory: Path) -> Measurement:
         what=subject.what,
         operations=written.operations,
         rows=written.rows,
-        file_mib=sum(file.stat().st_size for file in (place.iterdir() if place.is_dir() else [place])) / 2**20,
+        file_mib=sum(file.stat().st_size for file in (history.iterdir() if history.is_dir() else [history])) / 2**20,
         end_to_end_s=end_to_end,
         check_s=second["seconds"],
         peak_mib=memory.peak_mib,
@@ -173,16 +173,16 @@ class _Memory:
 
 def bench(kinds: Sequence[str], sizes: Sequence[int], directory: Path) -> Iterator[Measurement]:
     """Measure each history in a directory of its own, which is removed again; without ``sizes`` those of each kind."""
-    for subject in [one for kind in kinds for size in sizes or SIZES[kind] for one in subjects(kind, size)]:
+    for subject in [subject for kind in kinds for size in sizes or SIZES[kind] for subject in subjects(kind, size)]:
         with tempfile.TemporaryDirectory(dir=directory, prefix="bench-") as scratch:
             yield measure(subject, Path(scratch))
 
 
-def _one(directory: Path) -> None:
-    """Check a history twice, overwrites as dependencies, and print a line of JSON for each: what a process does."""
+def _check_twice(history: Path) -> None:
+    """Check a history twice, with overwrites as dependencies, and print a line of JSON for each check."""
     for _ in range(2):
         began = time.monotonic()
-        (verdict,) = check([directory], ww_deps=True)
+        (verdict,) = check([history], ww_deps=True)
         answer = {"seconds": time.monotonic() - began, "counts": dict(sorted(verdict.counts.items()))}
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
@@ -191,21 +191,21 @@ def _one(directory: Path) -> None:
 @click.command()
 @click.argument("sizes", nargs=-1, type=float)
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(list(SIZES)), help="What to measure, by default all.")
-@click.option("--one", type=click.Path(path_type=Path), hidden=True)
+@click.option("--child", "history", type=click.Path(path_type=Path), hidden=True)
 @click.option(
     "--directory",
     type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),
     default=Path(tempfile.gettempdir()),
     show_default=True,
-    help="Where histories are written, and deleted again.",
+    help="The directory where histories are written and deleted again.",
 )
-def main(sizes: Sequence[float], kinds: Sequence[str], one: Path | None, directory: Path) -> None:
+def main(sizes: Sequence[float], kinds: Sequence[str], history: Path | None, directory: Path) -> None:
     """Measure how fast histories are checked.
 
     They have SIZES completed operations, by default up to 1e8, as JSON lines up to 1e7.
     """
-    if one is not None:
-        _one(one)
+    if history is not None:
+        _check_twice(history)
         return
     click.echo(_HEADER)
     exact = True

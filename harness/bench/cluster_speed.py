@@ -1,12 +1,12 @@
-"""How fast the cluster of processes answers a bare kafka-python loop, and what the harness's own driver costs on top.
+"""Measures the cluster of processes with a bare kafka-python loop, and the extra cost of the harness's own driver.
 
 Both send payloads of the same size to the same log partitions with one producer, the same configuration and the same
 bound on what is outstanding. They take turns on one cluster, in many short pairs that begin with either in turn, and
-each pair is compared by itself: a slow moment of the machine hits both halves of a pair, and the median over pairs is
-not moved by the few that it hits in one half alone. Two loads: *paced*, where latency tells what the driver adds to a
-write; and *saturated*, where throughput tells what it costs, because driver, client library and brokers share the
-cores. The processor time of this process for each acknowledged write is what a busy machine disturbs least. The driver
-also writes its history, as in every run.
+each pair is compared by itself: a slow moment of the machine hits both halves of a pair, and where it hits one half, it
+does not move the median over pairs. There are two loads. *Paced*: latency shows what the driver adds to a write.
+*Saturated*: throughput shows its cost, because driver, client library and brokers share the cores. A busy machine
+disturbs least the processor time of this process for each acknowledged write. The driver also writes its history, as
+in every run.
 
 The bare loop does less than any program that keeps account of its writes: its payloads are made once, so that all have
 the same value and checksum, its key never changes, and its answers are timed on the library's own thread.
@@ -36,14 +36,14 @@ from workloads.driver import OUTSTANDING_MAX, Workload, partition_names
 from workloads.history import LiveHistoryWriter, read_events
 from workloads.values import encode
 
-#: Of a half of a pair: until clients are connected and loops go round, and what is measured then.
+#: Each half of a pair: the time until clients are connected and busy, then the measured time.
 WARM_S: Final = 0.4
 MEASURED_S: Final = 1.6
 PAIRS: Final = 12
 #: Writes per second of the paced load: ten times what the default campaign asks of a cluster.
 PACE: Final = 600.0
 #: Both are asked for more than a loop without a pace reached, so that the cluster, not the plan, is the limit. Without
-#: a pace the bare loop would send in bursts, whose larger batches cost everybody less.
+#: a pace the bare loop would send in bursts, whose larger batches cost less.
 PRESSING: Final = 1.3
 #: Writes per second that no loop reaches: a bare loop without a pace.
 UNPACED: Final = 1e9
@@ -62,14 +62,14 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pair(NamedTuple):
-    """One right after the other, on one cluster, in either order."""
+    """Two halves, one right after the other on one cluster, in either order."""
 
     bare: Answered
     driven: Answered
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
-    """Over pairs: the median, and between what the middle half of them lies."""
+    """The median over pairs, and the bounds of their middle half."""
 
     median: float
     low: float
@@ -95,7 +95,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def line(self, name: str, added: Spread, field: str, unit: str) -> str:
-        """What is added, and the medians of what it is added to."""
+        """One line for people: the added share, then the medians of both halves."""
         bare, driven = (
             _spread([getattr(half, field) for half in halves]).median for halves in zip(*self.pairs, strict=True)
         )
@@ -111,10 +111,10 @@ class ClusterSpeed(msgspec.Struct, frozen=True, kw_only=True):
     saturated: Load
 
     def lines(self) -> Iterator[str]:
-        """For people."""
-        for acks, one in self.by_acks.items():
-            latencies = f"p50 {one.p50_ms:.1f}  p99 {one.p99_ms:.1f}  p999 {one.p999_ms:.1f} ms"
-            yield f"acknowledged writes per second, acks={acks:<4}   {one.writes_per_second:9.0f}   {latencies}"
+        """Lines for people."""
+        for acks, answered in self.by_acks.items():
+            latencies = f"p50 {answered.p50_ms:.1f}  p99 {answered.p99_ms:.1f}  p999 {answered.p999_ms:.1f} ms"
+            yield f"acknowledged writes per second, acks={acks:<4}   {answered.writes_per_second:9.0f}   {latencies}"
         yield f"what the driver adds: median of {len(self.paced.pairs)} pairs (their middle half); bare and driven"
         paced, saturated = self.paced, self.saturated
         yield paced.line(f"p50 latency, {PACE:.0f} writes/s", paced.latency, "p50_ms", "ms")
@@ -124,7 +124,7 @@ class ClusterSpeed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Reading(NamedTuple):
-    """What is read at the begin and at the end of what is measured."""
+    """Clocks and counts at the begin or the end of a measurement."""
 
     wall_s: float
     cpu_s: float
@@ -136,7 +136,7 @@ class _Reading(NamedTuple):
 
 
 def measure_cluster(directory: Path) -> ClusterSpeed:
-    """Measure a three-broker cluster on loopback whose files stand in ``directory``; takes about two minutes.
+    """Measure a three-broker cluster on loopback whose files are in ``directory``; takes about two minutes.
 
     Raises:
         HarnessError: the cluster did not start, or nothing was acknowledged.
@@ -179,13 +179,13 @@ def _spec() -> RunSpec:
 
 
 def _addresses(directory: Path) -> list[str]:
-    """Where the brokers listen, by the files that they were started with."""
+    """The addresses of the brokers, from the files that they were started with."""
     nodes = [msgspec.json.decode(path.read_bytes()) for path in sorted((directory / "data").glob("*.json"))]
     return [f"{node['host']}:{node['port']}" for node in nodes if node["role"] == "broker"]
 
 
 def _bare(spec: RunSpec, configuration: Mapping[str, Any], pace: float) -> Answered:
-    """What a bare loop had acknowledged that sends ``pace`` writes a second, none while too many are outstanding."""
+    """Acknowledged writes of a bare loop of ``pace`` writes a second; it waits while too many are outstanding."""
     partitions = spec.workload.partitions
     payloads = [encode(name, b"key-0", 0) for name in partition_names(spec.workload)]
     latencies: list[float] = []
@@ -206,9 +206,9 @@ def _bare(spec: RunSpec, configuration: Mapping[str, Any], pace: float) -> Answe
             if early_s > 0:  # a sleep of nothing would still give the processor away
                 time.sleep(early_s)
             number += 1
-            at = number % partitions
+            partition = number % partitions
             begun = time.perf_counter()
-            future = producer.send(spec.workload.topic, value=payloads[at], key=b"key-0", partition=at)
+            future = producer.send(spec.workload.topic, value=payloads[partition], key=b"key-0", partition=partition)
             future.add_callback(lambda _, begun=begun: answered(begun)).add_errback(lambda _: free.release())
 
     try:
@@ -223,7 +223,7 @@ def _bare(spec: RunSpec, configuration: Mapping[str, Any], pace: float) -> Answe
 
 
 def _driven(world: RealWorld, spec: RunSpec, pace: float, directory: Path) -> Answered:
-    """What the harness's driver had acknowledged that sends ``pace`` writes a second, by its own history."""
+    """Acknowledged writes of the harness's driver at ``pace`` writes a second, by its own history."""
     plan = msgspec.structs.replace(spec.workload, writes_per_second=pace, consumers=0)
     clock = world.clock
     with LiveHistoryWriter(directory / HISTORY, "bench") as recorder:

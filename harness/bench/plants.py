@@ -1,4 +1,4 @@
-"""One of each anomaly that a history can show, as a few operations of clients of their own behind the end of a log.
+"""Plants one anomaly of each kind behind the end of a log, as a few operations of new clients.
 
 They begin where all was written and read, in the first two of a block's log partitions; what they acknowledge is read
 unless it is to be missed. Counts are those of a check in which overwrites count as dependencies.
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol
 
 from workloads import Defect, EventType, MicroOperation, Poll, Record, Send
 
-#: Values that nobody else sends.
+#: Values that no other operation sends.
 A, B, C = 10**6, 10**6 + 1, 10**6 + 2
 #: Clients of the plants have ten processes each: 100 to 109 are one instance.
 FIRST_PROCESS: Final = 100
@@ -30,27 +30,27 @@ class HistoryBuilder(Protocol):
 
 
 class Plant(NamedTuple):
-    """How to plant it, and everything that a check must find then."""
+    """A function that plants an anomaly, and the counts of everything that a check must find then."""
 
     build: Callable[[HistoryBuilder], None]
-    found: dict[str, int]
+    counts: dict[str, int]
 
 
 def _send(history: HistoryBuilder, *placed: tuple[int, int], key: int = 0) -> tuple[MicroOperation, ...]:
-    """Sends of (value, place behind the end)."""
-    return tuple(Send(history.keys[key], value, history.end + place) for value, place in placed)
+    """Sends of (value, distance from the end)."""
+    return tuple(Send(history.keys[key], value, history.end + distance) for value, distance in placed)
 
 
 def _read(history: HistoryBuilder, *placed: tuple[int, int], key: int = 0) -> tuple[MicroOperation, ...]:
-    """One poll of (value, place behind the end)."""
-    return (Poll({history.keys[key]: tuple(Record(history.end + place, value) for value, place in placed)}),)
+    """One poll of (value, distance from the end)."""
+    return (Poll({history.keys[key]: tuple(Record(history.end + distance, value) for value, distance in placed)}),)
 
 
 def _written(history: HistoryBuilder, *values: int) -> None:
     """Values one behind the other, each by a producer of its own, all read by one consumer."""
-    placed = [(value, place) for place, value in enumerate(values)]
-    for number, one in enumerate(placed):
-        history.together((OTHER + 10 * (number + 1), _send(history, one)))
+    placed = [(value, distance) for distance, value in enumerate(values)]
+    for number, pair in enumerate(placed):
+        history.together((OTHER + 10 * (number + 1), _send(history, pair)))
     history.together((OTHER, _read(history, *placed)))
 
 

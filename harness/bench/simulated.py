@@ -1,4 +1,4 @@
-"""How fast virtual time is: the standard schedule on one core, with its history written to disk."""
+"""Measures the speed of virtual time: the standard schedule on one core, with its history written to disk."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from harness.errors import HarnessError
 from harness.plan import Plan, RunSpec
 from harness.run import perform_run
 
-#: The plan that is measured where no other is named: it lies beside this module, so that an installed wheel has it too.
+#: The plan that is measured by default; its file is in this package, so that an installed wheel has it too.
 STANDARD_SCHEDULE: Final = Path(__file__).with_name("standard-schedule.toml")
 
 
 class SimulatedSpeed(msgspec.Struct, frozen=True, kw_only=True):
-    """Rates on one core, with the invariants looked at as in every run, and once more with nobody looking at them.
+    """Rates on one core, with invariants checked as in every run, and once more without.
 
     Seconds are those of a processor, so that other work on the machine does not count; those of single schedules are
     milliseconds.
@@ -33,7 +33,7 @@ class SimulatedSpeed(msgspec.Struct, frozen=True, kw_only=True):
     worst_ms: float
 
     def lines(self) -> Iterator[str]:
-        """For people."""
+        """Lines for people."""
         yield f"simulated schedules per second, one core   {self.schedules_per_second:10.1f}"
         yield f"    without invariants                     {self.schedules_per_second_without_invariants:10.1f}"
         yield f"virtual seconds per second of a processor  {self.virtual_seconds_per_second:10.0f}"

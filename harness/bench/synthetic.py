@@ -38,15 +38,15 @@ from workloads.history import (
 KEYS: Final = 10
 WRITES: Final = 1024
 PROCESSES: Final = 8
-#: Every so many operations one is an assign.
+#: One in this number of operations is an assign.
 ASSIGN_EVERY: Final = 64
-#: Microseconds from one operation's begin to the next one's, and the bounds of how long one takes.
+#: Microseconds from one operation's begin to the next one's, and the bounds of its duration.
 STEP_US: Final = 10
 LATENCY_US: Final = (5, 75)
 
 
 class Written(NamedTuple):
-    """A synthetic history: its directory, its completed operations and events, and what is to be found in it."""
+    """A synthetic history: its directory, its completed operations and events, and the expected counts of a check."""
 
     directory: Path
     operations: int
@@ -99,7 +99,7 @@ class EventSequence:
 
 
 class BlockBuilder:
-    """Builds one block: which partition is whose, how far each was written and read."""
+    """Builds one block, and knows the owner of each log partition and how far it was written and read."""
 
     def __init__(self, sequence: EventSequence, number: int, plant: str | None) -> None:
         self.sequence, self.plant = sequence, plant
@@ -136,13 +136,13 @@ class BlockBuilder:
         self.spoil()
 
     def spoil(self) -> None:
-        """Plant what was asked for, once everything has ended."""
+        """Plant the block's anomaly, after everything has ended."""
         self.sequence.quiet()
         if self.plant is not None:
             PLANTS[self.plant].build(self)
 
     def assign(self, process: int) -> None:
-        """Give a process its log partitions anew."""
+        """Assign its log partitions to a process again."""
         keys = tuple(self.keys[key] for key in self.owned[process])
         self.sequence.operation(process, Function.ASSIGN, partitions=keys)
 
@@ -159,19 +159,19 @@ class BlockBuilder:
         for key in self.owned[process]:
             waiting = self.acknowledged[key]
             self.seen_to[key] = max([self.seen_to[key], *(value + 1 for end, value in waiting if end < now)])
-            self.acknowledged[key] = [one for one in waiting if one[0] >= now]
-            found = range(self.read_to[key], self.seen_to[key])
-            if self.plant == "lost-write" and len(found) == 1 and found[0] > WRITES // 4:
+            self.acknowledged[key] = [(end, value) for end, value in waiting if end >= now]
+            unread = range(self.read_to[key], self.seen_to[key])
+            if self.plant == "lost-write" and len(unread) == 1 and unread[0] > WRITES // 4:
                 self.plant = None
-            elif found:
-                records[self.keys[key]] = tuple(Record(value, value) for value in found)
+            elif unread:
+                records[self.keys[key]] = tuple(Record(value, value) for value in unread)
             self.read_to[key] = self.seen_to[key]
         self.sequence.operation(process, Function.POLL, (Poll(records),))
 
     def together(self, *operations: tuple[int, tuple[MicroOperation, ...]], kind: EventType = EventType.OK) -> None:
-        """See :class:`harness.bench.plants.HistoryBuilder`."""
+        """Perform operations that overlap, as plants ask for (HistoryBuilder)."""
         for process, micro in operations:
-            alike = {type(one) for one in micro}
+            alike = {type(part) for part in micro}
             function = Function.TXN if len(alike) > 1 else Function.SEND if alike == {Send} else Function.POLL
             self.sequence.operation(process, function, micro, kind=kind, latency_us=LATENCY_US[1])
         self.sequence.quiet()
@@ -235,10 +235,10 @@ def write_synthetic(
     builder: type[BlockBuilder] = BlockBuilder,
     plants: Sequence[str] = tuple(PLANTS),
 ) -> Written:
-    """Write a history of about so many completed operations into ``directory``.
+    """Write a history of about this number of completed operations into ``directory``.
 
     ``planted`` anomalies, at most one a block, are spread evenly; kinds take turns in the order of ``plants``, by
-    default all of :data:`harness.bench.plants.PLANTS`. What is to be found is what a check finds with overwrites as
+    default all of :data:`harness.bench.plants.PLANTS`. The expected counts are those of a check with overwrites as
     dependencies.
 
     Raises:
@@ -249,12 +249,12 @@ def write_synthetic(
     if planted > blocks:
         raise ValueError(f"{operations} operations are {blocks} blocks, too few for {planted} planted anomalies")
     templates: dict[str | None, Block] = {None: clean}
-    templates |= {kind: make_block(seed + place, kind, builder) for place, kind in enumerate(plants[:planted], 1)}
+    templates |= {kind: make_block(seed + number, kind, builder) for number, kind in enumerate(plants[:planted], 1)}
     chosen_plants = {blocks * number // planted: plants[number % len(plants)] for number in range(planted)}
     chosen = [templates[chosen_plants.get(number)] for number in range(blocks)]
     expected: Counter[str] = Counter()
     for plant in chosen_plants.values():
-        expected.update(PLANTS[plant].found)
+        expected.update(PLANTS[plant].counts)
     rows = _write(directory, chosen)
     return Written(
         directory,
@@ -291,13 +291,13 @@ def _row_groups(blocks: list[Block]) -> Iterator[tuple[Columns, list[str]]]:
         for number, block in enumerate(blocks):
             part = _shifted(block.rest if rest else block.rows, index, time_us)
             if not rest:
-                _, place = np.unique(part["key"], return_inverse=True)
-                part["key"] = place + len(waiting) * KEYS
+                _, ranks = np.unique(part["key"], return_inverse=True)
+                part["key"] = ranks + len(waiting) * KEYS
             waiting.append(part)
             index, time_us = index + block.events, time_us + block.end_us
-            rows = sum(len(one["key"]) for one in waiting)
+            rows = sum(len(columns["key"]) for columns in waiting)
             if rows and (rows >= ROWS_A_GROUP or number == len(blocks) - 1):
                 first = number + 1 - len(waiting)
                 names = [""] if rest else [f"t{b:06d}-{k}" for b in range(first, number + 1) for k in range(KEYS)]
-                yield {name: np.concatenate([one[name] for one in waiting]) for name in part}, names
+                yield {name: np.concatenate([columns[name] for columns in waiting]) for name in part}, names
                 waiting = []

@@ -42,19 +42,19 @@ class TransactionBlock(BlockBuilder):
         self.spoil()
 
     def transaction(self, turn: int, log: list[list[int]]) -> tuple[MicroOperation, ...]:
-        """What the next transaction reads and writes; its writes stand in ``log`` then."""
+        """The reads and writes of the next transaction; its writes are then in ``log``."""
         chance = self.sequence.chance
         key = chance.randrange(KEYS)
         micro: list[MicroOperation] = []
         if log[key]:
             micro.append(Poll({self.keys[key]: (Record(len(log[key]) - 1, log[key][-1]),)}))
         for number in range(chance.randint(1, 2)):
-            target = chance.choice([one for one in range(KEYS) if one != key])
+            target = chance.choice([other for other in range(KEYS) if other != key])
             micro.append(Send(self.keys[target], 2 * turn + number, len(log[target])))
             log[target].append(2 * turn + number)
         return tuple(micro)
 
 
 def write_transactions(directory: Path, transactions: int, *, planted: int = 0) -> Written:
-    """Write a history of about so many transactions, with so many cycles, into ``directory``."""
+    """Write a history of about this number of transactions into ``directory``, with ``planted`` cycles."""
     return write_synthetic(directory, transactions, planted=planted, builder=TransactionBlock, plants=CYCLES)

@@ -53,7 +53,7 @@ def test_whatever_the_search_for_cycles_can_emit_is_registered() -> None:
 
 
 def test_what_can_be_planted_and_what_promises_speak_of_is_registered() -> None:
-    assert {name for plant in PLANTS.values() for name in plant.found} <= ANOMALIES.keys()
+    assert {name for plant in PLANTS.values() for name in plant.counts} <= ANOMALIES.keys()
     assert {claim.anomaly for claim in promise(Settings(), ()).claims} <= ANOMALIES.keys()
 
 

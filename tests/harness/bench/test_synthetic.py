@@ -24,14 +24,14 @@ def test_a_clean_history_has_no_anomaly(tmp_path: Path) -> None:
 
 def test_a_plant_is_of_an_anomaly_and_shows_it_once() -> None:
     assert set(PLANTS) <= set(ANOMALIES)
-    assert all(PLANTS[name].found[name] == 1 for name in PLANTS)
+    assert all(PLANTS[name].counts[name] == 1 for name in PLANTS)
 
 
 @pytest.mark.parametrize("name", PLANTS)
 def test_what_was_planted_is_found_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(synthetic, "WRITES", 32)
     written = write_synthetic(tmp_path, 2_000, planted=2, plants=(name,))
-    assert written.expected == {kind: 2 * count for kind, count in PLANTS[name].found.items()}
+    assert written.expected == {kind: 2 * count for kind, count in PLANTS[name].counts.items()}
     assert check_one(tmp_path, ww_deps=True).counts == written.expected
 
 
