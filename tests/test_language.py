@@ -26,8 +26,6 @@ PENDING: Final[tuple[str, ...]] = (
     "checkers/verdicts",
     "checkers/words.py",
     "harness/reference/server",
-    "harness/worlds/kafka",
-    "harness/worlds/simulated/invariants.py",
     "workloads",
 )
 

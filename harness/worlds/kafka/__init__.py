@@ -19,6 +19,6 @@ def kafka_world(spec: RunSpec, directory: Path) -> RealWorld:
 
 
 def kafka_lacks(spec: RunSpec) -> Mapping[Capability, str]:
-    """What is not done to the nodes of the run ``spec``, however this machine is, and why."""
+    """The capabilities that the nodes of the run ``spec`` lack on every machine, each with the reason."""
     host = host_kind(require_kind(spec.world, Kafka))
     return out_of_reach(KafkaDistribution(spec).lacks(host), host)

@@ -1,4 +1,4 @@
-"""A cluster's administration, as an operator uses it: over the network, through whichever broker answers.
+"""The administration of a cluster, as an operator uses it: over the network, through any broker that answers.
 
 Built on the public methods of kafka-python's ``KafkaAdminClient``. To move a leadership to a chosen broker, Kafka
 offers two steps: put the broker first in the list of replicas, which makes it the preferred leader, and elect the
@@ -26,9 +26,9 @@ from workloads import LogPartition, Settings
 
 Answer = TypeVar("Answer")
 
-#: One broker may be frozen: for so long it is waited for.
+#: The wait for one broker, which may be frozen.
 REQUEST_LIMIT_MS: Final = 1_500
-#: All tries of one question; the last may last a few requests longer. The run's clock serves nobody meanwhile.
+#: All tries of one question; the last may last a few requests longer. The run's clock stands still meanwhile.
 ASK_LIMIT_S: Final = 4.0
 #: The same for a cluster that may be far away.
 FAR_ASK_LIMIT_S: Final = 10.0
@@ -39,7 +39,7 @@ _PAUSE_S: Final = 0.05
 #: limit is ten seconds.
 _SETUP_LIMITS: Final = ("socket_connection_setup_timeout_ms", "socket_connection_setup_timeout_max_ms")
 _PREFERRED: Final = 0
-_NOBODY: Final = -1
+_NO_LEADER: Final = -1
 _DEFAULT: Final = "DEFAULT_CONFIG"
 #: How a broker says that there is no such topic, or that it has not heard of it yet.
 _NOT_YET: Final = (errors.UnknownTopicOrPartitionError, errors.LeaderNotAvailableError)
@@ -64,8 +64,8 @@ def _connect(**configuration: Any) -> KafkaAdminClient:
 class Administration:
     """Asks brokers. ``brokers`` gives "host:port" of those that may answer now; not for several threads at once.
 
-    ``security`` is what somebody else's cluster demands. Every question to one that has never accepted us raises a
-    RefusedError where it says why. None: the harness's own cluster, which demands nothing.
+    ``security`` is what a cluster of the user's demands. Where such a cluster has never accepted us and says why, every
+    question raises a RefusedError. None: the harness's own cluster, which demands nothing.
     """
 
     def __init__(
@@ -94,22 +94,22 @@ class Administration:
     def move_leader(self, partition: str, broker: int, replicas: Sequence[int]) -> str:
         """Let ``broker``, one of ``replicas``, lead. The answer is empty, or says why not.
 
-        Who is not elected is not preferred any longer either: ``replicas`` are in the order in which they were.
+        Where the election fails, the order of preference becomes that of ``replicas`` again.
 
         Raises:
-            UnansweredError: nobody answered; it may have been granted all the same.
+            UnansweredError: no broker answered; the move may be granted all the same.
         """
-        at = _place(partition)
+        topic_partition = _topic_partition(partition)
 
         def move(admin: KafkaAdminClient) -> str:
-            if admin.list_partition_reassignments([at]):
+            if admin.list_partition_reassignments([topic_partition]):
                 return "its replicas are being reassigned"
-            _alter(admin, at, (broker, *(other for other in replicas if other != broker)))
+            _alter(admin, topic_partition, (broker, *(other for other in replicas if other != broker)))
             try:
-                admin.elect_leaders(_PREFERRED, {at.topic: [at.partition]})
+                admin.elect_leaders(_PREFERRED, {topic_partition.topic: [topic_partition.partition]})
             except errors.KafkaError as error:
                 if not isinstance(error, errors.ElectionNotNeededError) and not _may_pass(error):
-                    _alter(admin, at, replicas)
+                    _alter(admin, topic_partition, replicas)
                 raise
             return ""
 
@@ -118,15 +118,15 @@ class Administration:
     def reassign(self, partition: str, replicas: Sequence[int]) -> str:
         """Let these brokers replicate ``partition``, in this order of preference; answer and error as above.
 
-        What is under way is called off first: asked to go back, Kafka would keep whoever was to come among the replicas
-        until the next change.
+        A reassignment under way is called off first: asked to go back, Kafka would keep the brokers that were to come
+        among the replicas until the next change.
         """
-        at = _place(partition)
+        topic_partition = _topic_partition(partition)
 
         def alter(admin: KafkaAdminClient) -> str:
-            if admin.list_partition_reassignments([at]):
-                admin.alter_partition_reassignments({at: None})
-            _alter(admin, at, replicas)
+            if admin.list_partition_reassignments([topic_partition]):
+                admin.alter_partition_reassignments({topic_partition: None})
+            _alter(admin, topic_partition, replicas)
             return ""
 
         return self._granted(alter)
@@ -134,11 +134,11 @@ class Administration:
     # --- topics ------------------------------------------------------------------------------------------------------
 
     def topic(self, name: str) -> TopicImage | None:
-        """The topic, None if there is none. Eligible leader replicas are known to brokers from 3.7 on (KRaft).
+        """The topic, None where it does not exist. Eligible leader replicas are known to brokers from 3.7 on (KRaft).
 
         Raises:
-            KafkaError: the cluster refuses to answer (it may be there all the same).
-            UnansweredError: nobody could be asked.
+            KafkaError: the cluster refuses to answer (the topic may exist all the same).
+            UnansweredError: no broker could be asked.
         """
         answer = self._ask(lambda admin: _described(admin, name))
         error = errors.for_code(answer["error_code"])
@@ -151,17 +151,17 @@ class Administration:
 
         Raises:
             KafkaError: the cluster refused.
-            UnansweredError: nobody answered; it may exist all the same.
+            UnansweredError: no broker answered; the topic may exist all the same.
         """
         wanted = {"num_partitions": partitions, "replication_factor": replication_factor, "configs": dict(configs)}
         self._ask(lambda admin: admin.create_topics({name: wanted}))
 
     def delete_topic(self, topic_id: UUID) -> bool:
-        """Delete the topic with this id, and no other of its name. False if there is none.
+        """Delete the topic with this id, and no other of its name. False where it does not exist.
 
         Raises:
             KafkaError: the cluster refused.
-            UnansweredError: nobody answered.
+            UnansweredError: no broker answered.
         """
         try:
             self._ask(lambda admin: admin.delete_topics([topic_id]))
@@ -175,7 +175,7 @@ class Administration:
         """The brokers that the cluster counts as running, ascending.
 
         Raises:
-            UnansweredError: nobody could be asked.
+            UnansweredError: no broker could be asked.
         """
         answer = self._ask(lambda admin: admin.describe_cluster())
         return tuple(sorted(broker["broker_id"] for broker in answer["brokers"] if not broker.get("is_fenced")))
@@ -186,30 +186,30 @@ class Administration:
         return Version(answer[0], answer[1], 0)
 
     def configuration(self, kind: Literal["broker", "topic"], name: str) -> dict[str, Any]:
-        """What a broker or topic works with and is not secret: what is set, and what replication depends on.
+        """The values of a broker or topic that are not secret: those that are set, and those that decide replication.
 
-        Empty where our user may not know it. A topic without an entry is asked for again within the limit of a
-        question: a broker may not have heard of it, and the library drops the error that says which of the two it is.
+        Empty where our user may not read them. A topic without an entry is asked for again within the limit of a
+        question: a broker may not know it yet, and the library drops the error that tells these two cases apart.
         """
         resource = ConfigResource(ConfigResourceType[kind.upper()], name)
         deadline = time.monotonic() + (self._limit_s if kind == "topic" else 0)
 
         def entries(admin: KafkaAdminClient) -> dict[str, Any]:
-            found: dict[str, Any] = admin.describe_configs([resource], config_filter="all")[kind][name]
-            return found
+            described: dict[str, Any] = admin.describe_configs([resource], config_filter="all")[kind][name]
+            return described
 
-        while not (found := self._ask(entries)) and time.monotonic() < deadline:
+        while not (values := self._ask(entries)) and time.monotonic() < deadline:
             time.sleep(_PAUSE_S)
         return {
             name: entry["value"]
-            for name, entry in sorted(found.items())
+            for name, entry in sorted(values.items())
             if not entry["is_sensitive"] and (entry["config_source"] != _DEFAULT or name in _MATTERS)
         }
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _granted(self, action: Callable[[KafkaAdminClient], str]) -> str:
-        """What ``action`` answers, or the name of the refusal. One that got no answer is begun again as a whole."""
+        """The answer of ``action``, or the name of the refusal. Without an answer the whole action begins again."""
         try:
             return self._ask(action)
         except errors.ElectionNotNeededError:
@@ -218,7 +218,7 @@ class Administration:
             return type(error).__name__
 
     def _ask(self, question: Callable[[KafkaAdminClient], Answer]) -> Answer:
-        """The answer of any broker. One that is dead or frozen is no answer; the next connection may meet another."""
+        """The answer of any broker. A dead or frozen one gives none; the next connection may meet another."""
         deadline = time.monotonic() + self._limit_s
         while True:
             try:
@@ -253,7 +253,7 @@ class Administration:
         return self._client
 
     def _see_why(self, limit_s: float) -> None:
-        """Raise a RefusedError if it is no mishap that nobody answered."""
+        """Raise a RefusedError where brokers answered and refused us."""
         if self._security is None or self._accepted:
             return
         if why := refusal(self._brokers(), self._security, min(limit_s, REFUSAL_LIMIT_S)):
@@ -261,19 +261,19 @@ class Administration:
 
 
 def _may_pass(error: BaseException) -> bool:
-    """Whether asking again may help: connections, time limits, a controller that moved (a RuntimeError)."""
+    """True where asking again may help: connections, time limits, a controller that moved (a RuntimeError)."""
     if isinstance(error, errors.BrokerResponseError):
         return isinstance(error, (errors.RequestTimedOutError, errors.NotControllerError))
     return not isinstance(error, errors.KafkaError) or bool(error.retriable)
 
 
-def _alter(admin: KafkaAdminClient, at: TopicPartition, replicas: Sequence[int]) -> None:
-    error = admin.alter_partition_reassignments({at: list(replicas)}).get(at)
+def _alter(admin: KafkaAdminClient, topic_partition: TopicPartition, replicas: Sequence[int]) -> None:
+    error = admin.alter_partition_reassignments({topic_partition: list(replicas)}).get(topic_partition)
     if error is not None:
         raise error
 
 
-def _place(partition: str) -> TopicPartition:
+def _topic_partition(partition: str) -> TopicPartition:
     return TopicPartition(*LogPartition.named(partition))
 
 
@@ -291,17 +291,17 @@ def _described(admin: KafkaAdminClient, name: str) -> dict[str, Any]:
 
 
 def _image(answer: Mapping[str, Any]) -> TopicImage:
-    partitions = sorted(answer["partitions"], key=lambda one: one["partition_index"])
+    partitions = sorted(answer["partitions"], key=lambda partition: partition["partition_index"])
     return TopicImage(
         topic_id=UUID(str(answer["topic_id"])),
         partitions={
-            f"{answer['name']}-{one['partition_index']}": PartitionView(
-                leader=None if one["leader_id"] == _NOBODY else one["leader_id"],
-                leader_epoch=one["leader_epoch"],
-                isr=tuple(one["isr_nodes"]),
-                replicas=tuple(one["replica_nodes"]),
-                elr=tuple(one.get("eligible_leader_replicas") or ()),
+            f"{answer['name']}-{partition['partition_index']}": PartitionView(
+                leader=None if partition["leader_id"] == _NO_LEADER else partition["leader_id"],
+                leader_epoch=partition["leader_epoch"],
+                isr=tuple(partition["isr_nodes"]),
+                replicas=tuple(partition["replica_nodes"]),
+                elr=tuple(partition.get("eligible_leader_replicas") or ()),
             )
-            for one in partitions
+            for partition in partitions
         },
     )

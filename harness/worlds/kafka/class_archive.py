@@ -43,14 +43,14 @@ def lacks_archive(installation: Installation) -> bool:
 
 
 def make_archive(installation: Installation) -> None:
-    """Make the archive if there is none for this Java yet; later starts use it.
+    """Make the archive where this Java has none yet; later starts use it.
 
     Releases that cannot start without ZooKeeper go without one.
 
     Raises:
         HostError: the release does not start on this machine.
-        PortError: its ports were taken, again and again.
-        HarnessError: another process is at it and does not come to an end.
+        PortError: its ports were taken at every try.
+        HarnessError: another process makes it and does not end.
     """
     if not lacks_archive(installation):
         return
@@ -102,17 +102,17 @@ def _make(installation: Installation, archive: Path) -> None:
         _start_and_end(installation, command, directory / "node.log")
         made = directory / archive.name
         if not made.is_file():
-            raise HostError(f"Java wrote no archive of class data; see that {installation.made} has 100 MB of room")
+            raise HostError(f"Java wrote no archive of class data; make 100 MB of room in {installation.made}")
         made.replace(archive)
 
 
 def _prepared(installation: Installation, directory: Path, ports: Ports) -> tuple[str, ...]:
     """A node that is controller and broker in one, so that the classes of both are loaded."""
     controllers = {0: ports.take(_HOST)}
-    place = NodePlace(node=0, data=directory / "data", address=ports.take(_HOST), controllers=controllers)
-    format_directory(installation, place.data, 0, new_id(), elr=False)
+    node_place = NodePlace(node=0, data=directory / "data", address=ports.take(_HOST), controllers=controllers)
+    format_directory(installation, node_place.data, 0, new_id(), elr=False)
     properties = directory / "server.properties"
-    properties.write_text(as_text(lone_properties(place, Settings(replication_factor=1))), encoding="utf-8")
+    properties.write_text(as_text(lone_properties(node_place, Settings(replication_factor=1))), encoding="utf-8")
     files = LogFiles(directory / "log.properties", directory / "gc.log")
     files.write(installation)
     return archive_command(installation, properties, files, directory / archive_path(installation).name)
@@ -134,7 +134,7 @@ def _start_and_end(installation: Installation, command: Sequence[str], log: Path
         node.wait(_END_LIMIT_S)
     except subprocess.TimeoutExpired as error:
         raise HarnessError(
-            "Kafka did not end within three minutes after SIGTERM; is this machine very busy?"
+            "Kafka did not end within three minutes after SIGTERM; try again when this machine is less busy"
         ) from error
     finally:
         node.kill()
@@ -142,7 +142,7 @@ def _start_and_end(installation: Installation, command: Sequence[str], log: Path
 
 
 def _complaint(output: str) -> str:
-    """What the node complained of first, in one line; the end of its output where it did not complain."""
+    """The first complaint of the node, in one line; the end of its output where it did not complain."""
     lines = [" ".join(line.split()) for line in output.splitlines() if line.strip()]
     complaints = [line for line in lines if re.search(r" (ERROR|FATAL) |Exception|Error: ", line)]
     return (complaints[0] if complaints else " ".join(lines[-3:]) or "its output is empty")[:_WORDS_MAX]

@@ -8,6 +8,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from typing_extensions import override
+
 from harness.hosts import Host, Launch, LocalFiles, LoopbackHost, SshHost
 from harness.machine.java import java_program
 from harness.observations import Observation
@@ -25,7 +27,7 @@ from harness.worlds.kafka.logged_roles import LoggedRoles
 from harness.worlds.kafka.properties import NodePlace, as_text, node_properties, possible_with_kraft
 from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
 from harness.worlds.kafka.zookeeper import ASKED_SINCE, ZooKeeperAdministration, possible_with_zookeeper
-from harness.worlds.real import lifetime_s, local_host
+from harness.worlds.real import Distribution, lifetime_s, local_host
 from harness.worlds.real.direct_access import Ask
 from harness.worlds.real.leadership import ConfirmedReassignment
 from harness.worlds.real.nodes import Nodes
@@ -45,25 +47,25 @@ def release_for(world: Kafka, settings: Settings) -> Installation:
     """The installed release that ``world`` asks for, and that can do what the ``settings`` ask for.
 
     Raises:
-        PlanError: it cannot, or there is no such release.
-        HostError: it is not installed here, or cannot start as it is.
+        PlanError: it cannot, or this release does not exist.
+        HostError: it is not installed here, or does not start here.
     """
     version = parse_version(world.version or DEFAULT_VERSION)
     if world.mode == "zookeeper":
         possible_with_zookeeper(settings, version)
     else:
         possible_with_kraft(settings, version)
-    installation = find(str(version))  # last: nobody should fetch a release that cannot do it
+    installation = find(str(version))  # last: no user should fetch a release that cannot do it
     installation.require_startable()
     return installation
 
 
 class Mode(NamedTuple):
-    """Where a cluster keeps its metadata, and what that means for its nodes.
+    """One way to keep a cluster's metadata, with its consequences for the nodes.
 
-    ``levels`` are the classes that log more than warnings, and from which level on. ``properties`` is what a node is
-    configured with, ``metadata`` the controllers' word from the nodes' logs, ``main`` the main class of a node.
-    ``format`` formats the directory of a node that never was, or was wiped, and answers what is new in it.
+    ``levels`` has the classes that log more than warnings, each with its lowest level. ``properties`` gives the
+    configuration of a node, ``metadata`` the controllers' word from the nodes' logs, ``main`` the main class of a node.
+    ``format`` formats the directory of a node that never ran, or was wiped, and returns the new files in it.
     """
 
     levels: Mapping[str, str]
@@ -78,30 +80,34 @@ def kraft(settings: Settings, installation: Installation, brokers: int) -> Mode:
     cluster = new_id()
 
     def format_once(data: Path, node: int) -> tuple[Path, ...]:
-        """Without, a node refuses to start."""
+        """Format a directory that is not formatted; a node refuses to start on such a one."""
         if (data / META).exists():
             return ()
         format_directory(installation, data, node, cluster, elr=settings.eligible_leader_replicas)
         return (data / META, data / BOOTSTRAP)
 
     return Mode(
-        LEVELS, lambda place: node_properties(place, settings, brokers), ControllerLogs, lambda _: MAIN, format_once
+        LEVELS,
+        lambda node_place: node_properties(node_place, settings, brokers),
+        ControllerLogs,
+        lambda _: MAIN,
+        format_once,
     )
 
 
 def with_zookeeper(settings: Settings, installation: Installation, brokers: int) -> Mode:
     """One broker controls, and CONTROLLER is ZooKeeper."""
-    # Here every broker logs each word of the controller that reaches it, and nobody else does.
+    # Here every broker logs each word of the controller that reaches it, and no other node does.
     levels = {**LEVELS, "state.change.logger": "TRACE"}
     if installation.version < LOUD_ISR_SINCE:
         levels |= {"kafka.cluster.Partition": "TRACE"}
     if installation.version < ORDERED_SINCE:
         levels |= {"kafka.controller.KafkaController": "INFO"}
 
-    def properties(place: NodePlace) -> dict[str, str]:
-        if place.node == CONTROLLER:
-            return zookeeper.zookeeper_properties(place.address, str(place.data), settings)
-        return zookeeper.broker_properties(place, settings, brokers, installation.version)
+    def properties(node_place: NodePlace) -> dict[str, str]:
+        if node_place.node == CONTROLLER:
+            return zookeeper.zookeeper_properties(node_place.address, str(node_place.data), settings)
+        return zookeeper.broker_properties(node_place, settings, brokers, installation.version)
 
     def main(node: int) -> str:
         return zookeeper.MAIN if node == CONTROLLER else MAIN
@@ -109,13 +115,17 @@ def with_zookeeper(settings: Settings, installation: Installation, brokers: int)
     return Mode(levels, properties, BrokerLogs, main, lambda *_: ())
 
 
-class KafkaDistribution:
-    """Implements :class:`harness.worlds.real.Distribution` for the release and mode that ``spec`` asks for."""
+class KafkaDistribution(Distribution):
+    """Launches and reads nodes of the release and mode that ``spec`` asks for."""
 
     def __init__(self, spec: RunSpec) -> None:
         self._spec = spec
         self._world = require_kind(spec.world, Kafka)
-        self.controllers: Final = self._world.controllers
+
+    @property
+    @override
+    def controllers(self) -> int:
+        return self._world.controllers
 
     @cached_property
     def release(self) -> Installation:
@@ -127,17 +137,17 @@ class KafkaDistribution:
         make = with_zookeeper if self._world.mode == "zookeeper" else kraft
         return make(self._spec.chosen(), self.release, self._spec.brokers)
 
+    @override
     def check(self) -> None:
-        """See :meth:`Distribution.check`."""
         make_archive(self.release)
 
+    @override
     def lacks(self, host: type[Host]) -> Mapping[Capability, str]:
-        """See :meth:`Distribution.lacks`: Kafka's nodes cut no links for the harness, as the reference broker's do."""
         lacks = {Capability.LOG_DIRECTORIES: _ONE_DIRECTORY}
         return lacks | {Capability.LINKS: _NO_CUTS} if issubclass(host, LoopbackHost) else lacks
 
+    @override
     def launch(self, nodes: Nodes, node: int) -> Launch:
-        """See :meth:`Distribution.launch`."""
         formatted = self._mode.format(nodes.data(node), node)
         properties = nodes.directory / "data" / f"{node}.properties"
         properties.write_text(as_text(self.properties(nodes, node)), encoding="utf-8")
@@ -162,25 +172,25 @@ class KafkaDistribution:
         )
 
     def properties(self, nodes: Nodes, node: int) -> dict[str, str]:
-        """What ``node`` is configured with."""
-        place = NodePlace(
+        """The configuration of ``node``."""
+        node_place = NodePlace(
             node=node,
             # Relative to the process's directory: the path of a run has commas in it, and log.dirs is a list.
             data=Path(nodes.data(node).name),
             address=nodes.host.address(node),
-            controllers={one: nodes.host.address(one) for one in nodes.controllers},
+            controllers={controller: nodes.host.address(controller) for controller in nodes.controllers},
             rack=dict(enumerate(self._spec.racks)).get(node, ""),
         )
-        return self._mode.properties(place)
+        return self._mode.properties(node_place)
 
+    @override
     def metadata(self, nodes: Nodes) -> Metadata:
-        """See :meth:`Distribution.metadata`."""
         return self._mode.metadata(nodes)
 
+    @override
     def administration(
         self, nodes: Nodes, viewer: Viewer, resources: ExitStack
     ) -> tuple[Leadership, Reassignment | None]:
-        """See :meth:`Distribution.administration`."""
         operator: Administration | ZooKeeperAdministration
         if self.release.version < ASKED_SINCE:
             operator = ZooKeeperAdministration(lambda: nodes.host.address(CONTROLLER))
@@ -191,16 +201,16 @@ class KafkaDistribution:
         confirmed = ConfirmedReassignment(operator.move_leader, operator.reassign, viewer.partitions)
         return confirmed, confirmed
 
+    @override
     def configuration(self, nodes: Nodes) -> dict[str, Any]:
-        """See :meth:`Distribution.configuration`: as far as it is not Kafka's default; the release as ``version``."""
         return {"version": str(self.release.version)} | self.properties(nodes, nodes.brokers[0])
 
+    @override
     def own_words(self, nodes: Nodes) -> Ask:
-        """See :meth:`Distribution.own_words`: from their logs."""
         return LoggedRoles(nodes).of
 
+    @override
     def observations(self, directory: Path, wall_begin_us: int) -> list[Observation]:
-        """See :meth:`Distribution.observations`: from the nodes' logs."""
         logs = directory / "logs"
         by_node = {int(path.stem.rpartition("-")[2]): path for path in logs.glob("node-*.log")}
         return [*observations_in(by_node, wall_begin_us), *pauses_in(logs, wall_begin_us)]

@@ -1,4 +1,4 @@
-"""Formatted directories of Kafka's nodes: what its own tool writes, made once for a release and copied without a JVM.
+"""Formatted directories of Kafka's nodes, as its own tool writes them: made once a release, copied without a JVM.
 
 Such a directory holds ``meta.properties``, which is four lines of text, and ``bootstrap.checkpoint``, the first records
 of the cluster's metadata: feature levels, the same for every cluster of one release. The second is kept beside the
@@ -32,7 +32,7 @@ _ELR: Final = "eligible.leader.replicas.version"
 def new_id() -> str:
     """A cluster's or directory's id: 128 random bits in URL-safe base 64, as Kafka writes them.
 
-    It decides nothing in a run; it only has to be nobody else's.
+    It decides nothing in a run; it only has to be unique.
     """
     text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     # Kafka's own never begins with a dash, which command lines would take for an option.
@@ -54,12 +54,12 @@ def bootstrap(installation: Installation, *, elr: bool) -> Path:
         HostError: Kafka's tool could not make them.
     """
     name = f"bootstrap-elr-{int(elr)}.checkpoint" if installation.version >= ELR_SINCE else BOOTSTRAP
-    place = installation.made / name
-    if not place.is_file():
+    checkpoint = installation.made / name
+    if not checkpoint.is_file():
         installation.made.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".format-", dir=installation.made) as directory:
-            (_formatted(installation, Path(directory), elr=elr) / BOOTSTRAP).replace(place)
-    return place
+            (_formatted(installation, Path(directory), elr=elr) / BOOTSTRAP).replace(checkpoint)
+    return checkpoint
 
 
 def _formatted(installation: Installation, directory: Path, *, elr: bool) -> Path:
@@ -77,12 +77,12 @@ def _formatted(installation: Installation, directory: Path, *, elr: bool) -> Pat
         done = attempt(tool_command(installation, words), limit_s=_TOOL_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise HostError(
-            f"Kafka's storage tool did not run ({reason_of(error)}); see that Java works: java -version"
+            f"Kafka's storage tool did not run ({reason_of(error)}); check that Java works: java -version"
         ) from error
     if done.returncode or not (data / BOOTSTRAP).is_file():
         output = " ".join((done.stderr or done.stdout).split())[-300:]
         raise HostError(
-            f"Apache Kafka {installation.version} could not format {data}: {output}; see that there is "
+            f"Apache Kafka {installation.version} could not format {data}: {output}; check that there is "
             "room, and that Java works: java -version"
         )
     return data

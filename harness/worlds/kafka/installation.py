@@ -2,10 +2,10 @@
 
 ::
 
-    ~/.cache/ackproof/kafka/4.3.1/libs/*.jar           what Maven fetched, or what was in a release
+    ~/.cache/ackproof/kafka/4.3.1/libs/*.jar           from Maven, or from a downloaded release
     ~/.cache/ackproof/kafka/4.3.1/made/...             made from it once, by the modules formatting and class_archive
 
-A release is fetched into a directory beside its place and renamed, so that it is there whole or not at all.
+A release is fetched into a directory beside its own and renamed, so that it exists as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ LIMIT_S: Final = 900.0
 _GOAL: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 _OTHERWISE: Final = "or give a downloaded release: ackproof kafka install --from kafka_2.13-VERSION.tgz"
 _WORDS_MAX: Final = 160
-#: Kafka of long ago asks for log4j 1 itself and its binding. Reload4j, which is asked for besides, replaces both;
-#: and what the oldest of them asks for in turn is in no repository any more.
+#: Old releases depend on log4j 1 and its binding. Reload4j, an artifact of its own, replaces both; and the oldest
+#: log4j depends on artifacts that no repository has any more.
 _EXCLUSIONS: Final = "<exclusions>{}</exclusions>".format(
     "".join(
         f"<exclusion><groupId>{group}</groupId><artifactId>{name}</artifactId></exclusion>"
         for group, name in (("log4j", "log4j"), ("org.slf4j", "slf4j-log4j12"))
     )
 )
-#: What Maven says, in words of Java and of its transports, of a repository from which no answer came.
+#: Maven's words for a repository that did not answer: those of Java and of its transports.
 _SILENCE: Final = re.compile(
     r"unknown ?host|name resolution|connection (?:refused|timed out|reset)|connect timed out|no route to host"
     r"|network is unreachable|tunnel through proxy|in offline mode",
@@ -51,7 +51,7 @@ _SILENCE: Final = re.compile(
 
 
 class Installation(NamedTuple):
-    """A release that is there. ``home`` holds ``libs``."""
+    """An installed release. ``home`` holds ``libs``."""
 
     version: Version
     home: Path
@@ -63,20 +63,20 @@ class Installation(NamedTuple):
 
     @property
     def made(self) -> Path:
-        """The directory of what was made from the jars; may not exist yet."""
+        """The directory of the files that are made from the jars; may not exist yet."""
         return self.home / "made"
 
     def require_startable(self) -> None:
-        """Refuse a release that misses what Java no longer has, as a downloaded one of long ago does.
+        """Refuse a release without the artifacts that today's Java makes necessary, as old downloads are.
 
         Raises:
-            HostError: what is missing, and how to get it.
+            HostError: one is missing; the text says how to get it.
         """
         names = [jar.name for jar in self.jars]
         for needed in artifacts(self.version):
             if needed.supplies and f"{needed.name}-{needed.version}.jar" not in names:
                 raise HostError(
-                    f"Apache Kafka {self.version} as it is in {self.home} does not start on today's Java, which "
+                    f"Apache Kafka {self.version} in {self.home} does not start on today's Java, which "
                     f"{needed.supplies}; remove that directory, and get the release with Maven: ackproof kafka install "
                     f"{self.version}"
                 )
@@ -88,67 +88,68 @@ def cache_directory() -> Path:
 
 
 def installed() -> list[Installation]:
-    """Every release that is there, oldest first."""
-    places = [path.parent.parent for path in cache_directory().glob("*/libs/kafka_*.jar")]
-    found = {path.name: path for path in places if VERSION.fullmatch(path.name)}
-    return sorted(Installation(parse_version(name), path) for name, path in found.items())
+    """Every installed release, oldest first."""
+    homes = {jar.parent.parent for jar in cache_directory().glob("*/libs/kafka_*.jar")}
+    return sorted(Installation(parse_version(home.name), home) for home in homes if VERSION.fullmatch(home.name))
 
 
 def find(version: str) -> Installation:
     """The release of this version.
 
     Raises:
-        HostError: it is not there; the text says how to get it.
-        PlanError: ``version`` is none.
+        HostError: it is not installed; the text says how to get it.
+        PlanError: ``version`` is not a version.
     """
     wanted = parse_version(version)
-    here = installed()
-    for one in here:
-        if one.version == wanted:
-            return one
-    others = f" (there: {', '.join(str(one.version) for one in here)})" if here else ""
+    releases = installed()
+    for installation in releases:
+        if installation.version == wanted:
+            return installation
+    others = f", which has {', '.join(str(release.version) for release in releases)}" if releases else ""
     raise HostError(
         f"Apache Kafka {version} is not in {cache_directory()}{others}; get it with: ackproof kafka install {version}"
     )
 
 
 def install(version: str) -> Installation:
-    """Fetch a release with Maven; nothing if it is there already.
+    """Fetch a release with Maven; nothing if it is installed already.
 
     Raises:
-        PlanError: there is no such release.
-        NotReachableError: it is out of this machine's reach.
+        PlanError: this release does not exist.
+        NotReachableError: this machine cannot reach it.
         HostError: it could not be fetched for another reason.
     """
     wanted = parse_version(version)
-    if (place := cache_directory() / str(wanted)).is_dir():
-        return Installation(wanted, place)
-    with _beside(place) as directory:
+    if (home := cache_directory() / str(wanted)).is_dir():
+        return Installation(wanted, home)
+    with _beside(home) as directory:
         fetch(artifacts(wanted), directory)
-    return Installation(wanted, place)
+    return Installation(wanted, home)
 
 
 def install_from(source: Path) -> Installation:
-    """Take over a release that somebody downloaded: its ``.tgz``, or the directory it was unpacked to.
+    """Install a downloaded release: its ``.tgz``, or the directory it was unpacked to.
 
     Raises:
-        PlanError: it is no release of Apache Kafka.
+        PlanError: it is not a release of Apache Kafka.
         HostError: it cannot be read or copied.
     """
     with _unpacked(source) as libs:
         version = _version_in(libs, source)
-        place = cache_directory() / str(version)
-        if not place.is_dir():
-            with _beside(place) as directory:
+        home = cache_directory() / str(version)
+        if not home.is_dir():
+            with _beside(home) as directory:
                 shutil.copytree(libs, directory / "libs", ignore=shutil.ignore_patterns("*.asc"))
-    return Installation(version, place)
+    return Installation(version, home)
 
 
 def _version_in(libs: Path, source: Path) -> Version:
     names = [re.fullmatch(rf"kafka_[\d.]+-({VERSION.pattern})\.jar", path.name) for path in libs.glob("kafka_*.jar")]
     versions = {name[1] for name in names if name}
     if len(versions) != 1:
-        raise PlanError(f"{source} is no release of Apache Kafka: there is no libs/kafka_SCALA-VERSION.jar in it")
+        raise PlanError(
+            f"{source} is not a release of Apache Kafka: it has no libs/kafka_SCALA-VERSION.jar; name another"
+        )
     return parse_version(versions.pop())
 
 
@@ -163,10 +164,12 @@ def _unpacked(source: Path) -> Iterator[Path]:
             with tarfile.open(source) as archive:
                 _take_jars(archive, Path(directory))
         except OSError as error:
-            raise PlanError(f"{source} cannot be read as a release of Apache Kafka: {reason_of(error)}") from error
+            raise PlanError(
+                f"{source} cannot be read as a release of Apache Kafka ({reason_of(error)}); name a downloaded .tgz"
+            ) from error
         except (tarfile.TarError, EOFError, zlib.error) as error:
             raise PlanError(
-                f"{source} is no release of Apache Kafka: it is no archive, or was not read whole"
+                f"{source} is not a release of Apache Kafka: it is not a whole archive; download it again"
             ) from error
         yield Path(directory)
 
@@ -182,26 +185,26 @@ def _take_jars(archive: tarfile.TarFile, directory: Path) -> None:
 
 
 @contextmanager
-def _beside(place: Path) -> Iterator[Path]:
-    """A new directory that becomes ``place`` when the block ends well, and nothing otherwise."""
+def _beside(home: Path) -> Iterator[Path]:
+    """A new directory that becomes ``home`` when the block ends well, and is removed otherwise."""
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        directory = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+        home.parent.mkdir(parents=True, exist_ok=True)
+        directory = Path(tempfile.mkdtemp(prefix=f".{home.name}-", dir=home.parent))
     except OSError as error:
         raise HostError(
-            f"{place.parent} cannot be written ({reason_of(error)}); set XDG_CACHE_HOME to where there is room"
+            f"{home.parent} cannot be written ({reason_of(error)}); set XDG_CACHE_HOME to a directory with room"
         ) from error
     try:
         yield directory
         directory.chmod(0o755)
         try:
-            directory.rename(place)
+            directory.rename(home)
         except OSError:
-            if not place.is_dir():  # somebody else was faster, which is as good
+            if not home.is_dir():  # another process was faster, which is as good
                 raise
     except OSError as error:
         raise HostError(
-            f"{place} cannot be made ({reason_of(error)}); make room, or set XDG_CACHE_HOME elsewhere"
+            f"{home} cannot be made ({reason_of(error)}); make room, or set XDG_CACHE_HOME to another directory"
         ) from error
     finally:
         shutil.rmtree(directory, ignore_errors=True)
@@ -211,21 +214,21 @@ def fetch(wanted: Sequence[Artifact], directory: Path) -> None:
     """Copy ``wanted`` and all that they need at run time into ``directory``, which must exist; jars go to ``libs``.
 
     Raises:
-        PlanError: there is no such release.
-        NotReachableError: Maven is missing, or nobody answered it.
-        HostError: it failed for another reason.
+        PlanError: this release does not exist.
+        NotReachableError: Maven is missing, or its repository did not answer.
+        HostError: Maven failed for another reason.
     """
     maven = shutil.which("mvn")
     if maven is None:
         raise NotReachableError(f"no Maven on this machine: install the package maven, {_OTHERWISE}")
     (directory / "pom.xml").write_text(project(wanted), encoding="utf-8")
-    # By itself Maven only warns of a file that has not its checksum, and -q hides the warning.
+    # By itself Maven only warns of a wrong checksum, and -q hides the warning.
     quietly = [maven, "-B", "-q", "--strict-checksums"]
     command = [*quietly, _GOAL, "-DincludeScope=runtime", f"-DoutputDirectory={directory / 'libs'}"]
     try:
         done = attempt(command, limit_s=LIMIT_S, cwd=directory)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise HostError(f"Maven did not do its work ({reason_of(error)}): try again later, {_OTHERWISE}") from error
+        raise HostError(f"Maven did not end ({reason_of(error)}): try again later, {_OTHERWISE}") from error
     if done.returncode:
         raise _trouble(wanted[0], done.stdout + done.stderr)
 
@@ -233,9 +236,9 @@ def fetch(wanted: Sequence[Artifact], directory: Path) -> None:
 def project(wanted: Sequence[Artifact]) -> str:
     """The text of a ``pom.xml`` that depends on ``wanted``."""
     dependencies = "\n".join(
-        f"    <dependency><groupId>{escape(one.group)}</groupId><artifactId>{escape(one.name)}</artifactId>"
-        f"<version>{escape(one.version)}</version>{_EXCLUSIONS}</dependency>"
-        for one in wanted
+        f"    <dependency><groupId>{escape(artifact.group)}</groupId><artifactId>{escape(artifact.name)}</artifactId>"
+        f"<version>{escape(artifact.version)}</version>{_EXCLUSIONS}</dependency>"
+        for artifact in wanted
     )
     return f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -250,18 +253,18 @@ def project(wanted: Sequence[Artifact]) -> str:
 
 
 def _trouble(main: Artifact, output: str) -> HostError | PlanError:
-    """Maven says "was not found" of what a repository that answered does not have, and no such thing of silence."""
+    """The error of a failed Maven, which says "was not found" only where a repository answered."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", output)
     name = f"{main.group}:{main.name}:"
     missing = re.search(r"(?:Could not find artifact|was not found in)", plain)
     if missing and name in plain:
-        return PlanError(f"there is no release {main.version} of Apache Kafka in Maven's repository; choose another")
+        return PlanError(f"Maven's repository has no Apache Kafka {main.version}; choose another version")
     kind = NotReachableError if _SILENCE.search(plain) else HostError
-    return kind(f"Maven could not fetch Apache Kafka ({_cause(plain)}): see to its network or mirror, {_OTHERWISE}")
+    return kind(f"Maven could not fetch Apache Kafka ({_cause(plain)}): check its network or mirror, {_OTHERWISE}")
 
 
 def _cause(output: str) -> str:
-    """The end of Maven's first complaint: it names the cause after all that came of it, each after a colon."""
+    """The end of Maven's first complaint, which names the cause after its consequences, each after a colon."""
     errors = (line.removeprefix("[ERROR]").strip() for line in output.splitlines() if line.startswith("[ERROR]"))
     complaint = next(filter(None, errors), "it gave no reason").partition(" -> [Help")[0]
     first, *causes = complaint.split(": ")

@@ -39,9 +39,9 @@ _COMMON: Final = (
     "-Duser.timezone=UTC",
 )
 
-#: The name of a file of this machine where a node lives.
-Place = Callable[[Path], str]
-#: What it takes at most to start a node and end it again; whoever looks after it gives up before.
+#: The path that a file of this machine has on the machine of a node.
+NodePath = Callable[[Path], str]
+#: The most that it takes to start a node and end it again; the harness gives up before.
 _ARCHIVE_LIMIT_S: Final = 180.0
 #: Starts of one node within a run whose logs of collections are kept.
 _STARTS_MAX: Final = 50
@@ -66,12 +66,12 @@ class LogFiles(NamedTuple):
     configuration: Path
     collections: Path
 
-    def logging(self, installation: Installation, place: Place = str) -> tuple[str, ...]:
-        """The words that make a JVM log to its standard output as configured, in a file that ``place`` names."""
+    def logging(self, installation: Installation, node_path: NodePath = str) -> tuple[str, ...]:
+        """The words that make a JVM log to its standard output as configured, at its ``node_path``."""
         if installation.version >= (4, 0, 0):
-            return (f"-Dlog4j2.configurationFile={place(self.configuration)}", "-Dlog4j2.disableJmx=true")
-        # ZooKeeper before 3.6 would register its loggers with JMX, with classes of log4j that reload4j has not.
-        return (f"-Dlog4j.configuration=file:{place(self.configuration)}", "-Dzookeeper.jmx.log4j.disable=true")
+            return (f"-Dlog4j2.configurationFile={node_path(self.configuration)}", "-Dlog4j2.disableJmx=true")
+        # ZooKeeper before 3.6 would register its loggers with JMX, with classes of log4j that reload4j does not have.
+        return (f"-Dlog4j.configuration=file:{node_path(self.configuration)}", "-Dzookeeper.jmx.log4j.disable=true")
 
     def write(self, installation: Installation, levels: Mapping[str, str] = LEVELS) -> None:
         """Write the configuration in the form that this release's binding reads."""
@@ -109,7 +109,7 @@ def node_command(
     node: int,
     properties: Path,
     files: LogFiles,
-    place: Place = str,
+    node_path: NodePath = str,
     *,
     main: str = MAIN,
     max_lifetime_s: float = 0,
@@ -117,16 +117,16 @@ def node_command(
     """The words that start a node with the class ``main``; it ends by itself after ``max_lifetime_s``, 0 for never.
 
     Raises:
-        JavaError: there is no Java.
+        JavaError: this machine has no Java.
     """
     heap_mb = CONTROLLER_HEAP_MB if node >= CONTROLLER else BROKER_HEAP_MB
-    # One file for each start of the node: without a number of files, Java empties the one that is there.
+    # One file for each start of the node: without a number of files, Java empties the old one.
     kept = f"filecount={_STARTS_MAX}"
     # In quotes, or a colon in the path would end it.
-    collections = f'-Xlog:gc*,safepoint:file="{place(files.collections)}":utctime,level,tags:{kept}'
-    options = (*_lifetime(max_lifetime_s), *_shared(installation, place), collections)
-    options += files.logging(installation, place)
-    return _java(installation, heap_mb, options, (main, place(properties)), place)
+    collections = f'-Xlog:gc*,safepoint:file="{node_path(files.collections)}":utctime,level,tags:{kept}'
+    options = (*_lifetime(max_lifetime_s), *_shared(installation, node_path), collections)
+    options += files.logging(installation, node_path)
+    return _java(installation, heap_mb, options, (main, node_path(properties)), node_path)
 
 
 def tool_command(installation: Installation, words: Sequence[str]) -> tuple[str, ...]:
@@ -144,23 +144,23 @@ def archive_command(installation: Installation, properties: Path, files: LogFile
 
 
 def archive_path(installation: Installation) -> Path:
-    """Where the archive for this Java is, or would be."""
+    """The path of the archive for this Java, made or not."""
     return installation.made / f"classes-{_java_name(java_program())}.jsa"
 
 
 def _java(
-    installation: Installation, heap_mb: int, options: Sequence[str], words: Sequence[str], place: Place = str
+    installation: Installation, heap_mb: int, options: Sequence[str], words: Sequence[str], node_path: NodePath = str
 ) -> tuple[str, ...]:
     """A Java with a release's jars, each by name: an archive of class data fits only the very same list."""
-    jars = ":".join(place(jar) for jar in installation.jars)
+    jars = ":".join(node_path(jar) for jar in installation.jars)
     heap = (f"-Xms{heap_mb // 4}m", f"-Xmx{heap_mb}m")
-    return (place(Path(java_program())), *heap, *_COMMON, *options, "-cp", jars, *words)
+    return (node_path(Path(java_program())), *heap, *_COMMON, *options, "-cp", jars, *words)
 
 
-def _shared(installation: Installation, place: Place = str) -> tuple[str, ...]:
-    """An archive fits only jars at the very same places, so it is of no use elsewhere."""
+def _shared(installation: Installation, node_path: NodePath = str) -> tuple[str, ...]:
+    """The option to use the archive, which fits only jars at the very same paths."""
     archive = archive_path(installation)
-    here = archive.is_file() and place(archive) == str(archive)
+    here = archive.is_file() and node_path(archive) == str(archive)
     return (f"-XX:SharedArchiveFile={archive}",) if here else ()
 
 
@@ -174,9 +174,9 @@ def _java_name(java: str) -> str:
 
 
 def _lifetime(seconds: float) -> tuple[str, ...]:
-    """HotSpot's own timer, in whole minutes: the process needs nobody to end it, and keeps the id it was given.
+    """The option of HotSpot's own timer, in whole minutes: the process ends by itself and keeps its id.
 
-    It has no other use than tests, and may go away; a Java without it runs without a limit.
+    HotSpot has the timer for tests only, and may drop it; a Java without it runs without a limit.
     """
     if not seconds:
         return ()
@@ -193,12 +193,12 @@ _NODE: Final = re.compile(r"gc-(\d+)\.log(\.\d+)?")
 def pauses_in(logs: Path, wall_begin_us: int) -> list[Observation]:
     """The long pauses of all nodes in the directory ``logs``, in order of time; time 0 is ``wall_begin_us``.
 
-    Garbage collection and other safepoints: a pause of a few hundred milliseconds looks to everybody else like a slow
+    Garbage collection and other safepoints: a pause of a few hundred milliseconds looks to the others like a slow
     network, and explains time-outs that no fault of the schedule does.
 
     ``time_us`` is the begin of a pause. A node that was started again has a file for each time.
     """
-    found = [
+    pauses = [
         Observation(end_us - pause_us - wall_begin_us, node, JvmPaused(pause_ms=pause_us // 1000, cause=cause))
         for path in sorted(logs.glob("gc-*"))
         if (named := _NODE.fullmatch(path.name)) is not None
@@ -206,13 +206,13 @@ def pauses_in(logs: Path, wall_begin_us: int) -> list[Observation]:
         for end_us, pause_us, cause in _safepoints(path)
         if pause_us >= JVM_PAUSE_MIN_MS * 1000 and end_us >= wall_begin_us
     ]
-    return sorted(found, key=lambda seen: seen.time_us)
+    return sorted(pauses, key=lambda seen: seen.time_us)
 
 
 def _safepoints(path: Path) -> Iterator[tuple[int, int, str]]:
     """(end in microseconds since the epoch, microseconds of pause, cause); the log line is written at the end."""
     with path.open("rb") as file:
         for line in file:
-            if (found := _SAFEPOINT.match(line)) is not None:
-                end = datetime.strptime(found[1].decode(), "%Y-%m-%dT%H:%M:%S.%f%z")
-                yield round(end.timestamp() * 1_000) * 1_000, int(found[3]) // 1000, found[2].decode()
+            if (safepoint := _SAFEPOINT.match(line)) is not None:
+                end = datetime.strptime(safepoint[1].decode(), "%Y-%m-%dT%H:%M:%S.%f%z")
+                yield round(end.timestamp() * 1_000) * 1_000, int(safepoint[3]) // 1000, safepoint[2].decode()

@@ -36,25 +36,25 @@ from nemesis.cluster import CONTROLLER
 def observations_in(logs: Mapping[int, Path], wall_begin_us: int) -> list[Observation]:
     """The facts in these logs, by node, in order of time; time 0 is ``wall_begin_us``. Missing files hold nothing.
 
-    With ZooKeeper it is brokers who log the elections that they hear of; the word is the controller's all the same.
+    With ZooKeeper brokers log the elections that they hear of; such a fact is the controller's all the same.
     """
-    found = [
+    facts = [
         Observation(
             line.wall_us - wall_begin_us, max(node, CONTROLLER) if isinstance(fact, LeaderElected) else node, fact
         )
         for node, path in logs.items()
         for line, fact in completed(events_in(path))
     ]
-    return list(_once(sorted(found, key=lambda seen: seen.time_us)))
+    return list(_once(sorted(facts, key=lambda seen: seen.time_us)))
 
 
 def _once(observations: Iterable[Observation]) -> Iterator[Observation]:
-    """Every decision of a controller as it was logged first: other nodes log it too, and a restarted one again.
+    """Every decision of a controller once, as it was first logged; other nodes log it too, and a restarted one again.
 
-    Changes of the in-sync replicas that a broker logs are the leader's own, and logged by nobody else; it may log one
+    A change of the in-sync replicas in a broker's log is the leader's own, and in no other log; the leader may log it
     twice, when it is accepted and when the metadata have it.
     """
-    known: set[tuple[object, ...]] = set()
+    decisions: set[tuple[object, ...]] = set()
     decision: tuple[object, ...]
     for seen in observations:
         match seen.fact:
@@ -67,8 +67,8 @@ def _once(observations: Iterable[Observation]) -> Iterator[Observation]:
             case _:
                 yield seen
                 continue
-        if decision not in known:
-            known.add(decision)
+        if decision not in decisions:
+            decisions.add(decision)
             yield seen
 
 
@@ -83,50 +83,50 @@ def events_in(path: Path) -> Iterator[tuple[Line, LogEvent]]:
                 yield line, event
 
 
-class _Known(msgspec.Struct):
-    """What a node last logged of a partition, and a later line may leave out; ``role_epoch`` is that of its role."""
+class _LastLogged(msgspec.Struct):
+    """The last values that a node logged of a partition; later lines may leave them out."""
 
     leader: int | None = None
     leader_epoch: int | None = None
     end_offset: int | None = None
     isr: Brokers | None = None
-    role_epoch: int | None = None
+    role_epoch: int | None = None  # of the leader epoch in which it took its role
 
 
 def completed(events: Iterable[tuple[Line, LogEvent]]) -> Iterator[tuple[Line, Fact]]:
     """The facts of one node's log, each with what only an earlier line names.
 
     A truncation names only where the log ends now; where it ended was logged when the broker began to follow. A change
-    at the controller names only what changed. Of its role an old broker logs no more than that it has it; a younger
-    one has logged the rest before, in this epoch. High watermarks become facts of their own.
+    at the controller names only what changed. An old broker logs its role without an epoch; a younger one has
+    logged the rest before, in this epoch. High watermarks become facts of their own.
     """
-    by_partition: dict[str | None, _Known] = {}
+    by_partition: dict[str | None, _LastLogged] = {}
     for line, event in events:
-        known = by_partition.setdefault(getattr(event, "partition", None), _Known())
+        last = by_partition.setdefault(getattr(event, "partition", None), _LastLogged())
         if isinstance(event, ReplicasAssigned):
             continue
         if isinstance(event, RoleTaken):
-            if known.role_epoch == known.leader_epoch:
+            if last.role_epoch == last.leader_epoch:
                 continue
-            known.end_offset = None  # from now on the log grows, and no line has how far
-        fact = _whole(event, known)
-        _remember(fact, known)
+            last.end_offset = None  # from now on the log grows, and no line has how far
+        fact = _whole(event, last)
+        _remember(fact, last)
         yield line, fact
         if isinstance(fact, BecameLeader | ReplicaRecovered) and fact.high_watermark is not None:
             yield line, HighWatermarkMoved(partition=fact.partition, offset=fact.high_watermark)
 
 
-def _remember(fact: Fact, known: _Known) -> None:
+def _remember(fact: Fact, last: _LastLogged) -> None:
     if isinstance(fact, BecameLeader | BecameFollower | ReplicaRecovered):
-        known.role_epoch = getattr(fact, "leader_epoch", None)
+        last.role_epoch = getattr(fact, "leader_epoch", None)
     for name in ("leader", "leader_epoch", "end_offset", "isr"):
         if (value := getattr(fact, name, None)) is not None:
-            setattr(known, name, value)
+            setattr(last, name, value)
     if isinstance(fact, Truncated):
-        known.end_offset = fact.to_offset
+        last.end_offset = fact.to_offset
 
 
-#: What a fact of a broker's log may leave open, and an earlier line of the same log has named.
+#: Fields that a fact of a broker's log may leave open, and that an earlier line of the same log has.
 _OPEN: Final[Mapping[type, tuple[str, ...]]] = {
     BecameLeader: ("isr",),
     BecameFollower: ("leader",),
@@ -135,36 +135,34 @@ _OPEN: Final[Mapping[type, tuple[str, ...]]] = {
 }
 
 
-def _whole(event: Fact | PartitionChanged | PartitionDescribed | RoleTaken, known: _Known) -> Fact:
+def _whole(event: Fact | PartitionChanged | PartitionDescribed | RoleTaken, last: _LastLogged) -> Fact:
     if isinstance(event, PartitionChanged):
-        return _decision(event, known)
+        return _decision(event, last)
     if isinstance(event, PartitionDescribed):
         return LeaderElected(**event._asdict())
     if isinstance(event, RoleTaken):
         role = BecameLeader if event.role == "leader" else BecameFollower
-        event = _filled(role(partition=event.partition), known, "leader_epoch")
+        event = _filled(role(partition=event.partition), last, "leader_epoch")
     if isinstance(event, Truncated):
-        event = msgspec.structs.replace(event, from_offset=known.end_offset)
-    return _filled(event, known, *_OPEN.get(type(event), ()))
+        event = msgspec.structs.replace(event, from_offset=last.end_offset)
+    return _filled(event, last, *_OPEN.get(type(event), ()))
 
 
-def _decision(change: PartitionChanged, known: _Known) -> Fact:
+def _decision(change: PartitionChanged, last: _LastLogged) -> Fact:
     """A controller's decision: an election where it begins an epoch, else a change of the in-sync replicas."""
     elects = change.leader is not None or change.leader_epoch is not None
     named = {name: value for name, value in change._asdict().items() if value is not None}
     unclean = named.pop("unclean")
     fact = LeaderElected(unclean=unclean, **named) if elects else IsrChanged(**named)
-    return _filled(fact, known, "leader", "leader_epoch", "isr")
+    return _filled(fact, last, "leader", "leader_epoch", "isr")
 
 
-def _filled(fact: Fact, known: _Known, *names: str) -> Fact:
-    """The fact with what is known in those of the fields ``names`` that it leaves open."""
-    return msgspec.structs.replace(
-        fact, **{name: getattr(known, name) for name in names if getattr(fact, name) is None}
-    )
+def _filled(fact: Fact, last: _LastLogged, *names: str) -> Fact:
+    """The fact with the last values of those fields of ``names`` that it leaves open."""
+    return msgspec.structs.replace(fact, **{name: getattr(last, name) for name in names if getattr(fact, name) is None})
 
 
-#: Of a growing log, at a time.
+#: Bytes of a growing log that are read at a time.
 _READ_BYTES: Final = 1 << 20
 
 

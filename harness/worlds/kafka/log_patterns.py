@@ -1,7 +1,7 @@
 """The meaning of single lines of Kafka's server logs: alike from 3.3 to 4.3, and in other forms back to 0.10.1.
 
 Kafka's metadata and its brokers' roles can be asked for over the network, but the network is what is broken in a run.
-The logs are on the nodes' own disks, and hold what no protocol gives: elections, truncation, recovery.
+The logs are on the nodes' own disks, and have facts that no protocol gives: elections, truncation, recovery.
 """
 
 from __future__ import annotations
@@ -63,24 +63,24 @@ class ReplicasAssigned(NamedTuple):
     replicas: observations.Brokers
 
 
-#: What a line says: a fact, whose optional fields other lines may have, or part of one.
+#: The meaning of a line: a fact, whose optional fields other lines may have, or part of one.
 LogEvent = observations.Fact | PartitionChanged | PartitionDescribed | RoleTaken | ReplicasAssigned
 
 
 def read_line(text: str) -> Line | None:
     """A line of a log; None for the rest of a stack trace and the like."""
-    found = _PREFIX.match(text)
-    if found is None:
+    prefix = _PREFIX.match(text)
+    if prefix is None:
         return None
-    moment = datetime.fromisoformat(found[1]).replace(tzinfo=UTC)
-    return Line(round(moment.timestamp() * 1_000) * 1_000, found[2], found[3])
+    moment = datetime.fromisoformat(prefix[1]).replace(tzinfo=UTC)
+    return Line(round(moment.timestamp() * 1_000) * 1_000, prefix[2], prefix[3])
 
 
 def understand(line: Line) -> LogEvent | None:
-    """The event of the line; None if it is none of those that matter."""
+    """The event of the line; None where it does not matter."""
     for pattern, event_of in _PATTERNS.get(line.logger, ()):
-        if found := pattern.search(line.words):
-            texts = {name: text for name, text in found.groupdict().items() if text is not None}
+        if match := pattern.search(line.words):
+            texts = {name: text for name, text in match.groupdict().items() if text is not None}
             return event_of(**{name: _READ.get(name, int)(text) for name, text in texts.items()})
     return None
 
@@ -174,7 +174,7 @@ _EVENTS: Final[Mapping[str, Sequence[tuple[str, Callable[..., LogEvent]]]]] = {
         (rf"{_SENT}(?P<partition>topicName='[^']+', partitionIndex=\d+), {_STATE}", PartitionDescribed),
         # Before 2.4 the partition is behind its state, and lists have no brackets now and then.
         (rf"{_SENT}{_STATE}.* for partition {_EITHER}", PartitionDescribed),
-        # All that there is before 0.11 (leaders) and 2.6 (followers); younger brokers log it besides.
+        # All that there is before 0.11 (leaders) and 2.6 (followers); younger brokers log it too.
         (
             rf"ompleted LeaderAndIsr request .* for the become-(?P<role>\w+) transition for partition {_EITHER}",
             RoleTaken,

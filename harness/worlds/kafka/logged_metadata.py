@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 import msgspec
+from typing_extensions import override
 
 from harness.hosts import NodeState
 from harness.observations import BrokerFenced, BrokerRegistered, ControllerActivated, ControllerStarted, IsrChanged
@@ -23,15 +24,15 @@ _STATE: Final = frozenset(PartitionState.__struct_fields__)
 
 
 class LoggedMetadata(Metadata):
-    """What the logs of the nodes ``writers`` hold, as far as one of them has logged it."""
+    """The metadata in the logs of the nodes ``writers``, as far as one of them has logged them."""
 
     def __init__(self, nodes: Nodes, writers: Iterable[int]) -> None:
         self._tails: Final = {node: LogTail(nodes.log(node)) for node in writers}
         self._brokers: dict[int, BrokerState] = {}
         self._partitions: dict[str, PartitionState] = {}
 
+    @override
     def image(self) -> ClusterImage:
-        """See :meth:`Metadata.image`."""
         for node, tail in self._tails.items():
             for event in tail.events():
                 self._learn(node, event)
@@ -42,12 +43,12 @@ class LoggedMetadata(Metadata):
             self._brokers[event.broker] = BrokerState(broker_epoch=0, fenced=isinstance(event, BrokerFenced))
 
     def _is_news(self, partition: str, partition_epoch: int) -> bool:
-        known = self._partitions.get(partition)
-        return known is None or partition_epoch >= known.partition_epoch
+        state = self._partitions.get(partition)
+        return state is None or partition_epoch >= state.partition_epoch
 
 
 class ControllerLogs(LoggedMetadata):
-    """What KRaft's controllers log. Where all are away, the last view holds."""
+    """The metadata in the logs of KRaft's controllers. Where all are away, the last view holds."""
 
     def __init__(self, nodes: Nodes) -> None:
         super().__init__(nodes, nodes.controllers)
@@ -56,20 +57,20 @@ class ControllerLogs(LoggedMetadata):
         self._active = (0, nodes.controllers[0])
         self._starts_again = False
 
+    @override
     def image(self) -> ClusterImage:
-        """See :meth:`Metadata.image`."""
         image = super().image()
-        # What is started again says so a second later, and works later still.
+        # A node that is started again logs it a second later, and works later still.
         self._starts_again |= bool(self._nodes.in_state(NodeState.DEAD, (self._active[1],)))
         return image
 
+    @override
     def controllers(self) -> tuple[int, ...]:
-        """See :meth:`Metadata.controllers`."""
         active = self._active[1]
         return (active, *(node for node in self._nodes.controllers if node != active))
 
+    @override
     def controller_works(self) -> bool:
-        """See :meth:`Metadata.controller_works`."""
         return not self._starts_again
 
     def _learn(self, node: int, event: LogEvent) -> None:
@@ -95,7 +96,7 @@ class ControllerLogs(LoggedMetadata):
 
 
 class BrokerLogs(LoggedMetadata):
-    """What brokers log of the controller with ZooKeeper, which is CONTROLLER. Brokers that are cut off have older news.
+    """The controller's metadata in the logs of brokers with ZooKeeper. Brokers that are cut off have older news.
 
     The leader of a partition changes its in-sync replicas itself, and the controller hears of it later. Both count as
     versions of one record in ZooKeeper, which are the partition epochs.
@@ -116,8 +117,8 @@ class BrokerLogs(LoggedMetadata):
                     self._set(partition, _state_of(event))
             case IsrChanged(partition=partition, isr=isr, partition_epoch=epoch) if partition in self._partitions:
                 if isr is not None and epoch is not None and self._is_news(partition, epoch):
-                    known = self._partitions[partition]
-                    self._set(partition, msgspec.structs.replace(known, isr=isr, partition_epoch=epoch))
+                    state = self._partitions[partition]
+                    self._set(partition, msgspec.structs.replace(state, isr=isr, partition_epoch=epoch))
             case _:
                 super()._learn(node, event)
 

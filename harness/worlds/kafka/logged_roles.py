@@ -1,4 +1,4 @@
-"""What Kafka's brokers say of their replicas: read from their logs as they grow, since the start of each process."""
+"""Reads the roles of brokers' replicas from their logs as they grow, since the start of each process."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class LoggedRoles:
             case BecameFollower(partition=partition, leader_epoch=epoch):
                 self._words[process, partition] = SelfReport(leader_epoch=epoch)
             case RoleTaken(partition=partition, role=role):
-                known = self._words.get((process, partition), SelfReport())
-                self._words[process, partition] = msgspec.structs.replace(known, leading=role == "leader")
+                report = self._words.get((process, partition), SelfReport())
+                self._words[process, partition] = msgspec.structs.replace(report, leading=role == "leader")
             case IsrChanged(partition=partition, isr=isr) if (process, partition) in self._words:
                 self._words[process, partition] = msgspec.structs.replace(self._words[process, partition], isr=isr)
             case _:

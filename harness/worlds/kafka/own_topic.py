@@ -1,9 +1,9 @@
 """The topic of a run on a cluster that is not the harness's own: made by the run, deleted by it, and no other touched.
 
 The journal knows it as ``topic``, with the facts ``name``, ``bootstrap`` and ``security`` (what the cluster demands,
-and where the password is), and ``topic_id`` once the cluster has given one. Deleting goes by that id, so a topic that
-somebody has made since under the same name is safe. Where the harness died, or the brokers fell silent, before it heard
-the id, a topic of this name may be anybody's: it stays, and so does the journal's entry until it is gone.
+and where the password is), and ``topic_id`` once the cluster has given one. A topic is deleted by that id, so one
+that others have made since under the same name is safe. Where the harness died, or the brokers fell silent, before it
+heard the id, a topic of this name may belong to others: it stays, and so does the journal's entry until it is gone.
 """
 
 from __future__ import annotations
@@ -69,17 +69,17 @@ class OwnTopic:
         """Create the topic, and return when every partition has a leader and all replicas in sync.
 
         Raises:
-            HostError: there is such a topic already, the cluster refused, or it does not get ready.
+            HostError: the topic exists already, the cluster refused, or the topic does not get ready.
         """
         if self._administration.topic(self.name) is not None:
             raise HostError(
                 f'the cluster has a topic "{self.name}" that this run did not create, so it is left alone; '
-                "`ackproof heal` the run that left it, or choose another topic or seed in the plan"
+                "heal the run that left it (ackproof heal), or choose another topic or seed in the plan"
             )
         self._entry = self._journal.intend(KIND, {"name": self.name, **self._access})
-        try:  # where nobody answers it may exist: the journal keeps it
+        try:  # where no broker answers it may exist: the journal keeps it
             self._administration.create_topic(self.name, partitions, replication_factor, configs)
-        except TopicAlreadyExistsError as error:  # by an earlier try that was not answered, or by somebody else since
+        except TopicAlreadyExistsError as error:  # by an earlier try without an answer, or by others since
             raise _doubtful(self.name) from error
         except KafkaError as error:
             self._journal.done(self._entry)
@@ -111,7 +111,7 @@ class OwnTopic:
             time.sleep(_LOOK_EVERY_S)
         raise HostError(
             f'not every partition of the topic "{self.name}" has a leader and all its replicas after '
-            f"{READY_LIMIT_S:.0f} s; look after the cluster first"
+            f"{READY_LIMIT_S:.0f} s; repair the cluster first"
         )
 
     def _learn(self, topic_id: UUID) -> None:
@@ -142,7 +142,7 @@ def _undo(action: Undo) -> list[str]:
 
 
 def _delete(administration: Administration, name: str, topic_id: UUID) -> bool:
-    """Whether the topic was there."""
+    """True if the topic existed."""
     try:
         if topic_id == _NO_ID:
             if administration.topic(name) is None:
@@ -151,13 +151,13 @@ def _delete(administration: Administration, name: str, topic_id: UUID) -> bool:
         return administration.delete_topic(topic_id)
     except (KafkaError, UnansweredError) as error:
         raise HostError(
-            f'the topic "{name}" is still there ({type(error).__name__}: {error}); `ackproof heal` the run again when '
-            "the cluster can be reached, or delete it"
+            f'the topic "{name}" is still there ({type(error).__name__}: {error}); heal the run again (ackproof heal) '
+            "when the cluster can be reached, or delete it"
         ) from error
 
 
 def _doubtful(name: str) -> HostError:
     return HostError(
-        f'the cluster has a topic "{name}", and nobody knows whether this run made it: its id is not known; look at '
-        "it, delete it yourself if it is the run's, and then `ackproof heal` the run"
+        f'the cluster has a topic "{name}" that this run may not have made, as its id is not known; look at it, delete '
+        "it yourself if it is the run's, and then heal the run (ackproof heal)"
     )

@@ -14,7 +14,7 @@ from harness.worlds.kafka.releases import ELR_SINCE, KRAFT_SINCE, Version
 from nemesis.cluster import CONTROLLER
 from workloads import KAFKA_DEFECTS, NEVER, Settings, spelled
 
-#: Since when Kafka itself follows a rule that the reference broker can switch: before it, the setting must say so.
+#: The first release that follows a rule which the reference broker can switch: before it, the setting must say so.
 RULES_SINCE: Final[Mapping[str, tuple[int, int, int]]] = {
     "strict.min.isr": (3, 7, 0),  # KAFKA-15583
     "broker.epochs": (3, 5, 0),  # KIP-903
@@ -23,7 +23,7 @@ RULES_SINCE: Final[Mapping[str, tuple[int, int, int]]] = {
 }
 #: The setting that is chosen when a cluster is formatted.
 ELR: Final = "eligible.leader.replicas"
-#: Not asked for: how every release works (rules 21, 30), how clients do, a preset of what is asked for.
+#: Not compared: defects of every release (rules 21, 30), and a preset of the others.
 _FREE: Final = (*KAFKA_DEFECTS, "era")
 #: Small and quick: a run has a few partitions and megabytes.
 _SMALL: Final[Mapping[str, object]] = {
@@ -40,7 +40,7 @@ _SMALL: Final[Mapping[str, object]] = {
     # An index file is a memory map of this size, sparse on disk; ten megabytes each is Kafka's default.
     "log.index.size.max.bytes": 256 * 2**10,
     "auto.create.topics.enable": "false",
-    # What moves leaders is the nemesis, and the controller's answer to it.
+    # Only the nemesis, and the controller's answer to it, move leaders.
     "auto.leader.rebalance.enable": "false",
     "controlled.shutdown.enable": "true",
 }
@@ -56,7 +56,7 @@ _QUICK: Final[Mapping[str, object]] = {
 
 
 class NodePlace(msgspec.Struct, frozen=True, kw_only=True):
-    """One node of a cluster: its number, its files, and where it and the controllers, by number, listen.
+    """One node of a cluster: its number, its files, its address and those of the controllers by number.
 
     ``rack`` is a broker's, "" where each is in one of its own.
     """
@@ -72,7 +72,7 @@ def possible_with_kraft(settings: Settings, version: Version) -> None:
     """Refuse a release that wants ZooKeeper, and settings that this release does not have.
 
     Raises:
-        PlanError: with what to change.
+        PlanError: the release does not go with the plan; the text says what to change.
     """
     if version < KRAFT_SINCE:
         raise PlanError(
@@ -86,7 +86,7 @@ def possible(settings: Settings, version: Version, free: Collection[str] = ()) -
     """Refuse settings that this release does not have; those in ``free`` can be chosen.
 
     Raises:
-        PlanError: with the setting to change.
+        PlanError: a setting does not go with the release; the text names it.
     """
     chosen, usual = settings.to_mapping(), Settings().to_mapping()
     for name in Settings.scoped("reference"):
@@ -100,11 +100,11 @@ def possible(settings: Settings, version: Version, free: Collection[str] = ()) -
             )
 
 
-def node_properties(place: NodePlace, settings: Settings, brokers: int) -> dict[str, str]:
+def node_properties(node_place: NodePlace, settings: Settings, brokers: int) -> dict[str, str]:
     """The ``server.properties`` of a broker or of the controller."""
     replicas = min(3, brokers)
     chosen: dict[str, object] = {
-        **_identity(place),
+        **_identity(node_place),
         **_SMALL,
         **_QUICK,
         **{name: value for name, value in settings.to_mapping().items() if name in Settings.scoped("broker")},
@@ -119,12 +119,12 @@ def node_properties(place: NodePlace, settings: Settings, brokers: int) -> dict[
     return {name: spelled(value) for name, value in chosen.items()}
 
 
-def lone_properties(place: NodePlace, settings: Settings) -> dict[str, str]:
+def lone_properties(node_place: NodePlace, settings: Settings) -> dict[str, str]:
     """``server.properties`` of a node that is broker and controller in one."""
-    broker, (controller,) = place.address, place.controllers.values()
-    return node_properties(place, settings, brokers=1) | {
+    broker, (controller,) = node_place.address, node_place.controllers.values()
+    return node_properties(node_place, settings, brokers=1) | {
         "process.roles": "broker,controller",
-        "controller.quorum.voters": f"{place.node}@{controller.host}:{controller.port}",
+        "controller.quorum.voters": f"{node_place.node}@{controller.host}:{controller.port}",
         "listeners": f"PLAINTEXT://{broker.host}:{broker.port},CONTROLLER://{controller.host}:{controller.port}",
     }
 
@@ -134,18 +134,22 @@ def as_text(properties: Mapping[str, str]) -> str:
     return "".join(f"{name}={value}\n" for name, value in properties.items())
 
 
-def _identity(place: NodePlace) -> dict[str, object]:
-    controls = place.node >= CONTROLLER
+def _identity(node_place: NodePlace) -> dict[str, object]:
+    controls = node_place.node >= CONTROLLER
     name = "CONTROLLER" if controls else "PLAINTEXT"
-    listener = f"{name}://{place.address.host}:{place.address.port}"
-    advertised = {} if controls else {"advertised.listeners": listener, "broker.rack": place.rack or f"r{place.node}"}
+    listener = f"{name}://{node_place.address.host}:{node_place.address.port}"
+    advertised = (
+        {} if controls else {"advertised.listeners": listener, "broker.rack": node_place.rack or f"r{node_place.node}"}
+    )
     return {
         "process.roles": "controller" if controls else "broker",
-        "node.id": place.node,
-        "controller.quorum.voters": ",".join(f"{node}@{at.host}:{at.port}" for node, at in place.controllers.items()),
+        "node.id": node_place.node,
+        "controller.quorum.voters": ",".join(
+            f"{node}@{address.host}:{address.port}" for node, address in node_place.controllers.items()
+        ),
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
         "listeners": listener,
         **advertised,
-        "log.dirs": place.data,
+        "log.dirs": node_place.data,
     }

@@ -1,4 +1,4 @@
-"""Why a cluster accepts nobody: kafka-python only knows that nobody answered, librdkafka what each broker replied."""
+"""Finds the reason of a cluster that refuses us: kafka-python knows only silence, librdkafka each broker's reply."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _TRY_S: Final = 0.5
 _LINE: Final = re.compile(r".*\]: (?:\w+://)?(?P<broker>\S+)/\w+: (?P<words>.*?)(?: \(after .*\))?")
 _NOISE: Final = re.compile(r"error:[0-9A-F]{8}:SSL routines::")
 _ACCESS: Final = re.compile("SASL|SSL handshake|SSL alert|certificate")
-#: Who speaks another protocol hangs up every time, who just dies does so once.
+#: A broker of another protocol hangs up every time, one that dies does so once.
 _HANGS_UP_MIN: Final = 3
 
 
 class RefusedError(HostError):
-    """Brokers answer and accept nobody: correct the access (``[worlds.kafka.security]`` of the plan)."""
+    """Brokers answer and refuse us: correct the access (``[worlds.kafka.security]`` of the plan)."""
 
 
 def refusal(brokers: Sequence[str], security: Security, limit_s: float) -> str:
-    """What the first of ``brokers`` that refuses gives as its reason, as a sentence that says what to correct.
+    """The reason of the first of ``brokers`` that refuses, as a sentence that says what to correct.
 
-    Empty if one of them accepts us, or nobody answers within ``limit_s``.
+    Empty if one of them accepts us, or none answers within ``limit_s``.
 
     Raises:
-        HostError: a file that ``security`` names is not there any more.
+        HostError: a file that ``security`` names is missing now.
     """
     log, kept = logging.Logger("refusal"), BufferingHandler(sys.maxsize)
     log.addHandler(kept)
@@ -55,9 +55,9 @@ def refusal(brokers: Sequence[str], security: Security, limit_s: float) -> str:
 
 
 def _refusals(logged: list[logging.LogRecord]) -> list[tuple[str, str]]:
-    """Of librdkafka's lines those that are about rights and not about the network: pairs of a broker and words."""
-    found = filter(None, (_LINE.fullmatch(record.getMessage()) for record in logged))
-    failures = [(line["broker"], _NOISE.sub("", line["words"])) for line in found]
+    """The lines of librdkafka that are about rights and not about the network: pairs of a broker and words."""
+    lines = filter(None, (_LINE.fullmatch(record.getMessage()) for record in logged))
+    failures = [(line["broker"], _NOISE.sub("", line["words"])) for line in lines]
     hang_ups = [
         line for line in failures if line[1].startswith("Disconnected") and failures.count(line) >= _HANGS_UP_MIN
     ]
@@ -66,9 +66,9 @@ def _refusals(logged: list[logging.LogRecord]) -> list[tuple[str, str]]:
 
 def _sentence(broker: str, words: str, security: Security) -> str:
     if words.startswith("Disconnected"):
-        advice = f"it hangs up, as on who speaks another protocol; is it {security.protocol}?"
+        advice = f"it hangs up, as on a wrong protocol; is it {security.protocol}?"
     elif "SASL" in words:
         advice = "correct protocol, mechanism, username or the password"
     else:
         advice = "correct protocol, ca, certificate or the name of the server"
-    return f"{broker} accepts nobody ({words}); {advice} (worlds.kafka.security)"
+    return f"{broker} refuses this client ({words}); {advice} (worlds.kafka.security)"

@@ -1,7 +1,7 @@
-"""A run on machines over SSH that is shown and not done: every command, copy and topic operation, in their order.
+"""Shows a run on machines over SSH without doing it: every command, copy and topic operation, in their order.
 
-No connection is opened. What depends on answers is imagined: machines that are willing, brokers that stay in sync, and
-partitions led by the first of their replicas that runs.
+No connection is opened. Answers are imagined: machines do what they are told, brokers stay in sync, and the first
+replica of a partition that runs leads it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
+
+from typing_extensions import override
 
 from harness.errors import PlanError
 from harness.hosts import PLACEHOLDERS, DryShell, NodeState, Show, SshHost
@@ -34,11 +36,11 @@ from nemesis.schedule import Schedule
 from workloads import LogPartition
 
 PREFACE: Final = (
-    "Nothing of this is done now, and no connection is opened.",
+    "This is only shown: nothing is done, and no connection is opened.",
     PLACEHOLDERS,
     (
-        "Whom a fault hits is decided when it fires. Here every partition is imagined to be led by the first of its "
-        "replicas that runs; in a run the cluster decides."
+        "The targets of a fault are chosen when it fires. Here the first replica of a partition that runs is imagined "
+        "to lead it; in a run the cluster decides."
     ),
 )
 
@@ -47,15 +49,15 @@ def require_machines(specs: Iterable[RunSpec]) -> None:
     """Refuse runs that are not on machines over SSH, before anything is shown.
 
     Raises:
-        PlanError: one of them is not.
+        PlanError: one of them is on another host.
     """
     for spec in specs:
         world = spec.world
         if not world.machines:
             host = world.host_name or "loopback"
             raise PlanError(
-                f"--dry-run says what would be done on machines over SSH; {spec.cell} in the {world.name} world has "
-                f'host = "{host}", which touches nothing but this machine or the cluster that the plan names'
+                f"--dry-run is for machines over SSH, and {spec.cell} in the {world.name} world has "
+                f'host = "{host}"; leave --dry-run out'
             )
 
 
@@ -63,15 +65,15 @@ def rehearse(spec: RunSpec, schedule: Schedule, say: Show) -> None:
     """Show what the run ``spec``, on machines over SSH, with this schedule would do.
 
     Raises:
-        PlanError: the release cannot do what it asks for.
-        HostError: the release is not installed here, from where it would be copied.
+        PlanError: the release cannot do what the run asks for.
+        HostError: the release is not installed on this machine, from which it would be copied.
     """
     with TemporaryDirectory(prefix="ackproof-dry-") as name:
         directory, distribution, loop = Path(name), KafkaDistribution(spec), Loop()
         distribution.check()
         journal = Journal(directory / FILE_NAME)
-        there = partial(SshHost, connect=lambda machine: DryShell(machine, say))
-        host = host_for(require_kind(spec.world, Kafka), directory, distribution, there)(journal)
+        dry_host = partial(SshHost, connect=lambda machine: DryShell(machine, say))
+        host = host_for(require_kind(spec.world, Kafka), directory, distribution, dry_host)(journal)
         nodes = Nodes(host, directory, spec.brokers, distribution.controllers, distribution.launch)
         say("# the machines are looked at and prepared")
         host.open(nodes.all)
@@ -79,7 +81,7 @@ def rehearse(spec: RunSpec, schedule: Schedule, say: Show) -> None:
             say(f"# node {node} is started")
             nodes.start(node)
         say("# the topic is made")
-        _topic(spec, ",".join(f"{at.host}:{at.port}" for at in map(host.address, nodes.brokers)), say)
+        _topic(spec, ",".join(f"{address.host}:{address.port}" for address in map(host.address, nodes.brokers)), say)
         cluster = _ImaginedCluster(nodes, spec, say)
         viewer = Viewer(cluster, nodes, spec.workload.topic, spec.racks)
         administration = ConfirmedReassignment(cluster.move_leader, cluster.reassign, viewer.partitions)
@@ -122,7 +124,7 @@ def _play(spec: RunSpec, schedule: Schedule, target: Target, loop: Loop, say: Sh
 
 
 class _ImaginedCluster(Metadata):
-    """A cluster in which all that runs is in sync: its metadata, and its operator who says what is asked."""
+    """A cluster in which every running broker is in sync: its metadata, and its operator, who shows each request."""
 
     def __init__(self, nodes: Nodes, spec: RunSpec, say: Show) -> None:
         self._nodes = nodes
@@ -136,19 +138,19 @@ class _ImaginedCluster(Metadata):
         }
         self._moved: dict[str, int] = {}
 
+    @override
     def image(self) -> ClusterImage:
-        """See :meth:`Metadata.image`."""
         running = self._nodes.in_state(NodeState.RUNNING, self._nodes.brokers)
         return ClusterImage(partitions={name: self._partition(name, running) for name in self._places})
 
     def move_leader(self, partition: str, broker: int, replicas: Sequence[int]) -> str:  # noqa: ARG002
-        """See :data:`harness.worlds.real.leadership.Move`."""
+        """Show the move (:data:`harness.worlds.real.leadership.Move`)."""
         self._say(f"by the cluster's administration: let broker {broker} lead {partition}")
         self._moved[partition] = broker
         return ""
 
     def reassign(self, partition: str, replicas: Sequence[int]) -> str:
-        """See :data:`harness.worlds.real.leadership.Reassign`."""
+        """Show the reassignment (:data:`harness.worlds.real.leadership.Reassign`)."""
         self._say(f"by the cluster's administration: let brokers {list(replicas)} replicate {partition}")
         self._places[partition] = tuple(map(NodeId, replicas))
         return ""

@@ -1,4 +1,4 @@
-"""What differs between releases of Apache Kafka, as far as installing and starting them goes. No effects here."""
+"""Differences between releases of Apache Kafka that matter to installing and starting them. No effects here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from harness.errors import PlanError
 
-#: Chosen where nobody chooses: the newest release that was seen to work.
+#: The default: the newest release that was seen to work.
 DEFAULT_VERSION: Final = "4.3.1"
 #: The oldest release that starts without ZooKeeper as production software (KIP-833).
 KRAFT_SINCE: Final = (3, 3, 0)
@@ -31,7 +31,7 @@ _ZOOKEEPER: Final = (
     "writes addresses in a way that ZooKeeper 3.4.13 cannot read (ZOOKEEPER-3779)",
 )
 _TOOLS_SINCE: Final = (0, 9, 0)
-#: Since when which Scala is taken, newest first: the newest that the release has.
+#: The Scala of releases since the first number, newest first: the newest that the release has.
 _SCALA: Final = (((2, 4, 0), "2.13"), ((1, 0, 0), "2.12"), ((0, 8, 2), "2.11"), ((0, 0, 0), "2.10"))
 #: How a version is written: four numbers from 0.8.1.1 to 0.11, three before and since.
 VERSION: Final = re.compile(r"\d{1,3}\.\d{1,3}\.\d{1,3}(?:\.\d{1,3})?")
@@ -51,7 +51,7 @@ class Version(NamedTuple):
 
 
 class Artifact(NamedTuple):
-    """What Maven fetches. ``supplies`` is what today's Java lacks or does, and this makes up for; empty for others."""
+    """An artifact for Maven to fetch. ``supplies`` says for which change of Java it makes up; empty for others."""
 
     group: str
     name: str
@@ -63,27 +63,26 @@ def parse_version(text: str) -> Version:
     """A version as people write it.
 
     Raises:
-        PlanError: it is none.
+        PlanError: it is not a version.
     """
-    found = VERSION.fullmatch(text)
-    version = Version(*(int(part) for part in text.split("."))) if found else None
+    version = Version(*(int(part) for part in text.split("."))) if VERSION.fullmatch(text) else None
     if version is None or str(version) != text:
         raise PlanError(
-            f'"{text}" is no version of Apache Kafka; write three numbers, for example {DEFAULT_VERSION}, or four '
+            f'"{text}" is not a version of Apache Kafka; write three numbers, for example {DEFAULT_VERSION}, or four '
             "before 1.0, for example 0.11.0.3"
         )
     return version
 
 
 def modes(version: Version) -> tuple[str, ...]:
-    """What a plan can choose as ``mode`` with this release: "kraft", "zookeeper", both or, where too old, nothing."""
+    """The values of ``mode`` in plans with this release: "kraft", "zookeeper", both or, where too old, none."""
     kraft = ("kraft",) if version >= KRAFT_SINCE else ()
     zookeeper = ("zookeeper",) if STARTED_SINCE <= version < ZOOKEEPER_GONE_SINCE else ()
     return kraft + zookeeper
 
 
 def artifacts(version: Version) -> tuple[Artifact, ...]:
-    """What a broker needs to run: itself, its tools, something that writes its logs, and what newer Java lacks.
+    """The artifacts that a broker needs: itself, its tools, a writer of logs, and what newer Java lacks.
 
     The first is the broker. Scala 2.13 has been offered since 2.4 and is the only one since 4.0.
     """

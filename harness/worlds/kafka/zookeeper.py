@@ -1,4 +1,4 @@
-"""Kafka before KRaft: how ZooKeeper and its brokers are configured, and planned changes that are written into it.
+"""Kafka before KRaft: configures ZooKeeper and its brokers, and writes planned changes into it.
 
 Kept for the stories of earlier eras. Brokers keep their metadata in ZooKeeper and elect a controller among themselves.
 Until 4.0 a broker can be set to speak as an older release did, and then it also truncates as that one did:
@@ -31,7 +31,7 @@ from nemesis.cluster import CONTROLLER
 from workloads import LogPartition, Settings, Truncation, reason_of
 
 MAIN: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-#: Since when brokers truncate in which way, unless they are set to speak as an older one; oldest first (rules 16, 17).
+#: Each way to truncate with its first release, oldest first (rules 16, 17); a broker may be set to an older one.
 ERAS: Final[Mapping[Truncation, tuple[int, ...]]] = {
     "high-watermark": (0, 0, 0),
     "kip-101": (0, 11, 0),
@@ -54,10 +54,10 @@ _OF_KRAFT: Final = re.compile(
 
 
 def possible_with_zookeeper(settings: Settings, version: Version) -> None:
-    """Refuse what cannot be with ZooKeeper.
+    """Refuse settings and releases that cannot be with ZooKeeper.
 
     Raises:
-        PlanError: with the setting to change.
+        PlanError: a setting does not go with ZooKeeper or the release; the text names it.
     """
     if version >= ZOOKEEPER_GONE_SINCE:
         raise PlanError(f'Apache Kafka {version} has no ZooKeeper; choose version = "3.5.2", or leave mode out')
@@ -67,7 +67,7 @@ def possible_with_zookeeper(settings: Settings, version: Version) -> None:
             f"{Version(*STARTED_SINCE)} or later"
         )
     if settings.broker_epochs:
-        raise PlanError("controllers know no broker.epochs with ZooKeeper (KIP-903); write broker.epochs=false")
+        raise PlanError("with ZooKeeper controllers do not know broker.epochs (KIP-903); write broker.epochs=false")
     possible(settings, version, free=("truncation", "broker.epochs"))
     own = own_truncation(version)
     if ERAS[settings.truncation] > ERAS[own]:
@@ -82,18 +82,18 @@ def possible_with_zookeeper(settings: Settings, version: Version) -> None:
 
 
 def own_truncation(version: Version) -> Truncation:
-    """How this release truncates by itself, as the setting ``truncation`` names it."""
+    """The way in which this release truncates by itself, as the setting ``truncation`` names it."""
     return [era for era, since in ERAS.items() if version >= since][-1]
 
 
-def broker_properties(place: NodePlace, settings: Settings, brokers: int, version: Version) -> dict[str, str]:
+def broker_properties(node_place: NodePlace, settings: Settings, brokers: int, version: Version) -> dict[str, str]:
     """The ``server.properties`` of a broker."""
-    usual = node_properties(place, settings, brokers)
+    usual = node_properties(node_place, settings, brokers)
     kept = {name: value for name, value in usual.items() if not _OF_KRAFT.match(name)}
-    at = place.controllers[CONTROLLER]
+    zookeeper = node_place.controllers[CONTROLLER]
     return kept | {
-        "broker.id": str(place.node),
-        "zookeeper.connect": f"{at.host}:{at.port}",
+        "broker.id": str(node_place.node),
+        "zookeeper.connect": f"{zookeeper.host}:{zookeeper.port}",
         "zookeeper.session.timeout.ms": str(settings.broker_session_timeout_ms),
         "zookeeper.connection.timeout.ms": "30000",
         # The controller is a broker, whose own thread would hold back what it sends to others.
@@ -110,7 +110,7 @@ def _spoken(settings: Settings, version: Version) -> dict[str, str]:
 
 
 def zookeeper_properties(address: Address, data: str, settings: Settings) -> dict[str, str]:
-    """What ZooKeeper reads; ``data`` is relative to the process's directory. Times are as quick as the settings'."""
+    """The configuration of ZooKeeper; ``data`` is relative to its directory. Times are as quick as the settings'."""
     session_ms = settings.broker_session_timeout_ms
     return {
         "dataDir": data,
@@ -125,7 +125,7 @@ def zookeeper_properties(address: Address, data: str, settings: Settings) -> dic
     }
 
 
-#: Since when brokers take requests to move leaders and replicas (KIP-183, KIP-455).
+#: The first release whose brokers take requests to move leaders and replicas (KIP-183, KIP-455).
 ASKED_SINCE: Final = (2, 4, 0)
 REASSIGN: Final = "/admin/reassign_partitions"
 ELECT: Final = "/admin/preferred_replica_election"
@@ -133,7 +133,7 @@ ELECT: Final = "/admin/preferred_replica_election"
 ANSWER_LIMIT_S: Final = 1.5
 DONE_LIMIT_S: Final = 4.0
 _LOOK_EVERY_S: Final = 0.05
-#: Also how long a session with a frozen ZooKeeper takes to end.
+#: Also the time in which a session with a frozen ZooKeeper ends.
 _SESSION_S: Final = 2.0
 
 
@@ -144,13 +144,13 @@ class ZooKeeperAdministration:
         self._address = address
 
     def move_leader(self, partition: str, broker: int, replicas: Sequence[int]) -> str:
-        """See :data:`harness.worlds.real.leadership.Move`: first in the order of replicas, then elected."""
+        """Put ``broker`` first in the order of replicas, then elect it."""
         order = [broker, *(other for other in replicas if other != broker)]
         refused = self.reassign(partition, order)
         return refused or self._wish(ELECT, _wished(partition), "an election is under way")
 
     def reassign(self, partition: str, replicas: Sequence[int]) -> str:
-        """See :data:`harness.worlds.real.leadership.Reassign`. What is under way cannot be called off."""
+        """Ask for these replicas in this order. A reassignment under way cannot be called off."""
         return self._wish(REASSIGN, _wished(partition, replicas=list(replicas)), "its replicas are being reassigned")
 
     def _wish(self, path: str, wish: Mapping[str, Any], busy: str) -> str:

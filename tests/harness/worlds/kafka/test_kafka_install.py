@@ -118,13 +118,13 @@ def test_only_a_release_without_an_archive_is_started_for_one(maven) -> None:
 @pytest.mark.parametrize(
     ("script", "error", "says"),
     [
-        (KNOWS_NO_SUCH_RELEASE, PlanError, "there is no release 4.1.1"),
+        (KNOWS_NO_SUCH_RELEASE, PlanError, "has no Apache Kafka 4.1.1; choose another"),
         (IS_REFUSED, HostError, "Server Error.*--from"),
         (IS_OFFLINE, NotReachableError, "connection refused.*--from"),
         (
             HAS_NO_NETWORK,
             NotReachableError,
-            r": Unknown host repo: No name\): see to its network or mirror, or .*--from",
+            r": Unknown host repo: No name\): check its network or mirror, or .*--from",
         ),
     ],
 )
@@ -212,7 +212,7 @@ def test_half_a_tarball_is_no_release(tmp_path: Path) -> None:
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(directory, directory.name)
     archive.write_bytes(archive.read_bytes()[:90_000])
-    with pytest.raises(PlanError, match="is no release of Apache Kafka: it is no archive, or was not read whole"):
+    with pytest.raises(PlanError, match="is not a release of Apache Kafka: it is not a whole archive"):
         install_from(archive)
     assert installed() == []
 
@@ -221,7 +221,7 @@ def test_several_releases_stand_side_by_side_and_a_missing_one_names_them(tmp_pa
     for version in ("4.10.0", "4.9.1", "3.9.1"):
         install_from(release(tmp_path, version))
     assert [str(one.version) for one in installed()] == ["3.9.1", "4.9.1", "4.10.0"]
-    with pytest.raises(HostError, match=r"there: 3\.9\.1, 4\.9\.1, 4\.10\.0.*ackproof kafka install 4\.1\.1"):
+    with pytest.raises(HostError, match=r"which has 3\.9\.1, 4\.9\.1, 4\.10\.0.*ackproof kafka install 4\.1\.1"):
         find("4.1.1")
 
 

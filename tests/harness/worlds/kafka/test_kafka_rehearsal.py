@@ -116,7 +116,7 @@ def test_the_command_line_says_it_and_other_hosts_have_nothing_to_say(
     plan.write_text("[worlds.simulated]\n")
     assert exit_code_of(["campaign", str(plan), "--dry-run"]) == EXIT_PLAN
     shown = capsys.readouterr()
-    assert "--dry-run says what would be done on machines over SSH" in shown.err
+    assert "--dry-run is for machines over SSH" in shown.err
     assert shown.out == "", "it refuses before it says anything"
     assert not (tmp_path / "results").exists()
 

@@ -54,14 +54,14 @@ class Library:
         (
             [DOWN, WRONG],
             (
-                "kafka-1.example:9093 accepts nobody (SASL authentication error: Invalid username or password); "
+                "kafka-1.example:9093 refuses this client (SASL authentication error: Invalid username or password); "
                 "correct protocol, mechanism, username or the password (worlds.kafka.security)"
             ),
         ),
         (
             [HUNG_UP, UNTRUSTED],
             (
-                "kafka-1.example:9093 accepts nobody (SSL handshake failed: certificate verify failed: broker "
+                "kafka-1.example:9093 refuses this client (SSL handshake failed: certificate verify failed: broker "
                 "certificate could not be verified); correct protocol, ca, certificate or the name of the server "
                 "(worlds.kafka.security)"
             ),
@@ -69,8 +69,8 @@ class Library:
         (
             [HUNG_UP, HUNG_UP, HUNG_UP],
             (
-                "kafka-2.example:9093 accepts nobody (Disconnected: connection closed by peer); it hangs up, as on who "
-                "speaks another protocol; is it PLAINTEXT? (worlds.kafka.security)"
+                "kafka-2.example:9093 refuses this client (Disconnected: connection closed by peer); it hangs up, "
+                "as on a wrong protocol; is it PLAINTEXT? (worlds.kafka.security)"
             ),
         ),
     ],
