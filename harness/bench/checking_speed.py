@@ -197,7 +197,7 @@ def _check_twice(history: Path) -> None:
     type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),
     default=Path(tempfile.gettempdir()),
     show_default=True,
-    help="The directory where histories are written and deleted again.",
+    help="Directory of the histories, which are deleted again.",
 )
 def main(sizes: Sequence[float], kinds: Sequence[str], history: Path | None, directory: Path) -> None:
     """Measure how fast histories are checked.

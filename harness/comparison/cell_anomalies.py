@@ -1,8 +1,9 @@
 """Anomalies that no promise permits, cell by cell, over several nights: new, known, back, gone or not looked for.
 
 A finding is one anomaly in one scenario of faults. One defect that forty scenarios meet is forty findings, and which
-of the rare ones a night shows is chance. Whether a cell shows the anomaly at all is much less so. So the cell and its anomaly
-have a status, which decides when a night is worse (:mod:`harness.comparison.changes`). Findings are a list inside.
+of the rare ones a night shows is chance. Whether a cell shows the anomaly at all is much less so. So the cell and its
+anomaly have a status, which decides when a night is worse (:mod:`harness.comparison.changes`). Findings are a list
+inside.
 """
 
 from __future__ import annotations
