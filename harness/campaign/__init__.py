@@ -1,7 +1,7 @@
 """A campaign: stages over one directory (runs, check, witnesses, report), and what can be done to one run of it."""
 
 from harness.campaign.continuing import record_of_ended, undo_and_delete
-from harness.campaign.estimating import Estimate, estimate
+from harness.campaign.estimating import Estimate, WorldEstimate, estimate, soak_estimate
 from harness.campaign.judged_histories import (
     CheckOptions,
     Counted,
@@ -38,6 +38,7 @@ __all__ = [
     "Replayed",
     "Runs",
     "TurnLoop",
+    "WorldEstimate",
     "begin_session",
     "count_cells",
     "estimate",
@@ -47,6 +48,7 @@ __all__ = [
     "replay",
     "rerun",
     "room_sentences",
+    "soak_estimate",
     "trace_runs",
     "translated_errors",
     "undo_and_delete",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from checkers import counted
+from harness.campaign.room import runs_needed
 from harness.campaign.runs import Group, side_by_side
 from harness.errors import AckproofError
 from harness.machine.versions import cores
@@ -64,6 +65,12 @@ def estimate(plan: Plan, results: Path) -> Estimate:
     worlds = {group.name: _world_estimate(group.world, len(group.runs), earlier) for group in groups}
     runs_s = sum(max(worlds[group.name].total_s for group in turn) for turn in side_by_side(groups))
     return Estimate(tuple(worlds.values()), runs_s, CHECKING_S + len(runs) / CHECKED_A_SECOND)
+
+
+def soak_estimate(plan: Plan, results: Path) -> tuple[WorldEstimate, ...]:
+    """Estimate the time in which a soak of ``plan`` puts each cell to the test; its worlds go side by side."""
+    earlier, needed = _earlier_campaigns(results), runs_needed(plan.runs())
+    return tuple(_world_estimate(world, max(needed[world.world.name], 1), earlier) for world in plan.worlds)
 
 
 def _world_estimate(world: WorldPlan, runs: int, earlier: Sequence[_Earlier]) -> WorldEstimate:

@@ -41,12 +41,32 @@ def room_sentences(runs: Sequence[RunSpec], *, by_the_clock: bool = False) -> li
     A run needs room for a scenario of each family of its mixture, and the runs of a cell together for ``exercised_min``
     scenarios of each. Where runs are done ``by_the_clock`` their number is not known: only the first counts.
     """
+    sentences = [_sentence(same, by_the_clock=by_the_clock) for same in _alike(runs)]
+    return [sentence for sentence in dict.fromkeys(sentences) if sentence]
+
+
+def runs_needed(runs: Sequence[RunSpec]) -> dict[str, int]:
+    """By world, how many runs are usually enough to put each cell to the test, if every scenario meets writes."""
+    needed: Counter[str] = Counter(dict.fromkeys((run.world.name for run in runs), 0))
+    for same in _alike(runs):
+        usual = _usual_scenarios([_scenarios_in(run) for run in same[:SAMPLE]], same[0].faults.families)
+        of_cell = math.ceil(same[0].faults.exercised_min / usual) if usual else 1
+        needed[same[0].world.name] += of_cell * len({run.cell for run in same})
+    return needed
+
+
+def _alike(runs: Sequence[RunSpec]) -> list[list[RunSpec]]:
+    """Runs whose schedules are drawn, together where these differ by their seeds only."""
     alike: dict[tuple[AnyWorld, str, object], list[RunSpec]] = {}
     for run in runs:
         if run.schedule is None and not run.story:
             alike.setdefault((run.world, run.family, timings_of(run.chosen())), []).append(run)
-    sentences = [_sentence(same, by_the_clock=by_the_clock) for same in alike.values()]
-    return [sentence for sentence in dict.fromkeys(sentences) if sentence]
+    return list(alike.values())
+
+
+def _usual_scenarios(scenarios: Sequence[Counter[str]], families: Sequence[str]) -> float:
+    """Scenarios in a run, on average, of the family that has the fewest."""
+    return min(sum(counts[family] for counts in scenarios) for family in families) / len(scenarios)
 
 
 def _sentence(runs: Sequence[RunSpec], *, by_the_clock: bool) -> str:
@@ -54,7 +74,7 @@ def _sentence(runs: Sequence[RunSpec], *, by_the_clock: bool) -> str:
     first, sample = runs[0], runs[:SAMPLE]
     families, enough = first.faults.families, first.faults.exercised_min
     scenarios = [_scenarios_in(run) for run in sample]
-    usual = min(sum(counts[family] for counts in scenarios) for family in families) / len(sample)
+    usual = _usual_scenarios(scenarios, families)
     reached = min(sum(counts[family] > 0 for family in families) for counts in scenarios)
     cell_runs = Counter(run.cell for run in runs)[first.cell]
     # Where cells lack scenarios in all, more of them in a run help families that a single run leaves out, too.

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from checkers import PROMISED_BY, counted, promise_under, settings_words
-from harness.campaign import Estimate, estimate, room_sentences
+from harness.campaign import Estimate, estimate, room_sentences, soak_estimate
 from harness.cli.campaign import plan_argument, refuse_unfit
 from harness.cli.limits import limit_sentences
 from harness.cli.terminal import RESULTS, Terminal, takes_json
@@ -40,7 +40,7 @@ def plan(terminal: Terminal, plan_path: Path, *, explain: bool) -> int:
         _show_worlds(terminal, wanted, expected)
         for line in (*_promises(runs), "", *_seeds(wanted, runs), ""):
             terminal.say(line)
-    for line in (f"{wanted.name}: {_size(wanted, runs)}, about {_lasting(expected.total_s)}", *limits):
+    for line in (f"{wanted.name}: {_size(wanted, runs)}, about {lasting(expected.total_s)}", *limits):
         terminal.say(line)
     return EXIT_HELD
 
@@ -73,14 +73,19 @@ def _show_worlds(terminal: Terminal, wanted: Plan, expected: Estimate) -> None:
             f"{world.runs:,}",
             f"{expectation.runs:,}",
             str(expectation.parallel),
-            _lasting(expectation.run_s),
-            _lasting(expectation.total_s),
+            lasting(expectation.run_s),
+            lasting(expectation.total_s),
             expectation.basis,
         )
         for world, expectation in zip(wanted.worlds, expected.worlds, strict=True)
     ]
-    rows.append(("check and report", "", "", "", "", _lasting(expected.checking_s), "the number of runs"))
+    rows.append(("check and report", "", "", "", "", lasting(expected.checking_s), "the number of runs"))
     terminal.table(["world", "runs a cell", "runs", "at a time", "one run", "all", "estimated from"], rows)
+    least = max(soak_estimate(wanted, RESULTS), key=lambda world: world.total_s)
+    terminal.say("")
+    terminal.say(
+        f"ackproof soak puts each cell to the test in about {lasting(least.total_s)} (the world {least.world})"
+    )
     terminal.say("")
 
 
@@ -105,7 +110,7 @@ def _seeds(wanted: Plan, runs: list[RunSpec]) -> Iterator[str]:
     yield f"seed {wanted.seed}, from which every run's follows; the first: {runs[0].directory()}"
 
 
-def _lasting(seconds: float) -> str:
+def lasting(seconds: float) -> str:
     """As coarse as the estimate is."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"

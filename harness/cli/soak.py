@@ -10,9 +10,11 @@ from typing import Final
 import click
 import msgspec
 
-from harness.campaign import room_sentences, write_plan
+from checkers import counted
+from harness.campaign import room_sentences, soak_estimate, write_plan
 from harness.cli.campaign import out_option, see_to_what_is_needed, seed_range
 from harness.cli.numbers import WholeNumber
+from harness.cli.plan import lasting
 from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
 from harness.errors import NamedWronglyError
 from harness.machine.this_call import this_command, utc_now
@@ -108,10 +110,23 @@ def soak(
     see_to_what_is_needed(terminal, plan.runs())
     for sentence in room_sentences(plan.runs(), by_the_clock=True):
         terminal.note(sentence)
+    if asked.for_s is not None:
+        _warn_if_short(terminal, plan, asked.for_s)
     earlier = read_nights(nights, out or RESULTS)
     directory = exact_campaign(out) if out else new_campaign(RESULTS, f"{plan.name}-soak")
     write_plan(plan, directory)
     return _perform(terminal, directory, plan, asked, earlier)
+
+
+def _warn_if_short(terminal: Terminal, plan: Plan, for_s: float) -> None:
+    """Say beforehand which worlds need more time than they are given."""
+    for needed in soak_estimate(plan, RESULTS):
+        if needed.total_s > for_s:
+            terminal.note(
+                f"In the world {needed.world}, {lasting(for_s)} is short: to put each cell to the test takes about "
+                f"{counted(needed.runs, 'run')} of {lasting(needed.run_s)}, {needed.parallel} at a time, so about "
+                f"{lasting(needed.total_s)}. A cell that lacks some is not exercised (exit code 2)."
+            )
 
 
 def _perform(terminal: Terminal, directory: Path, plan: Plan, asked: SoakRequest, earlier: Sequence[Night]) -> int:

@@ -38,11 +38,15 @@ class CellName(NamedTuple):
 
 
 class CellCounts(msgspec.Struct):
-    """Counts of the turns of a cell: how many were ``planned`` and ``judged``, and how many ``met`` a situation."""
+    """Counts of the turns of a cell: how many were ``planned`` and ``judged``, and how many ``met`` a situation.
+
+    ``exercised`` counts the scenarios of each family that met writes.
+    """
 
     planned: int = 0
     judged: int = 0
     met: Counter[str] = msgspec.field(default_factory=Counter)
+    exercised: Counter[str] = msgspec.field(default_factory=Counter)
 
 
 class SoakState:
@@ -151,6 +155,8 @@ class SoakState:
         counts = self._counts_of(planned)
         counts.judged += 1
         counts.met.update(name for name, count in line.judgement.coverage.items() if count)
+        families = line.judgement.exercised.families if line.judgement.exercised else {}
+        counts.exercised.update({name: family.exercised for name, family in families.items()})
         self.outcomes[line.outcome] += 1
         self.unjudged += not line.judgement.judged
         kept = kept_for(planned, left_bytes, line)

@@ -1,6 +1,8 @@
 """Draws the cell of a world's next turn, so that what was rarely reached gets more turns.
 
-Each cell of a world has its first turn before any has a second. The weight of a cell is one, and over the risky
+Each cell of a world has its first turn before any has a second, mixtures of families first: they need most turns. Then
+cells whose scenarios were not enough to be held go before others, one turn at a time, as long as they had less than
+twice the turns that a scenario a turn would take. Then chance decides. The weight of a cell is one, and over the risky
 situations (coverage, docs/decisions/016) the sum of how often its runs met the situation, as far as is known, times how
 rare that is: how many runs of this world there were for one that met it. So none is forgotten. The draw of turn n has a
 stream of its own, and the weights follow from the ledger up to there: what was chosen can be computed again.
@@ -54,17 +56,37 @@ class TurnPlanner:
     def next_turn(self, turn: int, world: str, cells: Mapping[CellName, CellCounts]) -> Planned:
         """Turn number ``turn``, which goes to ``world``; ``cells`` are what all turns before it came to."""
         here = [CellName(world, choice, family) for choice in self._offered for family in self._plan.families]
-        offered = [cell for cell in here if not cells.get(cell, _NOTHING).planned] or here
+        offered = _unplayed(here, cells) or self._unexercised(world, here, cells) or here
         weights = weights_of([cells.get(cell, _NOTHING) for cell in offered])
         drawn = Choices(self.seed).draw(f"turn {turn}", sum(weights))
         cell = offered[bisect_right(list(accumulate(weights)), drawn)]
         seed = derived_seed(self.seed, "run", turn)
         return Planned(turn=turn, world=world, choice=cell.choice, family=cell.family, seed=seed)
 
+    def _unexercised(
+        self, world: str, here: Sequence[CellName], cells: Mapping[CellName, CellCounts]
+    ) -> list[CellName]:
+        """Cells that need more scenarios to be held and have no turn under way, unless they had many turns."""
+        enough = self._worlds[world].faults.exercised_min
+        return [
+            cell
+            for cell in here
+            for counts in [cells.get(cell, _NOTHING)]
+            if counts.planned == counts.judged < 2 * enough
+            and any(counts.exercised[family] < enough for family in cell.family.split("+"))
+        ]
+
     def spec_of(self, planned: Planned) -> RunSpec:
         """The run of a turn."""
         world, choice = self._worlds[planned.world], self._offered[planned.choice]
         return self._plan.drawn(world, choice, planned.family, planned.seed)
+
+
+def _unplayed(here: Sequence[CellName], cells: Mapping[CellName, CellCounts]) -> list[CellName]:
+    """Cells without a turn: of these the ones with the most families."""
+    unplayed = [cell for cell in here if not cells.get(cell, _NOTHING).planned]
+    most = max((cell.family.count("+") for cell in unplayed), default=0)
+    return [cell for cell in unplayed if cell.family.count("+") == most]
 
 
 def weights_of(cells: Sequence[CellCounts]) -> list[int]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.campaign import estimate
+from harness.campaign import estimate, soak_estimate
 from harness.machine.versions import MachineSize
 from harness.plan import Plan, parse_plan
 from harness.records.campaign_record import CampaignRecord, WorldRuns, write_campaign_record
@@ -68,3 +68,10 @@ def test_the_newest_campaign_that_completed_counts(tmp_path: Path) -> None:
     (tmp_path / "strange").mkdir()
     (tmp_path / "strange" / "campaign.json").write_text("{")
     assert estimate(plan(10_000), tmp_path).worlds[1].basis == "4 runs of new"
+
+
+def test_a_soak_needs_runs_of_each_cell_until_scenarios_are_enough(tmp_path: Path) -> None:
+    mixed = 'families = ["kill", "kill+pause"]\nfaults = { exercised_min = 2, count = 6 }\n' + TEXT
+    simulated, processes = soak_estimate(parse_plan(mixed.replace("DURATION", "20_000"), Path("p.toml")), tmp_path)
+    assert (simulated.runs, processes.runs) == (3, 3), "one of the kills, two of the mixture"
+    assert (processes.parallel, processes.run_s, processes.total_s) == (2, pytest.approx(26), pytest.approx(52))

@@ -190,6 +190,21 @@ def test_a_resumed_soak_has_the_limits_that_it_is_given_and_keeps_them(
     assert [(one.disk_bytes, one.for_s, one.tries) for one in given] == [(2 * 10**9, 3600.0, 2)] * 2
 
 
+def test_a_soak_that_is_too_short_for_its_cells_says_so_before_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("harness.cli.soak.perform_soak", lambda *_, **__: Ending(("done",), 0, None))
+    (tmp_path / "s.toml").write_text(PLAN)
+    assert exit_code_of(["soak", "s.toml", "--for", "10s"]) == 0
+    assert (
+        "In the world processes, 10 s is short: to put each cell to the test takes about 1 run of 14 s, 1 at a time, "
+        "so about 14 s. A cell that lacks some is not exercised (exit code 2)."
+    ) in capsys.readouterr().err
+    assert exit_code_of(["soak", "s.toml", "--for", "1h"]) == 0
+    assert "is short" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -20,6 +20,7 @@ def simulated_turns(met: dict[str, str], turns: int, seed: int = 3) -> Counter[s
         counts = cells.setdefault(CellName(planned.world, planned.choice, planned.family), CellCounts())
         counts.planned += 1
         counts.judged += 1
+        counts.exercised.update(dict.fromkeys(planned.family.split("+"), 3))
         counts.met.update(("acknowledged_at_min_isr", *([met[planned.cell]] if planned.cell in met else [])))
         given[planned.cell] += 1
     return given
@@ -34,6 +35,28 @@ def test_cells_that_reach_the_same_have_about_as_many_turns() -> None:
     given = simulated_turns({}, 400)
     assert len(given) == 4
     assert max(given.values()) < 1.5 * min(given.values())
+
+
+def test_mixtures_go_first_and_cells_that_lack_scenarios_go_before_others() -> None:
+    text = PLAN.replace('"pause"', '"pause", "kill+pause"').replace(
+        "[worlds.simulated]", "[worlds.simulated]\nfaults = { exercised_min = 2 }"
+    )
+    planner, cells = TurnPlanner(parse_plan(text, "t.toml"), 3), dict[CellName, CellCounts]()
+    given = []
+    for turn in range(16):
+        planned = planner.next_turn(turn, "simulated", cells)
+        counts = cells.setdefault(CellName(planned.world, planned.choice, planned.family), CellCounts())
+        counts.planned += 1
+        counts.judged += 1
+        # A scenario of each family of a mixture; no scenario of a pause can be done.
+        counts.exercised.update(dict.fromkeys(planned.family.split("+"), 1 if "+" in planned.family else 2))
+        if planned.family == "pause":
+            counts.exercised.clear()
+        given.append(planned.family)
+    assert given[:2] == ["kill+pause"] * 2
+    assert Counter(given[:6]) == {"kill": 2, "pause": 2, "kill+pause": 2}
+    assert Counter(given[6:14]) == {"kill+pause": 2, "pause": 6}
+    assert all(counts.planned >= 4 for cell, counts in cells.items() if cell.family == "pause")
 
 
 def test_a_cell_that_alone_reaches_a_situation_has_more_turns() -> None:
