@@ -42,6 +42,12 @@ class Link(NamedTuple):
     target: int
 
 
+def link_name(link: tuple[int, int]) -> str:
+    """A link as evidence names it: ``0>1``."""
+    source, target = link
+    return f"{source}>{target}"
+
+
 class PartitionView(msgspec.Struct, frozen=True):
     """The controller's word about one log partition. ``leader`` is None while no broker leads.
 

@@ -21,7 +21,7 @@ from typing_extensions import override
 
 from harness.hosts import node_calls
 from harness.hosts.contract import LinkCuts
-from nemesis.cluster import CLIENTS, Link
+from nemesis.cluster import CLIENTS, Link, link_name
 from nemesis.evidence import Evidence
 
 #: A control request is answered in about a millisecond; two busy cores and a garbage collection stretch that.
@@ -36,11 +36,6 @@ def ends(links: Collection[Link], nodes: Collection[int]) -> list[int]:
 def links_at(links: Collection[Link], node: int) -> list[Link]:
     """Those of ``links`` that have ``node`` at one end, in order."""
     return sorted(link for link in links if node in link)
-
-
-def link_name(link: Link) -> str:
-    """A link as evidence and comments of rules name it."""
-    return f"{link.source}>{link.target}"
 
 
 class HeldLinks(LinkCuts):

@@ -13,9 +13,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final, NamedTuple
 
 from harness.errors import HostError
-from harness.hosts.cut_links import link_name
 from harness.hosts.processes import attempt, run
-from nemesis.cluster import Link
+from nemesis.cluster import Link, link_name
 from nemesis.evidence import Evidence
 
 #: Less than a few dozen small writes a second: followers fall behind without a connection breaking.

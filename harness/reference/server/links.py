@@ -24,7 +24,7 @@ from typing import Final
 import msgspec
 
 from harness.reference.core.types import NodeId
-from nemesis.cluster import CLIENTS
+from nemesis.cluster import CLIENTS, link_name
 
 log = logging.getLogger(__name__)
 
@@ -132,11 +132,6 @@ class NodeLinks:
     def _find(self, link: Callable[[NodeId], DirectedLink], peer: NodeId) -> Held | None:
         found = self._cut.get(link(peer))
         return found if found is not None or peer < CLIENTS else self._cut.get(link(NodeId(CLIENTS)))
-
-
-def link_name(link: DirectedLink) -> str:
-    """A link as evidence names it."""
-    return f"{link[0]}>{link[1]}"
 
 
 class Connection(asyncio.Protocol):
