@@ -23,7 +23,7 @@ from harness.run.healing import heal
 from harness.worlds.real.clock import RealClock
 from harness.worlds.real.world import logs_diverted
 from nemesis.plan import FaultPlan
-from tests.harness.worlds.kafka.secured import Authority, private
+from tests.harness.worlds.kafka.theirs.secured import Authority, private
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 

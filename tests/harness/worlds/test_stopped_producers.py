@@ -1,7 +1,4 @@
-"""A run whose producers all stop after the first fault: what the faults after it met proves nothing, in every world.
-
-On real Kafka tests/harness/worlds/kafka/test_existing_cluster.py has it.
-"""
+"""A run whose producers all stop after the first fault: its later faults prove nothing, in virtual and in real time."""
 
 from __future__ import annotations
 

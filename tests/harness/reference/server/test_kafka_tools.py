@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from kafka import KafkaConsumer
 
-from harness.machine.java import java_program
+from harness.worlds.kafka.jvm import tool_command
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(240)]
 LIMIT_S = 60
@@ -18,10 +18,9 @@ def tool(cluster, real_kafka):
     """Runs a tool of Kafka by its class; the answer is what it printed."""
 
     def run(name, *arguments, given=""):
-        classes = ":".join(str(jar) for jar in real_kafka.jars)
-        command = [java_program(), "-Xmx256m", "-cp", classes, f"org.apache.kafka.tools.{name}"]
+        words = (f"org.apache.kafka.tools.{name}", "--bootstrap-server", cluster.bootstrap, *arguments)
         ended = subprocess.run(
-            [*command, "--bootstrap-server", cluster.bootstrap, *arguments],
+            tool_command(real_kafka, words),
             input=given,
             capture_output=True,
             text=True,

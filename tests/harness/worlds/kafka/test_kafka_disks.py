@@ -1,7 +1,6 @@
 """Disks of real Kafka brokers, emptied and damaged: what the release does about it, step by step."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -24,8 +23,10 @@ LIMIT_US = 60_000_000
 WRITES = 20
 
 
-@pytest.fixture
-def cluster(tmp_path: Path, real_kafka: Installation) -> Iterator[Cluster]:
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory, real_kafka: Installation) -> Iterator[Cluster]:
+    """One cluster for both tests: each needs some records, and the second empties it."""
+    directory = tmp_path_factory.mktemp("run")
     settings = {"acks": "all", "min.insync.replicas": 2, "delivery.timeout.ms": 30_000}
     world = kafka_world(
         RunSpec(
@@ -37,14 +38,14 @@ def cluster(tmp_path: Path, real_kafka: Installation) -> Iterator[Cluster]:
             faults=FaultPlan(families=("wipe",)),
             seed=1,
         ),
-        tmp_path,
+        directory,
     )
     try:
         world.open()
-        yield Cluster(world, tmp_path)
+        yield Cluster(world, directory)
     finally:
         world.close()
-    assert not_undone(tmp_path / FILE_NAME) == []
+    assert not_undone(directory / FILE_NAME) == []
 
 
 def wait(cluster: Cluster, condition: Callable[[], bool]) -> None:
@@ -69,6 +70,21 @@ def alone_in_sync(cluster: Cluster) -> int:
     return leader
 
 
+def test_recovery_ends_the_last_replicas_log_at_the_damaged_record(cluster: Cluster) -> None:
+    """S34. Everybody truncates to it."""
+    for _ in range(3):  # more than one batch
+        cluster.write(2, cluster.next_process())
+    last = alone_in_sync(cluster)
+    damage = cluster.target.files.corrupt(last, PARTITIONS[0], LOG_PARTS // 2)["corrupted"]
+    assert damage["read_again"]
+    assert 0 < damage["offset"] < WRITES
+    for broker in (0, 1, 2):
+        cluster.target.processes.restart(broker)
+    wait(cluster, cluster.is_well)
+    assert cluster.end_offset() == damage["offset"]
+    assert len(cluster.read(damage["offset"])) == damage["offset"]
+
+
 def test_an_emptied_last_replica_leads_after_one_or_two_starts_and_then_everything_is_lost(cluster: Cluster) -> None:
     """S08. A formatted disk has a new identity, and no replica is elected on a disk that the controller does not know
     (KIP-858, since 3.7). If it learns of the disk only after it let the broker in, nobody leads until the next start.
@@ -89,18 +105,3 @@ def test_an_emptied_last_replica_leads_after_one_or_two_starts_and_then_everythi
         cluster.target.processes.restart(broker)
     wait(cluster, cluster.is_well)
     assert cluster.end_offset() == 0
-
-
-def test_recovery_ends_the_last_replicas_log_at_the_damaged_record(cluster: Cluster) -> None:
-    """S34. Everybody truncates to it."""
-    for _ in range(3):  # more than one batch
-        cluster.write(2, cluster.next_process())
-    last = alone_in_sync(cluster)
-    damage = cluster.target.files.corrupt(last, PARTITIONS[0], LOG_PARTS // 2)["corrupted"]
-    assert damage["read_again"]
-    assert 0 < damage["offset"] < WRITES
-    for broker in (0, 1, 2):
-        cluster.target.processes.restart(broker)
-    wait(cluster, cluster.is_well)
-    assert cluster.end_offset() == damage["offset"]
-    assert len(cluster.read(damage["offset"])) == damage["offset"]

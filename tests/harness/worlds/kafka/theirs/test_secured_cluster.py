@@ -2,8 +2,6 @@
 
 import multiprocessing
 import time
-from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -11,7 +9,6 @@ import pytest
 
 from checkers import check_one as check
 from harness.errors import HostError
-from harness.hosts import Ports
 from harness.plan import RunSpec, Security, parse_plan
 from harness.records.files import HISTORY
 from harness.records.journal import FILE_NAME, not_undone
@@ -19,24 +16,16 @@ from harness.records.run_record import read_record
 from harness.run.healing import heal
 from harness.run.performing import perform_run
 from harness.worlds.kafka.administration import Administration
-from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.own_topic import KIND
-from tests.harness.worlds.kafka.secured import PASSWORD, STRANGER, USER, SecuredCluster
-from tests.harness.worlds.kafka.theirs import theirs_at
+from tests.harness.worlds.kafka.theirs.secured import PASSWORD, STRANGER, USER, SecuredCluster
 from tests.harness.worlds.trials import hit_by, lose_or_hold
 from tests.harness.worlds.waiting import LIMIT_S, wait_for_topics, wait_until
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka-secured")]
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka-theirs")]
 VARIABLE = "AK_TEST_PASSWORD"
 #: A refusal comes within two seconds on a machine that does nothing else. Who does not hear why hears of it after ten,
 #: and in other words.
 REFUSED_S = 30.0
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory, real_kafka: Installation) -> Iterator[SecuredCluster]:
-    with Ports() as ports, theirs_at(tmp_path_factory.mktemp("theirs"), partial(SecuredCluster, ports=ports)) as theirs:
-        yield theirs
 
 
 @pytest.fixture(autouse=True)
@@ -62,9 +51,8 @@ def run_of(servers: list[str], security: Security, client: str = "kafka-python",
     """The one run of a plan."""
     login_settings = "\n".join(f'{name} = "{value}"' for name, value in msgspec.to_builtins(security).items())
     text = f"""
-    brokers = 2
     families = ["move"]
-    settings = {{ acks = "all", replication.factor = 2 }}
+    settings = {{ acks = "all" }}
     [workload]
     topic = "ours"
     partitions = 2
@@ -166,10 +154,10 @@ def test_eligible_leader_replicas_are_asked_for(cluster) -> None:
         return image is not None and all((set(one.isr), one.elr) == (isr, elr) for one in image.partitions.values())
 
     try:
-        assert shown({0, 1}, ())
+        assert shown({0, 1, 2}, ())
         cluster.world.target.processes.kill(1)
-        wait_until(lambda: shown({0}, (1,)), "broker 1 is eligible")
+        wait_until(lambda: shown({0, 2}, (1,)), "broker 1 is eligible")
         cluster.world.target.processes.restart(1)
-        wait_until(lambda: shown({0, 1}, ()), "both are in sync")
+        wait_until(lambda: shown({0, 1, 2}, ()), "everybody is in sync")
     finally:
         administration.close()

@@ -85,14 +85,13 @@ class Ways(NamedTuple):
 class SecuredCluster:
     """Brokers with three listeners each besides the one of their world, at ``ports``."""
 
-    def __init__(self, directory: Path, ports: Ports, brokers: int = 2) -> None:
+    def __init__(self, directory: Path, ports: Ports, brokers: int = 3) -> None:
         spec = RunSpec(
             world=Kafka(),
             cell="cell/kill",
             family="kill",
-            settings=Settings(
-                replication_factor=brokers, min_insync_replicas=2, eligible_leader_replicas=True
-            ).to_mapping(),
+            # Whoever leaves the in-sync replicas of the topic is eligible.
+            settings=Settings(min_insync_replicas=brokers, eligible_leader_replicas=True).to_mapping(),
             workload=WorkloadPlan(topic="theirs", partitions=1),
             faults=FaultPlan(),
             seed=1,
