@@ -25,7 +25,6 @@ PENDING: Final[tuple[str, ...]] = (
     "checkers/spark",
     "checkers/verdicts",
     "checkers/words.py",
-    "harness/reference/server",
     "workloads",
 )
 

@@ -46,18 +46,18 @@ class Logs:
         self._identity = identity
         self.opened: dict[TopicPartition, FileLog] = {}
 
-    def make(self, at: TopicPartition) -> FileLog:
-        """Open the log of ``at``, recovering it, and forget those of earlier topics of that name."""
-        earlier = self.opened.pop(at, None)
+    def make(self, partition: TopicPartition) -> FileLog:
+        """Open the log of ``partition``, recovering it, and forget those of earlier topics of that name."""
+        earlier = self.opened.pop(partition, None)
         if earlier is not None:
             earlier.close()
-        name = f"{at}@{self._identity(at.topic)}"
-        for stale in self._directory.glob(f"{at}@*"):
+        name = f"{partition}@{self._identity(partition.topic)}"
+        for stale in self._directory.glob(f"{partition}@*"):
             if stale.name != name:
                 shutil.rmtree(stale)
-        made = self.opened[at] = FileLog(self._directory / name)
+        made = self.opened[partition] = FileLog(self._directory / name)
         if made.damage is not None:
-            log.warning("%s was cut at offset %d: %s", at, made.end_offset, made.damage)
+            log.warning("%s was cut at offset %d: %s", partition, made.end_offset, made.damage)
         return made
 
     def close(self) -> None:
@@ -140,19 +140,19 @@ class BrokerServer:
             "fenced": self._core.session.fenced,
             "image": describe_image(self._core.image),
             "logs": {
-                str(at): {
+                str(partition): {
                     "end_offset": replica.log.end_offset,
                     "high_watermark": replica.high_watermark,
                     "leading": replica.leading,
                     "leader_epoch": replica.leader_epoch,
                     "isr": replica.isr if replica.leading else None,
                 }
-                for at, replica in replicas.items()
+                for partition, replica in replicas.items()
             },
         }
 
     def move_leader(self, partition: str, leader: NodeId) -> str:
-        """See :class:`harness.reference.server.control_socket.Steered`."""
+        """The refusal of a broker, as only the controller moves leaders."""
         return f"broker {self._config.node} does not move {partition} to broker {leader}; ask the controller"
 
     async def stop(self) -> None:

@@ -86,7 +86,7 @@ class ControllerServer:
         message = decode(frame)
         peer = connection.peer
         if peer is None:
-            raise BadFrameError("a message of nobody")
+            raise BadFrameError("a message without a sender")
         if isinstance(message, Hello):
             self._brokers[peer] = connection
         else:

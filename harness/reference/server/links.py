@@ -130,8 +130,8 @@ class NodeLinks:
             connection.close("this node stops")
 
     def _find(self, link: Callable[[NodeId], DirectedLink], peer: NodeId) -> Held | None:
-        found = self._cut.get(link(peer))
-        return found if found is not None or peer < CLIENTS else self._cut.get(link(NodeId(CLIENTS)))
+        held = self._cut.get(link(peer))
+        return held if held is not None or peer < CLIENTS else self._cut.get(link(NodeId(CLIENTS)))
 
 
 class Connection(asyncio.Protocol):
@@ -296,18 +296,18 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def _deliver_frames(self) -> int:
-        """Deliver what may be delivered; how many bytes of the buffer are done with."""
-        at, buffer = 0, self._buffer
-        while self.open and not self._blocked() and len(buffer) - at >= 4:
-            size = int.from_bytes(buffer[at : at + 4], "big", signed=True)
+        """Deliver the frames that may be delivered, and return the number of their bytes."""
+        position, buffer = 0, self._buffer
+        while self.open and not self._blocked() and len(buffer) - position >= 4:
+            size = int.from_bytes(buffer[position : position + 4], "big", signed=True)
             if not 0 <= size <= FRAME_BYTES:
                 raise BadFrameError(f"a frame of {size} bytes; 0 to {FRAME_BYTES} are possible")
-            if len(buffer) - at - 4 < size:
+            if len(buffer) - position - 4 < size:
                 break
-            frame = memoryview(bytes(memoryview(buffer)[at + 4 : at + 4 + size]))
+            frame = memoryview(bytes(memoryview(buffer)[position + 4 : position + 4 + size]))
             if self.peer is None and self._identify is not None:
                 self.peer = self._identify(frame)
                 continue  # a cut of this peer is looked at first
-            at += 4 + size
+            position += 4 + size
             self._receive(self, frame)
-        return at
+        return position

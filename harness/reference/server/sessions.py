@@ -65,7 +65,7 @@ class Session:
         header, request = codec.decode_request(frame)
         peer = connection.peer
         if peer is None:
-            raise BadFrameError("a request of nobody")
+            raise BadFrameError("a request without a sender")
         host = connection.host
         if header.api_key == ApiKey.PRODUCE and request.acks == 0:
             self._call(Call(peer, header, host, request, self._close_if_refused))
@@ -84,7 +84,7 @@ class Session:
             connection.set_busy(True)
 
     def _close_if_refused(self, produced: Fields) -> None:
-        """With acks=0 nobody waits for an answer; a broken connection makes the client look for the leader."""
+        """With acks=0 no client waits for an answer; a broken connection makes the client look for the leader."""
         parts: list[Any] = [part for topic in produced["responses"] for part in topic["partition_responses"]]
         errors = sorted({ErrorCode(part["error_code"]).name for part in parts if part["error_code"]})
         if errors:
@@ -98,7 +98,7 @@ class Session:
             self._handle(call)
         except NodeFailure:
             raise
-        except Exception as error:  # Whatever a strange request provokes concerns its connection only.
+        except Exception as error:  # The error of a strange request concerns its connection only.
             log.exception("a request could not be handled")
             name = codec.APIS[call.header.api_key].request.__name__
             raise BadFrameError(f"{name} could not be handled: {type(error).__name__}") from error
@@ -106,7 +106,7 @@ class Session:
     def _encoded(self, header: Header, fields: Fields) -> bytes:
         try:
             return codec.encode_response(header, fields)
-        except Exception:  # Somebody else's request may be what this answer came from.
+        except Exception:  # The answer may come from another client's request.
             log.exception("the answer to API %d version %d could not be encoded", header.api_key, header.version)
             self.connection.close("its answer could not be encoded")
             return b""

@@ -47,7 +47,7 @@ def decode(frame: memoryview) -> Hello | ControllerMessage:
     """The message in ``frame``.
 
     Raises:
-        BadFrameError: it is none of those above.
+        BadFrameError: it is not such a message.
     """
     try:
         return _decoder.decode(frame)

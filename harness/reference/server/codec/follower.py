@@ -91,20 +91,20 @@ def _fetched(request: core.Fetch, response: Any, ids: TopicIds) -> core.FetchRes
     return core.FetchResponse(request.correlation, parts)
 
 
-def _fetched_partition(at: TopicPartition, part: Any) -> core.FetchedPartition:
+def _fetched_partition(partition: TopicPartition, part: Any) -> core.FetchedPartition:
     """One partition's answer. Records that are damaged in the leader's log are an error of that partition (rule 25)."""
     try:
         batches = tuple(split(part.records or b"", verify=True))
     except BatchError:
-        return core.FetchedPartition(at, ErrorCode.CORRUPT_MESSAGE)
+        return core.FetchedPartition(partition, ErrorCode.CORRUPT_MESSAGE)
     diverging = _diverging(part.diverging_epoch)
     return core.FetchedPartition(
-        at, _error(part.error_code), part.high_watermark, part.log_start_offset, diverging, batches
+        partition, _error(part.error_code), part.high_watermark, part.log_start_offset, diverging, batches
     )
 
 
 def _diverging(epoch: Any) -> core.EpochEnd | None:
-    """The diverging epoch of a fetch response (KIP-595), None where there is none."""
+    """The diverging epoch of a fetch response (KIP-595), None where it has none."""
     return core.EpochEnd(epoch.epoch, epoch.end_offset) if epoch is not None and epoch.end_offset >= 0 else None
 
 

@@ -96,34 +96,34 @@ def parse_header(frame: memoryview, flexible_from: dict[int, int]) -> tuple[Head
     """
     try:
         key, version, correlation, length = _FIXED.unpack_from(frame)
-        at = _FIXED.size + max(length, 0)
-        client = str(frame[_FIXED.size : at], "utf-8") if length >= 0 else None
-        if at > len(frame):
+        position = _FIXED.size + max(length, 0)
+        client = str(frame[_FIXED.size : position], "utf-8") if length >= 0 else None
+        if position > len(frame):
             raise BadFrameError("the header is longer than the request")
         if version >= flexible_from.get(key, version + 1):
-            at = _skip_tags(frame, at)
+            position = _skip_tags(frame, position)
     except (struct.error, UnicodeDecodeError, IndexError) as error:
         raise BadFrameError(f"the header cannot be read: {error}") from error
-    return Header(key, version, correlation, client), frame[at:]
+    return Header(key, version, correlation, client), frame[position:]
 
 
-def _skip_tags(frame: memoryview, at: int) -> int:
-    count, at = _varint(frame, at)
+def _skip_tags(frame: memoryview, position: int) -> int:
+    count, position = _varint(frame, position)
     for _ in range(count):
-        _, at = _varint(frame, at)
-        size, at = _varint(frame, at)
-        at += size
-    return at
+        _, position = _varint(frame, position)
+        size, position = _varint(frame, position)
+        position += size
+    return position
 
 
-def _varint(frame: memoryview, at: int) -> tuple[int, int]:
+def _varint(frame: memoryview, position: int) -> tuple[int, int]:
     value = shift = 0
     while shift < 35:
-        byte = frame[at]
+        byte = frame[position]
         value |= (byte & 0x7F) << shift
-        at += 1
+        position += 1
         if byte < 0x80:
-            return value, at
+            return value, position
         shift += 7
     raise BadFrameError("a variable-length number has more than five bytes")
 
@@ -132,7 +132,7 @@ def decode(message: Any, body: memoryview, version: int) -> Any:
     """``body`` as an object of the kafka-python class ``message``, with a value in every field that may not be null.
 
     Raises:
-        BadFrameError: the body is not one, ends early, goes on after its end, or lacks a field.
+        BadFrameError: the body is of another kind, ends early, goes on after its end, or lacks a field.
     """
     flexible = message.flexible_version_q(version)
     reader = message._struct.compiled_decode_from(  # noqa: SLF001 - the public decode() does not say where it stopped
@@ -162,7 +162,7 @@ def _check_nulls(schema: Any, decoded: Any, version: int) -> None:
 
 @cache
 def _references(schema: Any, version: int) -> list[tuple[str, bool, Any]]:
-    """Of every field that ``version`` has and that is no number: its name, may it be null, and the struct in it."""
+    """Every field of ``version`` that is not a number, with its name, may it be null, and the struct in it."""
     structs = _structs(schema)
     return [
         (name, field.nullable_for_version_q(version) or field.tagged_field_q(version), structs.get(name))
@@ -189,7 +189,7 @@ def by_topic(
 ) -> list[Fields]:
     """The opposite of :func:`by_partition`: neighbouring partitions of one topic together, order kept."""
     return [
-        {name: topic, partitions: [{index: at.partition, **fields} for at, fields in group]}
+        {name: topic, partitions: [{index: partition.partition, **fields} for partition, fields in group]}
         for topic, group in groupby(parts, key=lambda part: part[0].topic)
     ]
 

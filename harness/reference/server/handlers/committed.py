@@ -1,7 +1,7 @@
-"""Committed offsets: what each group has committed, and its form as records of the internal topic.
+"""Committed offsets of each group, and their form as records of the internal topic.
 
 A commit is a record in the group's partition of ``__consumer_offsets``; it counts once that record is acknowledged by
-all in-sync replicas. Whoever becomes leader of the partition reads it from its start. Nothing is compacted: the log is
+all in-sync replicas. A new leader of the partition reads it from its start. Nothing is compacted: the log is
 as long as there were commits. The records' content is this broker's own (MessagePack), not Kafka's.
 """
 
@@ -50,14 +50,14 @@ def partition_of(group: str) -> TopicPartition:
 def encode_commits(group: str, commits: Mapping[TopicPartition, CommittedOffset], timestamp_ms: int) -> bytes:
     """One record batch with one record a commit."""
     builder: Any = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, 1 << 30)
-    for number, (at, committed) in enumerate(commits.items()):
-        key = msgspec.msgpack.encode(_Key(group, at.topic, at.partition))
+    for number, (partition, committed) in enumerate(commits.items()):
+        key = msgspec.msgpack.encode(_Key(group, partition.topic, partition.partition))
         builder.append(number, timestamp_ms, key, msgspec.msgpack.encode(committed), [])
     return bytes(builder.build())
 
 
 def decode_commits(batch: RecordBatch) -> Iterator[Commit]:
-    """The commits of one batch; records that are none (a client wrote to the internal topic) are passed over."""
+    """The commits of one batch; other records (a client wrote to the internal topic) are passed over."""
     records: Any = DefaultRecordBatch(whole(batch))
     for record in records:
         try:
@@ -74,9 +74,9 @@ class OffsetStore:
     def __init__(self) -> None:
         self._groups: dict[str, dict[TopicPartition, CommittedOffset]] = {}
 
-    def put(self, group: str, at: TopicPartition, committed: CommittedOffset) -> None:
+    def put(self, group: str, partition: TopicPartition, committed: CommittedOffset) -> None:
         """Remember a commit."""
-        self._groups.setdefault(group, {})[at] = committed
+        self._groups.setdefault(group, {})[partition] = committed
 
     def get(self, group: str) -> dict[TopicPartition, CommittedOffset]:
         """Everything that ``group`` has committed."""
@@ -90,6 +90,6 @@ class OffsetStore:
         """True if ``group`` may commit."""
         return group in self._groups or len(self._groups) < OFFSET_GROUPS_MAX
 
-    def forget(self, at: TopicPartition) -> None:
-        """Another broker is responsible for the groups of partition ``at`` of the internal topic now."""
-        self._groups = {group: kept for group, kept in self._groups.items() if partition_of(group) != at}
+    def forget(self, partition: TopicPartition) -> None:
+        """Another broker is responsible for the groups of this ``partition`` of the internal topic now."""
+        self._groups = {group: kept for group, kept in self._groups.items() if partition_of(group) != partition}

@@ -1,4 +1,4 @@
-"""Produce, Fetch, ListOffsets, OffsetForLeaderEpoch, InitProducerId: what the core answers, partition by partition."""
+"""Answers Produce, Fetch, ListOffsets, OffsetForLeaderEpoch and InitProducerId, partition by partition."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from harness.reference.server.storage.batches import (
 )
 from harness.reference.server.storage.log import FileLog
 
-#: What one fetch response may carry beyond its first batch, whatever the client asked for.
+#: Bytes of one fetch response beyond its first batch, whatever the client asked for.
 FETCH_BYTES: Final = 8 * 1024 * 1024
-#: What one partition may carry at least, so that many partitions do not starve each other.
+#: Bytes that one partition may carry at least, so that many partitions do not starve each other.
 PARTITION_BYTES: Final = 65_536
-#: The longest a request may be parked: one that asks for more would keep memory for nobody.
+#: The longest a request may be parked: one that asks for more would hold memory without use.
 WAIT_MS: Final = 120_000
 #: Timestamps with a meaning of their own (KIP-79), which the core answers.
 _BY_NAME: Final = (core.LATEST, core.EARLIEST)
@@ -62,15 +62,15 @@ class DataRequests:
 
         parts = list(by_partition(request.topic_data, partitions="partition_data", index="index"))
         gather = Gather(len(parts), done)
-        for place, (at, part) in enumerate(parts):
-            batch = _checked(request.transactional_id, at, part.records)
+        for index, (partition, part) in enumerate(parts):
+            batch = _checked(request.transactional_id, partition, part.records)
             if isinstance(batch, ErrorCode):
-                gather.put(place, core.ProduceResponse(0, at, batch))
+                gather.put(index, core.ProduceResponse(0, partition, batch))
                 continue
-            question = core.Produce(0, at, request.acks, min(request.timeout_ms, WAIT_MS), batch)
-            correlation = self._gateway.ask(call.sender, question, gather.at(place))
+            question = core.Produce(0, partition, request.acks, min(request.timeout_ms, WAIT_MS), batch)
+            correlation = self._gateway.ask(call.sender, question, gather.at(index))
             if request.acks == 0 and self._gateway.give_up(correlation):
-                gather.put(place, core.ProduceResponse(correlation, at, ErrorCode.NONE))
+                gather.put(index, core.ProduceResponse(correlation, partition, ErrorCode.NONE))
 
     def fetch(self, call: Call) -> None:
         """A consumer's or a follower's fetch: the core may park it; the answer is bounded in bytes and in time.
@@ -113,9 +113,9 @@ class DataRequests:
         """By LATEST and EARLIEST the core answers; by timestamp the log is searched below the high watermark."""
         replica = call.request.replica_id
 
-        def question(at: TopicPartition, part: Any) -> core.ListOffsets:
+        def question(partition: TopicPartition, part: Any) -> core.ListOffsets:
             timestamp = part.timestamp if part.timestamp in _BY_NAME else core.LATEST
-            return core.ListOffsets(0, at, timestamp, replica, part.current_leader_epoch)
+            return core.ListOffsets(0, partition, timestamp, replica, part.current_leader_epoch)
 
         def fields(part: Any, answer: core.ListOffsetsResponse) -> Fields:
             if part.timestamp in _BY_NAME or answer.error:
@@ -125,11 +125,11 @@ class DataRequests:
         self._ask_each(call, question, fields)
 
     def offset_for_leader_epoch(self, call: Call) -> None:
-        """Where leader epochs end (rule 17, KIP-101). A debugger's replica id (-2) counts as a consumer's."""
+        """The ends of leader epochs (rule 17, KIP-101). A debugger's replica id (-2) counts as a consumer's."""
         replica = max(call.request.replica_id, NONE)
 
-        def question(at: TopicPartition, part: Any) -> core.OffsetForLeaderEpoch:
-            return core.OffsetForLeaderEpoch(0, at, part.leader_epoch, part.current_leader_epoch, replica)
+        def question(partition: TopicPartition, part: Any) -> core.OffsetForLeaderEpoch:
+            return core.OffsetForLeaderEpoch(0, partition, part.leader_epoch, part.current_leader_epoch, replica)
 
         def fields(_: Any, answer: core.OffsetForLeaderEpochResponse) -> Fields:
             end = answer.end
@@ -160,14 +160,14 @@ class DataRequests:
         parts = list(by_partition(call.request.topics, **names))
         gather = Gather(len(parts), lambda answers: call.reply({"topics": by_topic(answers, **names)}))
 
-        def put(place: int, at: TopicPartition, part: Any, answer: Any) -> None:
-            gather.put(place, (at, fields(part, answer)))
+        def put(index: int, partition: TopicPartition, part: Any, answer: Any) -> None:
+            gather.put(index, (partition, fields(part, answer)))
 
-        for place, (at, part) in enumerate(parts):
-            self._gateway.ask(call.sender, question(at, part), partial(put, place, at, part))
+        for index, (partition, part) in enumerate(parts):
+            self._gateway.ask(call.sender, question(partition, part), partial(put, index, partition, part))
 
     def _by_time(self, timestamp_ms: int, latest: core.ListOffsetsResponse) -> Fields:
-        """The first batch below ``latest`` that reaches the timestamp; offset -1 if there is none, as Kafka answers."""
+        """The first batch below ``latest`` that reaches the timestamp; offset -1 where none does, as in Kafka."""
         log = self._logs.get(latest.partition)
         batch = log.first_at(timestamp_ms, latest.offset) if log is not None and timestamp_ms >= 0 else None
         if batch is None:
@@ -180,11 +180,13 @@ class DataRequests:
         }
 
 
-def _checked(transactional_id: str | None, at: TopicPartition, records: bytes | None) -> core.RecordBatch | ErrorCode:
-    """The batch that a client sent for ``at``, or why it may not be appended."""
+def _checked(
+    transactional_id: str | None, partition: TopicPartition, records: bytes | None
+) -> core.RecordBatch | ErrorCode:
+    """The batch that a client sent for ``partition``, or the error that refuses it."""
     if transactional_id is not None:
         return ErrorCode.INVALID_REQUEST
-    if at.topic == OFFSETS_TOPIC:
+    if partition.topic == OFFSETS_TOPIC:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     try:
         batch = parse_incoming(records)

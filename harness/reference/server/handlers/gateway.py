@@ -27,7 +27,7 @@ class Call(NamedTuple):
 
 
 class Gateway:
-    """Asks the core. ``deliver`` hands it a message; whoever interprets its effects calls :meth:`answered`."""
+    """Asks the core. ``deliver`` hands it a message; the code that performs its effects calls :meth:`answered`."""
 
     def __init__(self, deliver: Callable[[NodeId, Message], None]) -> None:
         self._deliver = deliver
@@ -50,7 +50,7 @@ class Gateway:
         return self._pending.pop(correlation, None) is not None
 
     def answered(self, message: Any) -> None:
-        """Hand on an answer of the core; one that nobody waits for is dropped."""
+        """Hand on an answer of the core; one that no call waits for is dropped."""
         waiting = self._pending.pop(message.correlation, None)
         if waiting is not None:
             waiting(message)
@@ -71,13 +71,13 @@ class Gather:
         if not size:
             done([])
 
-    def put(self, place: int, answer: Any) -> None:
-        """Keep the answer to the part at ``place``; the last one completes the response."""
-        self._answers[place] = answer
+    def put(self, index: int, answer: Any) -> None:
+        """Keep the answer to the part at ``index``; the last one completes the response."""
+        self._answers[index] = answer
         self._missing -= 1
         if not self._missing:
             self._done(self._answers)
 
-    def at(self, place: int) -> Callable[[Any], None]:
-        """A function that puts its argument at ``place``."""
-        return partial(self.put, place)
+    def at(self, index: int) -> Callable[[Any], None]:
+        """A function that puts its argument at ``index``."""
+        return partial(self.put, index)

@@ -89,8 +89,8 @@ class GroupRequests:
 
     def list_groups(self, call: Call) -> None:
         """The groups that this broker coordinates; one that only has committed offsets is Empty, as in Kafka."""
-        coordinated = [at for at, epoch in self._epochs.items() if epoch != NONE]
-        loading = any(at not in self._loaded for at in coordinated)
+        coordinated = [partition for partition, epoch in self._epochs.items() if epoch != NONE]
+        loading = any(partition not in self._loaded for partition in coordinated)
         states, types = call.request.states_filter, call.request.types_filter
         rows = []
         for name in sorted(self._groups.groups.keys() | self._store.groups()):
@@ -118,13 +118,17 @@ class GroupRequests:
         asked = list(by_partition(request.topics))
         image = self._image()
         commits = {
-            at: committed.CommittedOffset(part.committed_offset, part.committed_leader_epoch, part.committed_metadata)
-            for at, part in asked
-            if image.partition(at) is not None
+            partition: committed.CommittedOffset(
+                part.committed_offset, part.committed_leader_epoch, part.committed_metadata
+            )
+            for partition, part in asked
+            if image.partition(partition) is not None
         }
 
         def reply(error: ErrorCode, of_missing: ErrorCode = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) -> None:
-            rows = ((at, {"error_code": error if at in commits else of_missing}) for at, _ in asked)
+            rows = (
+                (partition, {"error_code": error if partition in commits else of_missing}) for partition, _ in asked
+            )
             call.reply({"topics": by_topic(rows)})
 
         if error:
@@ -147,21 +151,21 @@ class GroupRequests:
     def look_at_leadership(self) -> None:
         """After every change of metadata: take over partitions of the internal topic, give others up."""
         for number in range(committed.OFFSETS_PARTITIONS):
-            at = TopicPartition(committed.OFFSETS_TOPIC, number)
-            replica = self._replicas.get(at)
+            partition = TopicPartition(committed.OFFSETS_TOPIC, number)
+            replica = self._replicas.get(partition)
             epoch = replica.leader_epoch if replica is not None and replica.leading else NONE
-            if epoch == self._epochs.get(at, NONE):
+            if epoch == self._epochs.get(partition, NONE):
                 continue
-            self._epochs[at] = epoch
-            self._loaded.discard(at)
-            self._store.forget(at)
-            self._answer(self._groups.abandon(lambda group, at=at: committed.partition_of(group) != at))  # type: ignore[misc]
+            self._epochs[partition] = epoch
+            self._loaded.discard(partition)
+            self._store.forget(partition)
+            self._answer(self._groups.abandon(lambda group, lost=partition: committed.partition_of(group) != lost))  # type: ignore[misc]
             if replica is not None and epoch != NONE:
-                self._load(at, replica, epoch, replica.log.start_offset)
+                self._load(partition, replica, epoch, replica.log.start_offset)
 
-    def _load(self, at: TopicPartition, replica: Replica, epoch: int, offset: int) -> None:
+    def _load(self, partition: TopicPartition, replica: Replica, epoch: int, offset: int) -> None:
         """Read on from ``offset``; in pieces, and only as long as this broker leads in ``epoch``."""
-        if self._epochs.get(at) != epoch:
+        if self._epochs.get(partition) != epoch:
             return
         end = replica.log.end_offset
         for batch in replica.log.read(offset, end, LOAD_BYTES):
@@ -169,17 +173,17 @@ class GroupRequests:
                 self._store.put(*commit)
             offset = batch.next_offset
         if offset >= end:
-            self._loaded.add(at)
+            self._loaded.add(partition)
         else:
-            asyncio.get_running_loop().call_soon(self._load, at, replica, epoch, offset)
+            asyncio.get_running_loop().call_soon(self._load, partition, replica, epoch, offset)
 
     def _refusal(self, group: str) -> ErrorCode:
         if not group:
             return ErrorCode.INVALID_GROUP_ID
-        at = committed.partition_of(group)
-        if self._epochs.get(at, NONE) == NONE:
+        partition = committed.partition_of(group)
+        if self._epochs.get(partition, NONE) == NONE:
             return ErrorCode.NOT_COORDINATOR
-        return ErrorCode.NONE if at in self._loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return ErrorCode.NONE if partition in self._loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
     def _find(self, kind: int, key: str) -> Fields:
         """The coordinator of a group (kind 0; others are not offered) and its address."""
@@ -237,8 +241,8 @@ class GroupRequests:
 
         def appended(answer: core.ProduceResponse) -> None:
             if not answer.error:
-                for at, offset in commits.items():
-                    self._store.put(group, at, offset)
+                for partition, offset in commits.items():
+                    self._store.put(group, partition, offset)
             reply(_STORAGE_ERRORS.get(answer.error, answer.error))
 
         self._gateway.ask(self._node, produce, appended)
@@ -253,15 +257,15 @@ class GroupRequests:
             else [TopicPartition(topic.name, number) for topic in wanted.topics for number in topic.partition_indexes]
         )
         rows = []
-        for at in partitions:
-            found = offsets.get(at, _NOTHING)
+        for partition in partitions:
+            offset = offsets.get(partition, _NOTHING)
             rows.append(
                 (
-                    at,
+                    partition,
                     {
-                        "committed_offset": found.offset,
-                        "committed_leader_epoch": found.leader_epoch,
-                        "metadata": found.metadata,
+                        "committed_offset": offset.offset,
+                        "committed_leader_epoch": offset.leader_epoch,
+                        "metadata": offset.metadata,
                         "error_code": error,
                     },
                 )

@@ -1,14 +1,14 @@
-"""Consumer groups, classic protocol: who is a member, who leads, who reads what. Sans-IO.
+"""Consumer groups, classic protocol: members, leaders and assignments. Sans-IO.
 
 A group goes through four states, and this module owns every transition:
 
     EMPTY --a member joins--> JOINING --all joined, or time is over--> SYNCING --the leader brings assignments--> STABLE
       ^                          ^                                        |                                        |
-      +-- the last one left --   +---------- somebody joins, leaves, or falls silent ------------------------------+
+      +-- the last one left --   +---------- a member joins, leaves, or falls silent ------------------------------+
 
 Every entry takes the present time in microseconds and returns the answers that fell due, as (call, fields) pairs: each
 call of a member is answered exactly once, at once or by a later entry. Nothing is answered inside a transition, because
-whoever gets an answer may ask again at once. Static membership (KIP-345) is not offered: an instance id is ignored.
+a client may ask again at once. Static membership (KIP-345) is not offered: an instance id is ignored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from harness.reference.server.handlers.gateway import Call
 #: Groups with members at one coordinator, and members of a group.
 GROUPS_MAX: Final = 1_000
 MEMBERS_MAX: Final = 1_000
-#: What a session may last; Kafka allows 6 s to 30 min by default, tests want shorter ones.
+#: Bounds of a session; Kafka allows 6 s to 30 min by default, tests want shorter ones.
 SESSION_MS_MIN: Final = 100
 SESSION_MS_MAX: Final = 1_800_000
 #: From these versions on: a member gets its id before it joins (KIP-394), the protocol's name may be null, several
@@ -69,7 +69,7 @@ class _Member(msgspec.Struct, eq=False):
 class Group:
     """One group. Members are kept in the order in which they came; the first one leads unless a leader is left.
 
-    Every method that may answer somebody leaves that in ``answers``.
+    Every method that may answer members leaves the answers in ``answers``.
     """
 
     def __init__(self, name: str, new_name: Callable[[str], str]) -> None:
@@ -150,7 +150,7 @@ class Group:
         return ErrorCode.NONE
 
     def membership_error(self, member: str, generation: int) -> ErrorCode:
-        """Why nobody may act as ``member`` in ``generation``, NONE if its owner may."""
+        """The error of acting as ``member`` in ``generation``, NONE where its owner may."""
         if member not in self.members:
             return ErrorCode.UNKNOWN_MEMBER_ID
         return ErrorCode.NONE if generation == self.generation else ErrorCode.ILLEGAL_GENERATION
@@ -230,7 +230,7 @@ class Group:
             self._rebalance(now_us)
 
     def _rebalance(self, now_us: int) -> None:
-        """Everybody has to join again; whoever does not in time is out."""
+        """All members have to join again; those that do not in time are removed."""
         if self.state != State.JOINING:
             self.state = State.JOINING
             self.deadline_us = now_us + max(member.rebalance_us for member in self.members.values())
@@ -259,9 +259,9 @@ class Group:
 
     def _vote(self) -> str:
         """The protocol that most members like best among those that all of them know."""
-        known = [member.protocols for member in self.members.values()]
-        common = set(known[0]).intersection(*known)
-        votes = Counter(next(name for name in protocols if name in common) for protocols in known)
+        offers = [member.protocols for member in self.members.values()]
+        common = set(offers[0]).intersection(*offers)
+        votes = Counter(next(name for name in protocols if name in common) for protocols in offers)
         return votes.most_common(1)[0][0]
 
     def _answer_join(self, now_us: int, member: _Member) -> None:
@@ -364,7 +364,7 @@ class Groups:
         return [(call, refused(call, ErrorCode.UNKNOWN_MEMBER_ID))]
 
     def commit_error(self, now_us: int, group_name: str, member: str, generation: int) -> ErrorCode:
-        """Why offsets may not be committed; a consumer outside any generation may where the group has no members."""
+        """The error of committing offsets; a consumer outside any generation may where the group has no members."""
         group = self.groups.get(group_name)
         if group is None or not group.members:
             return ErrorCode.NONE if generation == NONE else ErrorCode.UNKNOWN_MEMBER_ID

@@ -76,11 +76,11 @@ class ClusterRequests:
         )
 
     def create_topics(self, call: Call) -> None:
-        """The controller decides; what can be refused here is."""
+        """Refuse what can be refused here, and ask the controller for the rest."""
         topics = call.request.topics
         gather = Gather(len(topics), lambda results: call.reply({"topics": results}))
-        for place, topic in enumerate(topics):
-            put = gather.at(place)
+        for index, topic in enumerate(topics):
+            put = gather.at(index)
             refused = name_objection(topic.name)
             try:
                 config = parse_topic_config({each.name: each.value for each in topic.configs})
@@ -101,12 +101,12 @@ class ClusterRequests:
             )
 
     def delete_topics(self, call: Call) -> None:
-        """The controller decides."""
+        """Ask the controller for each topic."""
         by_id = call.header.version >= _DELETE_BY_ID
         names = self._names(call.request.topics) if by_id else call.request.topic_names
         gather = Gather(len(names), lambda results: call.reply({"responses": results}))
-        for place, name in enumerate(names):
-            self._ask_controller(call.sender, core.DeleteTopic(0, name), gather.at(place))
+        for index, name in enumerate(names):
+            self._ask_controller(call.sender, core.DeleteTopic(0, name), gather.at(index))
 
     def describe_configs(self, call: Call) -> None:
         """Settings of topics and of this broker, all read-only: they are fixed when a topic is made, a node started."""

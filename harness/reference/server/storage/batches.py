@@ -60,11 +60,11 @@ def parse(data: bytes, *, verify: bool) -> RecordBatch:
     return RecordBatch(count, len(data), data, base, epoch, pid, pid_epoch, sequence)
 
 
-def batch_size(data: bytes | memoryview, at: int) -> int:
-    """Bytes of the batch that starts at ``at``, or 0 if not even its length field is there or it is nonsense."""
-    if len(data) - at < segments.HEADER_BYTES:
+def batch_size(data: bytes | memoryview, position: int) -> int:
+    """Bytes of the batch that starts at ``position``, or 0 if not even its length field is there or it is nonsense."""
+    if len(data) - position < segments.HEADER_BYTES:
         return 0
-    length: int = segments.PREFIX.unpack_from(data, at)[1]
+    length: int = segments.PREFIX.unpack_from(data, position)[1]
     return length + segments.UNCOUNTED_BYTES if length >= segments.HEADER_BYTES - segments.UNCOUNTED_BYTES else 0
 
 
@@ -74,19 +74,19 @@ def split(data: bytes, *, verify: bool) -> Iterator[RecordBatch]:
     Raises:
         BatchError: as :func:`parse`.
     """
-    at = 0
-    while size := batch_size(data, at):
-        if at + size > len(data):
+    position = 0
+    while size := batch_size(data, position):
+        if position + size > len(data):
             return
-        yield parse(data[at : at + size], verify=verify)
-        at += size
+        yield parse(data[position : position + size], verify=verify)
+        position += size
 
 
 def parse_incoming(data: bytes | None) -> RecordBatch:
     """The single batch of a produce request, its checksum verified, offsets not yet assigned.
 
     Raises:
-        BatchError: as :func:`parse`; also if there is none or more than one (KIP-98 allows one).
+        BatchError: as :func:`parse`; also if there are no or several batches (KIP-98 allows one).
     """
     if not data:
         raise CorruptBatchError("a produce request without records")

@@ -36,7 +36,7 @@ class EpochFile:
 
     @property
     def last(self) -> int:
-        """The newest epoch, -1 if there is none."""
+        """The newest epoch, -1 where the log has no records."""
         return self.entries[-1][0] if self.entries else -1
 
     def replace(self, entries: Sequence[tuple[int, int]]) -> None:

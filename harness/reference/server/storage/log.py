@@ -177,7 +177,7 @@ class FileLog:
         self._high_watermark.write(offset)
 
     def checkpointed_high_watermark(self) -> int:
-        """The high watermark of the last checkpoint, 0 if there is none."""
+        """The high watermark of the last checkpoint, 0 before the first."""
         return self._high_watermark.value
 
     # --- inside ----------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ _FRONT: Final = struct.Struct(">qi4xb")
 
 
 class BatchLocation(NamedTuple):
-    """Where a batch or message lies in its file, the offset of its first record, and the format."""
+    """A batch or message in its file: its position, the offset of its first record, and its format."""
 
     position: int
     size_bytes: int
@@ -54,10 +54,10 @@ class BatchLocation(NamedTuple):
 
 
 def batches_of(segment: BinaryIO) -> Iterator[BatchLocation]:
-    """The whole batches of a segment, up to its end or to the first bytes that are none.
+    """The whole batches of a segment, up to its end or to the first other bytes.
 
-    Only the front of each batch is read; whoever takes the locations may read at them from the same file meanwhile.
-    Kafka gives segments their full size before they are full: zeroes are no batch.
+    Only the front of each batch is read; a caller may read at the locations from the same file meanwhile.
+    Kafka gives segments their full size before they are full: zeroes are not a batch.
     """
     size_bytes, position = os.fstat(segment.fileno()).st_size, 0
     while position < size_bytes:
