@@ -33,12 +33,15 @@ from workloads.operations import (
     EventType,
     FreshWrites,
     Function,
+    GroupMember,
     MicroOperation,
     Poll,
+    Reached,
     Record,
     Recorder,
     Retirement,
     Send,
+    TransactionEnd,
 )
 from workloads.plan import LISTED, PlannedWrite, WorkloadPlan
 from workloads.quoting import in_toml, reason_of, shown, spelled, unknown_name
@@ -59,8 +62,9 @@ __all__ = [
     "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "GAVE_UP", "IDEMPOTENCE", "KAFKA_DEFECTS", "LISTED", "NEMESIS",
     "NEVER", "NEVER_SENT", "NO_ERA", "PRESETS", "TIME_LIMIT", "WORKLOADS", "Batches", "BrokenInvariant",
     "ClientCapability", "Clients", "Clock", "Commits", "Consumer", "Defect", "Event", "EventType", "Fetched",
-    "FreshWrites", "Function", "LogPartition", "MicroOperation", "Offsets", "PlannedWrite", "PlantedBug", "Poll",
-    "PollOutcome", "Positions", "Producer", "Record", "Recorder", "Refusal", "Retirement", "Send", "SendOutcome",
-    "ServedTime", "SettingValue", "Settings", "SettingsError", "Subscription", "Truncation", "Unsent",
-    "WorkloadPlan", "classify", "in_toml", "reason_of", "refusal", "shown", "spelled", "unknown_name", "writes_of",
+    "FreshWrites", "Function", "GroupMember", "LogPartition", "MicroOperation", "Offsets", "PlannedWrite", "PlantedBug",
+    "Poll", "PollOutcome", "Positions", "Producer", "Reached", "Record", "Recorder", "Refusal", "Retirement", "Send",
+    "SendOutcome", "ServedTime", "SettingValue", "Settings", "SettingsError", "Subscription", "TransactionEnd",
+    "Truncation", "Unsent", "WorkloadPlan", "classify", "in_toml", "reason_of", "refusal", "shown", "spelled",
+    "unknown_name", "writes_of",
 ]  # fmt: skip

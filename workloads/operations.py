@@ -40,6 +40,19 @@ class Function(StrEnum):
     ``RETIRE``, ``RECOVERY`` and ``INVARIANT`` have no invoke either; their ``detail`` is a :class:`Retirement`, a
     :class:`FreshWrites`, a :class:`BrokenInvariant`. A new member goes to the end, because its place is its code in
     stored histories.
+
+    ``TXN`` is one transaction: invoked when it begins, OK once its commit is answered, FAIL if it certainly was
+    aborted. Its ``detail`` at the end is a :class:`TransactionEnd`.
+
+    Of consumer groups (``detail`` is a :class:`GroupMember`), each with :class:`Reached` micro-operations:
+
+    * ``COMMIT``: a member commits offsets. OK lists those that the group took.
+    * ``COMMITTED``: a client asks which offsets the group has. OK lists them.
+    * ``PROCESS``, without an invoke: the member has processed what it read of each partition, from ``since`` on.
+    * ``REBALANCE``, without an invoke: ``partitions`` are those that the member has from now on.
+
+    ``STABLE``, without an invoke, is what a broker answered after healing: :class:`Reached` is the last stable offset
+    of one log partition, the event's ``offset`` its high watermark.
     """
 
     SEND = "send"
@@ -54,6 +67,11 @@ class Function(StrEnum):
     RETIRE = "retire"
     RECOVERY = "recovery"
     INVARIANT = "invariant"
+    COMMIT = "commit"
+    COMMITTED = "committed"
+    PROCESS = "process"
+    REBALANCE = "rebalance"
+    STABLE = "stable"
 
     __hash__ = str.__hash__
 
@@ -71,11 +89,16 @@ class Defect(StrEnum):
 
 
 class Send(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """Micro-operation: append ``value`` to ``partition``. ``offset`` is None while, or if, it is not known."""
+    """Micro-operation: append ``value`` to ``partition``. ``offset`` is None while, or if, it is not known.
+
+    ``record_key`` is the number of the record's key in a workload that is about keys; a ``tombstone`` deletes it.
+    """
 
     partition: str
     value: int
     offset: int | None = None
+    record_key: int | None = None
+    tombstone: bool = False
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
@@ -92,7 +115,18 @@ class Poll(msgspec.Struct, frozen=True, tag=True):
     records: dict[str, tuple[Record, ...]] = {}
 
 
-MicroOperation = Send | Poll
+class Reached(msgspec.Struct, frozen=True, tag=True, gc=False):
+    """Micro-operation: how far a member or a group is in ``partition``. ``offset`` is that of the next record.
+
+    ``since`` is where it was before, where that is known.
+    """
+
+    partition: str
+    offset: int
+    since: int | None = None
+
+
+MicroOperation = Send | Poll | Reached
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -106,9 +140,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             instance, in the order of their invocations, are what it was asked to append in that order.
         type: see EventType.
         function: see Function.
-        micro: sends and polls, in the order in which the client did them.
-        partitions: log partitions of an assign, subscribe or drain.
-        offset: for DRAIN, the log end offset asked after healing and reached by the reader.
+        micro: sends, polls and offsets reached, in the order in which the client did them.
+        partitions: log partitions of an assign, subscribe, rebalance or drain.
+        offset: for DRAIN, the log end offset asked after healing and reached by the reader; see also STABLE.
         node: broker that answered, where known.
         error: the client's error, by name, with the broker's words if there were any.
         detail: JSON of a fault's receipt, of a phase, or of what stands at the other functions (:class:`Function`).
@@ -126,6 +160,33 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     node: int | None = None
     error: str | None = None
     detail: str | None = None
+
+
+class TransactionEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of one transaction, as its producer knows it.
+
+    Attributes:
+        transactional_id: the name under which the broker knows the producer and its predecessors.
+        number: how many producers with this transactional id were made before this one; a later one fences it.
+        asked: how the producer ended it; None if it was closed before.
+        ending_us: when it asked for that, in microseconds of the run.
+        failed: errors of sends that failed, by value.
+        group: the group whose offsets it commits (:class:`Reached` micro-operations), if any.
+    """
+
+    transactional_id: str
+    number: int
+    asked: Literal["commit", "abort"] | None
+    ending_us: int | None = None
+    failed: dict[str, str] = {}
+    group: str | None = None
+
+
+class GroupMember(msgspec.Struct, frozen=True, kw_only=True):
+    """The group of an operation, and its member's own name where it is a static one (KIP-345)."""
+
+    group: str
+    instance_id: str | None = None
 
 
 class Retirement(msgspec.Struct, frozen=True, kw_only=True):

@@ -47,7 +47,7 @@ def client_side(events: Iterable[Event], partition: str) -> ClientSide:
             if isinstance(micro, Poll):
                 for record in micro.records.get(partition, ()):
                     side.reads[record.offset] = record.value
-            elif micro.partition == partition:
+            elif isinstance(micro, Send) and micro.partition == partition:
                 _note_send(event, micro, invoked, side.acknowledged)
     return side
 

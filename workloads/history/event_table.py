@@ -18,16 +18,19 @@ import numpy as np
 import numpy.typing as npt
 
 from workloads.history.schema import DEFECT_CODE, FUNCTION_CODE, INVOKE, NONE, TEXT_COLUMNS, TYPE_CODE, Kind
-from workloads.operations import Event, Poll, Send
+from workloads.operations import Event, Poll, Reached, Send
 
 Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-_EVENT, _SEND, _READ, _EMPTY, _BARE, _LISTED, _REBALANCED = (
-    int(k) for k in (Kind.EVENT, Kind.SEND, Kind.READ, Kind.EMPTY, Kind.BARE, Kind.LISTED, Kind.REBALANCED)
-)
+_EVENT, _SEND, _READ, _EMPTY, _BARE, _LISTED, _REBALANCED, _REACHED = (
+    int(k)
+    for k in (
+        Kind.EVENT, Kind.SEND, Kind.READ, Kind.EMPTY, Kind.BARE, Kind.LISTED, Kind.REBALANCED, Kind.REACHED,
+    )
+)  # fmt: skip
 _OF_EVENT: Final = ("time_us", "process", "instance", "type", "function", "node", "error", "detail", "offset")
-_OF_ROW: Final = ("event", "key", "position", "kind", "offset", "value", "defect")
+_OF_ROW: Final = ("event", "key", "position", "kind", "offset", "value", "defect", "record_key", "tombstone")
 _EVENT_NUMBERS: Final = struct.Struct(f"={len(_OF_EVENT)}q")
 _ROW_NUMBERS: Final = struct.Struct(f"={len(_OF_ROW)}q")
 _NOWHERE: Final[Mapping[int, Sequence[str]]] = {}
@@ -104,7 +107,7 @@ class EventTable(NamedTuple):
         polls = np.isin(rows["kind"], (_READ, _EMPTY, _BARE))
         differs = (rows["offset"][asked] != NONE) | np.isin(rows["kind"][asked], (_READ, _EMPTY))
         differs |= polls[asked] != polls[done]
-        for name in ("kind", "key", "value"):
+        for name in ("kind", "key", "value", "record_key", "tombstone"):
             differs |= ~polls[asked] & (rows[name][asked] != rows[name][done])
         repeated[pair[differs]] = False
         return repeated
@@ -150,18 +153,24 @@ def tabulate(
             for position, operation in enumerate(event.micro):
                 if isinstance(operation, Send):
                     at = NONE if operation.offset is None else operation.offset
-                    put(pack(place, keys(operation.partition), position, _SEND, at, operation.value, 0))
+                    key = NONE if operation.record_key is None else operation.record_key
+                    sent = (position, _SEND, at, operation.value, 0, key, operation.tombstone)
+                    put(pack(place, keys(operation.partition), *sent))
+                elif isinstance(operation, Reached):
+                    since = NONE if operation.since is None else operation.since
+                    reached = (position, _REACHED, operation.offset, since, 0, NONE, 0)
+                    put(pack(place, keys(operation.partition), *reached))
                 elif not operation.records:
-                    put(pack(place, 0, position, _BARE, NONE, 0, 0))
+                    put(pack(place, 0, position, _BARE, NONE, 0, 0, NONE, 0))
                 else:
                     put(_polled(place, position, operation, keys))
         elif event.partitions:
             for position, name in enumerate(event.partitions):
-                put(pack(place, keys(name), position, _LISTED, offset, 0, 0))
+                put(pack(place, keys(name), position, _LISTED, offset, 0, 0, NONE, 0))
         else:
-            put(pack(place, 0, 0, _EVENT, offset, 0, 0))
+            put(pack(place, 0, 0, _EVENT, offset, 0, 0, NONE, 0))
         for name in rebalanced.get(place, ()):
-            put(pack(place, keys(name), 0, _REBALANCED, NONE, 0, 0))
+            put(pack(place, keys(name), 0, _REBALANCED, NONE, 0, 0, NONE, 0))
     return _table(_columns(_OF_EVENT, of_events), _columns(_OF_ROW, of_rows))
 
 
@@ -178,9 +187,10 @@ def _polled(place: int, position: int, poll: Poll, keys: Callable[[str], int]) -
     for name, records in poll.records.items():
         key = keys(name)
         for record in records:
-            rows += pack(place, key, position, _READ, record.offset, record.value, DEFECT_CODE[record.defect])
+            defect = DEFECT_CODE[record.defect]
+            rows += pack(place, key, position, _READ, record.offset, record.value, defect, NONE, 0)
         if not records:
-            rows += pack(place, key, position, _EMPTY, NONE, 0, 0)
+            rows += pack(place, key, position, _EMPTY, NONE, 0, 0, NONE, 0)
     return rows
 
 

@@ -21,7 +21,9 @@ LIVE_PATTERN: Final = "live-*.parquet"
 _DELTA = dict.fromkeys(
     ("index", "time_us", "invoke_index", "invoke_us", "waited_us", "offset", "value"), "DELTA_BINARY_PACKED"
 )
-_DICTIONARY = [name for name in SCHEMA.names if name not in _DELTA and name != "folded"]
+_DICTIONARY = [name for name in SCHEMA.names if name not in _DELTA and name not in ("folded", "tombstone")]
+#: The columns of later layouts, with what files of earlier ones mean: instance is of layout 3, the others of layout 4.
+_ADDED: Final[Mapping[str, int | bool]] = {"instance": NONE, "record_key": NONE, "tombstone": False}
 
 
 class HistoryError(ValueError):
@@ -110,10 +112,13 @@ def read_table(path: Path, names: Sequence[str] = SCHEMA.names) -> pa.Table:
 
 
 def completed(table: pa.Table) -> pa.Table:
-    """The rows with the columns that their layout did not have yet: layout 2 did not know instances."""
-    if "instance" in table.column_names:
-        return table
-    return table.append_column(SCHEMA.field("instance"), pa.array(np.full(table.num_rows, NONE, dtype=np.int32)))
+    """The rows with the columns that their layout did not have yet."""
+    for name, nothing in _ADDED.items():
+        if name not in table.column_names:
+            field = SCHEMA.field(name)
+            column = pa.array(np.full(table.num_rows, nothing), field.type)
+            table = table.append_column(field, column)
+    return table
 
 
 def check_metadata(name: str, metadata: Mapping[bytes, bytes] | None) -> None:
@@ -127,5 +132,5 @@ def check_metadata(name: str, metadata: Mapping[bytes, bytes] | None) -> None:
         raise HistoryError(f"{name} is a Parquet file but not a history; name a run directory or a JSON lines file")
     layout = version.decode(errors="replace")
     if layout not in VERSIONS_READ:
-        known = " and ".join(VERSIONS_READ)
+        known = ", ".join(VERSIONS_READ)
         raise HistoryError(f"{name} has history layout {layout}, this version reads {known}")

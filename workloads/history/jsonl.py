@@ -5,6 +5,9 @@ Three lines::
     {"type": "invoke", "process": 1, "f": "send", "value": [["send", "t-0", 40]], "time": 870}
     {"type": "ok", "process": 1, "f": "send", "value": [["send", "t-0", [8, 40]]], "time": 880}
     {"type": "ok", "process": 3, "f": "poll", "value": [["poll", {"t-0": [[8, 40]], "t-1": []}]], "time": 900}
+
+A send of a workload about keys ends with its key: ``["send", "t-0", 41, {"key": 7, "tombstone": true}]``. An offset
+of a group is ``["reached", "t-0", 9]``, or ``["reached", "t-0", [5, 9]]`` from offset 5 on.
 """
 
 from __future__ import annotations
@@ -24,8 +27,8 @@ from workloads.quoting import QUOTED_MAX
 
 _PROCESSES: Final = {"nemesis": operations.NEMESIS, "harness": operations.HARNESS}
 _NAMES: Final = {number: name for name, number in _PROCESSES.items()}
-_MICRO: Final = (operations.Function.SEND, operations.Function.POLL, operations.Function.TXN)
-_LISTS: Final = (operations.Function.ASSIGN, operations.Function.SUBSCRIBE, operations.Function.DRAIN)
+_MICRO: Final = tuple(map(operations.Function, ("send", "poll", "txn", "commit", "committed", "process", "stable")))
+_LISTS: Final = tuple(map(operations.Function, ("assign", "subscribe", "drain", "rebalance")))
 #: What a line that is no operation can make decoding and reading of it raise; OSError is about the file.
 _NONSENSE: Final = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
 #: What the harness itself writes; everything else of processes that are no clients is a fault.
@@ -40,6 +43,7 @@ _Whole = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 _Offset = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
 _Client = Annotated[int, msgspec.Meta(ge=0, lt=NAMELESS)]
 _Key = Annotated[str, msgspec.Meta(min_length=1)]
+_RecordKey = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 
 
 class _Record(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -57,6 +61,13 @@ class _Poll(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
         return operations.Poll(cast("dict[str, tuple[operations.Record, ...]]", self.records))
 
 
+class _Keyed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """The key of a record that was sent, and whether the record deletes it."""
+
+    key: _RecordKey
+    tombstone: bool = False
+
+
 class _Placed(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """What was sent, and where it is known to be. (A tuple's type in this place makes msgspec 0.22 crash.)"""
 
@@ -67,14 +78,16 @@ class _Placed(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
 class _Send(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag="send", gc=False):
     key: _Key | int
     value: _Offset | _Placed
+    record: _Keyed | None = None
 
     def plain(self) -> operations.Send:
         key, value = self.key, self.value
         if not isinstance(key, str):
             key = key_name(key)
-        if isinstance(value, _Placed):
-            return operations.Send(key, value.value, value.offset)
-        return operations.Send(key, value)
+        number, offset = (value.value, value.offset) if isinstance(value, _Placed) else (value, None)
+        if self.record is None:
+            return operations.Send(key, number, offset)
+        return operations.Send(key, number, offset, self.record.key, self.record.tombstone)
 
 
 class _Usual(msgspec.Struct, rename={"rebalance_log": "rebalance-log"}, gc=False):
@@ -265,12 +278,17 @@ def _quoted(value: object) -> str:
     return text if len(text) <= QUOTED_MAX else f"{text[:QUOTED_MAX]}..."
 
 
-def _micro(operation: Any, values: ValueCodes) -> operations.Send | operations.Poll:
+def _micro(operation: Any, values: ValueCodes) -> operations.MicroOperation:
     match operation:
-        case ["send", key, [offset, value]]:
-            return operations.Send(key_name(key), values.code(value), _offset(offset))
-        case ["send", key, value]:
-            return operations.Send(key_name(key), values.code(value))
+        case ["send", key, sent, *of_key] if len(of_key) <= 1:
+            offset, value = sent if isinstance(sent, list) and len(sent) == 2 else (None, sent)
+            record = msgspec.convert(of_key[0], _Keyed) if of_key else None
+            of_record = (record.key, record.tombstone) if record else ()
+            return operations.Send(key_name(key), values.code(value), _offset(offset), *of_record)
+        case ["reached", key, [since, offset]]:
+            return operations.Reached(key_name(key), _known(offset), _offset(since))
+        case ["reached", key, offset]:
+            return operations.Reached(key_name(key), _known(offset))
         case ["poll"] | ["poll", None]:
             return operations.Poll()
         case ["poll", dict() as found]:
@@ -278,7 +296,8 @@ def _micro(operation: Any, values: ValueCodes) -> operations.Send | operations.P
                 {key_name(k): tuple(_record(r, values) for r in records) for k, records in found.items()}
             )
     raise ValueError(
-        f'{_quoted(operation)} is neither ["send", key, value] nor ["poll", {{key: [[offset, value], ...]}}]'
+        f'{_quoted(operation)} is neither ["send", key, value] nor ["poll", {{key: [[offset, value], ...]}}] '
+        'nor ["reached", key, offset]'
     )
 
 
@@ -290,15 +309,21 @@ def _record(record: Any, values: ValueCodes) -> operations.Record:
             code, defect = -1 if value == -1 else values.code(value), operations.Defect(defect)
         case _:
             raise ValueError(f"the record {_quoted(record)} is not [offset, value], or [offset, -1, defect]")
-    if (known := _offset(offset)) is None:
+    if offset is None:
         raise ValueError(f"the record {_quoted(record)} was read without an offset; write [offset, value]")
-    return operations.Record(known, code, defect)
+    return operations.Record(_known(offset), code, defect)
 
 
 def _offset(offset: Any) -> int | None:
     if offset is None or (type(offset) is int and 0 <= offset <= 2**62):
         return offset
     raise ValueError(f"offset is {_quoted(offset)}; it must be null or a whole number from 0 to 2^62")
+
+
+def _known(offset: Any) -> int:
+    if (known := _offset(offset)) is None:
+        raise ValueError('an offset that was reached is null; write ["reached", key, offset]')
+    return known
 
 
 def _rebalanced(log: Any) -> list[str]:
@@ -348,10 +373,15 @@ def _value(event: operations.Event, origin: Origin) -> list[Any] | None:
     return list(event.partitions) if event.partitions or event.function in _LISTS else None
 
 
-def _exported(operation: operations.Send | operations.Poll, origin: Origin) -> list[Any]:
+def _exported(operation: operations.MicroOperation, origin: Origin) -> list[Any]:
+    if isinstance(operation, operations.Reached):
+        reached = operation.offset if operation.since is None else [operation.since, operation.offset]
+        return ["reached", operation.partition, reached]
     if isinstance(operation, operations.Send):
         value = origin.value(operation.value)
-        return ["send", operation.partition, value if operation.offset is None else [operation.offset, value]]
+        sent = value if operation.offset is None else [operation.offset, value]
+        record = () if operation.record_key is None else (_Keyed(operation.record_key, operation.tombstone),)
+        return ["send", operation.partition, sent, *record]
     if not operation.records:
         return ["poll"]
     return ["poll", {key: [list(_shown(r, origin)) for r in found] for key, found in operation.records.items()}]

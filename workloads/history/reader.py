@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from workloads.history import files, schema
 from workloads.history.clustering import fold
 from workloads.history.rows import Columns, Names, from_tables
-from workloads.operations import Event, EventType, MicroOperation, Poll, Record, Send
+from workloads.operations import Event, EventType, MicroOperation, Poll, Reached, Record, Send
 
 
 def load(directory: Path) -> tuple[Columns, Names]:
@@ -59,9 +60,16 @@ def invocation_of(event: Event, rows: Columns, row: int) -> Event:
         instance=event.instance,
         type=EventType.INVOKE,
         function=event.function,
-        micro=tuple(Send(m.partition, m.value) if isinstance(m, Send) else Poll() for m in event.micro),
+        micro=tuple(map(_asked, event.micro)),
         partitions=event.partitions,
     )
+
+
+def _asked(operation: MicroOperation) -> MicroOperation:
+    """A micro-operation before its answer was known."""
+    if isinstance(operation, Send):
+        return msgspec.structs.replace(operation, offset=None)
+    return operation if isinstance(operation, Reached) else Poll()
 
 
 def _event(rows: dict[str, list[Any]], names: Names) -> Event:
@@ -88,11 +96,14 @@ def _event(rows: dict[str, list[Any]], names: Names) -> Event:
 def _micro(rows: dict[str, list[Any]], names: Names) -> tuple[MicroOperation, ...]:
     """The micro-operations behind one event's rows, which stand in order of position."""
     polls: dict[int, dict[str, list[Record]]] = {}
-    found: dict[int, Send | None] = {}
+    found: dict[int, Send | Reached | None] = {}
     for row, kind in enumerate(rows["kind"]):
         place, key = rows["position"][row], names["key"][rows["key"][row]]
         if kind == schema.Kind.SEND:
-            found[place] = Send(key, rows["value"][row], _known(rows["offset"][row]))
+            record_key, tombstone = _known(rows["record_key"][row]), bool(rows["tombstone"][row])
+            found[place] = Send(key, rows["value"][row], _known(rows["offset"][row]), record_key, tombstone)
+        elif kind == schema.Kind.REACHED:
+            found[place] = Reached(key, rows["offset"][row], _known(rows["value"][row]))
         elif kind in (schema.Kind.READ, schema.Kind.EMPTY, schema.Kind.BARE):
             found[place] = None
             records = polls.setdefault(place, {})
@@ -102,8 +113,8 @@ def _micro(rows: dict[str, list[Any]], names: Names) -> tuple[MicroOperation, ..
             elif kind == schema.Kind.EMPTY:
                 records.setdefault(key, [])
     return tuple(
-        send if send is not None else Poll({name: tuple(records) for name, records in polls[place].items()})
-        for place, send in found.items()
+        operation if operation is not None else Poll({name: tuple(records) for name, records in polls[place].items()})
+        for place, operation in found.items()
     )
 
 

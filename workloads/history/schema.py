@@ -13,7 +13,8 @@ kind ``DROPPED`` where an assignment took a partition away. Conventions: -1 is "
 | instance | the client instance whose operation it is; from layout 3 on, -1 in a row of an older one |
 | position | micro-operation within the event, from 0; records of one poll share it and stand in the order received |
 | kind | see :class:`Kind` |
-| offset, value, defect | of the record sent or read; of a drain, the log end offset |
+| offset, value, defect | of the record sent or read; of a drain, the log end offset; of REACHED, offset and since |
+| record_key, tombstone | of a record sent by a workload about keys; from layout 4 on |
 | node | broker that answered |
 | invoke_index, invoke_us | the invocation that this event completes |
 | waited_us | derived: begin of the process's last ok poll that left the partition alone since its previous row there |
@@ -31,9 +32,9 @@ import pyarrow as pa
 from workloads.operations import Defect, EventType, Function
 
 #: Layout of the rows; a reader refuses what it does not know.
-VERSION: Final = "3"
+VERSION: Final = "4"
 #: Layouts that are read; columns that they lack are filled in (:func:`workloads.history.files.completed`).
-VERSIONS_READ: Final = ("2", VERSION)
+VERSIONS_READ: Final = ("2", "3", VERSION)
 META_VERSION: Final = b"ackproof.history"
 META_RUN: Final = b"ackproof.run"
 #: "true" where the writer was closed in order, "false" where the history was cut off and clustered afterwards.
@@ -69,6 +70,8 @@ class Kind(IntEnum):
     """The partition was taken or given by a group rebalance inside the operation."""
     WAITED = 8
     """Derived: the process polled once more, at ``waited_us``, after its last row of the partition."""
+    REACHED = 9
+    """A member or a group is at this offset of the partition."""
 
 
 TYPES: Final[tuple[EventType, ...]] = tuple(EventType)
@@ -102,6 +105,8 @@ SCHEMA: Final = pa.schema(
         pa.field("offset", pa.int64(), nullable=False),
         pa.field("value", pa.int64(), nullable=False),
         pa.field("defect", pa.int8(), nullable=False),
+        pa.field("record_key", pa.int32(), nullable=False),
+        pa.field("tombstone", pa.bool_(), nullable=False),
         pa.field("node", pa.int32(), nullable=False),
         pa.field("invoke_index", pa.int64(), nullable=False),
         pa.field("invoke_us", pa.int64(), nullable=False),

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
 
 from workloads.history import HistoryWriter
-from workloads.operations import Defect, Event, EventType, Function, MicroOperation, Poll, Record, Send
+from workloads.operations import Defect, Event, EventType, Function, MicroOperation, Poll, Reached, Record, Send
 
 KEYS = ("t-0", "t-1", "t-2")
+_MICRO = tuple(map(Function, ("send", "poll", "txn", "commit", "committed", "process", "stable")))
 _MORE = 10 if os.environ.get("HYPOTHESIS_PROFILE") == "explore" else 1
 
 
@@ -23,7 +25,11 @@ def examples(number: int, **more: Any) -> settings:
 keys = st.sampled_from(KEYS)
 numbers = st.integers(0, 2**62)
 records = st.builds(Record, numbers, st.integers(-1, 50), st.sampled_from(Defect))
-sends = st.builds(Send, keys, st.integers(0, 50), st.none() | numbers)
+offsets = st.none() | numbers
+plain_sends = st.builds(Send, keys, st.integers(0, 50), offsets)
+keyed_sends = st.builds(Send, keys, st.integers(0, 50), offsets, st.integers(0, 2**31 - 1), st.booleans())
+sends = plain_sends | keyed_sends
+reached = st.builds(Reached, keys, numbers, offsets)
 polls = st.builds(Poll, st.dictionaries(keys, st.lists(records, max_size=3).map(tuple), max_size=3))
 texts = st.none() | st.text(max_size=4)
 
@@ -51,20 +57,17 @@ def events(draw: st.DrawFn) -> list[Event]:
 
 
 def _content(draw: st.DrawFn, function: Function) -> dict[str, Any]:
-    if function in (Function.SEND, Function.POLL, Function.TXN):
-        micro: tuple[MicroOperation, ...] = tuple(draw(st.lists(sends | polls, max_size=3)))
+    if function in _MICRO:
+        micro: tuple[MicroOperation, ...] = tuple(draw(st.lists(sends | polls | reached, max_size=3)))
         return {"micro": micro, "node": draw(st.none() | st.integers(0, 5)), "error": draw(texts)}
-    if function in (Function.ASSIGN, Function.SUBSCRIBE, Function.DRAIN):
+    if function in (Function.ASSIGN, Function.SUBSCRIBE, Function.DRAIN, Function.REBALANCE):
         listed = tuple(draw(st.lists(keys, max_size=3, unique=True)))
         return {"partitions": listed, "offset": draw(st.none() | numbers)}
     return {"detail": draw(texts)}
 
 
 def _completion(draw: st.DrawFn, event: Event, index: int) -> Event:
-    micro = tuple(
-        Send(m.partition, m.value, draw(st.none() | numbers)) if isinstance(m, Send) else draw(polls)
-        for m in event.micro
-    )
+    micro = tuple(_answered(draw, operation) for operation in event.micro)
     kind = draw(st.sampled_from([EventType.OK, EventType.FAIL, EventType.INFO]))
     return Event(
         index=index,
@@ -76,6 +79,12 @@ def _completion(draw: st.DrawFn, event: Event, index: int) -> Event:
         micro=micro,
         partitions=event.partitions,
     )
+
+
+def _answered(draw: st.DrawFn, operation: MicroOperation) -> MicroOperation:
+    if isinstance(operation, Send):
+        return msgspec.structs.replace(operation, offset=draw(offsets))
+    return draw(reached if isinstance(operation, Reached) else polls)
 
 
 def _numbered(event: Event, index: int) -> Event:
