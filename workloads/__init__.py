@@ -6,6 +6,7 @@ need libraries that the workers of a cluster, who import this one, do not have.
 """
 
 from workloads.client import (
+    PAYLOAD_HEADER,
     Batches,
     ClientCapability,
     Clients,
@@ -13,12 +14,18 @@ from workloads.client import (
     Commits,
     Consumer,
     Fetched,
+    GroupProtocol,
+    Isolation,
+    Membership,
+    MemberToken,
     Offsets,
     PollOutcome,
     Positions,
     Producer,
     SendOutcome,
     Subscription,
+    Tombstones,
+    Transactions,
     Unsent,
 )
 from workloads.eras import NO_ERA, PRESETS
@@ -60,11 +67,12 @@ from workloads.settings import (
 
 __all__ = [
     "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "GAVE_UP", "IDEMPOTENCE", "KAFKA_DEFECTS", "LISTED", "NEMESIS",
-    "NEVER", "NEVER_SENT", "NO_ERA", "PRESETS", "TIME_LIMIT", "WORKLOADS", "Batches", "BrokenInvariant",
-    "ClientCapability", "Clients", "Clock", "Commits", "Consumer", "Defect", "Event", "EventType", "Fetched",
-    "FreshWrites", "Function", "GroupMember", "LogPartition", "MicroOperation", "Offsets", "PlannedWrite", "PlantedBug",
-    "Poll", "PollOutcome", "Positions", "Producer", "Reached", "Record", "Recorder", "Refusal", "Retirement", "Send",
-    "SendOutcome", "ServedTime", "SettingValue", "Settings", "SettingsError", "Subscription", "TransactionEnd",
+    "NEVER", "NEVER_SENT", "NO_ERA", "PAYLOAD_HEADER", "PRESETS", "TIME_LIMIT", "WORKLOADS", "Batches",
+    "BrokenInvariant", "ClientCapability", "Clients", "Clock", "Commits", "Consumer", "Defect", "Event", "EventType",
+    "Fetched", "FreshWrites", "Function", "GroupMember", "GroupProtocol", "Isolation", "LogPartition", "MemberToken",
+    "Membership", "MicroOperation", "Offsets", "PlannedWrite", "PlantedBug", "Poll", "PollOutcome", "Positions",
+    "Producer", "Reached", "Record", "Recorder", "Refusal", "Retirement", "Send", "SendOutcome", "ServedTime",
+    "SettingValue", "Settings", "SettingsError", "Subscription", "Tombstones", "TransactionEnd", "Transactions",
     "Truncation", "Unsent", "WorkloadPlan", "classify", "in_toml", "reason_of", "refusal", "shown", "spelled",
     "unknown_name", "writes_of",
 ]  # fmt: skip

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -40,12 +40,13 @@ class SendOutcome(msgspec.Struct, frozen=True, gc=False):
 
 
 class Fetched(msgspec.Struct, frozen=True, gc=False):
-    """One record as the client handed it over, still encoded."""
+    """One record as the client handed it over, still encoded. The payload of a ``tombstone`` is that of its header."""
 
     partition: str
     offset: int
     key: bytes
     payload: bytes
+    tombstone: bool = False
 
 
 class PollOutcome(msgspec.Struct, frozen=True):
@@ -70,11 +71,45 @@ class Unsent(NamedTuple):
     payload: bytes
 
 
+#: The header of a tombstone in which its payload travels: a record without a value could not be told from another.
+PAYLOAD_HEADER: Final = "ackproof"
+Isolation = Literal["read_uncommitted", "read_committed"]
+GroupProtocol = Literal["classic", "consumer"]
+
+
+class Membership(msgspec.Struct, frozen=True):
+    """The way in which a consumer is a member of ``group``.
+
+    Attributes:
+        instance_id: the name of a static member (KIP-345), None for a member that leaves when it is closed.
+        protocol: "classic" or, where brokers assign, "consumer" (KIP-848).
+        session_timeout_ms: silence after which the group gives a member up.
+        auto_commit_ms: how often the library commits by itself, None for never.
+    """
+
+    group: str
+    instance_id: str | None = None
+    protocol: GroupProtocol = "classic"
+    session_timeout_ms: int = 6_000
+    auto_commit_ms: int | None = None
+
+
+class MemberToken(msgspec.Struct, frozen=True):
+    """A member's group and generation as its library has it, for a transaction that commits the member's offsets.
+
+    ``token`` is None where the client is no member now; ``error`` says why.
+    """
+
+    token: object | None
+    error: str | None = None
+
+
 class ClientCapability(StrEnum):
-    """What a client may lack, by the name of the attribute that is None then."""
+    """The things that a client may lack, by the name of the attribute that is None then."""
 
     BATCHES = "batches"
     TRANSACTIONS = "transactions"
+    TOMBSTONES = "tombstones"
     SUBSCRIPTION = "subscription"
     COMMITS = "commits"
     POSITIONS = "positions"
@@ -101,18 +136,40 @@ class Batches(Protocol):
 
 
 class Transactions(Protocol):
-    """Sends that count together or not at all. One transaction at a time."""
+    """Sends that count together or not at all. One transaction at a time.
+
+    Calls follow each other: the next one begins when the one before was answered. OK means that the call did what it
+    says, FAIL that it certainly did not, INFO that it is not known.
+    """
+
+    def init(self, done: Callable[[SendOutcome], None]) -> None:
+        """End what earlier producers with this transactional id left open, and fence them (KIP-98). Called once."""
+        ...
 
     def begin(self, done: Callable[[SendOutcome], None]) -> None:
-        """What is sent from now on belongs to a transaction."""
+        """Open a transaction: what is sent from now on belongs to it."""
+        ...
+
+    def send_offsets(
+        self, offsets: Mapping[str, int], member: MemberToken, done: Callable[[SendOutcome], None]
+    ) -> None:
+        """Commit offsets of a group, by log partition, with the transaction (KIP-447)."""
         ...
 
     def commit(self, done: Callable[[SendOutcome], None]) -> None:
-        """Let all of it count. INFO where it is not known whether it does."""
+        """Let all of it count. FAIL only where the transaction certainly was aborted instead."""
         ...
 
     def abort(self, done: Callable[[SendOutcome], None]) -> None:
         """Let none of it count."""
+        ...
+
+
+class Tombstones(Protocol):
+    """Records without a value, which delete their key from a compacted log."""
+
+    def send_tombstone(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:
+        """Append a record without a value; ``payload`` travels in its header :data:`PAYLOAD_HEADER`."""
         ...
 
 
@@ -126,7 +183,12 @@ class Producer(Protocol):
 
     @property
     def transactions(self) -> Transactions | None:
-        """Transactions, where the producer was made for them."""
+        """Transactions, of a producer that was made with a transactional id."""
+        ...
+
+    @property
+    def tombstones(self) -> Tombstones | None:
+        """Tombstones, where the library can send headers."""
         ...
 
     def send(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:
@@ -151,22 +213,33 @@ class Subscription(Protocol):
     def subscribe(self, topics: Sequence[str], changed: Callable[[tuple[str, ...]], None]) -> None:
         """Read these topics instead of assigned partitions.
 
-        ``changed`` is called, by the clock, with the instance's log partitions whenever the group assigned them anew,
+        ``changed`` is called, by the clock, with the instance's log partitions whenever the group assigned them again,
         and with none when they were taken away.
         """
         ...
 
 
 class Commits(Protocol):
-    """What a group remembers of how far its members have read."""
+    """The offsets that a group remembers of its members."""
 
-    def commit(self, done: Callable[[Offsets], None]) -> None:
-        """Let the group remember this instance's positions. The answer: those that it took."""
+    def commit(self, offsets: Mapping[str, int] | None, done: Callable[[Offsets], None]) -> None:
+        """Let the group remember offsets by log partition, None for this instance's positions.
+
+        The answer: those that it took.
+        """
+        ...
+
+    def ask_committed(self, partitions: Sequence[str], done: Callable[[Offsets], None]) -> None:
+        """Ask the group's coordinator which offsets it remembers of these partitions; it may remember none."""
+        ...
+
+    def ask_member(self, done: Callable[[MemberToken], None]) -> None:
+        """Ask the library for the member's group and generation, for :meth:`Transactions.send_offsets`."""
         ...
 
 
 class Positions(Protocol):
-    """How far a consumer has read by its own account."""
+    """The offsets that a consumer has reached by its own account."""
 
     def ask_positions(self, partitions: Sequence[str], done: Callable[[Offsets], None]) -> None:
         """The offset of the next record that a poll would bring, of those partitions where one is known."""
@@ -200,7 +273,10 @@ class Consumer(Protocol):
         ...
 
     def end_offsets(self, partitions: Sequence[str], done: Callable[[Offsets], None]) -> None:
-        """Ask the current leaders for the end of the readable log (the high watermark), fresh from the broker."""
+        """Ask the current leaders for the end of the readable log, fresh from the broker.
+
+        That is the high watermark; for a read_committed consumer the last stable offset.
+        """
         ...
 
     def close(self) -> None:
@@ -217,18 +293,30 @@ class Clients(Protocol):
         ...
 
     @property
+    def protocols(self) -> Sequence[GroupProtocol]:
+        """The group protocols that a membership can name."""
+        ...
+
+    @property
     def name(self) -> str:
         """Library and version ("kafka-python 3.0.8")."""
         ...
 
-    def producer(self, process: int) -> Producer:
-        """A new producer with the run's settings."""
-        ...
-
-    def consumer(self, process: int, group: str | None = None) -> Consumer:
-        """A new consumer with the run's settings; one with a ``group`` can subscribe and commit.
+    def producer(self, process: int, transactional_id: str | None = None) -> Producer:
+        """A new producer with the run's settings; one with a ``transactional_id`` has transactions.
 
         Raises:
-            ValueError: ``group`` is given and SUBSCRIPTION is lacking.
+            ValueError: ``transactional_id`` is given and TRANSACTIONS is lacking.
+        """
+        ...
+
+    def consumer(
+        self, process: int, membership: Membership | None = None, isolation: Isolation = "read_uncommitted"
+    ) -> Consumer:
+        """A new consumer with the run's settings; one with a ``membership`` can subscribe and commit.
+
+        Raises:
+            ValueError: ``membership`` is given and SUBSCRIPTION, or the protocol it names, is lacking; or
+                ``isolation`` is read_committed and TRANSACTIONS is lacking.
         """
         ...

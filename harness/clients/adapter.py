@@ -11,10 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Generic
+from typing import Any, Final, Generic, NamedTuple
 
 from harness.clients.client_thread import OUTSTANDING_MAX, Library, Owner, Pending, ThreadedClock
 from harness.clients.credentials import password_of
+from harness.clients.transactions import AdaptedTransactions, LibraryTransactions
 from harness.errors import HostError
 from harness.plan import OPEN, Security
 from workloads import (
@@ -27,12 +28,17 @@ from workloads import (
     Commits,
     EventType,
     Fetched,
+    GroupProtocol,
+    Isolation,
+    Membership,
+    MemberToken,
     Offsets,
     PollOutcome,
     Positions,
     SendOutcome,
     Settings,
     Subscription,
+    Tombstones,
     classify,
 )
 
@@ -41,26 +47,45 @@ GRACE_MS: Final = 1_000
 #: The limit of a forced close, which does not wait for the network.
 CLOSE_LIMIT_S: Final = 1.0
 _TOO_LATE: Final = SendOutcome(EventType.INFO, error=TIME_LIMIT)
-#: Why producers offer no transactions yet.
-NO_TRANSACTIONS: Final = "producers are made without a transactional id; no workload asks for transactions"
+
+
+class Content(NamedTuple):
+    """The content of a record: its value, or, of a tombstone, its header."""
+
+    value: bytes | None
+    header: bytes | None = None
 
 
 class AdaptedProducer(ABC, Generic[Library]):
     """A producer behind :class:`workloads.client.Producer`. Every send ends within ``limit_ms``."""
 
-    def __init__(self, clock: ThreadedClock, owner: Owner[Library], limit_ms: int) -> None:
+    def __init__(
+        self,
+        clock: ThreadedClock,
+        owner: Owner[Library],
+        limit_ms: int,
+        transactions: LibraryTransactions[Library] | None = None,
+    ) -> None:
         self._limit_ms = limit_ms
         self._now_us = clock.now_us
         self._pending: Pending[SendOutcome] = Pending(clock)
         self._closed = False
         self.owner = owner
         self.batches: Batches | None = None
-        self.transactions: None = None
+        self.tombstones: Tombstones | None = self
+        self.transactions: AdaptedTransactions[Library] | None = None
+        if transactions is not None:
+            self.transactions = AdaptedTransactions(clock, owner, limit_ms, transactions)
 
     def send(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:
         """Give a record to the library; a closed client refuses it."""
         ticket = self._begin(done)
-        self._submit((ticket,), partial(self._send, ticket, partition, key, payload), partition)
+        self._submit((ticket,), partial(self._send, ticket, partition, key, Content(payload)), partition)
+
+    def send_tombstone(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:
+        """Give a record without a value to the library; a closed client refuses it."""
+        ticket = self._begin(done)
+        self._submit((ticket,), partial(self._send, ticket, partition, key, Content(None, payload)), partition)
 
     def close(self) -> None:
         """End every send that is open as INFO, and stop the thread."""
@@ -79,9 +104,11 @@ class AdaptedProducer(ABC, Generic[Library]):
             self._closed = True
             self.owner.stop()
             self._pending.answer_all(SendOutcome(EventType.INFO, error=error))
+            if self.transactions is not None:
+                self.transactions.end(error)
 
     @abstractmethod
-    def _send(self, ticket: int, partition: str, key: bytes, payload: bytes, library: Library) -> None:
+    def _send(self, ticket: int, partition: str, key: bytes, content: Content, library: Library) -> None:
         """Give the record to the library, and answer the ticket when the library answers."""
 
     def _begin(self, done: Callable[[SendOutcome], None]) -> int:
@@ -117,19 +144,22 @@ class AdaptedProducer(ABC, Generic[Library]):
 class AdaptedConsumer(ABC, Generic[Library]):
     """A consumer behind :class:`workloads.client.Consumer`; one request has ``request_ms``.
 
-    ``group`` is the group that it may join, if any.
+    ``membership`` is that of the group that it may join, if any.
     """
 
-    def __init__(self, clock: ThreadedClock, owner: Owner[Library], request_ms: int, group: str | None) -> None:
+    def __init__(
+        self, clock: ThreadedClock, owner: Owner[Library], request_ms: int, membership: Membership | None
+    ) -> None:
         self._clock = clock
         self._request_ms = request_ms
         self._polls: Pending[PollOutcome] = Pending(clock)
         self._questions: Pending[Offsets] = Pending(clock)
+        self._tokens: Pending[MemberToken] = Pending(clock)
         self._late: tuple[Fetched, ...] = ()
         self._closed = False
         self.owner = owner
-        self.subscription: Subscription | None = self if group else None
-        self.commits: Commits | None = self if group else None
+        self.subscription: Subscription | None = self if membership else None
+        self.commits: Commits | None = self if membership else None
         self.positions: Positions | None = self
 
     def assign(self, partitions: Sequence[str], *, from_start: bool) -> None:
@@ -161,9 +191,21 @@ class AdaptedConsumer(ABC, Generic[Library]):
         """Ask for the position in each partition, within the same limit."""
         self._ask(1 + len(partitions), partial(self._positions_of, tuple(partitions)), done)
 
-    def commit(self, done: Callable[[Offsets], None]) -> None:
-        """Commit all positions, within two requests."""
-        self._ask(2, self._commit, done)
+    def commit(self, offsets: Mapping[str, int] | None, done: Callable[[Offsets], None]) -> None:
+        """Commit these offsets, or all positions, within two requests."""
+        self._ask(2, partial(self._commit, offsets), done)
+
+    def ask_committed(self, partitions: Sequence[str], done: Callable[[Offsets], None]) -> None:
+        """Ask what the group remembers of each partition, within one request more than there are partitions."""
+        self._ask(1 + len(partitions), partial(self._committed, tuple(partitions)), done)
+
+    def ask_member(self, done: Callable[[MemberToken], None]) -> None:
+        """Ask the library for its group and generation, within one request."""
+        ticket = self._tokens.begin(done, self._request_ms + GRACE_MS, MemberToken(None, TIME_LIMIT))
+        if self._closed:
+            self._tokens.answer(ticket, MemberToken(None, CLIENT_CLOSED))
+        else:
+            self.owner.submit(lambda library: self._tokens.answer(ticket, self._member(library)))
 
     def close(self) -> None:
         """End every call that is open as INFO, and stop the thread."""
@@ -172,6 +214,7 @@ class AdaptedConsumer(ABC, Generic[Library]):
             self.owner.stop()
             self._polls.answer_all(PollOutcome(EventType.INFO, error=CLIENT_CLOSED))
             self._questions.answer_all(Offsets({}, CLIENT_CLOSED))
+            self._tokens.answer_all(MemberToken(None, CLIENT_CLOSED))
 
     @abstractmethod
     def _assign(self, partitions: tuple[str, ...], from_start: bool, library: Library) -> None:
@@ -196,8 +239,16 @@ class AdaptedConsumer(ABC, Generic[Library]):
         """Ask for the positions in these partitions; errors are in the answer."""
 
     @abstractmethod
-    def _commit(self, library: Library) -> Offsets:
-        """Commit all positions; errors are in the answer."""
+    def _commit(self, offsets: Mapping[str, int] | None, library: Library) -> Offsets:
+        """Commit these offsets, or all positions; errors are in the answer."""
+
+    @abstractmethod
+    def _committed(self, partitions: tuple[str, ...], library: Library) -> Offsets:
+        """Ask what the group remembers; errors are in the answer."""
+
+    @abstractmethod
+    def _member(self, library: Library) -> MemberToken:
+        """The library's group and generation; errors are in the answer."""
 
     def _poll_waiting(self, ticket: int, max_wait_ms: int, library: Library) -> None:
         if self._polls.waits(ticket):
@@ -234,26 +285,29 @@ class ClientLibrary:
     """One client library: how its clients are configured and made, and what they cannot do.
 
     Attributes:
-        producer_configuration: from the settings, the "host:port" of brokers, and the instance's first process.
-        consumer_configuration: the same, and the group if there is one.
+        producer_configuration: from the settings, the "host:port" of brokers, the instance's first process and its
+            transactional id, if any.
+        consumer_configuration: from the same, the membership, if any, and the isolation level.
         login_settings: those that log a client in, without the password, so that files may have them.
         password: the name of the property that has the password.
         producer: makes one on a clock.
-        consumer: makes one on a clock, with or without a group.
+        consumer: makes one on a clock, with or without a membership.
+        protocols: the group protocols that its consumers know.
         name: library and version.
         defaults: the library's own settings by role, as far as it discloses them.
-        lacks: the capabilities that its clients do not have, and why; transactions lack in all.
+        lacks: the capabilities that its clients do not have, and why.
         unfit: the reason why the installed release cannot be used; empty if it can.
     """
 
-    producer_configuration: Callable[[Settings, Sequence[str], int], Configuration]
-    consumer_configuration: Callable[[Settings, Sequence[str], int, str | None], Configuration]
+    producer_configuration: Callable[[Settings, Sequence[str], int, str | None], Configuration]
+    consumer_configuration: Callable[[Settings, Sequence[str], int, Membership | None, Isolation], Configuration]
     login_settings: Callable[[Security], Configuration]
     password: str
     producer: Callable[[ThreadedClock, Configuration], AdaptedProducer[Any]]
-    consumer: Callable[[ThreadedClock, Configuration, str | None], AdaptedConsumer[Any]]
+    consumer: Callable[[ThreadedClock, Configuration, Membership | None], AdaptedConsumer[Any]]
     name: str
     defaults: Mapping[str, Mapping[str, Any]]
+    protocols: Sequence[GroupProtocol] = ("classic",)
     lacks: Mapping[ClientCapability, str] = field(default_factory=dict)
     unfit: str = ""
 
@@ -298,19 +352,26 @@ class RealClients:
         self._login = library.login(security)
         self._made: list[AdaptedProducer[Any] | AdaptedConsumer[Any]] = []
         self.name = library.name
-        self.lacks = {ClientCapability.TRANSACTIONS: NO_TRANSACTIONS, **library.lacks}
+        self.lacks = library.lacks
+        self.protocols = library.protocols
 
-    def producer(self, process: int) -> AdaptedProducer[Any]:
+    def producer(self, process: int, transactional_id: str | None = None) -> AdaptedProducer[Any]:
         """Make a producer and remember it, so that it is closed."""
-        configuration = self._library.producer_configuration(self._settings, self.bootstrap, process)
+        configuration = self._library.producer_configuration(self._settings, self.bootstrap, process, transactional_id)
         producer = self._library.producer(self._clock, configuration | self._login)
         self._made.append(producer)
         return producer
 
-    def consumer(self, process: int, group: str | None = None) -> AdaptedConsumer[Any]:
+    def consumer(
+        self, process: int, membership: Membership | None = None, isolation: Isolation = "read_uncommitted"
+    ) -> AdaptedConsumer[Any]:
         """Make a consumer and remember it, so that it is closed."""
-        configuration = self._library.consumer_configuration(self._settings, self.bootstrap, process, group)
-        consumer = self._library.consumer(self._clock, configuration | self._login, group)
+        if membership is not None and membership.protocol not in self.protocols:
+            raise ValueError(f"{self.name} does not know the group protocol {membership.protocol!r} (KIP-848)")
+        configuration = self._library.consumer_configuration(
+            self._settings, self.bootstrap, process, membership, isolation
+        )
+        consumer = self._library.consumer(self._clock, configuration | self._login, membership)
         self._made.append(consumer)
         return consumer
 
@@ -318,8 +379,8 @@ class RealClients:
         """The settings that the library really works with by role, with its defaults; names are those of process 0."""
         library, settings, bootstrap = self._library, self._settings, self.bootstrap
         chosen = {
-            "producer": library.producer_configuration(settings, bootstrap, 0),
-            "consumer": library.consumer_configuration(settings, bootstrap, 0, None),
+            "producer": library.producer_configuration(settings, bootstrap, 0, None),
+            "consumer": library.consumer_configuration(settings, bootstrap, 0, None, "read_uncommitted"),
         }
         return {
             role: _writable({**library.defaults[role], **own, **self._login_written}) for role, own in chosen.items()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from workloads import Settings
+from workloads import Isolation, Membership, Settings
 
 #: Kafka's default; those of the libraries are 30 s and 10 s, and runs last seconds.
 RECONNECT_BACKOFF_MAX_MS: Final = 1_000
 #: Kafka's default is 5 minutes; with acks=0 a client notices a deposed leader in no other way.
 METADATA_MAX_AGE_MS: Final = 5_000
 FETCH_WAIT_MAX_MS: Final = 500
+#: Kafka's default is a minute; a producer that died must not hold readers up for longer than a run lasts.
+TRANSACTION_TIMEOUT_MS: Final = 10_000
 
 
 def client_settings(settings: Settings) -> dict[str, Any]:
@@ -19,19 +21,38 @@ def client_settings(settings: Settings) -> dict[str, Any]:
     return {name: chosen[name] for name in Settings.scoped("client")}
 
 
-def producer_properties(settings: Settings, process: int) -> dict[str, Any]:
+def producer_properties(settings: Settings, process: int, transactional_id: str | None = None) -> dict[str, Any]:
     """The properties of a producer."""
-    return _properties(settings, process) | client_settings(settings)
+    properties = _properties(settings, process) | client_settings(settings)
+    if transactional_id is None:
+        return properties
+    return properties | {"transactional.id": transactional_id, "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS}
 
 
-def consumer_properties(settings: Settings, process: int) -> dict[str, Any]:
+def consumer_properties(
+    settings: Settings, process: int, membership: Membership | None, isolation: Isolation
+) -> dict[str, Any]:
     """The properties of a consumer."""
-    return _properties(settings, process) | {
+    properties = _properties(settings, process) | {
         "enable.auto.commit": False,
         "auto.offset.reset": "earliest",
-        "isolation.level": "read_uncommitted",
+        "isolation.level": isolation,
         "check.crcs": True,
     }
+    return properties if membership is None else properties | group_properties(membership)
+
+
+def group_properties(membership: Membership) -> dict[str, Any]:
+    """The properties of a member; with the protocol of KIP-848 the times of a session are the broker's."""
+    properties: dict[str, Any] = {"group.id": membership.group}
+    if membership.instance_id is not None:
+        properties["group.instance.id"] = membership.instance_id
+    if membership.auto_commit_ms is not None:
+        properties |= {"enable.auto.commit": True, "auto.commit.interval.ms": membership.auto_commit_ms}
+    if membership.protocol == "consumer":
+        return properties | {"group.protocol": "consumer"}
+    session_ms = membership.session_timeout_ms
+    return properties | {"session.timeout.ms": session_ms, "heartbeat.interval.ms": session_ms // 3}
 
 
 def fetch_wait_ms(settings: Settings) -> int:

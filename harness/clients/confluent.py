@@ -16,16 +16,20 @@ from typing import Any, Final
 import confluent_kafka
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedConsumer, AdaptedProducer, ClientLibrary
+from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedConsumer, AdaptedProducer, ClientLibrary, Content
 from harness.clients.client_thread import Owner, ThreadedClock
 from harness.clients.configuration import METADATA_MAX_AGE_MS, consumer_properties, fetch_wait_ms, producer_properties
 from harness.clients.credentials import without_secrets
 from harness.plan import Security
 from workloads import (
     NEVER_SENT,
+    PAYLOAD_HEADER,
     EventType,
     Fetched,
+    Isolation,
     LogPartition,
+    Membership,
+    MemberToken,
     Offsets,
     PollOutcome,
     SendOutcome,
@@ -54,17 +58,24 @@ SOCKET_TIMEOUT_MIN_MS: Final = 10
 _POLL_S: Final = 0.05
 
 
-def producer_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:
+def producer_configuration(
+    settings: Settings, bootstrap: Sequence[str], process: int, transactional_id: str | None = None
+) -> dict[str, Any]:
     """The producer's properties. By default the library chooses acks=all and delivery without limit."""
-    return producer_properties(settings, process) | _common_properties(settings, bootstrap)
+    return producer_properties(settings, process, transactional_id) | _common_properties(settings, bootstrap)
 
 
 def consumer_configuration(
-    settings: Settings, bootstrap: Sequence[str], process: int, group: str | None = None
+    settings: Settings,
+    bootstrap: Sequence[str],
+    process: int,
+    membership: Membership | None = None,
+    isolation: Isolation = "read_uncommitted",
 ) -> dict[str, Any]:
     """The consumer's properties. The library wants the name of a group also if the consumer joins none."""
-    own = {"group.id": group or f"ackproof-no-group-{process}", "fetch.wait.max.ms": fetch_wait_ms(settings)}
-    return consumer_properties(settings, process) | _common_properties(settings, bootstrap) | own
+    own = {"group.id": f"ackproof-no-group-{process}", "fetch.wait.max.ms": fetch_wait_ms(settings)}
+    common = own | _common_properties(settings, bootstrap)
+    return common | consumer_properties(settings, process, membership, isolation)
 
 
 def security_properties(security: Security) -> dict[str, Any]:
@@ -128,7 +139,9 @@ class ConfluentProducer(AdaptedProducer[PolledProducer]):
         owner: Owner[PolledProducer] = Owner(
             f"{configuration['client.id']}-producer", lambda: PolledProducer(configuration), PolledProducer.close
         )
-        super().__init__(clock, owner, configuration["delivery.timeout.ms"] + GRACE_MS)
+        limit_ms = configuration["delivery.timeout.ms"] + GRACE_MS
+        transactional = "transactional.id" in configuration
+        super().__init__(clock, owner, limit_ms, _Transactions(limit_ms / 1_000) if transactional else None)
         self.batches = self
 
     def send_batch(self, partition: str, records: Sequence[Unsent], done: Callable[[int, SendOutcome], None]) -> None:
@@ -153,10 +166,11 @@ class ConfluentProducer(AdaptedProducer[PolledProducer]):
         """Never wait: the library only queues, and refuses where its queue is full."""
         return False
 
-    def _send(self, ticket: int, partition: str, key: bytes, payload: bytes, library: PolledProducer) -> None:
+    def _send(self, ticket: int, partition: str, key: bytes, content: Content, library: PolledProducer) -> None:
         topic, index = LogPartition.named(partition)
+        delivered, headers = partial(self._delivered, ticket), content.header and [(PAYLOAD_HEADER, content.header)]
         try:
-            library.producer.produce(topic, payload, key, index, on_delivery=partial(self._delivered, ticket))
+            library.producer.produce(topic, content.value, key, index, on_delivery=delivered, headers=headers)
         except (BufferError, KafkaException, ValueError) as error:
             self._refuse(ticket, f"{type(error).__name__}: {error}")
 
@@ -170,15 +184,53 @@ class ConfluentProducer(AdaptedProducer[PolledProducer]):
         self._acknowledge(ticket, offset if has_offset else None)
 
 
+class _Transactions:
+    """The transactional calls of librdkafka, each with a limit in seconds."""
+
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+
+    def init(self, library: PolledProducer) -> None:
+        """Fence earlier producers."""
+        library.producer.init_transactions(self._limit_s)
+
+    def begin(self, library: PolledProducer) -> None:
+        """Open a transaction."""
+        library.producer.begin_transaction()
+
+    def send_offsets(self, library: PolledProducer, offsets: Mapping[str, int], token: Any) -> None:
+        """Add offsets of a group."""
+        positions = [_at(name, offset) for name, offset in offsets.items()]
+        library.producer.send_offsets_to_transaction(positions, token, self._limit_s)
+
+    def commit(self, library: PolledProducer) -> None:
+        """Commit the open transaction."""
+        library.producer.commit_transaction(self._limit_s)
+
+    def abort(self, library: PolledProducer) -> None:
+        """Abort the open transaction."""
+        library.producer.abort_transaction(self._limit_s)
+
+    def outcome(self, _library: PolledProducer, error: Exception) -> SendOutcome:
+        """FAIL where librdkafka asks for an abort: then the transaction was not committed."""
+        failure = error.args[0] if isinstance(error, KafkaException) else None
+        if not isinstance(failure, KafkaError):
+            return SendOutcome(EventType.INFO, error=f"{type(error).__name__}: {error}")
+        kind = EventType.FAIL if failure.txn_requires_abort() else EventType.INFO
+        return SendOutcome(kind, error=named(failure))
+
+
 class ConfluentConsumer(AdaptedConsumer[Consumer]):
     """One librdkafka consumer. See :class:`workloads.client.Consumer`."""
 
-    def __init__(self, clock: ThreadedClock, configuration: Mapping[str, Any], group: str | None = None) -> None:
+    def __init__(
+        self, clock: ThreadedClock, configuration: Mapping[str, Any], membership: Membership | None = None
+    ) -> None:
         self._positions: dict[str, int] = {}
         owner: Owner[Consumer] = Owner(
             f"{configuration['client.id']}-consumer", lambda: Consumer(dict(configuration), logger=log), Consumer.close
         )
-        super().__init__(clock, owner, configuration["socket.timeout.ms"], group)
+        super().__init__(clock, owner, configuration["socket.timeout.ms"], membership)
 
     def _assign(self, partitions: tuple[str, ...], from_start: bool, library: Consumer) -> None:
         if from_start:
@@ -211,12 +263,24 @@ class ConfluentConsumer(AdaptedConsumer[Consumer]):
             return Offsets({}, named(failure.args[0]))
         return _offsets(reached)
 
-    def _commit(self, library: Consumer) -> Offsets:
-        reached = [position for position in library.position(library.assignment()) if position.offset >= 0]
+    def _commit(self, offsets: Mapping[str, int] | None, library: Consumer) -> Offsets:
+        if offsets is not None:
+            reached = [_at(name, offset) for name, offset in offsets.items()]
+        else:
+            reached = [position for position in library.position(library.assignment()) if position.offset >= 0]
         try:
             return _offsets(library.commit(offsets=reached, asynchronous=False) if reached else [])
         except KafkaException as failure:
             return Offsets({}, named(failure.args[0]))
+
+    def _committed(self, partitions: tuple[str, ...], library: Consumer) -> Offsets:
+        try:
+            return _offsets(library.committed([_at(name) for name in partitions], self._request_ms / 1_000))
+        except KafkaException as failure:
+            return Offsets({}, named(failure.args[0]))
+
+    def _member(self, library: Consumer) -> MemberToken:
+        return MemberToken(library.consumer_group_metadata())
 
     def _ends(self, partitions: tuple[str, ...], library: Consumer) -> Offsets:
         ends: dict[str, int] = {}
@@ -251,7 +315,11 @@ def _offsets(answers: Sequence[TopicPartition]) -> Offsets:
 
 def _fetched(message: Message) -> Fetched:
     partition = f"{message.topic()}-{message.partition()}"
-    return Fetched(partition, message.offset(), message.key() or b"", message.value() or b"")
+    key, value = message.key() or b"", message.value()
+    if value is not None:
+        return Fetched(partition, message.offset(), key, value)
+    header = dict(message.headers() or ()).get(PAYLOAD_HEADER) or b""
+    return Fetched(partition, message.offset(), key, header, tombstone=True)
 
 
 #: The library does not disclose its defaults; the documentation of this release has them.
@@ -279,5 +347,6 @@ CONFLUENT: Final = ClientLibrary(
     consumer=ConfluentConsumer,
     name=f"confluent-kafka {confluent_kafka.__version__}",
     defaults={"producer": _RELEASE, "consumer": _RELEASE},
+    protocols=("classic", "consumer"),
     unfit=unfit(confluent_kafka.libversion()),
 )

@@ -13,20 +13,24 @@ from typing import Any, Final, TypeVar
 
 import kafka
 from kafka import ConsumerRebalanceListener, KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, KafkaTimeoutError
 from kafka.structs import OffsetAndMetadata
 
-from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedConsumer, AdaptedProducer, ClientLibrary
+from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedConsumer, AdaptedProducer, ClientLibrary, Content
 from harness.clients.client_thread import Owner, ThreadedClock
 from harness.clients.configuration import METADATA_MAX_AGE_MS, consumer_properties, fetch_wait_ms, producer_properties
 from harness.clients.credentials import without_secrets
 from harness.plan import Security
 from workloads import (
     GAVE_UP,
+    PAYLOAD_HEADER,
     ClientCapability,
     EventType,
     Fetched,
+    Isolation,
     LogPartition,
+    Membership,
+    MemberToken,
     Offsets,
     PollOutcome,
     SendOutcome,
@@ -40,22 +44,33 @@ Library = TypeVar("Library", KafkaProducer, KafkaConsumer, KafkaAdminClient)
 WORDS_MAX: Final = 200
 
 
-def producer_configuration(settings: Settings, bootstrap: Sequence[str], process: int) -> dict[str, Any]:
+def producer_configuration(
+    settings: Settings, bootstrap: Sequence[str], process: int, transactional_id: str | None = None
+) -> dict[str, Any]:
     """Arguments of ``KafkaProducer``. By default the library chooses acks=all with idempotence (KIP-679)."""
     own = {"max_block_ms": settings.request_timeout_ms}
-    return _arguments(producer_properties(settings, process)) | _common_arguments(settings, bootstrap) | own
+    return (
+        _arguments(producer_properties(settings, process, transactional_id))
+        | _common_arguments(settings, bootstrap)
+        | own
+    )
 
 
 def consumer_configuration(
-    settings: Settings, bootstrap: Sequence[str], process: int, group: str | None = None
+    settings: Settings,
+    bootstrap: Sequence[str],
+    process: int,
+    membership: Membership | None = None,
+    isolation: Isolation = "read_uncommitted",
 ) -> dict[str, Any]:
     """Arguments of ``KafkaConsumer``.
 
     If the log has lost a position, reading goes on where the logs diverge (KIP-320), or at the start if that is not
     known: ``earliest`` reads again, ``latest`` would skip.
     """
-    own = {"group_id": group, "fetch_max_wait_ms": fetch_wait_ms(settings), "max_poll_records": 500}
-    return _arguments(consumer_properties(settings, process)) | _common_arguments(settings, bootstrap) | own
+    own = {"group_id": None, "fetch_max_wait_ms": fetch_wait_ms(settings), "max_poll_records": 500}
+    common = own | _common_arguments(settings, bootstrap)
+    return common | _arguments(consumer_properties(settings, process, membership, isolation))
 
 
 def security_arguments(security: Security) -> dict[str, Any]:
@@ -101,17 +116,20 @@ class KafkaPythonProducer(AdaptedProducer[KafkaProducer]):
         owner: Owner[KafkaProducer] = Owner(
             f"{configuration['client_id']}-producer", lambda: make(KafkaProducer, configuration), _close_producer
         )
-        super().__init__(clock, owner, configuration["delivery_timeout_ms"] + configuration["max_block_ms"] + GRACE_MS)
+        limit_ms = configuration["delivery_timeout_ms"] + configuration["max_block_ms"] + GRACE_MS
+        transactional = "transactional_id" in configuration
+        super().__init__(clock, owner, limit_ms, _Transactions(limit_ms) if transactional else None)
 
     def _waits(self, partition: str, library: KafkaProducer) -> bool:
         """The library waits for the metadata of a topic that it does not know, or does not know any more."""
         topics = library._metadata._partitions  # noqa: SLF001 - the library's version is pinned
         return _topic_partition(partition).topic not in topics
 
-    def _send(self, ticket: int, partition: str, key: bytes, payload: bytes, library: KafkaProducer) -> None:
+    def _send(self, ticket: int, partition: str, key: bytes, content: Content, library: KafkaProducer) -> None:
         topic, index = _topic_partition(partition)
+        headers = [] if content.header is None else [(PAYLOAD_HEADER, content.header)]
         try:
-            future = library.send(topic, value=payload, key=key, partition=index)
+            future = library.send(topic, value=content.value, key=key, partition=index, headers=headers)
         except (KafkaError, ValueError) as error:
             self._refuse(ticket, named(error))
             return
@@ -134,15 +152,57 @@ class KafkaPythonProducer(AdaptedProducer[KafkaProducer]):
         self._pending.answer(ticket, SendOutcome(kind, error=named(error)))
 
 
+class _Transactions:
+    """The transactional calls of kafka-python, which itself waits for their results without a limit."""
+
+    def __init__(self, limit_ms: int) -> None:
+        self._limit_ms = limit_ms
+
+    def init(self, library: KafkaProducer) -> None:
+        """Fence earlier producers."""
+        library.init_transactions()
+
+    def begin(self, library: KafkaProducer) -> None:
+        """Open a transaction."""
+        library.begin_transaction()
+
+    def send_offsets(self, library: KafkaProducer, offsets: Mapping[str, int], token: Any) -> None:
+        """Add offsets of a group."""
+        taken = _commits(offsets)
+        self._wait(library, lambda manager: manager.send_offsets_to_transaction(taken, token))
+
+    def commit(self, library: KafkaProducer) -> None:
+        """Commit the open transaction."""
+        self._wait(library, lambda manager: manager.begin_commit())
+
+    def abort(self, library: KafkaProducer) -> None:
+        """Abort the open transaction."""
+        self._wait(library, lambda manager: manager.begin_abort())
+
+    def outcome(self, library: KafkaProducer, error: Exception) -> SendOutcome:
+        """FAIL where the library asks for an abort: then the transaction was not committed."""
+        manager = library._transaction_manager  # noqa: SLF001 - the library's version is pinned
+        kind = EventType.FAIL if manager.has_abortable_error() else EventType.INFO
+        return SendOutcome(kind, error=named(error))
+
+    def _wait(self, library: KafkaProducer, begin: Callable[[Any], Any]) -> None:
+        result = begin(library._transaction_manager)  # noqa: SLF001 - the library's version is pinned
+        library._sender.wakeup()  # noqa: SLF001
+        if not result.wait(timeout_ms=self._limit_ms):
+            raise KafkaTimeoutError(f"no result within {self._limit_ms} ms")
+
+
 class KafkaPythonConsumer(AdaptedConsumer[KafkaConsumer]):
     """One ``KafkaConsumer``. See :class:`workloads.client.Consumer`."""
 
-    def __init__(self, clock: ThreadedClock, configuration: Mapping[str, Any], group: str | None = None) -> None:
+    def __init__(
+        self, clock: ThreadedClock, configuration: Mapping[str, Any], membership: Membership | None = None
+    ) -> None:
         self._positions: dict[TopicPartition, int] = {}
         owner: Owner[KafkaConsumer] = Owner(
             f"{configuration['client_id']}-consumer", lambda: make(KafkaConsumer, configuration), _close_consumer
         )
-        super().__init__(clock, owner, configuration["request_timeout_ms"], group)
+        super().__init__(clock, owner, configuration["request_timeout_ms"], membership)
 
     def _assign(self, partitions: tuple[str, ...], from_start: bool, library: KafkaConsumer) -> None:
         assigned = [_topic_partition(name) for name in partitions]
@@ -183,14 +243,31 @@ class KafkaPythonConsumer(AdaptedConsumer[KafkaConsumer]):
                 positions |= {} if position is None else {name: position}
         return Offsets(positions, error)
 
-    def _commit(self, library: KafkaConsumer) -> Offsets:
-        reached = self._positions_of(tuple(map(_name, library.assignment())), library)
-        taken = {_topic_partition(name): OffsetAndMetadata(offset, "", -1) for name, offset in reached.offsets.items()}
+    def _commit(self, offsets: Mapping[str, int] | None, library: KafkaConsumer) -> Offsets:
+        if offsets is None:
+            reached = self._positions_of(tuple(map(_name, library.assignment())), library)
+        else:
+            reached = Offsets(dict(offsets))
         try:
-            library.commit(taken, timeout_ms=self._request_ms)
+            library.commit(_commits(reached.offsets), timeout_ms=self._request_ms)
         except KafkaError as error:
             return Offsets({}, named(error))
         return reached
+
+    def _committed(self, partitions: tuple[str, ...], library: KafkaConsumer) -> Offsets:
+        committed: dict[str, int] = {}
+        error: str | None = None
+        for name in partitions:
+            try:
+                offset = library.committed(_topic_partition(name), timeout_ms=self._request_ms)
+            except KafkaError as failure:
+                error = named(failure)
+            else:
+                committed |= {} if offset is None else {name: offset}
+        return Offsets(committed, error)
+
+    def _member(self, library: KafkaConsumer) -> MemberToken:
+        return MemberToken(library.group_metadata())
 
     def _ends(self, partitions: tuple[str, ...], library: KafkaConsumer) -> Offsets:
         asked = [_topic_partition(name) for name in partitions]
@@ -234,7 +311,14 @@ def named(error: BaseException) -> str:
 
 
 def _fetched(record: Any) -> Fetched:
-    return Fetched(_name(record), record.offset, record.key or b"", record.value or b"")
+    if record.value is not None:
+        return Fetched(_name(record), record.offset, record.key or b"", record.value)
+    header = dict(record.headers).get(PAYLOAD_HEADER, b"")
+    return Fetched(_name(record), record.offset, record.key or b"", header, tombstone=True)
+
+
+def _commits(offsets: Mapping[str, int]) -> dict[TopicPartition, OffsetAndMetadata]:
+    return {_topic_partition(name): OffsetAndMetadata(offset, "", -1) for name, offset in offsets.items()}
 
 
 @cache

@@ -21,7 +21,10 @@ from workloads import (
     CLIENT_CRASHED,
     ClientCapability,
     EventType,
+    GroupProtocol,
+    Isolation,
     LogPartition,
+    Membership,
     Offsets,
     PollOutcome,
     SendOutcome,
@@ -105,6 +108,7 @@ class SimulatedProducer(SimulatedClient[ProducerModel]):
 
     batches = None
     transactions = None
+    tombstones = None
 
     def send(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:
         """Have the model send a record; a closed client ends the call as INFO."""
@@ -154,6 +158,7 @@ class SimulatedClients:
     lacks: Final = dict.fromkeys(
         ClientCapability, "the models of clients send single records and read assigned partitions"
     )
+    protocols: Final[Sequence[GroupProtocol]] = ()
 
     def __init__(self, brokers: Sequence[int], topic: str, settings: Settings, loop: Loop, network: Network) -> None:
         self._brokers = brokers
@@ -162,18 +167,28 @@ class SimulatedClients:
         self._loop = loop
         self._network = network
 
-    def producer(self, process: int) -> SimulatedProducer:
-        """A new producer."""
+    def producer(self, process: int, transactional_id: str | None = None) -> SimulatedProducer:
+        """A new producer.
+
+        Raises:
+            ValueError: it is to have transactions.
+        """
+        if transactional_id is not None:
+            raise ValueError(self.lacks[ClientCapability.TRANSACTIONS])
         model = ProducerModel(self._brokers, process, self._topic, self._settings)
         return SimulatedProducer(CLIENTS + 1 + process, model, self._loop, self._network)
 
-    def consumer(self, process: int, group: str | None = None) -> SimulatedConsumer:
+    def consumer(
+        self, process: int, membership: Membership | None = None, isolation: Isolation = "read_uncommitted"
+    ) -> SimulatedConsumer:
         """A new consumer.
 
         Raises:
-            ValueError: it is to be the member of a group.
+            ValueError: it is to be the member of a group, or to read only what is committed.
         """
-        if group is not None:
+        if isolation != "read_uncommitted":
+            raise ValueError(self.lacks[ClientCapability.TRANSACTIONS])
+        if membership is not None:
             raise ValueError(self.lacks[ClientCapability.SUBSCRIPTION])
         model = ConsumerModel(self._brokers, process, self._topic, self._settings)
         return SimulatedConsumer(CLIENTS + 1 + process, model, self._loop, self._network)

@@ -12,7 +12,7 @@ from harness.worlds.real.clock import RealClock
 from harness.worlds.simulated.clients import SimulatedClients, SimulatedConsumer, SimulatedProducer
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
-from workloads.client import ClientCapability, Offsets, Unsent
+from workloads.client import ClientCapability, Membership, Offsets, Unsent
 from workloads.operations import EventType
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
@@ -59,12 +59,13 @@ def offsets_read(cluster, consumer, count) -> list[tuple[str, int]]:
 
 def test_whoever_lacks_a_capability_says_why_and_has_none(library):
     clients = CLIENTS[library].clients(RealClock(), Settings(), ("127.1.2.3:1",))
-    producer, consumer = clients.producer(0), clients.consumer(1, "group")
-    owners = dict.fromkeys(("batches", "transactions"), producer)
+    producer, consumer = clients.producer(0, "transactional"), clients.consumer(1, Membership("group"))
+    owners = dict.fromkeys(("batches", "transactions", "tombstones"), producer)
     try:
         for capability in ClientCapability:
             offered = getattr(owners.get(capability, consumer), capability)
             assert (offered is None) == bool(clients.lacks.get(capability)), capability
+        assert clients.producer(4).transactions is None
         assert clients.consumer(2).subscription is None
         assert clients.consumer(3).commits is None
     finally:
@@ -73,24 +74,25 @@ def test_whoever_lacks_a_capability_says_why_and_has_none(library):
 
 def test_simulated_clients_lack_all_of_them():
     assert set(SimulatedClients.lacks) == set(ClientCapability)
-    owners = dict.fromkeys(("batches", "transactions"), SimulatedProducer)
+    owners = dict.fromkeys(("batches", "transactions", "tombstones"), SimulatedProducer)
     assert all(getattr(owners.get(one, SimulatedConsumer), one) is None for one in ClientCapability)
 
 
 @pytest.mark.system
 def test_a_group_goes_on_where_its_last_member_committed(cluster):
     cluster.write(20, process=0)
-    first = cluster.world.clients.consumer(1, "readers")
+    first = cluster.world.clients.consumer(1, Membership("readers"))
     dealt: list[tuple[str, ...]] = []
     first.subscription.subscribe(["ackproof"], dealt.append)
     assert offsets_read(cluster, first, 20) == [(PARTITIONS[0], offset) for offset in range(20)]
     assert set(PARTITIONS) == set(dealt[-1])
     assert answered(cluster, first.positions.ask_positions, PARTITIONS[:1]) == Offsets({PARTITIONS[0]: 20})
-    taken = answered(cluster, first.commits.commit)
+    taken = answered(cluster, first.commits.commit, None)
     assert (taken.offsets[PARTITIONS[0]], taken.error) == (20, None)
+    assert answered(cluster, first.commits.ask_committed, PARTITIONS[:1]) == Offsets({PARTITIONS[0]: 20})
     first.close()
     cluster.write(5, process=2)
-    second = cluster.world.clients.consumer(3, "readers")
+    second = cluster.world.clients.consumer(3, Membership("readers"))
     second.subscription.subscribe(["ackproof"], dealt.append)
     assert offsets_read(cluster, second, 5) == [(PARTITIONS[0], offset) for offset in range(20, 25)]
     second.close()

@@ -9,6 +9,7 @@ from kafka.errors import KafkaTimeoutError, MessageSizeTooLargeError, NotEnoughR
 from kafka.future import Future
 
 from harness.clients import KAFKA_PYTHON
+from harness.clients.adapter import Content
 from harness.clients.kafka_python import KafkaPythonProducer, consumer_configuration, named, producer_configuration
 from harness.plan import Processes
 from harness.worlds.real.clock import RealClock
@@ -78,7 +79,7 @@ def test_what_a_producer_is_given_after_its_fatal_error_was_never_sent_and_count
     fatal = MessageSizeTooLargeError()
     library.send.side_effect = lambda *_, **__: Future().failure(fatal)
     for _ in range(2):
-        producer._send(producer._begin(answers.append), "t-0", b"key", b"payload", library)
+        producer._send(producer._begin(answers.append), "t-0", b"key", Content(b"payload"), library)
     producer.close()
     assert clock.run(lambda: len(answers) == 2, 5_000_000)
     assert answers[0] == SendOutcome(EventType.INFO, error="MessageSizeTooLargeError")
