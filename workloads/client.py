@@ -18,11 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
 from workloads.operations import EventType
+from workloads.settings import GroupProtocol, IsolationLevel
 
 
 class SendOutcome(msgspec.Struct, frozen=True, gc=False):
@@ -73,8 +74,6 @@ class Unsent(NamedTuple):
 
 #: The header of a tombstone in which its payload travels: a record without a value could not be told from another.
 PAYLOAD_HEADER: Final = "ackproof"
-Isolation = Literal["read_uncommitted", "read_committed"]
-GroupProtocol = Literal["classic", "consumer"]
 
 
 class Membership(msgspec.Struct, frozen=True):
@@ -311,7 +310,7 @@ class Clients(Protocol):
         ...
 
     def consumer(
-        self, process: int, membership: Membership | None = None, isolation: Isolation = "read_uncommitted"
+        self, process: int, membership: Membership | None = None, isolation: IsolationLevel = "read_uncommitted"
     ) -> Consumer:
         """A new consumer with the run's settings; one with a ``membership`` can subscribe and commit.
 

@@ -25,6 +25,7 @@ from workloads.plan import WorkloadPlan
 from workloads.producers import OUTSTANDING_MAX, Producers
 from workloads.recovery import RecoveryWrites
 from workloads.replacement import Patience
+from workloads.roles import Reading, Writing
 from workloads.settings import Settings
 
 __all__ = ["OUTSTANDING_MAX", "Drain", "Reader", "RecoveryWrites", "SendCounts", "Workload", "partition_names"]
@@ -44,7 +45,7 @@ class Workload:
 
     Attributes:
         partitions: the run's log partitions, "topic-number".
-        producers: who writes; they are also what a nemesis crashes (:meth:`Producers.crash_producer`).
+        producers: who writes; they are also what a nemesis crashes (:meth:`workloads.roles.Writing.crash_producer`).
         consumers: who reads meanwhile.
         new_process: hands out the process ids of the run, each once.
     """
@@ -60,14 +61,14 @@ class Workload:
         self._readers = Readers(clients, clock, recorder, self.new_process, plan.poll_wait_ms)
         self.partitions = partition_names(plan)
         self._writers = Writers(clients, clock, recorder, self.new_process, SendCounts())
-        self.producers = Producers(
+        self.producers: Writing = Producers(
             self._writers,
             partitions=self.partitions,
             producers=plan.producers,
             writes=writes_of(plan),
             patience=_patience(plan, settings),
         )
-        self.consumers = Consumers(self._readers, self.partitions, plan.consumers)
+        self.consumers: Reading = Consumers(self._readers, self.partitions, plan.consumers)
 
     def begin(self) -> None:
         """Write and read from now on."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import cycle
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
+from workloads.client import ClientCapability
 from workloads.plan import LISTED, WorkloadPlan
 
 #: How often a burst begins. Longer than a follower's fetch and than most elections, so that the log is idle in between.
@@ -37,10 +38,16 @@ class WorkloadKind(NamedTuple):
         writes: endless, in the order of ``due_us``.
         checks: the anomalies and measures, by the names that verdicts give them, that this workload is made to show.
             All others are judged too.
+        writing: single sends, or sends in transactions.
+        reading: assigned log partitions, or a consumer group's.
+        needs: the capabilities without which it makes no sense; a world whose brokers or clients lack one is refused.
     """
 
     writes: Callable[[WorkloadPlan], Iterator[DueWrite]]
     checks: tuple[str, ...]
+    writing: Literal["single", "transactions"] = "single"
+    reading: Literal["assigned", "group"] = "assigned"
+    needs: tuple[ClientCapability, ...] = ()
 
 
 def steady(plan: WorkloadPlan) -> Iterator[DueWrite]:

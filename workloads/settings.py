@@ -13,9 +13,12 @@ from typing import Any, Literal, TypeAlias, get_args
 from workloads.eras import NO_ERA, PRESETS
 from workloads.quoting import shown, unknown_name
 
-Scope = Literal["topic", "broker", "client", "reference"]
+Scope = Literal["topic", "broker", "client", "consumer", "transactions", "compaction", "reference"]
 Truncation = Literal["high-watermark", "kip-101", "kip-279", "kip-320", "on-fetch"]
 CommitRule = Literal["isr", "majority"]
+IsolationLevel = Literal["read_uncommitted", "read_committed"]
+GroupProtocol = Literal["classic", "consumer"]
+CleanupPolicy = Literal["delete", "compact", "compact,delete"]
 LeaderElection = Literal["isr", "largest-log-end", "largest-epoch-and-log-end"]
 PlantedBug = Literal[
     "none",
@@ -64,6 +67,7 @@ IDEMPOTENT_IN_FLIGHT_MAX = 5
 NEVER = 2**63 - 1
 #: Longer than anything waits in a run; a limit beyond it is one that a run never sees.
 _HOUR_MS = 3_600_000
+_DAY_MS = 24 * _HOUR_MS
 #: The one setting whose default is the client library's own; see :attr:`Settings.against_idempotence`.
 IDEMPOTENCE = "enable.idempotence"
 #: KIP-250's name.
@@ -114,6 +118,30 @@ class Settings:
     """Pause before a batch is sent again."""
     linger_ms: int = _setting("linger.ms", "client", 0, least=0)
     """How long a producer waits for more records of one batch."""
+    isolation_level: IsolationLevel = _setting(  # noqa: RUF009 (a field, made by dataclasses.field)
+        "isolation.level", "consumer", "read_uncommitted", choices=get_args(IsolationLevel)
+    )
+    """Consumers read all records, or only those of committed transactions and those of none."""
+    group_protocol: GroupProtocol = _setting(  # noqa: RUF009
+        "group.protocol", "consumer", "classic", choices=get_args(GroupProtocol)
+    )
+    """Members assign the partitions of a group, or, as `consumer`, the brokers (KIP-848)."""
+    session_timeout_ms: int = _setting("session.timeout.ms", "consumer", 6_000, least=100)
+    """Silence after which a group gives a member up."""
+    transaction_timeout_ms: int = _setting("transaction.timeout.ms", "transactions", 10_000, least=1_000)
+    """Time after which brokers abort a transaction that its producer does not end."""
+    cleanup_policy: CleanupPolicy = _setting(  # noqa: RUF009
+        "cleanup.policy", "compaction", "delete", choices=get_args(CleanupPolicy)
+    )
+    """The topic keeps all records, or, as `compact`, the last record of each key."""
+    segment_ms: int = _setting("segment.ms", "compaction", 7 * _DAY_MS, most=NEVER)
+    """Age at which a log begins a new segment; the newest segment is never cleaned."""
+    min_cleanable_dirty_ratio: float = _setting("min.cleanable.dirty.ratio", "compaction", 0.5, least=0)
+    """Share of a log that was not cleaned yet, from which on it is cleaned."""
+    delete_retention_ms: int = _setting("delete.retention.ms", "compaction", _DAY_MS, least=0, most=NEVER)
+    """Time for which a tombstone, or the marker of a transaction, stays after it was first cleaned."""
+    min_compaction_lag_ms: int = _setting("min.compaction.lag.ms", "compaction", 0, least=0, most=NEVER)
+    """Age below which a record is not cleaned."""
     replication_factor: int = _setting("replication.factor", "topic", 3)
     """Copies of each log partition."""
     min_insync_replicas: int = _setting("min.insync.replicas", "topic", 1)
@@ -307,13 +335,15 @@ def _parse(spec: Field[Any], value: object) -> object:
     name, default, choices = spec.metadata["name"], spec.default, spec.metadata["choices"]
     if name == "acks":
         value = {"all": ACKS_ALL, "0": 0, "1": 1, "-1": ACKS_ALL}.get(str(value), value)
+    if isinstance(default, float) and type(value) is int:
+        value = float(value)
     fits = type(value) is type(default)
     if choices and not (fits and value in choices):
         listed = ", ".join(shown("all" if name == "acks" and choice == ACKS_ALL else choice) for choice in choices)
         raise SettingsError(f"{name}={shown(value)} is not possible; choose one of {listed}")
     if not fits:
         raise SettingsError(f"{name} takes {_article(default)}, not {shown(value)}")
-    if isinstance(value, int) and not isinstance(value, bool) and not choices:
+    if isinstance(value, int | float) and not isinstance(value, bool) and not choices:
         least, most = spec.metadata["bounds"]
         if value < least:
             raise SettingsError(f"{name}={value} is too small; the least is {least}")
@@ -323,4 +353,4 @@ def _parse(spec: Field[Any], value: object) -> object:
 
 
 def _article(default: object) -> str:
-    return {bool: "true or false", int: "a whole number", str: "a string"}[type(default)]
+    return {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}[type(default)]

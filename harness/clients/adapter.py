@@ -29,7 +29,7 @@ from workloads import (
     EventType,
     Fetched,
     GroupProtocol,
-    Isolation,
+    IsolationLevel,
     Membership,
     MemberToken,
     Offsets,
@@ -300,7 +300,7 @@ class ClientLibrary:
     """
 
     producer_configuration: Callable[[Settings, Sequence[str], int, str | None], Configuration]
-    consumer_configuration: Callable[[Settings, Sequence[str], int, Membership | None, Isolation], Configuration]
+    consumer_configuration: Callable[[Settings, Sequence[str], int, Membership | None, IsolationLevel], Configuration]
     login_settings: Callable[[Security], Configuration]
     password: str
     producer: Callable[[ThreadedClock, Configuration], AdaptedProducer[Any]]
@@ -363,7 +363,7 @@ class RealClients:
         return producer
 
     def consumer(
-        self, process: int, membership: Membership | None = None, isolation: Isolation = "read_uncommitted"
+        self, process: int, membership: Membership | None = None, isolation: IsolationLevel = "read_uncommitted"
     ) -> AdaptedConsumer[Any]:
         """Make a consumer and remember it, so that it is closed."""
         if membership is not None and membership.protocol not in self.protocols:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from workloads import Isolation, Membership, Settings
+from workloads import IsolationLevel, Membership, Settings
 
 #: Kafka's default; those of the libraries are 30 s and 10 s, and runs last seconds.
 RECONNECT_BACKOFF_MAX_MS: Final = 1_000
 #: Kafka's default is 5 minutes; with acks=0 a client notices a deposed leader in no other way.
 METADATA_MAX_AGE_MS: Final = 5_000
 FETCH_WAIT_MAX_MS: Final = 500
-#: Kafka's default is a minute; a producer that died must not hold readers up for longer than a run lasts.
-TRANSACTION_TIMEOUT_MS: Final = 10_000
 
 
 def client_settings(settings: Settings) -> dict[str, Any]:
@@ -26,11 +24,14 @@ def producer_properties(settings: Settings, process: int, transactional_id: str 
     properties = _properties(settings, process) | client_settings(settings)
     if transactional_id is None:
         return properties
-    return properties | {"transactional.id": transactional_id, "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS}
+    return properties | {
+        "transactional.id": transactional_id,
+        "transaction.timeout.ms": settings.transaction_timeout_ms,
+    }
 
 
 def consumer_properties(
-    settings: Settings, process: int, membership: Membership | None, isolation: Isolation
+    settings: Settings, process: int, membership: Membership | None, isolation: IsolationLevel
 ) -> dict[str, Any]:
     """The properties of a consumer."""
     properties = _properties(settings, process) | {

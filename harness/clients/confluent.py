@@ -26,7 +26,7 @@ from workloads import (
     PAYLOAD_HEADER,
     EventType,
     Fetched,
-    Isolation,
+    IsolationLevel,
     LogPartition,
     Membership,
     MemberToken,
@@ -70,7 +70,7 @@ def consumer_configuration(
     bootstrap: Sequence[str],
     process: int,
     membership: Membership | None = None,
-    isolation: Isolation = "read_uncommitted",
+    isolation: IsolationLevel = "read_uncommitted",
 ) -> dict[str, Any]:
     """The consumer's properties. The library wants the name of a group also if the consumer joins none."""
     own = {"group.id": f"ackproof-no-group-{process}", "fetch.wait.max.ms": fetch_wait_ms(settings)}

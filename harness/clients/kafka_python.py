@@ -27,7 +27,7 @@ from workloads import (
     ClientCapability,
     EventType,
     Fetched,
-    Isolation,
+    IsolationLevel,
     LogPartition,
     Membership,
     MemberToken,
@@ -61,7 +61,7 @@ def consumer_configuration(
     bootstrap: Sequence[str],
     process: int,
     membership: Membership | None = None,
-    isolation: Isolation = "read_uncommitted",
+    isolation: IsolationLevel = "read_uncommitted",
 ) -> dict[str, Any]:
     """Arguments of ``KafkaConsumer``.
 

@@ -11,6 +11,9 @@ from workloads.settings import INT_MAX, NEVER, Settings
 #: The heading of each scope, and a sentence below it.
 SCOPES: Final = {
     "client": ("Clients", "Producers get these."),
+    "consumer": ("Consumers", "Consumers get these."),
+    "transactions": ("Transactions", "Producers of the workload `transactions` get these."),
+    "compaction": ("Compaction", "The run's topic gets those that differ from their default. Only Kafka knows them."),
     "topic": ("Topics", "The run's topic gets these."),
     "broker": ("Brokers", "Every broker gets these."),
     "reference": (

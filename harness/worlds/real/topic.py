@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import fields
 from typing import Any, Final
 
 from kafka import KafkaAdminClient
@@ -25,10 +24,12 @@ _PAUSE_S: Final = 0.5
 
 
 def topic_configs(settings: Settings) -> dict[str, str]:
-    """The settings of scope "topic" as Kafka spells their values; the replication factor is no config."""
-    values = settings.to_mapping()
-    names = [field.metadata["name"] for field in fields(settings) if field.metadata["scope"] == "topic"]
-    return {name: spelled(values[name]) for name in names if name != "replication.factor"}
+    """The settings of the topic as Kafka spells their values; the replication factor is no config."""
+    values, usual = settings.to_mapping(), Settings().to_mapping()
+    names = [name for name in Settings.scoped("topic") if name != "replication.factor"]
+    # The reference broker does not clean logs, and knows none of these.
+    names += [name for name in Settings.scoped("compaction") if values[name] != usual[name]]
+    return {name: spelled(values[name]) for name in names}
 
 
 def create_topic(

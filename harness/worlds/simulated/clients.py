@@ -22,7 +22,7 @@ from workloads import (
     ClientCapability,
     EventType,
     GroupProtocol,
-    Isolation,
+    IsolationLevel,
     LogPartition,
     Membership,
     Offsets,
@@ -179,7 +179,7 @@ class SimulatedClients:
         return SimulatedProducer(CLIENTS + 1 + process, model, self._loop, self._network)
 
     def consumer(
-        self, process: int, membership: Membership | None = None, isolation: Isolation = "read_uncommitted"
+        self, process: int, membership: Membership | None = None, isolation: IsolationLevel = "read_uncommitted"
     ) -> SimulatedConsumer:
         """A new consumer.
 

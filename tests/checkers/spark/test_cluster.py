@@ -93,7 +93,7 @@ def verdicts_of(command: list[str], directory: Path, out: Path, *options: str) -
     environment = {**os.environ, "SPARK_LOCAL_IP": HOST, "PYTHONPATH": ROOT, "PYSPARK_PYTHON": sys.executable}
     environment["JAVA_TOOL_OPTIONS"] = JAVA_OPTIONS
     whole = [*command, "check", str(directory), "--out", str(out), *options]
-    done = subprocess.run(whole, env=environment, capture_output=True, timeout=180, check=False)
+    done = subprocess.run(whole, env=environment, capture_output=True, timeout=600, check=False)
     assert done.returncode == 1, done.stderr.decode()[-2000:]
     return [json.loads(line) for line in out.read_bytes().splitlines()]
 
