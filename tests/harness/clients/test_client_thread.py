@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.clients.adapter import AdaptedProducer
+from harness.clients.adapter import AdaptedProducer, Content
 from harness.clients.client_thread import Owner, Pending
 from workloads import EventType, SendOutcome
 
@@ -192,10 +192,10 @@ class RecordingProducer(AdaptedProducer[list[bytes]]):
     def _waits(self, partition: str, _: list[bytes]) -> bool:
         return partition == "t-1" and not self.known.is_set()
 
-    def _send(self, ticket: int, partition: str, key: bytes, payload: bytes, library: list[bytes]) -> None:
+    def _send(self, ticket: int, partition: str, key: bytes, content: Content, library: list[bytes]) -> None:
         if partition == "t-1":
             self.known.wait(LIMIT_S)
-        library.append(payload)
+        library.append(content.value or b"")
         self.appended_by.append(threading.current_thread().name)
 
 
