@@ -322,6 +322,12 @@ def cycles(events: list[Event], *, ww_deps: bool) -> set[str]:
     return found
 
 
+def divergent_offsets(logs: list[tuple[dict[int, int], int]]) -> list[int]:
+    """Committed offsets at which some replicas, each a log and its high watermark, have different records."""
+    committed = min((high for _, high in logs), default=0)
+    return [offset for offset in range(committed) if len({log[offset] for log, _ in logs if offset in log}) > 1]
+
+
 def _reachable(edges: set[tuple[int, int, str]], start: int) -> set[tuple[int, bool]]:
     """(operation, whether some way there has a read) for every way of at least one step."""
     seen: set[tuple[int, bool]] = set()

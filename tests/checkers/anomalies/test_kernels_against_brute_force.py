@@ -56,6 +56,13 @@ COMPARED: dict[str, tuple[Callable[[list[Event]], list[tuple[Any, ...]]], Callab
     "int-send-skip": (brute_force.int_send_skip, lambda f: (*_inner(f), tuple(f["skipped"]))),
     "int-nonmonotonic-send": (brute_force.int_nonmonotonic_send, _inner),
 }
+#: Twins of anomalies that have a test of their own, here or in ``tests/checkers/verdicts/test_replicas.py``.
+COMPARED_APART: dict[str, tuple[Callable[..., Any], ...]] = {
+    "lost-write": (brute_force.lost_write, brute_force.lost_after_drain),
+    **dict.fromkeys(("G0", "G0-realtime", "G1c", "G1c-realtime"), (brute_force.cycles,)),
+    "empty-transaction-graph": (brute_force.dependencies,),
+    "divergent-replicas": (brute_force.divergent_offsets,),
+}
 
 
 @given(histories())
@@ -126,6 +133,8 @@ def test_kinds_of_cycles_are_those_that_a_search_of_all_paths_finds(history: lis
     verdict = judge_events(history, shown=None, ww_deps=ww_deps)
     expected = brute_force.cycles(history, ww_deps=ww_deps)
     assert {name for name in verdict.anomalies if name.startswith(("G0", "G1c"))} == expected
+    independent = bool(history) and not brute_force.dependencies(history, ww_deps=True)
+    assert ("empty-transaction-graph" in verdict.anomalies) == independent
     edges = brute_force.dependencies(history, ww_deps=ww_deps)
     for name in expected:
         for cycle in verdict.anomalies[name]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -14,10 +15,24 @@ from checkers.cycles import search
 from checkers.local import check_one
 from checkers.verdicts.promises import promise
 from harness.bench.plants import PLANTS
+from tests.checkers.anomalies.test_kernels_against_brute_force import COMPARED, COMPARED_APART
 from tests.checkers.conformance import BY_NAME, cases, write_history
 from tests.checkers.in_memory import judge_events
 from tests.checkers.scenes import Scene
 from workloads.settings import Settings
+
+#: Anomalies without a slow twin, with the reason.
+WITHOUT_TWIN: Final = {
+    "broken-invariant": "the simulated world decides; the checker repeats what the world wrote into the history",
+    "wedged-client": "the run's producers decide; the checker repeats what they wrote into the history",
+}
+#: Anomalies that no plant among operations of clients can show, with the reason and the test that plants them.
+PLANTED_APART: Final = {
+    "empty-transaction-graph": ("the whole history has no dependency", "anomalies/test_planted_anomalies.py"),
+    "divergent-replicas": ("it is in the replicas' own logs", "verdicts/test_replicas.py"),
+    "broken-invariant": ("a simulated world has to see it", "anomalies/test_broken_invariant.py"),
+    "wedged-client": ("a run has to replace a producer", "anomalies/test_wedged_client.py"),
+}
 
 
 @pytest.mark.parametrize("name", list(ANOMALIES))
@@ -55,6 +70,18 @@ def test_whatever_the_search_for_cycles_can_emit_is_registered() -> None:
 def test_what_can_be_planted_and_what_promises_speak_of_is_registered() -> None:
     assert {name for plant in PLANTS.values() for name in plant.counts} <= ANOMALIES.keys()
     assert {claim.anomaly for claim in promise(Settings(), ()).claims} <= ANOMALIES.keys()
+
+
+def test_every_anomaly_has_a_slow_twin_or_says_why_not() -> None:
+    """A new anomaly fails here until exactly one of COMPARED, COMPARED_APART and WITHOUT_TWIN has it."""
+    assert sorted([*COMPARED, *COMPARED_APART, *WITHOUT_TWIN]) == sorted(ANOMALIES)
+
+
+def test_every_anomaly_is_planted_somewhere() -> None:
+    """A new anomaly fails here until it is in PLANTS, or in PLANTED_APART with a test that names it."""
+    assert sorted([*PLANTS, *PLANTED_APART]) == sorted(ANOMALIES)
+    for name, (_, test) in PLANTED_APART.items():
+        assert f'"{name}"' in (Path(__file__).parent.parent / test).read_text(encoding="utf-8"), name
 
 
 def test_every_kernel_module_is_in_the_registry() -> None:

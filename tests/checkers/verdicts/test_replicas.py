@@ -20,6 +20,7 @@ from checkers.local import check_one
 from checkers.spark.pipeline import check
 from checkers.verdicts.replicas import add_to
 from checkers.verdicts.verdict import Verdict
+from tests.checkers.brute_force import divergent_offsets
 from tests.checkers.scenes import Scene
 from tests.workloads.history.event_strategies import record_all
 from workloads.history import HistoryWriter
@@ -50,12 +51,8 @@ def test_one_replica_has_nothing_to_differ_from() -> None:
 
 @given(st.lists(st.tuples(st.dictionaries(st.integers(0, 8), st.integers(0, 1)), st.integers(0, 9)), max_size=4))
 def test_what_is_found_is_what_comparing_every_pair_finds(logs: list[tuple[dict[int, int], int]]) -> None:
-    committed = min((high for _, high in logs), default=0)
-    expected = [
-        offset for offset in range(committed) if len({digests[offset] for digests, _ in logs if offset in digests}) > 1
-    ]
     found = divergent_replicas({"t-0": [replica(node, *log) for node, log in enumerate(logs)]})
-    assert [finding.offset for finding in found] == expected
+    assert [finding.offset for finding in found] == divergent_offsets(logs)
 
 
 def test_a_verdict_with_divergent_replicas_is_not_valid() -> None:
