@@ -1,4 +1,4 @@
-"""Errors that keep checking from being done. Findings are data and are never raised."""
+"""Errors that end a check. Findings are data and are never raised."""
 
 from __future__ import annotations
 

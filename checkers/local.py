@@ -37,10 +37,10 @@ def judge_each(
 
 
 def verdict_on(source: Source, parts: Iterable[PartialVerdict], shown: int | None) -> Verdict:
-    """The verdict on a history from all its parts, with what its replicas' own logs add.
+    """The verdict on a history from all its parts, with the findings of its replicas' own logs.
 
     Raises:
-        HistoryError: the file that says where the history comes from cannot be read.
+        HistoryError: the file with the origin of the history cannot be read.
     """
     return with_replicas(verdict(source.name, parts, source.origin(), shown=shown), source.file, shown=shown)
 
@@ -80,7 +80,7 @@ def check_rows(
     shown: int | None = SHOWN,
     replicas: tuple[Ends, pa.Table] | None = None,
 ) -> Verdict:
-    """Check a history in memory, whose rows are taken out of ``rows``: the verdict is that on the same in a file.
+    """Check a history in memory, whose rows are taken out of ``rows``; stored in a file it has the same verdict.
 
     ``complete`` and ``ww_deps`` are as of a stored one; ``replicas`` as :func:`read_replicas` gives them.
     """

@@ -1,6 +1,6 @@
 """Words that sentences of verdicts and of the harness share."""
 
 
-def counted(number: int, one: str, many: str = "") -> str:
-    """A number with its noun: ``1 run``, ``2,000 runs``; ``many`` is a plural that is not ``one`` with an s."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun: ``1 run``, ``2,000 runs``; ``plural`` is needed where it is not ``noun`` with an s."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-#: What makes a directory a run, and where it keeps its history.
+#: A directory with this file is a run; its history is in the directory below.
 RUN_FILE: Final = "run.json"
 HISTORY: Final = "history"
-#: JSON lines that we wrote and that are no history.
+#: JSON lines that ackproof wrote and that are no history.
 VERDICTS_FILE: Final = "verdicts.jsonl"

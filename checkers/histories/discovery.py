@@ -1,7 +1,7 @@
-"""Finding histories, once: from what a user names to one clustered file each.
+"""Finds histories, once: from the paths that a user names to one clustered file each.
 
-:func:`find_histories` only looks, so that a mistake shows at once; :class:`Sources` then fetches, clusters and
-imports what is not ready to be checked as it stands.
+:func:`find_histories` only looks, so that a mistake shows at once. :class:`Sources` then fetches, clusters and imports
+the histories that cannot be checked as they are.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from workloads.history import (
 JSON_LINES: Final = (".jsonl", ".ndjson", ".json")
 #: Environment variable with the directory in which histories are stored before they are checked.
 SCRATCH: Final = "ACKPROOF_SCRATCH"
-#: Why a run that left no history cannot be judged; its ``run.json`` may tell more.
+#: The reason of a run that left no history; its ``run.json`` may tell more.
 NO_HISTORY: Final = "no history"
 _NAME_WHAT: Final = "name runs, a campaign, or files of JSON lines"
 _PARQUET: Final = b"PAR1"
@@ -52,9 +52,9 @@ class SourceKind(Enum):
 
 
 class FoundHistory(NamedTuple):
-    """A history at ``place``; ``files`` are the Parquet files of a stored one, ``problem`` why it has no file."""
+    """A history at ``path``; ``files`` are the Parquet files of a stored one, ``problem`` says why it has no file."""
 
-    place: Place
+    path: Place
     kind: SourceKind
     files: tuple[Place, ...] = ()
     problem: str | None = None
@@ -82,31 +82,31 @@ class Source(msgspec.Struct, frozen=True):
         return origin is not None and bool(origin.options.get("ww_deps", True))
 
     def origin(self) -> Origin:
-        """The history's own look in the tool that it comes from; empty for our own.
+        """The history's look in the tool that it comes from; empty for our own.
 
         Raises:
-            HistoryError: the file that says so is there and cannot be read.
+            HistoryError: the file with its look exists and cannot be read.
         """
         return self._origin() or Origin()
 
     def _origin(self) -> Origin | None:
         if self.file is None:
             return None
-        place = self.file.parent / ORIGIN_FILE
+        path = self.file.parent / ORIGIN_FILE
         try:
-            content = stores.read_bytes(place)
+            content = stores.read_bytes(path)
             return None if content is None else msgspec.json.decode(content, type=Origin)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise HistoryError(f"{place} cannot be read ({error}); restore it, or import the history again") from error
+            raise HistoryError(f"{path} cannot be read ({error}); restore it, or import the history again") from error
 
 
 def find_histories(paths: Iterable[Place]) -> list[FoundHistory]:
     """Find the histories at each of ``paths``, every place once.
 
-    A file is one history. So is a directory that holds one (itself, or in ``history``) or that is a run. Of any other
-    directory all runs below it, else all stored histories below it and the files of JSON lines in it.
+    A file is one history. So is a directory that holds one (itself, or in ``history``) or that is a run. Any other
+    directory gives all runs below it, or else all stored histories below it and the files of JSON lines in it.
     """
-    return list({found.place: found for path in paths for found in _at(path)}.values())
+    return list({history.path: history for path in paths for history in _at(path)}.values())
 
 
 def _at(path: Place) -> list[FoundHistory]:
@@ -133,7 +133,7 @@ def _at(path: Place) -> list[FoundHistory]:
     ]
     absent = isinstance(path, Path) and not path.exists()
     why = f"{path} {'does not exist' if absent else 'holds no history'}; {_NAME_WHAT}"
-    return sorted(below, key=lambda found: found.place) or [FoundHistory(path, SourceKind.NOTHING, problem=why)]
+    return sorted(below, key=lambda history: history.path) or [FoundHistory(path, SourceKind.NOTHING, problem=why)]
 
 
 def _owner(directory: Place) -> Place:
@@ -157,7 +157,7 @@ class Sources:
     """
 
     def __init__(
-        self, found: Iterable[FoundHistory], scratch: Path | None = None, decode_all: DecodeAll = decode_here
+        self, histories: Iterable[FoundHistory], scratch: Path | None = None, decode_all: DecodeAll = decode_here
     ) -> None:
         self._decode_all = decode_all
         chosen = scratch or os.environ.get(SCRATCH) or None
@@ -165,7 +165,7 @@ class Sources:
             self._scratch = Scratch(CHECK_SCRATCH, chosen)
         except OSError as error:
             raise CheckError(f"{chosen}: {error.strerror}; name a directory to write in with --scratch") from error
-        self.ready = [self._source(one) for one in found]
+        self.ready = [self._source(history) for history in histories]
 
     def __enter__(self) -> Self:
         return self
@@ -173,25 +173,25 @@ class Sources:
     def __exit__(self, *_: object) -> None:
         self._scratch.close()
 
-    def _source(self, found: FoundHistory) -> Source:
-        if found.problem is not None:
-            return Source(str(found.place), None, found.problem)
-        for file in (found.place,) if found.kind is SourceKind.FILE else found.files:
+    def _source(self, history: FoundHistory) -> Source:
+        if history.problem is not None:
+            return Source(str(history.path), None, history.problem)
+        for file in (history.path,) if history.kind is SourceKind.FILE else history.files:
             if isinstance(file, Path) and (why := stores.why_irregular(file)):
-                return Source(str(found.place), None, f"{file} cannot be read: {why}; {_NAME_WHAT}")
-        if found.kind is SourceKind.FILE:
-            return self._of_file(found.place)
-        if not found.files:
-            return Source(str(found.place), None, NO_HISTORY)
-        return self._stored(found.place, found.files)
+                return Source(str(history.path), None, f"{file} cannot be read: {why}; {_NAME_WHAT}")
+        if history.kind is SourceKind.FILE:
+            return self._of_file(history.path)
+        if not history.files:
+            return Source(str(history.path), None, NO_HISTORY)
+        return self._stored(history.path, history.files)
 
-    def _stored(self, place: Place, files: Sequence[Place]) -> Source:
-        """A stored history. One that was cut off is clustered first: beside its live files, one of a store here."""
+    def _stored(self, path: Place, files: Sequence[Place]) -> Source:
+        """A stored history. One that was cut off is clustered first: beside its live files, or here if in a store."""
         directory = files[0].parent
         clustered = directory / CLUSTERED
         local = [file for file in files if isinstance(file, Path)]
         if clustered in files and not (local and _is_stale(local)):
-            return Source(str(place), clustered)
+            return Source(str(path), clustered)
         target = Path(directory) if local else self._new_directory()
 
         def make() -> Path:
@@ -200,7 +200,7 @@ class Sources:
                     stores.fetch(file, target)
             return seal(target, complete=False)
 
-        return _made(str(place), make, target, directory)
+        return _made(str(path), make, target, directory)
 
     def _of_file(self, file: Place) -> Source:
         if not file.name.endswith(JSON_LINES):
@@ -218,14 +218,14 @@ class Sources:
         return Path(tempfile.mkdtemp(dir=self._scratch.path))
 
 
-def _made(name: str, make: Callable[[], Path], target: Path, place: Place) -> Source:
-    """The source that ``make`` leaves in ``target``; errors speak of ``place``, which the user knows."""
+def _made(name: str, make: Callable[[], Path], target: Path, named: Place) -> Source:
+    """The source that ``make`` leaves in ``target``; errors speak of ``named``, the path that the user wrote."""
     try:
         return Source(name, make())
     except HistoryError as error:
-        return Source(name, None, str(error).replace(str(target), str(place)))
+        return Source(name, None, str(error).replace(str(target), str(named)))
     except OSError as error:
-        return Source(name, None, f"{name} cannot be read: {error}".replace(str(target), str(place)))
+        return Source(name, None, f"{name} cannot be read: {error}".replace(str(target), str(named)))
 
 
 def _is_stale(files: Sequence[Path]) -> bool:

@@ -1,8 +1,8 @@
 """Temporary directories that do not outlive their makers for long.
 
-A process that is killed cannot tidy up. So each of these directories holds a file that its maker keeps locked, and who
-makes the next one removes those whose lock is free. A lock ends with its process, whatever ended that, and is never
-taken for another's as a process id can be.
+A process that is killed cannot tidy up. So each of these directories holds a file that its maker keeps locked, and the
+maker of the next one removes those whose lock is free. A lock ends with its process in every case. A process id could
+be another process's by then.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Self
 
 _LOCK: Final = ".in-use"
-#: What names begin with: of histories that are stored before they are checked, and of Spark's own files.
+#: Begins of names: of histories that are stored before they are checked, and of Spark's own files.
 CHECK_SCRATCH: Final = "ackproof-check-"
 SPARK_SCRATCH: Final = "ackproof-spark-"
 
@@ -25,8 +25,8 @@ class Scratch:
     """A temporary directory at ``path``, gone with :meth:`close` or with the next one of its prefix after a kill.
 
     Args:
-        prefix: what its name begins with; nothing else in ``parent`` begins so.
-        parent: where it is made, by default where temporary files are.
+        prefix: begin of its name; nothing else in ``parent`` has that.
+        parent: directory to make it in, by default that of temporary files.
 
     Raises:
         OSError: nothing can be written there.
@@ -42,7 +42,7 @@ class Scratch:
         _remove_all_abandoned(self.path.parent, prefix)
 
     def close(self) -> None:
-        """Remove it. Idempotent."""
+        """Remove it; a second call does nothing."""
         if self._lock >= 0:
             _remove(self.path)
             os.close(self._lock)
@@ -56,7 +56,7 @@ class Scratch:
 
 
 def remove_abandoned() -> None:
-    """Remove what killed processes left where temporary files are."""
+    """Remove the directories that killed processes left among temporary files."""
     for prefix in (CHECK_SCRATCH, SPARK_SCRATCH):
         _remove_all_abandoned(Path(tempfile.gettempdir()), prefix)
 

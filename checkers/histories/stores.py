@@ -2,7 +2,7 @@
 
 All reading of stored histories goes through this module. A local path is read as a file; ``s3://`` (or Spark's name
 for it, ``s3a://``), ``gs://`` and ``hdfs://`` are read with Arrow's file systems, on the driver and on the workers
-alike, so that Spark needs no connector of its own. Where a store is and who may read it is taken from its usual
+alike, so that Spark needs no connector of its own. The address of a store and the right to read it come from its usual
 environment variables (for S3: AWS_ENDPOINT_URL, AWS_DEFAULT_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY).
 """
 
@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from checkers.errors import CheckError
 from workloads.history import HistoryError, check_metadata, open_file
 
-#: What a user may write, and the name by which Arrow knows it.
+#: Schemes that a user may write, each with Arrow's name for it.
 SCHEMES: Final = {"s3": "s3", "s3a": "s3", "gs": "gs", "hdfs": "hdfs"}
 _COLLAPSED: Final = re.compile(rf"^({'|'.join(SCHEMES)}):/")
 
@@ -35,12 +35,12 @@ class StorePath(PurePosixPath):
         return _COLLAPSED.sub(r"\1://", super().__str__())
 
 
-#: Where something lies.
+#: A local path or one in a store.
 Place = Path | StorePath
 
 
 def place_of(text: str) -> Place:
-    """Read what a user named: a path, ``file://``, or a URI of a store.
+    """Parse the text that a user wrote: a path, ``file://``, or a URI of a store.
 
     Raises:
         CheckError: the URI is of an unknown kind, names no bucket or host, or has a password, which is not repeated.
@@ -62,111 +62,112 @@ def place_of(text: str) -> Place:
     return StorePath(text)
 
 
-def files_at(place: Place) -> list[Place]:
-    """The file at ``place``, or every file at any depth below it, sorted; none if nothing is there.
+def files_at(path: Place) -> list[Place]:
+    """The file at ``path``, or every file at any depth below it, sorted; empty if nothing exists there.
 
     Raises:
         OSError: the directory or the store cannot be listed.
     """
-    if isinstance(place, Path):
-        return _local_files(place)
-    system, path = _located(place)
-    found = system.get_file_info(path)
-    if found.type == arrow_fs.FileType.File:
-        return [place]
-    if found.type == arrow_fs.FileType.NotFound:
+    if isinstance(path, Path):
+        return _local_files(path)
+    system, key = _located(path)
+    info = system.get_file_info(key)
+    if info.type == arrow_fs.FileType.File:
+        return [path]
+    if info.type == arrow_fs.FileType.NotFound:
         return []
-    below = system.get_file_info(arrow_fs.FileSelector(path, recursive=True))
-    inside = [info.path.removeprefix(f"{path.rstrip('/')}/") for info in below if info.type == arrow_fs.FileType.File]
-    return sorted(place / name for name in inside)
+    below = system.get_file_info(arrow_fs.FileSelector(key, recursive=True))
+    inside = [file.path.removeprefix(f"{key.rstrip('/')}/") for file in below if file.type == arrow_fs.FileType.File]
+    return sorted(path / name for name in inside)
 
 
 def why_irregular(file: Path) -> str:
-    """Say why the file must not be read: a pipe lets its reader wait, a link may lead nowhere; "" of a regular one."""
+    """Say why the file must not be read: a pipe would block, a link may lead nowhere; "" if it is a regular file."""
     try:
-        return "" if stat.S_ISREG(file.stat().st_mode) else "it is no regular file"
+        return "" if stat.S_ISREG(file.stat().st_mode) else "it is not a regular file"
     except OSError as error:
         return error.strerror or str(error)
 
 
-def _local_files(place: Path) -> list[Place]:
-    if not place.is_symlink() and not place.exists():
+def _local_files(path: Path) -> list[Place]:
+    if not path.is_symlink() and not path.exists():
         return []
-    if not place.is_dir():
-        return [place]
-    next(place.iterdir(), None)  # raises; os.walk would pass over what it cannot list
-    return sorted(Path(directory, name) for directory, _, names in os.walk(place) for name in names)
+    if not path.is_dir():
+        return [path]
+    next(path.iterdir(), None)  # raises; os.walk would pass over what it cannot list
+    return sorted(Path(directory, name) for directory, _, names in os.walk(path) for name in names)
 
 
-def size_of(place: Place) -> int:
-    """Bytes of the file at ``place``.
+def size_of(path: Place) -> int:
+    """The size in bytes of the file at ``path``.
 
     Raises:
-        OSError: there is none.
+        OSError: it does not exist.
     """
-    if isinstance(place, Path):
-        return place.stat().st_size
-    system, path = _located(place)
-    return int(system.get_file_info(path).size or 0)
+    if isinstance(path, Path):
+        return path.stat().st_size
+    system, key = _located(path)
+    return int(system.get_file_info(key).size or 0)
 
 
-def read_bytes(place: Place) -> bytes | None:
-    """The whole content of a small file; None if there is none.
+def read_bytes(path: Place) -> bytes | None:
+    """The whole content of a small file; None if it does not exist.
 
     Raises:
-        OSError: it cannot be read, or is no regular file.
+        OSError: it cannot be read, or is not a regular file.
     """
     try:
-        if isinstance(place, Path):
-            if not stat.S_ISREG(place.stat().st_mode):
-                raise OSError(f"{place} is no regular file")
-            return place.read_bytes()
-        system, path = _located(place)
-        with system.open_input_file(path) as file:
+        if isinstance(path, Path):
+            if not stat.S_ISREG(path.stat().st_mode):
+                raise OSError(f"{path} is not a regular file")
+            return path.read_bytes()
+        system, key = _located(path)
+        with system.open_input_file(key) as file:
             content: bytes = file.read()
             return content
     except FileNotFoundError:
         return None
 
 
-def fetch(place: StorePath, directory: Path) -> Path:
-    """Copy the file at ``place`` into ``directory``, under its own name.
+def fetch(path: StorePath, directory: Path) -> Path:
+    """Copy the file at ``path`` into ``directory``, under its own name.
 
     Raises:
         OSError: it cannot be read, or not be written.
     """
-    system, path = _located(place)
+    system, key = _located(path)
     directory.mkdir(parents=True, exist_ok=True)
-    target = directory / place.name
-    arrow_fs.copy_files(path, str(target), source_filesystem=system, destination_filesystem=arrow_fs.LocalFileSystem())
+    target = directory / path.name
+    arrow_fs.copy_files(key, str(target), source_filesystem=system, destination_filesystem=arrow_fs.LocalFileSystem())
     return target
 
 
-def open_history(place: Place) -> pq.ParquetFile:
+def open_history(path: Place) -> pq.ParquetFile:
     """Open a history's Parquet file.
 
     Raises:
-        workloads.history.HistoryError: it is not one, not there, or of a layout that this version does not know.
+        workloads.history.HistoryError: it does not exist, is not a history, or has a layout that this version does not
+            know.
     """
-    if isinstance(place, Path):
-        if not place.exists():
+    if isinstance(path, Path):
+        if not path.exists():
             raise HistoryError(
-                f"{place} is not there on {socket.gethostname()}; the workers of a cluster must share the directory of "
-                "the histories, and for JSON lines the one that --scratch or ACKPROOF_SCRATCH names"
+                f"{path} does not exist on {socket.gethostname()}; the workers of a cluster must share the directory "
+                "of the histories, and for JSON lines the one that --scratch or ACKPROOF_SCRATCH names"
             )
-        return open_file(place)
+        return open_file(path)
     try:
-        system, path = _located(place)
-        opened = pq.ParquetFile(path, filesystem=system, pre_buffer=True)
+        system, key = _located(path)
+        opened = pq.ParquetFile(key, filesystem=system, pre_buffer=True)
     except (OSError, pa.ArrowException) as error:
-        raise HistoryError(f"{place} is not a readable Parquet file ({error})") from error
-    check_metadata(str(place), opened.schema_arrow.metadata)
+        raise HistoryError(f"{path} is not a readable Parquet file ({error})") from error
+    check_metadata(str(path), opened.schema_arrow.metadata)
     return opened
 
 
-def _located(place: StorePath) -> tuple[Any, str]:
-    """The file system of ``place``, and the path there."""
-    scheme, _, rest = str(place).partition("://")
+def _located(location: StorePath) -> tuple[Any, str]:
+    """The file system of ``location``, and the path in it."""
+    scheme, _, rest = str(location).partition("://")
     authority, _, key = rest.partition("/")
     system, root = _system(f"{SCHEMES[scheme]}://{authority}")
     return system, f"{root.rstrip('/')}/{key}".rstrip("/") or "/"

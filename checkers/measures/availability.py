@@ -17,8 +17,8 @@ class Availability(msgspec.Struct, kw_only=True):
     """Availability of one log partition to writers, in microseconds of the run's clock.
 
     ``longest_gap_us`` is the longest window of the workload phase without an acknowledged write, begun at
-    ``gap_start_us``; ``recovery_us`` is the time from the final heal to the next acknowledged write, None if no
-    write was.
+    ``gap_start_us``; ``recovery_us`` is the time from the final heal to the next acknowledged write, None without
+    such a write.
     """
 
     longest_gap_us: int
@@ -43,16 +43,16 @@ def availability(log: Log, phases: Sequence[Phases]) -> list[Availability]:
     recovery = _first_after(partition, time_us, heal)
     return [
         Availability(
-            longest_gap_us=int(gaps[place]),
-            gap_start_us=int(starts[place]),
-            recovery_us=None if recovery[place] == NONE else int(recovery[place]),
+            longest_gap_us=int(gaps[number]),
+            gap_start_us=int(starts[number]),
+            recovery_us=None if recovery[number] == NONE else int(recovery[number]),
         )
-        for place in range(log.partition_count)
+        for number in range(log.partition_count)
     ]
 
 
 def _bounds(log: Log, phases: Sequence[Phases]) -> tuple[Numbers, Numbers, Numbers]:
-    """Begin and end of the workload phase and the time of the final heal (-1: none), by log partition."""
+    """Begin and end of the workload phase and the time of the final heal (-1: it did not heal), by log partition."""
     first = np.full(log.partition_count, np.iinfo(np.int64).max)
     last = np.full(log.partition_count, NONE, dtype=np.int64)
     rows = log.attempts
@@ -91,7 +91,7 @@ def _longest_gaps(partition: Numbers, time_us: Numbers, begin: Numbers, end: Num
 
 def _first_after(partition: Numbers, time_us: Numbers, heal: Numbers) -> Numbers:
     """Time from the heal to the next acknowledgement, -1 if no write was acknowledged."""
-    found = np.full(len(heal), NONE, dtype=np.int64)
+    recovery = np.full(len(heal), NONE, dtype=np.int64)
     after = np.flatnonzero((time_us >= heal[partition]) & (heal[partition] >= 0))[::-1]
-    found[partition[after]] = time_us[after] - heal[partition[after]]
-    return found
+    recovery[partition[after]] = time_us[after] - heal[partition[after]]
+    return recovery

@@ -1,4 +1,4 @@
-"""Delivery, as a run's producers got it: records at most once, at least once, or exactly once, in order or not.
+"""The delivery that a run's producers got: records at most once, at least once, or exactly once, in order or not.
 
 The terms are those of KAFKA-5494: *at most once*, acknowledged records appear in the log once or not at all; *at
 least once*, each appears, some several times; *exactly once*, each appears exactly once. A run that both loses and
@@ -28,12 +28,13 @@ Observed = Literal["exactly-once", "at-least-once", "at-most-once", "none", "unk
 
 class Delivery(Measure):
     """Counts of acknowledged records. ``observed`` is "unknown" where some record may be lost or merely unread, and
-    where none was acknowledged.
+    where no record was acknowledged.
 
-    ``reordered`` is the count of the anomaly of that name. ``ordered`` says whether what is left of each producer's
-    records is in the order in which it was asked to send them. It is None where that is not known: something was not
-    read, two values share an offset, or the producers of some records (``unattributed``) are not known. It is None too
-    where no record has another of its producer instance before it on the log partition (``comparable`` counts those).
+    ``reordered`` is the count of the anomaly of that name. ``ordered`` says whether the records that are left of each
+    producer's are in the order in which it was asked to send them. It is None where that is not known: something was
+    not read, two values share an offset, or the producers of some records (``unattributed``) are not known. It is None
+    too where no record has another of its producer instance before it on the log partition (``comparable`` counts
+    those).
     """
 
     observed: Observed = "unknown"
@@ -51,20 +52,20 @@ class Delivery(Measure):
 
     @property
     def words(self) -> str:
-        """As one would say it: ``exactly-once, in order``."""
+        """The delivery in words: ``exactly-once, in order``."""
         return f"{self.observed}{', in order' if self.ordered else '' if self.ordered is None else ', not in order'}"
 
 
 def _count(log: Log, histories: int) -> list[Delivery]:
-    """Count lost, duplicated, unattributed and comparable records; :func:`decide` says what follows."""
+    """Count lost, duplicated, unattributed and comparable records; :func:`decide` draws the conclusions."""
     order = log.order
     begins = starts_of(order.entry_value)
     several = order.entry_value[begins][np.diff(np.append(begins, len(order.entry_value))) > 1]
     lost = np.concatenate(lost_values(log)) if log.partition_count else several[:0]
     acknowledged = log.sends[log.type[log.sends] == OK]
-    known = log.instance[acknowledged] != NONE
-    unattributed, attributed = acknowledged[~known], log.partition[acknowledged[known]]
-    first = dense_ids(attributed, log.instance[acknowledged[known]], log.partition_count).partition
+    has_producer = log.instance[acknowledged] != NONE
+    unattributed, attributed = acknowledged[~has_producer], log.partition[acknowledged[has_producer]]
+    first = dense_ids(attributed, log.instance[acknowledged[has_producer]], log.partition_count).partition
     counts = (
         _by_history(log, log.values.partition[lost[log.sent_ok[lost]]], histories),
         _by_history(log, log.values.partition[several[log.sent_ok[several]]], histories),
@@ -72,13 +73,13 @@ def _count(log: Log, histories: int) -> list[Delivery]:
         _by_history(log, attributed, histories) - _by_history(log, first, histories),
     )
     return [
-        Delivery(lost=lost, duplicated=duplicated, unattributed=nobodys, comparable=comparable)
-        for lost, duplicated, nobodys, comparable in np.stack(counts, axis=1).tolist()
+        Delivery(lost=lost, duplicated=duplicated, unattributed=unattributed, comparable=comparable)
+        for lost, duplicated, unattributed, comparable in np.stack(counts, axis=1).tolist()
     ]
 
 
 def decide(delivery: Delivery, counts: Mapping[str, int], *, certain: bool) -> Delivery:
-    """With ``observed``, ``ordered`` and ``reordered``, from the whole ``counts`` of anomalies.
+    """Fill in ``observed``, ``ordered`` and ``reordered``, from the whole ``counts`` of anomalies.
 
     ``certain`` says that records were acknowledged, and that each was read, or the log read to its end.
     """
@@ -90,8 +91,8 @@ def decide(delivery: Delivery, counts: Mapping[str, int], *, certain: bool) -> D
     else:
         observed = "at-least-once" if delivery.duplicated else "exactly-once"
     reordered = counts.get("reordered", 0)
-    known = certain and not delivery.unattributed and not counts.get("inconsistent-offsets")
-    comparable = known and delivery.comparable > 0
+    attributed = certain and not delivery.unattributed and not counts.get("inconsistent-offsets")
+    comparable = attributed and delivery.comparable > 0
     ordered = False if reordered else True if comparable else None
     return msgspec.structs.replace(delivery, observed=observed, ordered=ordered, reordered=reordered)
 

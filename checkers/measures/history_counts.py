@@ -36,7 +36,7 @@ class Exercise(Measure):
 
 
 def _exercise(log: Log, phases: Sequence[Phases]) -> list[Exercise]:
-    """Leave ``drained`` false, see :func:`drained`. O(n)."""
+    """Count everything but ``drained``, which stays false (:func:`drained`). O(n)."""
     histories = len(phases)
     owner = log.partition_history[log.partition[log.sends]]
     kinds = log.type[log.sends]
@@ -57,7 +57,7 @@ def _exercise(log: Log, phases: Sequence[Phases]) -> list[Exercise]:
 
 
 def drained(log: Log) -> Flags:
-    """``bool[log partition]``: a final reader stated that it had read it to its end (bool)."""
+    """``bool[log partition]``: a final reader stated that it had read it to its end."""
     flags = np.zeros(log.partition_count, dtype=bool)
     flags[log.partition[log.drains]] = True
     return flags

@@ -1,6 +1,6 @@
-"""Real-time lag: how long before a poll the log was certainly longer than what the consumer had got by then.
+"""Real-time lag: the time before a poll for which the log was certainly longer than what the consumer had read.
 
-Not an anomaly but a measure: a consumer that reads old data is lawful, and how old matters. If somebody had completed
+Not an anomaly but a measure: a consumer that reads old data is lawful, and how old matters. If a client had completed
 an operation that showed offset 2 at time 9, and a consumer that holds the log partition and has read up to offset 1
 begins a poll at time 12 that does not bring it further, it lags 3. A lower bound: the log may have been longer
 earlier.
@@ -50,10 +50,7 @@ class Lags(NamedTuple):
 
 
 def lags(log: Log) -> Lags:
-    """The lag of every poll that brought something of a partition, and of the last one before that which did not.
-
-    O(n log n).
-    """
+    """The lag of every poll that brought something of a partition, and of the last empty one before it. O(n log n)."""
     rows = log.by_client[one_of(log.kind, *_KINDS)[log.by_client]]
     shows = _shows(log)[rows]
     ranks = dense_ids(log.partition[rows[shows]], log.offset[rows[shows]], log.partition_count)
@@ -68,7 +65,7 @@ def lags(log: Log) -> Lags:
     row = np.concatenate([rows[polled], rows[waited]])
     time_us = np.concatenate([log.invoke_us[rows[polled]], log.waited_us[rows[waited]]])
     rank = np.concatenate([held[polled], before[waited]])
-    # Rank r of a holder is offset id r - 1; what expires is "the log ends before the next larger offset".
+    # Rank r of a holder is offset id r - 1; it lags from the moment at which the log has the next larger offset.
     offset = np.where(rank > 0, ranks.number[np.maximum(rank - 1, 0)], NONE) if len(ranks) else np.full(len(rank), NONE)
     grown = _grown_us(log, log.partition[row], offset + 1)
     return Lags(np.maximum(0, time_us - grown), time_us, log.process[row], log.partition[row])
@@ -83,7 +80,7 @@ def _shows(log: Log) -> Flags:
 
 
 def _held(log: Log, rows: Numbers, gains: Flags, offset_id: Numbers) -> Numbers:
-    """``int64[row]``: its process holds nothing, 0 for assigned, or 1 + offset id after it; of the rows that gain."""
+    """``int64[row]``: after it, its process holds nothing (-1), an assignment (0), or 1 + the largest offset id."""
     listed = (log.kind == Kind.LISTED) & (log.type == OK)
     gain = np.full(len(rows), _NOTHING, dtype=np.int64)
     gain[(listed & (log.function == _ASSIGN))[rows]] = 0
@@ -103,41 +100,41 @@ def _last_of_operation(log: Log, rows: Numbers) -> Flags:
 
 
 def _grown_us(log: Log, partition: Numbers, offset: Numbers) -> Numbers:
-    """Find when an ok or uncertain operation first showed an offset as large or larger; in the far future if none."""
+    """``int64``: the time at which an ok or uncertain operation first showed that offset or a larger one, or never."""
     rows = np.flatnonzero(_shows(log) & one_of(log.type, OK, INFO))
     both = dense_ids(
         np.concatenate([log.partition[rows], partition]),
         np.concatenate([log.offset[rows], offset]),
         log.partition_count,
     )
-    known, asked = both.of[: len(rows)], both.of[len(rows) :]
+    shown, asked = both.of[: len(rows)], both.of[len(rows) :]
     # Ids are ordered by (partition, offset), so a running maximum of ids within a log partition is one of offsets.
-    largest = np.maximum.accumulate(known) if len(known) else known
+    largest = np.maximum.accumulate(shown) if len(shown) else shown
     smaller = np.cumsum(np.bincount(largest + 1, minlength=len(both) + 1))  # by id: how many maxima are below it
-    place = smaller[asked]
-    found = place < len(rows)
-    found[found] = log.partition[rows[place[found]]] == partition[found]
+    first = smaller[asked]
+    grown = first < len(rows)
+    grown[grown] = log.partition[rows[first[grown]]] == partition[grown]
     times = np.full(len(asked), np.iinfo(np.int64).max // 2)
-    times[found] = log.time_us[rows[place[found]]]
+    times[grown] = log.time_us[rows[first[grown]]]
     return times
 
 
 def worst(log: Log, histories: int) -> list[WorstLag | None]:
-    """The largest lag of each history, of equal ones the first in time; None where nobody polled."""
-    found = lags(log)
-    owner = log.partition_history[found.partition]
+    """The largest lag of each history, of equal ones the first in time; None where no client polled."""
+    every = lags(log)
+    owner = log.partition_history[every.partition]
     largest_us, earliest_us = np.full(histories, NONE), np.full(histories, np.iinfo(np.int64).max)
-    np.maximum.at(largest_us, owner, found.lag_us)
-    places = np.flatnonzero(found.lag_us == largest_us[owner])
-    np.minimum.at(earliest_us, owner[places], found.time_us[places])
-    places = places[found.time_us[places] == earliest_us[owner[places]]]
+    np.maximum.at(largest_us, owner, every.lag_us)
+    largest = np.flatnonzero(every.lag_us == largest_us[owner])
+    np.minimum.at(earliest_us, owner[largest], every.time_us[largest])
+    first = largest[every.time_us[largest] == earliest_us[owner[largest]]]
     worst_of: list[WorstLag | None] = [None] * histories
-    last = {int(owner[place]): place for place in places.tolist()}
-    for history, place in last.items():
+    last = {int(owner[number]): number for number in first.tolist()}
+    for history, number in last.items():
         worst_of[history] = WorstLag(
-            time=int(found.time_us[place]),
-            process=int(found.process[place]),
-            key=log.partition_key[int(found.partition[place])],
-            lag=int(found.lag_us[place]),
+            time=int(every.time_us[number]),
+            process=int(every.process[number]),
+            key=log.partition_key[int(every.partition[number])],
+            lag=int(every.lag_us[number]),
         )
     return worst_of

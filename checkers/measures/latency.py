@@ -41,7 +41,7 @@ class Latency(msgspec.Struct, kw_only=True):
     workload_us: int = 0
 
     def add(self, other: Latency) -> None:
-        """Count the writes of ``other`` too. How long workloads together lasted is the caller's to say."""
+        """Count the writes of ``other`` too. The caller adds up ``workload_us``, which may overlap."""
         self.calm = added(self.calm, other.calm)
         self.in_fault = added(self.in_fault, other.in_fault)
 
@@ -57,9 +57,9 @@ class Latency(msgspec.Struct, kw_only=True):
 
 
 class WritesOverTime(msgspec.Struct, kw_only=True):
-    """Writes that began in each step of ``step_us`` from ``begun_us`` on, by what became of them.
+    """Writes that began in each step of ``step_us`` from ``begun_us`` on, by their outcome.
 
-    ``slowest_us`` is the longest latency of the acknowledged ones of a step, 0 where there are none. All lists are
+    ``slowest_us`` is the longest latency of the acknowledged ones of a step, 0 in a step without them. All lists are
     equally long, at most :data:`STEPS_MAX`; they are empty where a history does not say when its workload began and
     ended.
     """
@@ -72,7 +72,7 @@ class WritesOverTime(msgspec.Struct, kw_only=True):
     slowest_us: list[int] = []
 
     def add(self, other: WritesOverTime) -> None:
-        """Add what other log partitions of the same history say; its steps are the same."""
+        """Add the counts of other log partitions of the same history; its steps are the same."""
         if not self.step_us:
             self.begun_us, self.step_us = other.begun_us, other.step_us
         for name in ("acknowledged", "rejected", "unknown"):
@@ -81,15 +81,15 @@ class WritesOverTime(msgspec.Struct, kw_only=True):
         self.slowest_us = [max(pair) for pair in zip(mine, theirs, strict=True)] if mine and theirs else mine or theirs
 
 
-def added(one: Mapping[int, int], other: Mapping[int, int]) -> Histogram:
+def added(mine: Mapping[int, int], theirs: Mapping[int, int]) -> Histogram:
     """Both histograms together, in the order of their buckets."""
-    return {bucket: one.get(bucket, 0) + other.get(bucket, 0) for bucket in sorted({*one, *other})}
+    return {bucket: mine.get(bucket, 0) + theirs.get(bucket, 0) for bucket in sorted({*mine, *theirs})}
 
 
 def quantile_us(histogram: Mapping[int, int], share: float) -> int | None:
     """The latency (microseconds) that ``share`` of the writes did not exceed, rounded up to the end of its bucket.
 
-    None where there are no writes.
+    None without writes.
     """
     wanted = share * sum(histogram.values())
     reached = 0
@@ -127,19 +127,19 @@ def _of_history(log: Log, rows: Numbers, phases: Phases) -> tuple[Latency, Write
     took_us = np.maximum(log.time_us[acknowledged] - log.invoke_us[acknowledged], 1)
     buckets = np.minimum(np.floor(np.log2(took_us) * BUCKETS_A_DOUBLING), BUCKET_MAX).astype(np.int64)
     disturbed = inside(log.invoke_us[acknowledged], phases.fault_windows())
-    found = Latency(calm=_histogram(buckets[~disturbed]), in_fault=_histogram(buckets[disturbed]))
+    latency = Latency(calm=_histogram(buckets[~disturbed]), in_fault=_histogram(buckets[disturbed]))
     if begun is None or ended is None or ended <= begun:
-        return found, WritesOverTime()
-    found.workload_us = ended - begun
+        return latency, WritesOverTime()
+    latency.workload_us = ended - begun
     step_us = STEP_US_MIN
     while step_us * STEPS_MAX < ended - begun:
         step_us *= 2
     steps = -(-(ended - begun) // step_us)
-    place = np.minimum((log.invoke_us[rows] - begun) // step_us, steps - 1)
-    counts = [np.bincount(place[log.type[rows] == kind], minlength=steps).tolist() for kind in (OK, FAIL, INFO)]
+    step = np.minimum((log.invoke_us[rows] - begun) // step_us, steps - 1)
+    counts = [np.bincount(step[log.type[rows] == kind], minlength=steps).tolist() for kind in (OK, FAIL, INFO)]
     slowest = np.zeros(steps, dtype=np.int64)
-    np.maximum.at(slowest, place[log.type[rows] == OK], took_us)
-    return found, WritesOverTime(
+    np.maximum.at(slowest, step[log.type[rows] == OK], took_us)
+    return latency, WritesOverTime(
         begun_us=begun,
         step_us=step_us,
         acknowledged=counts[0],
@@ -160,5 +160,5 @@ def _histogram(buckets: Numbers) -> Histogram:
     return dict(zip(values.tolist(), counts.tolist(), strict=True))
 
 
-def _sums(one: Sequence[int], other: Sequence[int]) -> list[int]:
-    return [mine + theirs for mine, theirs in zip(one, other, strict=True)] if one and other else list(one or other)
+def _sums(mine: Sequence[int], theirs: Sequence[int]) -> list[int]:
+    return [sum(pair) for pair in zip(mine, theirs, strict=True)] if mine and theirs else list(mine or theirs)

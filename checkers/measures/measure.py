@@ -23,7 +23,7 @@ class Measure(msgspec.Struct, kw_only=True):
         raise NotImplementedError
 
     def add(self, other: Self) -> None:
-        """Add what other log partitions of the same history say: every field that is a number."""
+        """Add the counts of other log partitions of the same history: every field that is a number."""
         for name in self.__struct_fields__:
             mine, theirs = getattr(self, name), getattr(other, name)
             if type(mine) is type(theirs) is int:

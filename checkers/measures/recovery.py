@@ -1,4 +1,4 @@
-"""Recovery of a log after everything was healed: what fresh clients could write and read of it."""
+"""Recovery of a log after everything was healed: the writes and reads of fresh clients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from checkers.columns.phases import Phases
 
-#: Why a log partition counts as unread in older histories, which do not say whether it was still being read.
+#: The reason for unread log partitions in older histories, which do not say whether it was still being read.
 NOT_READ = "the final readers did not reach its end"
 
 
@@ -16,10 +16,10 @@ class Recovery(msgspec.Struct, kw_only=True):
     """The success of fresh clients after healing, by log partition.
 
     ``tried`` is false where no client tried, as in histories of older versions: then nothing is claimed. ``unwritten``
-    and ``unread`` say why; ``lacking`` what the cluster still lacked at the end, a leader or members of the ISR;
-    ``absent`` the nodes that it may wait for and that did not run. A log partition in ``unread`` lacks nothing: the end
-    of one that does was not waited for. ``retired`` counts the producers that were replaced because they had stopped
-    working.
+    and ``unread`` say why they failed; ``lacking`` what the cluster still lacked at the end, a leader or members of the
+    ISR; ``absent`` the nodes that it may wait for and that did not run. A log partition in ``unread`` lacks nothing:
+    where something was lacking, its end was not waited for. ``retired`` counts the producers that were replaced because
+    they had stopped working.
     """
 
     tried: bool = False

@@ -1,8 +1,8 @@
-"""Situations in which a replicated log loses writes when it does something wrong: how often a run was in each.
+"""Counts of the situations in which a replicated log loses writes when it does something wrong.
 
-Some are seen in the history itself; of others only the cluster knew, and what the harness saw of it while faults were
-in effect stands in their receipts (``seen``: by log partition, of each leader, leader epoch and size of the ISR the
-first look that found them and the last). A situation that a history cannot show is None: not known, never 0.
+Some are seen in the history itself. Others were seen in the cluster only, by the harness while faults were in effect,
+and are in the receipts of those (``seen``: by log partition, the first and the last look that found each leader, leader
+epoch and size of the ISR). A situation that a history cannot show is None: not known, never 0.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from checkers.columns.ids import Numbers, dense_ids
 from checkers.columns.log import Log
 from checkers.columns.phases import Phases, merged
 from checkers.columns.times import Times
+from checkers.measures.latency import added
 from checkers.measures.measure import Measure
 from checkers.measures.writes_met import RECENT_US
 from nemesis.receipts import Look
@@ -38,7 +39,7 @@ class Situations(Measure):
         acknowledged_before_strike: writes acknowledged less than :data:`RECENT_US` before a fault struck, counted for
             each fault, by the size of the ISR that was seen when it struck.
         read_across_truncation: consumers of a log partition that read it before acknowledged writes were truncated, and
-            again afterwards. That they were is seen where a write was acknowledged at an offset no larger than that of
+            again afterwards. A truncation is seen where a write was acknowledged at an offset no larger than that of
             one acknowledged before it was made; with acks=0 no client learns an offset.
         refused_before_append, refused_after_append: sends that ended with NOT_ENOUGH_REPLICAS, or with
             NOT_ENOUGH_REPLICAS_AFTER_APPEND; with acks=0 no client learns of it.
@@ -63,16 +64,16 @@ class Situations(Measure):
             setattr(self, name, _sum(getattr(self, name), getattr(other, name)))
 
 
-def _sum(one: int | dict[int, int] | None, other: int | dict[int, int] | None) -> int | dict[int, int] | None:
-    if one is None or other is None:
-        return one if other is None else other
-    if isinstance(one, int) or isinstance(other, int):
-        return int(one) + int(other)  # type: ignore[arg-type]
-    return {size: one.get(size, 0) + other.get(size, 0) for size in sorted({*one, *other})}
+def _sum(mine: int | dict[int, int] | None, theirs: int | dict[int, int] | None) -> int | dict[int, int] | None:
+    if mine is None or theirs is None:
+        return mine if theirs is None else theirs
+    if isinstance(mine, int) or isinstance(theirs, int):
+        return int(mine) + int(theirs)  # type: ignore[arg-type]
+    return added(mine, theirs)
 
 
 def _situations(log: Log, phases: Sequence[Phases]) -> list[Situations]:
-    """Take O(n log n)."""
+    """Count every situation of each history. O(n log n)."""
     acknowledged = log.sends[log.type[log.sends] == OK]
     of_history = [Situations() for _ in phases]
     _add_refusals(log, acknowledged, of_history)
@@ -89,10 +90,11 @@ def _add_refusals(log: Log, acknowledged: Numbers, of_history: list[Situations])
         for kind in (Refusal.BEFORE_APPEND, Refusal.AFTER_APPEND)
     )
     ok = np.bincount(log.partition_history[log.partition[acknowledged]], minlength=count)
-    known = (ok == 0) | (_with_offset(log, acknowledged, count) > 0) | (before + after > 0)
-    for history, found in enumerate(of_history):
-        if known[history]:
-            found.refused_before_append, found.refused_after_append = int(before[history]), int(after[history])
+    is_known = (ok == 0) | (_with_offset(log, acknowledged, count) > 0) | (before + after > 0)
+    for history, situations in enumerate(of_history):
+        if is_known[history]:
+            situations.refused_before_append = int(before[history])
+            situations.refused_after_append = int(after[history])
 
 
 def _with_offset(log: Log, acknowledged: Numbers, histories: int) -> Numbers:
@@ -113,9 +115,9 @@ def _add_truncations(log: Log, acknowledged: Numbers, of_history: list[Situation
     across = (first <= cut_after[partition]) & (last >= cut_before[partition]) & (cut_after[partition] >= 0)
     histories = np.bincount(log.partition_history[partition[across]], minlength=len(of_history))
     with_offsets = _with_offset(log, acknowledged, len(of_history))
-    for history, found in enumerate(of_history):
+    for history, situations in enumerate(of_history):
         if with_offsets[history]:
-            found.read_across_truncation = int(histories[history])
+            situations.read_across_truncation = int(histories[history])
 
 
 def _truncated(log: Log, acknowledged: Numbers) -> tuple[Numbers, Numbers]:
@@ -133,10 +135,10 @@ def _truncated(log: Log, acknowledged: Numbers) -> tuple[Numbers, Numbers]:
     highest = np.maximum.accumulate(ids)
     begun = np.where(log.invoke_us[rows] >= 0, log.invoke_us[rows], time_us)
     earlier = starts[partition] + Times(partition, time_us, log.partition_count).before(partition, begun) - 1
-    known = np.flatnonzero(earlier >= starts[partition])
-    known = known[highest[earlier[known]] >= ids[known]]
-    shown, holder = known, np.searchsorted(highest, highest[earlier[known]])
-    # The first to be seen of each log partition: the last to be written here.
+    shown = np.flatnonzero(earlier >= starts[partition])
+    shown = shown[highest[earlier[shown]] >= ids[shown]]
+    holder = np.searchsorted(highest, highest[earlier[shown]])
+    # The truncation of each log partition that was seen first is written here last, and stays.
     order = np.lexsort((time_us[shown], partition[shown]))[::-1]
     after[partition[shown[order]]] = time_us[holder[order]]
     before[partition[shown[order]]] = time_us[shown[order]]
@@ -150,14 +152,14 @@ def _add_seen(log: Log, acknowledged: Numbers, phases: Sequence[Phases], of_hist
         watched = [(fault.begun_us, fault.receipt.seen) for fault in phase.faults if fault.receipt.seen]
         if not watched:
             continue
-        found = of_history[history]
-        found.leader_changed_in_flight = found.acknowledged_across_epochs = 0
-        found.acknowledged_at_isr, found.acknowledged_before_strike = {}, {}
+        situations = of_history[history]
+        situations.leader_changed_in_flight = situations.acknowledged_across_epochs = 0
+        situations.acknowledged_at_isr, situations.acknowledged_before_strike = {}, {}
         for partition in range(partitions[history], partitions[history + 1]):
             key = log.partition_key[partition]
             rows = acknowledged[bounds[partition] : bounds[partition + 1]]
             of_partition = [(begun_us, seen[key]) for begun_us, seen in watched if key in seen]
-            found.add(_of_partition(log, rows, of_partition))
+            situations.add(_of_partition(log, rows, of_partition))
 
 
 def _of_partition(log: Log, rows: Numbers, watched: Sequence[tuple[int, Sequence[Look]]]) -> Situations:

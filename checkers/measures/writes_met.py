@@ -1,10 +1,10 @@
-"""The writes that each fault of a run met: silence about a fault that met nobody's writes proves nothing.
+"""The writes that each fault of a run met: silence about a fault that met no writes proves nothing.
 
 A fault *strikes* at the event of its begin and lasts until that of its end. It *touches* the log partitions that its
 receipt names, which have a replica on a broker that was hit; receipts of older versions name none, which means all. Of
 these it counts sends that were
 
-* *in flight* when it struck: made before, and acknowledged then or later. Sends that nobody acknowledged are not
+* *in flight* when it struck: made before, and acknowledged then or later. Sends without an acknowledgement are not
   counted, because a producer that stopped working has hundreds of them in flight and none at a broker;
 * *recent*: acknowledged less than :data:`RECENT_US` before it struck. A follower gets what is new with its next fetch,
   so with acks other than all these *may* not be everywhere yet;
@@ -35,7 +35,7 @@ RECENT_US = 500_000
 
 
 class FaultExercise(msgspec.Struct, kw_only=True):
-    """Counts of sends of the fault with this ``sequence``; see the module's text."""
+    """Counts of the sends that the fault with this ``sequence`` met; see the module's text."""
 
     sequence: int
     in_flight: int = 0
@@ -47,13 +47,13 @@ class FaultExercise(msgspec.Struct, kw_only=True):
 
 def fault_exercise(log: Log, phases: Sequence[Phases]) -> list[list[FaultExercise]]:
     """Count for each history, by its faults that took effect, in order of their begins. O(n log n)."""
-    found: list[list[FaultExercise]] = [[] for _ in phases]
+    exercises: list[list[FaultExercise]] = [[] for _ in phases]
     struck = [(history, fault) for history, phase in enumerate(phases) for fault in phase.faults]
     if not struck:
-        return found
+        return exercises
     number, partition = touched(log, struck)
     pairs = zip(number.tolist(), partition.tolist(), strict=True)
-    alone = np.array([_alone(struck[place][1], log.partition_key[key]) for place, key in pairs], dtype=bool)
+    alone = np.array([_alone(struck[strike][1], log.partition_key[key]) for strike, key in pairs], dtype=bool)
     begun_us = np.array([fault.begun_us for _, fault in struck], dtype=np.int64)[number]
     ended_us = np.array([fault.ended_us for _, fault in struck], dtype=np.int64)[number]
     after_us = np.minimum(ended_us, FOR_EVER - 1) + 1
@@ -68,10 +68,10 @@ def fault_exercise(log: Log, phases: Sequence[Phases]) -> list[list[FaultExercis
         "refused": spans_of(log, refused).meeting(partition, begun_us, after_us),
     }
     summed = {name: np.bincount(number, by_pair, len(struck)).astype(np.int64) for name, by_pair in counts.items()}
-    for place, (history, fault) in enumerate(struck):
-        of_fault = {name: int(by_fault[place]) for name, by_fault in summed.items()}
-        found[history].append(FaultExercise(sequence=fault.receipt.sequence, **of_fault))
-    return found
+    for strike, (history, fault) in enumerate(struck):
+        of_fault = {name: int(by_fault[strike]) for name, by_fault in summed.items()}
+        exercises[history].append(FaultExercise(sequence=fault.receipt.sequence, **of_fault))
+    return exercises
 
 
 def _alone(fault: FaultSpan, key: str) -> bool:
@@ -83,7 +83,7 @@ def touched(log: Log, struck: Sequence[tuple[int, FaultSpan]]) -> tuple[Numbers,
     """The log partitions that faults touched: pairs (place in ``struck``, partition), int64."""
     first = np.searchsorted(log.partition_history, np.arange(int(log.partition_history.max(initial=0)) + 2))
     numbers, partitions = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for place, (history, fault) in enumerate(struck):
+    for strike, (history, fault) in enumerate(struck):
         mine = np.arange(first[history], first[history + 1]) if history + 1 < len(first) else partitions[0]
         names = fault.receipt.touched
         if names is not None:
@@ -91,13 +91,13 @@ def touched(log: Log, struck: Sequence[tuple[int, FaultSpan]]) -> tuple[Numbers,
             mine = np.array(
                 [partition for partition in mine.tolist() if log.partition_key[partition] in named], np.int64
             )
-        numbers.append(np.full(len(mine), place))
+        numbers.append(np.full(len(mine), strike))
         partitions.append(mine)
     return np.concatenate(numbers), np.concatenate(partitions)
 
 
 def spans_of(log: Log, rows: Numbers) -> Spans:
-    """From the invocation to the end of these sends; one whose invocation is not known was never under way."""
+    """Spans from the invocation to the end of these sends; without a known invocation a send was never under way."""
     ended = log.time_us[rows]
     begun = np.where(log.invoke_us[rows] >= 0, log.invoke_us[rows], ended)
     return Spans(log.partition[rows], np.minimum(begun, ended), ended, log.partition_count)

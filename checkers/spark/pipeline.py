@@ -56,18 +56,18 @@ def check(
     A history that cannot be read gets ``valid`` "unknown" and the reason; the others are judged.
 
     Args:
-        histories: what was found, or places to look at (:func:`checkers.histories.discovery.find_histories`).
+        histories: found histories, or paths to look at (:func:`checkers.histories.discovery.find_histories`).
         master: address of a Spark cluster's master, by default local threads; one small history needs none.
         ww_deps: whether overwrites count as dependencies, by default as
             :meth:`checkers.histories.discovery.Source.ww_deps` has it.
         shown: findings listed of each anomaly, None for all; counts are always whole.
-        scratch: where JSON lines are stored first, see :class:`checkers.histories.discovery.Sources`.
+        scratch: directory to store JSON lines in first, see :class:`checkers.histories.discovery.Sources`.
         progress: is called with (tasks done, tasks) while the job runs.
 
     Raises:
         checkers.errors.CheckError: Spark cannot be used.
     """
-    given = ([one] if isinstance(one, FoundHistory) else find_histories([one]) for one in histories)
+    given = ([item] if isinstance(item, FoundHistory) else find_histories([item]) for item in histories)
     with Sources(itertools.chain.from_iterable(given), scratch, partial(_decode_all, master)) as sources:
         planned = plan(sources.ready, ww_deps)
         parts = _run(planned, master, shown, progress) if planned.units else []
@@ -75,21 +75,21 @@ def check(
         for part in parts:
             by_history.setdefault(part.history, []).append(part)
         return [
-            _verdict(source, by_history.get(place), planned.problems.get(place), shown)
-            for place, source in enumerate(sources.ready)
+            _verdict(source, by_history.get(number), planned.problems.get(number), shown)
+            for number, source in enumerate(sources.ready)
         ]
 
 
 def _decode_all(master: str | None, splits: Sequence[Split]) -> Iterator[Decoded]:
-    """Splits of a large file of JSON lines, decoded by the workers; those that they cannot read, here."""
+    """Decode splits of a large file of JSON lines in the workers, and those that they cannot read here."""
     context = spark_context(master)
     try:
-        found = context.parallelize(splits, len(splits)).map(_decode).collect()
+        answers = context.parallelize(splits, len(splits)).map(_decode).collect()
     except Exception as error:  # Py4J raises whatever the JVM threw
         raise SparkError(f"the Spark job failed: {cause_of(error)}") from error
-    for split, decoded in zip(splits, found, strict=True):
-        there = decoded is not None and (decoded.problem or split.target is None or split.target.exists())
-        yield decoded if there else decode(split)
+    for split, decoded in zip(splits, answers, strict=True):
+        arrived = decoded is not None and (decoded.problem or split.target is None or split.target.exists())
+        yield decoded if arrived else decode(split)
 
 
 def _decode(split: Split) -> Decoded | None:
@@ -122,7 +122,7 @@ def _run(planned: UnitPlan, master: str | None, shown: int | None, progress: Pro
 
 
 def _plain(units: Sequence[Unit]) -> list[Task]:
-    """Tasks as plain data, which is what travels."""
+    """Tasks as plain data, which is sent to workers."""
     return [[msgspec.structs.astuple(unit) for unit in task] for task in tasks_of(units)]
 
 
@@ -131,11 +131,11 @@ def _proofs(context: Any, units: Sequence[Unit]) -> Proofs:
     if not units:
         return {}
     tasks = _plain(units)
-    found: dict[int, list[Numbers]] = {}
+    by_history: dict[int, list[Numbers]] = {}
     for answer in context.parallelize(tasks, len(tasks)).map(_prove_task).collect():
         for history, indexes in answer:
-            found.setdefault(history, []).append(indexes)
-    return {history: np.unique(np.concatenate(indexes)) for history, indexes in found.items()}
+            by_history.setdefault(history, []).append(indexes)
+    return {history: np.unique(np.concatenate(indexes)) for history, indexes in by_history.items()}
 
 
 def _prove_task(task: Task) -> list[tuple[int, Numbers]]:
@@ -145,8 +145,8 @@ def _prove_task(task: Task) -> list[tuple[int, Numbers]]:
 
 def _add_steps(parts: Sequence[PartialVerdict], steps: dict[int, list[Dependency]]) -> None:
     first = {part.history: part for part in reversed(parts)}
-    for history, found in steps.items():
-        first[history].steps += found
+    for history, dependencies in steps.items():
+        first[history].steps += dependencies
 
 
 def _judge_task(shown: int | None, proofs: Any, task: Task) -> bytes:
@@ -155,7 +155,7 @@ def _judge_task(shown: int | None, proofs: Any, task: Task) -> bytes:
 
 
 def _judge_plain(shown: int | None, proofs: Proofs, task: Task) -> list[PartialVerdict]:
-    """Judge the units of a task."""
+    """Judge the units of a task in batches."""
     units = [Unit(*unit) for unit in task]
     return [part for batch in batches_of(units) for part in judge_each(batch, shown, proofs)]
 

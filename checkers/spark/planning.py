@@ -1,4 +1,4 @@
-"""Cutting histories into units of work, and laying units together into tasks of similar size."""
+"""Cuts histories into units of work, and lays units together into tasks of similar size."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from workloads.history import META_JOINED, META_SPREAD, HistoryError
 
 #: Files up to this size are read whole, without looking at their footer first.
 WHOLE_BYTES: Final = 4 << 20
-#: A task reads about so much, so that it is long enough to pay for its start and short enough to balance.
+#: Bytes that a task reads: long enough to pay for its start and short enough to balance.
 TASK_BYTES: Final = 16 << 20
-#: Opening a file costs about as much as reading so many bytes.
+#: Opening a file costs about as much as reading this many bytes.
 FILE_COST_BYTES: Final = 50_000
-#: Units are judged together up to this size: kernels cost a few milliseconds whatever they are given.
+#: Bytes of units that are judged together: kernels cost a few milliseconds whatever they are given.
 BATCH_BYTES: Final = 2 << 20
 #: Histories judged together in one batch.
 BATCH_UNITS: Final = 200
@@ -55,10 +55,10 @@ def plan(sources: Sequence[Source], ww_deps: bool | None) -> UnitPlan:
 def units_of(history: int, source: Source, wanted: bool | None = None) -> tuple[list[Unit], dict[bytes, bytes]]:
     """The units of one history, and the metadata of its file if it was cut.
 
-    A small file is one unit and not looked at; neither is one that cannot be read: the worker tells what is wrong.
+    A small file is one unit and not looked at. A file that cannot be read is one unit too: the worker tells why.
 
     Raises:
-        HistoryError, OSError: what lies beside the file, or its size, cannot be read.
+        HistoryError, OSError: the size of the file, or a file beside it, cannot be read.
     """
     if source.file is None:
         return [], {}

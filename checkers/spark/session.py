@@ -19,7 +19,7 @@ from checkers.histories.scratch import SPARK_SCRATCH, Scratch
 
 #: The driver only holds findings and the small core of a dependency graph; rows live in Python workers.
 DRIVER_MEMORY: Final = "1g"
-#: Held by whoever starts the context; others wait for it.
+#: Held by the thread that starts the context; others wait for it.
 _STARTING: Final = threading.RLock()
 #: The environment variable that names a master where no option does.
 MASTER: Final = "ACKPROOF_SPARK_MASTER"
@@ -60,14 +60,16 @@ def spark_context(master: str | None = None) -> Any:
     A session, which is for data frames, would take more than a second longer.
 
     Raises:
-        JavaMissingError: no Java, or one that Spark cannot start with.
+        JavaMissingError: Java is missing, or Spark cannot start with it.
         SparkError: the master does not answer.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     wanted = master or os.environ.get(MASTER) or _usual_master()
     if wanted is not None and not wanted.startswith(_MASTERS):
-        raise SparkError(f'"{wanted}" is no Spark master; write spark://HOST:7077, or leave it out for local threads')
+        raise SparkError(
+            f'"{wanted}" is not a Spark master; write spark://HOST:7077, or leave it out for local threads'
+        )
     with _STARTING:
         running = _running()
         if running is None or wanted not in (None, running.master):
@@ -77,9 +79,9 @@ def spark_context(master: str | None = None) -> Any:
 
 
 def prepare() -> None:
-    """Start the context with a worker on each core, which loads what a check needs: in a thread, while others wait.
+    """Start the context with a worker on each core, which loads the checkers: in a thread, while others wait.
 
-    Who cannot start it says why when it is asked for.
+    Where it cannot start, the call that needs it says why.
     """
     with contextlib.suppress(Exception):
         context = spark_context()
@@ -99,7 +101,7 @@ def _started(wanted: str | None) -> Any:
     leave_out_ended_calls()
     settings = {} if wanted is None else {"spark.master": wanted, **_settings(wanted)}
     conf = SparkConf().setAppName("ackproof").setAll(list(settings.items()))
-    # What the JVM writes while it starts is of interest only where it does not start.
+    # The JVM's output is of interest only where it does not start.
     with tempfile.TemporaryFile() as output:
         try:
             gateway = SparkContext._gateway or launch_gateway(conf, {"stderr": output})  # noqa: SLF001 - of an earlier one
@@ -133,12 +135,12 @@ def _lines(output: IO[bytes]) -> list[str]:
 
 
 def is_wanted(master: str | None) -> bool:
-    """True where somebody chose how Spark runs, or it runs in this process already."""
+    """True where the user chose how Spark runs, or it runs in this process already."""
     return bool(master or os.environ.get(MASTER) or _usual_master() is None or _running() is not None)
 
 
 def _running() -> Any:
-    """The context of this process, None if there is none."""
+    """The context of this process, None if it has no context."""
     if "pyspark" not in sys.modules:
         return None
     from pyspark import SparkContext  # noqa: PLC0415
@@ -152,14 +154,14 @@ def _usual_master() -> str | None:
 
 
 def stop() -> None:
-    """End the context, if there is one, and its JVM's work."""
+    """End the context, if it runs, and its JVM's work."""
     running = _running()
     if running is not None:
         running.stop()
 
 
 def end_session() -> None:
-    """End the context and its Java, also where that is dead already; whoever needs Spark then starts it anew."""
+    """End the context and its Java, also where that is dead already; the next call that needs Spark starts it again."""
     if "pyspark" not in sys.modules:
         return
     from pyspark import SparkContext  # noqa: PLC0415
@@ -183,11 +185,11 @@ def _settings(master: str) -> dict[str, str]:
     options.write_text(_QUIET)
     settings["spark.driver.extraJavaOptions"] += f" -Dlog4j2.configurationFile=file:{options}"
     if master.startswith("local"):
-        # Who is killed together with its Java leaves this directory to the next one, or to `ackproof heal`.
+        # A process killed together with its Java leaves this directory to the next one, or to `ackproof heal`.
         settings["spark.local.dir"] = str(_scratch())
         settings["spark.driver.extraJavaOptions"] += f' "-Djava.io.tmpdir={_scratch()}"'
     else:
-        # A cluster's driver must be reachable; who runs one sets the address in SPARK_LOCAL_IP.
+        # A cluster's driver must be reachable; its operator sets the address in SPARK_LOCAL_IP.
         host = os.environ["SPARK_LOCAL_IP"]
         settings |= {"spark.driver.host": host, "spark.driver.bindAddress": host}
     return settings
@@ -209,9 +211,9 @@ def _scratch() -> Path:
 
 
 def cause_of(error: Exception) -> str:
-    """What somebody should know of an error that the JVM threw."""
+    """The one line that a user needs of an error that the JVM threw."""
     text = str(error)
-    if "stopped SparkContext" in text:  # what is left of a context whose master was never there, or went away
+    if "stopped SparkContext" in text:  # the rest of a context whose master never answered, or went away
         return "the master does not answer; start it, or name another with --master"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if "Error" in line or "Exception" in line]

@@ -1,9 +1,8 @@
 """Cells of the matrix: all runs of one choice of settings, one family of faults and one world, as one outcome.
 
-Made from lines of ``verdicts.jsonl`` alone. What each outcome means: :func:`checkers.verdicts.outcome.outcome_of`; what
-silence lacks to be evidence: :mod:`checkers.verdicts.exercised`.
-A cell may be ``held`` although its settings permit loss; that is *no* promise, and ``note`` says so: a weakness that
-did not show is not safety.
+Made from lines of ``verdicts.jsonl`` alone. :func:`checkers.verdicts.outcome.outcome_of` defines each outcome, and
+:mod:`checkers.verdicts.exercised` the evidence that silence needs. A cell may be ``held`` although its settings permit
+loss. That is *no* promise, and ``note`` says so: a weakness that did not show is not safety.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ PROMISED_BY: Final = ("acks", "min.insync.replicas")
 
 
 class Witness(msgspec.Struct, frozen=True):
-    """One finding that stands for a cell: its run, seed, anomaly, the finding as JSON, and its identity.
+    """The finding that is shown of a cell: its run, seed, anomaly, the finding as JSON, and its identity.
 
     The identity is the same in two runs of the same defect; "" in a matrix that 0.1.0 wrote.
     """
@@ -42,18 +41,18 @@ class Witness(msgspec.Struct, frozen=True):
     identity: str = ""
 
     def __post_init__(self) -> None:
-        """However the JSON was laid out, equal findings are equal."""
+        """Format the JSON, so that equal findings are equal."""
         msgspec.structs.force_setattr(self, "finding", msgspec.Raw(msgspec.json.format(self.finding, indent=-1)))
 
     @property
     def shown(self) -> Finding:
-        """The finding; of an anomaly that this version does not know, no more than its key."""
+        """The finding; only its key if this version does not know the anomaly."""
         kind = ANOMALIES[self.anomaly].finding if self.anomaly in ANOMALIES else Finding
         return msgspec.json.decode(self.finding, type=kind)
 
 
 class Nearest(msgspec.Struct, frozen=True):
-    """The smallest change of settings to a cell where no loss is permitted and none was seen, and what changes."""
+    """The smallest change of settings to a cell where no loss is permitted or was seen, and the settings it changes."""
 
     cell: str
     changes: dict[str, SettingValue]
@@ -66,8 +65,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
         cell, family, world: names of what was run. ``label`` holds the settings that vary within the campaign.
         settings: the complete settings, under Kafka's names; ``client_defaults`` are those of them that have the
             client library's own default. Those that follow from the others are in no label.
-        outcome: what came of it, in one word; ``note`` says it in more.
-        runs, runs_judged, runs_lost: how many there were, could be judged, and lost acknowledged writes.
+        outcome: the outcome in a word or two; ``note`` explains it.
+        runs, runs_judged, runs_lost: numbers of all runs, of those that could be judged, of those that lost writes.
         acknowledged_in_fault: writes acknowledged while a fault was in effect; ``lost`` of them and others are gone,
             ``lost_against_promise`` of these in runs whose settings and faults permit no loss.
         rejected, unknown_writes: writes that certainly failed, and writes of unknown outcome.
@@ -75,21 +74,21 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
             writes. ``lossy_runs``: runs that lost among runs judged; its interval needs no such assumption.
         broken, permitted: findings by anomaly.
         longest_gap_us: the longest time that any partition of any run took no write; ``recovery_us``: the longest time
-            from the last heal to the next acknowledged write; ``unrecovered``: partitions that took none after it.
-        faults: how many faults of each kind took effect; ``faults_without_effect``: receipts without evidence.
-        loss_permitted, promise: whether the settings permit loss under the faults of any run, and the reasons of the
+            from the last heal to the next acknowledged write; ``unrecovered``: partitions that took no write after it.
+        faults: number of faults of each kind that took effect; ``faults_without_effect``: receipts without evidence.
+        loss_permitted, promise: true if the settings permit loss under the faults of any run, and the reasons of the
             run that permits most in words. Faults of different runs never meet, so together they permit nothing.
-        exercised: by family, how many faults took effect and how many of them met writes, a story being one fault;
-            ``bound``: at most this share of the faults of any of them loses a write, at 95 % confidence, where none of
-            those did: by the family with the fewest.
-        latency: how long acknowledged writes took, and how long the workloads of all runs lasted together.
-        coverage: how often the runs met each of :data:`checkers.verdicts.coverage.SITUATIONS`; None: not known of any.
-        stalled: why log partitions did not come back after healing, with how often, where nothing permits it.
-        unknown_reasons: why runs could not be judged, with how often.
-        delivery: how many runs gave their producers what, for example ``exactly-once, in order``
+        exercised: by family, the numbers of faults that took effect and of those that met writes; a scenario is one
+            fault. ``bound``: at most this share of the faults of any family loses a write, at 95 % confidence, if no
+            exercised fault did; the family with the fewest decides.
+        latency: latencies of acknowledged writes, and the duration of the workloads of all runs together.
+        coverage: counts of each of :data:`checkers.verdicts.coverage.SITUATIONS` over all runs; None if no run knows.
+        stalled: reasons why log partitions did not come back after healing, where nothing permits it, with counts.
+        unknown_reasons: reasons why runs could not be judged, with counts.
+        delivery: number of runs by the delivery that their producers got, for example ``exactly-once, in order``
             (:class:`checkers.measures.delivery.Delivery`).
-        witness: the run with the fewest faults that shows the worst of it; None where there is nothing to show.
-        nearest: which settings to change to be rid of a permitted loss; None where there is none or no such cell was
+        witness: the run with the fewest faults that shows the worst finding; None without a finding.
+        nearest: the settings to change to be rid of a permitted loss; None without such a loss, or if no such cell was
             run. A broken promise is a defect, and no setting is offered as its cure.
     """
 
@@ -148,7 +147,7 @@ class _Tally:
         self.permitted: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
         self.without_effect = 0
-        # Of the run that permits most; among equals of the one with most faults.
+        # The promise of the run that permits most; among equals, of the one with most faults.
         self.permits_loss, self.promise = False, ""
         self.promise_rank = (False, -1, 0)
         self.reasons: Counter[str] = Counter()
@@ -206,26 +205,26 @@ class _Tally:
                 rank = (anomaly not in judgement.broken, anomaly != "lost-write", len(judgement.faults))
                 if self.witness_rank is None or rank < self.witness_rank:
                     as_json = msgspec.Raw(msgspec.json.encode(finding))
-                    known = judgement.identities.get(anomaly, [""])
-                    self.witness = Witness(verdict.history, seed, anomaly, as_json, known[0])
+                    identity, *_ = judgement.identities.get(anomaly, [""])
+                    self.witness = Witness(verdict.history, seed, anomaly, as_json, identity)
                     self.witness_rank = rank
 
     @property
     def lacks(self) -> str:
-        """Say what is missing for silence to be evidence."""
+        """The evidence that silence lacks, in words; "" if it lacks nothing."""
         often = "most often " if len(self.reasons) > 1 else ""
         why = "".join(f"{often}{reason}" for reason, _ in self.reasons.most_common(1))
         return self.exercised.lacks(self.families, self.facts.exercised_min, why)
 
     @property
     def outcome(self) -> Outcome:
-        """That of all runs so far."""
+        """The outcome of all runs so far."""
         return outcome_of(
             broken=bool(self.broken),
             stalled=self.runs_stalled > 0,
             lost=self.lost > 0,
             judged_share=self.exercised.judged / self.exercised.runs,
-            known=self.exercised.is_known,
+            is_known=self.exercised.is_known,
             lacks=self.lacks,
         )
 
@@ -241,19 +240,19 @@ def build_cells(lines: Iterable[VerdictLine]) -> list[Cell]:
         if line.run is not None and line.judgement is not None:
             key = (line.run.world, line.run.family, line.run.cell)
             tallies.setdefault(key, _Tally(line.run)).add(line, line.judgement, line.run.seed)
-    in_order = sorted(tallies.values(), key=lambda tally: _place(tally.facts))
+    in_order = sorted(tallies.values(), key=lambda tally: _directory(tally.facts))
     varying = _varying([tally.facts for tally in in_order])
     cells = [_cell(tally, varying) for tally in in_order]
     return [msgspec.structs.replace(cell, nearest=nearest_held(cell, cells)) for cell in cells]
 
 
-def _place(run: RunFacts) -> tuple[str, ...]:
+def _directory(run: RunFacts) -> tuple[str, ...]:
     """The directory of a cell's runs below ``runs/``."""
     return (run.world, *run.cell.split("/"))
 
 
 def nearest_held(cell: Cell, cells: Sequence[Cell]) -> Nearest | None:
-    """For a permitted loss: the cell of the same world and family that held a promise, fewest settings away."""
+    """The cell of the same world and family, fewest settings away from a permitted loss, that held a promise."""
     if cell.outcome is not Outcome.PERMITTED_LOSS:
         return None
     green = [
@@ -275,7 +274,7 @@ def _changes(old: Cell, new: Cell) -> dict[str, SettingValue]:
 
 
 def _varying(runs: Sequence[RunFacts]) -> list[str]:
-    """Names of the settings that differ between cells, in the order of the settings; where none does, the promise's."""
+    """Names of the settings that differ between cells, in their own order; without a difference, the promise's."""
     if not runs:
         return []
     varying = [
@@ -293,7 +292,7 @@ def _follows(name: str, runs: Sequence[RunFacts]) -> bool:
     for run in runs:
         others = {other: value for other, value in run.settings.items() if other != name}
         values.setdefault(repr(others), set()).add(repr(run.settings[name]))
-    return all(len(found) == 1 for found in values.values())
+    return all(len(texts) == 1 for texts in values.values())
 
 
 def _cell(tally: _Tally, varying: Sequence[str]) -> Cell:
@@ -356,8 +355,8 @@ def _note(outcome: Outcome, tally: _Tally) -> str:
     if outcome is Outcome.UNKNOWN:
         share = f"{exercised.judged:,} of {exercised.runs:,} runs could be judged"
         return share if exercised.is_known else f"{share}; {OLDER}"
-    found = ", ".join(f"{count:,} {anomaly}" for anomaly, count in tally.broken.items())
-    return f"{tally.runs_lost:,} of {runs} lost acknowledged writes" if tally.lost else f"{found} in {runs}"
+    findings = ", ".join(f"{count:,} {anomaly}" for anomaly, count in tally.broken.items())
+    return f"{tally.runs_lost:,} of {runs} lost acknowledged writes" if tally.lost else f"{findings} in {runs}"
 
 
 def _faults(tally: _Tally) -> str:

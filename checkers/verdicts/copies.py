@@ -85,7 +85,7 @@ _OUTLIVED = Reason("a broker whose copy was destroyed had left the in-sync repli
 _STAYED = Reason("when a copy was destroyed, a replica was in sync that no fault hit about that time, so it has the "
                  "write", "rules 4, 13")  # fmt: skip
 _ELIGIBLE = Reason("eligible.leader.replicas=true and fewer than min.insync.replicas brokers stopped uncleanly, so one "
-                   "that has the write stays eligible, and nobody else is elected", "rule 15; KIP-966")  # fmt: skip
+                   "that has the write stays eligible, and no other is elected", "rule 15; KIP-966")  # fmt: skip
 _DESTROYED = Reason("a copy was destroyed, and the last in-sync replica may return without it",
                     "KAFKA-15495, KIP-966")  # fmt: skip
 
@@ -99,13 +99,13 @@ class FateOfCopies(NamedTuple):
 
 def fate_of_copies(settings: Settings, faults: Sequence[FaultSeen], partition: str = ANY) -> FateOfCopies:
     """Judge what ``faults`` did to the copies of one log partition, or of any."""
-    found = dict.fromkeys(
+    reasons = dict.fromkeys(
         _why_kept(settings, copy, fault, faults)
         for fault in faults
         for copy in fault.taken()
         if ANY in {partition, copy.partition} or partition == copy.partition
     )
-    return FateOfCopies((_DESTROYED,) if None in found else (), tuple(reason for reason in found if reason))
+    return FateOfCopies((_DESTROYED,) if None in reasons else (), tuple(reason for reason in reasons if reason))
 
 
 def _why_kept(settings: Settings, copy: TakenCopy, fault: FaultSeen, faults: Sequence[FaultSeen]) -> Reason | None:

@@ -1,4 +1,4 @@
-"""The risky situations that runs met, under the run's own settings: what a silent cell was silent about."""
+"""The risky situations that runs met, under the run's own settings: the subjects of a cell's silence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from checkers.verdicts.verdict import Verdict
 from nemesis.receipts import Receipt
 from workloads import ACKS_ALL, Settings
 
-#: Each situation by its name in ``matrix.json``, and what exactly is counted
+#: Each situation by its name in ``matrix.json``, and the exact things that are counted
 #: (:class:`checkers.measures.situations.Situations` says how).
 SITUATIONS: Final[Mapping[str, str]] = {
     "leader_changed_in_flight": "changes of leader during a fault with a send in flight that was acknowledged later",
@@ -29,7 +29,7 @@ def coverage(verdict: Verdict, settings: Settings, receipts: Iterable[Receipt]) 
     met = verdict.situations
     strikes = met.acknowledged_before_strike
     losses = [_took_something(receipt) for receipt in receipts if receipt.took_effect and receipt.facts.spares_flushed]
-    found = {
+    counts = {
         "leader_changed_in_flight": met.leader_changed_in_flight,
         "acknowledged_across_epochs": met.acknowledged_across_epochs,
         "acknowledged_at_min_isr": _up_to(met.acknowledged_at_isr, settings.min_insync_replicas),
@@ -39,16 +39,16 @@ def coverage(verdict: Verdict, settings: Settings, receipts: Iterable[Receipt]) 
         "refused_before_append": met.refused_before_append,
         "refused_after_append": met.refused_after_append,
     }
-    return {name: found[name] for name in SITUATIONS}
+    return {name: counts[name] for name in SITUATIONS}
 
 
-def summed(one: Mapping[str, int | None], other: Mapping[str, int | None]) -> dict[str, int | None]:
-    """The coverage of runs together: what some of them do not know is counted over the others."""
-    return {name: _sum(one.get(name), other.get(name)) for name in SITUATIONS}
+def summed(mine: Mapping[str, int | None], theirs: Mapping[str, int | None]) -> dict[str, int | None]:
+    """The coverage of runs together: a situation that some of them do not know is counted over the others."""
+    return {name: _sum(mine.get(name), theirs.get(name)) for name in SITUATIONS}
 
 
-def _sum(one: int | None, other: int | None) -> int | None:
-    return one if other is None else other if one is None else one + other
+def _sum(mine: int | None, theirs: int | None) -> int | None:
+    return mine if theirs is None else theirs if mine is None else mine + theirs
 
 
 def _up_to(by_size: Mapping[int, int] | None, largest: int) -> int | None:
@@ -57,10 +57,10 @@ def _up_to(by_size: Mapping[int, int] | None, largest: int) -> int | None:
 
 def _took_something(receipt: Receipt) -> bool | None:
     """A loss of power took records or bytes, by its evidence; None where that counts neither."""
-    known: bool | None = None
+    took: bool | None = None
     for seen in receipt.of_nodes.values():
         if "lost" in seen:
-            known = bool(known) or any(seen["lost"].values())
+            took = bool(took) or any(seen["lost"].values())
         elif "log_bytes_before" in seen and "log_bytes_after" in seen:
-            known = bool(known) or seen["log_bytes_before"] > seen["log_bytes_after"]
-    return known
+            took = bool(took) or seen["log_bytes_before"] > seen["log_bytes_after"]
+    return took

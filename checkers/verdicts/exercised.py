@@ -1,13 +1,13 @@
-"""The faults that runs put to the test: whether silence about losses is evidence, and what it lacks where it is not.
+"""The faults that runs put to the test, and the evidence that silence about losses lacks.
 
 A lost write is a proof, silence is only evidence. It is evidence where every run was judged and recovered, and where
-enough faults of each family were exercised. How many are enough is the plan's word, ``exercised_min``. A bound
-follows from that number: if each fault lost a write with a chance of p or more, n exercised faults would all be silent
-with a chance of (1-p)^n at most, which is 5 % for p = 1 - 0.05^(1/n).
+enough faults of each family were exercised. The plan says how many are enough, by ``exercised_min``. A bound follows
+from that number: if each fault lost a write with a chance of p or more, n exercised faults would all be silent with a
+chance of (1-p)^n at most, which is 5 % for p = 1 - 0.05^(1/n).
 
-The faults of one group are one story, and count as one fault: three brokers that lose their power at once are one.
+The faults of one group are one scenario, and count as one fault: three brokers that lose their power at once are one.
 It is exercised if a fault of the kind that its family is about (:func:`nemesis.scenarios.strikes_of`) took
-effect and met writes (:mod:`checkers.measures.writes_met`); a cut of links that prepares for a kill is none.
+effect and met writes (:mod:`checkers.measures.writes_met`). A cut of links that prepares for a kill does not count.
 A scripted story brings its own writes, each at its moment: it is exercised if it took effect.
 """
 
@@ -27,15 +27,15 @@ from nemesis.receipts import Receipt
 from nemesis.scenarios import SCRIPTED, strikes_of
 from workloads import ACKS_ALL, Settings
 
-#: Why nothing is known of what a run of an older version put to the test.
+#: The reason why a run of an older version cannot say what it put to the test.
 OLDER: Final = "it is not known what was put to the test: judged or recorded by an older version"
 _NO_FAULT: Final = "no fault took effect; see skipped receipts, and raise count or duration_ms"
 
 
 class FamilyExercised(msgspec.Struct, frozen=True):
-    """Faults of one family that took effect, and how many of them met writes; a story is one fault.
+    """Numbers of faults of one family that took effect, and of those that met writes; a scenario is one fault.
 
-    ``why_not`` is why faults that the family is about cannot be done where it was run, "" where none was skipped so.
+    ``why_not`` is why faults that the family is about cannot be done in its world, "" if no fault was skipped for that.
     """
 
     took_effect: int = 0
@@ -51,13 +51,13 @@ class FamilyExercised(msgspec.Struct, frozen=True):
 class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
     """The faults that one run put to the test, or all runs of a cell.
 
-    ``judged`` of ``runs`` could be judged; of these it is ``known`` of so many what they put to the test, and
-    ``recovered`` are those in which fresh clients wrote and read every log partition after healing.
+    ``judged`` of ``runs`` could be judged; ``telling`` (``known`` in files) counts those that say what they put to the
+    test, ``recovered`` those in which fresh clients wrote and read every log partition after healing.
     """
 
     runs: int = 1
     judged: int = 0
-    known: int = 0
+    telling: int = msgspec.field(default=0, name="known")
     recovered: int = 0
     acknowledged: int = 0
     families: dict[str, FamilyExercised] = {}
@@ -67,7 +67,7 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
         return RunsExercised(
             runs=self.runs + other.runs,
             judged=self.judged + other.judged,
-            known=self.known + other.known,
+            telling=self.telling + other.telling,
             recovered=self.recovered + other.recovered,
             acknowledged=self.acknowledged + other.acknowledged,
             families={
@@ -78,68 +78,70 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_known(self) -> bool:
-        """It is known of every judged run what it put to the test."""
-        return self.known == self.judged
+        """True if every judged run says what it put to the test."""
+        return self.telling == self.judged
 
     def of(self, families: Iterable[str]) -> dict[str, FamilyExercised]:
-        """Those of ``families``, also where none took effect."""
+        """The counts of ``families``, also of one without effect."""
         return {name: self.families.get(name, FamilyExercised()) for name in families}
 
     def bound(self, families: Iterable[str]) -> float:
-        """At most this share of the faults of any of ``families`` loses a write, at 95 % confidence, if none did."""
+        """The largest share of faults of any of ``families`` that may lose a write, at 95 % confidence, if none did."""
         fewest = min((family.exercised for family in self.of(families).values()), default=0)
         return 1 - 0.05 ** (1 / fewest) if fewest else 1.0
 
     def lacks(self, families: Iterable[str], exercised_min: int = EXERCISED_MIN, why_unjudged: str = "") -> str:
-        """Say what is missing for silence to be evidence about ``families``, and what changes it; "" where nothing is.
+        """Say what silence lacks to be evidence about ``families``, and how to change it; "" if it lacks nothing.
 
-        ``why_unjudged`` is why runs could not be judged, where that is known.
+        ``why_unjudged`` is why runs could not be judged, if that is known.
         """
-        found = [_family_lacks(name, family, exercised_min) for name, family in self.of(families).items()]
+        lacks = [_family_lacks(name, family, exercised_min) for name, family in self.of(families).items()]
         if self.judged < self.runs:
             why = f": {why_unjudged}" if why_unjudged else ""
-            found.insert(0, f"{_of(self.runs - self.judged, self.runs)} could not be judged{why}")
+            lacks.insert(0, f"{_of(self.runs - self.judged, self.runs)} could not be judged{why}")
         if self.recovered < self.judged:
             away = self.judged - self.recovered
-            found.insert(0, f"{_of(away, self.runs)} had not recovered within recovery_limit_ms")
+            lacks.insert(0, f"{_of(away, self.runs)} had not recovered within recovery_limit_ms")
         if not self.acknowledged:
-            found.insert(0, "no write was acknowledged")
-        return "; ".join(lack for lack in found if lack)
+            lacks.insert(0, "no write was acknowledged")
+        return "; ".join(lack for lack in lacks if lack)
 
     def run_lacks(self, families: Iterable[str] = (), exercised_min: int = EXERCISED_MIN) -> str:
-        """Say what a run alone lacks: of each of its families so many faults, or all that took effect but one at least.
+        """Say what a run alone lacks. Of each family it needs ``exercised_min`` exercised faults, or all that took
+        effect.
 
-        Where it is not known which its families are, they are those that took effect.
+        One fault at least is needed. Without ``families`` they are those that took effect.
         """
         own = self.of(tuple(families) or self.families)
         if not any(family.took_effect for family in own.values()):
             impossible = (f"{name}: {_impossible(family)}" for name, family in own.items() if family.why_not)
             return self.lacks(()) or next(impossible, _NO_FAULT)
-        found = (
+        lacks = (
             _family_lacks(name, family, min(exercised_min, max(family.took_effect, 1))) for name, family in own.items()
         )
-        return "; ".join(lack for lack in (self.lacks(()), *found) if lack)
+        return "; ".join(lack for lack in (self.lacks(()), *lacks) if lack)
 
 
 def exercised_by(verdict: Verdict, receipts: Sequence[Receipt], settings: Settings, *, judged: bool) -> RunsExercised:
-    """Find what one run put to the test, from the verdict on it; ``receipts`` are its own."""
-    found, recovery = verdict.fault_exercise, verdict.recovery
-    known = judged and found is not None and recovery.tried
-    met = {one.sequence: one for one in found or ()}
-    stories: dict[tuple[str, int], bool] = {}
+    """Count the faults that one run put to the test, from the verdict on it; ``receipts`` are its own."""
+    exercises, recovery = verdict.fault_exercise, verdict.recovery
+    is_known = judged and exercises is not None and recovery.tried
+    met = {fault.sequence: fault for fault in exercises or ()}
+    scenarios: dict[tuple[str, int], bool] = {}
     for receipt in receipts:
         if receipt.took_effect and receipt.fault in strikes_of(receipt.family) and not _was_less(receipt, settings):
-            story = receipt.family, receipt.group
+            scenario = receipt.family, receipt.group
             scripted = bool(SCRIPTED.fullmatch(receipt.family))
             exercised = judged and (scripted or _exercised(met.get(receipt.sequence), receipt, settings))
-            stories[story] = stories.get(story, False) or exercised
-    took_effect = Counter(family for family, _ in stories)
-    met_writes = Counter(family for (family, _), exercised in stories.items() if exercised)
-    why_not = {one.family: one.reason for one in receipts if one.unsupported and one.fault in strikes_of(one.family)}
+            scenarios[scenario] = scenarios.get(scenario, False) or exercised
+    took_effect = Counter(family for family, _ in scenarios)
+    met_writes = Counter(family for (family, _), exercised in scenarios.items() if exercised)
+    skipped = (receipt for receipt in receipts if receipt.unsupported and receipt.fault in strikes_of(receipt.family))
+    why_not = {receipt.family: receipt.reason for receipt in skipped}
     return RunsExercised(
         judged=int(judged),
-        known=int(known),
-        recovered=int(known and not (recovery.unwritten or recovery.unread or recovery.lacking)),
+        telling=int(is_known),
+        recovered=int(is_known and not (recovery.unwritten or recovery.unread or recovery.lacking)),
         acknowledged=verdict.exercise.acknowledged if judged else 0,
         families={
             name: FamilyExercised(took_effect[name], met_writes[name], why_not.get(name, ""))
@@ -149,10 +151,10 @@ def exercised_by(verdict: Verdict, receipts: Sequence[Receipt], settings: Settin
 
 
 def _exercised(met: FaultExercise | None, receipt: Receipt, settings: Settings) -> bool:
-    """Something that it could take was at risk when it struck, or was acknowledged or refused while it lasted.
+    """Tell whether writes were at risk when it struck, or were acknowledged or refused while it lasted.
 
-    With acks=all every in-sync replica has what was acknowledged before: at risk is what the leader alone had, or what
-    may be in page caches only where the fault takes these.
+    With acks=all every in-sync replica has the writes acknowledged before. At risk are those that the leader alone had,
+    and, where the fault takes page caches, those that may be in these only.
     """
     if met is None:
         return False
@@ -166,7 +168,7 @@ def _spared(receipt: Receipt, settings: Settings) -> bool:
 
 
 def _was_less(receipt: Receipt, settings: Settings) -> bool:
-    """It came to less than its family is about, and not because the settings see to that."""
+    """Tell whether it came to less than its family is about, for another reason than the settings."""
     return bool(receipt.degraded_to) and not _spared(receipt, settings)
 
 
@@ -183,7 +185,7 @@ def _family_lacks(name: str, family: FamilyExercised, enough: int) -> str:
 
 
 def _impossible(family: FamilyExercised) -> str:
-    """No number of runs helps."""
+    """The lack that no number of runs mends."""
     return f"none can be done here: {family.why_not}"
 
 

@@ -1,8 +1,8 @@
 """Names the defect behind a finding by a short digest, so that campaigns can count it and look it up.
 
 The identity is made of the anomaly, the settings on which a promise depends, the scenario in whose window the finding
-fell, and what became of the copies, or whose client library it is about. Seeds, offsets, times, values, nodes
-and the world are not part of it: the same weakness shows with all of them.
+fell, and the fate of the copies, or the client library that it is about. Seeds, offsets, times, values, nodes and the
+world are not part of it: the same weakness shows with all of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from workloads import NEVER, SettingValue
 #: Settings under Kafka's names.
 Values: TypeAlias = Mapping[str, SettingValue]
 #: Settings on which a promise depends (:mod:`checkers.verdicts.promises`), under Kafka's names. Others are times and
-#: sizes, which decide whether a weakness shows and not what it is.
+#: sizes; they decide whether a weakness shows, and do not change it.
 MATTERING: Final = (
     "acks",
     "enable.idempotence",
@@ -39,14 +39,14 @@ MATTERING: Final = (
     "max.in.flight.requests.per.connection",
     "planted.bug",
 )
-#: Such settings that came later, and what was in force before: there they leave identities as they were.
+#: Such settings that came later, and the values in force before; with those, identities stay as they were.
 LATER: Final = {"commit.rule": "isr", "quorum.required.acks": -1, "leader.election": "isr"}
 #: Hexadecimal digits of an identity: a campaign has tens of defects, never millions.
 DIGITS: Final = 12
 
 
 class _Scenario(NamedTuple):
-    """One group of faults that took effect: its window on the run's clock (end None: never) and what it was."""
+    """A group of faults that took effect: its window on the run's clock (end None: never), its name and its kinds."""
 
     begun_us: int
     ended_us: int | None
@@ -57,12 +57,12 @@ class _Scenario(NamedTuple):
 def identity(
     anomaly: str, settings: Mapping[str, SettingValue], scenarios: Sequence[tuple[str, Sequence[str]]], fate: str
 ) -> str:
-    """The digest of a finding's defect; ``scenarios`` are (name, kinds of fault), ``fate`` is that of the copies, of a
-    finding about a client its library, of a broken invariant its name, and "" where neither is known.
+    """The digest of a finding's defect. ``scenarios`` are (name, kinds of fault). ``fate`` is :attr:`Finding.mark`: the
+    fate of the copies, a client's library, or a broken invariant's name; "" if not known.
     """
     chosen = {name: settings[name] for name in MATTERING if name in settings}
     chosen |= {name: settings[name] for name, before in LATER.items() if settings.get(name, before) != before}
-    # Of these only so much matters: flushed after each record, sent again at all, several at a time.
+    # Of these settings only this matters: flushed after each record, sent again at all, several at a time.
     chosen["flush.messages"] = chosen.get("flush.messages", NEVER) == 1
     chosen["retries"] = _above(chosen.get("retries", 1), 0)
     in_flight = "max.in.flight.requests.per.connection"
@@ -81,13 +81,13 @@ def identities(verdict: Verdict, settings: Values, receipts: Sequence[Receipt]) 
     A finding without a moment (a cycle, replicas that differ) belongs to all scenarios of the run.
     """
     scenarios = _scenarios(receipts)
-    found: dict[str, list[str]] = {}
+    by_anomaly: dict[str, list[str]] = {}
     for anomaly, findings in verdict.anomalies.items():
         times = verdict.times_us.get(anomaly) or [None] * len(findings)
         pairs = zip(findings, times, strict=True)
-        each = (identity(anomaly, settings, _around(at, scenarios), finding.mark) for finding, at in pairs)
-        found[anomaly] = list(dict.fromkeys(each))
-    return found
+        each = (identity(anomaly, settings, _around(time_us, scenarios), finding.mark) for finding, time_us in pairs)
+        by_anomaly[anomaly] = list(dict.fromkeys(each))
+    return by_anomaly
 
 
 def _scenarios(receipts: Sequence[Receipt]) -> list[_Scenario]:
@@ -111,8 +111,8 @@ def _scenarios(receipts: Sequence[Receipt]) -> list[_Scenario]:
 def _around(time_us: int | None, scenarios: Sequence[_Scenario]) -> list[tuple[str, tuple[str, ...]]]:
     """The scenarios in whose window a moment lies, else the next one to begin, else the last.
 
-    What a dying leader takes with it was acknowledged just before it died, so a loss belongs to what comes next rather
-    than to what had ended.
+    A dying leader takes writes with it that were acknowledged just before it died. So a loss belongs to the scenario
+    that begins next rather than to one that had ended.
     """
     if time_us is None:
         chosen = list(scenarios)

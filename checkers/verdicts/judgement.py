@@ -1,4 +1,4 @@
-"""One run's verdict held against its promise: what was broken, what was permitted, and whether it could be judged.
+"""A run's verdict held against its promise: findings that break it, findings that it permits, and the outcome.
 
 The promise is applied here and nowhere else, once, when histories are checked; the judgement is stored beside the
 verdict (:class:`VerdictLine`), and cells, matrix and report are made from that.
@@ -28,7 +28,7 @@ VERDICTS_VERSION: Final = 1
 
 
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The run that is judged, as its specification has it; ``settings`` are complete, under Kafka's names.
+    """The run that is judged, from its specification; ``settings`` are complete, under Kafka's names.
 
     ``cell`` names the choice of settings and the family within the campaign; ``client_defaults`` are the names of
     settings that have the client library's own default; ``exercised_min`` is the plan's
@@ -48,23 +48,24 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     """A verdict's meaning under the promise of its settings.
 
     Attributes:
-        outcome: of the run alone.
-        broken, permitted: counts of findings by anomaly. One that is permitted of some log partitions only is in both:
-            broken are then those listed findings that are of others, a lower bound where not all are listed.
+        outcome: the outcome of the run alone.
+        broken, permitted: counts of findings by anomaly. An anomaly that is permitted on some log partitions only is in
+            both: broken are then its listed findings on others, a lower bound where not all are listed.
         lost: acknowledged writes that no client can read any more.
-        judged: whether the run says anything about loss: the log was read to its end, or loss was proved regardless.
-        reason: why not, where it was not judged.
-        stalled: by log partition, why fresh clients could not write or read it after healing; nothing where the faults
-            may have destroyed what it waits for, which ``reason`` says then.
-        permits_loss, promise: what had to hold under the faults that took effect or may have, and why, in words.
-        reasons: how many reasons ``promise`` names; of a cell's runs the one with most speaks for the cell.
+        judged: true if the run says anything about loss: the log was read to its end, or loss was proved regardless.
+        reason: why it was not judged, else None.
+        stalled: by log partition, why fresh clients could not write or read it after healing. A log partition whose
+            last copy the faults may have destroyed is in ``reason`` instead.
+        permits_loss, promise: the promise under the faults that took effect or may have, with its reasons in words.
+        reasons: number of reasons that ``promise`` names; the run with most speaks for its cell.
         faults: the faults that took effect.
-        uncertain, without_effect: how many may have, and how many receipts are no evidence of any (those included).
-        exercised: what the run put to the test; None where an older version judged it, which did not ask.
-        lacks: what is missing for the run's silence to be evidence, "" where nothing is.
-        coverage: how often the run met each of :data:`checkers.verdicts.coverage.SITUATIONS`.
-        identities: by anomaly, what makes its listed findings the same defect as those of other runs
-            (:mod:`checkers.verdicts.identity`), that of the first first.
+        uncertain, without_effect: numbers of faults that may have taken effect, and of receipts without evidence (those
+            included).
+        exercised: the faults that the run put to the test; None from an older version, which did not ask.
+        lacks: the evidence that the run's silence lacks, "" if it lacks nothing.
+        coverage: counts of each of :data:`checkers.verdicts.coverage.SITUATIONS`.
+        identities: by anomaly, the identities of its listed findings, that of the first finding first; the same defect
+            has the same identity in other runs (:mod:`checkers.verdicts.identity`).
     """
 
     outcome: Outcome
@@ -87,7 +88,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VerdictLine(Verdict, kw_only=True):
-    """One line of ``verdicts.jsonl``: a verdict and, of a run of ours, what was run and the judgement.
+    """A line of ``verdicts.jsonl``: a verdict and, if ackproof ran it, the facts of the run and the judgement.
 
     ``history`` is the run's place in the campaign. Lines of other tools' histories and of 0.1.0 have
     neither ``run`` nor ``judgement``.
@@ -98,7 +99,7 @@ class VerdictLine(Verdict, kw_only=True):
 
     @classmethod
     def of(cls, verdict: Verdict, run: RunFacts | None = None) -> VerdictLine:
-        """The line of ``verdict``, judged if it is known what was run.
+        """The line of ``verdict``, judged if the facts of the run are known.
 
         Raises:
             workloads.settings.SettingsError: the settings of ``run`` cannot work.
@@ -108,7 +109,7 @@ class VerdictLine(Verdict, kw_only=True):
 
     @property
     def outcome(self) -> Outcome:
-        """That of the judgement, without one by :attr:`valid`; silence that an older version called held is unknown."""
+        """The judgement's outcome, else that of :attr:`valid`; what an older version called held is unknown."""
         if self.judgement is not None:
             silent = self.judgement.outcome in {Outcome.HELD, Outcome.NOT_EXERCISED}
             return Outcome.UNKNOWN if silent and self.judgement.exercised is None else self.judgement.outcome
@@ -119,7 +120,7 @@ class VerdictLine(Verdict, kw_only=True):
 
     @property
     def why_unknown(self) -> str | None:
-        """Say why it could not be judged, or what its silence lacks to be evidence; None where neither is so."""
+        """The reason why it could not be judged, or the evidence that silence lacks; None if it proves something."""
         if self.judgement is None:
             return self.reason
         if self.outcome is Outcome.NOT_EXERCISED:
@@ -127,13 +128,13 @@ class VerdictLine(Verdict, kw_only=True):
         return self._unknown_for(self.judgement)
 
     def _unknown_for(self, judgement: Judgement) -> str | None:
-        """An older version did not ask, or wrote no facts down."""
-        known = judgement.exercised is not None and judgement.exercised.is_known
-        return OLDER if self.outcome is Outcome.UNKNOWN and judgement.judged and not known else judgement.reason
+        """The reason of an unknown outcome: an older version did not ask, or wrote no facts down."""
+        tells = judgement.exercised is not None and judgement.exercised.is_known
+        return OLDER if self.outcome is Outcome.UNKNOWN and judgement.judged and not tells else judgement.reason
 
     @property
     def says_nothing(self) -> bool:
-        """It only says that there was nothing to read."""
+        """True if it only says that there was nothing to read."""
         return self.valid == "unknown" and not self.exercise.attempted + self.exercise.records_read
 
 
@@ -168,7 +169,7 @@ def judge(
             stalled=bool(stalled),
             lost=lost > 0,
             judged_share=float(judged),
-            known=exercised.is_known,
+            is_known=exercised.is_known,
             lacks=lacks,
         ),
         broken=broken,
@@ -193,9 +194,10 @@ def judge(
 def _broken(
     verdict: Verdict, counts: Mapping[str, int], whole: Promise, promise_of: Callable[[str], Promise]
 ) -> dict[str, int]:
-    """Findings that nothing permits: of an anomaly that is permitted nowhere all, else those of other log partitions.
+    """Count the findings that nothing permits, by anomaly.
 
-    ``whole`` is what is promised of every log partition, ``promise_of`` of one.
+    Those are all findings of an anomaly that is permitted nowhere, or else its findings on the log partitions where it
+    is not permitted. ``whole`` is the promise of every log partition, ``promise_of`` gives that of one.
     """
     seen = "duplicate" in counts
     promises: dict[str, Promise] = {}
@@ -212,7 +214,7 @@ def _broken(
 
 
 def _not_drained(verdict: Verdict) -> str:
-    """That the log was not read to its end, with the keys that help; where it came back, it was only too long."""
+    """Say that the log was not read to its end, and which keys help; a log that came back was only too long."""
     recovery = verdict.recovery
     only_long = recovery.tried and not (recovery.unread or recovery.lacking)
     long = ", though they still read when their time was over: raise drain_limit_ms"
@@ -223,10 +225,10 @@ def _not_drained(verdict: Verdict) -> str:
 
 
 def _stalled(verdict: Verdict, settings: Settings, receipts: Iterable[Receipt]) -> tuple[dict[str, str], str]:
-    """Say why log partitions did not come back, where nothing permits that; and words on those where something does.
+    """Say why log partitions did not come back, where nothing permits that, and add words on the permitted ones.
 
-    It is permitted where nodes did not run that the log partition waits for, and where faults that touched it may have
-    destroyed every copy that may lead. A receipt that does not name what was touched may have touched all.
+    It is permitted where a node that the log partition waits for did not run, and where faults that touched it may have
+    destroyed every copy that may lead. A receipt without the names of touched log partitions may have touched all.
     """
     recovery, possible = verdict.recovery, faults_possible(receipts)
     dead, destroyed = {}, []
@@ -237,9 +239,7 @@ def _stalled(verdict: Verdict, settings: Settings, receipts: Iterable[Receipt]) 
             destroyed.append(key)
         else:
             dead[key] = f"{why}; {recovery.lacking[key]}" if key in recovery.lacking else why
-    words = "".join(f"; of {key}: {what}" for key, what in list((recovery.lacking | recovery.absent).items())[:1])
+    words = "".join(f"; of {key}: {lack}" for key, lack in list((recovery.lacking | recovery.absent).items())[:1])
     if destroyed:
-        words += (
-            f"; a copy of {', '.join(destroyed)} was destroyed, and the log may wait for it: that it does is permitted"
-        )
+        words += f"; a copy of {', '.join(destroyed)} was destroyed, and the log may wait for it, which is permitted"
     return dead, words

@@ -1,4 +1,4 @@
-"""The whole campaign: one sentence, one exit code, and ``matrix.json`` for machines."""
+"""The verdict on a whole campaign: one sentence, one exit code, and ``matrix.json`` for machines."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Losses(msgspec.Struct, frozen=True):
     """Acknowledged writes that are gone, of all cells.
 
     Attributes:
-        against_promise: those of runs whose settings and faults permit no loss.
-        permitted: the others by ``acks``, the strongest first; only where there are any.
+        against_promise: writes of runs whose settings and faults permit no loss.
+        permitted: the others by ``acks``, the strongest first; only those that occur.
     """
 
     against_promise: int
@@ -39,7 +39,7 @@ class Summary(msgspec.Struct, frozen=True):
         sentence: for the last lines of a terminal and the head of the report.
         exit_code: 0 nothing broken, 1 a promise was broken or the log did not come back, 2 it is not known.
         outcomes: number of cells by outcome; every outcome is named. A cell of the plan without a run is not exercised.
-        losses: what was lost, broken promises apart from what nobody had promised to keep.
+        losses: lost writes, those of broken promises apart from those that no promise covered.
     """
 
     sentence: str
@@ -49,7 +49,7 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 class Matrix(msgspec.Struct, frozen=True):
-    """All cells of a campaign. Runs that are ``left_out`` are in no cell: why, by place."""
+    """All cells of a campaign. ``left_out`` has the runs that are in no cell, by path, with the reason."""
 
     version: int
     verdict: Summary
@@ -62,10 +62,10 @@ class Matrix(msgspec.Struct, frozen=True):
 
 
 def summarise(cells: Sequence[Cell], planned: int = 0, left_out: int = 0) -> Summary:
-    """The sentence and exit code of all cells, of ``planned`` ones that the plan has (0: nobody knows how many).
+    """The sentence and exit code of all cells; the plan has ``planned`` cells (0: not known).
 
-    A campaign in which nothing was exercised is unknown, not clean; so is one of which a cell had no run, and one of
-    which runs are ``left_out``, because it is not known what they showed.
+    A campaign in which nothing was exercised is unknown, not clean. So is one with a cell that had no run, and one
+    whose runs are ``left_out``, because it is not known what they showed.
     """
     outcomes = Counter[str](dict.fromkeys(OF_CELLS, 0))
     outcomes.update(cell.outcome for cell in cells)
@@ -92,7 +92,7 @@ def build_matrix(lines: Iterable[VerdictLine], planned: int = 0, left_out: Mappi
 
 
 def matrix_of(cells: list[Cell], planned: int = 0, left_out: Mapping[str, str] | None = None) -> Matrix:
-    """The matrix that has these cells, of ``planned`` ones (0: nobody knows how many)."""
+    """The matrix that has these cells; the plan has ``planned`` cells (0: not known)."""
     missing = dict(left_out or {})
     return Matrix(MATRIX_VERSION, summarise(cells, planned, len(missing)), cells, missing)
 

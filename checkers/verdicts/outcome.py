@@ -15,8 +15,8 @@ class Outcome(StrEnum):
 
     Attributes:
         colour: on a terminal, in Rich's words.
-        exit_code: of a command that looked at nothing else (0 nothing broken, 1 broken, 2 it is not known).
-        alarming: somebody must look at each run that has it.
+        exit_code: exit code of a command that looked at nothing else (0 nothing broken, 1 broken, 2 not known).
+        alarming: a person must look at each run that has it.
     """
 
     colour: str
@@ -34,7 +34,7 @@ class Outcome(StrEnum):
     HELD = "held", "green", 0, False
 
     def __new__(cls, word: str, colour: str, exit_code: int, alarming: bool) -> Self:
-        """A member; its value is the word."""
+        """Make a member, whose value is the word."""
         member = str.__new__(cls, word)
         member._value_ = word
         member.colour, member.exit_code, member.alarming = colour, exit_code, alarming
@@ -47,7 +47,7 @@ class Outcome(StrEnum):
 
     @property
     def proves_nothing(self) -> bool:
-        """True where silence is no evidence: it could not be judged, or too little was put to the test."""
+        """True if silence is no evidence: the run could not be judged, or put too little to the test."""
         return self in {Outcome.UNKNOWN, Outcome.NOT_EXERCISED}
 
 
@@ -55,15 +55,16 @@ class Outcome(StrEnum):
 OF_CELLS: Final = tuple(outcome for outcome in Outcome if outcome is not Outcome.NOT_VALID)
 
 
-def outcome_of(*, broken: bool, stalled: bool, lost: bool, judged_share: float, known: bool, lacks: str) -> Outcome:
+def outcome_of(*, broken: bool, stalled: bool, lost: bool, judged_share: float, is_known: bool, lacks: str) -> Outcome:
     """The outcome of a run or a cell; the first that applies.
 
-    * ``broken promise``: something was found that the settings forbid under the faults which took effect.
+    * ``broken promise``: a finding that the settings forbid under the faults which took effect.
     * ``stalled``: after healing a fresh client could not write or read some log partition although every node that
       it may wait for ran (see ``absent`` in the run's RECOVERY fact), and no fault had destroyed what it waited for.
     * ``permitted loss``: acknowledged writes were lost, and the settings never promised more.
-    * ``unknown``: less than half of the runs could be judged, or it is not ``known`` what they put to the test.
-    * ``not exercised``: nothing was lost, and ``lacks`` says what is missing for that to be evidence
+    * ``unknown``: less than half of the runs could be judged, or ``is_known`` is false: some do not say what they put
+      to the test.
+    * ``not exercised``: nothing was lost, and ``lacks`` says which evidence that needs
       (:mod:`checkers.verdicts.exercised`).
     * ``held``: nothing was lost, and everything was put to the test.
     """
@@ -73,7 +74,7 @@ def outcome_of(*, broken: bool, stalled: bool, lost: bool, judged_share: float, 
         return Outcome.STALLED
     if lost:
         return Outcome.PERMITTED_LOSS
-    if judged_share < JUDGED_SHARE_MIN or not known:
+    if judged_share < JUDGED_SHARE_MIN or not is_known:
         return Outcome.UNKNOWN
     return Outcome.NOT_EXERCISED if lacks else Outcome.HELD
 

@@ -1,4 +1,4 @@
-"""Judge some log partitions of each history, and make a verdict of such parts.
+"""Judges some log partitions of each history, and makes a verdict of such parts.
 
 Parts are plain data, so they travel from Spark's workers to the driver; the same code makes verdicts without Spark.
 """
@@ -43,7 +43,7 @@ class PartialVerdict(Measures, kw_only=True):
     """The judgement of some log partitions of one history.
 
     ``problem`` says why it could not be read; ``steps`` are dependencies between operations that may be on a cycle;
-    ``related`` says whether any operation depends on another. ``broken_invariants`` are the history's, in every part.
+    ``related`` is true if some operation depends on another. ``broken_invariants`` are the history's, in every part.
     """
 
     history: int
@@ -71,22 +71,22 @@ def judge_batch(batch: RowBatch, *, shown: int | None = SHOWN) -> list[PartialVe
     subscribed = np.bincount(log.partition_history[log.partition[log.function == _SUBSCRIBE]], minlength=histories) > 0
     partials = [
         PartialVerdict(
-            history=batch.histories[place],
-            complete=bool(log.complete[place]),
-            own=batch.phases[place].own,
-            events=batch.events[place],
-            subscribed=bool(subscribed[place]),
-            faults=batch.phases[place].receipts,
-            fault_exercise=put_to_test[place],
-            latency=took[place],
-            over_time=over_time[place],
-            worst_realtime_lag=lagging[place],
-            consume_counts=consumed[place],
-            ww_deps=bool(batch.ww_deps[place]),
-            related=bool(depends[place]),
-            broken_invariants=broken_invariants(batch.phases[place]),
+            history=batch.histories[number],
+            complete=bool(log.complete[number]),
+            own=batch.phases[number].own,
+            events=batch.events[number],
+            subscribed=bool(subscribed[number]),
+            faults=batch.phases[number].receipts,
+            fault_exercise=put_to_test[number],
+            latency=took[number],
+            over_time=over_time[number],
+            worst_realtime_lag=lagging[number],
+            consume_counts=consumed[number],
+            ww_deps=bool(batch.ww_deps[number]),
+            related=bool(depends[number]),
+            broken_invariants=broken_invariants(batch.phases[number]),
         )
-        for place in range(histories)
+        for number in range(histories)
     ]
     for name, kind in MEASURES.items():
         for partial, measure in zip(partials, kind.of_each(log, batch.phases), strict=True):
@@ -104,15 +104,15 @@ def _add_anomalies(log: Log, partials: list[PartialVerdict], shown: int | None) 
     for name, anomaly in ANOMALIES.items():
         if anomaly.kernel is None:
             continue
-        found = anomaly.kernel(log)
-        if not len(found.partition):
+        occurrences = anomaly.kernel(log)
+        if not len(occurrences.partition):
             continue
-        counts = found.counts(log.partition_history, len(partials))
-        findings = found.shown(log, shown)
-        for place in np.flatnonzero(counts).tolist():
-            partials[place].counts[name] = int(counts[place])
-            partials[place].findings[name] = [finding for finding, _ in findings[place]]
-            partials[place].times_us[name] = [time_us for _, time_us in findings[place]]
+        counts = occurrences.counts(log.partition_history, len(partials))
+        findings = occurrences.shown(log, shown)
+        for number in np.flatnonzero(counts).tolist():
+            partials[number].counts[name] = int(counts[number])
+            partials[number].findings[name] = [finding for finding, _ in findings[number]]
+            partials[number].times_us[name] = [time_us for _, time_us in findings[number]]
 
 
 def _by_partition(batch: RowBatch, partials: list[PartialVerdict], reached: Any) -> None:
@@ -163,7 +163,7 @@ def verdict(name: str, parts: Iterable[PartialVerdict], origin: Origin, *, shown
 
 
 def _merged(parts: Iterable[PartialVerdict], shown: int | None) -> PartialVerdict:
-    """Parts of one history as one."""
+    """The parts of one history as one part."""
     merged, *rest = parts
     for part in rest:
         merged.problem = merged.problem or part.problem

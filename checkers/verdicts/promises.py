@@ -1,27 +1,27 @@
-"""The promise, which had to hold: from settings, and the faults that took effect, to promised and permitted anomalies.
+"""The promise that had to hold: settings, and the faults that took effect, decide which anomalies are permitted.
 
 The reasoning, for a reader who wants to check it. "Rule n" is one of docs/reference/replication-rules.md.
 
 *When is an acknowledged write safe?* With acks=all it is acknowledged once every member of the maximal in-sync
 replica set has it (rules 2, 4, 7). A clean election picks a member of that set (rule 13), so every later leader has
 it, and a follower only ever truncates to what its leader has (rule 17). SIGKILL, SIGSTOP and a cut link leave every
-log as it was: what the operating system holds survives the process (rule 24). Hence nothing is lost, whatever
+log as it was: what the operating system holds survives the process (rule 24). So nothing is lost, whatever
 min.insync.replicas is: that setting gates the *write* (rule 3) and adds copies, it does not gate the election.
 
 *What opens this?*
 
-* acks=0: nobody answers, so an "acknowledgement" says only that the client let go of the record. Permitted even
+* acks=0: no broker answers, so an "acknowledgement" says only that the client let go of the record. Permitted even
   without a fault.
 * acks=1: the leader answers alone (rule 2), so any change of leader loses what the followers had not fetched: the
   leader dies, is frozen or cut off past its session, or merely hands over (KAFKA-20554). Receipts do not prove that
   leadership stayed where it was, so every fault that reached a broker or the controller permits it. A fault on
   clients' links does not. Nor does silence: a leader that changed without any such fault has a receipt of its own
-  ("unasked"), which counts as one that reached the cluster, and may be somebody else's unclean restart.
+  ("unasked"), which counts as one that reached the cluster, and may be an unclean restart by another cause.
 * unclean.leader.election.enable=true: with all of the ISR away, a replica outside it leads and everyone truncates to
   it (rules 13, 14). Receipts name brokers, not the ISR of each moment; so this is permitted as soon as a fault
   reached the cluster. With min.insync.replicas = replication.factor every replica had each write when it was
-  acknowledged: nothing is lost, unless a reassignment made a broker a replica that was none then.
-* An old rule of truncation or of joining the ISR: see :data:`ERAS`. They all need a change of leader, hence a fault.
+  acknowledged: nothing is lost, unless a reassignment made a broker a replica that was not one then.
+* An old rule of truncation or of joining the ISR: see :data:`ERAS`. They all need a change of leader, so a fault.
 * A commit rule by number (rules 27, 28) with an election that does not look for what k replicas have: also in
   :data:`ERAS`. With elections by leader epoch and log end among at least RF - k + 1 replicas nothing is lost while
   logs stay as they are (Raft, section 5.4).
@@ -47,15 +47,15 @@ duplicate has two places in the log and comparisons of neighbours use the last o
 *Order.* Two acknowledged writes of one producer change places where several batches are in flight and one of them is
 sent again, or to another leader, after a later one was appended (rule 21). With idempotence a leader refuses a batch
 that is not the next one; with one request in flight the next is sent when the one before has been answered, or given
-up, and then it was not acknowledged (at acks=0 nobody knows, and it is permitted). A producer that crashed or was
+up, and then it was not acknowledged (at acks=0 that is not known, and it is permitted). A producer that crashed or was
 replaced is another one. A lost write has no place in the log, so loss does not make the others reordered. Where
 readable records can vanish, a leader may not have what the sequence numbers are compared with (KIP-360), and takes any.
 
 *Clients.* `wedged-client` is about a client library, so it is always permitted, whatever the settings.
 
-*Never permitted*: `corrupt-read` (CRC, rule 25), `phantom-read` (nobody wrote it), `broken-invariant` (it is looked at
-only where it must hold), and any anomaly without a rule here. Writes whose outcome is unknown (info) are neither lost
-nor promised; no checker counts them.
+*Never permitted*: `corrupt-read` (CRC, rule 25), `phantom-read` (no client wrote it), `broken-invariant` (it is looked
+at only where it must hold), and any anomaly without a rule here. Writes whose outcome is unknown (info) are neither
+lost nor promised; no checker counts them.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ LOSS = ("lost-write", "unseen")
 POLL_ORDER = ("poll-skip", "nonmonotonic-poll", "int-poll-skip", "int-nonmonotonic-poll")
 SEND_ORDER = ("nonmonotonic-send", "int-nonmonotonic-send")
 NEVER = ("corrupt-read", "phantom-read", "G1a", "broken-invariant")
-#: What Kafka promises nobody: records and transactions of different producers may interleave.
+#: Permitted always: records and transactions of different producers may interleave.
 ALWAYS = ("int-send-skip", "G0", "G0-realtime")
 
-#: Findings about client libraries, of which no log promises anything.
+#: Findings about client libraries: no log promises anything about them.
 OF_CLIENTS = ("wedged-client",)
 
 
@@ -89,7 +89,7 @@ class Claim(msgspec.Struct, frozen=True):
     reasons: tuple[Reason, ...]
 
     def why(self) -> str:
-        """All reasons as sentences."""
+        """Say all reasons, each as a sentence."""
         return " ".join(f"{reason}." for reason in self.reasons)
 
 
@@ -101,8 +101,8 @@ class Promise(msgspec.Struct, frozen=True):
     def about(self, anomaly: str, *, duplicates_seen: bool = False) -> Claim:
         """The claim about one anomaly; an anomaly without a rule is not permitted.
 
-        ``duplicates_seen`` says that the same history holds duplicates: where these are permitted, what they do to the
-        order of polls is permitted with them.
+        ``duplicates_seen`` says that the same history holds duplicates. Where these are permitted, their effects on the
+        order of polls are permitted with them.
         """
         claims = {claim.anomaly: claim for claim in self.claims}
         if anomaly in POLL_ORDER and duplicates_seen and claims["duplicate"].permitted:
@@ -111,18 +111,18 @@ class Promise(msgspec.Struct, frozen=True):
 
     @property
     def permits_loss(self) -> bool:
-        """An acknowledged write may be lost."""
+        """True if an acknowledged write may be lost."""
         return self.about("lost-write").permitted
 
     def sentence(self) -> str:
-        """Say what is promised of acknowledged writes, and why, for a reader of the report."""
+        """Say what is promised of acknowledged writes, and why, to a reader of the report."""
         claim = self.about("lost-write")
         head = "Acknowledged writes may be lost: " if claim.permitted else "No acknowledged write may be lost: "
         return head + claim.why()
 
 
 class Era(msgspec.Struct, frozen=True):
-    """One rule, of an older Kafka or of a proposal, that truncates what it should keep, and when it is in force."""
+    """A rule of an older Kafka, or of a proposal, that truncates records it should keep, and when it is in force."""
 
     in_force: Callable[[Settings], bool]
     reason: Reason
@@ -175,12 +175,12 @@ _CLEAN = Reason("every in-sync replica has a write before it is acknowledged, on
                 "these faults destroy no copy", "rules 2, 4, 13, 24")  # fmt: skip
 _ELECTED = Reason("every in-sync replica has a write before it is acknowledged, and only in-sync replicas are elected",
                   "rules 2, 4, 13")  # fmt: skip
-_QUORUM = Reason("so many replicas have a write before it is acknowledged that every election hears one of them, and "
+_QUORUM = Reason("enough replicas have a write before it is acknowledged for every election to hear one of them, and "
                  "the largest log by leader epoch and log end leads", "rules 27, 28; Raft, section 5.4")  # fmt: skip
 _EVERYWHERE = Reason("min.insync.replicas equals replication.factor, so every replica has a write before it is "
                      "acknowledged", "rules 3, 4")  # fmt: skip
 _BELOW_HW = Reason("consumers read below the high watermark, which every in-sync replica has", "rule 7")
-_BELOW_QUORUM = Reason("consumers read below the high watermark, which so many replicas have that every election hears "
+_BELOW_QUORUM = Reason("consumers read below the high watermark, which enough replicas have for every election to hear "
                        "one of them", "rules 27, 28")  # fmt: skip
 _ACKS_0 = Reason("acks=0: the leader never answers, so nothing is promised about any write", "rule 2")
 _ACKS_1 = Reason("acks=1: the leader answers alone, and a fault that moves leadership loses what followers had not "
@@ -244,7 +244,7 @@ def _reached_cluster(faults: Sequence[FaultSeen]) -> bool:
 
 
 def _on_every_replica(settings: Settings, faults: Sequence[FaultSeen]) -> bool:
-    """Tell that every broker that can ever lead was a replica, in sync, when a write was acknowledged to acks=all."""
+    """Tell whether every broker that can lead was an in-sync replica when a write was acknowledged to acks=all."""
     replaced = any(fault.facts.replaces_replica for fault in faults)
     return settings.min_insync_replicas >= settings.replication_factor and not replaced
 
@@ -284,7 +284,7 @@ def _safe_reasons(settings: Settings, faults: Sequence[FaultSeen], copies: FateO
 
 
 def _forgotten_reasons(settings: Settings, readable: tuple[Reason, ...]) -> tuple[Reason, ...]:
-    """Sequence numbers help as long as the leader has those of the batches before."""
+    """The reasons why sequence numbers may not help: the leader lacks those of the batches before."""
     return (_PRODUCER_STATE, *readable) if settings.enable_idempotence and readable else ()
 
 

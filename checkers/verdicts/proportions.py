@@ -1,4 +1,4 @@
-"""The proof in a count: 95 % intervals of a proportion.
+"""Proportions with their 95 % intervals: the evidence in a count.
 
 0 of n gives the rule of three, an upper bound of 3/n (Hanley and Lippman-Hand 1983); k of n gives the exact interval
 of Clopper and Pearson (1934), which is never too narrow for independent trials. Both assume independent trials: runs
@@ -25,7 +25,7 @@ class Proportion(msgspec.Struct, frozen=True):
 
     @property
     def rate(self) -> float:
-        """count / total, 0 where total is 0."""
+        """The share count / total, 0 where total is 0."""
         return self.count / self.total if self.total else 0.0
 
 

@@ -1,8 +1,8 @@
 """The receipts of a run's faults, reduced to what a promise depends on.
 
-A fault has one receipt at its begin and one at its end; the later tells
-more. A fault without evidence that it took effect does not count: no receipt, no claim. A promise also reckons with
-those of which something was observed, but not everything: they may have happened.
+A fault has one receipt at its begin and one at its end; the later tells more. A fault without evidence that it took
+effect does not count: no receipt, no claim. A promise also reckons with faults that were observed in part: they may
+have happened.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from nemesis.evidence import Evidence
 from nemesis.faults import FaultKind, fault_kind
 from nemesis.receipts import Receipt
 
-#: In the place of a broker's number: it is not known.
+#: Instead of a broker's number that is not known.
 NOBODY: Final = -1
-#: In the place of a log partition's name: it may be any.
+#: Instead of a log partition's name: any log partition.
 ANY: Final = ""
 
 
 class TakenCopy(msgspec.Struct, frozen=True):
-    """A replica's log that a fault took records from, or may have.
+    """A replica's log from which a fault took records, or may have.
 
     Attributes:
         partition: the log partition; ANY where the receipt does not name those that were hit.
         node: the broker whose copy it was.
         watched: the receipt says what the controller said of the log partition while the fault lasted.
-        out_of_sync: how many of the other replicas were not in sync when the fault began, as far as the receipt says.
+        out_of_sync: number of the other replicas that were not in sync when the fault began, if the receipt says so.
         outlived: when the broker was to be started again, it was out of the ISR and others were in.
-        in_doubt: it was seen as what may have been the only member of the ISR; or what is damaged stays in its log
-            unseen, so that it counts as whole.
+        in_doubt: it may have been the only member of the ISR when it was looked at; or the damaged record stays in its
+            log unseen, so that it counts as whole.
     """
 
     partition: str = ANY
@@ -53,8 +53,8 @@ class FaultSeen(msgspec.Struct, frozen=True, omit_defaults=True):
         nodes: the nodes whose process, disk or replica it hit, controllers among them.
         begun_us, ended_us: the run's clock; None where its end is not known.
         touched: the log partitions that it touched; None where the receipt does not say.
-        copies: those that it took records from; None where nothing but its kind and its nodes is known.
-        took_flushed: whether a disk that it hit had called flushed what it then lost.
+        copies: the copies from which it took records; None where only its kind and its nodes are known.
+        took_flushed: true if a disk that it hit had called records flushed that it then lost.
     """
 
     kind: str
@@ -72,11 +72,11 @@ class FaultSeen(msgspec.Struct, frozen=True, omit_defaults=True):
         return fault_kind(self.kind)
 
     def touches(self, partition: str) -> bool:
-        """It may have touched this log partition; a process that ended took all of its replicas along."""
+        """Tell whether it may have touched this log partition; a process that ended took all of its replicas along."""
         return self.touched is None or self.facts.ends_process or partition == ANY or partition in self.touched
 
     def taken(self) -> tuple[TakenCopy, ...]:
-        """The copies that it took records from; of a fault that is known by its kind only, a copy of every node."""
+        """The copies from which it took records; a copy of every node if only the kind of fault is known."""
         if not self.facts.destroys_copy:
             return ()
         if self.copies is not None:
@@ -96,7 +96,7 @@ def faults_seen(receipts: Iterable[Receipt]) -> tuple[FaultSeen, ...]:
 
 
 def faults_possible(receipts: Iterable[Receipt]) -> tuple[FaultSeen, ...]:
-    """The faults that took effect, and those that may have: several brokers, of which some were hit; no answer."""
+    """The faults that took effect, and those that may have: only some brokers were hit, or no answer came."""
     return tuple(_seen(receipt) for receipt in receipts if receipt.took_effect or _may_have_happened(receipt))
 
 
@@ -114,12 +114,12 @@ def _seen(receipt: Receipt) -> FaultSeen:
 
 
 def took_flushed(receipt: Receipt) -> bool:
-    """A disk that it hit lied (:class:`nemesis.faults.LyingDisk`): of what it lost, something had been flushed."""
+    """Tell whether a disk that it hit lied (:class:`nemesis.faults.LyingDisk`): it lost something flushed."""
     return any("lost_flushed" in seen for seen in receipt.of_nodes.values())
 
 
 def _copies(receipt: Receipt) -> tuple[TakenCopy, ...]:
-    """Find what was taken, by what its evidence counts; what it does not count may be gone."""
+    """The copies from which records were taken, by the counts of its evidence; what it does not count may be gone."""
     partitions = (ANY,) if receipt.touched is None else receipt.touched
     of_nodes, nothing = receipt.of_nodes, Evidence()
     copies = ((name, node, of_nodes.get(str(node), nothing)) for node in receipt.targets for name in partitions)
@@ -127,7 +127,7 @@ def _copies(receipt: Receipt) -> tuple[TakenCopy, ...]:
 
 
 def _took_records(seen: Evidence, partition: str) -> bool:
-    """It may have where its records were not counted."""
+    """Tell whether records were taken; without a count they may have been."""
     counted = seen.get("lost", seen.get("wiped", {}))
     return counted.get(partition, 1) > 0
 
@@ -149,7 +149,7 @@ def _copy(receipt: Receipt, partition: str, node: int, seen: Evidence) -> TakenC
 
 
 def _left_to_others(receipt: Receipt, partition: str, node: int, away: tuple[int, ...]) -> bool:
-    """The last look before its restart found ``node`` out of the ISR, and another broker in."""
+    """Tell whether the last look before its restart found ``node`` out of the ISR, and another broker in."""
     moves = receipt.moved.get(partition, {})
     if "isr" in moves:
         isr = moves["isr"][1]

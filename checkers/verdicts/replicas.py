@@ -1,4 +1,4 @@
-"""Add what the replicas' own logs of a run say to the verdict on its history.
+"""Adds the findings of the replicas' own logs of a run to the verdict on its history.
 
 They show replicas that differ (:mod:`checkers.anomalies.divergent_replicas`) and, for each lost write, whether a copy
 is left on some disk: ``fate`` of a ``lost-write`` is
@@ -26,25 +26,25 @@ from checkers.verdicts.verdict import Verdict
 
 
 def with_replicas(verdict: Verdict, history: Place | None, *, shown: int | None) -> Verdict:
-    """The verdict on the history in the file ``history``, with what the replicas' logs of its run add, if it has any.
+    """The verdict on the history in the file ``history``, with the findings of its run's replicas' logs, if any.
 
-    Logs that are there and cannot be read make a verdict "unknown" that would have been true.
+    Logs that exist and cannot be read make a verdict "unknown" that would have been true.
     """
     if history is None or history.parent.name != HISTORY:
         return verdict
     try:
-        found = read_replicas(history.parent.parent / REPLICAS_FILE)
+        replicas = read_replicas(history.parent.parent / REPLICAS_FILE)
     except CheckError as error:
         if verdict.valid is True:
             verdict.valid, verdict.reason = "unknown", str(error)
         return verdict
-    if found is not None:
-        examine(verdict, *found, shown=shown)
+    if replicas is not None:
+        examine(verdict, *replicas, shown=shown)
     return verdict
 
 
 def examine(verdict: Verdict, ends: Ends, table: pa.Table, *, shown: int | None) -> None:
-    """Add to ``verdict`` what replicas' logs say that are as :func:`read_replicas` gives them."""
+    """Add the findings of replicas' logs, as :func:`read_replicas` gives them, to ``verdict``."""
     columns = _Columns(table)
     logs = {key: columns.replicas(key, end) for key, end in ends.partitions.items()}
     verdict.replicas_compared = sum(len(replicas) > 1 for replicas in logs.values())
@@ -81,23 +81,23 @@ class _Columns:
         if key not in self.names:
             return {}
         rows = np.flatnonzero((self._key == self.names.index(key)) & np.isin(self._value, list(values)))
-        found: dict[int, list[Copy]] = {}
+        copies: dict[int, list[Copy]] = {}
         for value, node, offset in zip(
             self._value[rows].tolist(), self._node[rows].tolist(), self._offset[rows].tolist(), strict=True
         ):
-            found.setdefault(value, []).append(Copy(node, offset))
-        return found
+            copies.setdefault(value, []).append(Copy(node, offset))
+        return copies
 
 
 def _add_fates(findings: Sequence[LostWrite], ends: Ends, columns: _Columns) -> None:
-    """Give each finding of a lost write its ``fate`` and, where there are any, its ``copies``."""
+    """Give each finding of a lost write its ``fate`` and its ``copies``."""
     lost: dict[str, set[int]] = {}
     for finding in findings:
         lost.setdefault(str(finding.key), set()).add(finding.value)
-    found = {key: columns.copies(key, values) for key, values in lost.items()}
+    copies = {key: columns.copies(key, values) for key, values in lost.items()}
     for finding in findings:
         key = str(finding.key)
-        finding.copies = found[key].get(finding.value, [])
+        finding.copies = copies[key].get(finding.value, [])
         finding.fate = _fate(finding.copies, key, ends)
 
 
@@ -113,7 +113,7 @@ def _fate(copies: Sequence[Copy], key: str, ends: Ends) -> str:
 
 
 def add_to(verdict: Verdict, findings: Sequence[DivergentReplicas], *, shown: int | None) -> None:
-    """Put the findings into a verdict: it is no longer valid if there are any."""
+    """Put findings into a verdict, which is then no longer valid."""
     if findings:
         verdict.anomalies[ANOMALY.name] = list(findings[:shown])
         verdict.counts[ANOMALY.name] = len(findings)

@@ -27,8 +27,8 @@ class Measures(msgspec.Struct, kw_only=True):
 
     ``counts`` are findings by anomaly, never capped; ``times_us`` the moments of those that are listed, on the run's
     clock (of the lost write, of the wrong read; None where it is not known). ``faults`` are the receipts found in the
-    history, ``fault_exercise`` what each that took effect put to the test; None in a verdict of an older version, which
-    did not ask.
+    history, ``fault_exercise`` the writes that each of them met; None in a verdict of an older version, which did not
+    count them.
     """
 
     counts: dict[str, int] = {}
@@ -46,7 +46,7 @@ class Measures(msgspec.Struct, kw_only=True):
     consume_counts: dict[int, int] = {}
 
     def add(self, other: Measures) -> None:
-        """Add what other log partitions of the same history say; ``times_us`` go with findings and stay as they are."""
+        """Add the counts of other log partitions of the same history, but ``times_us``, which go with findings."""
         for name in MEASURES:
             getattr(self, name).add(getattr(other, name))
         self.availability |= other.availability
@@ -83,13 +83,13 @@ def _lag(measures: Measures) -> int:
 
 
 class Verdict(Measures, kw_only=True):
-    """The word of the checkers on one history, whatever was promised.
+    """The findings of the checkers in one history, whatever was promised.
 
     ``anomalies`` maps an anomaly's name to its findings (each a mapping with the fields of the anomaly's specification,
-    at least ``key``, the log partition), maybe capped. ``valid`` is false if any anomaly was found but those that the
+    at least ``key``, the log partition), maybe capped. ``valid`` is false if it has any anomaly but those that the
     field allows (:class:`checkers.anomalies.Allowed`), or if nothing was sent or read at all; "unknown" with a
     ``reason`` if it could not be decided. ``replicas_compared`` counts the log partitions whose replicas' logs were
-    compared with each other; None where there are no such logs, so that nothing is said of them.
+    compared with each other; None without such logs.
     """
 
     history: str
@@ -100,4 +100,4 @@ class Verdict(Measures, kw_only=True):
 
     def findings(self, kind: type[Kind]) -> list[Kind]:
         """The listed findings of one kind."""
-        return [finding for found in self.anomalies.values() for finding in found if isinstance(finding, kind)]
+        return [finding for listed in self.anomalies.values() for finding in listed if isinstance(finding, kind)]

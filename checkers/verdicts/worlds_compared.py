@@ -1,8 +1,8 @@
 """Worlds side by side: the same settings under the same family of faults should have the same outcome everywhere.
 
-The reference broker is only worth something if Apache Kafka does what it does, and a schedule found in virtual time
-only if it can be shown on real processes. So where several worlds ran one cell, outcomes that differ are named with the
-reason why that can be. There are four, the first that applies:
+The reference broker is worth something only if it does what Apache Kafka does, and a schedule found in virtual time
+only if it can be shown on real processes. So where several worlds ran one cell, outcomes that differ are listed with
+one of four reasons, the first that applies:
 
 * a promise was broken in one world and not in another: a defect, of that system or of ours;
 * one world could not tell, or did not exercise the cell;
@@ -22,7 +22,7 @@ from checkers.verdicts.outcome import Outcome
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One choice of settings and one family of faults with more than one outcome; ``outcomes`` by world."""
+    """A choice of settings and a family of faults with more than one outcome; ``outcomes`` by world."""
 
     settings: str
     family: str
@@ -42,11 +42,11 @@ def compare(cells: Sequence[Cell]) -> Comparison:
     together: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
         together.setdefault((settings_words(cell.label), cell.family), []).append(cell)
-    several = {place: found for place, found in together.items() if len(found) > 1}
+    several = {key: same for key, same in together.items() if len(same) > 1}
     differences = tuple(
-        Difference(settings, family, {cell.world: cell.outcome for cell in found}, _why(found))
-        for (settings, family), found in several.items()
-        if len({cell.outcome for cell in found}) > 1
+        Difference(settings, family, {cell.world: cell.outcome for cell in same}, _why(same))
+        for (settings, family), same in several.items()
+        if len({cell.outcome for cell in same}) > 1
     )
     return Comparison(len(several), differences)
 

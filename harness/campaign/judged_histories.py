@@ -176,18 +176,18 @@ def _record_of(run: Place) -> RunRecord:
 
 def _judged(source: FoundHistory, verdict: Verdict) -> JudgedHistory:
     if source.kind is not SourceKind.RUN:
-        return JudgedHistory(source.place, VerdictLine.of(verdict))
+        return JudgedHistory(source.path, VerdictLine.of(verdict))
     try:
-        record = _record_of(source.place)
+        record = _record_of(source.path)
     except ResultsError as error:  # one damaged file must not take the verdicts of thousands with it
         why = str(error) if source.files else f"{NO_HISTORY}: {error}"
         unknown = msgspec.structs.replace(verdict, valid="unknown", reason=why)
-        return JudgedHistory(source.place, VerdictLine.of(unknown), is_run=True)
+        return JudgedHistory(source.path, VerdictLine.of(unknown), is_run=True)
     if not source.files:
-        why = f"{NO_HISTORY}: {_why_no_history(source.place, record.ended)}"
+        why = f"{NO_HISTORY}: {_why_no_history(source.path, record.ended)}"
         verdict = msgspec.structs.replace(verdict, valid="unknown", reason=why)
     return JudgedHistory(
-        source.place, VerdictLine.of(_of_failed_run(verdict, record.ended), facts_of(record)), is_run=True
+        source.path, VerdictLine.of(_of_failed_run(verdict, record.ended), facts_of(record)), is_run=True
     )
 
 

@@ -247,7 +247,7 @@ def test_a_log_that_waits_for_a_destroyed_copy_may_stall_and_the_reason_says_so(
     judged = judge(SAFE, found)
     assert (judged.outcome, judged.stalled) == ("unknown", {})
     assert judged.reason is not None
-    assert judged.reason.endswith("the log may wait for it: that it does is permitted")
+    assert judged.reason.endswith("the log may wait for it, which is permitted")
 
 
 @pytest.mark.parametrize(

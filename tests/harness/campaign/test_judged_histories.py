@@ -72,8 +72,8 @@ def check_saying(monkeypatch: pytest.MonkeyPatch, verdict: Verdict) -> list[Path
     asked: list[Path] = []
 
     def check(found: list[FoundHistory], **_: object) -> list[Verdict]:
-        asked.extend(one.place for one in found if one.files or one.kind is SourceKind.FILE)
-        return [msgspec.structs.replace(verdict, history=str(one.place)) for one in found]
+        asked.extend(one.path for one in found if one.files or one.kind is SourceKind.FILE)
+        return [msgspec.structs.replace(verdict, history=str(one.path)) for one in found]
 
     monkeypatch.setattr(judged_histories, "check", check)
     return asked

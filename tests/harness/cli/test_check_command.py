@@ -53,7 +53,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     reported: dict[str, Any] = {}
 
     def check(found: list[FoundHistory], **options: Any) -> list[Verdict]:
-        paths = [one.place for one in found]
+        paths = [one.path for one in found]
         reported.update(options, paths=paths)
         unreadable = {"valid": "unknown", "reason": 'line 1: the operation has no "f"'}
         readable = {"valid": True, "exercise": Exercise(attempted=1)}

@@ -29,7 +29,7 @@ def judged(path: str, outcome: str, lost: int = 0, reason: str | None = None) ->
         faults=(),
         uncertain=0,
         without_effect=0,
-        exercised=RunsExercised(judged=int(not reason), known=int(not reason)),
+        exercised=RunsExercised(judged=int(not reason), telling=int(not reason)),
     )
     line = VerdictLine(
         history=path,

@@ -71,7 +71,7 @@ def line_of(world: str, cell: str, seed: int, outcome: Outcome | None = None, **
         uncertain=0,
         without_effect=0,
         exercised=RunsExercised(
-            judged=judged, known=judged, recovered=judged, acknowledged=9, families={family: FamilyExercised(3, 3)}
+            judged=judged, telling=judged, recovered=judged, acknowledged=9, families={family: FamilyExercised(3, 3)}
         ),
         coverage={"leader_changed_in_flight": seed % 3},
         identities={name: [shown] for name in found},
