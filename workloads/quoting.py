@@ -44,7 +44,7 @@ def spelled(value: object) -> str:
 def reason_of(error: BaseException) -> str:
     """Why something failed, in a message's words: no number of the system's errors, and nothing of Python."""
     if isinstance(error, UnicodeDecodeError):
-        return f"byte {error.start} is no text in UTF-8"
+        return f"byte {error.start} is not UTF-8"
     if isinstance(error, subprocess.TimeoutExpired):
         return f"it did not end within {error.timeout:g} s"
     if isinstance(error, OSError) and error.strerror:

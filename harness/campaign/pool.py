@@ -85,7 +85,7 @@ class Pool:
                 self._deaths += 1
                 if self._deaths >= DEATHS_MAX:
                     raise HarnessError(
-                        f"worker processes died {self._deaths} times; is this machine out of memory (dmesg)?"
+                        f"worker processes died {self._deaths} times; dmesg shows if this machine is out of memory"
                     )
             if not worker.lives or worker.jobs == self._jobs_max:
                 self._workers.remove(worker)
@@ -147,7 +147,7 @@ class _Worker:
             self.lives = False
             self.process.join(GRACE_S)
             died = f"its worker process died (exit {self.process.exitcode}) or hung"
-            ended = Ended(status="harness-failed", reason=f"{died}; is this machine out of memory (dmesg)?")
+            ended = Ended(status="harness-failed", reason=f"{died}; dmesg shows if this machine is out of memory")
             job.directory.mkdir(parents=True, exist_ok=True)
             write_record(job.directory, job.spec, ended)
             return job, ended

@@ -77,7 +77,7 @@ def _done_again(directory: Path, scratch: Path, choices: Choices | None = None) 
     """Do the simulated run in ``directory`` again in ``scratch``; the answer says that its history is the same."""
     ended = perform_run(read_record(directory).spec(), scratch, observe=True, choices=choices)
     if ended.status != "completed":
-        raise ResultsError(f"{directory} cannot be done again: {ended.reason}")
+        raise ResultsError(f"{directory} cannot be performed again: {ended.reason}")
     with files_of(directory):
         return (directory / HISTORY / CLUSTERED).read_bytes() == (scratch / HISTORY / CLUSTERED).read_bytes()
 

@@ -261,5 +261,5 @@ def _refuse_another_plan(plan: Plan, runs: Sequence[RunSpec], directory: Path, r
     planned = {directory / run.directory() for run in runs}
     if strange := [run for run in run_directories(directory) if run not in planned]:
         raise NamedWronglyError(
-            f"{strange[0]} is no run of this plan; continue with the plan that made it, or begin a new campaign"
+            f"{strange[0]} is not a run of this plan; continue with the plan that made it, or begin a new campaign"
         )

@@ -101,7 +101,9 @@ def _refuse_no_file(option: str, file: Path | None) -> None:
     if file is not None and file.exists() and not file.is_file():  # a file would take the place of /dev/null
         raise NamedWronglyError(f"{option} {file} is not a regular file; name a file")
     if file is not None and not file.parent.is_dir():
-        raise NamedWronglyError(f"{option} {file}: there is no directory {file.parent}; make it, or name another file")
+        raise NamedWronglyError(
+            f"{option} {file}: the directory {file.parent} does not exist; make it, or name another file"
+        )
 
 
 def _refuse_soaks(places: Iterable[Place]) -> None:
@@ -109,8 +111,8 @@ def _refuse_soaks(places: Iterable[Place]) -> None:
     for path in places:
         if isinstance(path, Path) and (path / LEDGER_FILE).is_file():
             raise NamedWronglyError(
-                f"{path} is a soak, which judged its runs before it deleted most of them; have what is left judged "
-                f"into another file with --out FILE, or its report written again: ackproof report {path}"
+                f"{path} is a soak, which judged its runs before it deleted most of them; judge the rest into "
+                f"another file with --out FILE, or write its report again: ackproof report {path}"
             )
 
 

@@ -53,9 +53,7 @@ def compare(terminal: Terminal, before: Path, after: Path, *, all_: bool) -> int
       2  not known: B did not run, exercise or judge what A did
     """
     if before.resolve() == after.resolve():
-        raise NamedWronglyError(
-            f"{before} and {after} are one directory, which is as good as itself; name two campaigns"
-        )
+        raise NamedWronglyError(f"{before} and {after} are the same directory; name two campaigns")
     compared = compare_results(read_results(before), read_results(after))
     if terminal.as_json:
         terminal.json(

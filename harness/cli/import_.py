@@ -24,7 +24,7 @@ def import_(terminal: Terminal, file: Path, out: Path | None) -> int:
     FILE has the lines (docs/guides/history-format.md); `ackproof check` judges what is stored.
     """
     if not file.is_file():
-        raise NamedWronglyError(f"{file} is no file; name a history in JSON lines")
+        raise NamedWronglyError(f"{file} is not a file; name a history in JSON lines")
     directory = new_campaign(RESULTS, file.stem) if out is None else exact_campaign(out)
     try:
         with translated_errors(), files_of(directory):

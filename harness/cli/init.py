@@ -32,7 +32,9 @@ def init(terminal: Terminal, kind: str | None, *, listed: bool) -> int:
         raise click.UsageError(f"name a KIND: {', '.join(KINDS)}; all: ackproof init --list")
     files = {Path(to): source for to, source in starter(kind).items()}
     if existing := [to for to in files if to.exists()]:
-        raise NamedWronglyError(f"{existing[0]} is there, and nothing is overwritten; move it away, or go elsewhere")
+        raise NamedWronglyError(
+            f"{existing[0]} exists, and no file is overwritten; move it away, or use another directory"
+        )
     for to, source in files.items():
         with files_of(to.parent):
             to.parent.mkdir(parents=True, exist_ok=True)

@@ -43,7 +43,7 @@ def install_command(terminal: Terminal, version: str | None, source: Path | None
         terminal.note(f"getting Apache Kafka {wanted}")
     release = install_from(source) if source is not None else install(wanted)
     if str(release.version) in before:
-        terminal.note(f"Apache Kafka {release.version} is there already, and stays as it is: nothing is fetched")
+        terminal.note(f"Apache Kafka {release.version} is installed already; nothing is fetched")
     if lacks_archive(release):
         terminal.note("starting it once, so that later starts are faster")
     make_archive(release)

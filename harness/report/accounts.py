@@ -49,7 +49,7 @@ TITLES: Final = {
     "unseen": "A write that was acknowledged was never read",
     "broken-invariant": "The brokers reached a state that their rules exclude",
     "duplicate": "A record is in the log more than once",
-    REORDERED: "A write stands before one that its producer sent earlier",
+    REORDERED: "A write is in the log before one that its producer sent earlier",
 }
 
 

@@ -149,14 +149,14 @@ def _appended(timeline: Timeline) -> Iterator[Moment]:
 
 
 def _overtaking(timeline: Timeline) -> list[str]:
-    """The write that stands before the one that was sent earlier."""
+    """The sentence on a write that is in the log before one that was sent earlier."""
     write, later = timeline.write, timeline.overtaking
     if later is None:
         return []
     name, sent, done = write_name(later.value), moment(later.invoked_us), moment(later.acknowledged_us)
-    stands = f"at offset {later.offset}, before offset {write.offset}" if later.offset is not None else "before it"
+    position = f"at offset {later.offset}, before offset {write.offset}" if later.offset is not None else "before it"
     ends = f"sent at {sent}, later, and acknowledged at {done}"
-    return [f"{name.capitalize()} of the same producer was {ends}: it stands {stands}."]
+    return [f"{name.capitalize()} of the same producer was {ends}: it is {position}."]
 
 
 # --- faults ----------------------------------------------------------------------------------------------------------

@@ -53,5 +53,5 @@ def perform_story(spec: RunSpec, story: Story, world: World, recorder: Recorder,
     report, trace = perform_script(story, spec, world, recorder)
     write_json(directory / STORY_FILE, trace)
     if problems := (*trace.problems, *trace.failed_tries(story.needs)):
-        raise HarnessError(f"the story {story.number} did not play as it is written: {'; '.join(problems)}")
+        raise HarnessError(f"the story {story.number} did not play as written: {'; '.join(problems)}")
     return report

@@ -45,7 +45,7 @@ def seconds_of(text: str) -> float:
     """
     asked = text.strip().lower()
     if not _DURATION.fullmatch(asked):
-        raise NamedWronglyError(f'"{text}" is no duration; write a number with its unit, for example 8h, 90m or 45s')
+        raise NamedWronglyError(f'"{text}" is not a duration; write a number with its unit, for example 8h, 90m or 45s')
     seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(asked))
     if seconds < SECONDS_MIN:
         raise NamedWronglyError(f'"{text}" is too short for one run; write 1s or more, for example 8h, 90m or 45s')
@@ -60,7 +60,7 @@ def bytes_of(text: str) -> int:
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None or match[2].upper() not in _BYTES:
-        raise NamedWronglyError(f'"{text}" is no size; write a number with its unit, for example 5GB or 500MB')
+        raise NamedWronglyError(f'"{text}" is not a size; write a number with its unit, for example 5GB or 500MB')
     return round(float(match[1]) * _BYTES[match[2].upper()])
 
 

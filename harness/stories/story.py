@@ -221,7 +221,7 @@ def _converted(content: dict[str, Any], places: _Places) -> StoryFile:
                 form = _FORMS.get(field.name, "a string")
                 raise places.of(field.name).wrong(f'"{field.name}" must be {form}') from None
         elif field.required:
-            raise places.of(field.name).wrong(f'there is no "{field.name}"; a story file has number, title and steps')
+            raise places.of(field.name).wrong(f'"{field.name}" is missing; a story file has number, title and steps')
     return msgspec.convert(content, StoryFile)
 
 

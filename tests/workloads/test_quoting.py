@@ -64,7 +64,7 @@ def test_a_name_that_is_near_none_suggests_none(name: str, there_are: str, sente
     ("error", "words"),
     [
         (FileNotFoundError(2, "No such file or directory", "there/x"), "No such file or directory"),
-        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"), "byte 0 is no text in UTF-8"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"), "byte 0 is not UTF-8"),
         (subprocess.TimeoutExpired(["java", "-version"], 5.0), "it did not end within 5 s"),
         (OSError("one\n  two"), "one two"),
         (ConnectionResetError(), "ConnectionResetError"),

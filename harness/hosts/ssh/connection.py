@@ -255,9 +255,7 @@ def connected(machine: Machine) -> paramiko.SSHClient:
         _load_known_hosts(client, machine)
     key = str(Path(machine.key).expanduser()) if machine.key else None
     if key is not None and not Path(key).is_file():
-        raise HostError(
-            f"there is no key at {machine.key}; name its file in the plan, or leave key out for an SSH agent"
-        )
+        raise HostError(f"no key is at {machine.key}; name its file in the plan, or leave key out for an SSH agent")
     try:
         client.connect(
             machine.address,

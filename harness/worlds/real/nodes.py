@@ -121,7 +121,7 @@ class Nodes:
         try:
             content = self.log(node).read_bytes()[-_LOG_BYTES_READ:]
         except OSError:
-            return "there is no log"
+            return "it wrote no log"
         lines = [line.strip() for line in content.decode(errors="replace").splitlines() if line.strip()]
         return " | ".join(lines[-LOG_LINES_SHOWN:]) or "the log is empty"
 

@@ -57,7 +57,7 @@ class SimulatedLeadership:
         process.receive(ADMINISTRATOR, MoveLeader(0, log_partition.topic, log_partition.partition, NodeId(broker)))
         state = core.image.partition(log_partition)
         if state is None:
-            return {"refused": f"there is no {partition}"}
+            return {"refused": f"{partition} does not exist"}
         evidence: Evidence = {"leader": state.leader, "leader_epoch": state.leader_epoch}
         if state.leader == NONE and state is not before:
             evidence["election"] = (
@@ -96,7 +96,9 @@ class SimulatedMessages:
 
     def _filter(self, links: Collection[Link], api: str, action: str, *, keeps: bool) -> Evidence:
         if api and api not in APIS:
-            raise HarnessError(f'no message of the reference broker is of the API "{api}"; choose of {", ".join(APIS)}')
+            raise HarnessError(
+                f'the reference broker has no messages of the API "{api}"; choose one of {", ".join(APIS)}'
+            )
         wanted = _has_metadata if api == "UpdateMetadata" else partial(_is_one_of, APIS[api]) if api else _is_any
         self._network.filter(links, wanted, f"{action} {api}", keeps=keeps)
         return {"filtered": [f"{source}>{target}" for source, target in sorted(links)]}

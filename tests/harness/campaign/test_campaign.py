@@ -138,7 +138,7 @@ def test_a_worker_that_dies_costs_its_own_run_only(tmp_path: Path, perform: Perf
     ends = [read_record(path).ended for path in run_directories(directory)]
     assert [ended.status for ended in ends].count("completed") == 20
     assert [ended.reason for ended in ends if ended.status == "harness-failed"] == [
-        "its worker process died (exit 9) or hung; is this machine out of memory (dmesg)?"
+        "its worker process died (exit 9) or hung; dmesg shows if this machine is out of memory"
     ] * 2
 
 

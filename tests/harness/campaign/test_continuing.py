@@ -160,7 +160,9 @@ def test_runs_of_something_else_are_refused(tmp_path: Path, fakes: Fakes) -> Non
     stranger = directory / "runs" / "simulated" / "other" / "1"
     stranger.mkdir(parents=True)
     write_record(stranger, spec, Ended(status="completed"))
-    with pytest.raises(NamedWronglyError, match=r"is no run of this plan; continue with .*, or begin a new campaign"):
+    with pytest.raises(
+        NamedWronglyError, match=r"is not a run of this plan; continue with .*, or begin a new campaign"
+    ):
         Campaign.continued(plan, directory)
 
 

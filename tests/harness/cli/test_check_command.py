@@ -71,7 +71,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     ("out", "sentence"),
     [
         (".", "--out . is a directory; name a file"),
-        ("none/v.jsonl", "--out none/v.jsonl: there is no directory none; make it, or name another file"),
+        ("none/v.jsonl", "--out none/v.jsonl: the directory none does not exist; make it, or name another file"),
     ],
 )
 def test_a_file_that_cannot_be_made_is_refused_before_anything_is_checked(

@@ -62,7 +62,7 @@ def test_a_terminal_breaks_sentences_between_words_and_a_pipe_does_not() -> None
 
 def test_a_campaign_is_not_compared_with_itself(nights: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of(["compare", nights[0], f"{nights[0]}/../clean"]) == 64
-    assert "are one directory" in capsys.readouterr().err
+    assert "are the same directory" in capsys.readouterr().err
 
 
 def test_machines_get_everything(nights: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,7 +37,7 @@ def test_nothing_that_is_there_is_overwritten_and_then_nothing_is_written(capsys
     Path("ackproof").mkdir()
     Path("ackproof/run.sh").write_text("mine")
     assert exit_code_of(["init", "ci"]) == 64
-    assert "ackproof/run.sh is there, and nothing is overwritten" in capsys.readouterr().err
+    assert "ackproof/run.sh exists, and no file is overwritten" in capsys.readouterr().err
     assert [path.name for path in Path().rglob("*") if path.is_file()] == ["run.sh"]
     assert Path("ackproof/run.sh").read_text() == "mine"
 

@@ -77,4 +77,4 @@ def test_a_file_that_cannot_be_read_is_named_without_the_number_of_an_error(
     assert exit_code_of(["stories", str(tmp_path / "none.toml")]) == 64
     assert "none.toml cannot be read (No such file or directory); name a story file" in capsys.readouterr().err
     assert exit_code_of(["stories", str(tmp_path / "binary.toml")]) == 64
-    assert "binary.toml cannot be read (byte 0 is no text in UTF-8); name a story file" in capsys.readouterr().err
+    assert "binary.toml cannot be read (byte 0 is not UTF-8); name a story file" in capsys.readouterr().err

@@ -75,9 +75,9 @@ def test_a_doubled_record_is_told_by_its_places_their_epochs_and_when(campaign: 
 def test_a_write_that_was_overtaken_is_told_with_the_one_that_stands_before_it(campaign: Campaign) -> None:
     story, page, _ = story_of(campaign, "reordered", REORDERED)
     reported = story.sentences
-    assert story.title == "A write stands before one that its producer sent earlier"
+    assert story.title == "A write is in the log before one that its producer sent earlier"
     assert reported[0].startswith("Write 40 of process 2 to ackproof-0 at offset 40 was sent at 4.050 s")
-    ends = "was sent at 6.300 s, later, and acknowledged at 6.303 s: it stands at offset 38, before offset 40."
+    ends = "was sent at 6.300 s, later, and acknowledged at 6.303 s: it is at offset 38, before offset 40."
     assert f"Write 52 of process 1 of the same producer {ends}" in reported
     assert marks(story) == {"sent earlier": [40], "sent later": [38]}
     assert "lost" not in " ".join([story.title, *reported, story.chart])

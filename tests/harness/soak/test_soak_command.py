@@ -209,8 +209,8 @@ def test_a_soak_that_is_too_short_for_its_cells_says_so_before_it_begins(
     ("arguments", "message"),
     [
         (["plans/smoke.toml"], "say when to end"),
-        (["plans/smoke.toml", "--for", "8"], '"8" is no duration; write a number with its unit'),
-        (["plans/smoke.toml", "--for", "8h", "--disk", "much"], '"much" is no size'),
+        (["plans/smoke.toml", "--for", "8"], '"8" is not a duration; write a number with its unit'),
+        (["plans/smoke.toml", "--for", "8h", "--disk", "much"], '"much" is not a size'),
         (["plans/smoke.toml", "--for", "0s"], '"0s" is too short for one run; write 1s or more'),
         (["plans/smoke.toml", "--for", "8h", "--disk", "5MB"], "write --disk 120MB or more"),
         (["plans/racks.toml", "--for", "8h", "--disk", "1KB"], "one run in the world simulated may leave 2MB"),

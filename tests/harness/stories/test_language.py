@@ -279,7 +279,7 @@ def test_a_file_says_what_is_expected_in_each_column():
         (("duplicate =", "dublicate ="), 'line 13: unknown sign "dublicate"; did you mean "duplicate"?'),
         (("number =", "number"), "my.toml: "),
         (('title = "A story"', "title = 5"), 'my.toml, line 3: "title" must be a string'),
-        (('number = "S99"', ""), 'my.toml, line 1: there is no "number"; a story file has number, title and steps'),
+        (('number = "S99"', ""), 'my.toml, line 1: "number" is missing; a story file has number, title and steps'),
         (('["a*", "!a0"]', '"a*"'), """line 9: "lost" must be a table of lists of columns, such as x = ["a0", "a1"]"""),
         (("[also]", '[settings]\n"acks" = 1\n[also]'), "line 12: [settings]: acks is chosen by the columns"),
         (("[also]", '[settings]\n"min.insync.replicas" = 1\n[also]'), "min.insync.replicas is chosen by the columns"),

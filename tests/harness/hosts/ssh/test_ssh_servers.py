@@ -161,7 +161,7 @@ def test_a_key_that_is_missing_or_locked_or_none_is_told_as_that(farm, tmp_path:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "secret", "-f", locked], check=True, timeout=20)
     none.write_text("no key")
     for key, sentence in (
-        ("missing", "there is no key at"),
+        ("missing", "no key is at"),
         ("locked", "has a passphrase"),
         ("none", "could not begin an SSH session"),
     ):

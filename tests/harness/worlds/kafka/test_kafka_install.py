@@ -96,7 +96,7 @@ def test_the_command_says_that_a_release_is_there_and_that_nothing_is_fetched(
     monkeypatch.setattr("harness.cli.kafka.lacks_archive", lambda installation: False)
     monkeypatch.setattr("harness.cli.kafka.make_archive", lambda installation: None)
     maven(FETCHES)
-    there = "Apache Kafka 4.1.1 is there already, and stays as it is: nothing is fetched"
+    there = "Apache Kafka 4.1.1 is installed already; nothing is fetched"
     assert exit_code_of(["kafka", "install", "4.1.1"]) == 0
     assert capsys.readouterr().err.splitlines() == ["getting Apache Kafka 4.1.1"]
     maven(IS_OFFLINE)

@@ -338,7 +338,7 @@ def test_dropped_answers_of_one_api_leave_the_others_alone(stage):
 
 
 def test_an_api_that_nobody_speaks_is_refused(stage):
-    with pytest.raises(HarnessError, match='the API "Fetsch"; choose of Produce, Fetch'):
+    with pytest.raises(HarnessError, match='the API "Fetsch"; choose one of Produce, Fetch'):
         stage().target.messages.hold([Link(0, 1)], "Fetsch")
 
 
