@@ -13,7 +13,7 @@ from tests.harness.clients.first_batches import Stage
 from tests.harness.clients.senders import Java, compile_java
 
 
-@pytest.fixture(scope="module", params=["processes", "kafka"])
+@pytest.fixture(scope="package", params=["processes", "kafka"])
 def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """The reference broker as processes, then Apache Kafka."""
     if request.param == "kafka":

@@ -1,16 +1,18 @@
-"""Disks of real Kafka brokers, emptied and damaged: what the release does about it, step by step."""
+"""A cluster of real Kafka without root: its start, and its disks, damaged and emptied, step by step."""
 
+import time
 from collections.abc import Callable, Iterator
 
+import psutil
 import pytest
 
 from harness.observations import BecameFollower, Fact
-from harness.plan import Kafka, RunSpec
+from harness.plan import Kafka, Loopback, RunSpec
 from harness.records.journal import FILE_NAME, not_undone
 from harness.worlds.kafka import kafka_world
 from harness.worlds.kafka.formatting import META
 from harness.worlds.kafka.installation import Installation
-from nemesis.cluster import LOG_PARTS
+from nemesis.cluster import LOG_PARTS, Capability
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
 from workloads.operations import EventType
@@ -18,19 +20,22 @@ from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
+#: Of the project's own machine; twice that is for one that does something else as well.
+START_LIMIT_S = 30.0
+MEMORY_LIMIT_BYTES = 2.5 * 2**30
 #: One start of a broker on a machine that does something else besides.
 LIMIT_US = 60_000_000
 WRITES = 20
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory, real_kafka: Installation) -> Iterator[Cluster]:
-    """One cluster for both tests: each needs some records, and the second empties it."""
+def started(tmp_path_factory: pytest.TempPathFactory, real_kafka: Installation) -> Iterator[tuple[Cluster, float]]:
+    """One cluster for all tests, and how long it took to start in seconds: the last one empties it."""
     directory = tmp_path_factory.mktemp("run")
     settings = {"acks": "all", "min.insync.replicas": 2, "delivery.timeout.ms": 30_000}
     world = kafka_world(
         RunSpec(
-            world=Kafka(),
+            world=Kafka(host=Loopback()),
             cell="cell/wipe",
             family="wipe",
             settings=Settings.from_mapping(settings).to_mapping(),
@@ -40,12 +45,18 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, real_kafka: Installation) 
         ),
         directory,
     )
+    began = time.monotonic()
     try:
         world.open()
-        yield Cluster(world, directory)
+        yield Cluster(world, directory), time.monotonic() - began
     finally:
         world.close()
     assert not_undone(directory / FILE_NAME) == []
+
+
+@pytest.fixture
+def cluster(started: tuple[Cluster, float]) -> Cluster:
+    return started[0]
 
 
 def wait(cluster: Cluster, condition: Callable[[], bool]) -> None:
@@ -68,6 +79,23 @@ def alone_in_sync(cluster: Cluster) -> int:
     cluster.target.processes.kill(leader)
     wait(cluster, lambda: cluster.leader() is None)
     return leader
+
+
+def test_a_cluster_starts_in_time_and_memory_without_root(started: tuple[Cluster, float]) -> None:
+    cluster, took_s = started
+    journal = not_undone(cluster.directory / FILE_NAME)
+    pids = [action.facts["pid"] for action in journal if action.kind == "process"]
+    taken = sum(psutil.Process(pid).memory_info().rss for pid in pids)
+    view, lacks = cluster.target.view(), cluster.target.lacks
+    evidence = cluster.target.processes.kill(0)
+    cluster.target.processes.restart(0)
+    assert took_s < START_LIMIT_S
+    assert len(pids) == 4
+    assert taken < MEMORY_LIMIT_BYTES
+    assert "namespaces" in lacks[Capability.LINKS]
+    assert {state.isr for state in view.partitions.values()} == {state.replicas for state in view.partitions.values()}
+    assert (evidence["exit"], evidence["connect"]) == ("signal 9", "refused")
+    wait(cluster, cluster.is_well)
 
 
 def test_recovery_ends_the_last_replicas_log_at_the_damaged_record(cluster: Cluster) -> None:

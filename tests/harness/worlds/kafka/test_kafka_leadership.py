@@ -1,13 +1,17 @@
-"""Real Kafka: leaders that move and replicas that are reassigned, as an operator does it."""
+"""Real Kafka: leaders that die, are moved or lose their place, and controllers that die."""
 
 from pathlib import Path
 
 import pytest
 
+from checkers import Judgement
+from harness.observations import ControllerActivated, LeaderElected
 from harness.plan import Kafka, Namespaces, RunSpec
+from harness.records.cluster_file import read_observations
+from nemesis.cluster import CONTROLLER
 from nemesis.plan import FaultPlan
 from tests.harness.needs import needs_root
-from tests.harness.worlds.trials import hit_by, lose_or_hold
+from tests.harness.worlds.trials import hit_by, lose_or_hold, tale
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
@@ -18,27 +22,49 @@ pytestmark = [
     pytest.mark.usefixtures("real_kafka"),
     needs_root("ip", "nft", "nsenter"),
 ]
-#: The fault of each family; in this story nothing else happens but a cut that lets followers lag.
-PLANNED = {"move": "moveleader", "reassign": "reassign"}
 
 
-@pytest.mark.parametrize(
-    ("family", "brokers", "acks", "loses"),
-    [
-        pytest.param("move", 3, 1, True, id="acks 1 loses by a planned move, nobody dies (S03, KAFKA-20554)"),
-        pytest.param("move", 3, "all", False, id="acks all holds under planned moves (S03)"),
-        pytest.param("reassign", 4, "all", False, id="acks all holds while replicas are replaced"),
-    ],
-)
-def test_kafka_loses_by_planned_changes_what_its_settings_permit(tmp_path: Path, family, brokers, acks, loses) -> None:
-    one = RunSpec(
-        world=Kafka(host=Namespaces()),
-        cell=f"cell/{family}",
-        family=family,
+def spec(world: Kafka, faults: FaultPlan, acks: object, duration_ms: int, brokers: int = 3) -> RunSpec:
+    return RunSpec(
+        world=world,
+        cell="cell/planned",
+        family="+".join(faults.families),
         settings=Settings.from_mapping({"min.insync.replicas": 2, "acks": acks}).to_mapping(),
-        workload=WorkloadPlan(writes_per_second=60.0, duration_ms=15_000, drain_limit_ms=60_000),
-        faults=FaultPlan(families=(family,), stories=("S03",), count=6),
+        workload=WorkloadPlan(writes_per_second=60.0, duration_ms=duration_ms, drain_limit_ms=60_000),
+        faults=faults,
         seed=11,
         brokers=brokers,
     )
-    lose_or_hold(one, tmp_path, loses=loses, exercised=hit_by("partition", PLANNED[family]))
+
+
+def test_acks_1_loses_by_a_planned_move_and_nobody_dies(tmp_path: Path) -> None:
+    """S03, KAFKA-20554: in this story nothing else happens but a cut that lets followers lag."""
+    one = spec(Kafka(host=Namespaces()), FaultPlan(families=("move",), stories=("S03",), count=6), 1, 10_000)
+    lose_or_hold(one, tmp_path, loses=True, exercised=hit_by("partition", "moveleader"))
+
+
+def dead_controllers(run: Judgement) -> list[int]:
+    return [node for fault in run.faults if fault.kind == "kill" for node in fault.nodes if node >= CONTROLLER]
+
+
+def test_acks_all_holds_while_nodes_die_leaders_move_and_replicas_are_replaced(
+    tmp_path: Path,
+) -> None:
+    """S01 and S03, and the active one of three controllers."""
+    families, stories = ("controller", "kill", "move", "reassign"), ("controller/gone", "S01", "S03")
+    world, faults = Kafka(host=Namespaces(), controllers=3), FaultPlan(families=families, stories=stories, count=1)
+
+    def exercised(run: Judgement) -> bool:
+        return hit_by("kill", "partition", "moveleader", "reassign")(run) and len(dead_controllers(run)) == 1
+
+    one = spec(world, faults, "all", 17_000, brokers=4)
+    judgement, run = lose_or_hold(one, tmp_path, loses=False, exercised=exercised)
+    assert any(fault.kind == "kill" and max(fault.nodes) < CONTROLLER for fault in judgement.faults)
+    (victim,) = dead_controllers(judgement)
+    observed = list(read_observations(run))
+    active = [seen.node for seen in observed if isinstance(seen.fact, ControllerActivated)]
+    after = active[active.index(victim) + 1 :]
+    assert after, tale(run)
+    assert after[0] != victim
+    born = [(seen.partition, seen.fact.partition_epoch) for seen in observed if isinstance(seen.fact, LeaderElected)]
+    assert len(born) == len(set(born))

@@ -22,8 +22,8 @@ pytestmark = [
 ]
 on_namespaces = needs_root("ip", "nft", "nsenter", "mkfs.ext4")
 STORIES = Path(__file__).parents[4] / "plans" / "drawn"
-#: One performance fits, with time for the brokers to be well before and after.
-DURATION_MS = 18_000
+#: One performance of each fits, with time for the brokers to be well before.
+DURATION_MS = {"S11": 13_000, "sole-member-stop": 10_000, "S22": 8_000}
 HEALED_MS = 2_500
 
 
@@ -43,6 +43,8 @@ HEALED_MS = 2_500
 )
 def test_a_story_has_its_outcome(tmp_path: Path, story: str, family: str, settings: dict, *, loses: bool) -> None:
     one = shortened(story, family, settings)
+    # kafka-python is busy while brokers are away, and this is not about clients.
+    one = msgspec.structs.replace(one, world=msgspec.structs.replace(one.world, client="confluent-kafka"))
     lose_or_hold(one, tmp_path, loses=loses, exercised=performed_in_full)
 
 
@@ -69,6 +71,6 @@ def shortened(story: str, family: str, settings: dict[str, object]) -> RunSpec:
     one = read_plan(STORIES / f"{story}.toml", settings).single(family, "kafka", SEEDS[0])
     return msgspec.structs.replace(
         one,
-        workload=msgspec.structs.replace(one.workload, duration_ms=DURATION_MS),
+        workload=msgspec.structs.replace(one.workload, duration_ms=DURATION_MS[story]),
         faults=msgspec.structs.replace(one.faults, count=1, healed_ms_min=HEALED_MS),
     )
