@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from checkers import counted
 from harness.comparison.cell_anomalies import CellAnomaly, CellFinding, Chance, FindingStatus
 from harness.comparison.findings import Example, smallest
+from harness.machine.this_call import command
 
 #: Cells with findings that have sentences.
 LISTED_MAX: Final = 12
@@ -91,7 +91,7 @@ def _again(anomalies: Sequence[CellAnomaly], after: str) -> Iterator[str]:
     elsewhere = "" if example.is_of(anomalies[0].cell) else ", in another cell"
     yield f"  smallest{elsewhere}: {_shows(example)}"
     if anomalies[0].status is not FindingStatus.NOT_LOOKED_FOR:
-        yield f"  {shlex.join(['ackproof', 'replay', f'{after}/{example.run}'])}"
+        yield f"  {command('replay', f'{after}/{example.run}')}"
 
 
 def _silence(anomalies: Sequence[CellAnomaly]) -> Iterator[str]:
