@@ -29,6 +29,11 @@ def test_every_file_of_the_folder_has_a_fault_in_the_registry() -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_that_ends_processes_counts_against_the_budget_of_dead_brokers(fault: type[Fault]) -> None:
+    assert fault.stops_brokers or not fault.ends_process
+
+
+@pytest.mark.parametrize("fault", FAULTS)
 def test_a_schedule_and_a_receipt_call_a_fault_the_same(fault: type[Fault]) -> None:
     assert fault.__struct_config__.tag == fault.kind
 
