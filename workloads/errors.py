@@ -6,13 +6,15 @@ retries by itself and reports the error of its last attempt; an earlier attempt 
 fixed settings, or where the client refused the record before it took it. Everything else is ``INFO``, and so is every
 name that does not stand here (KAFKA-13574: not even a leader's plain "I do not lead" is definite).
 
-Names are kafka-python's classes. The client reports what it did not send under the same class as what it sent and lost
-sight of (``KafkaTimeoutError`` for a full buffer, for missing metadata, and for a batch that expired in flight), so an
-adapter that sees ``send`` itself raise reports :data:`NEVER_SENT`.
+Names are kafka-python's classes; :data:`JAVA_NAMES` has those of Kafka's Java client. A client reports what it did not
+send under the same class as what it sent and lost sight of (``KafkaTimeoutError`` for a full buffer, for missing
+metadata, and for a batch that expired in flight), so an adapter that sees ``send`` itself raise reports
+:data:`NEVER_SENT`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final, NamedTuple
 
@@ -34,6 +36,7 @@ TIME_LIMIT: Final = "TimeLimit"
 #: other sends, or the record is too large.
 _NO_FAULT_OF_THE_CLIENT: Final = (
     "KafkaTimeoutError", "BufferError", "are outstanding", "MessageSizeTooLargeError", "MSG_SIZE_TOO_LARGE",
+    "TimeoutException", "BufferExhaustedException", "RecordTooLargeException",
 )  # fmt: skip
 
 
@@ -106,10 +109,37 @@ ERRORS: Final[dict[str, Classification]] = {
     TIME_LIMIT: Classification(_INFO, "no answer in time"),
 }
 
+#: The classes of Kafka's Java client (org.apache.kafka.common.errors) and their names above; others prove nothing. A
+#: record of a batch that was refused because of another record has a plain KafkaException (KIP-467).
+JAVA_NAMES: Final[Mapping[str, str]] = {
+    "RecordTooLargeException": "MessageSizeTooLargeError",
+    "RecordBatchTooLargeException": "RecordListTooLargeError",
+    "InvalidTopicException": "InvalidTopicError",
+    "InvalidRequiredAcksException": "InvalidRequiredAcksError",
+    "InvalidRecordException": "InvalidRecordError",
+    "NotEnoughReplicasException": "NotEnoughReplicasError",
+    "NotEnoughReplicasAfterAppendException": "NotEnoughReplicasAfterAppendError",
+    "NotLeaderOrFollowerException": "NotLeaderForPartitionError",
+    "NotLeaderForPartitionException": "NotLeaderForPartitionError",
+    "KafkaStorageException": "KafkaStorageError",
+    "CorruptRecordException": "CorruptRecordError",
+    "UnknownTopicOrPartitionException": "UnknownTopicOrPartitionError",
+    "DuplicateSequenceException": "DuplicateSequenceNumberError",
+    "OutOfOrderSequenceException": "OutOfOrderSequenceNumberError",
+    "UnknownProducerIdException": "UnknownProducerIdError",
+    "InvalidProducerEpochException": "InvalidProducerEpochError",
+    "ProducerFencedException": "ProducerFencedError",
+    "TimeoutException": "KafkaTimeoutError",
+    "NetworkException": "NetworkExceptionError",
+    "DisconnectException": "NetworkExceptionError",
+    "UnknownServerException": "UnknownError",
+    "KafkaException": "KafkaError",
+}
+
 
 def classify(name: str) -> EventType:
     """The outcome of a send that the client reported under error ``name``; INFO for a name that is not in the table."""
-    known = ERRORS.get(name)
+    known = ERRORS.get(JAVA_NAMES.get(name, name))
     return known.type if known else EventType.INFO
 
 
@@ -127,7 +157,7 @@ class Refusal(IntEnum):
     AFTER_APPEND = 2
 
 
-#: By kafka-python's names and by librdkafka's. A client that retries until its time is over may report only that.
+#: By the names of the table and by librdkafka's. A client that retries until its time is over may report only that.
 _REFUSALS: Final = {
     "NotEnoughReplicasError": Refusal.BEFORE_APPEND,
     "NOT_ENOUGH_REPLICAS": Refusal.BEFORE_APPEND,
@@ -138,4 +168,5 @@ _REFUSALS: Final = {
 
 def refusal(error: str) -> Refusal:
     """What a send's error, a name and maybe words after a colon, says of in-sync replicas."""
-    return _REFUSALS.get(error.partition(":")[0], Refusal.NONE)
+    name = error.partition(":")[0]
+    return _REFUSALS.get(JAVA_NAMES.get(name, name), Refusal.NONE)

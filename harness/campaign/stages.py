@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeGuard
 
 import msgspec
 
@@ -221,15 +221,21 @@ def world_runs(world: AnyWorld, planned: int) -> WorldRuns:
     return WorldRuns(
         planned=planned,
         host=world.host_name or msgspec.UNSET,
-        version=_release_of(world) if isinstance(world, Kafka) else msgspec.UNSET,
+        version=_release_or_default(world.version) if isinstance(world, Kafka) else msgspec.UNSET,
         client=world.client if isinstance(world, RealTime) else msgspec.UNSET,
+        client_version=_release_or_default(world.client_release) if _has_java(world) else msgspec.UNSET,
     )
 
 
-def _release_of(world: Kafka) -> str:
+def _has_java(world: AnyWorld) -> TypeGuard[RealTime]:
+    """True if the clients are of Kafka's own library, whose release is not among the installed distributions."""
+    return isinstance(world, RealTime) and world.client == "java"
+
+
+def _release_or_default(release: str) -> str:
     from harness.worlds.kafka.releases import DEFAULT_VERSION  # noqa: PLC0415 - brings client libraries
 
-    return world.version or DEFAULT_VERSION
+    return release or DEFAULT_VERSION
 
 
 def write_plan(plan: Plan, directory: Path) -> None:

@@ -13,13 +13,15 @@ if TYPE_CHECKING:
     from harness.clients.confluent import CONFLUENT
     from harness.clients.credentials import at_home, require_credentials, without_secrets
     from harness.clients.direct import BatchSequence, DirectClient
+    from harness.clients.java.bridge import Bridge, compiler_jars, words_of_bridge
+    from harness.clients.java.client import java_library
     from harness.clients.kafka_python import KAFKA_PYTHON, make, named, producer_configuration
-    from harness.clients.libraries import CLIENTS
+    from harness.clients.libraries import CLIENTS, JAVA
 
 __all__ = [
-    "CLIENTS", "CONFLUENT", "KAFKA_PYTHON", "BatchSequence", "ClientLibrary", "DirectClient", "RealClients", "at_home",
-    "client_settings", "make", "named", "producer_configuration", "require_credentials",
-    "without_secrets",
+    "CLIENTS", "CONFLUENT", "JAVA", "KAFKA_PYTHON", "BatchSequence", "Bridge", "ClientLibrary", "DirectClient",
+    "RealClients", "at_home", "client_settings", "compiler_jars", "java_library", "make", "named",
+    "producer_configuration", "require_credentials", "without_secrets", "words_of_bridge",
 ]  # fmt: skip
 
 #: The names of each module.
@@ -29,8 +31,10 @@ _NAMES = {
     "confluent": "CONFLUENT",
     "credentials": "at_home require_credentials without_secrets",
     "direct": "BatchSequence DirectClient",
+    "java.bridge": "Bridge compiler_jars words_of_bridge",
+    "java.client": "java_library",
     "kafka_python": "KAFKA_PYTHON make named producer_configuration",
-    "libraries": "CLIENTS",
+    "libraries": "CLIENTS JAVA",
 }
 
 if not TYPE_CHECKING:

@@ -130,6 +130,11 @@ class Owner(Generic[Library]):
         """The library's object while no job waits or is under way, so that a call now keeps its order."""
         return self._library if self._done == self._submitted else None
 
+    @property
+    def library(self) -> Library | None:
+        """The library's object, None until it is made."""
+        return self._library
+
     def do(self, job: Callable[[Library], None], library: Library) -> None:
         """Do ``job`` on this thread; an exception is logged."""
         try:

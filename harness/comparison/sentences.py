@@ -47,9 +47,10 @@ def made_with(record: Mapping[str, Any]) -> str:
     """Worlds with their releases and clients' libraries, the seed and the time, as ``campaign.json`` has them."""
     versions = record.get("versions", {})
     parts = [
-        " ".join(filter(None, (name, world.get("version"), client and f"with {client} {versions.get(client, '')}")))
+        " ".join(filter(None, (name, world.get("version"), client and f"with {client} {release}")))
         for name, world in record.get("worlds", {}).items()
         for client in [world.get("client")]
+        for release in [world.get("client_version") or versions.get(client, "")]
     ]
     facts = [*parts, *(f"{name} {record[name]}" for name in ("seed", "began") if name in record)]
     return ", ".join(facts)

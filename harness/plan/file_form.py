@@ -44,9 +44,10 @@ class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
     workload has `partitions = 1`. See [stories](stories.md)."""
     settings: dict[str, Any] = {}
     """Settings under Kafka's own names, one value each ([settings](settings.md)). A setting that is left out has its
-    default. That of `enable.idempotence` is the client library's: true with kafka-python and in the simulated world
-    where `acks=all`, at most five requests are in flight and `retries` is not 0; else false, and always with
-    confluent-kafka. The report says what was in force. No exclusion meets such a value: name it to choose."""
+    default. That of `enable.idempotence` is the client library's: true with kafka-python, with java since 3.0.1, and in
+    the simulated world where `acks=all`, at most five requests are in flight and `retries` is not 0; else false, and
+    always with confluent-kafka. The report says what was in force. No exclusion meets such a value: name it to
+    choose."""
     matrix: dict[str, Any] = {}
     """The same names with lists of values: one cell for every combination. Each `[[matrix.exclude]]` names settings
     with one value each, and takes out the combinations that have all of them. It may name any setting, with the value
@@ -88,6 +89,9 @@ class WorldTable(msgspec.Struct, frozen=True, kw_only=True):
     for the kafka world only."""
     client: ClientName = "kafka-python"
     """The client library of real worlds ([clients](../guides/clients.md))."""
+    client_version: str = ""
+    """The installed release of Apache Kafka from which `client = "java"` comes; by default that of the brokers in the
+    kafka world, else the newest that was tried."""
     version: str = ""
     """Kafka: an installed release; by default the newest that was tried."""
     controllers: int = 1

@@ -60,12 +60,14 @@ def world_at(name: str, table: Table, brokers: int, topic: str, plan_key: PlanKe
     if name == "simulated":
         return worlds.Simulated()
     client = value_at(table, "client", worlds.ClientName, WORLD_DEFAULTS.client, plan_key)
+    release = _version(value_at(table, "client_version", str, "", plan_key), plan_key / "client_version")
     if host == "existing":
         security = security_at(table, plan_key)
-        return worlds.Existing(bootstrap=_bootstrap(table, topic, plan_key), security=security, client=client)
+        bootstrap = _bootstrap(table, topic, plan_key)
+        return worlds.Existing(bootstrap=bootstrap, security=security, client=client, client_version=release)
     local: worlds.LocalHost = worlds.Namespaces() if host == "namespaces" else worlds.Loopback()
     if name == "processes":
-        return worlds.Processes(host=local, client=client)
+        return worlds.Processes(host=local, client=client, client_version=release)
     mode = value_at(table, "mode", worlds.ModeName, WORLD_DEFAULTS.mode, plan_key)
     controllers = _controllers(
         value_at(table, "controllers", int, WORLD_DEFAULTS.controllers, plan_key), mode, plan_key / "controllers"
@@ -75,7 +77,9 @@ def world_at(name: str, table: Table, brokers: int, topic: str, plan_key: PlanKe
         nodes = [*range(brokers), *range(CONTROLLER, CONTROLLER + controllers)]
         nodes_host = worlds.Ssh(machines_at(table, nodes, plan_key))
     version = _version(value_at(table, "version", str, WORLD_DEFAULTS.version, plan_key), plan_key / "version")
-    return worlds.Kafka(version=version, mode=mode, controllers=controllers, host=nodes_host, client=client)
+    return worlds.Kafka(
+        version=version, mode=mode, controllers=controllers, host=nodes_host, client=client, client_version=release
+    )
 
 
 def _refuse_host(world: str, host: worlds.HostName, plan_key: PlanKey) -> None:
@@ -94,6 +98,7 @@ def _refuse_what_others_take(world: str, host: worlds.HostName, table: Table, pl
         ("bootstrap", existing, 'bootstrap servers are for host = "existing"; write that, or leave them out'),
         ("security", existing, 'TLS and SASL are for host = "existing"; write that, or leave them out'),
         ("client", world != "simulated", "the simulated world has models of clients; leave this key out"),
+        ("client_version", table.get("client") == "java", 'it is for client = "java"; write that, or leave it out'),
         ("version", kafka, "only the kafka world has versions; leave this key out"),
         ("mode", kafka, "only the kafka world has modes; leave this key out"),
         ("controllers", kafka, "the reference broker has one controller; leave this key out"),

@@ -17,10 +17,10 @@ from harness.plan.machines import Machine
 from harness.plan.security import OPEN, Security
 
 #: Libraries whose producers and consumers a real world can use; their adapters are in harness.clients.
-ClientName = Literal["kafka-python", "confluent-kafka"]
+ClientName = Literal["kafka-python", "confluent-kafka", "java"]
 #: Libraries whose producers are idempotent unless they are configured otherwise, or in a way that speaks against it: as
 #: Kafka's own client since 3.0 (KIP-679). librdkafka's are not (its CONFIGURATION.md).
-IDEMPOTENT_BY_DEFAULT: Final[frozenset[ClientName]] = frozenset({"kafka-python"})
+IDEMPOTENT_BY_DEFAULT: Final[frozenset[ClientName]] = frozenset({"kafka-python", "java"})
 #: Where Kafka keeps its metadata.
 ModeName = Literal["kraft", "zookeeper"]
 #: What plans, paths, cells and reports call a world.
@@ -118,14 +118,30 @@ class Simulated(_World, frozen=True, kw_only=True, tag="simulated"):
 
 
 class RealTime(_World, frozen=True, kw_only=True):
-    """A world with real clients, those of the library ``client``."""
+    """A world with real clients, those of the library ``client``.
+
+    ``client_version`` is the release of the Java client; empty: the brokers', or the default one.
+    """
 
     client: ClientName = "kafka-python"
+    client_version: str = ""
+
+    @property
+    def client_release(self) -> str:
+        """The release of the Java client; empty: the default one."""
+        return self.client_version
 
     @property
     def idempotent_by_default(self) -> bool:
         """Its producers are idempotent where nothing is said or speaks against it: the library decides."""
-        return self.client in IDEMPOTENT_BY_DEFAULT
+        old_java = self.client == "java" and not _java_is_idempotent(self.client_release)
+        return self.client in IDEMPOTENT_BY_DEFAULT and not old_java
+
+
+def _java_is_idempotent(release: str) -> bool:
+    """True if this release of the Java client has idempotent producers by default (KIP-679; KAFKA-13598)."""
+    version = tuple(int(part) for part in release.split(".") if part)
+    return not version or (version >= (3, 0, 1) and version != (3, 1, 0))
 
 
 class Started(RealTime, frozen=True, kw_only=True):
@@ -157,6 +173,11 @@ class Kafka(Started, frozen=True, kw_only=True, tag="kafka"):
     version: str = ""
     mode: ModeName = "kraft"
     controllers: int = 1
+
+    @property
+    @override
+    def client_release(self) -> str:
+        return self.client_version or self.version
 
     def __post_init__(self) -> None:
         """Refuses a quorum of controllers with ZooKeeper (ValueError)."""

@@ -20,6 +20,7 @@ class WorldRuns(msgspec.Struct, kw_only=True):
     host: str | msgspec.UnsetType = msgspec.UNSET
     version: str | msgspec.UnsetType = msgspec.UNSET
     client: str | msgspec.UnsetType = msgspec.UNSET
+    client_version: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class Continuation(msgspec.Struct, frozen=True, kw_only=True):

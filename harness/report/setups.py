@@ -107,7 +107,7 @@ def _setup(records: Sequence[RunRecord], versions: Mapping[str, str], pauses: li
     notes = dict.fromkeys(note for record in records for note in dropped(record))
     return Setup(
         world=first.world.name,
-        client=_named(client, versions) if client else "models in virtual time, after kafka-python",
+        client=_client_named(client, configurations[0], versions),
         broker=_broker(first, configurations[0], versions),
         nodes=_nodes(first),
         configuration={
@@ -121,6 +121,13 @@ def _setup(records: Sequence[RunRecord], versions: Mapping[str, str], pauses: li
 def _client(record: RunRecord) -> str:
     """The client's library; none where clients are models of it."""
     return record.world.client if isinstance(record.world, RealTime) else ""
+
+
+def _client_named(client: str, configuration: Configuration, versions: Mapping[str, str]) -> str:
+    """The library and its version. "java" in ``versions`` is the machine's Java, not Kafka's client."""
+    if client == "java":
+        return str(configuration.get("producer", {}).get("library") or "Kafka's Java client (version not recorded)")
+    return _named(client, versions) if client else "models in virtual time, after kafka-python"
 
 
 def _named(library: str, versions: Mapping[str, str]) -> str:

@@ -19,6 +19,7 @@ from harness.clients import at_home, named, require_credentials
 from harness.errors import HostError, PlanError
 from harness.observations import BrokerFenced, BrokerRegistered, Fact, IsrChanged, LeaderElected, Observation, to_line
 from harness.plan import Existing, RunSpec, require_kind
+from harness.worlds.kafka import client_library
 from harness.worlds.kafka.administration import FAR_ASK_LIMIT_S, Administration
 from harness.worlds.kafka.own_topic import OwnTopic, require_ids
 from harness.worlds.kafka.properties import possible
@@ -46,7 +47,7 @@ _NO_LEADER: Final = -1
 
 def existing_world(spec: RunSpec, directory: Path) -> RealWorld:
     """The world of the run ``spec``, whose files are in ``directory``; not yet opened."""
-    return RealWorld(spec, directory, ExistingCluster(spec, directory.absolute()))
+    return RealWorld(spec, directory, ExistingCluster(spec, directory.absolute()), client_library)
 
 
 class ExistingCluster(RealCluster):

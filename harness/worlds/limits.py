@@ -11,7 +11,7 @@ import msgspec
 
 from harness.errors import HostError
 from harness.hosts import probe_namespaces
-from harness.plan import AnyWorld, Existing, Kafka, Loopback, Namespaces, Processes, RunSpec, Simulated
+from harness.plan import AnyWorld, Existing, Kafka, Loopback, Namespaces, Processes, RealTime, RunSpec, Simulated
 from nemesis.cluster import Capability
 from nemesis.limits import Limit, limits
 from nemesis.scenarios import needs_of
@@ -78,17 +78,22 @@ def host_lacks(world: AnyWorld) -> str:
 
 
 def release_lacks(spec: RunSpec) -> str:
-    """The reason why the release of Kafka in ``spec`` cannot be started here, and what to do; "" if it can.
+    """The reason why a release of Kafka in ``spec`` cannot be started here, and what to do; "" if it can.
 
     Raises:
-        PlanError: it cannot do what the settings ask for, on any machine.
+        PlanError: it cannot do what the settings ask for, on any machine, or its Java client is too old.
     """
-    if not isinstance(spec.world, Kafka):
+    world = spec.world
+    has_java = isinstance(world, RealTime) and world.client == "java"
+    if not isinstance(world, Kafka) and not has_java:
         return ""
-    from harness.worlds.kafka import release_for
+    from harness.worlds.kafka import client_release, release_for
 
     try:
-        release_for(spec.world, spec.chosen())
+        if isinstance(world, Kafka):
+            release_for(world, spec.chosen())
+        if isinstance(world, RealTime) and has_java:
+            client_release(world)
     except HostError as error:
         return str(error)
     return ""

@@ -13,12 +13,13 @@ from typing import Final
 import msgspec
 import psutil
 
-from harness.clients import CLIENTS
+from harness.clients import CLIENTS, JAVA, compiler_jars
 from harness.errors import HarnessError
 from harness.hosts import clocks, disk_speed, link_speed
 from harness.machine.java import HOW, usable_java
 from harness.machine.versions import cores, versions
 from harness.worlds.kafka.installation import installed
+from harness.worlds.kafka.java_client import SINCE as CLIENT_SINCE
 
 #: A default campaign leaves about this much (measured with plans/default.toml), with as much again for Spark.
 DISK_MIN_BYTES: Final = 2 * 2**30
@@ -45,7 +46,7 @@ class Check(msgspec.Struct, frozen=True):
 
 def examine(directory: Path) -> list[Check]:
     """Every check, the needed ones first; ``directory`` is where results will be written."""
-    here = [_python(), _java(), _disk(directory), _memory(), _cores(), *_client_libraries()]
+    here = [_python(), _java(), _disk(directory), _memory(), _cores(), *_client_libraries(), _java_client()]
     return [*here, *_programs(), _root(), _namespaces(), _slow_disks(), _slow_links(), _wrong_clocks(), _kafka()]
 
 
@@ -87,7 +88,15 @@ def _client_libraries() -> list[Check]:
     return [
         Check(name, not library.unfit, installed_versions[name], f'client = "{name}"', library.unfit)
         for name, library in CLIENTS.items()
+        if name != JAVA
     ]
+
+
+def _java_client() -> Check:
+    releases = ", ".join(str(release.version) for release in installed() if release.version >= CLIENT_SINCE)
+    good = bool(releases) and bool(compiler_jars())
+    state = f"of {releases}" if good else "no release" if not releases else "PySpark has no compiler (Janino)"
+    return Check("Kafka's Java client", good, state, f'client = "{JAVA}"', "ackproof kafka install")
 
 
 def _programs() -> list[Check]:

@@ -15,10 +15,11 @@ import msgspec
 from typing_extensions import override
 
 import harness
+from harness.clients import ClientLibrary
 from harness.errors import HostError
 from harness.hosts import Host, Launch, NodeState
 from harness.observations import Observation
-from harness.plan import Processes, RunSpec, require_kind
+from harness.plan import Processes, RealTime, RunSpec, require_kind
 from harness.reference.core.types import NodeId
 from harness.reference.server import NodeConfig
 from harness.worlds.real import Distribution, RealWorld, StartedCluster, lifetime_s, local_host, out_of_reach
@@ -40,7 +41,13 @@ _MOVE_LIMIT_S: Final = 2.0
 def processes_world(spec: RunSpec, directory: Path) -> RealWorld:
     """The world of the run ``spec``, whose files are in ``directory``; not yet opened."""
     host = local_host(require_kind(spec.world, Processes).host)
-    return RealWorld(spec, directory, StartedCluster(spec, directory, ReferenceDistribution(spec), host))
+    return RealWorld(spec, directory, StartedCluster(spec, directory, ReferenceDistribution(spec), host), _library)
+
+
+def _library(world: RealTime, directory: Path, resources: ExitStack) -> ClientLibrary:
+    from harness.worlds.kafka import client_library  # noqa: PLC0415 - most runs have nothing to do with Kafka
+
+    return client_library(world, directory, resources)
 
 
 def processes_lacks(spec: RunSpec) -> Mapping[Capability, str]:

@@ -5,17 +5,18 @@ from pathlib import Path
 
 from harness.plan import Kafka, RunSpec, require_kind
 from harness.worlds.kafka.distribution import KafkaDistribution, host_for, host_kind, release_for
+from harness.worlds.kafka.java_client import client_library, client_release, client_version
 from harness.worlds.real import RealWorld, StartedCluster, out_of_reach
 from nemesis.cluster import Capability
 
-__all__ = ["kafka_lacks", "kafka_world", "release_for"]
+__all__ = ["client_library", "client_release", "client_version", "kafka_lacks", "kafka_world", "release_for"]
 
 
 def kafka_world(spec: RunSpec, directory: Path) -> RealWorld:
     """The world of the run ``spec``, whose files are in ``directory``; not yet opened."""
     distribution = KafkaDistribution(spec)
     host = host_for(require_kind(spec.world, Kafka), directory.absolute(), distribution)
-    return RealWorld(spec, directory, StartedCluster(spec, directory, distribution, host))
+    return RealWorld(spec, directory, StartedCluster(spec, directory, distribution, host), client_library)
 
 
 def kafka_lacks(spec: RunSpec) -> Mapping[Capability, str]:

@@ -25,6 +25,8 @@ MAIN: Final = "kafka.Kafka"
 BROKER_HEAP_MB: Final = 256
 CONTROLLER_HEAP_MB: Final = 128
 TOOL_HEAP_MB: Final = 128
+#: Room for the buffers of several producers (buffer.memory is 32 MB each), and for records that wait for one.
+CLIENT_HEAP_MB: Final = 512
 _COMMON: Final = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
@@ -134,6 +136,17 @@ def tool_command(installation: Installation, words: Sequence[str]) -> tuple[str,
     return _java(installation, TOOL_HEAP_MB, _shared(installation), words)
 
 
+def client_command(
+    installation: Installation, more_jars: Sequence[Path], files: LogFiles, words: Sequence[str]
+) -> tuple[str, ...]:
+    """The words that start a client of this release: its main class, then its arguments.
+
+    ``more_jars`` come last on the class path, so that the archive of class data still fits.
+    """
+    options = (*_shared(installation), *files.logging(installation))
+    return _java(installation, CLIENT_HEAP_MB, options, words, more_jars=more_jars)
+
+
 def archive_command(installation: Installation, properties: Path, files: LogFiles, archive: Path) -> tuple[str, ...]:
     """The words that start a node which writes ``archive`` when it ends; it ends by itself after three minutes.
 
@@ -149,10 +162,16 @@ def archive_path(installation: Installation) -> Path:
 
 
 def _java(
-    installation: Installation, heap_mb: int, options: Sequence[str], words: Sequence[str], node_path: NodePath = str
+    installation: Installation,
+    heap_mb: int,
+    options: Sequence[str],
+    words: Sequence[str],
+    node_path: NodePath = str,
+    *,
+    more_jars: Sequence[Path] = (),
 ) -> tuple[str, ...]:
-    """A Java with a release's jars, each by name: an archive of class data fits only the very same list."""
-    jars = ":".join(node_path(jar) for jar in installation.jars)
+    """A Java with a release's jars, each by name: an archive of class data fits only a list that begins the same."""
+    jars = ":".join(node_path(jar) for jar in [*installation.jars, *more_jars])
     heap = (f"-Xms{heap_mb // 4}m", f"-Xmx{heap_mb}m")
     return (node_path(Path(java_program())), *heap, *_COMMON, *options, "-cp", jars, *words)
 

@@ -10,12 +10,13 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from typing_extensions import override
 
-from harness.clients import CLIENTS, RealClients, without_secrets
+from harness.clients import CLIENTS, ClientLibrary, RealClients, without_secrets
 from harness.errors import HarnessError, PortError
 from harness.hosts import PORT_CHOICES
 from harness.observations import Observation
@@ -92,14 +93,25 @@ class RealCluster(ABC):
         return None
 
 
+#: The client library of a run: from its world and its directory, and what ends the library's own processes.
+Libraries = Callable[[RealTime, Path, ExitStack], ClientLibrary]
+
+
 class RealWorld(World):
     """A world with real clients and a real cluster. The run's files are in ``directory``, which must exist.
 
     ``close`` raises a HostError if a part of the run could not be undone; it stays in the journal then.
     """
 
-    def __init__(self, spec: RunSpec, directory: Path, cluster: RealCluster) -> None:
+    def __init__(
+        self,
+        spec: RunSpec,
+        directory: Path,
+        cluster: RealCluster,
+        libraries: Libraries = lambda world, *_: CLIENTS[world.client],
+    ) -> None:
         self._spec = spec
+        self._libraries = libraries
         self._directory = directory.absolute()
         self._cluster = cluster
         self._clock = RealClock()
@@ -204,10 +216,11 @@ class RealWorld(World):
         self._resources.enter_context(logs_diverted(self._directory / "logs" / "clients.log"))
         journal = Journal(self._directory / FILE_NAME)
         self._resources.callback(journal.close)
-        return Opening(self._clock, journal, self._resources, self._make_clients)
+        # Before the cluster: what the library lacks is said at once.
+        library = self._libraries(require_kind(self._spec.world, RealTime), self._directory, self._resources)
+        return Opening(self._clock, journal, self._resources, partial(self._make_clients, library))
 
-    def _make_clients(self, bootstrap: Sequence[str], security: Security = OPEN) -> RealClients:
-        library = CLIENTS[require_kind(self._spec.world, RealTime).client]
+    def _make_clients(self, library: ClientLibrary, bootstrap: Sequence[str], security: Security = OPEN) -> RealClients:
         clients = library.clients(self._clock, self._spec.chosen(), bootstrap, security)
         self._resources.callback(clients.close, CLIENTS_LIMIT_S)
         return clients

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.clients import CLIENTS
+from harness.clients import CLIENTS, JAVA
 from harness.plan import Processes, RunSpec
 from harness.worlds.processes import processes_world
 from harness.worlds.real.clock import RealClock
@@ -26,7 +26,9 @@ def library(request):
 
 
 @pytest.fixture
-def cluster(library, tmp_path: Path):
+def cluster(library, request, tmp_path: Path):
+    if library == JAVA:
+        request.getfixturevalue("real_kafka")
     quick = {"acks": "all", "min.insync.replicas": 2}
     plans = {"settings": quick, "workload": WorkloadPlan(), "faults": FaultPlan(), "seed": 1}
     world = processes_world(RunSpec(world=Processes(client=library), cell="c", family="kill", **plans), tmp_path)

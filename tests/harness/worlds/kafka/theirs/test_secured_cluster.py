@@ -1,5 +1,6 @@
 """A cluster behind TLS and SASL, real: whole runs with each library, refusals in a sentence, and no secret on disk."""
 
+import itertools
 import multiprocessing
 import time
 from pathlib import Path
@@ -75,7 +76,7 @@ def run_of(servers: list[str], security: Security, client: str = "kafka-python",
 
 @pytest.mark.parametrize(
     ("client", "listener"),
-    [("kafka-python", "sasl"), ("confluent-kafka", "sasl"), ("kafka-python", "mutual"), ("confluent-kafka", "mutual")],
+    list(itertools.product(("kafka-python", "confluent-kafka", "java"), ("sasl", "mutual"))),
 )
 def test_a_run_writes_reads_and_moves_leaders_and_leaves_no_secret(cluster, tmp_path: Path, client, listener) -> None:
     security = {"sasl": scram, "mutual": mutual}[listener](cluster)

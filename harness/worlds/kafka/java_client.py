@@ -1,0 +1,63 @@
+"""Kafka's own Java client from the jars of an installed release, in a JVM that the run starts and ends."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from harness.clients import CLIENTS, JAVA, Bridge, ClientLibrary, compiler_jars, java_library, words_of_bridge
+from harness.errors import HostError, PlanError
+from harness.plan import RealTime
+from harness.worlds.kafka.installation import Installation, find
+from harness.worlds.kafka.jvm import LogFiles, client_command
+from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
+
+#: The oldest release whose producer takes a group's membership with offsets (KIP-447).
+SINCE: Final = (2, 5, 0)
+
+
+def client_library(world: RealTime, directory: Path, resources: ExitStack) -> ClientLibrary:
+    """The client library of a run in ``world``, whose files are in ``directory``; ``resources`` end its JVM.
+
+    Raises:
+        PlanError: the release is too old.
+        HostError: the release is not installed, or its JVM does not start.
+    """
+    if world.client != JAVA:
+        return CLIENTS[world.client]
+    release = client_release(world)
+    jars = compiler_jars()
+    if not jars:
+        raise HostError(
+            "PySpark's jars do not have the compiler Janino; install pyspark with pip, as ackproof asks for"
+        )
+    logs = directory / "logs"
+    logs.mkdir(exist_ok=True)
+    files = LogFiles(logs / "java-client.properties", logs / "java-client-gc.log")
+    files.write(release, {})
+    bridge = Bridge(str(release.version), client_command(release, jars, files, words_of_bridge()))
+    resources.callback(bridge.end)
+    bridge.start()
+    return java_library(bridge)
+
+
+def client_release(world: RealTime) -> Installation:
+    """The installed release of the client: the plan's, else that of the world's brokers, else the default one.
+
+    Raises:
+        PlanError: it is too old, or there is no such release.
+        HostError: it is not installed.
+    """
+    version = client_version(world)
+    if parse_version(version) < SINCE:
+        oldest = ".".join(map(str, SINCE))
+        raise PlanError(
+            f"Kafka's Java client {version} is too old for this harness; set client_version to {oldest} or later"
+        )
+    return find(version)
+
+
+def client_version(world: RealTime) -> str:
+    """The release of the Java client that ``world`` asks for."""
+    return world.client_release or DEFAULT_VERSION
