@@ -1,8 +1,8 @@
 """Histories: recorded as rows, stored as Parquet, exchanged as JSON lines.
 
 ``HistoryWriter`` is for runs in virtual time (one file, written at the end), ``LiveHistoryWriter`` for runs in real
-time (on disk within a second). Both have the same methods. Checkers read rows by column: the layout and its codes stand
-in :mod:`workloads.history.schema`.
+time (on disk within a second). Both have the same methods. Checkers read rows by column:
+:mod:`workloads.history.schema` has the layout and its codes.
 """
 
 from workloads.history.clustering import ROWS_A_GROUP, cluster, joined

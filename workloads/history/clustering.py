@@ -1,9 +1,9 @@
-"""The layout that checking wants: all rows of a log partition together, in the order of events.
+"""The layout that checking needs: all rows of a log partition together, in the order of events.
 
 Invocations that say nothing new are left out, and rows that tell a process's loss of a position are added. Marks
 (:data:`workloads.history.MARKS`) come first, in a row group of their own; then whole log partitions, several small ones
-to a row group so that neither the footer nor the number of reads grows with the number of partitions; then what touched
-no partition.
+to a row group so that neither the footer nor the number of reads grows with the number of partitions; then rows of no
+partition.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROWS_A_GROUP: Final = 250_000
 
 _ASSIGNS = (FUNCTION_CODE[Function.ASSIGN], FUNCTION_CODE[Function.SUBSCRIBE])
 _POLLS = (FUNCTION_CODE[Function.POLL], FUNCTION_CODE[Function.TXN])
-#: What waiting is known by.
+#: Columns that tell how long a process waited.
 _OF_POLLS = ("key", "index", "process", "type", "function", "invoke_us", "waited_us")
 
 
@@ -38,10 +38,10 @@ def cluster(columns: Columns) -> Columns:
 
 
 def completed(before: Columns, columns: Columns, answered: Numbers = NOTHING) -> Columns:
-    """The rows of a stretch of a history, without needless invocations and with what follows from earlier rows.
+    """The rows of a stretch of a history, without needless invocations and with the rows derived from earlier ones.
 
     Args:
-        before: what :func:`remembered` keeps of the rows before this stretch.
+        before: the rows before this stretch that :func:`remembered` keeps.
         columns: the rows of whole events, as in :func:`cluster`.
         answered: indexes of invocations that a completion after this stretch repeats.
     """
@@ -84,7 +84,7 @@ def _last(which: Flags, *columns: npt.NDArray[Any]) -> Numbers:
 
 
 def together(*parts: Columns) -> Columns:
-    """Rows laid end to end, with the types of the last part, which may not be empty of columns."""
+    """Rows laid end to end, with the types of the last part, which must have all columns."""
     return {
         name: np.concatenate([part[name] for part in parts], dtype=last.dtype, casting="unsafe")
         for name, last in parts[-1].items()
@@ -119,25 +119,25 @@ def spread(rows: Columns) -> bool:
 def joined(rows: Columns) -> bool:
     """True if an operation that sends also reads, or sends more than once: dependencies cross log partitions then."""
     done = (rows["type"] != INVOKE) & (rows["process"] >= 0)
-    place = rows["index"] - first_index(rows)
-    sends = np.bincount(place[done & (rows["kind"] == Kind.SEND)], minlength=int(place.max(initial=-1)) + 1)
-    return bool((sends > 1).any() or sends[place[done & (rows["kind"] == Kind.READ)]].any())
+    event = rows["index"] - first_index(rows)
+    sends = np.bincount(event[done & (rows["kind"] == Kind.SEND)], minlength=int(event.max(initial=-1)) + 1)
+    return bool((sends > 1).any() or sends[event[done & (rows["kind"] == Kind.READ)]].any())
 
 
 def is_rest(rows: Columns) -> Flags:
-    """Of row: whether it belongs to no log partition and is no mark (bool)."""
+    """``bool[row]``: it belongs to no log partition and is not a mark."""
     rest: Flags = (rows["key"] == 0) & ~np.isin(rows["function"], MARKS)
     return rest
 
 
 def _rank(rows: Columns) -> Numbers:
-    """0 for marks, the code of the log partition, and a number above all codes for rows of no partition."""
+    """``int64[row]``: 0 for a mark, the code of the log partition, or a number above all codes without a partition."""
     key = rows["key"].astype(np.int64)
     return np.where(is_rest(rows), key.max(initial=0) + 1, key)
 
 
 def fold(columns: Columns, answered: Numbers = NOTHING) -> Flags:
-    """Which rows to keep (bool): all but those of invocations that a completion, here or in ``answered``, repeats."""
+    """Mark the rows to keep: all but those of invocations that a completion, here or in ``answered``, repeats."""
     index = columns["index"]
     begin, end = first_index(columns), int(index.max(initial=-1)) + 1
     repeated = np.concatenate([columns["invoke_index"][columns["folded"].astype(bool)], answered])
@@ -148,7 +148,7 @@ def fold(columns: Columns, answered: Numbers = NOTHING) -> Flags:
 
 
 def first_index(columns: Columns) -> int:
-    """The smallest event index of these rows, 0 if there are none."""
+    """The smallest event index of these rows, 0 without rows."""
     return int(columns["index"].min()) if len(columns["index"]) else 0
 
 
@@ -218,9 +218,9 @@ def _losses(rows: Columns, assigns: Numbers, used: Numbers) -> tuple[Numbers, Nu
 def with_waits(before: Columns, rows: Columns) -> Columns:
     """The rows with ``waited_us`` filled in; those ``before`` are only looked at. O(n log n), in any order.
 
-    How far a consumer lags behind a partition grows with every poll that brings nothing of it. Such a poll has no row
-    there, but only the last one before the consumer's next row of the partition matters, so that row carries when it
-    began.
+    A consumer lags further behind a partition with every poll that brings nothing of it. Such a poll has no row there.
+    But only the last one before the consumer's next row of the partition matters, so that row has the time of its
+    begin.
     """
     seen = together(*({name: part[name] for name in _OF_POLLS} for part in (before, rows)))
     polls, placed = _polls(seen)
@@ -249,7 +249,7 @@ def tails(rows: Columns) -> Columns:
 
 
 def _polls(rows: Columns) -> tuple[Numbers, Numbers]:
-    """Polls that brought or might have brought something, and their processes' rows of partitions, both sorted."""
+    """Polls that brought records or might have, and their processes' rows of partitions, both sorted."""
     polls = np.flatnonzero(_polled(rows))
     placed = np.flatnonzero(np.isin(rows["process"], np.unique(rows["process"][polls])) & (rows["key"] > 0))
     polls = polls[np.lexsort((rows["index"][polls], rows["process"][polls]))]
@@ -257,14 +257,14 @@ def _polls(rows: Columns) -> tuple[Numbers, Numbers]:
 
 
 def _same_place(rows: Columns, placed: Numbers) -> Flags:
-    """Of placed row: whether the one before it is of the same process and log partition (bool)."""
+    """``bool[placed row]``: the row before it is of the same process and log partition."""
     same = np.zeros(len(placed), dtype=bool)
     same[1:] = (np.diff(rows["process"][placed]) == 0) & (np.diff(rows["key"][placed]) == 0)
     return same
 
 
 def _last_poll(rows: Columns, polls: Numbers, of: Numbers, before: Numbers, after: Numbers) -> Numbers:
-    """Begin of the last poll of each row's process with an index in (``after``, ``before``], -1 for none."""
+    """Begin of the last poll of each row's process with an index in (``after``, ``before``], -1 without such a poll."""
     if not len(of):
         return NOTHING
     process, index = rows["process"][polls].astype(np.int64), rows["index"][polls].astype(np.int64)
@@ -272,7 +272,7 @@ def _last_poll(rows: Columns, polls: Numbers, of: Numbers, before: Numbers, afte
     span = int(index.max(initial=0)) + 2
     packed = np.searchsorted(rank, process) * span + index
     limit = np.searchsorted(rank, rows["process"][of]) * span + np.minimum(before, span - 1)
-    place = np.searchsorted(packed, limit, side="right") - 1
+    last = np.searchsorted(packed, limit, side="right") - 1
     first = starts[np.searchsorted(rank, rows["process"][of])]
-    found = (place >= first) & (index[np.maximum(place, 0)] > after)
-    return np.where(found, rows["invoke_us"][polls][np.maximum(place, 0)], NONE)
+    is_inside = (last >= first) & (index[np.maximum(last, 0)] > after)
+    return np.where(is_inside, rows["invoke_us"][polls][np.maximum(last, 0)], NONE)

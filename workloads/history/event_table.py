@@ -1,4 +1,4 @@
-"""Many events as numbers: who did what, an entry an event, and its rows, which say what it did to log partitions.
+"""Events as numbers: an entry an event for its process and outcome, and a row for each thing it did to a log partition.
 
 Three events and their rows::
 
@@ -47,15 +47,15 @@ class Texts:
         """The place of ``text``, which is added if it is new."""
         if text is None:
             return NONE
-        known = self._codes.get(text)
-        if known is None:
-            known = self._codes[text] = len(self.names)
+        code = self._codes.get(text)
+        if code is None:
+            code = self._codes[text] = len(self.names)
             self.names.append(text)
-        return known
+        return code
 
 
 def texts_of_columns() -> dict[str, Texts]:
-    """No texts yet; an empty key is known from the start."""
+    """Empty lists of texts; that of keys begins with the empty key."""
     return {name: Texts("") if name == "key" else Texts() for name in TEXT_COLUMNS}
 
 
@@ -64,9 +64,9 @@ class EventTable(NamedTuple):
 
     Attributes:
         events: by event, its columns; ``offset`` is the event's own.
-        rows: by row, the rest, and the ``event`` that it is of; the rows of an event stand together, in order.
+        rows: by row, the other columns, and its ``event``; the rows of an event are neighbours, in order.
         heads: the first row of each micro-operation, of each listed log partition, or of an event without either.
-        starts: by event, the place in ``heads`` of its first; there is one for each event, and one more for the end.
+        starts: by event, the place in ``heads`` of its first head; one entry for each event, and one more for the end.
     """
 
     events: Mapping[str, Numbers]
@@ -76,15 +76,15 @@ class EventTable(NamedTuple):
 
     @property
     def begins(self) -> Flags:
-        """Of event: whether it is an invocation (bool)."""
+        """``bool[event]``: it is an invocation."""
         begins: Flags = self.events["type"] == INVOKE
         return begins
 
     @property
     def token(self) -> tuple[Numbers, Numbers]:
-        """Of event, what tells one open operation of a process from another: two numbers that both must agree.
+        """By event, two numbers that are the same in the invocation and the completion of one operation.
 
-        The log partition and the value of what it sends first (values are unique), else its function.
+        They are the log partition and the value of its first send (values are unique), else its function and 0.
         """
         first = self.heads[self.starts[:-1]]
         sends = self.rows["kind"][first] == _SEND
@@ -92,7 +92,7 @@ class EventTable(NamedTuple):
         return labels, sends * self.rows["value"][first]
 
     def repeated(self, invocations: Numbers, completions: Numbers) -> Flags:
-        """Of pair of events: whether the invocation says nothing that cannot be rebuilt from the completion (bool)."""
+        """``bool[pair of events]``: the whole invocation can be rebuilt from the completion."""
         events = self.events
         repeated: Flags = events["offset"][invocations] == NONE
         for name in ("node", "error", "detail"):
@@ -113,7 +113,7 @@ class EventTable(NamedTuple):
         return repeated
 
     def _side_by_side(self, pairs: Numbers, first: Numbers, second: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-        """The heads of events with equally many, as rows beside each other, and the pair that each is of."""
+        """The heads of two events of each pair, as rows side by side, and the pair of each; both have as many heads."""
         sizes = np.diff(self.starts)[first]
         within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         of = [self.heads[np.repeat(self.starts[events], sizes) + within] for events in (first, second)]
@@ -123,12 +123,12 @@ class EventTable(NamedTuple):
 def tabulate(
     events: Sequence[Event], texts: Mapping[str, Texts], rebalanced: Mapping[int, Sequence[str]] = _NOWHERE
 ) -> EventTable:
-    """Events as numbers.
+    """Turn events into numbers.
 
     Args:
         events: the events.
-        texts: the codes of the columns of texts, which grow.
-        rebalanced: by place of an event, the log partitions that a group rebalance touched inside it.
+        texts: the codes of the columns of texts; new texts are added.
+        rebalanced: by number of an event, the log partitions that a group rebalance touched inside it.
 
     Raises:
         struct.error: a number does not fit into 64 bits.
@@ -136,7 +136,7 @@ def tabulate(
     of_events, of_rows = bytearray(), bytearray()
     put, pack = of_rows.extend, _ROW_NUMBERS.pack
     keys, errors, details = (texts[name].code for name in ("key", "error", "detail"))
-    for place, event in enumerate(events):
+    for number, event in enumerate(events):
         offset = NONE if event.offset is None else event.offset
         of_events += _EVENT_NUMBERS.pack(
             event.time_us,
@@ -152,51 +152,51 @@ def tabulate(
         if event.micro:
             for position, operation in enumerate(event.micro):
                 if isinstance(operation, Send):
-                    at = NONE if operation.offset is None else operation.offset
+                    offset_sent = NONE if operation.offset is None else operation.offset
                     key = NONE if operation.record_key is None else operation.record_key
-                    sent = (position, _SEND, at, operation.value, 0, key, operation.tombstone)
-                    put(pack(place, keys(operation.partition), *sent))
+                    sent = (position, _SEND, offset_sent, operation.value, 0, key, operation.tombstone)
+                    put(pack(number, keys(operation.partition), *sent))
                 elif isinstance(operation, Reached):
                     since = NONE if operation.since is None else operation.since
                     reached = (position, _REACHED, operation.offset, since, 0, NONE, 0)
-                    put(pack(place, keys(operation.partition), *reached))
+                    put(pack(number, keys(operation.partition), *reached))
                 elif not operation.records:
-                    put(pack(place, 0, position, _BARE, NONE, 0, 0, NONE, 0))
+                    put(pack(number, 0, position, _BARE, NONE, 0, 0, NONE, 0))
                 else:
-                    put(_polled(place, position, operation, keys))
+                    put(_polled(number, position, operation, keys))
         elif event.partitions:
             for position, name in enumerate(event.partitions):
-                put(pack(place, keys(name), position, _LISTED, offset, 0, 0, NONE, 0))
+                put(pack(number, keys(name), position, _LISTED, offset, 0, 0, NONE, 0))
         else:
-            put(pack(place, 0, 0, _EVENT, offset, 0, 0, NONE, 0))
-        for name in rebalanced.get(place, ()):
-            put(pack(place, keys(name), 0, _REBALANCED, NONE, 0, 0, NONE, 0))
+            put(pack(number, 0, 0, _EVENT, offset, 0, 0, NONE, 0))
+        for name in rebalanced.get(number, ()):
+            put(pack(number, keys(name), 0, _REBALANCED, NONE, 0, 0, NONE, 0))
     return _table(_columns(_OF_EVENT, of_events), _columns(_OF_ROW, of_rows))
 
 
 def repeated(invocations: Sequence[Event], completions: Sequence[Event]) -> Flags:
-    """As :meth:`EventTable.repeated`, of events that belong together."""
+    """Answer as :meth:`EventTable.repeated` for pairs of events that belong together."""
     pairs = np.arange(len(invocations))
     table = tabulate([*invocations, *completions], texts_of_columns())
     return table.repeated(pairs, pairs + len(pairs))
 
 
-def _polled(place: int, position: int, poll: Poll, keys: Callable[[str], int]) -> bytearray:
-    """The rows of what a poll brought."""
+def _polled(event: int, position: int, poll: Poll, keys: Callable[[str], int]) -> bytearray:
+    """The rows of the records that a poll brought."""
     pack, rows = _ROW_NUMBERS.pack, bytearray()
     for name, records in poll.records.items():
         key = keys(name)
         for record in records:
             defect = DEFECT_CODE[record.defect]
-            rows += pack(place, key, position, _READ, record.offset, record.value, defect, NONE, 0)
+            rows += pack(event, key, position, _READ, record.offset, record.value, defect, NONE, 0)
         if not records:
-            rows += pack(place, key, position, _EMPTY, NONE, 0, 0, NONE, 0)
+            rows += pack(event, key, position, _EMPTY, NONE, 0, 0, NONE, 0)
     return rows
 
 
 def _columns(names: Sequence[str], numbers: bytearray) -> dict[str, Numbers]:
     matrix = np.frombuffer(numbers, dtype=np.int64).reshape(-1, len(names))
-    return {name: np.ascontiguousarray(matrix[:, place]) for place, name in enumerate(names)}
+    return {name: np.ascontiguousarray(matrix[:, column]) for column, name in enumerate(names)}
 
 
 def _table(events: Mapping[str, Numbers], rows: Mapping[str, Numbers]) -> EventTable:

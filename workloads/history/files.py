@@ -48,7 +48,7 @@ def write(path: Path, group: pa.Table, metadata: Mapping[bytes, bytes], *, durab
 
 @contextmanager
 def writing(path: Path, metadata: Mapping[bytes, bytes], *, durable: bool) -> Iterator[pq.ParquetWriter]:
-    """A writer of history rows into ``path``, which is either absent or whole at any time.
+    """Open a writer of history rows into ``path``, which is either absent or whole at any time.
 
     ``durable`` also asks the operating system to put it on the disk before the name appears.
     """
@@ -85,7 +85,7 @@ def open_file(path: Path) -> pq.ParquetFile:
     """Open a history file.
 
     Raises:
-        HistoryError: it is not one, or of a layout that this version does not know.
+        HistoryError: it is not a history, or has a layout that this version does not know.
     """
     try:
         opened = pq.ParquetFile(path, memory_map=True, pre_buffer=False)
@@ -101,7 +101,7 @@ def read_table(path: Path, names: Sequence[str] = SCHEMA.names) -> pa.Table:
     """All rows of a history file, in columns of this version's layout.
 
     Raises:
-        HistoryError: it is not one, of a layout that this version does not know, or damaged.
+        HistoryError: it is not a history, has a layout that this version does not know, or is damaged.
     """
     try:
         with open_file(path) as file:
@@ -112,7 +112,7 @@ def read_table(path: Path, names: Sequence[str] = SCHEMA.names) -> pa.Table:
 
 
 def completed(table: pa.Table) -> pa.Table:
-    """The rows with the columns that their layout did not have yet."""
+    """Add the columns that an older layout lacks."""
     for name, nothing in _ADDED.items():
         if name not in table.column_names:
             field = SCHEMA.field(name)
@@ -132,5 +132,5 @@ def check_metadata(name: str, metadata: Mapping[bytes, bytes] | None) -> None:
         raise HistoryError(f"{name} is a Parquet file but not a history; name a run directory or a JSON lines file")
     layout = version.decode(errors="replace")
     if layout not in VERSIONS_READ:
-        known = ", ".join(VERSIONS_READ)
-        raise HistoryError(f"{name} has history layout {layout}, this version reads {known}")
+        why = f"has history layout {layout}, and this version reads {', '.join(VERSIONS_READ)}"
+        raise HistoryError(f"{name} {why}; check it with the version of ackproof that wrote it")

@@ -1,9 +1,13 @@
-"""Storing a history that is given as JSON lines: decoded in splits, which may be decoded anywhere, then sealed.
+"""Stores a history that is given as JSON lines: decoded in splits, which may be decoded anywhere, then sealed.
 
-A *split* is a stretch of the file, cut at an end of a line. Whoever decodes one knows nothing of the others, so that
-its rows have indexes that count from 0, numbers of their own for foreign values, and completions whose invocation
-stands in an earlier split. The splits' accounts (:class:`Decoded`), which are short, are then gone through in order,
-and what they say is put right where the rows are read again (:class:`workloads.history.sealing.UnsealedPart`).
+A *split* is a stretch of the file, cut at an end of a line. It is decoded without knowledge of the others. So its rows
+have indexes that count from 0, numbers of their own for foreign values, and completions whose invocation is in an
+earlier split. The splits' accounts (:class:`Decoded`), which are short, are then gone through in order, and the rows
+are corrected where they are read again (:class:`workloads.history.sealing.UnsealedPart`)::
+
+    split 0   0  invoke  send  t-0  -2 ("a")     in the whole history   0  -2
+    split 1   0  ok      send  t-0  -2 ("b")                            1  -3
+              1  ok      send  t-0  -3 ("a")                            2  -2  completes 0
 """
 
 from __future__ import annotations
@@ -50,21 +54,21 @@ class Split:
 
 @dataclass(kw_only=True)
 class Decoded:
-    """What the decoding of a split found.
+    """The account of a decoded split.
 
     Attributes:
-        split: which.
-        lines, events, rows: how many; blank lines and options are no events.
-        problem: why the last of these lines is no operation; the rest was not looked at then.
+        split: the split.
+        lines, events, rows: their numbers; blank lines and options are not events.
+        problem: why the last of these lines is not an operation; the rest was not looked at then.
         loaded: the rows, unless they were written to the split's target.
-        options: of the file.
+        options: the file's options.
         values: foreign values, by -2 - value.
-        indexes: by event, what the lines give, ``_NO_INDEX`` where they give nothing; int64; or the first index, where
-            the others follow it one by one; None where no line gives any.
+        indexes: by event, the indexes that the lines give, ``_NO_INDEX`` where they give nothing; int64; or the first
+            index, where the others follow it one by one; None where no line gives any.
         unmatched: completions before the first invocation of their process here, with their indexes.
         begun: invocations that were not completed here, with their indexes.
         went_on: processes that began anything here, or have more such completions than ``unmatched`` names.
-        turns: what the processes do here.
+        turns: begins and ends of operations here.
     """
 
     split: Split
@@ -99,12 +103,12 @@ def decode(split: Split) -> Decoded:
 
 
 def _decode(split: Split, decoder: Decoder) -> Decoded:
-    """What a decoder finds in a split, without what belongs to operations of other splits."""
+    """The account of a split without the fields about operations of other splits."""
     first = decoder.rows.events
     decoded = Decoded(split=split)
     taken: list[Columns] = []
     try:
-        with without_collecting():  # What is made of lines has no cycles.
+        with without_collecting():  # Events and rows have no cycles.
             for lines in _blocks(split):
                 decoder.add(lines, first=not split.begin)
                 waiting = decoder.rows.waiting
@@ -139,7 +143,7 @@ def _blocks(split: Split) -> Iterator[list[bytes]]:
 
 
 class _OpenHere(OpenOperations):
-    """Pairs what stands in one split, and notes what may belong to an earlier one."""
+    """Pairs the events of one split, and notes those that may belong to an earlier one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -200,7 +204,7 @@ def import_jsonl(source: Path, directory: Path, decode_all: DecodeAll = decode_h
 
 def _store(source: Path, directory: Path, decoded: Iterable[Decoded]) -> Origin:
     joining = _Joining(source)
-    parts = [joining.add(one) for one in decoded]
+    parts = [joining.add(split) for split in decoded]
     write_clustered(directory, source.stem, parts, complete=True, durable=False)
     origin = Origin(values=joining.values.values, indexes=joining.labels(), options=joining.options)
     origin.irregular = joining.irregular(origin)
@@ -209,7 +213,7 @@ def _store(source: Path, directory: Path, decoded: Iterable[Decoded]) -> Origin:
 
 
 class _Joining:
-    """What the splits of a file say, gone through in order."""
+    """The accounts of a file's splits, brought together in order."""
 
     def __init__(self, source: Path) -> None:
         self.source = source
@@ -222,7 +226,7 @@ class _Joining:
         self._indexes: list[tuple[int, int, Numbers | int | None]] = []
 
     def add(self, decoded: Decoded) -> UnsealedPart:
-        """The rows of the next split, with what must be put right in them.
+        """The rows of the next split, with the corrections that they need.
 
         Raises:
             files.HistoryError: a line of it cannot be understood.
@@ -233,7 +237,7 @@ class _Joining:
         first, before = self._events, list(self._open)
         self._turns.follow(decoded.turns, first)
         codes = np.array([self.values.code(value) for value in decoded.values], dtype=np.int64)
-        found = [pair for index, event in decoded.unmatched if (pair := self._pair(first + index, event, codes))]
+        pairs = [pair for index, event in decoded.unmatched if (pair := self._pair(first + index, event, codes))]
         if any(process in self._open for process in decoded.went_on):
             # Which of its operations are then completed, and which never can be, depends on all that it began here.
             self._open = OpenOperations(before)
@@ -248,7 +252,7 @@ class _Joining:
                 path=decoded.split.target,
                 first=first,
                 codes=codes if (codes != -2 - np.arange(len(codes))).any() else NOTHING,
-                invocations=_late(found),
+                invocations=_late(pairs),
             )
         self._indexes.append((first, decoded.events, decoded.indexes))
         self._events, self._lines = first + decoded.events, self._lines + decoded.lines
@@ -256,13 +260,13 @@ class _Joining:
         return part
 
     def _pair(self, index: int, event: Event, codes: Numbers) -> tuple[Begun, Begun] | None:
-        """The invocation of a completion, and the completion as it is in the whole history; None if it has none."""
+        """The invocation of a completion, and the completion as in the whole history; None without an invocation."""
         completion = _recoded(event, codes)
         begun = self._open.end(index, completion)
         return None if begun is None else (begun, (index, completion))
 
     def labels(self) -> list[int] | None:
-        """The file's own indexes by event, None where they are the places in the file, or the first event has none."""
+        """The file's own indexes by event; None where they are the places in the file, or the first event lacks one."""
         given = []
         for first, events, indexes in self._indexes:
             places = np.arange(first, first + events)
@@ -278,15 +282,15 @@ class _Joining:
         return None if (labels == np.arange(len(labels))).all() else labels.tolist()
 
     def irregular(self, origin: Origin) -> str:
-        """The first thing that no history has, in a sentence without its full stop; "" where there is none."""
-        if (one := self._turns.irregular) is not None:
-            index, process = origin.index(one.index), one.process
-            if one.since is None:
+        """The first irregular event, in a sentence without its full stop; "" in a regular history."""
+        if (event := self._turns.irregular) is not None:
+            index, process = origin.index(event.index), event.process
+            if event.since is None:
                 return f"index {index}: process {process} ends an operation that it did not begin"
-            since = origin.index(one.since)
+            since = origin.index(event.since)
             return f"index {index}: process {process} begins an operation and is busy with another since index {since}"
         if origin.indexes is not None and (twice := _first_repeated(origin.indexes)) is not None:
-            return f"index {twice} stands for two operations"
+            return f"two operations have index {twice}"
         return ""
 
 
@@ -299,7 +303,7 @@ def _first_repeated(numbers: Sequence[int]) -> int | None:
 
 
 def _late(pairs: Sequence[tuple[Begun, Begun]]) -> Numbers:
-    """What completions learn of invocations in earlier splits, as :attr:`UnsealedPart.invocations` has it."""
+    """The facts of invocations in earlier splits for their completions, as :attr:`UnsealedPart.invocations`."""
     folded = repeated([begun for (_, begun), _ in pairs], [completion for _, (_, completion) in pairs])
     rows = [(done[0], begun[0], begun[1].time_us, int(same)) for (begun, done), same in zip(pairs, folded, strict=True)]
     return np.array(rows, dtype=np.int64).reshape(-1, 4)

@@ -29,9 +29,9 @@ _PROCESSES: Final = {"nemesis": operations.NEMESIS, "harness": operations.HARNES
 _NAMES: Final = {number: name for name, number in _PROCESSES.items()}
 _MICRO: Final = tuple(map(operations.Function, ("send", "poll", "txn", "commit", "committed", "process", "stable")))
 _LISTS: Final = tuple(map(operations.Function, ("assign", "subscribe", "drain", "rebalance")))
-#: What a line that is no operation can make decoding and reading of it raise; OSError is about the file.
+#: Errors that a line which is not an operation raises when it is decoded and read; OSError is about the file.
 _NONSENSE: Final = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
-#: What the harness itself writes; everything else of processes that are no clients is a fault.
+#: Marks of the harness itself; every other event of a process that is not a client is a fault.
 _MARKS: Final = (operations.Function.PHASE, operations.Function.RECOVERY, operations.Function.INVARIANT)
 _NO_OPERATION: Final = "not an operation, which is an object with type, f and value"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -47,7 +47,7 @@ _RecordKey = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 
 
 class _Record(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """A record without a defect; it has what a :class:`operations.Record` has."""
+    """A record without a defect, with the fields of :class:`operations.Record`."""
 
     offset: _Offset
     value: _Offset
@@ -69,7 +69,7 @@ class _Keyed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class _Placed(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """What was sent, and where it is known to be. (A tuple's type in this place makes msgspec 0.22 crash.)"""
+    """A value that was sent, and its offset if known. (A tuple's type in this place makes msgspec 0.22 crash.)"""
 
     offset: _Offset | None
     value: _Offset
@@ -126,14 +126,14 @@ def export_jsonl(directory: Path, sink: IO[bytes]) -> int:
 
 
 class Decoder:
-    """Lines as rows, in their order.
+    """Turns lines into rows, in their order.
 
     Attributes:
-        rows: what was made of them.
-        lines: how many there were so far.
-        values: of values that are no numbers.
-        indexes: of event, the index that its line gives, None where it gives none.
-        options: of the file.
+        rows: the rows so far.
+        lines: the number of lines so far.
+        values: codes of values that are not numbers.
+        indexes: by event, the index that its line gives, or None.
+        options: the file's options.
     """
 
     def __init__(self, rows: Rows, values: ValueCodes) -> None:
@@ -146,14 +146,14 @@ class Decoder:
         """Decode lines; the ``first`` of a file may hold options and begin with a byte order mark.
 
         Raises:
-            ValueError: one is no operation, the last of ``self.lines``; the text says why.
+            ValueError: the last of ``self.lines`` is not an operation; the text says why.
         """
         decode, index_of, add = _USUAL.decode, self.indexes.append, self.rows.add
         for line in lines:
             self.lines += 1
             try:
                 usual = decode(line)
-            except (msgspec.MsgspecError, RecursionError):  # what is wrong with it, or odd, is found out one by one
+            except (msgspec.MsgspecError, RecursionError):  # wrong or unusual: its fields are read one by one
                 self._add_unusual(line, first=first and self.lines == 1)
                 continue
             if usual.f in _MICRO:
@@ -196,7 +196,7 @@ def _event(line: _Usual) -> operations.Event:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, KeyError):
-        return f"the operation has no {_quoted(error.args[0])}"
+        return f"the operation has no {_quoted(error.args[0])}; write an object with type, f and value"
     if isinstance(error, RecursionError):
         return "nested too deeply to be an operation"
     return str(error) if isinstance(error, ValueError) else _NO_OPERATION
@@ -273,7 +273,7 @@ def _as_text(text: Any) -> str | None:
 
 
 def _quoted(value: object) -> str:
-    """The value as the line has it, no longer than a message should be."""
+    """The value as in the line, cut to the length of a message."""
     text = msgspec.json.encode(value).decode()
     return text if len(text) <= QUOTED_MAX else f"{text[:QUOTED_MAX]}..."
 
@@ -291,9 +291,9 @@ def _micro(operation: Any, values: ValueCodes) -> operations.MicroOperation:
             return operations.Reached(key_name(key), _known(offset))
         case ["poll"] | ["poll", None]:
             return operations.Poll()
-        case ["poll", dict() as found]:
+        case ["poll", dict() as polled]:
             return operations.Poll(
-                {key_name(k): tuple(_record(r, values) for r in records) for k, records in found.items()}
+                {key_name(k): tuple(_record(r, values) for r in records) for k, records in polled.items()}
             )
     raise ValueError(
         f'{_quoted(operation)} is neither ["send", key, value] nor ["poll", {{key: [[offset, value], ...]}}] '
@@ -321,9 +321,9 @@ def _offset(offset: Any) -> int | None:
 
 
 def _known(offset: Any) -> int:
-    if (known := _offset(offset)) is None:
+    if (placed := _offset(offset)) is None:
         raise ValueError('an offset that was reached is null; write ["reached", key, offset]')
-    return known
+    return placed
 
 
 def _rebalanced(log: Any) -> list[str]:
@@ -384,7 +384,7 @@ def _exported(operation: operations.MicroOperation, origin: Origin) -> list[Any]
         return ["send", operation.partition, sent, *record]
     if not operation.records:
         return ["poll"]
-    return ["poll", {key: [list(_shown(r, origin)) for r in found] for key, found in operation.records.items()}]
+    return ["poll", {key: [list(_shown(r, origin)) for r in records] for key, records in operation.records.items()}]
 
 
 def _shown(record: operations.Record, origin: Origin) -> Iterator[Any]:

@@ -1,6 +1,6 @@
-"""What a history from another tool looked like: its values, indexes and options, kept beside the stored rows.
+"""The look of a history from another tool: its values, indexes and options, kept beside the stored rows.
 
-Rows hold values as numbers. A whole number from 0 to 2^62 stands for itself; anything else (strings, negative numbers,
+Rows hold values as numbers. A whole number from 0 to 2^62 is its own number; anything else (strings, negative numbers,
 lists) gets a code from -2 downwards into :attr:`Origin.values`. -1 is left for payloads that could not be decoded.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 ORIGIN_FILE: Final = "origin.json"
-#: Numbers up to here stand for themselves; kernels may add two of them without leaving 64 bits.
+#: The largest value that is its own number; kernels may add two of them without leaving 64 bits.
 LARGEST: Final = 2**62
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 
@@ -21,7 +21,7 @@ _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 class Origin(msgspec.Struct, kw_only=True):
     """The foreign side of a history. ``indexes`` are the file's own, by position; None where they are the positions.
 
-    ``irregular`` says what is in it that no history has; "" where nothing is, or where an older version stored it.
+    ``irregular`` says what no real history has; "" in a regular one, and in one that an older version stored.
     """
 
     values: list[Any] = []
@@ -36,7 +36,7 @@ class Origin(msgspec.Struct, kw_only=True):
         return number
 
     def index(self, position: int) -> int:
-        """The index that the file gives an event, else its place."""
+        """The index that the file gives an event, or else its position."""
         return position if self.indexes is None or position >= len(self.indexes) else self.indexes[position]
 
     def save(self, directory: Path) -> None:
@@ -59,15 +59,15 @@ class ValueCodes:
         self._codes: dict[str, int] = {}
 
     def code(self, value: Any) -> int:
-        """The number that stands for ``value``."""
+        """The number of ``value`` in rows."""
         if type(value) is int and 0 <= value <= LARGEST:
             return value
         text = msgspec.json.encode(value).decode()
-        known = self._codes.get(text)
-        if known is None:
-            known = self._codes[text] = -2 - len(self.values)
+        code = self._codes.get(text)
+        if code is None:
+            code = self._codes[text] = -2 - len(self.values)
             self.values.append(value)
-        return known
+        return code
 
 
 def key_name(key: object) -> str:
@@ -77,7 +77,7 @@ def key_name(key: object) -> str:
         ValueError: the name is empty.
     """
     if not (name := key if isinstance(key, str) else str(key)):
-        raise ValueError("a key is an empty text")
+        raise ValueError("a key is empty; write the name of a log partition")
     return name
 
 

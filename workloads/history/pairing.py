@@ -1,4 +1,4 @@
-"""Give each completion the invocation that it belongs to: of its process, and there by what was asked.
+"""Gives each completion its invocation: one of the same process, and among these one that asked the same.
 
 Processes of producers have several operations open. A completion takes the one that asked the same::
 
@@ -38,13 +38,13 @@ class OpenOperations:
         return bool(self._open.get(process))
 
     def begin(self, index: int, invocation: Event) -> None:
-        """Note an invocation. One of the same process that asked the same can never be completed from now on."""
+        """Note an invocation. An earlier one of the same process that asked the same can no longer be completed."""
         self._open.setdefault(invocation.process, {})[_token(invocation)] = index, invocation
 
-    def end(self, index: int, completion: Event) -> Begun | None:  # noqa: ARG002 - for those who note what has none
-        """Take the invocation of a completion, which has this index; None if there is none.
+    def end(self, index: int, completion: Event) -> Begun | None:  # noqa: ARG002 - for a subclass
+        """Take the invocation of a completion with this index; None without an invocation.
 
-        It is the open operation of the process that asked for what was completed, else its first of the same function.
+        It is the open operation of the process that asked the same, or else its first of the same function.
         """
         begun = self._open.get(completion.process, {})
         token = _token(completion)
@@ -58,23 +58,23 @@ class OpenOperations:
 
 
 def _token(event: Event) -> object:
-    """As :attr:`EventTable.token`."""
+    """The token of one event, equal where :attr:`EventTable.token` is."""
     if event.micro and isinstance(first := event.micro[0], Send):
         return first.partition, first.value
     return event.function
 
 
 def pair(events: Sequence[Begun], carried: int, table: EventTable, open_: OpenOperations) -> tuple[Numbers, Numbers]:
-    """The places of invocations, and of the completion of each, among consecutive events; ``table`` has the same.
+    """The places of invocations, and of the completion of each, among consecutive events.
 
-    Where every completion of a process ends the operation that asked the same, as is usual, pairs are found for all
-    events at once, and only what stays open is gone through one by one; else all events of the process are.
+    Usually every completion of a process ends the operation that asked the same. Then pairs are found for all events at
+    once, and only open operations are gone through one by one. Otherwise all events of the process are.
 
     Args:
-        events: with their indexes; first the ``carried`` ones, which are those of ``open_`` in its order.
-        carried: how many of the events were open before.
-        table: the events as numbers.
-        open_: what is open; afterwards, what is open then.
+        events: events with their indexes; the ``carried`` ones come first, those of ``open_`` in its order.
+        carried: number of events that were open before.
+        table: the same events as numbers.
+        open_: the open operations before; afterwards, those that are open then.
     """
     order, same = _by_token(table)
     process, begins = table.events["process"][order], table.begins[order]
@@ -96,14 +96,14 @@ def pair(events: Sequence[Begun], carried: int, table: EventTable, open_: OpenOp
     some = some[some >= 0]
     left = usual & (alone | _unanswered(begins, same))
     left[some] = left[some - 1] = True
-    for place in np.sort(order[left]).tolist():
-        (open_.begin if table.begins[place] else open_.end)(*events[place])
+    for index in np.sort(order[left]).tolist():
+        (open_.begin if table.begins[index] else open_.end)(*events[index])
     return np.append(order[pairs - 1], invocations), np.append(order[pairs], completions)
 
 
 def _by_token(table: EventTable) -> tuple[Numbers, Flags]:
-    """The places of events of clients with a process by it, then by token, then in their order; and which have both in
-    common with the one before."""
+    """The places of clients' events, ordered by process, then token, then place; and a mark where process and token are
+    those of the one before."""
     process, (label, value) = table.events["process"], table.token
     order = np.flatnonzero((process >= 0) & (process < NAMELESS))
     group = process[order] * (int(label.max(initial=0)) + 1) + label[order]
@@ -115,7 +115,7 @@ def _by_token(table: EventTable) -> tuple[Numbers, Flags]:
 
 
 def _unanswered(begins: Flags, same: Flags) -> Flags:
-    """Of invocation in order of tokens: whether no completion with its token follows (bool)."""
+    """``bool[event in order of tokens]``: it is an invocation, and no completion with its token follows."""
     token = np.cumsum(~same) - 1
     answered = np.full(token.max(initial=-1) + 1, -1)
     answered[token[~begins]] = np.flatnonzero(~begins)
@@ -126,13 +126,13 @@ def _unanswered(begins: Flags, same: Flags) -> Flags:
 def _one_by_one(
     events: Sequence[Begun], places: Sequence[int], begins: Flags, open_: OpenOperations
 ) -> tuple[Numbers, Numbers]:
-    """As :func:`pair`, of the events at ``places``."""
-    found: list[tuple[int, int]] = []
-    place_of = {events[place][0]: place for place in places if begins[place]}
-    for place in places:
-        if begins[place]:
-            open_.begin(*events[place])
-        elif (invocation := open_.end(*events[place])) is not None:
-            found.append((place_of[invocation[0]], place))
-    pairs = np.array(found, dtype=np.int64).reshape(-1, 2)
-    return pairs[:, 0], pairs[:, 1]
+    """Pair the events at ``places`` as :func:`pair` does, one after the other."""
+    pairs: list[tuple[int, int]] = []
+    place_of = {events[number][0]: number for number in places if begins[number]}
+    for number in places:
+        if begins[number]:
+            open_.begin(*events[number])
+        elif (invocation := open_.end(*events[number])) is not None:
+            pairs.append((place_of[invocation[0]], number))
+    paired = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return paired[:, 0], paired[:, 1]

@@ -1,4 +1,4 @@
-"""Rebuilding events from stored rows: for stories, export and small tools. Checking reads columns instead."""
+"""Rebuilds events from stored rows: for stories, export and small tools. Checking reads columns instead."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def read_events(directory: Path) -> Iterator[Event]:
     first = np.concatenate([starts, starts[folded]])
     last = np.concatenate([ends, ends[folded]])
     invoked = np.repeat([False, True], [len(starts), int(folded.sum())])
-    for place in np.argsort(whole, kind="stable").tolist():
-        event = _event({name: column[first[place] : last[place]].tolist() for name, column in rows.items()}, names)
-        yield invocation_of(event, rows, int(first[place])) if invoked[place] else event
+    for number in np.argsort(whole, kind="stable").tolist():
+        event = _event({name: column[first[number] : last[number]].tolist() for name, column in rows.items()}, names)
+        yield invocation_of(event, rows, int(first[number])) if invoked[number] else event
 
 
 def invocation_of(event: Event, rows: Columns, row: int) -> Event:
@@ -94,27 +94,29 @@ def _event(rows: dict[str, list[Any]], names: Names) -> Event:
 
 
 def _micro(rows: dict[str, list[Any]], names: Names) -> tuple[MicroOperation, ...]:
-    """The micro-operations behind one event's rows, which stand in order of position."""
+    """The micro-operations behind one event's rows, which are in order of position."""
     polls: dict[int, dict[str, list[Record]]] = {}
-    found: dict[int, Send | Reached | None] = {}
+    micro: dict[int, Send | Reached | None] = {}
     for row, kind in enumerate(rows["kind"]):
-        place, key = rows["position"][row], names["key"][rows["key"][row]]
+        position, key = rows["position"][row], names["key"][rows["key"][row]]
         if kind == schema.Kind.SEND:
             record_key, tombstone = _known(rows["record_key"][row]), bool(rows["tombstone"][row])
-            found[place] = Send(key, rows["value"][row], _known(rows["offset"][row]), record_key, tombstone)
+            micro[position] = Send(key, rows["value"][row], _known(rows["offset"][row]), record_key, tombstone)
         elif kind == schema.Kind.REACHED:
-            found[place] = Reached(key, rows["offset"][row], _known(rows["value"][row]))
+            micro[position] = Reached(key, rows["offset"][row], _known(rows["value"][row]))
         elif kind in (schema.Kind.READ, schema.Kind.EMPTY, schema.Kind.BARE):
-            found[place] = None
-            records = polls.setdefault(place, {})
+            micro[position] = None
+            records = polls.setdefault(position, {})
             if kind == schema.Kind.READ:
                 record = Record(rows["offset"][row], rows["value"][row], schema.DEFECTS[rows["defect"][row]])
                 records.setdefault(key, []).append(record)
             elif kind == schema.Kind.EMPTY:
                 records.setdefault(key, [])
     return tuple(
-        operation if operation is not None else Poll({name: tuple(records) for name, records in polls[place].items()})
-        for place, operation in found.items()
+        operation
+        if operation is not None
+        else Poll({name: tuple(records) for name, records in polls[position].items()})
+        for position, operation in micro.items()
     )
 
 

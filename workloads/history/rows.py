@@ -1,4 +1,4 @@
-"""From events to rows of integers, and from those to Arrow tables and back.
+"""Turns events into rows of integers, and those into Arrow tables and back.
 
 A row is a number of 64 bits for each column of :data:`schema.SCHEMA`; texts (log partitions, errors, details) are
 replaced by codes into lists that only grow. Nothing here touches a file.
@@ -25,10 +25,10 @@ Names = Mapping[str, Sequence[str]]
 
 
 class Rows:
-    """Rows in the making.
+    """Collects events and turns them into rows.
 
-    Events are only kept until rows are taken: what is done once per event while a run goes on costs next to nothing,
-    and what can wait is done for many events at once. One thread may add while another takes.
+    Events are only kept until rows are taken: so an event costs next to nothing while a run goes on, and the work that
+    can wait is done for many events at once. One thread may add while another takes.
     """
 
     def __init__(self, open_operations: OpenOperations | None = None, first: int = 0) -> None:
@@ -48,7 +48,7 @@ class Rows:
         self._events.append(None)
 
     def mark_rebalanced(self, names: Sequence[str]) -> None:
-        """State of the completion added last that a group rebalance touched these log partitions inside it."""
+        """Note that a group rebalance touched these log partitions inside the completion added last."""
         self._rebalanced.append((self.events - 1, names))
 
     @property
@@ -67,7 +67,7 @@ class Rows:
         return {name: texts.names for name, texts in self._texts.items()}
 
     def take(self) -> Columns:
-        """The rows of the events so far by index (int64), which are then forgotten. Codes of texts stay valid.
+        """The rows of the events so far (int64), which are then forgotten. Codes of texts stay valid.
 
         The rows of an invocation are left out if its completion repeats it and is here too.
 
@@ -78,7 +78,7 @@ class Rows:
         del self._events[: len(taken)]
         self._taken += len(taken)
         events = before + [(index, event) for index, event in enumerate(taken, first) if event is not None]
-        places = {index: place for place, (index, _) in enumerate(events)} if self._rebalanced else {}
+        places = {index: number for number, (index, _) in enumerate(events)} if self._rebalanced else {}
         rebalanced = {places[index]: names for index, names in self._rebalanced}
         self._rebalanced = []
         table = tabulate([event for _, event in events], self._texts, rebalanced)
@@ -87,7 +87,7 @@ class Rows:
 
 
 def _columns(index: Numbers, carried: int, table: EventTable, pairs: tuple[Numbers, Numbers]) -> Columns:
-    """The rows of all events but the first ``carried``, with what is known of invocations by ``pairs`` of places."""
+    """The rows of all events but the first ``carried``, with the facts of invocations by ``pairs`` of places."""
     invocations, completions = pairs
     folded = table.repeated(invocations, completions)
     of_events: Columns = {**table.events, "index": index, "waited_us": np.full(len(index), NONE)}
@@ -120,11 +120,11 @@ def to_table(columns: Columns, names: Names) -> pa.Table:
 def _texts(codes: npt.NDArray[Any], names: Sequence[str]) -> pa.DictionaryArray:
     used, places = np.unique(codes, return_inverse=True)
     places = places.astype(np.int32)
-    known = used >= 0
-    texts = pa.array([names[code] for code in used[known]], pa.string())
-    if known.all():
+    is_text = used >= 0
+    texts = pa.array([names[code] for code in used[is_text]], pa.string())
+    if is_text.all():
         return pa.DictionaryArray.from_arrays(pa.array(places), texts)
-    null = places < int((~known).sum())
+    null = places < int((~is_text).sum())
     return pa.DictionaryArray.from_arrays(pa.array(np.where(null, 0, places - 1), pa.int32(), mask=null), texts)
 
 

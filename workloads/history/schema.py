@@ -1,25 +1,19 @@
 """The columns of a stored history: one row per thing an event did to one log partition.
 
 An event that touches no log partition still has one row, with an empty ``key``, so that every event can be rebuilt from
-the rows. What a kernel needs of the rest of the history stands in the row: the invocation's index and time, and rows of
-kind ``DROPPED`` where an assignment took a partition away. Conventions: -1 is "not known" in every integer column but
-``value``, where -1 is a payload that could not be decoded.
+the rows. A row also has what a kernel needs of the rest of the history: the invocation's index and time. Rows of kind
+``DROPPED`` are added where an assignment took a partition away. Conventions: -1 is "not known" in every integer column
+but ``value``, where -1 is a payload that could not be decoded.
 
-| column | meaning |
-|---|---|
-| key | log partition, "" for none |
-| index, time_us | the event's place and microseconds since the run began |
-| process, type, function | who, and the codes below |
-| instance | the client instance whose operation it is; from layout 3 on, -1 in a row of an older one |
-| position | micro-operation within the event, from 0; records of one poll share it and stand in the order received |
-| kind | see :class:`Kind` |
-| offset, value, defect | of the record sent or read; of a drain, the log end offset; of REACHED, offset and since |
-| record_key, tombstone | of a record sent by a workload about keys; from layout 4 on |
-| node | broker that answered |
-| invoke_index, invoke_us | the invocation that this event completes |
-| waited_us | derived: begin of the process's last ok poll that left the partition alone since its previous row there |
-| folded | the invocation says nothing that this completion does not say, so its rows may be left out |
-| error, detail | texts, null for none |
+| column | meaning | |---|---| | key | log partition, or "" | | index, time_us | the event's place and microseconds
+since the run began | | process, type, function | the process, and the codes below | | instance | the client instance
+whose operation it is; from layout 3 on, -1 in a row of an older one | | position | micro-operation within the event,
+from 0; records of one poll share it, in the order received | | kind | see :class:`Kind` | | offset, value, defect |
+those of the record sent or read; of a drain, the log end offset; of REACHED, offset and since | | record_key, tombstone
+| of a record sent by a workload about keys; from layout 4 on | | node | broker that answered | | invoke_index,
+invoke_us | the invocation that this event completes | | waited_us | derived: begin of the process's last ok poll that
+left the partition alone since its previous row there | | folded | the invocation says nothing that this completion does
+not say, so its rows may be left out | | error, detail | texts, or null |
 """
 
 from __future__ import annotations
@@ -31,7 +25,7 @@ import pyarrow as pa
 
 from workloads.operations import Defect, EventType, Function
 
-#: Layout of the rows; a reader refuses what it does not know.
+#: Layout of the rows; a reader refuses one that it does not know.
 VERSION: Final = "4"
 #: Layouts that are read; columns that they lack are filled in (:func:`workloads.history.files.completed`).
 VERSIONS_READ: Final = ("2", "3", VERSION)
@@ -52,7 +46,7 @@ NAMELESS: Final = 1_000_000_000
 
 
 class Kind(IntEnum):
-    """What a row says."""
+    """The kinds of row."""
 
     EVENT = 0
     """The event touched no log partition (the key is empty)."""
@@ -63,7 +57,7 @@ class Kind(IntEnum):
     BARE = 4
     """A poll that named no partition (the key is empty)."""
     LISTED = 5
-    """The partition stands in an assign, subscribe or drain."""
+    """The partition is listed in an assign, subscribe or drain."""
     DROPPED = 6
     """Derived: an assign or subscribe left the partition out, so the process forgets its position there."""
     REBALANCED = 7

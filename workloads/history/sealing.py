@@ -1,11 +1,15 @@
-"""From rows in the order of events to the clustered file, with a bounded part of them in memory.
+"""Turns rows in the order of events into the clustered file, with a bounded part of them in memory.
 
 A history comes in parts: the live files of a run, stretches of a file of JSON lines, or all of it at once. Consecutive
-parts are taken together to stretches of at most ROWS_HELD rows. What a stretch needs of earlier ones are the few rows
-that :func:`workloads.history.clustering.remembered` keeps; what it needs of later ones, which of its invocations are
-repeated there, is looked up first. Where there is more than one stretch, each is laid down in a file of its own,
-sorted by *bucket* (log partitions that together have at most ROWS_HELD rows), and the buckets are then read one after
-the other. So no more is held than ROWS_HELD rows, or the largest part or log partition, which checking holds as well.
+parts are taken together to stretches of at most ROWS_HELD rows. Of earlier stretches a stretch needs the few rows that
+:func:`workloads.history.clustering.remembered` keeps. Of later ones it needs to know which of its invocations are
+repeated there; that is looked up first. Several stretches go through a file each, sorted by *bucket* (log partitions
+that together have at most ROWS_HELD rows), and the buckets are then read one after the other::
+
+    stretch 0   events 0 to 9    t-0 t-1 t-2      bucket 1   t-0 t-1 of stretch 0, then of stretch 1
+    stretch 1   events 10 to 19  t-0 t-2          bucket 2   t-2 of stretch 0, then of stretch 1
+
+So no more is held than ROWS_HELD rows, or the largest part or log partition, which checking holds as well.
 """
 
 from __future__ import annotations
@@ -59,16 +63,16 @@ _EMPTY: Final[Columns] = {f.name: np.zeros(0, dtype=f.type.to_pandas_dtype()) fo
 
 @dataclass(frozen=True)
 class UnsealedPart:
-    """A part of a history before it is sealed: rows of consecutive events, in their order, and what was learned later.
+    """A part of a history before it is sealed: rows of consecutive events, in their order, and corrections to them.
 
     The rows are in memory or in a file at ``path``.
 
     Attributes:
-        rows: how many there are.
+        rows: the number of rows.
         loaded: the rows and their texts, where they are in memory.
         first: added to all indexes in the rows.
-        codes: by -2 - value, the number that stands for a negative value in the whole history (int64); empty where the
-            rows have such numbers already.
+        codes: by -2 - value, the number of a negative value in the whole history (int64); empty where the rows have
+            such numbers already.
         invocations: (index, invocation's index, its time, folded) of completions whose invocation is in another part,
             by index; int64, the indexes those of the whole history.
     """
@@ -82,13 +86,13 @@ class UnsealedPart:
 
     @classmethod
     def of_rows(cls, rows: Rows) -> UnsealedPart:
-        """Rows in memory, which are taken."""
+        """The part of rows in memory, which are taken."""
         columns = rows.take()
         return cls(len(columns["key"]), loaded=(columns, rows.names))
 
     @classmethod
     def of_file(cls, path: Path) -> UnsealedPart:
-        """A live file.
+        """The part in a live file.
 
         Raises:
             files.HistoryError: it cannot be read.
@@ -96,7 +100,7 @@ class UnsealedPart:
         return cls(files.open_file(path).metadata.num_rows, path=path)
 
     def read(self, names: Sequence[str] = SCHEMA.names) -> tuple[Columns, Names]:
-        """Some columns, and the texts behind their codes.
+        """Read some columns, and the texts behind their codes.
 
         Raises:
             files.HistoryError: the file cannot be read.
@@ -118,11 +122,11 @@ class UnsealedPart:
             value = rows["value"]
             rows["value"] = np.where(value < NONE, self.codes[np.maximum(-2 - value, 0)], value)
         if len(late):
-            place = np.minimum(np.searchsorted(late[:, 0], rows["index"]), len(late) - 1)
-            found = late[place, 0] == rows["index"]
+            entry = np.minimum(np.searchsorted(late[:, 0], rows["index"]), len(late) - 1)
+            is_late = late[entry, 0] == rows["index"]
             for column, name in enumerate(("invoke_index", "invoke_us", "folded"), 1):
                 if name in rows:
-                    rows[name] = np.where(found, late[place, column], rows[name]).astype(rows[name].dtype)
+                    rows[name] = np.where(is_late, late[entry, column], rows[name]).astype(rows[name].dtype)
         return rows
 
 
@@ -150,10 +154,10 @@ def seal(directory: Path, *, complete: bool, run: str | None = None) -> Path:
     """Cluster the live files of ``directory`` into ``clustered.parquet``.
 
     ``complete`` is False for a history whose writer was not closed; its live files stay, in case it is still at work.
-    ``run`` names the history, by default as its live files do.
+    ``run`` names the history, by default with the name in its live files.
 
     Raises:
-        files.HistoryError: there is nothing to seal, or a live file cannot be read.
+        files.HistoryError: the directory has no live file, or one cannot be read.
     """
     live = files.live_files(directory)
     if not live and run is None:
@@ -187,7 +191,7 @@ def write_clustered(
     sealing = _Sealing(_stretches(parts, rows_held), rows_held)
     row_groups = sealing.groups(directory)
     first = next(row_groups)  # all rows were seen by then
-    known = {
+    metadata = {
         META_RUN: run.encode(),
         META_COMPLETE: str(complete).lower().encode(),
         META_SPREAD: str(sealing.spread).lower().encode(),
@@ -195,14 +199,14 @@ def write_clustered(
         META_EVENTS: str(sealing.events).encode(),
     }
     path = directory / files.CLUSTERED
-    with files.writing(path, known, durable=durable) as writer:
+    with files.writing(path, metadata, durable=durable) as writer:
         for rows in itertools.chain([first], row_groups):
             writer.write_table(to_table(rows, sealing.texts.names), row_group_size=max(1, len(rows["key"])))
     return path
 
 
 def _stretches(parts: Sequence[UnsealedPart], rows_held: int) -> list[list[UnsealedPart]]:
-    """Consecutive parts, taken together as long as they have at most so many rows; at least one, maybe empty."""
+    """Take consecutive parts together, ``rows_held`` rows at most; one stretch at least, maybe empty."""
     stretches: list[list[UnsealedPart]] = [[]]
     held = 0
     for part in parts:
@@ -224,7 +228,7 @@ class _Sealing:
         self.spread = self.joined = False
 
     def groups(self, directory: Path) -> Iterator[Columns]:
-        """The row groups of the clustered file; what is more than one stretch goes through files in ``directory``."""
+        """The row groups of the clustered file; several stretches go through files in ``directory``."""
         if len(self.stretches) == 1:
             rows = self._completed(_EMPTY, self.stretches[0], NOTHING)
             yield from groups(ordered(together(rows, tails(rows))))
@@ -251,8 +255,8 @@ class _Sealing:
             yield from groups(ordered(_spilled(file, rest)))
 
     def _completed(self, before: Columns, stretch: list[UnsealedPart], answered: Numbers) -> Columns:
-        found = [self.texts.coded(*part.read()) for part in stretch]
-        rows = together(*found) if found else _EMPTY
+        coded = [self.texts.coded(*part.read()) for part in stretch]
+        rows = together(*coded) if coded else _EMPTY
         self.events = max(self.events, int(rows["index"].max(initial=-1)) + 1)
         rows = completed(before, rows, answered)
         self.spread |= spread(rows)
@@ -260,7 +264,7 @@ class _Sealing:
         return rows
 
     def _survey(self) -> tuple[Numbers, Numbers]:
-        """By key the bucket that it goes to, and the invocations that a completion in a later stretch repeats."""
+        """By key its bucket, and the invocations that a completion in a later stretch repeats."""
         counts: Counter[int] = Counter()
         answered = [NOTHING]
         for stretch in self.stretches:
@@ -276,7 +280,7 @@ class _Sealing:
         return self._buckets(counts), np.unique(np.concatenate(answered))
 
     def _buckets(self, counts: Counter[int]) -> Numbers:
-        """By key, in order: 0 for none, then log partitions that together are not too many rows."""
+        """By key, in order: 0 without a key, then log partitions that together have at most ``rows_held`` rows."""
         bucket_of = np.zeros(len(self.texts.names["key"]), dtype=np.int64)
         bucket, held = 1, 0
         for key in range(1, len(bucket_of)):
@@ -288,7 +292,7 @@ class _Sealing:
 
 
 def _spill(path: Path, rows: Columns, bucket: Numbers, buckets: int) -> None:
-    """Lay rows down, a batch for each bucket."""
+    """Write rows to a file, a batch for each bucket."""
     order = np.argsort(bucket, kind="stable")
     edges = np.searchsorted(bucket[order], np.arange(buckets + 1)).tolist()
     arrays = [pa.array(rows[f.name][order].astype(f.type.to_pandas_dtype(), copy=False)) for f in _SPILLED]

@@ -1,4 +1,4 @@
-"""Recording a history while a run goes on, and sealing it at the end."""
+"""Records a history while a run goes on, and seals it at the end."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import threading
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
+
+from typing_extensions import override
 
 from workloads.history import files
 from workloads.history.rows import Rows, to_table
@@ -33,7 +35,7 @@ class HistoryWriter(AbstractContextManager["HistoryWriter"]):
         self._closed = False
 
     def record(self, event: Event) -> None:
-        """See :meth:`workloads.operations.Recorder.record`."""
+        """Take one event, as a :class:`workloads.operations.Recorder` does."""
         self._rows.add(event)
 
     @property
@@ -42,7 +44,7 @@ class HistoryWriter(AbstractContextManager["HistoryWriter"]):
         return self._rows.events
 
     def close(self) -> None:
-        """Seal the history. Idempotent."""
+        """Seal the history; a second call does nothing."""
         if not self._closed:
             self._closed = True
             part = UnsealedPart.of_rows(self._rows)
@@ -70,18 +72,19 @@ class LiveHistoryWriter(HistoryWriter):
         )
         self._flusher.start()
 
+    @override
     def record(self, event: Event) -> None:
-        """See :meth:`workloads.operations.Recorder.record`.
+        """Take one event, to be on disk within a second.
 
         Raises:
-            Exception: what was recorded before could not be written (OSError: the disk's reason); nothing is any more.
+            Exception: earlier events could not be written (OSError: the disk's reason), and no later ones will be.
         """
         if self._failure is not None:
             raise self._failure
         self._rows.add(event)
 
     def flush(self) -> None:
-        """Write what was recorded since the last flush. Called by the writer's own thread and by ``close``."""
+        """Write the events since the last flush. Called by the writer's own thread and by ``close``."""
         columns = self._rows.take()
         if len(columns["index"]):
             table = to_table(columns, self._rows.names)
@@ -90,7 +93,7 @@ class LiveHistoryWriter(HistoryWriter):
             self._files += 1
 
     def close(self) -> None:
-        """Flush, seal, remove the live files. Idempotent.
+        """Flush, seal, remove the live files; a second call does nothing.
 
         Raises:
             Exception: a flush failed, so the history is not whole (OSError: the disk's reason).

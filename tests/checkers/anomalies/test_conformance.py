@@ -112,7 +112,7 @@ def _micro(operation: dict[str, Any]) -> list[list[Any]]:
 def test_an_aborted_poll_that_reads_again_is_no_anomaly_at_all(tmp_path: Path) -> None:
     verdict = check_one(write_history(BY_NAME["poll-skip/txn-abort-good"], tmp_path / "history.jsonl"))
     assert forbidden(verdict) == []
-    assert (verdict.valid, (verdict.reason or "").partition(",")[0]) == ("unknown", "index 1 stands for two operations")
+    assert (verdict.valid, (verdict.reason or "").partition(",")[0]) == ("unknown", "two operations have index 1")
 
 
 def test_an_empty_history_is_not_valid(tmp_path: Path) -> None:

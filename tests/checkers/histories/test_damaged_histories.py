@@ -134,7 +134,7 @@ def test_what_is_named_and_is_no_file_is_told_and_the_next_is_judged(tmp_path: P
 
 
 def test_metadata_that_is_no_text_is_another_layout() -> None:
-    with pytest.raises(HistoryError, match="has history layout \ufffd, this version reads"):
+    with pytest.raises(HistoryError, match="has history layout \ufffd, and this version reads"):
         check_metadata("a", {META_VERSION: b"\xff"})
 
 

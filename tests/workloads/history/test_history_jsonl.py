@@ -117,7 +117,10 @@ def test_a_foreign_nemesis_is_a_fault(tmp_path: Path) -> None:
         (json.dumps(operation(time=2**70)), f"line 2: time is {2**70}"),
         (json.dumps(operation(node="n1")), 'line 2: node is "n1"'),
         (json.dumps(operation(f="drain", value=["x"], offset=-7)), "line 2: offset is -7"),
-        (json.dumps(operation(value=[["send", "", [0, 1]]])), "line 2: a key is an empty text"),
+        (
+            json.dumps(operation(value=[["send", "", [0, 1]]])),
+            "line 2: a key is empty; write the name of a log partition",
+        ),
         (json.dumps(operation(value=5)), "line 2: value is 5; it must be a list"),
         (json.dumps(operation(f={"a": 1})), "line 2: not an operation"),
         (

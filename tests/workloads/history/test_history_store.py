@@ -221,5 +221,5 @@ def test_a_history_of_a_later_layout_is_refused(tmp_path: Path) -> None:
         writer.record(_send(7, 3, time_us=1))
     stored = pq.read_table(tmp_path / CLUSTERED)
     pq.write_table(stored.replace_schema_metadata({**stored.schema.metadata, META_VERSION: b"5"}), tmp_path / CLUSTERED)
-    with pytest.raises(HistoryError, match="has history layout 5, this version reads 2, 3, 4"):
+    with pytest.raises(HistoryError, match="has history layout 5, and this version reads 2, 3, 4"):
         list(read_events(tmp_path))

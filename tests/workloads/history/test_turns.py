@@ -46,7 +46,7 @@ def written(directory: Path, lines: list[str]) -> Path:
                 *WHOLE[2:],
                 line(0, "invoke", POLL, index=7),
             ],
-            "index 7 stands for two operations",
+            "two operations have index 7",
         ),
     ],
 )
