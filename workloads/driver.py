@@ -17,15 +17,17 @@ import msgspec
 from workloads.client import Clients, Clock
 from workloads.consumers import Consumers, Reader, Readers
 from workloads.final_read import Drain
-from workloads.generators import writes_of
+from workloads.generators import WORKLOADS, writes_of
+from workloads.group_end import GroupEnd
 from workloads.instance import SendCounts, Writers
 from workloads.log_partition import LogPartition
+from workloads.members import Members, membership_of
 from workloads.operations import HARNESS, Event, EventType, FreshWrites, Function, Poll, Recorder
 from workloads.plan import WorkloadPlan
 from workloads.producers import OUTSTANDING_MAX, Producers
 from workloads.recovery import RecoveryWrites
 from workloads.replacement import Patience
-from workloads.roles import Reading, Writing
+from workloads.roles import AfterHealing, Reading, Writing
 from workloads.settings import Settings
 
 __all__ = ["OUTSTANDING_MAX", "Drain", "Reader", "RecoveryWrites", "SendCounts", "Workload", "partition_names"]
@@ -47,6 +49,7 @@ class Workload:
         partitions: the run's log partitions, "topic-number".
         producers: who writes; they are also what a nemesis crashes (:meth:`workloads.roles.Writing.crash_producer`).
         consumers: who reads meanwhile.
+        after_healing: what is asked of the cluster after the final read.
         new_process: hands out the process ids of the run, each once.
     """
 
@@ -68,7 +71,15 @@ class Workload:
             writes=writes_of(plan),
             patience=_patience(plan, settings),
         )
-        self.consumers: Reading = Consumers(self._readers, self.partitions, plan.consumers)
+        self.after_healing: list[AfterHealing] = []
+        self.consumers: Reading = self._made_consumers(plan, settings)
+
+    def _made_consumers(self, plan: WorkloadPlan, settings: Settings) -> Reading:
+        """The consumers of the workload's kind; listed writes are read by assignment."""
+        if plan.name in WORKLOADS and WORKLOADS[plan.name].reading == "group":
+            self.after_healing.append(GroupEnd(self._readers, membership_of(plan, settings), plan.topic))
+            return Members(self._readers, plan, settings, self.partitions)
+        return Consumers(self._readers, self.partitions, plan.consumers)
 
     def begin(self) -> None:
         """Write and read from now on."""

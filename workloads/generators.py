@@ -74,10 +74,21 @@ def bursts(plan: WorkloadPlan) -> Iterator[DueWrite]:
         yield write._replace(due_us=write.due_us - since_us + since_us // BURST_FACTOR)
 
 
+def groups(plan: WorkloadPlan) -> Iterator[DueWrite]:
+    """The writes of :func:`steady`; a consumer group, whose members come, go, freeze and die, reads and commits."""
+    yield from steady(plan)
+
+
 #: By the name in a plan.
 WORKLOADS: Final[dict[str, WorkloadKind]] = {
     "steady": WorkloadKind(steady, ("lost-write", "unseen", "duplicate", "availability")),
     "bursts": WorkloadKind(bursts, ("lost-write", "unseen", "worst_realtime_lag")),
+    "groups": WorkloadKind(
+        groups,
+        ("lost-write", "unseen", "duplicate"),
+        reading="group",
+        needs=(ClientCapability.SUBSCRIPTION, ClientCapability.COMMITS),
+    ),
 }
 
 

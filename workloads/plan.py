@@ -43,6 +43,10 @@ class WorkloadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     everything is healed. On real machines it lasts longer by what commands took, at most a minute."""
     poll_wait_ms: int = 250
     """How often a consumer polls, and how long it waits for a first record."""
+    member_change_ms: int = 3_000
+    """In `groups`: every so often a member of the group freezes, leaves or dies, in turn; 0 for never."""
+    static_members: bool = False
+    """In `groups`: members have names of their own, under which they come back (KIP-345)."""
     drain_limit_ms: int = 20_000
     """One half is for the cluster to recover. The other is for fresh consumers to read every log partition to the log
     end offset that was asked after that."""

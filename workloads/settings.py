@@ -18,6 +18,7 @@ Truncation = Literal["high-watermark", "kip-101", "kip-279", "kip-320", "on-fetc
 CommitRule = Literal["isr", "majority"]
 IsolationLevel = Literal["read_uncommitted", "read_committed"]
 GroupProtocol = Literal["classic", "consumer"]
+CommitMode = Literal["after-processing", "before-processing", "auto"]
 CleanupPolicy = Literal["delete", "compact", "compact,delete"]
 LeaderElection = Literal["isr", "largest-log-end", "largest-epoch-and-log-end"]
 PlantedBug = Literal[
@@ -128,6 +129,10 @@ class Settings:
     """Members assign the partitions of a group, or, as `consumer`, the brokers (KIP-848)."""
     session_timeout_ms: int = _setting("session.timeout.ms", "consumer", 6_000, least=100)
     """Silence after which a group gives a member up."""
+    commit_mode: CommitMode = _setting(  # noqa: RUF009
+        "commit.mode", "consumer", "after-processing", choices=get_args(CommitMode)
+    )
+    """Members of a group commit after they process (at least once) or before, or their library commits by itself."""
     transaction_timeout_ms: int = _setting("transaction.timeout.ms", "transactions", 10_000, least=1_000)
     """Time after which brokers abort a transaction that its producer does not end."""
     cleanup_policy: CleanupPolicy = _setting(  # noqa: RUF009

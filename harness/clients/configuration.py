@@ -44,8 +44,11 @@ def consumer_properties(
 
 
 def group_properties(membership: Membership) -> dict[str, Any]:
-    """The properties of a member; with the protocol of KIP-848 the times of a session are the broker's."""
-    properties: dict[str, Any] = {"group.id": membership.group}
+    """The properties of a member; with the protocol of KIP-848 the times of a session are the broker's.
+
+    A member that does not poll for a whole session is taken for dead, too.
+    """
+    properties: dict[str, Any] = {"group.id": membership.group, "max.poll.interval.ms": membership.session_timeout_ms}
     if membership.instance_id is not None:
         properties["group.instance.id"] = membership.instance_id
     if membership.auto_commit_ms is not None:

@@ -75,6 +75,9 @@ def consumer_configuration(
     """The consumer's properties. The library wants the name of a group also if the consumer joins none."""
     own = {"group.id": f"ackproof-no-group-{process}", "fetch.wait.max.ms": fetch_wait_ms(settings)}
     common = own | _common_properties(settings, bootstrap)
+    if membership is not None and membership.auto_commit_ms is not None:
+        # By default the library commits what it has handed over, processed or not; see _read.
+        common |= {"enable.auto.offset.store": False}
     return common | consumer_properties(settings, process, membership, isolation)
 
 
@@ -227,6 +230,8 @@ class ConfluentConsumer(AdaptedConsumer[Consumer]):
         self, clock: ThreadedClock, configuration: Mapping[str, Any], membership: Membership | None = None
     ) -> None:
         self._positions: dict[str, int] = {}
+        self._revoked: set[str] = set()
+        self._stores = membership is not None and membership.auto_commit_ms is not None
         owner: Owner[Consumer] = Owner(
             f"{configuration['client.id']}-consumer", lambda: Consumer(dict(configuration), logger=log), Consumer.close
         )
@@ -238,9 +243,19 @@ class ConfluentConsumer(AdaptedConsumer[Consumer]):
         library.assign([_at(name, self._positions.get(name, OFFSET_BEGINNING)) for name in partitions])
 
     def _read(self, max_wait_ms: int, library: Consumer) -> PollOutcome:
-        """Wait for the first record only; for a full batch the library would wait the whole time."""
+        """Wait for the first record only; for a full batch the library would wait the whole time.
+
+        What earlier polls brought is processed now, so that a library that commits by itself may commit it.
+        """
+        if self._stores:
+            for name in set(map(_name, library.assignment())).intersection(self._positions):
+                with suppress(KafkaException):  # the library has lost it, and will say so in this poll
+                    library.store_offsets(offsets=[_at(name, self._positions[name])])
         first = library.poll(max_wait_ms / 1_000)
+        self._revoked.clear()
         messages = [] if first is None else [first, *library.consume(RECORDS_MAX - 1, 0)]
+        if self._revoked and first is not None and f"{first.topic()}-{first.partition()}" in self._revoked:
+            messages = messages[1:]  # of an assignment that ended inside consume()
         records = tuple(_fetched(message) for message in messages if message.error() is None)
         errors = [named(error) for message in messages if (error := message.error()) is not None]
         self._positions.update({record.partition: record.offset + 1 for record in records})
@@ -250,11 +265,17 @@ class ConfluentConsumer(AdaptedConsumer[Consumer]):
     def _subscribe(
         self, topics: tuple[str, ...], on_assigned: Callable[[tuple[str, ...]], None], library: Consumer
     ) -> None:
-        library.subscribe(
-            list(topics),
-            on_assign=lambda _, assigned: on_assigned(tuple(sorted(map(_name, assigned)))),
-            on_revoke=lambda *_: on_assigned(()),
-        )
+        # The library has what it was dealt, or gives it up, only after these calls.
+        def assigned(_: Consumer, added: Sequence[TopicPartition]) -> None:
+            on_assigned(tuple(sorted({*map(_name, library.assignment()), *map(_name, added)})))
+
+        def revoked(_: Consumer, lost: Sequence[TopicPartition]) -> None:
+            for name in map(_name, lost):
+                self._revoked.add(name)
+                self._positions.pop(name, None)
+            on_assigned(tuple(sorted(set(map(_name, library.assignment())).difference(map(_name, lost)))))
+
+        library.subscribe(list(topics), on_assign=assigned, on_revoke=revoked)
 
     def _positions_of(self, partitions: tuple[str, ...], library: Consumer) -> Offsets:
         try:

@@ -28,6 +28,7 @@ from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule
 from workloads import Recorder, ServedTime
 from workloads.driver import Drain, RecoveryWrites, SendCounts, Workload
+from workloads.roles import AfterHealing
 
 #: A wait for the log to come back looks so often whether it was served in time (:class:`workloads.ServedTime`), and
 #: lasts so many times its limit at most.
@@ -129,6 +130,7 @@ class Phases:
         self._pass(SETTLE_MS)
         fresh = self._write_afresh(middle)
         lacking, drain = self._drain(middle, fresh)
+        self._ask_after_healing()
         self._look_for_unexplained(middle, before, begun_us)
         record_broken_invariant(self._recorder, self._clock, self._world.broken_invariant)
         self.workload.mark("end")
@@ -186,6 +188,17 @@ class Phases:
         self._pass(CLOSING_MS)
         self.workload.record_recovery(fresh, drain, lacking, away)
         return lacking, drain
+
+    def _ask_after_healing(self) -> None:
+        """Put the questions of the workload, each with half the drain's limit."""
+        for question in self.workload.after_healing:
+            self._ask(question)
+
+    def _ask(self, question: AfterHealing) -> None:
+        question.start(self.workload.partitions)
+        self._until_served(lambda: question.finished, self._spec.workload.drain_limit_ms * 1000 // 2)
+        question.end()
+        self._pass(CLOSING_MS)
 
     def _pass(self, duration_ms: int) -> None:
         self._world.drive(lambda: False, self._clock.now_us() + duration_ms * 1000)

@@ -275,6 +275,7 @@ def _worlds(table: Table, brokers: int, plan_key: PlanKey) -> Iterator[WorldPlan
             )
         world = world_at(name, own, brokers, workload.topic, here)
         refuse_too_many_writes(workload, world, here)
+        _refuse_needs(workload, world, here)
         parallel = value_at(own, "parallel", int, world.parallel, here)
         if world.machines and parallel > 1:
             raise (here / "parallel").wrong("the machines of an inventory carry one run at a time; leave this key out")
@@ -282,6 +283,16 @@ def _worlds(table: Table, brokers: int, plan_key: PlanKey) -> Iterator[WorldPlan
         drawn = "story" not in table and "schedule" not in table
         runs = value_at(own, "runs", int, world.drawn_runs if drawn else 1, here)
         yield WorldPlan(world=world, runs=runs, parallel=parallel, workload=workload, faults=faults)
+
+
+def _refuse_needs(workload: WorkloadPlan, world: worlds.AnyWorld, plan_key: PlanKey) -> None:
+    """Refuse a workload that needs what only Apache Kafka's brokers have."""
+    needs = WORKLOADS[workload.name].needs if workload.name in WORKLOADS else ()
+    if needs and not isinstance(world, worlds.Kafka | worlds.Existing):
+        raise (plan_key / "workload" / "name").wrong(
+            f'the workload "{workload.name}" needs {" and ".join(needs)}, which only Apache Kafka has; write it under '
+            "[worlds.kafka]"
+        )
 
 
 def _workload(base: WorkloadPlan, table: Table, plan_key: PlanKey) -> WorkloadPlan:

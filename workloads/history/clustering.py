@@ -25,7 +25,7 @@ NOTHING: Final[Numbers] = np.zeros(0, dtype=np.int64)
 #: Rows after which a row group is closed; see docs/decisions on the history's layout for the measurement.
 ROWS_A_GROUP: Final = 250_000
 
-_ASSIGNS = (FUNCTION_CODE[Function.ASSIGN], FUNCTION_CODE[Function.SUBSCRIBE])
+_ASSIGNS = tuple(FUNCTION_CODE[name] for name in (Function.ASSIGN, Function.SUBSCRIBE, Function.REBALANCE))
 _POLLS = (FUNCTION_CODE[Function.POLL], FUNCTION_CODE[Function.TXN])
 #: Columns that tell how long a process waited.
 _OF_POLLS = ("key", "index", "process", "type", "function", "invoke_us", "waited_us")

@@ -111,12 +111,25 @@ def node_properties(node_place: NodePlace, settings: Settings, brokers: int) -> 
         "offsets.topic.replication.factor": replicas,
         "transaction.state.log.replication.factor": replicas,
         "transaction.state.log.min.isr": min(2, replicas),
+        **_group_sessions(settings.session_timeout_ms),
         "replica.high.watermark.checkpoint.interval.ms": 5_000,
         "log.flush.interval.messages": NEVER,
         # flush.ms of a topic acts only as often as this looks.
         "log.flush.scheduler.interval.ms": settings.flush_ms,
     }
     return {name: spelled(value) for name, value in chosen.items()}
+
+
+def _group_sessions(session_ms: int) -> dict[str, object]:
+    """Sessions of group members: a member asks for its own, or, with KIP-848, the brokers have one for all."""
+    heartbeat_ms = max(1, session_ms // 3)
+    return {
+        "group.min.session.timeout.ms": min(6_000, session_ms),
+        "group.consumer.min.session.timeout.ms": min(45_000, session_ms),
+        "group.consumer.session.timeout.ms": session_ms,
+        "group.consumer.min.heartbeat.interval.ms": min(5_000, heartbeat_ms),
+        "group.consumer.heartbeat.interval.ms": heartbeat_ms,
+    }
 
 
 def lone_properties(node_place: NodePlace, settings: Settings) -> dict[str, str]:

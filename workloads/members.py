@@ -1,0 +1,110 @@
+"""The members of a consumer group in the break phase: they come, go, freeze and die on the workload's own schedule."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from workloads.client import Membership
+from workloads.consumers import Readers
+from workloads.membership import Member
+from workloads.operations import Poll
+from workloads.plan import WorkloadPlan
+from workloads.settings import Settings
+
+#: A member freezes for this many times its session, so that the group gives it up meanwhile.
+FREEZE_SESSIONS: Final = 1.5
+#: How often a library commits by itself.
+AUTO_COMMIT_MS: Final = 500
+#: What the schedule does, in turn.
+CHANGES: Final = ("freeze", "leave", "die")
+
+
+def membership_of(plan: WorkloadPlan, settings: Settings, number: int | None = None) -> Membership:
+    """The membership of the member with this number, or of one that is only there at the end.
+
+    The group has the topic's name.
+    """
+    return Membership(
+        group=plan.topic,
+        instance_id=f"member-{number}" if plan.static_members and number is not None else None,
+        protocol=settings.group_protocol,
+        session_timeout_ms=settings.session_timeout_ms,
+        auto_commit_ms=AUTO_COMMIT_MS if settings.commit_mode == "auto" and number is not None else None,
+    )
+
+
+class Members:
+    """The members of one group, each in a place of its own. One that is gone is followed by a new one.
+
+    Every ``member_change_ms`` something is done to one of them: it freezes past its session, leaves in order and comes
+    back after half that time, or dies and a new one takes its place at once.
+    """
+
+    def __init__(self, readers: Readers, plan: WorkloadPlan, settings: Settings, partitions: tuple[str, ...]) -> None:
+        self._clock = readers.clock
+        self._plan = plan
+        self._freeze_ms = int(FREEZE_SESSIONS * settings.session_timeout_ms)
+        self._stopped = False
+        self._changes = 0
+        self._make = [
+            partial(
+                Member,
+                readers,
+                membership_of(plan, settings, number),
+                settings.commit_mode,
+                topic=plan.topic,
+                partitions=partitions,
+                on_read=self._count,
+                lost=self._replace,
+            )
+            for number in range(plan.consumers)
+        ]
+        self._members = [make() for make in self._make]
+        self.records_read = 0
+
+    def start(self) -> None:
+        """Join the group, and read from now on."""
+        for member in self._members:
+            member.start()
+        self._await_change()
+
+    def stop(self) -> None:
+        """Close every client."""
+        self._stopped = True
+        for member in self._members:
+            member.stop()
+
+    def _await_change(self) -> None:
+        if self._plan.member_change_ms:
+            self._clock.call_at(self._clock.now_us() + self._plan.member_change_ms * 1000, self._change)
+
+    def _change(self) -> None:
+        if self._stopped:
+            return
+        # The second term makes that no place always has the same fate.
+        member = self._members[(self._changes + self._changes // len(CHANGES)) % len(self._members)]
+        match CHANGES[self._changes % len(CHANGES)]:
+            case "freeze":
+                member.strike("freeze", self._freeze_ms)
+            case "die":
+                member.strike("die")
+            case _:
+                member.leave()
+        self._changes += 1
+        self._await_change()
+
+    def _count(self, read: Poll) -> None:
+        self.records_read += sum(map(len, read.records.values()))
+
+    def _replace(self, lost: Member) -> None:
+        if self._stopped:
+            return
+        after_ms = self._plan.member_change_ms // 2 if lost.leaving else 0
+        self._clock.call_at(self._clock.now_us() + after_ms * 1000, partial(self._renew, lost))
+
+    def _renew(self, lost: Member) -> None:
+        if not self._stopped:
+            number = self._members.index(lost)
+            fresh = self._members[number] = self._make[number]()
+            fresh.start()
