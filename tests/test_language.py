@@ -17,9 +17,7 @@ import pytest
 ROOT: Final = Path(__file__).parent.parent
 PACKAGES: Final = ("checkers", "harness", "nemesis", "workloads")
 #: Folders and modules that are not held to these rules yet; take yours out when it keeps them.
-PENDING: Final[tuple[str, ...]] = (
-    "workloads",
-)
+PENDING: Final[tuple[str, ...]] = ("workloads",)
 
 NOUN_CLAUSE: Final = re.compile(r"(What|How|Whether|Of|Who|Whom|Whose|Which|Where|When|Why)\b")
 SEE_ONLY: Final = re.compile(r"See :\w+:`[^`]*`\.?$")

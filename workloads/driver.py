@@ -30,7 +30,16 @@ from workloads.replacement import Patience
 from workloads.roles import AfterHealing, Reading, Writing
 from workloads.settings import Settings
 
-__all__ = ["OUTSTANDING_MAX", "Drain", "Reader", "RecoveryWrites", "SendCounts", "Workload", "partition_names"]
+__all__ = [
+    "OUTSTANDING_MAX",
+    "AfterHealing",
+    "Drain",
+    "Reader",
+    "RecoveryWrites",
+    "SendCounts",
+    "Workload",
+    "partition_names",
+]
 
 #: A client has so much longer than delivery.timeout.ms to report what it did not deliver. Giving up one that was only
 #: slow harms nobody: beside its successor it is seen to work.

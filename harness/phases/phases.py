@@ -27,8 +27,7 @@ from nemesis.cluster import ClusterView
 from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule
 from workloads import Recorder, ServedTime
-from workloads.driver import Drain, RecoveryWrites, SendCounts, Workload
-from workloads.roles import AfterHealing
+from workloads.driver import AfterHealing, Drain, RecoveryWrites, SendCounts, Workload
 
 #: A wait for the log to come back looks so often whether it was served in time (:class:`workloads.ServedTime`), and
 #: lasts so many times its limit at most.
