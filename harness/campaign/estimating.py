@@ -9,14 +9,13 @@ from typing import Final, NamedTuple
 from checkers import counted
 from harness.campaign.room import runs_needed
 from harness.campaign.runs import Group, side_by_side
+from harness.campaign.simulated_cost import simulated_s
 from harness.errors import AckproofError
 from harness.machine.versions import cores
 from harness.plan import Kafka, Plan, WorldPlan, read_plan
 from harness.records.campaign_record import CampaignRecord, read_campaign_record
 from harness.records.files import CAMPAIGN_FILE, PLAN_FILE
 
-#: Seconds of processor time for a second of virtual time, three brokers and five clients: 1/327 to 1/379 were seen.
-VIRTUAL_COST: Final = 1 / 350
 #: Seconds of a real run beside its workload: start, recovery, drain; of three Java brokers and of three Python ones.
 AROUND_KAFKA_S: Final = 17.0
 AROUND_PROCESSES_S: Final = 6.0
@@ -74,14 +73,14 @@ def soak_estimate(plan: Plan, results: Path) -> tuple[WorldEstimate, ...]:
 
 
 def _world_estimate(world: WorldPlan, runs: int, earlier: Sequence[_Earlier]) -> WorldEstimate:
-    own_s = world.workload.duration_ms / 1000
-    run_s, basis = _by_the_plan(world, own_s), "the plan's times"
+    own_s = _own_s(world)
+    run_s, basis = _by_the_plan(world), "the plan's times"
     for campaign in earlier:
         then = next((plan for plan in campaign.plan.worlds if plan.world.name == world.world.name), None)
         performed = campaign.record.worlds.get(world.world.name)
         if then is None or performed is None or not performed.completed:
             continue
-        before_s, took_s = then.workload.duration_ms / 1000, performed.wall_ms / performed.completed / 1000
+        before_s, took_s = _own_s(then), performed.wall_ms / performed.completed / 1000
         run_s = own_s * took_s / before_s if world.world.virtual_time else own_s + max(took_s - before_s, 0.0)
         basis = f"{counted(performed.completed, 'run')} of {campaign.name}"
         break
@@ -89,10 +88,15 @@ def _world_estimate(world: WorldPlan, runs: int, earlier: Sequence[_Earlier]) ->
     return WorldEstimate(world.world.name, runs, parallel, run_s, -(-runs // parallel) * run_s, basis)
 
 
-def _by_the_plan(world: WorldPlan, own_s: float) -> float:
+def _own_s(world: WorldPlan) -> float:
+    """Seconds of the workload alone: in virtual time those of the processor."""
+    return simulated_s(world.workload) if world.world.virtual_time else world.workload.duration_ms / 1000
+
+
+def _by_the_plan(world: WorldPlan) -> float:
     if world.world.virtual_time:
-        return own_s * VIRTUAL_COST
-    return own_s + (AROUND_KAFKA_S if isinstance(world.world, Kafka) else AROUND_PROCESSES_S)
+        return _own_s(world)
+    return _own_s(world) + (AROUND_KAFKA_S if isinstance(world.world, Kafka) else AROUND_PROCESSES_S)
 
 
 def _earlier_campaigns(results: Path) -> list[_Earlier]:

@@ -32,6 +32,9 @@ STOP_LIMIT_S: Final = 20.0
 GRACE_S: Final = 30.0
 #: Of workers that give way; what needs its processor now is ten times as likely to have it.
 NICENESS: Final = 10
+#: Why a run failed whose worker died, with its exit code, or was killed after its limit.
+DIED: Final = "its worker process died (exit {}); dmesg shows if this machine is out of memory"
+LATE: Final = "the run did not end within its limit; lower the load of this machine, writes_per_second or duration_ms"
 
 
 class Job(NamedTuple):
@@ -105,6 +108,7 @@ def _ready(workers: Iterable[_Worker], patience_s: float | None) -> list[_Worker
     answered = connection.wait(list(busy), max(0.0, min(limits if patience_s is None else [*limits, patience_s])))
     late = [worker for worker in busy.values() if worker.deadline <= time.monotonic() and worker.pipe not in answered]
     for worker in late:
+        worker.killed = True
         worker.process.kill()
     return [worker for pipe, worker in busy.items() if pipe in answered] + late
 
@@ -126,7 +130,7 @@ class _Worker:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
         self.job: Job | None = None
-        self.lives = True
+        self.lives, self.killed = True, False
         self.jobs = 0
         self.deadline = 0.0
 
@@ -146,8 +150,7 @@ class _Worker:
         except (EOFError, OSError):
             self.lives = False
             self.process.join(GRACE_S)
-            died = f"its worker process died (exit {self.process.exitcode}) or hung"
-            ended = Ended(status="harness-failed", reason=f"{died}; dmesg shows if this machine is out of memory")
+            ended = Ended(status="harness-failed", reason=LATE if self.killed else DIED.format(self.process.exitcode))
             job.directory.mkdir(parents=True, exist_ok=True)
             write_record(job.directory, job.spec, ended)
             return job, ended

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from harness.campaign.judged_histories import JudgedHistory
 from harness.campaign.pool import Job
+from harness.campaign.simulated_cost import simulated_s
 from harness.plan import AnyWorld, RunSpec
 from harness.progress import Progress
 from harness.records.run_record import Ended
@@ -30,8 +31,10 @@ FAILED_IN_ROW_MAX: Final = 3
 FAILED_FIRST_ELSEWHERE_MAX: Final = 1
 #: A world with more failed runs than this share was not examined: the campaign or the soak as a whole has failed.
 FAILED_SHARE_MAX: Final = 0.1
-#: Wall seconds for one run in virtual time; the standard schedule takes a twentieth of a second.
+#: Wall seconds for one run in virtual time, which gives way to all other programs: at least so many (the standard
+#: schedule takes a twentieth of a second), and so many for a second of processor time that it is estimated to take.
 SIMULATED_LIMIT_S: Final = 300.0
+SIMULATED_PATIENCE: Final = 30.0
 #: Wall seconds of a run in real time beyond its workload and drain: starting, waiting for a full ISR, closing.
 STARTING_LIMIT_S: Final = 150.0
 
@@ -177,7 +180,7 @@ class TurnLoop(ABC):
 def limit_of(spec: RunSpec) -> float:
     """Wall seconds after which a run is given up: its phases, the client's own limits, and the start."""
     if spec.world.virtual_time:
-        return SIMULATED_LIMIT_S
+        return max(SIMULATED_LIMIT_S, SIMULATED_PATIENCE * simulated_s(spec.workload))
     workload = spec.workload
     phases_ms = WARM_UP_MS_MAX + workload.duration_ms + LATE_MS_MAX + workload.ending_limit_ms
     return (phases_ms + spec.chosen().answer_limit_ms) / 1000 + STARTING_LIMIT_S

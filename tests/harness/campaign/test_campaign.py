@@ -14,9 +14,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.campaign.pool import Job, PerformRun, Pool
+from harness.campaign import pool as pools
+from harness.campaign.pool import LATE, Job, PerformRun, Pool
 from harness.campaign.stages import STAGES, Campaign, Stage
-from harness.campaign.turn_loop import limit_of
+from harness.campaign.turn_loop import SIMULATED_LIMIT_S, limit_of
 from harness.errors import HarnessError, ResultsError
 from harness.plan import Plan, RunSpec, parse_plan
 from harness.progress import Progress
@@ -138,8 +139,28 @@ def test_a_worker_that_dies_costs_its_own_run_only(tmp_path: Path, perform: Perf
     ends = [read_record(path).ended for path in run_directories(directory)]
     assert [ended.status for ended in ends].count("completed") == 20
     assert [ended.reason for ended in ends if ended.status == "harness-failed"] == [
-        "its worker process died (exit 9) or hung; dmesg shows if this machine is out of memory"
+        "its worker process died (exit 9); dmesg shows if this machine is out of memory"
     ] * 2
+
+
+def test_a_run_that_goes_on_after_its_limit_is_said_to_be_late(
+    tmp_path: Path, perform: PerformRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pools, "GRACE_S", 0.0)
+    pool = Pool(perform)
+    try:
+        pool.perform_job(Job(plan_of("restart").runs()[0], tmp_path / "run"), limit_s=0.0)
+        ((_, ended),) = pool.wait()
+    finally:
+        pool.close()
+    assert ended.reason == LATE
+
+
+def test_a_simulated_run_of_many_writes_has_time_for_them() -> None:
+    text = 'families = ["kill"]\n[workload]\nwrites_per_second = 1_000.0\nduration_ms = DURATION\n[worlds.simulated]\n'
+    short, long = (parse_plan(text.replace("DURATION", ms), "t.toml").runs()[0] for ms in ("10_000", "1_000_000"))
+    assert limit_of(short) == SIMULATED_LIMIT_S
+    assert limit_of(long) > 1_000
 
 
 def test_a_full_disk_ends_the_campaign_at_once(tmp_path: Path, perform: PerformRun) -> None:
