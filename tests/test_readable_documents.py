@@ -107,8 +107,8 @@ def test_limits_catch_what_is_too_long() -> None:
     assert prose("[a link](https://example.org/" + "x" * 200 + ")") == "a link"
 
 
-#: Words of README and docs/, without the pages that are generated.
-ALL_WORDS_MAX: Final = 25_500
+#: Words of README and docs/, without docs/reference/: two hours of reading, and some room.
+ALL_WORDS_MAX: Final = 26_000
 
 
 def words_of(document: str) -> int:
