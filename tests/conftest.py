@@ -29,6 +29,19 @@ hypothesis.settings.register_profile("explore", max_examples=1000, deadline=None
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share a fixture of their module go to one worker: each further one would start its own cluster."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None and shares_fixture(item):
+            item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name}/{item.path.stem}"))
+
+
+def shares_fixture(item: pytest.Item) -> bool:
+    fixtures = getattr(item, "_fixtureinfo", None)
+    return fixtures is not None and any(made[-1].scope == "module" for made in fixtures.name2fixturedefs.values())
+
+
 class VirtualClock:
     def __init__(self):
         self.time_us = 0

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+#: All of these look at the same imports, which one worker keeps.
+pytestmark = pytest.mark.xdist_group("doors")
 SOURCE = Path(__file__).parents[1]
 PACKAGES = ("checkers", "harness", "nemesis", "workloads")
 #: Each package with a door, and the modules of it that others import besides: they are contracts, or large.

@@ -32,6 +32,12 @@ faults = { exercised_min = 1 }
 """
 
 
+@pytest.fixture(scope="module")
+def venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The virtual environment of both workflows: made by the one that comes first, and found by the other."""
+    return tmp_path_factory.mktemp("venv") / "venv"
+
+
 @pytest.fixture
 def fresh(tmp_path: Path) -> Path:
     """A directory with everything of ``ci``, and plans that take seconds."""
@@ -105,16 +111,18 @@ def test_without_a_wheel_and_a_version_nothing_of_that_name_is_installed(fresh: 
     assert not (fresh / ".ackproof-venv").exists()
 
 
-def test_the_pull_requests_steps_pass_and_leave_what_they_upload(fresh: Path, installed: Installed) -> None:
-    reported = run_steps(fresh, "ackproof-pull-request.yml", installed)
+def test_the_pull_requests_steps_pass_and_leave_what_they_upload(fresh: Path, installed: Installed, venv: Path) -> None:
+    reported = run_steps(fresh, "ackproof-pull-request.yml", installed, ACKPROOF_VENV=str(venv))
     assert reported.startswith("**No promise was broken: 1 of 1 cell held.")
     kept = {path.name: path for path in paths_kept(fresh, "ackproof-pull-request.yml")}
     assert kept.keys() == {"report.html", "matrix.json", "matrix.md", "junit.xml", "verdicts.jsonl"}
     assert Xml.parse(kept["junit.xml"]).getroot().get("tests") == "1"  # noqa: S314 - our own
 
 
-def test_the_nights_steps_pass_and_the_second_is_compared_with_the_first(fresh: Path, installed: Installed) -> None:
-    short = {"ACKPROOF_KAFKA": "none", "ACKPROOF_FOR": "3s"}
+def test_the_nights_steps_pass_and_the_second_is_compared_with_the_first(
+    fresh: Path, installed: Installed, venv: Path
+) -> None:
+    short = {"ACKPROOF_KAFKA": "none", "ACKPROOF_FOR": "3s", "ACKPROOF_VENV": str(venv)}
     first = run_steps(fresh, "ackproof-nightly.yml", installed, **short)
     assert "is not worse than" not in first
     second = run_steps(fresh, "ackproof-nightly.yml", installed, begin="Night", **short)

@@ -13,6 +13,8 @@ from workloads.operations import EventType, Function
 from workloads.plan import WorkloadPlan
 from workloads.settings import ACKS_ALL, Settings
 
+#: Many of these look at the same runs, which one worker keeps.
+pytestmark = pytest.mark.xdist_group("virtual-time")
 FAMILIES = ("kill", "pause", "partition")
 SEEDS = range(3)
 

@@ -16,6 +16,8 @@ from harness.search import shrinking as module
 from harness.search.list_form import operations_of, steps_of, with_steps, with_workload, with_writes
 from workloads import LISTED
 
+#: Most of these look at the same shrunk runs, which one worker keeps.
+pytestmark = pytest.mark.xdist_group("shrinking")
 PLANS = Path(__file__).parents[3] / "plans"
 
 
