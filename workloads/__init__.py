@@ -1,8 +1,8 @@
-"""What is asked of the log, and what was seen of it: settings, workloads, the contract of clients, operations.
+"""Questions to the log and its answers: settings, workloads, the contract of clients, operations.
 
-This is the door, and nobody outside imports past it. What stores operations (:mod:`workloads.history`), what performs a
-workload (:mod:`workloads.driver`) and what payloads look like (:mod:`workloads.values`) are doors of their own: they
-need libraries that the workers of a cluster, who import this one, do not have.
+This is the door, and no module outside imports past it. Stored histories (:mod:`workloads.history`), the driver of a
+workload (:mod:`workloads.driver`) and payloads (:mod:`workloads.values`) have doors of their own: they need libraries
+that the workers of a cluster, which import this one, do not have.
 """
 
 from workloads.client import (

@@ -5,7 +5,7 @@ A workload is written once, against callbacks, and runs in virtual time as on re
 * ``done`` is called exactly once per call, by the clock, never before the call has returned.
 * Everything runs on the clock's one thread; an adapter with threads of its own hands results over to that thread.
 * Every call ends: an adapter answers ``info`` after its own time limit, or when it is closed.
-* Nothing is raised for what the log answered; outcomes are data (:class:`SendOutcome`, :class:`PollOutcome`).
+* No answer of the log is raised; outcomes are data (:class:`SendOutcome`, :class:`PollOutcome`).
 
 What not every client can do is a *capability*: an attribute that is None where it is lacking, with the reason in
 :attr:`Clients.lacks`. Nothing is a stub.
@@ -118,7 +118,7 @@ class Clock(Protocol):
     """Time of a run, in microseconds since it began."""
 
     def now_us(self) -> int:
-        """Now."""
+        """The present time."""
         ...
 
     def call_at(self, time_us: int, callback: Callable[[], None]) -> None:
@@ -195,7 +195,7 @@ class Producer(Protocol):
         ...
 
     def close(self) -> None:
-        """Give up: outstanding sends end as INFO. Idempotent."""
+        """Give up: outstanding sends end as INFO; a second call does nothing."""
         ...
 
     def crash(self) -> None:
@@ -279,7 +279,7 @@ class Consumer(Protocol):
         ...
 
     def close(self) -> None:
-        """Idempotent."""
+        """Close the client; a second call does nothing."""
         ...
 
 
@@ -288,7 +288,7 @@ class Clients(Protocol):
 
     @property
     def lacks(self) -> Mapping[ClientCapability, str]:
-        """What these clients cannot do, and why."""
+        """The capabilities that these clients lack, with the reasons."""
         ...
 
     @property

@@ -10,14 +10,14 @@ from workloads.client import Clients, Clock, Consumer, Fetched, PollOutcome
 from workloads.operations import Event, EventType, Function, Poll, Record, Recorder
 from workloads.values import decode
 
-#: A poll with at least so many records is followed by the next at once; after a smaller one the consumer rests.
+#: A poll with at least this many records is followed by the next at once; after a smaller one the consumer rests.
 FULL_POLL_RECORDS: Final = 100
 #: The least rest after a poll that failed, so that a broken client cannot spin.
 REST_MS_MIN: Final = 10
 # Looked up once: a member of an enumeration is found by a search before Python 3.12.
 _INVOKE: Final = EventType.INVOKE
 _POLL: Final = Function.POLL
-#: What a poll is known to bring when it begins.
+#: The records of a poll that begins.
 _NOTHING: Final = Poll()
 
 
@@ -29,16 +29,16 @@ def shares(partitions: Sequence[str], consumers: int) -> list[tuple[str, ...]]:
 
 
 def decoded(records: Sequence[Fetched]) -> Poll:
-    """What was read, by log partition in the order received, with the defects that were found."""
+    """The records that were read, by log partition in the order received, with their defects."""
     read: dict[str, list[Record]] = {}
     for fetched in records:
         value, defect = decode(fetched.payload, fetched.partition, fetched.key)
         read.setdefault(fetched.partition, []).append(Record(fetched.offset, value, defect))
-    return Poll({partition: tuple(found) for partition, found in read.items()})
+    return Poll({partition: tuple(received) for partition, received in read.items()})
 
 
 class Readers(NamedTuple):
-    """What the readers of one run share; each is a process of its own."""
+    """The things that the readers of one run share; each reader is a process of its own."""
 
     clients: Clients
     clock: Clock

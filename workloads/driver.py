@@ -3,7 +3,7 @@
 Phases, each marked in the history: ``break`` (write and read while faults happen), ``heal`` (faults are over, writes
 and reads go on, so that recovery is seen; then fresh producers write), ``drain`` (writes are answered, fresh consumers
 read to the end), ``end``.
-Whoever owns the clock decides when a phase is over; see :mod:`harness.phases`.
+The owner of the clock decides when a phase is over; see :mod:`harness.phases`.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ __all__ = [
     "partition_names",
 ]
 
-#: A client has so much longer than delivery.timeout.ms to report what it did not deliver. Giving up one that was only
-#: slow harms nobody: beside its successor it is seen to work.
+#: A client has this much longer than delivery.timeout.ms to report records that it did not deliver. Giving up one that
+#: was only slow does no harm: beside its successor it is seen to work.
 REPORT_MS: Final = 500
 
 
@@ -56,9 +56,9 @@ class Workload:
 
     Attributes:
         partitions: the run's log partitions, "topic-number".
-        producers: who writes; they are also what a nemesis crashes (:meth:`workloads.roles.Writing.crash_producer`).
-        consumers: who reads meanwhile.
-        after_healing: what is asked of the cluster after the final read.
+        producers: the writers; a nemesis crashes them too (:meth:`workloads.roles.Writing.crash_producer`).
+        consumers: the readers meanwhile.
+        after_healing: the questions to the cluster after the final read.
         new_process: hands out the process ids of the run, each once.
     """
 
@@ -125,7 +125,7 @@ class Workload:
     def begin_drain(self, unhealthy: Mapping[str, str], looked_for: Collection[int] = ()) -> Drain:
         """Let fresh consumers read every log partition; ``unhealthy`` names those that prove nothing, and why.
 
-        ``looked_for`` are values of which it must be known whether a reader saw them.
+        ``looked_for`` are values that :attr:`Drain.found` lists if a reader saw them.
         """
         self.mark("drain")
         consumers = self._plan.consumers
@@ -136,7 +136,7 @@ class Workload:
     def record_recovery(
         self, recovery: RecoveryWrites, drain: Drain, lacking: Mapping[str, str], absent: Mapping[str, str]
     ) -> None:
-        """Write into the history what fresh clients could write, and what the cluster lacked (:class:`FreshWrites`)."""
+        """Record the writes of fresh clients, and what the cluster lacked (:class:`FreshWrites`)."""
         unwritten = recovery.unwritten(drain.found)
         facts = FreshWrites(
             limit_ms=self._plan.recovery_limit_ms,
@@ -161,10 +161,10 @@ class Workload:
 
 
 def _patience(plan: WorkloadPlan, settings: Settings) -> Patience:
-    """With acks=0 there are no acknowledgements to wait for."""
+    """The patience of one run; endless with acks=0, where no acknowledgement comes."""
     silent_ms = plan.replace_silent_ms or settings.delivery_timeout_ms + REPORT_MS
     return Patience(silent_ms if settings.acks else None, settings.request_timeout_ms)
 
 
 def _only_recorded(_read: Poll) -> None:
-    """What a single reader reads is in the history."""
+    """Do nothing: the reads of a single reader are in the history."""

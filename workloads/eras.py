@@ -1,7 +1,7 @@
 """Eras: the rules of replication that one release of Apache Kafka had, as defaults for the settings that switch them.
 
-Each is what the next newer one is, less what came with that; docs/reference/replication-rules.md has the rules and
-their sources. A release between two of them works as the older one does, unless it brought a switch of its own.
+Each is the next newer one without its changes; docs/reference/replication-rules.md has the rules and their sources. A
+release between two of them works as the older one does, unless it brought a switch of its own.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-#: The era that presets nothing: every rule as it is since 3.7; what Kafka does wrong is right.
+#: The era that presets nothing: every rule as it is since 3.7, without Kafka's defects.
 NO_ERA: Final = "none"
 
-#: By era, newest first: what is different from the era before in this list (from no era at all, for the first).
+#: By era, newest first: the differences from the era before in this list (from no era at all, for the first).
 _OLDER: Final[Mapping[str, Mapping[str, Any]]] = {
     # Releases 3.3 to 4.3 keep what followers had (rule 30, docs/findings/002-missed-epoch.md); older ones are taken to.
     # All load one batch of each producer (rule 21, docs/findings/005-restart-forgets-batches.md).
@@ -28,7 +28,7 @@ _OLDER: Final[Mapping[str, Mapping[str, Any]]] = {
     "0.8.2": {"replica.lag.max.messages": 4_000},
 }
 _BY_LOG: Final = {"leader.election": "largest-epoch-and-log-end"}
-#: What was proposed and never released, or is for comparison (rules 27, 28): different from no era at all.
+#: Rules that were proposed and never released, or are for comparison (rules 27, 28): differences from no era at all.
 _PROPOSED: Final[Mapping[str, Mapping[str, Any]]] = {
     "kip250": {"quorum.required.acks": 2, "leader.election": "largest-log-end"},
     "kip250-fixed": {"quorum.required.acks": 2, **_BY_LOG},

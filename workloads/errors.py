@@ -1,10 +1,10 @@
-"""Which of a client's errors prove that a write did not happen: the one table of send outcomes.
+"""The one table of send outcomes: it says which of a client's errors prove that a write did not happen.
 
 ``FAIL`` is a proof, so an error earns it only if every attempt of the client must have ended the same way. A producer
 retries by itself and reports the error of its last attempt; an earlier attempt may have ended with a lost connection
 *after* the leader appended. So an error is ``FAIL`` only where the refusal depends on nothing but the record and the
 fixed settings, or where the client refused the record before it took it. Everything else is ``INFO``, and so is every
-name that does not stand here (KAFKA-13574: not even a leader's plain "I do not lead" is definite).
+name that is not listed here (KAFKA-13574: not even a leader's plain "I do not lead" is definite).
 
 Names are kafka-python's classes; :data:`JAVA_NAMES` has those of Kafka's Java client. A client reports what it did not
 send under the same class as what it sent and lost sight of (``KafkaTimeoutError`` for a full buffer, for missing
@@ -41,7 +41,7 @@ _NO_FAULT_OF_THE_CLIENT: Final = (
 
 
 class Classification(NamedTuple):
-    """What an error proves about the write, and why."""
+    """The outcome of a write that an error proves, and why."""
 
     type: EventType
     reason: str
@@ -139,8 +139,8 @@ JAVA_NAMES: Final[Mapping[str, str]] = {
 
 def classify(name: str) -> EventType:
     """The outcome of a send that the client reported under error ``name``; INFO for a name that is not in the table."""
-    known = ERRORS.get(JAVA_NAMES.get(name, name))
-    return known.type if known else EventType.INFO
+    classification = ERRORS.get(JAVA_NAMES.get(name, name))
+    return classification.type if classification else EventType.INFO
 
 
 def refuses_for_good(error: str) -> bool:
@@ -150,7 +150,7 @@ def refuses_for_good(error: str) -> bool:
 
 
 class Refusal(IntEnum):
-    """Which of the two refusals for want of in-sync replicas an error is (rules 3 and 4), if any."""
+    """The two refusals for want of in-sync replicas (rules 3 and 4), and NONE for any other error."""
 
     NONE = 0
     BEFORE_APPEND = 1
@@ -167,6 +167,6 @@ _REFUSALS: Final = {
 
 
 def refusal(error: str) -> Refusal:
-    """What a send's error, a name and maybe words after a colon, says of in-sync replicas."""
+    """Classify a send's error, a name and maybe words after a colon, as a refusal for want of in-sync replicas."""
     name = error.partition(":")[0]
     return _REFUSALS.get(JAVA_NAMES.get(name, name), Refusal.NONE)

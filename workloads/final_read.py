@@ -1,8 +1,8 @@
 """The final readers: fresh consumers that read every log partition from its start to its end.
 
-The end is asked of the leaders after everything was healed and every write was answered, so that a reader who reached
-it has seen all that the log still has. Only then is absence a proof. A log partition that was not healthy then (no
-leader, or replicas that have not caught up) may yet get records back, so its reader's statement is INFO at best.
+The end is asked of the leaders after everything was healed and every write was answered, so that a reader that reached
+it has seen everything that the log still has. Only then is absence a proof. A log partition that was not healthy then
+(no leader, or replicas that have not caught up) may yet get records back, so its reader's statement is INFO at best.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from workloads.consumers import Reader, Readers, shares
 from workloads.operations import EventType, Function, Poll
 from workloads.served_time import ServedTime
 
-#: How long after an incomplete answer the end offsets are asked for again, and how often at most: an election or a
-#: high watermark that has not reached the new epoch (KIP-207) passes within a second or two.
+#: Pause after an incomplete answer before the end offsets are asked for again, and the most asks: an election or a high
+#: watermark that has not reached the new epoch (KIP-207) passes within a second or two.
 ASK_AGAIN_MS: Final = 100
 ASKS_MAX: Final = 30
-#: A round; where an end is still missing after it, a fresh reader asks.
+#: Asks of one reader; where an end is still missing after them, a fresh reader asks.
 ASKS_OF_ONE: Final = 10
-#: A reader of which nothing came for so long, neither an end nor a record, is replaced by a fresh one, so that only the
-#: log can be the reason; a log partition of which nothing came for so long at the end has not come back. An election
-#: takes a second or two. It is served time that counts: where nobody woke us when we had asked for it, the machine was
-#: starved, and a reader had no chance either.
+#: A reader that brought nothing for this long, neither an end nor a record, is replaced by a fresh one, so that only
+#: the log can be the reason. A log partition that brought nothing for this long at the end has not come back. An
+#: election takes a second or two. Served time counts: on a starved machine, where our own timers come late, a reader
+#: had no chance either.
 STUCK_MS: Final = 3_000
 
 
 class _Progress(msgspec.Struct):
-    """The reading of one log partition: offsets after the last record of this reader and of any; when they moved, in
-    served time.
+    """The reading of one log partition: offsets after the last record of this reader and of any, and the served times
+    at which they moved.
     """
 
     read_to: int = 0
@@ -48,16 +48,16 @@ class _Progress(msgspec.Struct):
 
     @property
     def last_us(self) -> int:
-        """The last progress; a reader that started over makes some until it is where the one before was."""
+        """The time of the last progress; a reader that started over progresses until it is where the one before was."""
         return self.read_us if self.read_to < self.furthest else self.advanced_us
 
 
 class Drain:
     """One drain of all log partitions. ``unhealthy`` maps those that cannot be drained for good to the reason.
 
-    ``found`` are those of the values ``looked_for`` that some reader saw. ``unread`` are, once it is over, the healthy
-    log partitions whose end nobody named, or of which nothing came any more, and why. One that was still being read is
-    not among them: the log is only too long for the limit.
+    ``found`` are the values among ``looked_for`` that some reader saw. ``unread`` has, once it is over, the healthy log
+    partitions whose end no leader named, or that brought nothing any more, with the reason. One that was still being
+    read is not among them: the log is only too long for the limit.
     """
 
     def __init__(
@@ -84,13 +84,13 @@ class Drain:
         self._proven: set[str] = set()
         self._over = False
         self._readers = [self._make(share) for share in shares(partitions, max(1, min(consumers, len(partitions))))]
-        #: By place, when its reader was made or last named an end, and how often it may still be asked for ends.
+        #: By reader, when it was made or last named an end, and how often it may still be asked for ends.
         self._fresh_us = [0] * len(self._readers)
         self._asks_left = [ASKS_MAX] * len(self._readers)
 
     @property
     def finished(self) -> bool:
-        """True once there is nothing left to wait for: every healthy log partition was read to its end."""
+        """True once nothing is left to wait for: every healthy log partition was read to its end."""
         return self._over or self._waiting.keys() <= self._unhealthy.keys()
 
     @property
@@ -105,8 +105,8 @@ class Drain:
 
     def start(self) -> None:
         """Ask for the ends, and read."""
-        for place in range(len(self._readers)):
-            self._ask(self._readers[place])
+        for number in range(len(self._readers)):
+            self._ask(self._readers[number])
         self._look()
 
     def end(self) -> None:
@@ -114,17 +114,17 @@ class Drain:
         if self._over:
             return
         self._over = True
-        for place, reader in enumerate(self._readers):
+        for number, reader in enumerate(self._readers):
             for partition in reader.partitions:
                 if partition in self._waiting:
-                    self._state(place, partition, self._why_unread(partition))
+                    self._state(number, partition, self._why_unread(partition))
             reader.stop()
 
     def _why_unread(self, partition: str) -> str:
-        """Why its end was not reached; remembered where the log is the reason, and nothing that it lacked."""
+        """The reason why its end was not reached; kept in ``unread`` where the log is to blame, and lacked nothing."""
         why = self._unhealthy.get(partition)
         if why is None and partition not in self._ends:
-            why = "nobody named its end in time"
+            why = "no leader named its end in time"
         if why is None and self._served.now_us() - self._progress[partition].last_us >= STUCK_MS * 1000:
             why = f"its end was not reached, and nothing of it was read for the last {STUCK_MS} ms"
         if why is None:
@@ -134,13 +134,13 @@ class Drain:
         return why
 
     def _look(self) -> None:
-        """Replace readers of which nothing comes, now and then until it is over."""
+        """Replace readers that bring nothing, now and then until it is over."""
         if self._over:
             return
         served_us = self._served.look()
-        for place, reader in enumerate(self._readers):
+        for number, reader in enumerate(self._readers):
             waiting = [name for name in reader.partitions if name in self._waiting and name not in self._unhealthy]
-            last_us = max([self._fresh_us[place], *(self._progress[name].last_us for name in waiting)])
+            last_us = max([self._fresh_us[number], *(self._progress[name].last_us for name in waiting)])
             if waiting and served_us - last_us >= STUCK_MS * 1000:
                 reader.stop()
                 self._replace(reader)
@@ -156,13 +156,13 @@ class Drain:
     def _answered(self, reader: Reader, answer: Offsets) -> None:
         if self._over or reader not in self._readers:
             return
-        place = self._readers.index(reader)
+        number = self._readers.index(reader)
         if answer.offsets:
-            self._fresh_us[place] = self._served.now_us()
+            self._fresh_us[number] = self._served.now_us()
         self._ends.update(answer.offsets)
         missing = self._unnamed(reader)
-        if missing and self._asks_left[place] > 0:
-            if self._asks_left[place] % ASKS_OF_ONE == 0:
+        if missing and self._asks_left[number] > 0:
+            if self._asks_left[number] % ASKS_OF_ONE == 0:
                 reader.stop()
                 self._replace(reader)
             else:
@@ -182,22 +182,22 @@ class Drain:
         self._check(read.records)
 
     def _check(self, partitions: Sequence[str] | Mapping[str, object]) -> None:
-        """State what was reached; a reader with nothing left to reach is closed."""
+        """State the ends that were reached; a reader with nothing left to reach is closed."""
         for partition in partitions:
             end = self._ends.get(partition)
             if partition not in self._waiting or end is None or self._progress[partition].read_to < end:
                 continue
-            place = next(n for n, reader in enumerate(self._readers) if partition in reader.partitions)
-            self._state(place, partition, self._unhealthy.get(partition))
-            if not any(other in self._waiting for other in self._readers[place].partitions):
-                self._readers[place].stop()
+            number = next(n for n, reader in enumerate(self._readers) if partition in reader.partitions)
+            self._state(number, partition, self._unhealthy.get(partition))
+            if not any(other in self._waiting for other in self._readers[number].partitions):
+                self._readers[number].stop()
 
-    def _state(self, place: int, partition: str, why_not: str | None) -> None:
+    def _state(self, number: int, partition: str, why_not: str | None) -> None:
         del self._waiting[partition]
         if why_not is None:
             self._proven.add(partition)
         self._record(
-            self._readers[place].event(
+            self._readers[number].event(
                 time_us=self._clock.now_us(),
                 type=EventType.OK if why_not is None else EventType.INFO,
                 function=Function.DRAIN,
@@ -208,15 +208,15 @@ class Drain:
         )
 
     def _replace(self, lost: Reader) -> None:
-        """A fresh reader starts over: what the one before read is in the history, but it proves no end."""
+        """Let a fresh reader start over: reads of the one before are in the history, but prove no end."""
         if self._over:
             return
-        place = self._readers.index(lost)
-        fresh = self._readers[place] = self._make(lost.partitions)
-        self._fresh_us[place] = self._served.now_us()
+        number = self._readers.index(lost)
+        fresh = self._readers[number] = self._make(lost.partitions)
+        self._fresh_us[number] = self._served.now_us()
         for partition in lost.partitions:
             self._progress[partition].read_to = 0
-        if self._unnamed(fresh) and self._asks_left[place] > 0:
+        if self._unnamed(fresh) and self._asks_left[number] > 0:
             self._ask(fresh)
         else:
             fresh.start_later()

@@ -1,4 +1,4 @@
-"""Python's search for cycles of objects, put off while what is made has none."""
+"""Puts off Python's search for cycles of objects while only objects without cycles are made."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_collecting() -> Iterator[None]:
-    """Look for no garbage meanwhile: among many objects without cycles that takes long and finds nothing."""
+    """Look for no garbage in this block: among many objects without cycles the search takes long and finds nothing."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""What a workload writes and when, and the registry of workloads that a plan can name.
+"""The writes of workloads and their times, and the registry of workloads that a plan can name.
 
 A workload is a generator of :class:`DueWrite` and what it is good for, as data; driver, producers and consumers are
 written once against that. A generator is pure: it knows the plan, not the clock, not the log's answers.

@@ -1,4 +1,4 @@
-"""One producer instance: its sends, each an operation of the history, and how it gets on.
+"""A producer instance: its sends, each an operation of the history, and its health.
 
 A history process has one open operation at most, but a producer has many sends in flight. So a producer instance owns
 several processes, which take its sends in turn. A send takes a free process, or opens a new one; an answered process is
@@ -28,7 +28,7 @@ _SEND: Final = Function.SEND
 
 
 class SendCounts(msgspec.Struct):
-    """What became of the sends so far; ``passed_over`` were due while too many were outstanding."""
+    """Counts of the sends so far by outcome; ``passed_over`` were due while too many were outstanding."""
 
     attempted: int = 0
     acknowledged: int = 0
@@ -43,7 +43,7 @@ class SendCounts(msgspec.Struct):
 
 
 class Writers(NamedTuple):
-    """What the producers of one run share."""
+    """The things that the producers of one run share."""
 
     clients: Clients
     clock: Clock
@@ -58,8 +58,8 @@ class ProducerInstance:
     Attributes:
         number: its first process, which names it.
         outstanding: sends without an answer.
-        silent_since_us: by log partition with a send since, when it was last acknowledged there, or first asked.
-        refused: how many sends in a row the client itself refused for good.
+        silent_since_us: by log partition with a send since, the time of the last acknowledgement, or of the first send.
+        refused: number of sends in a row that the client itself refused for good.
         errors: the last few different errors of its sends, the newest last.
     """
 
@@ -102,11 +102,11 @@ class ProducerInstance:
         return value
 
     def close(self) -> None:
-        """Close the client: outstanding sends end as INFO. Idempotent."""
+        """Close the client: outstanding sends end as INFO; a second call does nothing."""
         self._producer.close()
 
     def crash(self) -> None:
-        """Let the client die as if its process had been killed: outstanding sends end as INFO. Idempotent."""
+        """Let the client die as if its process had been killed: outstanding sends end as INFO."""
         self._producer.crash()
 
     def _answered(self, partition: str, value: int, outcome: SendOutcome) -> None:
@@ -131,7 +131,7 @@ class ProducerInstance:
         self._ended(self, partition, outcome)
 
     def _count(self, partition: str, outcome: SendOutcome, now_us: int) -> None:
-        """Count the answer, and remember what it says of the client."""
+        """Count the answer, and remember its facts about the client."""
         if outcome.type is EventType.OK:
             self._counts.acknowledged += 1
             self.refused = 0

@@ -1,7 +1,7 @@
-"""Operations and their outcomes: what a client asked of the log and what it saw.
+"""Operations and their outcomes: the questions of clients to the log, and the answers.
 
 A history is a sequence of :class:`Event`. An operation is an ``invoke`` followed by one completion of the same process:
-``ok`` (it certainly happened), ``fail`` (it certainly did not), ``info`` (nobody knows). A process never spans two
+``ok`` (it certainly happened), ``fail`` (it certainly did not), ``info`` (that is not known). A process never spans two
 client instances, so positions and sequence numbers never outlive it; a producer that has several sends in flight is
 several processes of one instance (docs/decisions/004-pipelined-sends.md).
 """
@@ -13,11 +13,11 @@ from typing import Final, Literal, Protocol
 
 import msgspec
 
-#: The process id under which faults stand in a history; clients count from 0.
+#: The process id of faults in a history; clients count from 0.
 NEMESIS: Final = -1
 #: The process id of the harness's own marks (phases of a run).
 HARNESS: Final = -2
-#: The instance of what no client did, and of clients of which it is not known.
+#: The instance of events that no client made, and of clients whose instance is not known.
 NO_INSTANCE: Final = -1
 
 
@@ -34,7 +34,7 @@ class EventType(StrEnum):
 
 
 class Function(StrEnum):
-    """What an operation does.
+    """The functions of operations.
 
     ``DRAIN`` is a final reader's statement without an invoke: OK if it read the partition from its start to ``offset``.
     ``RETIRE``, ``RECOVERY`` and ``INVARIANT`` have no invoke either; their ``detail`` is a :class:`Retirement`, a
@@ -77,7 +77,7 @@ class Function(StrEnum):
 
 
 class Defect(StrEnum):
-    """What was wrong with a payload that was read."""
+    """The defects of payloads that were read."""
 
     NONE = ""
     CHECKSUM = "checksum"
@@ -145,7 +145,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         offset: for DRAIN, the log end offset asked after healing and reached by the reader; see also STABLE.
         node: broker that answered, where known.
         error: the client's error, by name, with the broker's words if there were any.
-        detail: JSON of a fault's receipt, of a phase, or of what stands at the other functions (:class:`Function`).
+        detail: JSON of a fault's receipt, of a phase, or of the struct of another function (:class:`Function`).
     """
 
     time_us: int
@@ -190,12 +190,12 @@ class GroupMember(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Retirement(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a producer instance was given up, and what came of it beside its successor.
+    """The end of a producer instance that was given up: the reason, and its fate beside its successor.
 
     Attributes:
         reason: "fatal" if the client itself refused one send after the other, "silent" if it had none acknowledged.
         successor: the instance that took its place.
-        silent_ms: how long it had been silent then, on the log partition where that was longest.
+        silent_ms: its silence then, on the log partition where that was longest.
         partitions: the log partitions on which it was silent.
         errors: the last few errors of its sends, the newest last.
         client: library and version, as :attr:`workloads.client.Clients.name` has it.
@@ -212,11 +212,11 @@ class Retirement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FreshWrites(msgspec.Struct, frozen=True, kw_only=True):
-    """What fresh clients could write after everything was healed, within ``limit_ms``.
+    """The writes of fresh clients after everything was healed, within ``limit_ms``.
 
-    ``unwritten`` says why not by log partition; ``lacking`` what the cluster still lacked at the end: a leader, members
-    of the ISR; ``absent`` which nodes that a log partition may wait for did not run; ``unread`` why final
-    readers did not reach the end of one that lacked nothing, where they made no progress at the end. None in older
+    By log partition, ``unwritten`` says why no write succeeded; ``lacking`` what the cluster still lacked at the end: a
+    leader, members of the ISR; ``absent`` which nodes that it may wait for did not run; ``unread`` why final readers
+    did not reach the end of one that lacked nothing, if they made no progress at the end. It is None in older
     histories, where the events of DRAIN say only that an end was not reached.
     """
 

@@ -1,4 +1,4 @@
-"""The numbers of a workload: who writes and reads, how much and how fast."""
+"""The numbers of a workload: its writers and readers, their amounts and rates."""
 
 from __future__ import annotations
 
@@ -64,5 +64,5 @@ class WorkloadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def ending_limit_ms(self) -> int:
-        """The most that what comes after healing may take, beside answers to what was sent before."""
+        """The longest time for everything after healing, beside answers to earlier sends."""
         return self.drain_limit_ms + self.recovery_limit_ms

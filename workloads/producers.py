@@ -1,4 +1,4 @@
-"""Producers: what a generator asks for, each producer in a place of its own that an instance has at any time."""
+"""Producers: they make a generator's writes, each producer in a slot that an instance has at any time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from workloads.generators import DueWrite
 from workloads.instance import Writers
-from workloads.replacement import CrashedProducer, Patience, ProducerPlace
+from workloads.replacement import CrashedProducer, Patience, ProducerSlot
 
 #: Sends outstanding per producer. A leaderless partition holds a send for delivery.timeout.ms; this bounds what piles
 #: up meanwhile (5 s at 50 writes a second), and a send that is due beyond it is not made.
@@ -20,10 +20,10 @@ LOOK_EVERY_MS: Final = 100
 
 
 class Producers:
-    """All producers of a run, on one clock, writing what ``writes`` asks for.
+    """All producers of a run, on one clock, which make the writes of ``writes``.
 
     Attributes:
-        counts: what became of the run's sends, those of crashed and replaced instances too.
+        counts: counts of the run's sends by outcome, those of crashed and replaced instances too.
         acknowledged_us: when each log partition last acknowledged a write, in microseconds of the run.
     """
 
@@ -40,7 +40,7 @@ class Producers:
         self._partitions = tuple(partitions)
         self._writes = writes
         self._next = next(writes, None)
-        self._places = [ProducerPlace(writers, partitions, patience, self._acknowledged) for _ in range(producers)]
+        self._slots = [ProducerSlot(writers, partitions, patience, self._acknowledged) for _ in range(producers)]
         self._started_us = 0
         self._writing = False
         self.counts = writers.counts
@@ -54,14 +54,14 @@ class Producers:
         self._look()
 
     def stop(self) -> None:
-        """Send nothing more; what is outstanding stays so."""
+        """Send nothing more; outstanding sends stay outstanding."""
         self._writing = False
 
     def close(self) -> None:
         """Close every client: outstanding sends end as INFO."""
         self.stop()
-        for place in self._places:
-            place.close()
+        for slot in self._slots:
+            slot.close()
 
     @property
     def outstanding(self) -> int:
@@ -70,13 +70,13 @@ class Producers:
 
     @property
     def exhausted(self) -> bool:
-        """True if every write was made that there is to make."""
+        """True if every write was made."""
         return self._next is None
 
     @property
     def settled(self) -> bool:
-        """True if every producer works: none is being tried, none has been silent for long."""
-        return not any(place.unsettled for place in self._places)
+        """True if every producer works: none is on trial or has been silent for long."""
+        return not any(slot.unsettled for slot in self._slots)
 
     def crash_producer(self, pick: int) -> CrashedProducer:
         """Let a producer die as if its process had been killed, and a new instance take its place at once.
@@ -84,12 +84,12 @@ class Producers:
         ``pick`` modulo the number of producers says which. Outstanding sends end as INFO; one
         whose answer the client already has, on its way here from another thread, still ends with that answer.
         """
-        return self._places[pick % len(self._places)].crash()
+        return self._slots[pick % len(self._slots)].crash()
 
     def _look(self) -> None:
         if self._writing:
-            for place in self._places:
-                place.look()
+            for slot in self._slots:
+                slot.look()
             self._clock.call_at(self._clock.now_us() + LOOK_EVERY_MS * 1000, self._look)
 
     def _write(self) -> None:
@@ -101,7 +101,7 @@ class Producers:
             return
         write, self._next = self._next, next(self._writes, None)
         self._await_next()
-        instance = self._places[write.producer].instance
+        instance = self._slots[write.producer].instance
         instance.send(self._partitions[write.partition], write.key, write.payload_bytes)
 
     def _await_next(self, earliest_us: int = 0) -> None:
@@ -109,7 +109,7 @@ class Producers:
             self._clock.call_at(max(self._started_us + self._next.due_us, earliest_us), self._write)
 
     def _is_full(self, write: DueWrite) -> bool:
-        return self._places[write.producer].instance.outstanding >= OUTSTANDING_MAX
+        return self._slots[write.producer].instance.outstanding >= OUTSTANDING_MAX
 
     def _pass_over(self) -> None:
         """Do not make the next write, nor those after it that are due by now while too many are outstanding."""

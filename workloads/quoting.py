@@ -17,7 +17,7 @@ NEAR: Final = 0.5
 
 
 def in_toml(value: object) -> str:
-    """``value`` as TOML writes it, on one line; what TOML lacks, such as null, as JSON does."""
+    """``value`` as TOML writes it, on one line, or as JSON does where TOML cannot, such as null."""
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{in_toml(str(key))} = {in_toml(entry)}' for key, entry in value.items())}}}"
     if isinstance(value, list | tuple):
@@ -31,7 +31,7 @@ def in_toml(value: object) -> str:
 
 
 def shown(value: object) -> str:
-    """``value`` as a message quotes it: as TOML writes it, no longer than a message should be."""
+    """``value`` as a message quotes it: as TOML writes it, cut to the length of a message."""
     text = "a table" if isinstance(value, Mapping) else in_toml(value)
     return text if len(text) <= QUOTED_MAX else f"{text[:QUOTED_MAX]}..."
 
@@ -42,7 +42,7 @@ def spelled(value: object) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """Why something failed, in a message's words: no number of the system's errors, and nothing of Python."""
+    """The reason of a failure in a message's words: no number of the system's errors, and nothing of Python."""
     if isinstance(error, UnicodeDecodeError):
         return f"byte {error.start} is not UTF-8"
     if isinstance(error, subprocess.TimeoutExpired):
@@ -52,14 +52,14 @@ def reason_of(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def unknown_name(kind: str, name: str, known: Mapping[str, object], there_are: str = "") -> str:
-    """A sentence that names the valid name nearest to ``name``, however that is capitalised; all where none is near.
+def unknown_name(kind: str, name: str, valid: Mapping[str, object], there_are: str = "") -> str:
+    """A sentence that names the valid name nearest to ``name``, in any case; all names if no one is near.
 
-    ``there_are`` names all in better words; given, it is said in either case.
+    ``there_are`` names all in better words; given, it is always said.
     """
-    spellings = {key.lower(): key for key in known}
+    spellings = {key.lower(): key for key in valid}
     near = difflib.get_close_matches(name.lower(), spellings, n=1, cutoff=NEAR)
     if not near:
-        return f"unknown {kind} {shown(name)}; there are {there_are or ', '.join(known)}"
+        return f"unknown {kind} {shown(name)}; there are {there_are or ', '.join(valid)}"
     meant = f"unknown {kind} {shown(name)}; did you mean {shown(spellings[near[0]])}?"
     return f"{meant} (there are {there_are})" if there_are else meant

@@ -17,7 +17,7 @@ from workloads.operations import EventType
 
 #: Between a send that failed and the next one.
 RETRY_MS: Final = 200
-#: Without an answer for so long, another fresh client is asked. An election takes a second or two; a request that was
+#: Without an answer for this long, another fresh client is asked. An election takes a second or two; a request that was
 #: sent before may hold its client up for request.timeout.ms, and then the client repeats it until delivery.timeout.ms:
 #: neither must decide whether the log can be written. The default recovery_limit_ms has room for four clients.
 RENEW_MS: Final = 3_000
@@ -30,7 +30,7 @@ UNANSWERED_WRITES: Final = 3
 
 
 class RecoveryWrites:
-    """One write of each log partition by fresh producers, again and again until it is acknowledged.
+    """A write of each log partition by fresh producers, again and again until it is acknowledged.
 
     Attributes:
         values: where acknowledgements prove nothing (acks=0), the log partition of each value that was sent: a reader
@@ -45,14 +45,14 @@ class RecoveryWrites:
         self._why = dict.fromkeys(partitions, "no answer")
         #: The open clients, the newest last.
         self._instances: list[ProducerInstance] = []
-        #: By log partition, who was asked last, and the number of that write.
+        #: By log partition, the client that was asked last, and the number of that write.
         self._asked: dict[str, tuple[ProducerInstance, int]] = {}
         self._over = False
         self.values: dict[int, str] = {}
 
     @property
     def finished(self) -> bool:
-        """True once every log partition has acknowledged what it had to."""
+        """True once every log partition has acknowledged as many writes as it must."""
         return self._over or not any(self._answers_left.values())
 
     def start(self) -> None:
@@ -113,7 +113,7 @@ class RecoveryWrites:
             self._why[partition] = outcome.error or "an unknown end"
             self._replace(instance)
         if self._asked.get(partition, (None, 0))[0] is not instance:
-            return  # a late answer: somebody else has been asked meanwhile
+            return  # a late answer: another client has been asked meanwhile
         del self._asked[partition]
         if self._answers_left[partition]:
             self._later(RETRY_MS, partial(self._write, partition))

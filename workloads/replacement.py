@@ -1,12 +1,12 @@
-"""Producers that stop working are replaced, as an application would, and tried beside their successor.
+"""Replaces producers that stop working, as an application would, and tries them beside their successor.
 
 A producer instance is given up when it is
 
 * *fatal*: the client itself refused one send after the other, and not because it waits for something; or
 * *silent*: on some log partition it has made sends for longer than the settings let a send take, and none was
-  acknowledged. With acks=0 every send is "acknowledged", so nobody is silent.
+  acknowledged. With acks=0 every send is "acknowledged", so no producer is silent.
 
-A new instance takes its place at once for all sends. That alone says nothing about the old one: the log may not have
+A new instance takes its slot at once for all sends. That alone says nothing about the old one: the log may not have
 been writable. So the old one is not closed yet but *tried*: right after its successor had a write of a log partition
 acknowledged, the old one is asked to write to it too, a second apart, :data:`TRIAL_WRITES` times, and after the last
 one it has request.timeout.ms and a second, in which it must notice that a request got lost and send again. If none of
@@ -25,41 +25,41 @@ from workloads.client import SendOutcome
 from workloads.instance import ProducerInstance, Writers
 from workloads.operations import Event, EventType, Function, Retirement
 
-#: Refused sends in a row after which a client is taken to refuse for good: more than what happens to be in its buffer
-#: when it reconnects, less than a second of any workload.
+#: Refused sends in a row after which a client is taken to refuse for good: more than are in its buffer when it
+#: reconnects, less than a second of any workload.
 REFUSALS_MAX: Final = 10
-#: Who has been silent for this share of the limit may be about to be given up; one that is given up for one log
-#: partition is tried on all of which that is true.
+#: A producer that has been silent for this share of the limit may be about to be given up. One that is given up for one
+#: log partition is tried on all where it has been silent so long.
 DOUBTFUL_SHARE: Final = 0.5
-#: The least time between two replacements in one place: each is a client with threads and connections, and one that is
-#: fatal from its first send on (a right that is lacking) would be made anew all the time.
+#: The least time between two replacements in one slot: each is a client with threads and connections, and one that is
+#: fatal from its first send on (a right that is lacking) would be made again all the time.
 REPLACE_EVERY_MS: Final = 1_000
-#: Over five seconds: as long may a client take to notice that a log partition can be written again, because its
+#: Over five seconds: a client may take this long to notice that a log partition can be written again, because its
 #: metadata are refreshed within 5 s (they are set so).
 TRIAL_WRITES: Final = 6
 TRIAL_PAUSE_MS: Final = 1_000
 #: After request.timeout.ms: a client reconnects within 1 s (it is set so).
 RECONNECT_MS: Final = 1_000
-#: Without an acknowledgement of the successor for so long, the log partition was not writable throughout: try anew.
+#: Without an acknowledgement of the successor for this long, the log partition was not writable throughout: try again.
 TRIAL_GAP_MS: Final = 1_500
-#: Where the log partition is hardly ever writable, or hardly ever written to, a trial comes to nothing after so much
+#: Where the log partition is hardly ever writable, or hardly ever written to, a trial ends undecided after this much
 #: more than request.timeout.ms.
 TRIAL_LIMIT_MS: Final = 30_000
-#: Instances of one place that are tried at a time, the newest: each is an open client.
+#: Instances of one slot that are tried at a time, the newest: each is an open client.
 TRIALS_MAX: Final = 3
 #: The key of writes of a trial.
 TRIAL_KEY: Final = b"trial"
 
 
 class Patience(NamedTuple):
-    """How long an instance may be silent before it is given up, None for ever; and request.timeout.ms."""
+    """Limit of an instance's silence before it is given up, None for no limit; and request.timeout.ms."""
 
     silent_ms: int | None
     request_ms: int
 
 
 class _PartitionTrial(msgspec.Struct):
-    """A trial on one log partition: how often the old instance was asked, and when last; the successor's last ack."""
+    """A trial on one log partition: writes of the old instance, time of the last, time of the successor's last ack."""
 
     asked: int = 0
     asked_us: int = 0
@@ -67,7 +67,7 @@ class _PartitionTrial(msgspec.Struct):
 
 
 class Trial:
-    """An instance that was given up, beside whoever has its place now. ``facts`` are what is known of it so far.
+    """An instance that was given up, beside the one that has its slot now. ``facts`` are those known so far.
 
     ``request_ms`` is request.timeout.ms.
     """
@@ -87,7 +87,7 @@ class Trial:
         return not self._open or now_us >= self._limit_us
 
     def acknowledged(self, by: ProducerInstance, partition: str, now_us: int) -> None:
-        """Somebody was acknowledged: the old instance, which decides it, or its successor, so that it is its turn."""
+        """Take an acknowledgement of the old instance, which ends the trial, or of its successor."""
         if by is self.retired:
             self._open.pop(partition, None)
         elif (trial := self._open.get(partition)) is not None:
@@ -103,22 +103,22 @@ class Trial:
                 self.retired.send(partition, TRIAL_KEY)
 
     def close(self) -> Retirement:
-        """Close the old client; what came of it."""
+        """Close the old client, and give the facts of its end."""
         errors = tuple(self.retired.errors)
         self.retired.close()
         return msgspec.structs.replace(self.facts, wedged=tuple(sorted(self._wedged)), errors=errors)
 
 
 class CrashedProducer(NamedTuple):
-    """A producer that died: its ``instance``, its ``outstanding`` sends, and the ``successor``, as histories number."""
+    """A producer that died: number of its ``instance``, its ``outstanding`` sends, number of the ``successor``."""
 
     instance: int
     outstanding: int
     successor: int
 
 
-class ProducerPlace:
-    """One producer of the plan: the instance that has its place now, and those before while they are tried.
+class ProducerSlot:
+    """One producer of the plan: the instance that has its slot now, and those before while they are tried.
 
     ``acknowledged`` is called with the log partition of each acknowledgement.
     """

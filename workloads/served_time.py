@@ -1,7 +1,7 @@
 """Time in which the harness was served: on a starved machine clients and brokers had no more chance than it had.
 
-Whoever waits for a log to come back looks every so often. Where nobody woke him when he had asked for it, the time
-until he was woken does not count. In virtual time all time counts.
+Code that waits for a log to come back looks every so often. If its timer comes late, the time after it was due does not
+count. In virtual time all time counts.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from workloads.client import Clock
 
 
 class ServedTime:
-    """The served time since this was made, for somebody who looks every ``every_us`` microseconds."""
+    """The served time since this was made, for a caller that looks every ``every_us`` microseconds."""
 
     def __init__(self, clock: Clock, every_us: int) -> None:
         self._clock, self._every_us = clock, every_us
         self._looked_us, self._until_us = clock.now_us(), 0
 
     def now_us(self) -> int:
-        """Served time until now: since the last look at most as much as there should be between two."""
+        """Served time until now: since the last look at most ``every_us``."""
         return self._until_us + min(self._clock.now_us() - self._looked_us, self._every_us)
 
     def look(self) -> int:

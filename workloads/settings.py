@@ -1,4 +1,4 @@
-"""What the log is asked to promise: the settings of one run, under Kafka's own names.
+"""The settings of one run, under Kafka's own names: they decide what the log promises.
 
 A setting belongs to a topic, a broker or a client. The rest ("reference") are rules of replication that Apache
 Kafka fixed once per release and that only the reference broker can switch.
@@ -63,7 +63,7 @@ KAFKA_DEFECTS = ("missed.epoch", "producers.after.restart", "idempotence.window"
 ACKS_ALL = -1
 #: Kafka's types: a 32-bit number, and a 64-bit one for what may be "never", the default of flush.messages and flush.ms.
 INT_MAX = 2**31 - 1
-#: A broker knows so many batches of a producer again.
+#: Batches of a producer that a broker knows again.
 IDEMPOTENT_IN_FLIGHT_MAX = 5
 NEVER = 2**63 - 1
 #: Longer than anything waits in a run; a limit beyond it is one that a run never sees.
@@ -99,7 +99,7 @@ def _setting(
 class Settings:
     """One choice of every setting. Times are milliseconds where the name ends in ``_ms``.
 
-    ``enable_idempotence`` is false where nothing is said: what a client would choose is not known here. Plans, which
+    ``enable_idempotence`` is false by default: the client's own choice is not known here. Plans, which
     know the client, ask it (:class:`harness.plan.RunSpec`).
     """
 
@@ -228,7 +228,7 @@ class Settings:
 
     @property
     def against_idempotence(self) -> str | None:
-        """What is against idempotent producers here, after ``enable.idempotence=true``; None for nothing (KIP-679)."""
+        """The obstacle to idempotent producers, in words after ``enable.idempotence=true``, or None (KIP-679)."""
         if self.acks != ACKS_ALL:
             return 'needs acks="all"'
         if self.max_in_flight > IDEMPOTENT_IN_FLIGHT_MAX:
@@ -237,28 +237,28 @@ class Settings:
 
     @property
     def answer_limit_ms(self) -> int:
-        """How long a producer may work at one write: until it gives up, and one request that is then under way."""
+        """The longest time of a producer for one write: until it gives up, and one request that is then under way."""
         return self.delivery_timeout_ms + self.request_timeout_ms
 
     @property
     def commits_by_number(self) -> bool:
-        """Whether so many replicas commit a record, whichever they are (rules 27, 28), and not the in-sync ones."""
+        """True if any replicas of a given number commit a record (rules 27, 28), and not the in-sync ones."""
         return self.quorum_required_acks > 0 or self.commit_rule == "majority"
 
     @property
     def copies(self) -> int:
-        """How many replicas have what acks=all was answered for: min.insync.replicas, or as many as commit."""
+        """Replicas that have a record once acks=all is answered: min.insync.replicas, or as many as must commit it."""
         if self.commit_rule == "majority":
             return self.replication_factor // 2 + 1
         return self.quorum_required_acks if self.commits_by_number else self.min_insync_replicas
 
     @property
     def flushes_first(self) -> bool:
-        """Whether a replica forces a record to its disk before it answers for it (rules 24, 28)."""
+        """True if a replica forces a record to its disk before it answers for it (rules 24, 28)."""
         return self.flush_messages == 1 or self.commit_rule == "majority"
 
     def _check_quorum(self) -> None:
-        """What KIP-250 excludes, and rules that do not fit each other."""
+        """Refuse combinations that KIP-250 excludes, and rules that do not fit each other."""
         chosen, majority, by_log = (
             self.quorum_required_acks,
             self.commit_rule == "majority",
@@ -286,7 +286,7 @@ class Settings:
             )
 
     def _check_times(self) -> None:
-        """What Kafka's clients and brokers refuse, and what could never be stable."""
+        """Refuse times that Kafka's clients and brokers refuse, or that could never be stable."""
         least_ms = self.linger_ms + self.request_timeout_ms
         if self.delivery_timeout_ms < least_ms:
             raise SettingsError(
@@ -314,13 +314,13 @@ class Settings:
             SettingsError: unknown name (the nearest is named), wrong type, value outside its choices, or a
                 combination that cannot work.
         """
-        known = {f.metadata["name"]: f for f in fields(cls)}
+        by_name = {f.metadata["name"]: f for f in fields(cls)}
         chosen: dict[str, Any] = {}
-        era = _parse(known["era"], values.get("era", NO_ERA))
+        era = _parse(by_name["era"], values.get("era", NO_ERA))
         for name, value in {**PRESETS[str(era)], **values}.items():
-            if name not in known:
-                raise SettingsError(unknown_name("setting", name, known))
-            chosen[known[name].name] = _parse(known[name], value)
+            if name not in by_name:
+                raise SettingsError(unknown_name("setting", name, by_name))
+            chosen[by_name[name].name] = _parse(by_name[name], value)
         return cls(**chosen)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Payloads that carry where they belong: unique, self-describing, checksummed.
+"""Payloads that carry their own address: unique, self-describing, checksummed.
 
 A value is a number, ``process << 40 | sequence``, unique in a run and within int64. Its payload carries the value, the
 log partition and the key it was meant for, under a CRC-32C, so that a reader knows a record that was damaged, or
@@ -61,14 +61,14 @@ def encode(partition: str, key: bytes, value: int, size_bytes: int = 0) -> bytes
 
 @lru_cache(maxsize=4096)
 def _rest(partition: str, key: bytes, size_bytes: int) -> bytes:
-    """What follows the value: the same in every write to a log partition under one key."""
+    """The bytes after the value: the same in every write to a log partition under one key."""
     name = partition.encode()
     rest = _LENGTHS.pack(len(name), len(key)) + name + key
     return rest.ljust(size_bytes - _CRC.size - _VALUE.size, b"\0")
 
 
 def decode(payload: bytes, partition: str, key: bytes) -> tuple[int, Defect]:
-    """The value of a payload that was read from ``partition`` under ``key``, and what is wrong with it.
+    """The value of a payload that was read from ``partition`` under ``key``, and its defect.
 
     A payload that is whole but misplaced keeps its value; a damaged one has NO_VALUE.
     """
@@ -83,7 +83,7 @@ def decode(payload: bytes, partition: str, key: bytes) -> tuple[int, Defect]:
 
 
 def _misplaced(body: bytes, partition: str, key: bytes) -> tuple[int, Defect]:
-    """As :func:`decode`, of a ``body`` whose checksum fits and that is another than was expected."""
+    """Decode a ``body`` whose checksum fits and that is another than was expected, see :func:`decode`."""
     value, name_bytes, key_bytes = _BODY.unpack_from(body)
     key_start = _BODY.size + name_bytes
     key_end = key_start + key_bytes

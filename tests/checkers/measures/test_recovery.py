@@ -46,7 +46,7 @@ def test_a_log_partition_that_lacks_something_is_not_called_unread():
 
 
 def test_a_run_that_says_what_was_unread_is_believed():
-    facts = msgspec.structs.replace(FRESH, unread={"t-0": "nobody named its end in time"})
+    facts = msgspec.structs.replace(FRESH, unread={"t-0": "no leader named its end in time"})
     assert judge_events([BEGIN, *SENDS, mark(Function.RECOVERY, facts), *DRAINS]).recovery.unread == facts.unread
     slow = msgspec.structs.replace(FRESH, unread={})
     assert judge_events([BEGIN, *SENDS, mark(Function.RECOVERY, slow), *DRAINS]).recovery.unread == {}

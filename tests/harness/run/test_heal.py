@@ -201,8 +201,8 @@ def two_runs_that_left_a_directory(tmp_path: Path) -> list[Path]:
 @pytest.mark.parametrize(
     ("line", "reported"),
     [
-        ("garbage", "1 lines of .*journal.jsonl cannot be read"),
-        ("[1, 2]", "1 lines of .*journal.jsonl cannot be read"),
+        ("garbage", "1 line of .*journal.jsonl cannot be read"),
+        ("[1, 2]", "1 line of .*journal.jsonl cannot be read"),
         ('{"entry":9,"kind":"alien","facts":{}}', r"of a kind that this version does not know \(alien\)"),
         ('{"entry":9,"kind":"process","facts":{}}', "is not an action that a harness writes"),
     ],
