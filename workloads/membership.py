@@ -224,5 +224,5 @@ class Member:
 
 
 def reached_of(partitions: tuple[str, ...], offsets: Mapping[str, int]) -> tuple[Reached, ...]:
-    """The offsets that a group remembers of these log partitions, :data:`NOT_COMMITTED` where there is none."""
+    """The offsets that a group remembers of these log partitions, or :data:`NOT_COMMITTED`."""
     return tuple(Reached(name, offsets.get(name, NOT_COMMITTED)) for name in partitions)
