@@ -1,6 +1,6 @@
-"""Reads the families and stories that a plan names.
+"""Reads the families, scenarios and stories that a plan names.
 
-Unknown names are refused, and chosen stories that chance may draw too long or above the budget.
+Unknown names are refused, and chosen scenarios that chance may draw too long or above the budget.
 """
 
 from __future__ import annotations
@@ -91,19 +91,19 @@ def chosen_stories(table: Table, base: tuple[str, ...], plan_key: PlanKey) -> tu
     """The ``stories`` of a plan's table of faults, else ``base``.
 
     Raises:
-        PlanError: no family has such a story; the sentence names the nearest.
+        PlanError: no family has such a scenario; the sentence names the nearest.
     """
     if "stories" not in table:
         return base
     words = list_at(table, "stories", [], plan_key)
     for word in words:
         if not scenarios_named(str(word), FAMILIES):
-            raise (plan_key / "stories").wrong(_unknown_story(str(word)))
+            raise (plan_key / "stories").wrong(_unknown_scenario(str(word)))
     return tuple(map(str, words))
 
 
-def _unknown_story(word: str) -> str:
-    """A sentence with the stories of the family that ``word`` begins with, else with those that have a number."""
+def _unknown_scenario(word: str) -> str:
+    """A sentence with the scenarios of the family that ``word`` begins with, else with those that have a number."""
     names = dict.fromkeys(
         name for family in FAMILIES.values() for scenario in family.every_scenario for name in family.names(scenario)
     )
@@ -112,11 +112,11 @@ def _unknown_story(word: str) -> str:
         there_are = ", ".join(name for name in names if name.startswith(f"{family}/"))
     else:
         there_are = f"{', '.join(sorted(name for name in names if '/' not in name))}, and FAMILY/NAME"
-    return unknown_name("story", word, names, there_are)
+    return unknown_name("scenario", word, names, there_are)
 
 
 def check_stories(plan: Plan, plan_key: PlanKey) -> None:
-    """Refuse chosen stories that no family of the plan has, and families and budgets that leave no story.
+    """Refuse chosen scenarios that no family of the plan has, and families and budgets that leave none of them.
 
     A scripted story writes to one log partition, and chooses nothing.
 
@@ -132,12 +132,12 @@ def check_stories(plan: Plan, plan_key: PlanKey) -> None:
         for word in world.faults.stories:
             if not any(scenarios_named(word, families) for families in cells):
                 having = [family for family in FAMILIES if scenarios_named(word, [family])]
-                raise here.wrong(f"{shown(word)} is a story of the family {' or '.join(having)}; add it to families")
+                raise here.wrong(f"{shown(word)} is a scenario of the family {' or '.join(having)}; add it to families")
         for families in cells if world.faults.stories else ():
-            stories = [story for word in world.faults.stories for story in scenarios_named(word, families)]
-            if not stories:
-                raise here.wrong(f"the family {'+'.join(families)} has none of these stories; leave the family out")
-            _check_budget(plan, world, stories, here)
+            scenarios = [named for word in world.faults.stories for named in scenarios_named(word, families)]
+            if not scenarios:
+                raise here.wrong(f"the family {'+'.join(families)} has none of these scenarios; leave the family out")
+            _check_budget(plan, world, scenarios, here)
 
 
 def _check_script(plan: Plan, plan_key: PlanKey) -> None:
@@ -155,15 +155,15 @@ def _check_script(plan: Plan, plan_key: PlanKey) -> None:
             raise (here / "workload").wrong(f"{story} writes to one log partition; write partitions = 1")
 
 
-def _check_budget(plan: Plan, world: WorldPlan, stories: Iterable[tuple[str, Scenario]], plan_key: PlanKey) -> None:
+def _check_budget(plan: Plan, world: WorldPlan, scenarios: Iterable[tuple[str, Scenario]], plan_key: PlanKey) -> None:
     faults, duration_ms = world.faults, world.workload.duration_ms
     # Thousands of choices have a few different timings.
     by_settings = {tuple(choice.settings[name] for name in _TIMED): choice.settings for choice in plan.choices}
     every_timings = [timings_of(Settings.from_mapping(settings)) for settings in by_settings.values()]
-    for family, story in stories:
-        name = f"{family}/{story.name}"
+    for family, scenario in scenarios:
+        name = f"{family}/{scenario.name}"
         for timings in every_timings:
-            parts = _longest(story, plan, world, timings)
+            parts = _longest(scenario, plan, world, timings)
             stopped = most_stopped(parts, plan.brokers, largest_rack(plan.racks))
             if stopped > faults.dead_brokers_max:
                 raise plan_key.wrong(
@@ -174,8 +174,8 @@ def _check_budget(plan: Plan, world: WorldPlan, stories: Iterable[tuple[str, Sce
                 raise plan_key.wrong(f"{name} may take {needed_ms} ms; raise duration_ms={duration_ms}")
 
 
-def _longest(story: Scenario, plan: Plan, world: WorldPlan, timings: Timings) -> list[Part]:
-    """The story as chance would draw it longest: every draw at its top."""
+def _longest(scenario: Scenario, plan: Plan, world: WorldPlan, timings: Timings) -> list[Part]:
+    """The scenario as chance would draw it longest: every draw at its top."""
     scene = Scene(
         draw=lambda _, bound: bound - 1,
         timings=timings,
@@ -184,7 +184,7 @@ def _longest(story: Scenario, plan: Plan, world: WorldPlan, timings: Timings) ->
         brokers=plan.brokers,
         partitions=world.workload.partitions,
     )
-    return story.parts(scene)
+    return scenario.parts(scene)
 
 
 def timings_of(settings: Settings) -> Timings:
@@ -197,7 +197,7 @@ def timings_of(settings: Settings) -> Timings:
 
 
 def with_stories(plan: Plan, words: Iterable[str]) -> Plan:
-    """The plan with these stories instead of its own in every world.
+    """The plan with these scenarios instead of its own in every world.
 
     Raises:
         PlanError: one sentence.

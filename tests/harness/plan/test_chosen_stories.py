@@ -26,21 +26,21 @@ def plan(stories: str, *, above: str = KILL, faults: str = "", workload: str = "
     [
         (
             plan('["S1"]'),
-            'p.toml: faults.stories: unknown story "S1"; did you mean "S31"? (there are S01, S03, S04, S06, S08, S09, S10, S11, S12, S21, S22, S25, S31, S33, S34, S35, S36, S39, and FAMILY/NAME)',
+            'p.toml: faults.stories: unknown scenario "S1"; did you mean "S31"? (there are S01, S03, S04, S06, S08, S09, S10, S11, S12, S21, S22, S25, S31, S33, S34, S35, S36, S39, and FAMILY/NAME)',
         ),
         (
             plan('["pause/blnk"]'),
-            'p.toml: faults.stories: unknown story "pause/blnk"; did you mean "pause/blink"? (there are pause/leader-ahead, pause/last-in-sync, pause/leader-past-session, pause/follower-past-lag, pause/all-followers-past-lag, pause/blink, pause/two-overlapping)',
+            'p.toml: faults.stories: unknown scenario "pause/blnk"; did you mean "pause/blink"? (there are pause/leader-ahead, pause/last-in-sync, pause/leader-past-session, pause/follower-past-lag, pause/all-followers-past-lag, pause/blink, pause/two-overlapping)',
         ),
         (plan('["S01", "S01"]'), 'p.toml: faults.stories: ["S01", "S01"] names one entry twice; leave one out'),
         (plan('"S01"'), 'p.toml: faults.stories: takes a list, not "S01"; write ["S01"] for one value'),
         (
             plan('["S09"]'),
-            'p.toml: worlds.simulated.faults.stories: "S09" is a story of the family power; add it to families',
+            'p.toml: worlds.simulated.faults.stories: "S09" is a scenario of the family power; add it to families',
         ),
         (
             plan('["S01"]', above='families = ["kill", "pause"]\n'),
-            "p.toml: worlds.simulated.faults.stories: the family pause has none of these stories; leave the family out",
+            "p.toml: worlds.simulated.faults.stories: the family pause has none of these scenarios; leave the family out",
         ),
         (
             plan('["S12"]'),
@@ -72,7 +72,7 @@ def test_a_cell_tells_those_of_the_chosen_stories_that_its_families_have() -> No
 def test_a_story_may_be_chosen_on_the_command_line() -> None:
     read = parse_plan(plan('["S01"]'), "p.toml")
     assert with_stories(read, ["kill/follower"]).worlds[0].faults.stories == ("kill/follower",)
-    with pytest.raises(PlanError, match="--story: stories: unknown story"):
+    with pytest.raises(PlanError, match="--story: stories: unknown scenario"):
         with_stories(read, ["nonsense"])
 
 
