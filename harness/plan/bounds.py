@@ -80,6 +80,7 @@ BOUNDS: Final[Mapping[str, Bounds]] = {
     "keys": Bounds(1, 1_000_000, "each is a name that the checkers keep in memory"),
     "duration_ms": _milliseconds(1),
     "poll_wait_ms": _milliseconds(0),
+    "member_change_ms": _milliseconds(0),
     "drain_limit_ms": _milliseconds(1),
     "replace_silent_ms": _milliseconds(0),
     "recovery_limit_ms": _milliseconds(1),
