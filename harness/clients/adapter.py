@@ -277,7 +277,7 @@ class AdaptedConsumer(ABC, Generic[Library]):
             self._questions.answer(ticket, question(library))
 
 
-Configuration = dict[str, Any]
+Configuration = dict[str, object]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,7 +306,7 @@ class ClientLibrary:
     producer: Callable[[ThreadedClock, Configuration], AdaptedProducer[Any]]
     consumer: Callable[[ThreadedClock, Configuration, Membership | None], AdaptedConsumer[Any]]
     name: str
-    defaults: Mapping[str, Mapping[str, Any]]
+    defaults: Mapping[str, Mapping[str, object]]
     protocols: Sequence[GroupProtocol] = ("classic",)
     lacks: Mapping[ClientCapability, str] = field(default_factory=dict)
     unfit: str = ""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
 
 from workloads import IsolationLevel, Membership, Settings
 
@@ -13,13 +16,13 @@ METADATA_MAX_AGE_MS: Final = 5_000
 FETCH_WAIT_MAX_MS: Final = 500
 
 
-def client_settings(settings: Settings) -> dict[str, Any]:
+def client_settings(settings: Settings) -> dict[str, object]:
     """The settings of a plan that belong to clients, ``acks`` as a number."""
     chosen = settings.to_mapping() | {"acks": settings.acks}
     return {name: chosen[name] for name in Settings.scoped("client")}
 
 
-def producer_properties(settings: Settings, process: int, transactional_id: str | None = None) -> dict[str, Any]:
+def producer_properties(settings: Settings, process: int, transactional_id: str | None = None) -> dict[str, object]:
     """The properties of a producer."""
     properties = _properties(settings, process) | client_settings(settings)
     if transactional_id is None:
@@ -32,7 +35,7 @@ def producer_properties(settings: Settings, process: int, transactional_id: str 
 
 def consumer_properties(
     settings: Settings, process: int, membership: Membership | None, isolation: IsolationLevel
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The properties of a consumer."""
     properties = _properties(settings, process) | {
         "enable.auto.commit": False,
@@ -43,12 +46,15 @@ def consumer_properties(
     return properties if membership is None else properties | group_properties(membership)
 
 
-def group_properties(membership: Membership) -> dict[str, Any]:
+def group_properties(membership: Membership) -> dict[str, object]:
     """The properties of a member; with the protocol of KIP-848 the times of a session are the broker's.
 
     A member that does not poll for a whole session is taken for dead, too.
     """
-    properties: dict[str, Any] = {"group.id": membership.group, "max.poll.interval.ms": membership.session_timeout_ms}
+    properties: dict[str, object] = {
+        "group.id": membership.group,
+        "max.poll.interval.ms": membership.session_timeout_ms,
+    }
     if membership.instance_id is not None:
         properties["group.instance.id"] = membership.instance_id
     if membership.auto_commit_ms is not None:
@@ -64,7 +70,12 @@ def fetch_wait_ms(settings: Settings) -> int:
     return min(FETCH_WAIT_MAX_MS, settings.request_timeout_ms // 2)
 
 
-def _properties(settings: Settings, process: int) -> dict[str, Any]:
+def milliseconds(configuration: Mapping[str, object], *names: str) -> int:
+    """The sum of the times that a client's configuration has under ``names``."""
+    return sum(msgspec.convert(configuration[name], int) for name in names)
+
+
+def _properties(settings: Settings, process: int) -> dict[str, object]:
     return {
         "client.id": f"ackproof-client-{process}",
         "retry.backoff.ms": settings.retry_backoff_ms,

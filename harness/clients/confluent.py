@@ -18,7 +18,13 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedConsumer, AdaptedProducer, ClientLibrary, Content
 from harness.clients.client_thread import Owner, ThreadedClock
-from harness.clients.configuration import METADATA_MAX_AGE_MS, consumer_properties, fetch_wait_ms, producer_properties
+from harness.clients.configuration import (
+    METADATA_MAX_AGE_MS,
+    consumer_properties,
+    fetch_wait_ms,
+    milliseconds,
+    producer_properties,
+)
 from harness.clients.credentials import without_secrets
 from harness.plan import Security
 from workloads import (
@@ -60,7 +66,7 @@ _POLL_S: Final = 0.05
 
 def producer_configuration(
     settings: Settings, bootstrap: Sequence[str], process: int, transactional_id: str | None = None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The producer's properties. By default the library chooses acks=all and delivery without limit."""
     return producer_properties(settings, process, transactional_id) | _common_properties(settings, bootstrap)
 
@@ -71,7 +77,7 @@ def consumer_configuration(
     process: int,
     membership: Membership | None = None,
     isolation: IsolationLevel = "read_uncommitted",
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The consumer's properties. The library wants the name of a group also if the consumer joins none."""
     own = {"group.id": f"ackproof-no-group-{process}", "fetch.wait.max.ms": fetch_wait_ms(settings)}
     common = own | _common_properties(settings, bootstrap)
@@ -81,9 +87,9 @@ def consumer_configuration(
     return common | consumer_properties(settings, process, membership, isolation)
 
 
-def security_properties(security: Security) -> dict[str, Any]:
+def security_properties(security: Security) -> dict[str, object]:
     """The properties that log a client of this library in, without the password, so that files may have them."""
-    properties: dict[str, Any] = {"security.protocol": security.protocol}
+    properties: dict[str, object] = {"security.protocol": security.protocol}
     if security.encrypts:
         properties |= {"enable.ssl.certificate.verification": True, "ssl.endpoint.identification.algorithm": "https"}
     if security.ca:
@@ -96,7 +102,7 @@ def security_properties(security: Security) -> dict[str, Any]:
     return properties
 
 
-def _common_properties(settings: Settings, bootstrap: Sequence[str]) -> dict[str, Any]:
+def _common_properties(settings: Settings, bootstrap: Sequence[str]) -> dict[str, object]:
     return {
         "bootstrap.servers": ",".join(bootstrap),
         # The client's own limit for a request; it sends request.timeout.ms to the broker.
@@ -110,7 +116,7 @@ def _common_properties(settings: Settings, bootstrap: Sequence[str]) -> dict[str
 class PolledProducer:
     """librdkafka's producer, and the thread that makes it call back."""
 
-    def __init__(self, configuration: Mapping[str, Any]) -> None:
+    def __init__(self, configuration: Mapping[str, object]) -> None:
         self.producer = Producer(dict(configuration), logger=log)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._poll, name=f"{configuration['client.id']}-poll", daemon=True)
@@ -137,12 +143,12 @@ class PolledProducer:
 class ConfluentProducer(AdaptedProducer[PolledProducer]):
     """One librdkafka producer. See :class:`workloads.client.Producer`."""
 
-    def __init__(self, clock: ThreadedClock, configuration: Mapping[str, Any]) -> None:
+    def __init__(self, clock: ThreadedClock, configuration: Mapping[str, object]) -> None:
         self._offsets_known = configuration["acks"] != 0
         owner: Owner[PolledProducer] = Owner(
             f"{configuration['client.id']}-producer", lambda: PolledProducer(configuration), PolledProducer.close
         )
-        limit_ms = configuration["delivery.timeout.ms"] + GRACE_MS
+        limit_ms = milliseconds(configuration, "delivery.timeout.ms") + GRACE_MS
         transactional = "transactional.id" in configuration
         super().__init__(clock, owner, limit_ms, _Transactions(limit_ms / 1_000) if transactional else None)
         self.batches = self
@@ -156,7 +162,7 @@ class ConfluentProducer(AdaptedProducer[PolledProducer]):
         self, tickets: list[int], partition: str, records: tuple[Unsent, ...], library: PolledProducer
     ) -> None:
         topic, index = LogPartition.named(partition)
-        batch: list[dict[str, Any]] = [
+        batch: list[dict[str, object]] = [
             {"key": key, "value": payload, "callback": partial(self._delivered, ticket)}
             for ticket, (key, payload) in zip(tickets, records, strict=True)
         ]
@@ -227,7 +233,7 @@ class ConfluentConsumer(AdaptedConsumer[Consumer]):
     """One librdkafka consumer. See :class:`workloads.client.Consumer`."""
 
     def __init__(
-        self, clock: ThreadedClock, configuration: Mapping[str, Any], membership: Membership | None = None
+        self, clock: ThreadedClock, configuration: Mapping[str, object], membership: Membership | None = None
     ) -> None:
         self._positions: dict[str, int] = {}
         self._revoked: set[str] = set()
@@ -235,7 +241,7 @@ class ConfluentConsumer(AdaptedConsumer[Consumer]):
         owner: Owner[Consumer] = Owner(
             f"{configuration['client.id']}-consumer", lambda: Consumer(dict(configuration), logger=log), Consumer.close
         )
-        super().__init__(clock, owner, configuration["socket.timeout.ms"], membership)
+        super().__init__(clock, owner, milliseconds(configuration, "socket.timeout.ms"), membership)
 
     def _assign(self, partitions: tuple[str, ...], from_start: bool, library: Consumer) -> None:
         if from_start:

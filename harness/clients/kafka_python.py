@@ -18,7 +18,13 @@ from kafka.structs import OffsetAndMetadata
 
 from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedConsumer, AdaptedProducer, ClientLibrary, Content
 from harness.clients.client_thread import Owner, ThreadedClock
-from harness.clients.configuration import METADATA_MAX_AGE_MS, consumer_properties, fetch_wait_ms, producer_properties
+from harness.clients.configuration import (
+    METADATA_MAX_AGE_MS,
+    consumer_properties,
+    fetch_wait_ms,
+    milliseconds,
+    producer_properties,
+)
 from harness.clients.credentials import without_secrets
 from harness.plan import Security
 from workloads import (
@@ -46,7 +52,7 @@ WORDS_MAX: Final = 200
 
 def producer_configuration(
     settings: Settings, bootstrap: Sequence[str], process: int, transactional_id: str | None = None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Arguments of ``KafkaProducer``. By default the library chooses acks=all with idempotence (KIP-679)."""
     own = {"max_block_ms": settings.request_timeout_ms}
     return (
@@ -62,7 +68,7 @@ def consumer_configuration(
     process: int,
     membership: Membership | None = None,
     isolation: IsolationLevel = "read_uncommitted",
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Arguments of ``KafkaConsumer``.
 
     If the log has lost a position, reading goes on where the logs diverge (KIP-320), or at the start if that is not
@@ -73,9 +79,9 @@ def consumer_configuration(
     return common | _arguments(consumer_properties(settings, process, membership, isolation))
 
 
-def security_arguments(security: Security) -> dict[str, Any]:
+def security_arguments(security: Security) -> dict[str, object]:
     """The arguments that log a client of this library in, without the password, so that files may have them."""
-    arguments: dict[str, Any] = {"security_protocol": security.protocol}
+    arguments: dict[str, object] = {"security_protocol": security.protocol}
     if security.encrypts:
         arguments |= {
             "ssl_check_hostname": True,
@@ -88,12 +94,12 @@ def security_arguments(security: Security) -> dict[str, Any]:
     return arguments
 
 
-def _arguments(properties: Mapping[str, Any]) -> dict[str, Any]:
+def _arguments(properties: Mapping[str, object]) -> dict[str, object]:
     """Spell Kafka's names as this library does."""
     return {name.replace(".", "_"): value for name, value in properties.items()}
 
 
-def _common_arguments(settings: Settings, bootstrap: Sequence[str]) -> dict[str, Any]:
+def _common_arguments(settings: Settings, bootstrap: Sequence[str]) -> dict[str, object]:
     return {
         "bootstrap_servers": list(bootstrap),
         "bootstrap_timeout_ms": settings.request_timeout_ms,
@@ -106,7 +112,7 @@ def _common_arguments(settings: Settings, bootstrap: Sequence[str]) -> dict[str,
 class KafkaPythonProducer(AdaptedProducer[KafkaProducer]):
     """One ``KafkaProducer``. See :class:`workloads.client.Producer`."""
 
-    def __init__(self, clock: ThreadedClock, configuration: Mapping[str, Any]) -> None:
+    def __init__(self, clock: ThreadedClock, configuration: Mapping[str, object]) -> None:
         # Without an acknowledgement the library invents a success, and its offset.
         self._offsets_known = configuration["acks"] != 0
         # After an error that is fatal to it, an idempotent producer ends every other batch with that same error, also
@@ -116,7 +122,7 @@ class KafkaPythonProducer(AdaptedProducer[KafkaProducer]):
         owner: Owner[KafkaProducer] = Owner(
             f"{configuration['client_id']}-producer", lambda: make(KafkaProducer, configuration), _close_producer
         )
-        limit_ms = configuration["delivery_timeout_ms"] + configuration["max_block_ms"] + GRACE_MS
+        limit_ms = milliseconds(configuration, "delivery_timeout_ms", "max_block_ms") + GRACE_MS
         transactional = "transactional_id" in configuration
         super().__init__(clock, owner, limit_ms, _Transactions(limit_ms) if transactional else None)
 
@@ -196,13 +202,13 @@ class KafkaPythonConsumer(AdaptedConsumer[KafkaConsumer]):
     """One ``KafkaConsumer``. See :class:`workloads.client.Consumer`."""
 
     def __init__(
-        self, clock: ThreadedClock, configuration: Mapping[str, Any], membership: Membership | None = None
+        self, clock: ThreadedClock, configuration: Mapping[str, object], membership: Membership | None = None
     ) -> None:
         self._positions: dict[TopicPartition, int] = {}
         owner: Owner[KafkaConsumer] = Owner(
             f"{configuration['client_id']}-consumer", lambda: make(KafkaConsumer, configuration), _close_consumer
         )
-        super().__init__(clock, owner, configuration["request_timeout_ms"], membership)
+        super().__init__(clock, owner, milliseconds(configuration, "request_timeout_ms"), membership)
 
     def _assign(self, partitions: tuple[str, ...], from_start: bool, library: KafkaConsumer) -> None:
         assigned = [_topic_partition(name) for name in partitions]
@@ -330,7 +336,7 @@ def _name(record: Any) -> str:
     return str(LogPartition(record.topic, record.partition))
 
 
-def make(library: type[Library], configuration: Mapping[str, Any], **limits: int) -> Library:
+def make(library: type[Library], configuration: Mapping[str, object], **limits: int) -> Library:
     """A producer, consumer or administration client; ``limits`` are arguments of the network client inside.
 
     A constructor that finds no broker raises, and leaves connections and a thread behind: so the network client inside

@@ -7,10 +7,11 @@ bounds of numbers are in :mod:`harness.plan.bounds`.
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
+from harness.plan.values import Table
 from harness.plan.worlds import ClientName, HostName, ModeName
 
 #: Where the draws of a run come from: chance, or nowhere, so that every message takes a millisecond.
@@ -42,31 +43,31 @@ class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
     """The number of a scripted story (`"S40"`), or a story file beside the plan or below it (`"my.toml"`). A run
     performs it in place of a workload and drawn faults. It is the cell's family, so the plan has no `families`, and the
     workload has `partitions = 1`. See [stories](stories.md)."""
-    settings: dict[str, Any] = {}
+    settings: Table = {}
     """Settings under Kafka's own names, one value each ([settings](settings.md)). A setting that is left out has its
     default. That of `enable.idempotence` is the client library's: true with kafka-python, with java since 3.0.1, and in
     the simulated world where `acks=all`, at most five requests are in flight and `retries` is not 0; else false, and
     always with confluent-kafka. The report says what was in force. No exclusion meets such a value: name it to
     choose."""
-    matrix: dict[str, Any] = {}
+    matrix: Table = {}
     """The same names with lists of values: one cell for every combination. Each `[[matrix.exclude]]` names settings
     with one value each, and takes out the combinations that have all of them. It may name any setting, with the value
     that it has in the matrix, under `[settings]` or by default; one that no combination matches is refused."""
-    workload: dict[str, Any] = {}
+    workload: Table = {}
     """The table [`[workload]`](#workload)."""
-    faults: dict[str, Any] = {}
+    faults: Table = {}
     """The table [`[faults]`](#faults)."""
-    schedule: list[dict[str, Any]] = []
+    schedule: list[Table] = []
     """Exactly these faults, in place of drawn ones: [`[[schedule]]`](#schedule). The plan has one family, and its first
     run has the plan's own seed."""
-    writes: list[dict[str, Any]] = []
+    writes: list[Table] = []
     """Exactly these writes, in place of generated ones: [`[[writes]]`](#writes). The workload has no `name`,
     `writes_per_second` or `keys` then. Nothing is waited for before the first write. After the last one only the fresh
     producers at the end of every run write."""
     chance: Chance = "drawn"
     """`"none"`, with a `[[schedule]]`: in the simulated world every message takes a millisecond, and no cut lets a
     message be sent again. Elsewhere it changes nothing."""
-    worlds: dict[str, Any] = {}
+    worlds: Table = {}
     """The tables [`[worlds.simulated]`, `[worlds.processes]` and `[worlds.kafka]`](#worlds); at least one."""
 
 
@@ -80,9 +81,9 @@ class WorldTable(msgspec.Struct, frozen=True, kw_only=True):
     """Runs at a time. The default in virtual time is one a core, on real machines 3 clusters. It is one on a cluster
     that exists already and on machines over SSH. Runs in virtual time go on beside those of the plan's first world in
     real time, and give way to them (`nice`); a second world in real time follows."""
-    workload: dict[str, Any] = {}
+    workload: Table = {}
     """Values that replace those of `[workload]` in this world."""
-    faults: dict[str, Any] = {}
+    faults: Table = {}
     """Values that replace those of `[faults]` in this world."""
     host: HostName = "loopback"
     """The place of the nodes. `"namespaces"` needs root: addresses and links of their own. `"ssh"` and `"existing"` are
@@ -98,11 +99,11 @@ class WorldTable(msgspec.Struct, frozen=True, kw_only=True):
     """Kafka: 1, 3 or 5 controllers."""
     mode: ModeName = "kraft"
     """Kafka: `"zookeeper"` is for releases from 0.10.1 to 3.9."""
-    inventory: dict[str, Any] = {}
+    inventory: Table = {}
     """Kafka with `host = "ssh"`: the machines, as a list `machines` and what all of them share ([below](#machines))."""
     bootstrap: list[str] = []
     """Kafka with `host = "existing"`: addresses of brokers, `["host:port"]`."""
-    security: dict[str, Any] = {}
+    security: Table = {}
     """Kafka with `host = "existing"`: TLS and SASL ([below](#security))."""
 
 

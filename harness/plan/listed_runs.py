@@ -9,7 +9,7 @@ import msgspec
 
 from harness.plan.file_form import ScheduleEntry, WriteEntry
 from harness.plan.model import Plan, WorldPlan
-from harness.plan.values import PlanKey, Table, known_keys, of_kind, tables_at, value_at
+from harness.plan.values import PlanKey, Table, known_keys, of_kind, table_at, tables_at, value_at
 from nemesis.faults import FAULTS, AnyFault, Fault
 from nemesis.roles import Role, RoleKind, largest_rack
 from nemesis.schedule import FAULTS_MAX, ScheduledFault, most_stopped
@@ -70,7 +70,7 @@ def listed(
         return workload
     for plan_key, table in tables.items():
         for key in _OF_GENERATORS:
-            if key in table.get("workload", {}):
+            if key in table_at(table, "workload", plan_key):
                 raise (plan_key / "workload" / key).wrong("the plan lists its writes ([[writes]]); leave this key out")
     file = next(iter(tables)).file
     for number, write in enumerate(writes):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -56,7 +56,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 OWN_KEYS: Final = ("node", "address")
 #: The word for the controller's number.
 CONTROLLER_WORD: Final = "controller"
-_KINDS: Final[Mapping[str, Any]] = {field.name: field.type for field in msgspec.structs.fields(Machine)}
+_KINDS: Final[Mapping[str, object]] = {field.name: field.type for field in msgspec.structs.fields(Machine)}
 _SHARED: Final = tuple(name for name in _KINDS if name not in OWN_KEYS)
 #: Words that go into command lines, class paths and rules of a firewall: so no character of them may be special.
 _FORMS: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {

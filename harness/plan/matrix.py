@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from harness.plan.counting import refuse_too_many_combinations
 from harness.plan.model import Choice, settings_label
 from harness.plan.values import PlanKey, Table, flattened, list_at, table_at, tables_at
-from workloads import IDEMPOTENCE, NO_ERA, PRESETS, Settings, SettingsError, shown, unknown_name
+from workloads import IDEMPOTENCE, NO_ERA, PRESETS, Settings, SettingsError, SettingValue, shown, unknown_name
 
 #: Settings whose default is the client library's own.
 CLIENT_DEFAULTS: Final = (IDEMPOTENCE,)
@@ -38,16 +38,18 @@ def choices_in(table: Table, overrides: Mapping[str, object], brokers: int, plan
         if name in fixed:
             raise (matrix / name).wrong("this setting is under [settings] too; leave one of them out")
     refuse_too_many_combinations(axes, exclusions, matrix)
-    axes = {name: list_at(axes, name, [], matrix) for name in axes}
     compared = {name for exclusion in exclusions for name in exclusion.values}
-    axes = {name: [_meant(name, value) if name in compared else value for value in axes[name]] for name in axes}
+    lists = {
+        name: [_meant(name, value) if name in compared else value for value in list_at(axes, name, [], matrix)]
+        for name in axes
+    }
     fixed, overrides = (
         {name: _meant(name, value) if name in compared else value for name, value in given.items()}
         for given in (fixed, overrides)
     )
-    _refuse_idle(exclusions, [fixed | varied for varied in _combinations(axes)])
+    _refuse_idle(exclusions, [fixed | varied for varied in _combinations(lists)])
     seen: set[str] = set()
-    for varied in _combinations({name: values for name, values in axes.items() if name not in overrides}):
+    for varied in _combinations({name: values for name, values in lists.items() if name not in overrides}):
         values = {**fixed, **overrides, **varied}
         if any(exclusion.matches(values) for exclusion in exclusions):
             continue
@@ -86,7 +88,7 @@ class _Exclusion:
         return PRESETS.get(str(combination.get("era", NO_ERA)), {}).get(name, self._defaults[name])
 
 
-def _combinations(axes: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
+def _combinations(axes: Mapping[str, list[object]]) -> list[dict[str, object]]:
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
 
 
@@ -102,7 +104,7 @@ def _exclusions(axes: Table, plan_key: PlanKey) -> list[_Exclusion]:
     return [_Exclusion(here, values) for here, values in exclusions]
 
 
-def _refuse_idle(exclusions: list[_Exclusion], combinations: list[dict[str, Any]]) -> None:
+def _refuse_idle(exclusions: list[_Exclusion], combinations: list[dict[str, object]]) -> None:
     for exclusion in exclusions:
         if not any(exclusion.matches(values) for values in combinations):
             raise exclusion.plan_key.wrong("no combination of the matrix has these values; correct or remove them")
@@ -125,7 +127,7 @@ def _refuse_unknown(names: Table, plan_key: PlanKey, *, lists: bool = False) -> 
             raise (plan_key / name).wrong("takes one value; write a list of values under [matrix]")
 
 
-def _possible(values: Table, varied: Table, brokers: int, plan_key: PlanKey) -> dict[str, Any]:
+def _possible(values: Table, varied: Table, brokers: int, plan_key: PlanKey) -> dict[str, SettingValue]:
     try:
         settings = Settings.from_mapping(values)
     except SettingsError as error:

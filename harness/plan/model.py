@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
-from typing import Any, Final, Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 import msgspec
 
@@ -13,7 +13,7 @@ from harness.errors import PlanError
 from harness.plan.worlds import AnyWorld
 from nemesis.plan import FaultPlan
 from nemesis.schedule import Schedule, ScheduledFault
-from workloads import IDEMPOTENCE, Settings, WorkloadPlan, spelled
+from workloads import IDEMPOTENCE, Settings, SettingValue, WorkloadPlan, spelled
 
 #: The settings that every cell names.
 ALWAYS_NAMED: Final = ("acks", "min.insync.replicas", "unclean.leader.election.enable")
@@ -48,7 +48,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     world: AnyWorld
     cell: str
     family: str
-    settings: dict[str, Any]
+    settings: dict[str, SettingValue]
     workload: WorkloadPlan
     faults: FaultPlan
     seed: int
@@ -87,10 +87,10 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     label: str
-    settings: dict[str, Any]
+    settings: dict[str, SettingValue]
     client_defaults: tuple[str, ...] = ()
 
-    def settings_in(self, world: AnyWorld) -> dict[str, Any]:
+    def settings_in(self, world: AnyWorld) -> dict[str, SettingValue]:
         """The settings as ``world`` completes them."""
         if IDEMPOTENCE not in self.client_defaults:
             return self.settings

@@ -87,5 +87,5 @@ def _check_racks(plan: Plan, plan_key: PlanKey) -> None:
             )
 
 
-def _shown(factors: Iterable[int]) -> str:
-    return " and ".join(map(str, sorted(factors)))
+def _shown(factors: Iterable[object]) -> str:
+    return " and ".join(sorted(map(str, factors)))

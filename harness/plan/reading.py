@@ -221,7 +221,7 @@ def _refuse_impatience(plan: Plan, plan_key: PlanKey) -> None:
     for world in plan.worlds:
         silent_ms = world.workload.replace_silent_ms
         for request_ms in {choice.settings["request.timeout.ms"] for choice in plan.choices}:
-            if 0 < silent_ms < request_ms:
+            if isinstance(request_ms, int) and 0 < silent_ms < request_ms:
                 raise (plan_key / "worlds" / world.world.name / "workload").wrong(
                     f"replace_silent_ms={silent_ms} is less than request.timeout.ms={request_ms}, so producers would "
                     "be replaced while they wait for an answer; raise it, or leave it out"
@@ -248,7 +248,7 @@ def _families(table: Table, plan_key: PlanKey) -> tuple[str, ...]:
         if len(set(parts)) < len(parts) or frozenset(parts) in seen:
             raise plan_key.wrong(f'"{name}" names the same faults twice; leave one out')
         seen.add(frozenset(parts))
-    return tuple(names)
+    return tuple(map(str, names))
 
 
 def _worlds(table: Table, brokers: int, plan_key: PlanKey) -> Iterator[WorldPlan]:

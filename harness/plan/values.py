@@ -12,7 +12,7 @@ from harness.errors import PlanError
 from harness.plan.bounds import BOUNDS, NUMBER_MAX
 from workloads import in_toml, shown, unknown_name
 
-Table = Mapping[str, Any]
+Table = Mapping[str, object]
 Record = TypeVar("Record", bound=msgspec.Struct)
 
 #: The problem of an integer that TOML does not have: Python reads it, or refuses to, and cannot write it.
@@ -59,7 +59,7 @@ def table_at(table: Table, key: str, plan_key: PlanKey) -> Table:
     return value
 
 
-def list_at(table: Table, key: str, default: list[Any], plan_key: PlanKey) -> list[Any]:
+def list_at(table: Table, key: str, default: list[object], plan_key: PlanKey) -> list[object]:
     """The list under ``key``, else ``default``.
 
     Raises:
@@ -134,9 +134,9 @@ def record_at(base: Record, table: Table, plan_key: PlanKey, *, without: frozens
     return msgspec.structs.replace(base, **{key: value_at(table, key, kinds[key], None, plan_key) for key in table})
 
 
-def flattened(table: Table, prefix: str = "") -> dict[str, Any]:
+def flattened(table: Table, prefix: str = "") -> dict[str, object]:
     """Dotted keys as one level: TOML reads an unquoted ``min.insync.replicas`` as three tables."""
-    flat: dict[str, Any] = {}
+    flat: dict[str, object] = {}
     for key, value in table.items():
         flat |= flattened(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
     return flat

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -79,4 +80,4 @@ def read_campaign_record(directory: Path) -> CampaignRecord | None:
         ResultsError: the file cannot be read.
     """
     path = directory / CAMPAIGN_FILE
-    return read_json(path, CampaignRecord, "restore it, or remove it") if path.is_file() else None
+    return read_json(path, CampaignRecord, "restore it, or remove it") if os.path.lexists(path) else None

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from checkers import ANOMALIES, Cell, wedged_clients
 from harness.records.files import JUNIT_FILE, MATRIX_TEXT_FILE, REPORT_FILE, run_directories, write_file
 from harness.report.accounts import Narration, accounts_of, narration_of
@@ -57,9 +59,9 @@ def write(campaign_directory: Path, other: Path | None = None) -> Path:
     write_file(campaign_directory / JUNIT_FILE, junit)
     page = render(
         title=campaign_directory.resolve().name,
-        campaign=files.campaign,
+        campaign=msgspec.to_builtins(files.campaign),
         plan=files.plan,
-        setups=setups_of(run_directories(campaign_directory), files.campaign.get("versions", {})),
+        setups=setups_of(run_directories(campaign_directory), files.campaign.versions if files.campaign else {}),
         definitions=_definitions(cells),
         left_out=files.matrix.left_out_sentences(),
         wedged=wedged_clients(line.anomalies for line in files.lines.values()),

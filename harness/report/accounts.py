@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 from markupsafe import Markup
@@ -32,7 +32,7 @@ from harness.report.loss_chart import loss_chart
 from harness.report.names import fault_name, moment
 from harness.report.narrative import differing, narrate, places, remains
 from harness.report.over_time import over_time_chart
-from harness.report.seen import plain_fields
+from harness.report.seen import PlainFields, plain_fields
 from harness.report.timeline import LOSSES, REORDERED, Subject, Timeline, read_timeline
 from nemesis.receipts import Receipt
 from workloads import IDEMPOTENCE, spelled
@@ -81,7 +81,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     over_time: Markup
     explanation: Explanation | None
     command: str
-    finding: dict[str, Any]
+    finding: PlainFields
     anomaly: str
     run: str
 

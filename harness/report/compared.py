@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from harness.comparison import Change, compare_results, figures_of, read_results, sentences, side_by_side
 
@@ -11,11 +11,11 @@ from harness.comparison import Change, compare_results, figures_of, read_results
 ROWS_MAX: Final = 200
 
 
-def compared_with(other: Path, campaign: Path) -> dict[str, Any]:
+def compared_with(other: Path, campaign: Path) -> dict[str, object]:
     """This ``campaign`` held against an earlier or ``other`` one, by the names that templates/compared.html.j2 uses.
 
     Raises:
-        NamedWronglyError: ``other`` is no campaign.
+        NamedWronglyError: ``other`` is not a campaign.
         ResultsError: a file of it cannot be read.
     """
     compared = compare_results(read_results(other), read_results(campaign))

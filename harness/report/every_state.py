@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from checkers import Cell, Outcome, counted
 from harness.plan import Processes, Simulated
 from harness.records.searched_scopes import SearchedScope
-from workloads import IDEMPOTENCE, Settings
+from workloads import IDEMPOTENCE, Settings, SettingValue
 
 #: Worlds whose brokers are the searched core.
 _WORLDS: Final = (Simulated.name, Processes.name)
@@ -32,7 +32,7 @@ def seen_in_every_state(cell: Cell, searches: Iterable[SearchedScope]) -> list[S
     ]
 
 
-def _alike(settings: dict[str, Any], search: SearchedScope) -> bool:
+def _alike(settings: Mapping[str, SettingValue], search: SearchedScope) -> bool:
     return all(name in settings and settings[name] == search.settings.get(name) for name in _DECIDING)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from checkers import Cell, counted, settings_words
+from workloads import SettingValue
 
-Grid = list[tuple[dict[str, Any], list[Cell | None]]]
+Grid = list[tuple[dict[str, SettingValue], list[Cell | None]]]
 
 
 def columns_of(cells: Sequence[Cell]) -> list[tuple[str, list[str]]]:

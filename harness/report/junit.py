@@ -9,11 +9,12 @@ error of its own: the cells that are there may all be green.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 from xml.etree import ElementTree as Xml
 
 from checkers import Cell, Outcome, settings_words
+from harness.records.campaign_record import CampaignRecord
 from harness.report.accounts import Account
 
 #: The element inside a case; None: the case passes.
@@ -73,15 +74,16 @@ def cases_of(cells: Iterable[Cell], accounts: Iterable[Account] = ()) -> list[Ca
     ]
 
 
-def unfinished_words(campaign: Mapping[str, Any], cells: Sequence[Cell]) -> str:
+def unfinished_words(campaign: CampaignRecord | None, cells: Sequence[Cell]) -> str:
     """Say what the campaign of ``campaign.json`` lacks: runs that failed in the harness, or were not done; or ""."""
-    failures: Mapping[str, str] = campaign.get("failures", {})
-    planned = sum(world.get("planned", 0) for world in campaign.get("worlds", {}).values())
+    if campaign is None:
+        return ""
+    planned = sum(world.planned for world in campaign.worlds.values())
     missing = planned - sum(cell.runs for cell in cells)
     lacks = [f"{missing} of {planned} runs are not there"] if missing > 0 else []
-    if (without := campaign.get("cells", 0) - len(cells)) > 0:
-        lacks.append(f"{without} of {campaign['cells']} cells have no run")
-    return "; ".join([*lacks, *(f"{run} failed: {reason}" for run, reason in failures.items())])
+    if (without := campaign.cells - len(cells)) > 0:
+        lacks.append(f"{without} of {campaign.cells} cells have no run")
+    return "; ".join([*lacks, *(f"{run} failed: {reason}" for run, reason in campaign.failures.items())])
 
 
 def _account(cell: Cell, account: Account | None) -> Iterable[str]:

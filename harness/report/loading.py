@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final, NamedTuple
-
-import msgspec
+from typing import Final, NamedTuple
 
 from checkers import Matrix, VerdictLine
-from harness.records.files import CAMPAIGN_FILE, PLAN_FILE, read_file, understanding
+from harness.records.campaign_record import CampaignRecord, read_campaign_record
+from harness.records.files import PLAN_FILE, read_file
 from harness.records.searched_scopes import SearchedScope, read_searched_scopes
 from harness.records.verdict_lines import read_lines, read_matrix
 from harness.records.witness_file import Witnessed, read_witnesses
@@ -24,7 +23,7 @@ class CampaignFiles(NamedTuple):
     Attributes:
         witnesses: whose accounts the page has, in this order.
         lines: those of ``verdicts.jsonl``, by the run's place in the directory.
-        campaign: what ``campaign.json`` says; empty without that file (a run made alone).
+        campaign: the record in ``campaign.json``; None without that file (a run made alone).
         plan: the plan as it was given, cut where it is longer than a report should quote; empty without a plan.
         searches: exhaustive ones that lie beside the runs.
     """
@@ -33,7 +32,7 @@ class CampaignFiles(NamedTuple):
     matrix: Matrix
     witnesses: list[Witnessed]
     lines: dict[str, VerdictLine]
-    campaign: dict[str, Any]
+    campaign: CampaignRecord | None
     plan: str
     searches: list[SearchedScope]
 
@@ -42,20 +41,18 @@ def read_campaign(directory: Path) -> CampaignFiles:
     """Everything that the report quotes.
 
     Raises:
-        NamedWronglyError: ``directory`` is no campaign.
+        NamedWronglyError: ``directory`` is not a campaign.
         ResultsError: a file is missing or cannot be read; the text says which and what to do.
     """
     lines = read_lines(directory).lines
-    campaign, plan = directory / CAMPAIGN_FILE, directory / PLAN_FILE
-    quoted = (read_file(plan, _ADVICE) or b"").decode(errors="replace")
-    with understanding(campaign, _ADVICE):
-        facts = msgspec.json.decode(read_file(campaign, _ADVICE) or b"{}", type=dict[str, Any])
+    campaign = read_campaign_record(directory)
+    quoted = (read_file(directory / PLAN_FILE, _ADVICE) or b"").decode(errors="replace")
     return CampaignFiles(
         directory,
         read_matrix(directory),
         read_witnesses(directory),
         lines,
-        facts,
+        campaign,
         quoted[:PLAN_CHARACTERS_MAX],
         read_searched_scopes(directory),
     )

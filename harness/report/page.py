@@ -6,7 +6,7 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from importlib import resources
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from jinja2 import Environment
 from markupsafe import Markup
@@ -23,7 +23,7 @@ from harness.report.price import prices_of
 from harness.report.setups import left_to_clients
 from harness.report.svg import milliseconds
 from harness.templates import templates_of
-from workloads import NEVER, Settings, spelled
+from workloads import NEVER, Settings, SettingValue, spelled
 
 #: Cells with a panel of their own, two or three kilobytes each.
 PANELS_MAX: Final = 300
@@ -47,7 +47,7 @@ class PageScript(NamedTuple):
     hash: str
 
 
-def render(**content: Any) -> str:
+def render(**content: object) -> str:
     """The page. ``content`` are the names that templates/report.html.j2 uses; everything in them is escaped."""
     own = (resources.files("harness.report") / "templates" / "page.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()
@@ -57,7 +57,7 @@ def render(**content: Any) -> str:
 
 def content_of(
     summary: Summary, cells: Sequence[Cell], accounts: Sequence[Account], searches: Sequence[SearchedScope]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Give templates what they need of cells, accounts and exhaustive searches, by the names that they use."""
     columns = columns_of(cells)
     grid = grid_of(cells, columns)
@@ -106,7 +106,7 @@ def _promises(cells: Sequence[Cell]) -> list[tuple[str, str, str]]:
     return [(words, ", ".join(under), promise) for (words, promise), under in families.items()]
 
 
-def _same_everywhere(cells: Sequence[Cell]) -> dict[str, dict[str, Any]]:
+def _same_everywhere(cells: Sequence[Cell]) -> dict[str, dict[str, SettingValue]]:
     """The settings that have one value in all cells, and apart from them those that only the reference broker has.
 
     Of the latter none where all cells are of Apache Kafka: they say nothing of it.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import msgspec
 
 from checkers import ANOMALIES, Cell, Finding, VerdictLine
+
+PlainFields = dict[str, bool | int | float | str]
 
 #: An anomaly that this version does not know is listed under this.
 _UNKNOWN = "others"
@@ -18,7 +19,7 @@ class WorstCase(msgspec.Struct, frozen=True):
 
     count: int
     seed: int
-    finding: dict[str, Any]
+    finding: PlainFields
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -46,7 +47,7 @@ def seen_in(cells: Sequence[Cell], lines: Iterable[VerdictLine]) -> dict[tuple[s
     return seen
 
 
-def plain_fields(finding: Finding) -> dict[str, Any]:
+def plain_fields(finding: Finding) -> PlainFields:
     """The fields of a finding that fit into a sentence."""
     fields = msgspec.to_builtins(finding)
     return {name: value for name, value in fields.items() if isinstance(value, (bool, int, float, str))}

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -21,7 +21,7 @@ from harness.plan import Kafka, RealTime
 from harness.records.cluster_file import read_observations
 from harness.records.run_record import RunRecord, read_record
 
-Configuration = Mapping[str, Mapping[str, Any]]
+Configuration = Mapping[str, Mapping[str, object]]
 
 #: Names of librdkafka that differ from Kafka's.
 _ALSO: Final = {"message.timeout.ms": "delivery.timeout.ms"}
@@ -179,5 +179,5 @@ def dropped(record: RunRecord) -> list[str]:
     ]
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return {"-1": "all"}.get(text := str(value).lower(), text)

@@ -98,7 +98,7 @@ def with_one_partition(spec: RunSpec, partition: int) -> Iterator[RunSpec]:
     for turned in dict.fromkeys((0, partition % spec.brokers)):
         yield with_roles(alone, lambda role, by=turned: _in_first(role, by, spec.brokers))  # type: ignore[misc]
     if not spec.assignment and partition % spec.brokers:
-        replicas = (partition + position for position in range(spec.settings["replication.factor"]))
+        replicas = (partition + position for position in range(spec.chosen().replication_factor))
         kept = msgspec.structs.replace(alone, assignment=(tuple(node % spec.brokers for node in replicas),))
         yield with_roles(kept, lambda role: _in_first(role, 0, spec.brokers))
 

@@ -155,7 +155,7 @@ def _assignment(record: RunRecord, receipts: Sequence[Receipt]) -> tuple[tuple[i
         for name, looks in (receipt.seen or {}).items():
             if looks and looks[0].leader is not None:
                 leaders.setdefault(name, looks[0].leader)
-    copies = record.settings["replication.factor"]
+    copies = record.chosen().replication_factor
     first = [leaders.get(_partition(record, number), number) for number in range(record.workload.partitions)]
     return tuple(tuple((node + turn) % record.brokers for turn in range(copies)) for node in first)
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from workloads import IDEMPOTENCE, Settings, SettingsError, unknown_name
 
-_ALL_1: Final[Mapping[str, Any]] = {"acks": "all", IDEMPOTENCE: True}
-_ALL_2: Final[Mapping[str, Any]] = {**_ALL_1, "min.insync.replicas": 2}
-_Q2: Final[Mapping[str, Any]] = {**_ALL_1, "quorum.required.acks": 2}
+_ALL_1: Final[Mapping[str, object]] = {"acks": "all", IDEMPOTENCE: True}
+_ALL_2: Final[Mapping[str, object]] = {**_ALL_1, "min.insync.replicas": 2}
+_Q2: Final[Mapping[str, object]] = {**_ALL_1, "quorum.required.acks": 2}
 _NEWEST: Final = {"leader.election": "largest-epoch-and-log-end"}
 _UNCLEAN: Final = {"unclean.leader.election.enable": True}
 _FLUSH: Final = {"flush.messages": 1}
@@ -28,9 +28,9 @@ class Column(NamedTuple):
 
     name: str
     meaning: str
-    settings: Mapping[str, Any]
+    settings: Mapping[str, object]
 
-    def chosen(self, overrides: Mapping[str, Any]) -> Settings:
+    def chosen(self, overrides: Mapping[str, object]) -> Settings:
         """The settings as an object, with what a story changes in them.
 
         Raises:
@@ -64,7 +64,7 @@ COLUMNS: Final[dict[str, Column]] = {column.name: column for column in _EVERY}
 CHOSEN_BY_COLUMNS: Final = frozenset(name for column in _EVERY for name in column.settings)
 
 
-def check_overrides(overrides: Mapping[str, Any]) -> None:
+def check_overrides(overrides: Mapping[str, object]) -> None:
     """Check that what a story changes fits every column.
 
     Raises:

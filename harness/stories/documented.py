@@ -62,9 +62,9 @@ def _limits(form: Form) -> str:
 
 def _needs(form: Form) -> tuple[Capability, ...]:
     if form.makes is s.Undo:
-        return (s.REPAIRS[form.fixed["verb"]].needs,)
-    fault: type[Fault] | None = form.fixed.get("fault") or getattr(form.makes, "strikes", None)
-    return fault.needs if fault else ()
+        return (s.REPAIRS[str(form.fixed["verb"])].needs,)
+    fault = form.fixed.get("fault") or getattr(form.makes, "strikes", None)
+    return fault.needs if isinstance(fault, type) and issubclass(fault, Fault) else ()
 
 
 @cache

@@ -49,7 +49,7 @@ class Form(NamedTuple):
     makes: type[Any]
     pattern: str
     meaning: str
-    fixed: Mapping[str, Any] = {}
+    fixed: Mapping[str, object] = {}
 
     @property
     def verb(self) -> str:
@@ -161,7 +161,7 @@ class Words:
             self._position = begun
             return None
 
-    def first_of(self, forms: Iterable[Form], *, whole: bool = False) -> tuple[Form, dict[str, Any]]:
+    def first_of(self, forms: Iterable[Form], *, whole: bool = False) -> tuple[Form, dict[str, object]]:
         """The first of these forms that matches, with its fields; ``whole``: up to the end of the line.
 
         Raises:
@@ -173,14 +173,14 @@ class Words:
                 return form, fields
         raise Mismatch
 
-    def _fields(self, form: Form, *, whole: bool) -> dict[str, Any]:
+    def _fields(self, form: Form, *, whole: bool) -> dict[str, object]:
         fields = self._read(parts_of(form.pattern))
         if whole and self.next:
             raise self.mismatch(_END)
         return {**form.fixed, **fields}
 
-    def _read(self, parts: Sequence[Part]) -> dict[str, Any]:
-        fields: dict[str, Any] = {}
+    def _read(self, parts: Sequence[Part]) -> dict[str, object]:
+        fields: dict[str, object] = {}
         for part in parts:
             if isinstance(part, Slot):
                 fields[part.field] = self.slot(part.kind)

@@ -180,7 +180,7 @@ class _Line(Words):
             raise self.mismatch("a time", why=why, certain=True)
         return time_ms
 
-    def one_of(self, values: Mapping[str, Any], expected: str) -> Any:
+    def one_of(self, values: Mapping[str, object], expected: str) -> Any:
         """The value of one of these words."""
         if self.next not in values:
             raise self.mismatch(expected, [*values])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -32,7 +32,7 @@ class ScriptFaults:
         self._cause = cause
         self.abandoned: set[int] = set()
 
-    def hit(self, kind: type[Fault], node: int, **own: Any) -> Evidence:
+    def hit(self, kind: type[Fault], node: int, **own: object) -> Evidence:
         """Begin a fault of a node; ``own`` are its fields. What is done to a disk is done while its broker is dead."""
         if issubclass(kind, DiskFault) and node in self._story_world.running:
             raise self._changes_nothing(kind.verb, node)
@@ -42,7 +42,7 @@ class ScriptFaults:
             raise self._changes_nothing(kind.verb, node, already=ended and node not in self._story_world.running)
         return by_node(evidence)[str(node)]
 
-    def hit_links(self, kind: type[Fault], links: Collection[Link], **own: Any) -> None:
+    def hit_links(self, kind: type[Fault], links: Collection[Link], **own: object) -> None:
         """Begin a fault on links; ``own`` are its fields."""
         if not self._begin(kind, Aim(links=tuple(sorted(links))), own):
             raise _unharmed(kind.verb, links)
@@ -94,7 +94,7 @@ class ScriptFaults:
             self._faults.undo(START, node)
         self._faults.close()
 
-    def _begin(self, kind: type[Fault], aim: Aim, own: Mapping[str, Any]) -> Observed:
+    def _begin(self, kind: type[Fault], aim: Aim, own: Mapping[str, object]) -> Observed:
         self._story_world.able(kind.needs)
         fault = msgspec.structs.replace(kind.around(_AIMED, Shape.ISOLATE), **own)
         return self._faults.begin(fault, aim, self._cause).begin_evidence

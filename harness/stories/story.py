@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -83,7 +83,7 @@ class StoryFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Where the story comes from: a rule, an issue, a paper."""
     note: str = ""
     """What a reader should know of it."""
-    settings: dict[str, Any] = {}
+    settings: dict[str, object] = {}
     """Settings that it needs in every column; not those that columns choose, such as `acks`."""
     needs: list[str] = []
     """Steps that are written with `try`, and without which a run of a plan shows nothing."""
@@ -115,7 +115,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     source: str
     note: str
-    settings: Mapping[str, Any]
+    settings: Mapping[str, object]
     steps: tuple[Step, ...]
     needs: frozenset[str]
     expects: bool
@@ -211,7 +211,7 @@ def parse_story(text: str, file: str) -> Story:
     return story
 
 
-def _converted(content: dict[str, Any], places: _Places) -> StoryFile:
+def _converted(content: dict[str, object], places: _Places) -> StoryFile:
     """The file, or what is missing in it, or of another form."""
     for field in msgspec.structs.fields(StoryFile):
         if field.name in content:

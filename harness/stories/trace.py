@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from harness.worlds.contract import ReplicaState
+from workloads import SettingValue
 
 #: What may be known of a record at the end, among other things.
 ACKNOWLEDGED: Final = "acknowledged"
@@ -59,7 +60,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     ``for_good``: nor was there one after that.
     """
 
-    settings: dict[str, Any]
+    settings: dict[str, SettingValue]
     entries: tuple[TraceEntry, ...]
     records: dict[str, RecordEnd]
     leaderless: bool = False

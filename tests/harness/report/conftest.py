@@ -12,6 +12,7 @@ import pytest
 from checkers import Availability, Exercise, Verdict
 from checkers.measures.recovery import Recovery
 from checkers.measures.writes_met import FaultExercise
+from harness.machine.versions import MachineSize
 from harness.observations import (
     BecameFollower,
     BecameLeader,
@@ -23,6 +24,7 @@ from harness.observations import (
     Truncated,
 )
 from harness.plan import AnyWorld, Kafka, Processes, RunSpec, Simulated
+from harness.records.campaign_record import CampaignRecord, write_campaign_record
 from harness.records.cluster_file import write_observations
 from harness.records.files import HISTORY, VERDICTS_FILE
 from harness.records.run_record import Ended, write_record
@@ -116,6 +118,13 @@ EVIL = (
 )
 
 
+def campaign_record(**given: Any) -> CampaignRecord:
+    """A finished campaign of nothing, but for what is ``given``."""
+    machine = MachineSize(processor="p", cores=2, memory_bytes=1, system="s")
+    usual: dict[str, Any] = {"name": "synthetic", "seed": 1, "status": "completed", "began": "", "command": ""}
+    return CampaignRecord(**usual | {"machine": machine, "versions": {}, "worlds": {}} | given)
+
+
 def make_hostile(directory: Path, make: MakeRun) -> None:
     """Add a run whose key, value, topic, node's name, error text and everything around it is markup."""
     finding = {"key": EVIL, "value": 1, EVIL: EVIL, "node": EVIL, "error": EVIL}
@@ -134,8 +143,9 @@ def make_hostile(directory: Path, make: MakeRun) -> None:
         reason=EVIL,
     )
     (directory / "plan.toml").write_text(f"</pre>{EVIL}")
-    (directory / "campaign.json").write_bytes(
-        msgspec.json.encode({"command": EVIL, "machine": {EVIL: EVIL}, "versions": {EVIL: EVIL}, "name": EVIL})
+    machine = MachineSize(processor=EVIL, cores=2, memory_bytes=1, system=EVIL)
+    write_campaign_record(
+        directory, campaign_record(command=EVIL, machine=machine, versions={EVIL: EVIL}, name=EVIL, began=EVIL)
     )
 
 

@@ -17,7 +17,7 @@ from harness.records.verdict_lines import write_matrix
 from harness.report import Case, as_junit, cases_of, write
 from harness.report.junit import unfinished_words
 from tests.harness.comparison.conftest import STRONG, WEAK, run_lines
-from tests.harness.report.conftest import MakeRun
+from tests.harness.report.conftest import MakeRun, campaign_record
 
 NONSENSE = "a<b>&\"'\x00\x1b[31m\ud800]]>\ufffe|`[x](javascript:1)\n<script>alert(1)</script>"
 
@@ -64,14 +64,14 @@ def test_every_world_is_a_suite_with_its_own_counts() -> None:
 
 def test_a_campaign_that_is_not_finished_is_an_error_though_its_cells_are_green() -> None:
     cells = [cell()]
-    worlds = {"simulated": msgspec.to_builtins(WorldRuns(planned=12))}
-    lacks = unfinished_words({"worlds": worlds, "failures": {"runs/x": "broker 1 died"}}, cells)
+    worlds = {"simulated": WorldRuns(planned=12)}
+    lacks = unfinished_words(campaign_record(worlds=worlds, failures={"runs/x": "broker 1 died"}), cells)
     assert lacks == "2 of 12 runs are not there; runs/x failed: broker 1 died"
     assert parsed(cases_of(cells), lacks).get("errors") == "1"
-    assert unfinished_words({"worlds": {"simulated": {"planned": 10}}}, cells) == ""
-    assert unfinished_words({}, cells) == ""
-    assert unfinished_words({"cells": 1}, cells) == ""
-    assert unfinished_words({"cells": 96}, cells) == "95 of 96 cells have no run"
+    assert unfinished_words(campaign_record(worlds={"simulated": WorldRuns(planned=10)}), cells) == ""
+    assert unfinished_words(None, cells) == ""
+    assert unfinished_words(campaign_record(cells=1), cells) == ""
+    assert unfinished_words(campaign_record(cells=96), cells) == "95 of 96 cells have no run"
 
 
 @given(st.text())

@@ -21,12 +21,13 @@ from harness.cli import run
 from harness.cli.app import exit_code_of
 from harness.errors import NamedWronglyError, ResultsError
 from harness.plan import RunSpec
+from harness.records.campaign_record import write_campaign_record
 from harness.records.explanation_file import Explanation, StepBack, write_explanation
-from harness.records.files import CAMPAIGN_FILE, STORY_FILE, VERDICTS_FILE
+from harness.records.files import STORY_FILE, VERDICTS_FILE
 from harness.records.verdict_lines import read_matrix, write_matrix
 from harness.report import accounts
 from harness.report import write as write_page
-from tests.harness.report.conftest import EVIL, kill_receipt, make_hostile
+from tests.harness.report.conftest import EVIL, campaign_record, kill_receipt, make_hostile
 from workloads.settings import Settings
 
 #: See the fixture in conftest.py.
@@ -486,7 +487,7 @@ def test_a_directory_without_runs_and_campaign_is_left_as_it_is(campaign: Campai
 
 def test_a_campaign_without_runs_says_that_nothing_is_known(campaign: Campaign) -> None:
     directory, _ = campaign
-    (directory / CAMPAIGN_FILE).write_bytes(b"{}")
+    write_campaign_record(directory, campaign_record())
     assert "Unknown: 0 of 0 cells" in page_of(directory).words()
 
 
