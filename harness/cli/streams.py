@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
+from typing_extensions import override
+
 from harness.errors import OutputError
 
 CLOSED: Final = "standard output is closed: what this command finds is in files and in its exit code only"
@@ -33,6 +35,9 @@ def see_to_streams() -> bool:
     if isinstance(sys.stdout, io.TextIOWrapper):
         encoding, lines = sys.stdout.encoding, sys.stdout.line_buffering
         sys.stdout = Output(sys.stdout.detach(), encoding, errors="backslashreplace", line_buffering=lines)
+    if isinstance(sys.stderr, io.TextIOWrapper):
+        encoding = sys.stderr.encoding
+        sys.stderr = Notes(sys.stderr.detach(), encoding, errors="backslashreplace", line_buffering=True)
     return not closed
 
 
@@ -61,6 +66,25 @@ def writing_output() -> Iterator[None]:
         yield
     except OSError as error:
         raise OutputError.of(error) from error
+
+
+class Notes(io.TextIOWrapper):
+    """Standard error, where progress goes: no work ends because its reader went away, or its disk is full."""
+
+    @override
+    def write(self, text: str, /) -> int:
+        try:
+            return super().write(text)
+        except OSError:
+            _to_nowhere(sys.stderr.fileno())
+            return len(text)
+
+    @override
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError:
+            _to_nowhere(sys.stderr.fileno())
 
 
 class Output(io.TextIOWrapper):

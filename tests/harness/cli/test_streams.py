@@ -10,17 +10,21 @@ from pathlib import Path
 
 import pytest
 
+from harness.plan import CI_FILES
+
 MAIN = "from harness.cli.app import main; main()"
 FULL = Path("/dev/full")
 
 pytestmark = pytest.mark.system
 
 
-def ackproof(*arguments: str, redirected: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+def ackproof(
+    *arguments: str, redirected: str = "", where: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """A command in a process of its own, with ``redirected`` behind it, such as ``>&-``."""
     command = ["bash", "-c", f'"$@" {redirected}', "bash", sys.executable, "-c", MAIN, *arguments]
     variables = os.environ | environment
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=variables, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=variables, timeout=60, cwd=where)
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("stories", "S03", "--settings", "a1"), ("schema", "matrix")])
@@ -45,6 +49,13 @@ def test_without_standard_output_a_command_ends_as_it_would(arguments: tuple[str
 def test_without_other_streams_the_exit_code_says_it(shell: str) -> None:
     done = ackproof("report", "nowhere", redirected=shell)
     assert (done.returncode, done.stdout) == (64, "")
+
+
+@pytest.mark.parametrize("shell", [f"2> {FULL}", '2>&1 > lines | true; exit "${PIPESTATUS[0]}"'])
+def test_work_goes_on_where_its_progress_cannot_be_written(tmp_path: Path, shell: str) -> None:
+    done = ackproof("init", "ci", redirected=shell, where=tmp_path)
+    assert done.returncode == 0
+    assert {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")} >= CI_FILES.keys()
 
 
 def test_a_child_does_not_write_into_the_file_that_got_the_number_of_a_closed_stream(tmp_path: Path) -> None:
