@@ -47,4 +47,4 @@ from checkers.verdicts.proportions import Proportion, proportion
 from checkers.verdicts.receipts import FaultSeen, TakenCopy, faults_possible, latest_receipts
 from checkers.verdicts.verdict import Verdict
 from checkers.verdicts.worlds_compared import Comparison, compare
-from checkers.words import counted
+from checkers.words import counted, percent, seconds

@@ -32,7 +32,8 @@ def judge_each(
         if len(units) > 1:
             return [part for unit in units for part in judge_each([unit], shown, proofs)]
         expected = isinstance(error, (HistoryError, OSError))
-        problem = str(error) if expected else f"{units[0].path} cannot be judged ({type(error).__name__}: {error})"
+        why = f"{units[0].path} cannot be judged ({type(error).__name__}: {error}); please report it"
+        problem = str(error) if expected else why
         return [PartialVerdict(history=units[0].history, complete=False, own=False, events=0, problem=problem)]
 
 

@@ -160,7 +160,7 @@ def open_history(path: Place) -> pq.ParquetFile:
         system, key = _located(path)
         opened = pq.ParquetFile(key, filesystem=system, pre_buffer=True)
     except (OSError, pa.ArrowException) as error:
-        raise HistoryError(f"{path} is not a readable Parquet file ({error})") from error
+        raise HistoryError(f"{path} is not a readable Parquet file ({error}); remove it or restore it") from error
     check_metadata(str(path), opened.schema_arrow.metadata)
     return opened
 
@@ -179,5 +179,7 @@ def _system(root: str) -> tuple[Any, str]:
     try:
         system, path = arrow_fs.FileSystem.from_uri(root)
     except pa.ArrowException as error:
-        raise OSError(f"{root} cannot be opened: {error}") from error
+        raise OSError(
+            f"{root} cannot be opened ({error}); look at its name and at the rights in the environment"
+        ) from error
     return system, path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from checkers import Cell, Outcome, quantile_us
+from checkers import Cell, Outcome, quantile_us, seconds
 from harness.comparison.changes import Change, Compared
 from harness.comparison.finding_sentences import LISTED_MAX, each_finding, finding_sentences
 from harness.comparison.settings import Differences
@@ -30,8 +30,8 @@ def figures_of(cell: Cell | None) -> dict[str, str]:
         "runs that lost": f"{cell.runs_lost:,}/{cell.runs_judged:,}",
         "writes lost": f"{cell.loss.rate:.2%}",
         "at most": f"{cell.bound:.2%}" if silent else NONE,
-        "longest gap": _seconds(cell.longest_gap_us),
-        "recovery": _seconds(cell.recovery_us),
+        "longest gap": seconds(cell.longest_gap_us),
+        "recovery": seconds(cell.recovery_us),
         "p50": _milliseconds(quantile_us(cell.latency.all, 0.5)),
         "p99": _milliseconds(quantile_us(cell.latency.all, 0.99)),
     }
@@ -82,10 +82,6 @@ def _other(what: str, differences: Iterable[Differences]) -> Iterator[str]:
         f"{name} was {spelled(a)}, is {spelled(b)}" for difference in differences for name, (a, b) in difference.items()
     }
     yield from (f"not the same {what}: {sentence}." for sentence in sorted(words))
-
-
-def _seconds(time_us: int | None) -> str:
-    return "never" if time_us is None else f"{time_us / 1e6:.2f} s"
 
 
 def _milliseconds(time_us: int | None) -> str:

@@ -10,8 +10,7 @@ from typing import Final, NamedTuple
 
 from markupsafe import Markup
 
-from checkers import Cell, end_us, settings_words
-from harness.report.grid import percent
+from checkers import Cell, end_us, percent, settings_words
 from harness.report.price import Price
 from harness.report.svg import (
     Linear,

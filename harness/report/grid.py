@@ -40,11 +40,3 @@ def bound_words(cell: Cell) -> str:
     """
     faults = min((family.exercised for family in cell.exercised.values()), default=0)
     return f"≤ {float(f'{cell.bound * 100:.2g}'):g} % after {counted(faults, 'fault')}"
-
-
-def percent(rate: float) -> str:
-    """A rate with two significant digits, three from ten percent on; never rounded down to nothing."""
-    if rate in {0.0, 1.0}:
-        return f"{rate * 100:.0f} %"
-    digits = 2 if rate < 0.1 else 3
-    return f"{float(f'{rate * 100:.{digits}g}'):g} %" if rate >= 1e-6 else "< 0.0001 %"

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from checkers import SITUATIONS, Cell, Comparison, Outcome, Summary, compare, counted, settings_words
+from checkers import SITUATIONS, Cell, Comparison, Outcome, Summary, compare, counted, percent, settings_words
 from harness.report.accounts import Account
-from harness.report.grid import bound_words, columns_of, exercised_faults, grid_of, percent
+from harness.report.grid import bound_words, columns_of, exercised_faults, grid_of
 from harness.report.junit import Case
 from harness.report.outcomes import BOUND_MEANING, STYLES, legend_of, style_of
 from harness.report.setups import left_to_clients

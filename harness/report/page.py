@@ -11,13 +11,13 @@ from typing import Final, NamedTuple
 from jinja2 import Environment
 from markupsafe import Markup
 
-from checkers import SITUATIONS, Cell, Summary, compare, counted, quantile_us, settings_words
+from checkers import SITUATIONS, Cell, Summary, compare, counted, percent, quantile_us, seconds, settings_words
 from harness.plan import Kafka
 from harness.records.searched_scopes import SearchedScope
 from harness.report.accounts import Account
 from harness.report.cells_charts import availability_chart, latency_chart, loss_rate_chart
 from harness.report.every_state import seen_in_every_state, sentences
-from harness.report.grid import bound_words, columns_of, exercised_faults, grid_of, percent
+from harness.report.grid import bound_words, columns_of, exercised_faults, grid_of
 from harness.report.outcomes import ALL_STYLES, BOUND_MEANING, STYLES, legend_of, style_of
 from harness.report.price import prices_of
 from harness.report.setups import left_to_clients
@@ -146,7 +146,7 @@ def _environment() -> Environment:
         of=_of,
         quantile=quantile_us,
         text=lambda style: f"light-dark({', '.join(style.ink)})",
-        seconds=lambda time_us: "never" if time_us is None else f"{time_us / 1e6:.2f} s",
+        seconds=seconds,
         setting=lambda value: "never" if value == NEVER else spelled(value),
         words=settings_words,
         cell_id=cell_id,

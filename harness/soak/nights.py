@@ -13,7 +13,19 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from checkers import Cell, CheckError, Matrix, Place, counted, fetch, files_at, place_of, proportion, read_bytes
+from checkers import (
+    Cell,
+    CheckError,
+    Matrix,
+    Place,
+    counted,
+    fetch,
+    files_at,
+    percent,
+    place_of,
+    proportion,
+    read_bytes,
+)
 from harness.comparison import DEFECTS, SAYING, Finding, Results, differing, key_of, read_results
 from harness.errors import NamedWronglyError, ResultsError
 from harness.plan import Simulated
@@ -184,7 +196,7 @@ def _accumulated(key: str, latest: Cell, nights: Sequence[Night]) -> Accumulated
     elif not saying:
         words = f"{latest.outcome} in {counted(sum(cell.runs for cell in cells), 'run')}"
     else:
-        words = f"held in {counted(runs, 'run')}, at most {_percent(share.high)} at 95 %"
+        words = f"held in {counted(runs, 'run')}, at most {percent(share.high)} at 95 %"
     exercised = sum(min((family.exercised for family in cell.exercised.values()), default=0) for cell in saying)
     return Accumulated(key=key, nights=len(cells), runs=runs, exercised=exercised, sentence=words)
 
@@ -194,11 +206,6 @@ def _each_once(cells: Sequence[tuple[int | None, Cell]]) -> list[Cell]:
     order = sorted(cells, key=lambda item: (item[1].runs_lost > 0, item[1].runs_judged))
     repeated = {seed: cell for seed, cell in order if seed is not None and cell.world == Simulated.name}
     return [*repeated.values(), *(cell for seed, cell in cells if seed not in repeated)]
-
-
-def _percent(share: float) -> str:
-    """Two digits that count, however small."""
-    return f"{100 * share:.2g} %" if share < 0.995 else "100 %"
 
 
 def known_findings(nights: Iterable[Night]) -> frozenset[str]:

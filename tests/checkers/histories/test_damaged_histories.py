@@ -69,7 +69,7 @@ def test_whatever_one_history_makes_a_kernel_raise_is_its_own_problem(
     monkeypatch.setattr(local, "judge_batch", fails)
     good, strange = judge_each([Unit(place, str(file)) for place, file in enumerate(files)], None, {})
     assert good.counts["lost-write"] == 1
-    assert strange.problem == f"{files[1]} cannot be judged (IndexError: out of bounds)"
+    assert strange.problem == f"{files[1]} cannot be judged (IndexError: out of bounds); please report it"
 
 
 def test_what_lies_beside_a_history_and_cannot_be_read_makes_only_that_history_unknown(tmp_path: Path) -> None:

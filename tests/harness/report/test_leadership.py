@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from checkers import percent
 from harness.observations import BecameFollower, BecameLeader, Fact, IsrChanged, Observation
-from harness.report.grid import percent
 from harness.report.leadership import Leadership, LeaderState, answering_broker, leader_state, leaderships
 from harness.report.page import cell_id
 from nemesis.receipts import Receipt
