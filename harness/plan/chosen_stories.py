@@ -171,7 +171,7 @@ def _check_budget(plan: Plan, world: WorldPlan, scenarios: Iterable[tuple[str, S
                 )
             needed_ms = faults.healed_ms_min + max(part.end_ms for part in parts)
             if needed_ms > duration_ms:
-                raise plan_key.wrong(f"{name} may take {needed_ms} ms; raise duration_ms={duration_ms}")
+                raise plan_key.wrong(f"{name} may take {needed_ms} ms; raise duration_ms from {duration_ms}")
 
 
 def _longest(scenario: Scenario, plan: Plan, world: WorldPlan, timings: Timings) -> list[Part]:

@@ -80,7 +80,7 @@ def listed(
                 raise (here / key).wrong(_absent(key, value, bound))
         if write.due_us >= workload.duration_ms * 1000:
             raise (here / "at_ms").wrong(
-                f"this write is after the end of the break phase; raise duration_ms={workload.duration_ms}"
+                f"this write is after the break phase; raise duration_ms from {workload.duration_ms}"
             )
     in_order = tuple(sorted(writes, key=lambda write: write.due_us))
     return msgspec.structs.replace(workload, name=LISTED, writes=in_order)
@@ -113,7 +113,7 @@ def _check_fit(schedule: tuple[ScheduledFault, ...], world: WorldPlan, plan_key:
         here = PlanKey(plan_key.file, f"schedule[{number}]")
         if step.end_ms > world.workload.duration_ms:
             raise (here / "end_ms").wrong(
-                f"{step.end_ms} is after the end of the break phase; raise duration_ms={world.workload.duration_ms}"
+                f"{step.end_ms} is after the break phase; raise duration_ms from {world.workload.duration_ms}"
             )
         if step.fault.role.partition >= world.workload.partitions:
             raise (here / "partition").wrong(_absent("partition", step.fault.role.partition, world.workload.partitions))

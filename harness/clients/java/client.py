@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedConsumer, AdaptedProducer, ClientLibrary, Content
 from harness.clients.client_thread import Owner, ThreadedClock
+from harness.clients.configuration import milliseconds
 from harness.clients.credentials import without_secrets
 from harness.clients.java import configuration, frames
 from harness.clients.java.bridge import Bridge, JavaError, error_in
@@ -49,7 +50,7 @@ class RemoteClient:
     number: int
 
     @classmethod
-    def make(cls, bridge: Bridge, method: Method, configured: Mapping[str, Any]) -> RemoteClient:
+    def make(cls, bridge: Bridge, method: Method, configured: Mapping[str, object]) -> RemoteClient:
         """Make a client; one that cannot be made leaves nothing behind."""
         client = cls(bridge, bridge.new_client())
         try:
@@ -79,13 +80,13 @@ class RemoteClient:
 class JavaProducer(AdaptedProducer[RemoteClient]):
     """One ``KafkaProducer`` of Java. See :class:`workloads.client.Producer`."""
 
-    def __init__(self, bridge: Bridge, clock: ThreadedClock, configured: Mapping[str, Any]) -> None:
+    def __init__(self, bridge: Bridge, clock: ThreadedClock, configured: Mapping[str, object]) -> None:
         owner: Owner[RemoteClient] = Owner(
             f"{configured['client.id']}-producer",
             lambda: RemoteClient.make(bridge, Method.NEW_PRODUCER, configured),
             RemoteClient.close,
         )
-        limit_ms = configured["delivery.timeout.ms"] + configured["max.block.ms"] + GRACE_MS
+        limit_ms = milliseconds(configured, "delivery.timeout.ms", "max.block.ms") + GRACE_MS
         transactional = "transactional.id" in configured
         super().__init__(clock, owner, limit_ms, Transactions(limit_ms / 1_000) if transactional else None)
 
@@ -166,7 +167,11 @@ class JavaConsumer(AdaptedConsumer[RemoteClient]):
     """One ``KafkaConsumer`` of Java. See :class:`workloads.client.Consumer`."""
 
     def __init__(
-        self, bridge: Bridge, clock: ThreadedClock, configured: Mapping[str, Any], membership: Membership | None = None
+        self,
+        bridge: Bridge,
+        clock: ThreadedClock,
+        configured: Mapping[str, object],
+        membership: Membership | None = None,
     ) -> None:
         self._positions: dict[str, int] = {}
         owner: Owner[RemoteClient] = Owner(
@@ -174,7 +179,7 @@ class JavaConsumer(AdaptedConsumer[RemoteClient]):
             lambda: RemoteClient.make(bridge, Method.NEW_CONSUMER, configured),
             RemoteClient.close,
         )
-        super().__init__(clock, owner, configured["request.timeout.ms"], membership)
+        super().__init__(clock, owner, milliseconds(configured, "request.timeout.ms"), membership)
 
     @override
     def close(self) -> None:

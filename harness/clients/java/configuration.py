@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from harness.clients.configuration import METADATA_MAX_AGE_MS, consumer_properties, fetch_wait_ms, producer_properties
 from harness.plan import Security
@@ -20,7 +20,7 @@ _KEY: Final = "ssl.key.location"
 
 def producer_configuration(
     settings: Settings, bootstrap: Sequence[str], process: int, transactional_id: str | None = None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The properties of a producer. By default the client chooses acks=all with idempotence (KIP-679).
 
     A commit waits for all sends of its transaction, within ``max.block.ms``.
@@ -38,7 +38,7 @@ def consumer_configuration(
     process: int,
     membership: Membership | None = None,
     isolation: IsolationLevel = "read_uncommitted",
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The properties of a consumer."""
     own = {
         "fetch.max.wait.ms": fetch_wait_ms(settings),
@@ -49,9 +49,9 @@ def consumer_configuration(
     return consumer_properties(settings, process, membership, isolation) | common
 
 
-def security_properties(security: Security) -> dict[str, Any]:
+def security_properties(security: Security) -> dict[str, object]:
     """The properties that log a client in, without the password, so that files may have them."""
-    properties: dict[str, Any] = {"security.protocol": security.protocol}
+    properties: dict[str, object] = {"security.protocol": security.protocol}
     if security.encrypts:
         properties["ssl.endpoint.identification.algorithm"] = "https"
     if security.ca:
@@ -67,14 +67,16 @@ def security_properties(security: Security) -> dict[str, Any]:
     return properties
 
 
-def for_java(configured: Mapping[str, Any]) -> dict[str, Any]:
+def for_java(configured: Mapping[str, object]) -> dict[str, object]:
     """Put the names of the harness's own into Java's form; the result has secrets."""
     properties = dict(configured)
     if certificate := properties.pop(_CERTIFICATE, None):
-        chain, key = (Path(file).read_text(encoding="utf-8") for file in (certificate, properties.pop(_KEY)))
+        chain, key = (Path(str(file)).read_text(encoding="utf-8") for file in (certificate, properties.pop(_KEY)))
         properties |= {"ssl.keystore.certificate.chain": chain, "ssl.keystore.key": key}
     if username := properties.pop(USERNAME, None):
-        properties["sasl.jaas.config"] = _jaas(properties["sasl.mechanism"], username, properties.pop(PASSWORD, ""))
+        properties["sasl.jaas.config"] = _jaas(
+            *map(str, (properties["sasl.mechanism"], username, properties.pop(PASSWORD, "")))
+        )
     return properties
 
 
@@ -90,7 +92,7 @@ def _quoted(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
 
 
-def _common_properties(settings: Settings, bootstrap: Sequence[str]) -> dict[str, Any]:
+def _common_properties(settings: Settings, bootstrap: Sequence[str]) -> dict[str, object]:
     return {
         "bootstrap.servers": ",".join(bootstrap),
         "request.timeout.ms": settings.request_timeout_ms,

@@ -48,7 +48,7 @@ def plan(stories: str, *, above: str = KILL, faults: str = "", workload: str = "
         ),
         (
             plan('["S06"]', workload="duration_ms = 5_000"),
-            "p.toml: worlds.simulated.faults.stories: kill/last-in-sync may take 7350 ms; raise duration_ms=5000",
+            "p.toml: worlds.simulated.faults.stories: kill/last-in-sync may take 7350 ms; raise duration_ms from 5000",
         ),
     ],
 )
