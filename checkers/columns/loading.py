@@ -16,8 +16,19 @@ from checkers.columns.log import Log
 from checkers.columns.log_rows import pack_operation
 from checkers.columns.phases import Moment, Phases
 from checkers.histories.stores import open_history, place_of
-from workloads import refusal
-from workloads.history import MARKS, META_COMPLETE, META_EVENTS, META_JOINED, Columns, HistoryError, completed
+from workloads import GroupMember, refusal
+from workloads.history import (
+    GROUPED,
+    MARKS,
+    META_COMPLETE,
+    META_EVENTS,
+    META_GROUPED,
+    META_JOINED,
+    NONE,
+    Columns,
+    HistoryError,
+    completed,
+)
 
 #: The columns of :class:`Log`, which are those of the rows that kernels need.
 COLUMNS: Final = (
@@ -80,7 +91,10 @@ class RowBatch:
 
 @dataclass(frozen=True)
 class HistoryPart:
-    """Rows of one history; the column ``partition`` (int64, by row) is an index into ``names``, its log partitions."""
+    """Rows of one history; the column ``partition`` (int64, by row) is an index into ``names``, its log partitions.
+
+    ``group`` is one into ``group_names``, -1 for none; None where no row is about a consumer group.
+    """
 
     columns: Columns
     names: list[str]
@@ -88,6 +102,8 @@ class HistoryPart:
     complete: bool
     events: int
     joined: bool
+    group: Numbers | None = None
+    group_names: tuple[str, ...] = ()
 
 
 def load_units(units: Sequence[Unit], proofs: Mapping[int, Numbers] | None = None) -> RowBatch:
@@ -133,12 +149,15 @@ def assemble(units: Sequence[Unit], parts: Sequence[HistoryPart]) -> RowBatch:
     shift = np.cumsum([0, *sizes[:-1]])
     columns["partition"] = columns["partition"] + np.repeat(shift, lengths)
     first = np.searchsorted(owners, histories).tolist()
+    group, group_names = _groups(parts, lengths)
     log = Log(
         **columns,
         partition_history=np.repeat(local, sizes),
         partition_key=[name for part in parts for name in part.names],
         complete=np.array([parts[number].complete for number in first], dtype=bool),
         retirements=[parts[number].phases.retirements for number in first],
+        group=group,
+        group_names=group_names,
     )
     return RowBatch(
         histories,
@@ -149,6 +168,19 @@ def assemble(units: Sequence[Unit], parts: Sequence[HistoryPart]) -> RowBatch:
         ww_deps=np.array([units[number].ww_deps for number in first], dtype=bool),
         whole=np.array([units[number].groups is None for number in first], dtype=bool),
     )
+
+
+def _groups(parts: Sequence[HistoryPart], lengths: Sequence[int]) -> tuple[Numbers | None, list[str]]:
+    """The groups of all rows, each history's numbered after those before."""
+    if all(part.group is None for part in parts):
+        return None, []
+    names: list[str] = []
+    columns = []
+    for part, length in zip(parts, lengths, strict=True):
+        group = np.full(length, NONE, dtype=np.int64) if part.group is None else part.group
+        columns.append(np.where(group >= 0, group + len(names), NONE))
+        names += part.group_names
+    return np.concatenate(columns), names
 
 
 def _read(unit: Unit) -> HistoryPart:
@@ -167,10 +199,11 @@ def _read_part(unit: Unit) -> HistoryPart:
             "complete": metadata.get(META_COMPLETE) != b"false",
             "events": int(metadata.get(META_EVENTS, b"0")),
             "joined": metadata.get(META_JOINED) == b"true",
+            "grouped": metadata.get(META_GROUPED) == b"true",
         }
         if unit.groups is None:
             return part_of(file.read(columns=["key", "detail", _ERROR, *COLUMNS], use_threads=False), **facts)
-        with_phases = ["detail"] if 0 in unit.groups else []
+        with_phases = ["detail"] if 0 in unit.groups or facts["grouped"] else []
         table = file.read_row_groups(
             list(unit.groups), columns=["key", *with_phases, _ERROR, *COLUMNS], use_threads=False
         )
@@ -179,11 +212,46 @@ def _read_part(unit: Unit) -> HistoryPart:
 
 
 def part_of(
-    table: pa.Table, *, complete: bool, events: int, joined: bool, phases: pa.Table | None = None
+    table: pa.Table, *, complete: bool, events: int, joined: bool, grouped: bool = False, phases: pa.Table | None = None
 ) -> HistoryPart:
     """Read clustered rows of one history; its phases are in ``phases`` or else among the rows."""
     columns, names = indexed_rows(completed(table))
-    return HistoryPart(columns, names, _phases(table if phases is None else phases), complete, events, joined)
+    group, group_names = _group_column(table) if grouped else (None, ())
+    return HistoryPart(
+        columns, names, _phases(table if phases is None else phases), complete, events, joined, group, group_names
+    )
+
+
+def _group_column(table: pa.Table) -> tuple[Numbers, tuple[str, ...]]:
+    """The group of each row of log partitions, as the details of its events name it."""
+    codes: dict[str, int] = {}
+    columns = []
+    functions = np.isin(_numpy(table, "function"), GROUPED)
+    begin = 0
+    for chunk in table.column("detail").chunks:
+        wanted = functions[begin : begin + len(chunk)] & chunk.is_valid().to_numpy(zero_copy_only=False)
+        begin += len(chunk)
+        details = chunk.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        group_of = np.full(max(1, len(chunk.dictionary)), NONE, dtype=np.int64)
+        for code in np.unique(details[wanted]).tolist():
+            try:
+                group = msgspec.json.decode(chunk.dictionary[code].as_py(), type=GroupMember).group
+            except msgspec.DecodeError:  # another tool's
+                continue
+            group_of[code] = codes.setdefault(group, len(codes))
+        columns.append(np.where(wanted, group_of[details], NONE))
+    kept = _slice(_keyed(table))
+    return np.concatenate(columns)[kept], tuple(codes)
+
+
+def _keyed(table: pa.Table) -> Numbers:
+    """0 for rows of log partitions, -1 for the others (int64, by row)."""
+    keyed = []
+    for chunk in table.column("key").chunks:
+        codes = chunk.indices.to_numpy(zero_copy_only=False)
+        real = np.array([0 if text else NONE for text in chunk.dictionary.to_pylist()], dtype=np.int64)
+        keyed.append(real[codes])
+    return np.concatenate(keyed)
 
 
 def indexed_rows(table: pa.Table) -> tuple[Columns, list[str]]:

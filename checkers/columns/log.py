@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from checkers.columns.group_rows import GroupRows, group_rows
 from checkers.columns.log_rows import LogRows
 from checkers.columns.steps import Steps, inner_steps, poll_steps, send_steps
 from checkers.columns.version_order import VersionOrder, version_order
@@ -19,6 +20,11 @@ class Log(LogRows):
     def order(self) -> VersionOrder:
         """The version order of every log partition."""
         return version_order(self)
+
+    @cached_property
+    def groups(self) -> GroupRows | None:
+        """The rows of consumer groups, None where there are none."""
+        return group_rows(self)
 
     @cached_property
     def poll_steps(self) -> Steps:

@@ -46,6 +46,8 @@ class LogRows:
         complete: of history: whether it was recorded to its end (bool).
         proven: int64, (history, event index) packed by :func:`pack_operation` of uncertain operations that a read
             elsewhere proved to have happened; in no order.
+        group: of row: the index in ``group_names`` of the consumer group that it is about (int64), -1 for none; None
+            where no row is about a group.
         retirements: of history: the producers that were given up, as :attr:`Phases.retirements` has them.
     """
 
@@ -71,6 +73,8 @@ class LogRows:
     complete: Flags
     proven: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
     retirements: list[list[tuple[Moment, Retirement]]] = field(default_factory=list)
+    group: Numbers | None = None
+    group_names: list[str] = field(default_factory=list)
 
     @property
     def partition_count(self) -> int:
@@ -199,6 +203,10 @@ class LogRows:
     def key(self, row: int) -> str:
         """The log partition of a row."""
         return self.partition_key[int(self.partition[row])]
+
+    def group_of(self, row: int) -> str:
+        """The consumer group that a row is about."""
+        return "" if self.group is None else self.group_names[int(self.group[row])]
 
     def op(self, row: int) -> EventPlace:
         """Name the event of a row as findings do."""

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workloads.history.rows import Columns
-from workloads.history.schema import FAIL, FUNCTION_CODE, INFO, INVOKE, MARKS, NAMELESS, NONE, OK, Kind
+from workloads.history.schema import FAIL, FUNCTION_CODE, GROUPED, INFO, INVOKE, MARKS, NAMELESS, NONE, OK, Kind
 from workloads.operations import Function
 
 Numbers = npt.NDArray[np.int64]
@@ -122,6 +122,11 @@ def joined(rows: Columns) -> bool:
     event = rows["index"] - first_index(rows)
     sends = np.bincount(event[done & (rows["kind"] == Kind.SEND)], minlength=int(event.max(initial=-1)) + 1)
     return bool((sends > 1).any() or sends[event[done & (rows["kind"] == Kind.READ)]].any())
+
+
+def grouped(rows: Columns) -> bool:
+    """True if some operation is a consumer group's."""
+    return bool(np.isin(rows["function"], GROUPED).any())
 
 
 def is_rest(rows: Columns) -> Flags:

@@ -37,6 +37,8 @@ META_COMPLETE: Final = b"ackproof.complete"
 META_SPREAD: Final = b"ackproof.spread"
 #: "true" where some operation that sends does anything else, so that dependencies cross log partitions.
 META_JOINED: Final = b"ackproof.joined"
+#: "true" where some operation is a consumer group's, so that rows name groups.
+META_GROUPED: Final = b"ackproof.grouped"
 #: Number of events in the history.
 META_EVENTS: Final = b"ackproof.events"
 
@@ -79,6 +81,11 @@ DEFECT_CODE: Final = {name: code for code, name in enumerate(DEFECTS)}
 #: Codes of the functions that tell of the run as a whole.
 MARKS: Final = tuple(
     FUNCTION_CODE[f] for f in (Function.FAULT, Function.PHASE, Function.RETIRE, Function.RECOVERY, Function.INVARIANT)
+)
+
+#: Codes of the functions of consumer groups; the detail of such an event is a :class:`workloads.GroupMember`.
+GROUPED: Final = tuple(
+    FUNCTION_CODE[f] for f in (Function.COMMIT, Function.COMMITTED, Function.PROCESS, Function.REBALANCE)
 )
 
 INVOKE, OK, FAIL, INFO = (TYPE_CODE[t] for t in (EventType.INVOKE, EventType.OK, EventType.FAIL, EventType.INFO))

@@ -31,6 +31,7 @@ from workloads.history.clustering import (
     Numbers,
     completed,
     first_index,
+    grouped,
     groups,
     is_rest,
     joined,
@@ -45,6 +46,7 @@ from workloads.history.rows import Columns, Names, Rows, from_tables, to_table
 from workloads.history.schema import (
     META_COMPLETE,
     META_EVENTS,
+    META_GROUPED,
     META_JOINED,
     META_RUN,
     META_SPREAD,
@@ -196,6 +198,7 @@ def write_clustered(
         META_COMPLETE: str(complete).lower().encode(),
         META_SPREAD: str(sealing.spread).lower().encode(),
         META_JOINED: str(sealing.joined).lower().encode(),
+        META_GROUPED: str(sealing.grouped).lower().encode(),
         META_EVENTS: str(sealing.events).encode(),
     }
     path = directory / files.CLUSTERED
@@ -225,7 +228,7 @@ class _Sealing:
         self.stretches, self.rows_held = stretches, rows_held
         self.texts = _Texts()
         self.events = 0
-        self.spread = self.joined = False
+        self.spread = self.joined = self.grouped = False
 
     def groups(self, directory: Path) -> Iterator[Columns]:
         """The row groups of the clustered file; several stretches go through files in ``directory``."""
@@ -261,6 +264,7 @@ class _Sealing:
         rows = completed(before, rows, answered)
         self.spread |= spread(rows)
         self.joined |= joined(rows)
+        self.grouped |= grouped(rows)
         return rows
 
     def _survey(self) -> tuple[Numbers, Numbers]:

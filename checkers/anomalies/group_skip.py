@@ -1,0 +1,100 @@
+"""``group-skip``: a group has committed past a record that none of its members processed.
+
+Example: a member reads ``a@0 b@1`` and processes both; another one reads and processes ``d@3``; the group commits 4 of
+``t-0``, and some client read ``c@2``. A member that processes before it commits never leaves a record behind: when it
+loses the log partition, the next one begins at the last commit ("at least once by default", Kafka's design).
+
+A record counts as processed if a member read it in a poll, and its next PROCESS of the log partition covers the offset.
+The group has committed what was acknowledged to a member, or read back.
+
+False alarms avoided: records that no poll brought (they may be lost, which ``lost-write`` says); a record that is in
+the log twice, of which one was processed; records behind the last commit.
+
+Permitted where members commit before they process.
+
+Findings, one a record: key, group, value, offset, committed. O(n log n).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
+from checkers.columns.group_rows import GroupRows
+from checkers.columns.ids import Numbers
+from checkers.columns.log import Log
+from workloads.history import NONE, OK
+
+
+class SkippedRecord(Finding, kw_only=True):
+    """A record that a group passed over."""
+
+    group: str
+    value: Any
+    offset: int
+    committed: int
+
+
+def find(log: Log) -> Found:
+    """Records that were passed over, by log partition and value."""
+    groups = log.groups
+    segment = value = np.zeros(0, np.int64)
+    commit_of = offset = value
+    if groups is not None:
+        commit_of = _furthest(log, groups)
+        offset = _largest_offset(log)
+        segment, value = _unprocessed(log, groups)
+        passed = (offset[value] != NONE) & (offset[value] < _offset_of(log, commit_of[segment]))
+        segment, value = segment[passed], value[passed]
+    rows = commit_of[segment]
+
+    def describe(number: int) -> SkippedRecord:
+        row = int(rows[number])
+        return SkippedRecord(
+            key=log.key(row),
+            group=log.group_of(row),
+            value=int(log.values.number[value[number]]),
+            offset=int(offset[value[number]]),
+            committed=int(log.offset[row]),
+        )
+
+    return Found(partition=log.partition[rows], describe=describe, row=rows)
+
+
+def _furthest(log: Log, groups: GroupRows) -> Numbers:
+    """``int64[segment]``: the row of the furthest commit that the group has, -1 for none."""
+    rows = np.concatenate([groups.acknowledged, groups.read_back])
+    rows = rows[np.argsort(log.offset[rows], kind="stable")]
+    furthest = np.full(groups.segments, NONE, dtype=np.int64)
+    furthest[groups.segment[rows]] = rows
+    return furthest
+
+
+def _offset_of(log: Log, rows: Numbers) -> Numbers:
+    return np.where(rows >= 0, log.offset[rows], NONE)
+
+
+def _largest_offset(log: Log) -> Numbers:
+    """``int64[value]``: the largest offset at which an ok poll read it, -1 for none."""
+    reads = log.reads[log.type[log.reads] == OK]
+    largest = np.full(len(log.values), NONE, dtype=np.int64)
+    np.maximum.at(largest, log.value_id[reads], log.offset[reads])
+    return largest
+
+
+def _unprocessed(log: Log, groups: GroupRows) -> tuple[Numbers, Numbers]:
+    """Pairs of a segment and a value of its log partition that no member processed."""
+    first = np.searchsorted(log.values.partition, np.arange(log.partition_count + 1))
+    sizes = np.diff(first)[groups.segment_partition]
+    base = np.cumsum(sizes) - sizes
+    segment = np.repeat(np.arange(groups.segments), sizes)
+    value = np.arange(int(sizes.sum())) - np.repeat(base, sizes) + np.repeat(first[groups.segment_partition], sizes)
+    done = np.zeros(len(value), dtype=bool)
+    rows, of = groups.processed_reads
+    done[base[of] + log.value_id[rows] - first[log.partition[rows]]] = True
+    return segment[~done], value[~done]
+
+
+ANOMALY = Anomaly.documented("group-skip", __doc__, SkippedRecord, find, about=About.READERS)

@@ -1,0 +1,147 @@
+"""``group-went-back``: what a group has committed, read back, is older than every commit that may be its last one.
+
+Example: a member's commit of offset 10 of ``t-0`` is acknowledged; later the group, asked, says 7, or that it has
+committed nothing. Or: the log partition is assigned to the next member, and the first record that this one reads is
+that at 7. An acknowledged commit is on every in-sync replica of ``__consumer_offsets``, as a record that was sent with
+acks=all is.
+
+A commit may be the last one unless another one was acknowledged that had begun after its end, both before the question.
+One without an answer may take effect at any time later, so it may always be the last one.
+
+False alarms avoided: commits that overlap in time; commits whose outcome is not known; groups of which no commit was
+acknowledged before; a first record that is later than the committed offset. A later commit of a lower offset is what it
+says: the group then may be there.
+
+Not found: what lies between the lowest of several commits that may be the last one and the others.
+
+Findings, one an answer: key, group, offset (-1: nothing), committed (the lowest that is possible), op, commit.
+Source: Kafka's design, "the last offset that has been stored securely". O(n log n), and for each answer the commits
+that may be its last one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
+from checkers.columns.group_rows import GroupRows, running_max
+from checkers.columns.ids import Flags, Numbers
+from checkers.columns.log import Log
+from checkers.columns.log_rows import EventPlace
+from workloads.history import INFO, INVOKE, NONE, Kind
+
+#: At most so many commits of one log partition are open at a time: a member has one.
+OPEN_MAX: Final = 64
+
+
+class OlderOffset(Finding, kw_only=True):
+    """A group that forgot a commit."""
+
+    group: str
+    offset: int
+    committed: int
+    op: EventPlace
+    commit: EventPlace
+
+
+def find(log: Log) -> Found:
+    """Answers that are older than what was committed, in order."""
+    groups = log.groups
+    found: list[tuple[int, int, int]] = []  # the row of the answer, the row of the group, the row of the commit
+    if groups is not None and len(groups.acknowledged):
+        found = _older(log, groups, _answers(log, groups))
+    rows = np.array([row for row, _, _ in found], dtype=np.int64)
+
+    def describe(number: int) -> OlderOffset:
+        row, of_group, commit = found[number]
+        return OlderOffset(
+            key=log.key(row),
+            group=log.group_of(of_group),
+            offset=int(log.offset[row]),
+            committed=int(log.offset[commit]),
+            op=log.op(row),
+            commit=log.op(commit),
+        )
+
+    return Found(partition=log.partition[rows], describe=describe, row=rows)
+
+
+def _answers(log: Log, groups: GroupRows) -> tuple[Numbers, Numbers, Numbers]:
+    """Rows that tell where a group was, the row that names the group, and the event index of the question.
+
+    They are what was read back, and the first record that a member read of what it was assigned.
+    """
+    reads = log.reads
+    place = groups.latest(groups.assigned, reads, log.index[reads], groups.member)
+    reads, place = reads[place >= 0], place[place >= 0]
+    place, first = np.unique(place, return_index=True)
+    reads, assigned = reads[first], groups.ordered(groups.assigned, groups.member)[place]
+    again = _goes_on(log, groups, assigned)
+    reads, assigned = reads[~again], assigned[~again]
+    back = groups.read_back
+    rows = np.concatenate([back, reads])
+    order = np.argsort(rows, kind="stable")
+    of_group = np.concatenate([back, assigned])[order]
+    asked = np.concatenate([groups.begun(back), log.index[assigned]])[order]
+    return rows[order], of_group, asked
+
+
+def _goes_on(log: Log, groups: GroupRows, assigned: Numbers) -> Flags:
+    """Say which of these assignments may only repeat one, so that the member goes on from its own position (bool)."""
+    dropped = (log.kind == Kind.DROPPED) & (groups.segment >= 0)
+    touched = np.sort(np.concatenate([groups.assigned, np.flatnonzero(dropped)]))
+    place = groups.latest(touched, assigned, log.index[assigned], groups.member)
+    ordered = groups.ordered(touched, groups.member)
+    goes_on: Flags = (place >= 0) & (log.kind[ordered[np.maximum(place, 0)]] == Kind.LISTED)
+    return goes_on
+
+
+class _Commits:
+    """The commits of all segments, and which of them may be the last one at some moment."""
+
+    def __init__(self, log: Log, groups: GroupRows) -> None:
+        self._index, self._offset, self._segment = log.index, log.offset, groups.segment
+        self._begun = groups.begun(np.arange(len(log.index)))
+        self._span = int(log.index.max(initial=0)) + 2
+        open_ended = np.isin(log.type[groups.commits], (INFO, INVOKE))
+        self._answered, self._unanswered = groups.commits[~open_ended], groups.commits[open_ended]
+        self._taken = groups.acknowledged
+        self._newest = running_max(self._begun[self._taken], groups.segment[self._taken])
+
+    def lowest(self, segment: int, asked: int, told: int) -> int:
+        """The row of the lowest commit that may be the last one for a question, -1 if none was acknowledged before.
+
+        ``asked`` and ``told`` are the event indexes of the question and of its answer.
+        """
+        last = self._place(self._taken, segment, asked) - 1
+        if last < 0 or self._segment[self._taken[last]] != segment:
+            return NONE
+        first = self._place(self._answered, segment, int(self._newest[last]))
+        end = self._place(self._answered, segment, told)
+        possible = self._answered[first : end + OPEN_MAX]
+        unknown = self._unanswered[
+            slice(*(self._place(self._unanswered, number, 0) for number in (segment, segment + 1)))
+        ]
+        possible = np.concatenate([possible, unknown])
+        possible = possible[(self._begun[possible] < told) & (self._segment[possible] == segment)]
+        return int(possible[np.argmin(self._offset[possible])])
+
+    def _place(self, rows: Numbers, segment: int, index: int) -> int:
+        """The first place in these ascending rows with at least this segment and event index."""
+        low, high = np.searchsorted(self._segment[rows], (segment, segment + 1))
+        return int(low + np.searchsorted(self._index[rows[low:high]], index))
+
+
+def _older(log: Log, groups: GroupRows, answers: tuple[Numbers, Numbers, Numbers]) -> list[tuple[int, int, int]]:
+    commits = _Commits(log, groups)
+    found = []
+    for row, of_group, asked in zip(*(numbers.tolist() for numbers in answers), strict=True):
+        commit = commits.lowest(int(groups.segment[of_group]), asked, int(log.index[row]))
+        if commit >= 0 and log.offset[row] < log.offset[commit]:
+            found.append((row, of_group, commit))
+    return found
+
+
+ANOMALY = Anomaly.documented("group-went-back", __doc__, OlderOffset, find, about=About.LOG)

@@ -1,0 +1,85 @@
+"""``two-owners``: a group took a commit of a member that had lost the log partition to another one.
+
+Example: A is assigned ``t-0``, then B is; B's commit of ``t-0`` is acknowledged; after that A, which never heard of it,
+begins a commit of ``t-0``, and the group acknowledges this, too. Kafka fences a member that was given up: its
+generation, member epoch or name is no longer valid (KIP-429, KIP-848, KIP-345).
+
+A member's assignment counts from its last REBALANCE that lists the log partition. The commit that is accused began
+after the successor's had been answered, so commits under way while partitions change hands are not accused. Neither is
+work: that a member goes on processing what it had polled is a duplicate, which at-least-once permits.
+
+False alarms avoided: commits without an answer; clients that were assigned nothing by a group; a member that got the
+log partition back.
+
+Not found: a stale commit before the successor's first one. It has no effect that lasts.
+
+Findings, one a commit: key, group, offset, op (the stale commit), successor (a commit of the later assignment).
+Source: FENCED_MEMBER_EPOCH and ILLEGAL_GENERATION in Kafka's ``Errors.java``. O(n log n) in the rows of groups.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
+from checkers.columns.group_rows import running_max
+from checkers.columns.ids import Numbers
+from checkers.columns.log import Log
+from checkers.columns.log_rows import EventPlace
+from workloads.history import NONE
+
+
+class StaleCommit(Finding, kw_only=True):
+    """A commit of a member whose successor had committed."""
+
+    group: str
+    offset: int
+    op: EventPlace
+    successor: EventPlace
+
+
+def find(log: Log) -> Found:
+    """Commits taken from members that were superseded, in order."""
+    groups = log.groups
+    nothing = np.zeros(0, np.int64)
+    if groups is None or not len(groups.acknowledged):
+        return Found(partition=nothing, describe=_never, row=nothing)
+    commits, index = groups.acknowledged, log.index
+    assigned = groups.ordered(groups.assigned, groups.member)
+    place = groups.latest(groups.assigned, commits, groups.begun(commits), groups.member)
+    known = place >= 0
+    commits, since = commits[known], index[assigned[place[known]]] if known.any() else nothing
+    segment = groups.segment[commits]
+    newest = running_max(since, segment)
+    # The last commit in the segment that was answered before this one began.
+    span = int(index.max(initial=0)) + 2
+    before = np.searchsorted(segment * span + index[commits], segment * span + groups.begun(commits)) - 1
+    valid = before >= 0
+    valid[valid] &= segment[before[valid]] == segment[valid]
+    stale = np.flatnonzero(valid)[newest[before[valid]] > since[valid]]
+    rows = commits[stale]
+
+    def describe(number: int) -> StaleCommit:
+        row, last = int(rows[number]), int(before[stale[number]])
+        successor = _first_with(since, int(newest[last]), segment, int(segment[last]))
+        return StaleCommit(
+            key=log.key(row),
+            group=log.group_of(row),
+            offset=int(log.offset[row]),
+            op=log.op(row),
+            successor=log.op(int(commits[successor])),
+        )
+
+    return Found(partition=log.partition[rows], describe=describe, row=rows)
+
+
+def _first_with(since: Numbers, wanted: int, segment: Numbers, of: int) -> int:
+    """The first commit of the assignment that began at event ``wanted``."""
+    return int(np.flatnonzero((segment == of) & (since == wanted))[0])
+
+
+def _never(_: int) -> Finding:
+    raise IndexError(NONE)
+
+
+ANOMALY = Anomaly.documented("two-owners", __doc__, StaleCommit, find, about=About.READERS)

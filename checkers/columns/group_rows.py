@@ -1,0 +1,138 @@
+"""The rows of consumer groups: what members were assigned, processed and committed of each log partition.
+
+A *segment* is one group in one log partition. Its rows are in the order of events, so every kernel replays segment by
+segment. O(n log n) in these rows; a history without a group has none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from checkers.columns.ids import Numbers, dense_ids
+from checkers.columns.log_rows import LogRows
+from workloads import Function
+from workloads.history import FUNCTION_CODE, INVOKE, NONE, OK, Kind
+
+_COMMIT, _COMMITTED, _PROCESS, _REBALANCE = (
+    FUNCTION_CODE[name] for name in (Function.COMMIT, Function.COMMITTED, Function.PROCESS, Function.REBALANCE)
+)
+
+
+@dataclass(frozen=True)
+class GroupRows:
+    """Rows of groups in a log. ``segment`` is int64 by row of the log, -1 for the others."""
+
+    log: LogRows
+    segment: Numbers
+    segment_partition: Numbers
+
+    @property
+    def segments(self) -> int:
+        """The number of segments."""
+        return len(self.segment_partition)
+
+    def _rows(self, function: int, kind: Kind) -> Numbers:
+        log = self.log
+        return np.flatnonzero((self.segment >= 0) & (log.function == function) & (log.kind == kind))
+
+    @cached_property
+    def commits(self) -> Numbers:
+        """Rows of completed commits, whatever became of them; of an unanswered one its invocation."""
+        log, rows = self.log, self._rows(_COMMIT, Kind.REACHED)
+        begun = rows[log.type[rows] == INVOKE]
+        done = rows[log.type[rows] != INVOKE]
+        answered = np.isin(self._operation(begun, log.index), self._operation(done, log.invoke_index))
+        return np.sort(np.concatenate([done, begun[~answered]]))
+
+    @cached_property
+    def acknowledged(self) -> Numbers:
+        """Rows of commits that the group took."""
+        taken: Numbers = self.commits[self.log.type[self.commits] == OK]
+        return taken
+
+    @cached_property
+    def read_back(self) -> Numbers:
+        """Rows of what a group said that it has committed, -1 as the offset of one that has nothing."""
+        rows = self._rows(_COMMITTED, Kind.REACHED)
+        answered: Numbers = rows[self.log.type[rows] == OK]
+        return answered
+
+    @cached_property
+    def processed(self) -> Numbers:
+        """Rows that say what a member has processed."""
+        return self._rows(_PROCESS, Kind.REACHED)
+
+    @cached_property
+    def assigned(self) -> Numbers:
+        """Rows in which a member has the log partition from then on."""
+        return self._rows(_REBALANCE, Kind.LISTED)
+
+    @cached_property
+    def member(self) -> Numbers:
+        """``int64[row]``: a dense number for its (log partition, client instance)."""
+        return dense_ids(self.log.partition, self.log.instance.astype(np.int64), self.log.partition_count).of
+
+    def begun(self, rows: Numbers) -> Numbers:
+        """The event index at which the operation of each row began (int64)."""
+        invoked = self.log.invoke_index[rows]
+        return np.where(invoked >= 0, invoked, self.log.index[rows])
+
+    def latest(self, of: Numbers, rows: Numbers, at: Numbers, within: Numbers) -> Numbers:
+        """The last of the rows ``of`` before each event index ``at``, that has the same number in ``within``.
+
+        ``within`` is int64 by row of the log; it says for each of ``rows`` which number is meant. The answer is a place
+        in ``of`` sorted by (number, index), as :meth:`ordered` has it, -1 for none.
+        """
+        span = int(self.log.index.max(initial=0)) + 2
+        ordered = self.ordered(of, within)
+        packed = within[ordered] * span + self.log.index[ordered]
+        place = np.searchsorted(packed, within[rows] * span + np.minimum(at, span - 1)) - 1
+        found = (place >= 0) & (within[ordered[np.maximum(place, 0)]] == within[rows]) if len(ordered) else place >= 0
+        return np.where(found, place, NONE)
+
+    def ordered(self, of: Numbers, within: Numbers) -> Numbers:
+        """These rows by (number in ``within``, event index)."""
+        return of[np.lexsort((self.log.index[of], within[of]))]
+
+    @cached_property
+    def processed_reads(self) -> tuple[Numbers, Numbers]:
+        """Rows of records that a member read and then processed, and the segment of each."""
+        log, process = self.log, self.log.client
+        reads = log.reads[log.type[log.reads] == OK]
+        if not len(self.processed):
+            return reads[:0], reads[:0]
+        by_process = self.ordered(self.processed, process)
+        span = int(log.index.max(initial=0)) + 2
+        packed = process[by_process] * span + log.index[by_process]
+        place = np.searchsorted(packed, process[reads] * span + log.index[reads])
+        inside = place < len(by_process)
+        row = by_process[np.minimum(place, len(by_process) - 1)]
+        inside &= process[row] == process[reads]
+        inside &= (log.value[row] <= log.offset[reads]) & (log.offset[reads] < log.offset[row])
+        return reads[inside], self.segment[row[inside]]
+
+    def _operation(self, rows: Numbers, index: Numbers) -> Numbers:
+        return (self.segment[rows] << 40) | index[rows]
+
+
+def group_rows(log: LogRows) -> GroupRows | None:
+    """The rows of groups, None where the log has none."""
+    if log.group is None:
+        return None
+    rows = np.flatnonzero(log.group >= 0)
+    ids = dense_ids(log.partition[rows], log.group[rows], log.partition_count)
+    segment = np.full(len(log.group), NONE, dtype=np.int64)
+    segment[rows] = ids.of
+    return GroupRows(log, segment, ids.partition)
+
+
+def running_max(numbers: Numbers, segment: Numbers) -> Numbers:
+    """The largest number so far within each segment; ``segment`` is ascending."""
+    if not len(numbers):
+        return numbers
+    low = int(numbers.min())
+    span = int(numbers.max()) - low + 1
+    return np.maximum.accumulate(numbers - low + segment * span) - segment * span + low

@@ -1,0 +1,112 @@
+"""Counts of what consumer groups did, and whether rebalances put their commits to the test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from typing_extensions import override
+
+from checkers.columns.group_rows import GroupRows, running_max
+from checkers.columns.ids import Flags, Numbers
+from checkers.columns.log import Log
+from checkers.columns.phases import Phases
+from checkers.measures.measure import Measure
+from workloads.history import NONE
+
+
+class Groups(Measure, omit_defaults=True):
+    """Counts of one history, or of some of its log partitions. None where no group read.
+
+    Attributes:
+        commits_acknowledged, commits_unanswered: log partitions in commits that the group took, and in all others.
+        assignments: log partitions that members were assigned.
+        processed, processed_again: records that members processed, and how many of these not for the first time.
+        rebalanced_over_commits: assignments to another member than before while a commit was due or under way: the
+            last member had processed something else than it had committed.
+    """
+
+    commits_acknowledged: int | None = None
+    commits_unanswered: int | None = None
+    assignments: int | None = None
+    processed: int | None = None
+    processed_again: int | None = None
+    rebalanced_over_commits: int | None = None
+
+    @classmethod
+    @override
+    def of_each(cls, log: Log, phases: Sequence[Phases]) -> list[Groups]:
+        return _groups(log, len(phases))
+
+    @override
+    def add(self, other: Measure) -> None:
+        for name in self.__struct_fields__:
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if theirs is not None:
+                setattr(self, name, theirs + (mine or 0))
+
+
+def _groups(log: Log, histories: int) -> list[Groups]:
+    """O(n log n) in the rows of groups."""
+    groups = log.groups
+    if groups is None:
+        return [Groups() for _ in range(histories)]
+    rows, segment = groups.processed_reads
+    distinct = np.unique(segment * max(1, len(log.values)) + log.value_id[rows], return_index=True)[1]
+    counted = {
+        "commits_acknowledged": groups.acknowledged,
+        "commits_unanswered": np.setdiff1d(groups.commits, groups.acknowledged),
+        "assignments": groups.assigned,
+        "processed": rows,
+        "processed_again": np.delete(rows, distinct),
+        "rebalanced_over_commits": _over_commits(log, groups),
+    }
+    owner = {
+        name: np.bincount(log.partition_history[log.partition[found]], minlength=histories)
+        for name, found in counted.items()
+    }
+    grouped = np.bincount(log.partition_history[groups.segment_partition], minlength=histories) > 0
+    return [
+        Groups(**{name: int(counts[history]) for name, counts in owner.items()}) if grouped[history] else Groups()
+        for history in range(histories)
+    ]
+
+
+def _over_commits(log: Log, groups: GroupRows) -> Numbers:
+    """Rows of assignments to another member than before, over something that was processed and not committed."""
+    rows = groups.assigned
+    changed = np.zeros(len(rows), dtype=bool)
+    same_segment = groups.segment[rows[1:]] == groups.segment[rows[:-1]]
+    changed[1:] = same_segment & (log.instance[rows[1:]] != log.instance[rows[:-1]])
+    taken = groups.acknowledged
+    processed, committed = (_reached(log, groups, of, rows) for of in (groups.processed, taken))
+    due: Flags = (processed != committed) | (_open(log, groups, rows) > 0)
+    over: Numbers = rows[changed & due]
+    return over
+
+
+def _reached(log: Log, groups: GroupRows, of: Numbers, rows: Numbers) -> Numbers:
+    """The largest offset in the rows ``of`` of the same segment before each of ``rows``, -1 for none (int64)."""
+    largest = running_max(log.offset[of], groups.segment[of])
+    last = _before(log, groups, of, rows) - 1
+    found = last >= 0
+    found[found] &= groups.segment[of[last[found]]] == groups.segment[rows[found]]
+    reached = np.full(len(rows), NONE, dtype=np.int64)
+    reached[found] = largest[last[found]]
+    return reached
+
+
+def _open(log: Log, groups: GroupRows, rows: Numbers) -> Numbers:
+    """Commits of the same segment under way at each of ``rows`` (int64)."""
+    commits = groups.commits
+    span = int(log.index.max(initial=0)) + 2
+    begun = np.sort(groups.segment[commits] * span + groups.begun(commits))
+    at = groups.segment[rows] * span + log.index[rows]
+    return np.searchsorted(begun, at) - _before(log, groups, commits, rows)
+
+
+def _before(log: Log, groups: GroupRows, of: Numbers, rows: Numbers) -> Numbers:
+    """The number of the ascending rows ``of`` that are before each of ``rows``, those of earlier segments included."""
+    span = int(log.index.max(initial=0)) + 2
+    packed = groups.segment[of] * span + log.index[of]
+    return np.searchsorted(packed, groups.segment[rows] * span + log.index[rows])

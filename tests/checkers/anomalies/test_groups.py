@@ -1,0 +1,269 @@
+"""Anomalies of consumer groups: planted one at a time, and by chance against their twins."""
+
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkers.verdicts.verdict import Verdict
+from tests.checkers import group_twins
+from tests.checkers.findings import forbidden
+from tests.checkers.in_memory import judge_events
+from tests.checkers.scenes import FAIL, INFO, INVOKE, OK, Scene
+from tests.workloads.history.event_strategies import examples
+from workloads.operations import Event, Function, GroupMember, MicroOperation, Poll, Reached, Record
+
+KEY = "t-0"
+DETAIL = msgspec.json.encode(GroupMember(group="g")).decode()
+A, B, ASKER = 10, 20, 30
+
+
+class GroupScene(Scene):
+    """A scene with members, whose commits are of the process after their own."""
+
+    def of_member(self, member: int, kind: Any, function: Function, **rest: Any) -> int:
+        return self.event(member, kind, function, instance=member // 10 * 10, detail=DETAIL, **rest)
+
+    def deal(self, member: int, *keys: str) -> int:
+        return self.of_member(member, OK, Function.REBALANCE, partitions=keys)
+
+    def read(self, member: int, *offsets: int, kind: Any = OK) -> int:
+        records = tuple(Record(offset, offset + 100) for offset in offsets)
+        instance = member // 10 * 10
+        self.event(member, INVOKE, Function.POLL, micro=(Poll(),), instance=instance)
+        return self.event(member, kind, Function.POLL, micro=(Poll({KEY: records}),), instance=instance)
+
+    def process(self, member: int, since: int, offset: int) -> int:
+        return self.of_member(member, OK, Function.PROCESS, micro=(Reached(KEY, offset, since),))
+
+    def begin(self, member: int, offset: int) -> int:
+        return self.of_member(member + 1, INVOKE, Function.COMMIT, micro=(Reached(KEY, offset),))
+
+    def commit(self, member: int, offset: int, kind: Any = OK) -> int:
+        self.begin(member, offset)
+        return self.of_member(member + 1, kind, Function.COMMIT, micro=(Reached(KEY, offset),))
+
+    def committed(self, offset: int) -> int:
+        self.of_member(ASKER, INVOKE, Function.COMMITTED, partitions=(KEY,))
+        return self.of_member(ASKER, OK, Function.COMMITTED, micro=(Reached(KEY, offset),))
+
+    def work(self, member: int, *offsets: int) -> int:
+        self.read(member, *offsets)
+        self.process(member, offsets[0], offsets[-1] + 1)
+        return self.commit(member, offsets[-1] + 1)
+
+
+def scene() -> GroupScene:
+    made = GroupScene()
+    for offset in range(6):
+        made.send(offset + 100, offset)
+    return made
+
+
+def judged(made: GroupScene) -> Verdict:
+    return judge_events(made.events)
+
+
+def healthy() -> GroupScene:
+    made = scene()
+    made.deal(A, KEY)
+    made.work(A, 0, 1)
+    made.deal(A)
+    made.deal(B, KEY)
+    made.work(B, 2, 3, 4, 5)
+    made.committed(6)
+    return made
+
+
+def test_a_healthy_group_has_no_anomaly() -> None:
+    assert forbidden(judged(healthy())) == []
+
+
+def test_a_group_that_commits_past_a_record_skips_it() -> None:
+    made = scene()
+    made.deal(A, KEY)
+    made.work(A, 0, 1)
+    made.deal(B, KEY)
+    made.read(ASKER, 2)  # another reader saw it
+    made.work(B, 3, 4, 5)
+    (skipped,) = judged(made).anomalies["group-skip"]
+    assert (skipped.key, skipped.group, skipped.value, skipped.offset, skipped.committed) == (KEY, "g", 102, 2, 6)
+
+
+def test_a_record_that_a_member_read_and_never_processed_is_skipped() -> None:
+    made = scene()
+    made.deal(A, KEY)
+    made.read(A, 0, 1)
+    made.commit(A, 2)
+    assert [f.value for f in judged(made).anomalies["group-skip"]] == [100, 101]
+
+
+def test_records_behind_the_last_commit_are_not_skipped() -> None:
+    made = healthy()
+    made.send(106, 6)
+    made.read(ASKER, 6)
+    assert forbidden(judged(made)) == []
+
+
+def test_a_group_that_forgets_an_acknowledged_commit_went_back() -> None:
+    made = healthy()
+    asked = made.committed(2)
+    (older,) = judged(made).anomalies["group-went-back"]
+    assert (older.group, older.offset, older.committed, older.op.op_pos) == ("g", 2, 6, asked)
+
+
+def test_a_group_that_has_committed_nothing_any_more_went_back() -> None:
+    made = healthy()
+    made.committed(-1)
+    assert [f.offset for f in judged(made).anomalies["group-went-back"]] == [-1]
+
+
+def test_a_successor_that_begins_before_the_last_commit_shows_that_the_group_went_back() -> None:
+    made = healthy()
+    made.deal(B)
+    made.deal(A, KEY)
+    read = made.read(A, 1)
+    (older,) = judged(made).anomalies["group-went-back"]
+    assert (older.offset, older.committed, older.op.op_pos) == (1, 6, read)
+
+
+def test_a_later_commit_of_a_lower_offset_is_where_the_group_is() -> None:
+    made = healthy()
+    made.commit(B, 3)
+    made.committed(3)
+    assert forbidden(judged(made)) == []
+
+
+def test_a_commit_without_an_answer_may_take_effect_late() -> None:
+    made = scene()
+    made.deal(A, KEY)
+    made.commit(A, 1, kind=INFO)
+    made.work(A, 0, 1, 2)
+    made.committed(1)
+    assert "group-went-back" not in judged(made).counts
+
+
+def test_a_refused_commit_does_not_take_effect_after_its_refusal() -> None:
+    made = scene()
+    made.deal(A, KEY)
+    made.commit(A, 1, kind=FAIL)
+    made.work(A, 0, 1, 2)
+    made.committed(1)
+    assert [f.offset for f in judged(made).anomalies["group-went-back"]] == [1]
+
+
+def test_commits_that_overlap_may_take_effect_in_either_order() -> None:
+    made = scene()
+    made.deal(A, KEY)
+    made.work(A, 0, 1)
+    made.begin(A, 3)
+    made.commit(B, 2)
+    made.of_member(A + 1, OK, Function.COMMIT, micro=(Reached(KEY, 3),))
+    made.committed(2)
+    assert "group-went-back" not in judged(made).counts
+
+
+def test_a_commit_of_a_superseded_member_that_is_taken_makes_two_owners() -> None:
+    made = scene()
+    made.deal(A, KEY)
+    made.read(A, 0, 1)
+    made.process(A, 0, 2)
+    made.deal(B, KEY)
+    successor = made.work(B, 0, 1, 2)
+    stale = made.commit(A, 2)
+    (found,) = judged(made).anomalies["two-owners"]
+    assert (found.group, found.offset, found.op.op_pos, found.successor.op_pos) == ("g", 2, stale, successor)
+
+
+def test_a_commit_under_way_while_the_partition_changes_hands_is_no_second_owner() -> None:
+    made = scene()
+    made.deal(A, KEY)
+    made.begin(A, 1)
+    made.deal(B, KEY)
+    made.commit(B, 1)
+    made.of_member(A + 1, OK, Function.COMMIT, micro=(Reached(KEY, 1),))
+    assert "two-owners" not in judged(made).counts
+
+
+def test_a_member_that_got_the_partition_back_may_commit() -> None:
+    made = healthy()
+    made.deal(B)
+    made.deal(A, KEY)
+    made.commit(A, 6)
+    assert forbidden(judged(made)) == []
+
+
+def test_a_superseded_member_that_is_refused_is_no_second_owner() -> None:
+    made = healthy()
+    made.commit(A, 2, kind=FAIL)
+    assert forbidden(judged(made)) == []
+
+
+def test_polls_are_compared_within_an_assignment_only() -> None:
+    made = scene()
+    made.deal(A, KEY)
+    made.read(A, 0, 1, 2)
+    made.deal(A)
+    made.deal(A, KEY)
+    made.read(A, 0, 1)
+    assert not {"nonmonotonic-poll", "poll-skip"} & judged(made).counts.keys()
+    made.read(A, 1, 2)
+    assert "nonmonotonic-poll" in judged(made).counts
+
+
+# --- by chance ---
+
+
+@st.composite
+def group_histories(draw: st.DrawFn) -> list[Event]:
+    """Two members and a reader that do anything at all, with commits that may be open."""
+    made = scene()
+    open_commits: dict[int, int] = {}
+    for _ in range(draw(st.integers(1, 18))):
+        member = draw(st.sampled_from((A, B)))
+        offset = draw(st.integers(0, 5))
+        match draw(
+            st.sampled_from(("deal", "deal", "revoke", "read", "read", "process", "commit", "begin", "end", "ask"))
+        ):
+            case "deal":
+                made.deal(member, KEY)
+            case "revoke":
+                made.deal(member)
+            case "read":
+                reader = draw(st.sampled_from((member, ASKER)))
+                made.read(reader, *range(offset, draw(st.integers(offset, 5)) + 1))
+            case "process":
+                made.process(member, draw(st.integers(0, offset)), offset + 1)
+            case "commit" if member not in open_commits:
+                made.commit(member, offset, kind=draw(st.sampled_from((OK, OK, FAIL))))
+            case "begin" if member not in open_commits:
+                open_commits[member] = offset
+                made.begin(member, offset)
+            case "end" if member in open_commits:
+                micro: tuple[MicroOperation, ...] = (Reached(KEY, open_commits.pop(member)),)
+                made.of_member(member + 1, draw(st.sampled_from((OK, FAIL))), Function.COMMIT, micro=micro)
+            case "ask":
+                made.committed(draw(st.integers(-1, 5)))
+            case _:
+                pass
+    return made.events
+
+
+COMPARED = {
+    "group-skip": (group_twins.group_skip, lambda f: (f["key"], f["value"])),
+    "group-went-back": (
+        group_twins.group_went_back,
+        lambda f: (f["key"], f["op"]["op_pos"], f["offset"], f["committed"]),
+    ),
+    "two-owners": (group_twins.two_owners, lambda f: (f["key"], f["op"]["op_pos"])),
+}
+
+
+@given(group_histories())
+@examples(300)
+def test_every_kernel_agrees_with_its_twin(history: list[Event]) -> None:
+    verdict = judge_events(history, shown=None)
+    for anomaly, (twin, essence) in COMPARED.items():
+        found = sorted(essence(msgspec.to_builtins(finding)) for finding in verdict.anomalies.get(anomaly, []))
+        assert found == twin(history), anomaly

@@ -1,0 +1,161 @@
+"""The anomalies of consumer groups once more, in plain Python over events."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from tests.checkers.brute_force import Findings, Log, sound
+from workloads.operations import Event, EventType, Function, GroupMember, Reached
+
+OK, FAIL, INVOKE = EventType.OK, EventType.FAIL, EventType.INVOKE
+EVER = 10**9
+
+
+def group_of(event: Event) -> str:
+    return msgspec.json.decode(event.detail or "", type=GroupMember).group
+
+
+def reached(event: Event) -> dict[str, int]:
+    return {m.partition: m.offset for m in event.micro if isinstance(m, Reached)}
+
+
+class Commit:
+    """One commit of one log partition: ``end`` is EVER where it may still take effect."""
+
+    def __init__(self, begun: Event, done: Event | None, key: str, offset: int) -> None:
+        self.begun, self.key, self.offset, self.group = begun.index, key, offset, group_of(begun)
+        self.instance, self.op = begun.instance, begun.index if done is None else done.index
+        self.taken = done is not None and done.type == OK
+        self.end = done.index if done is not None and done.type in (OK, FAIL) else EVER
+
+
+def operations(events: list[Event], function: Function) -> Iterator[tuple[Event, Event | None]]:
+    for place, begun in enumerate(events):
+        if begun.function == function and begun.type == INVOKE:
+            rest = (e for e in events[place + 1 :] if e.process == begun.process and e.function == function)
+            yield begun, next(rest, None)
+
+
+def commits_of(events: list[Event]) -> list[Commit]:
+    found = []
+    for begun, done in operations(events, Function.COMMIT):
+        asked = reached(begun if done is None else done)
+        found += [Commit(begun, done, key, offset) for key, offset in asked.items()]
+    return found
+
+
+def assigned_at(events: list[Event], instance: int, group: str, key: str, before: int) -> int | None:
+    """The last event before ``before`` that lists the log partition for the member."""
+    listing = [
+        e.index
+        for e in events
+        if e.function == Function.REBALANCE and e.instance == instance and key in e.partitions and e.index < before
+    ]
+    return max(listing, default=None)
+
+
+def two_owners(events: list[Event]) -> Findings:
+    taken = [c for c in commits_of(events) if c.taken]
+    found = set()
+    for stale in taken:
+        mine = assigned_at(events, stale.instance, stale.group, stale.key, stale.begun)
+        for other in taken:
+            theirs = assigned_at(events, other.instance, other.group, other.key, other.begun)
+            same = (other.key, other.group) == (stale.key, stale.group)
+            if same and mine is not None and theirs is not None and theirs > mine and other.end < stale.begun:
+                found.add((stale.key, stale.op))
+    return sorted(found)
+
+
+def group_went_back(events: list[Event]) -> Findings:
+    commits, found = commits_of(events), []
+    for key, group, asked, told, offset in [*_read_back(events), *_first_reads(events)]:
+        own = [c for c in commits if (c.key, c.group) == (key, group) and c.begun < told]
+        before = [c for c in own if c.taken and c.end < asked]
+        possible = [c.offset for c in own if not any(later.begun > c.end for later in before)]
+        if before and offset < min(possible):
+            found.append((key, told, offset, min(possible)))
+    return sorted(found)
+
+
+def _read_back(events: list[Event]) -> Iterator[tuple[str, str, int, int, int]]:
+    for begun, done in operations(events, Function.COMMITTED):
+        if done is not None and done.type == OK:
+            for key, offset in reached(done).items():
+                yield key, group_of(begun), begun.index, done.index, offset
+
+
+def _first_reads(events: list[Event]) -> Iterator[tuple[str, str, int, int, int]]:
+    """The first record after each assignment that does not go on from the one before, as far as is known."""
+    for event in events:
+        if event.function != Function.REBALANCE:
+            continue
+        for key in event.partitions:
+            if _goes_on(events, event, key):
+                continue
+            for later in events[event.index + 1 :]:
+                if later.instance != event.instance:
+                    continue
+                if later.function == Function.REBALANCE and key in later.partitions:
+                    break
+                if later.type != INVOKE and (read := [r.offset for k, r in sound(later) if k == key]):
+                    yield key, group_of(event), event.index, later.index, read[0]
+                    break
+
+
+def _goes_on(events: list[Event], event: Event, key: str) -> bool:
+    """The member had the log partition before, and it is not known that it lost it meanwhile."""
+    before = assigned_at(events, event.instance, "", key, event.index)
+    if before is None:
+        return False
+    return not any(
+        e.function == Function.REBALANCE
+        and before < e.index < event.index
+        and e.instance == event.instance
+        and key not in e.partitions
+        and _had(events, e, key)
+        for e in events
+    )
+
+
+def _had(events: list[Event], event: Event, key: str) -> bool:
+    """The process of this event had read the log partition, or was assigned it, since it last lost it."""
+    held = False
+    for e in events[: event.index]:
+        if e.process == event.process and e.type != INVOKE:
+            if e.function in {Function.REBALANCE, Function.SUBSCRIBE}:
+                held = key in e.partitions
+            elif e.function == Function.POLL:
+                held |= any(k == key for k, _ in sound(e))
+    return held
+
+
+def group_skip(events: list[Event]) -> Findings:
+    log, found = Log(events), set()
+    furthest: dict[tuple[str, str], int] = {}
+    for event in events:
+        if event.function in {Function.COMMIT, Function.COMMITTED} and event.type == OK:
+            for key, offset in reached(event).items():
+                furthest[key, group_of(event)] = max(offset, furthest.get((key, group_of(event)), -1))
+    groups = {(key, group_of(e)) for e in events if e.function == Function.PROCESS for key in reached(e)} | {*furthest}
+    for key, group in groups:
+        done = {value for k, g, value in _processed(events) if (k, g) == (key, group)}
+        for k, value in log.read_ok:
+            offsets = [r.offset for e in events if e.type == OK for at, r in sound(e) if (at, r.value) == (k, value)]
+            if k == key and value not in done and max(offsets) < furthest.get((key, group), -1):
+                found.add((key, value))
+    return sorted(found)
+
+
+def _processed(events: list[Event]) -> Iterator[tuple[str, str, int]]:
+    for event in events:
+        if event.type != OK:
+            continue
+        for key, record in sound(event):
+            for later in events[event.index + 1 :]:
+                own = later.function == Function.PROCESS and later.process == event.process
+                ranges = [m for m in later.micro if isinstance(m, Reached) and m.partition == key] if own else []
+                if ranges:
+                    if (ranges[0].since or 0) <= record.offset < ranges[0].offset:
+                        yield key, group_of(later), record.value
+                    break
