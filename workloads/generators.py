@@ -85,7 +85,7 @@ WORKLOADS: Final[dict[str, WorkloadKind]] = {
     "bursts": WorkloadKind(bursts, ("lost-write", "unseen", "worst_realtime_lag")),
     "groups": WorkloadKind(
         groups,
-        ("lost-write", "unseen", "duplicate"),
+        ("group-skip", "group-went-back", "two-owners"),
         reading="group",
         needs=(ClientCapability.SUBSCRIPTION, ClientCapability.COMMITS),
     ),

@@ -16,6 +16,13 @@ from workloads.settings import CommitMode
 
 #: A member stops polling for a time, or for good.
 Harm = Literal["freeze", "die"]
+#: Errors after which a member's commit has no effect any more: the group does not know the member, or its generation.
+REFUSED: Final = frozenset({
+    "UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "FENCED_INSTANCE_ID", "FENCED_MEMBER_EPOCH", "STALE_MEMBER_EPOCH",
+    "UnknownMemberIdError", "IllegalGenerationError", "FencedInstanceIdError", "CommitFailedError",
+    "UnknownMemberIdException", "IllegalGenerationException", "FencedInstanceIdException", "CommitFailedException",
+    "FencedMemberEpochException", "StaleMemberEpochException",
+})  # fmt: skip
 #: The offset of a group that remembers none of a log partition.
 NOT_COMMITTED: Final = -1
 
@@ -165,7 +172,8 @@ class Member:
     def _committed(self, ranges: tuple[Reached, ...], answer: Offsets) -> None:
         taken = tuple(part for part in ranges if part.partition in answer.offsets)
         done = tuple(Reached(part.partition, part.offset) for part in taken or ranges)
-        self._commits.end(EventType.OK if taken else EventType.INFO, done, answer.error)
+        refused = (answer.error or "").partition(":")[0] in REFUSED
+        self._commits.end(EventType.OK if taken else EventType.FAIL if refused else EventType.INFO, done, answer.error)
         if self._stopped:
             return
         if self._mode == "after-processing":

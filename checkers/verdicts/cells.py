@@ -346,7 +346,7 @@ def _note(outcome: Outcome, tally: _Tally) -> str:
     if outcome is Outcome.HELD and tally.permits_loss:
         return f"no loss seen in {_faults(tally)}, {runs}; loss is permitted, so this is not a promise"
     if outcome is Outcome.HELD:
-        return f"no loss in {_faults(tally)}, {runs}, as promised"
+        return f"no loss in {_faults(tally)}, {runs}, as promised{_rebalanced(tally)}"
     if outcome is Outcome.STALLED:
         why = next(iter(dict(tally.stalled.most_common(1))))
         return f"the log did not come back in {tally.runs_stalled:,} of {exercised.runs:,} runs: {why}"
@@ -357,6 +357,11 @@ def _note(outcome: Outcome, tally: _Tally) -> str:
         return share if exercised.is_known else f"{share}; {OLDER}"
     findings = ", ".join(f"{count:,} {anomaly}" for anomaly, count in tally.broken.items())
     return f"{tally.runs_lost:,} of {runs} lost acknowledged writes" if tally.lost else f"{findings} in {runs}"
+
+
+def _rebalanced(tally: _Tally) -> str:
+    times = tally.exercised.rebalanced
+    return "" if times is None else f"; {counted(times, 'rebalance')} over commits"
 
 
 def _faults(tally: _Tally) -> str:

@@ -53,6 +53,7 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
 
     ``judged`` of ``runs`` could be judged; ``telling`` (``known`` in files) counts those that say what they put to the
     test, ``recovered`` those in which fresh clients wrote and read every log partition after healing.
+    ``rebalanced`` counts rebalances of consumer groups over commits that were due; None where no group read.
     """
 
     runs: int = 1
@@ -60,6 +61,7 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
     telling: int = msgspec.field(default=0, name="known")
     recovered: int = 0
     acknowledged: int = 0
+    rebalanced: int | None = None
     families: dict[str, FamilyExercised] = {}
 
     def __add__(self, other: RunsExercised) -> RunsExercised:
@@ -70,6 +72,7 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
             telling=self.telling + other.telling,
             recovered=self.recovered + other.recovered,
             acknowledged=self.acknowledged + other.acknowledged,
+            rebalanced=_sum(self.rebalanced, other.rebalanced),
             families={
                 name: self.families.get(name, FamilyExercised()) + other.families.get(name, FamilyExercised())
                 for name in names
@@ -102,6 +105,8 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
         if self.recovered < self.judged:
             away = self.judged - self.recovered
             lacks.insert(0, f"{_of(away, self.runs)} had not recovered within recovery_limit_ms")
+        if self.rebalanced == 0:
+            lacks.insert(0, "no rebalance struck while a commit was due; lower member_change_ms, or raise duration_ms")
         if not self.acknowledged:
             lacks.insert(0, "no write was acknowledged")
         return "; ".join(lack for lack in lacks if lack)
@@ -143,6 +148,7 @@ def exercised_by(verdict: Verdict, receipts: Sequence[Receipt], settings: Settin
         telling=int(is_known),
         recovered=int(is_known and not (recovery.unwritten or recovery.unread or recovery.lacking)),
         acknowledged=verdict.exercise.acknowledged if judged else 0,
+        rebalanced=verdict.groups.rebalanced_over_commits,
         families={
             name: FamilyExercised(took_effect[name], met_writes[name], why_not.get(name, ""))
             for name in dict.fromkeys((*took_effect, *why_not))
@@ -187,6 +193,10 @@ def _family_lacks(name: str, family: FamilyExercised, enough: int) -> str:
 def _impossible(family: FamilyExercised) -> str:
     """The lack that no number of runs mends."""
     return f"none can be done here: {family.why_not}"
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return one if other is None else other if one is None else one + other
 
 
 def _of(count: int, total: int) -> str:

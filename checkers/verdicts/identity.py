@@ -40,7 +40,13 @@ MATTERING: Final = (
     "planted.bug",
 )
 #: Such settings that came later, and the values in force before; with those, identities stay as they were.
-LATER: Final = {"commit.rule": "isr", "quorum.required.acks": -1, "leader.election": "isr"}
+LATER: Final = {
+    "commit.rule": "isr",
+    "quorum.required.acks": -1,
+    "leader.election": "isr",
+    "commit.mode": "after-processing",
+    "group.protocol": "classic",
+}
 #: Hexadecimal digits of an identity: a campaign has tens of defects, never millions.
 DIGITS: Final = 12
 

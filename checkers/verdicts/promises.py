@@ -53,6 +53,11 @@ readable records can vanish, a leader may not have what the sequence numbers are
 
 *Clients.* `wedged-client` is about a client library, so it is always permitted, whatever the settings.
 
+*Consumer groups.* Commits are records of `__consumer_offsets`, written with acks=all and without unclean elections, so
+`group-went-back` is permitted only where a copy was destroyed, or where readable records can vanish (a consumer whose
+position is gone begins at the start). `group-skip` also where members commit before they process. `two-owners` is never
+permitted: brokers fence a member that was given up.
+
 *Never permitted*: `corrupt-read` (CRC, rule 25), `phantom-read` (no client wrote it), `broken-invariant` (it is looked
 at only where it must hold), and any anomaly without a rule here. Writes whose outcome is unknown (info) are neither
 lost nor promised; no checker counts them.
@@ -197,6 +202,15 @@ _IN_ORDER = Reason("one request at a time, or sequence numbers, keep a producer'
 _PRODUCER_STATE = Reason("with truncated records a leader forgets what it had from a producer", "KIP-360")
 _INTERLEAVED = Reason("producers are not isolated from each other, their records may interleave", "KIP-98")
 _CLIENT = Reason("a client library stopped working; the log did what it promises", "docs/guides/clients.md")
+_AT_MOST_ONCE = Reason("commit.mode=before-processing: what a member committed and did not process is passed over",
+                       "Kafka's design, at most once")  # fmt: skip
+_PROCESSED_FIRST = Reason("a member processes before it commits, and its successor begins at the last commit",
+                          "Kafka's design, at least once")  # fmt: skip
+_COMMIT_SAFE = Reason("every in-sync replica of __consumer_offsets has a commit before it is acknowledged",
+                      "KAFKA-16736, rules 2, 4, 13")  # fmt: skip
+_COMMIT_LOST = Reason("a copy was destroyed, and it may have been the last one of __consumer_offsets that was in sync",
+                      "rule 24")  # fmt: skip
+_FENCED = Reason("the group's coordinator refuses commits of a member that was given up", "KIP-345, KIP-429, KIP-848")
 _AFTER_DUPLICATE = Reason("a duplicated record has two places, and neighbours are compared at the last one", "rule 21")
 
 
@@ -219,6 +233,9 @@ def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = AN
         _claim("duplicate", duplicates, (_SEQUENCES if settings.enable_idempotence else _NO_RETRY,)),
         _claim("reordered", (*overtaken, *forgotten), (_IN_ORDER,)),
         *(_claim(name, (*overtaken, *duplicates, *reused), (_IN_ORDER,)) for name in SEND_ORDER),
+        _claim("group-skip", (*_skip_reasons(settings), *readable), (_PROCESSED_FIRST,)),
+        _claim("group-went-back", (*_went_back_reasons(faults), *readable), (_COMMIT_SAFE,)),
+        _claim("two-owners", (), (_FENCED,)),
         _claim("divergent-replicas", _divergence_reasons(settings, faults, copies), (below,)),
         *(_claim(name, (), (_NO_RULE,)) for name in NEVER),
         *(_claim(name, (_INTERLEAVED,), ()) for name in ALWAYS),
@@ -296,6 +313,14 @@ def _overtaking_reasons(settings: Settings) -> tuple[Reason, ...]:
     if settings.acks == 0:
         return (_ACKS_0,)
     return (_OVERTAKEN,) if not settings.enable_idempotence and settings.max_in_flight > 1 else ()
+
+
+def _skip_reasons(settings: Settings) -> tuple[Reason, ...]:
+    return (_AT_MOST_ONCE,) if settings.commit_mode == "before-processing" else ()
+
+
+def _went_back_reasons(faults: Sequence[FaultSeen]) -> tuple[Reason, ...]:
+    return (_COMMIT_LOST,) if any(fault.facts.destroys_copy for fault in faults) else ()
 
 
 def _divergence_reasons(settings: Settings, faults: Sequence[FaultSeen], copies: FateOfCopies) -> tuple[Reason, ...]:

@@ -49,6 +49,9 @@ TITLES: Final = {
     "unseen": "A write that was acknowledged was never read",
     "broken-invariant": "The brokers reached a state that their rules exclude",
     "duplicate": "A record is in the log more than once",
+    "group-skip": "A group committed past a record that no member processed",
+    "group-went-back": "A group forgot a commit that was acknowledged",
+    "two-owners": "A group took a commit of a member that it had given up",
     REORDERED: "A write is in the log before one that its producer sent earlier",
 }
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from checkers.anomalies.lost_write import LostWrite
 from checkers.local import check_rows
-from tests.checkers import brute_force
+from tests.checkers import brute_force, group_twins
 from tests.checkers.history_strategies import KEYS, histories, pipelined_histories
 from tests.checkers.in_memory import judge_events
 from tests.checkers.series import Lag, lag_series, unseen_series
@@ -62,6 +62,9 @@ COMPARED_APART: dict[str, tuple[Callable[..., Any], ...]] = {
     **dict.fromkeys(("G0", "G0-realtime", "G1c", "G1c-realtime"), (brute_force.cycles,)),
     "empty-transaction-graph": (brute_force.dependencies,),
     "divergent-replicas": (brute_force.divergent_offsets,),
+    "group-skip": (group_twins.group_skip,),
+    "group-went-back": (group_twins.group_went_back,),
+    "two-owners": (group_twins.two_owners,),
 }
 
 

@@ -31,6 +31,9 @@ PLANTED_APART: Final = {
     "empty-transaction-graph": ("the whole history has no dependency", "anomalies/test_planted_anomalies.py"),
     "divergent-replicas": ("it is in the replicas' own logs", "verdicts/test_replicas.py"),
     "broken-invariant": ("a simulated world has to see it", "anomalies/test_broken_invariant.py"),
+    **dict.fromkeys(
+        ("group-skip", "group-went-back", "two-owners"), ("members of a group show it", "anomalies/test_groups.py")
+    ),
     "wedged-client": ("a run has to replace a producer", "anomalies/test_wedged_client.py"),
 }
 
