@@ -8,7 +8,7 @@ A record counts as processed if a member read it in a poll, and its next PROCESS
 The group has committed what was acknowledged to a member, or read back.
 
 False alarms avoided: records that no poll brought (they may be lost, which ``lost-write`` says); a record that is in
-the log twice, of which one was processed; records behind the last commit.
+the log twice and was processed once; records behind the last commit.
 
 Permitted where members commit before they process.
 

@@ -8,9 +8,9 @@ acks=all is.
 A commit may be the last one unless another one was acknowledged that had begun after its end, both before the question.
 One without an answer may take effect at any time later, so it may always be the last one.
 
-False alarms avoided: commits that overlap in time; commits whose outcome is not known; groups of which no commit was
-acknowledged before; a first record that is later than the committed offset. A later commit of a lower offset is what it
-says: the group then may be there.
+False alarms avoided: commits that overlap in time; commits whose outcome is not known; groups without an acknowledged
+commit before; a first record that is later than the committed offset. A later commit of a lower offset is what it says:
+the group then may be there.
 
 Not found: what lies between the lowest of several commits that may be the last one and the others.
 
@@ -49,13 +49,13 @@ class OlderOffset(Finding, kw_only=True):
 def find(log: Log) -> Found:
     """Answers that are older than what was committed, in order."""
     groups = log.groups
-    found: list[tuple[int, int, int]] = []  # the row of the answer, the row of the group, the row of the commit
+    older: list[tuple[int, int, int]] = []  # the row of the answer, the row of the group, the row of the commit
     if groups is not None and len(groups.acknowledged):
-        found = _older(log, groups, _answers(log, groups))
-    rows = np.array([row for row, _, _ in found], dtype=np.int64)
+        older = _older(log, groups, _answers(log, groups))
+    rows = np.array([row for row, _, _ in older], dtype=np.int64)
 
     def describe(number: int) -> OlderOffset:
-        row, of_group, commit = found[number]
+        row, of_group, commit = older[number]
         return OlderOffset(
             key=log.key(row),
             group=log.group_of(of_group),
@@ -74,10 +74,10 @@ def _answers(log: Log, groups: GroupRows) -> tuple[Numbers, Numbers, Numbers]:
     They are what was read back, and the first record that a member read of what it was assigned.
     """
     reads = log.reads
-    place = groups.latest(groups.assigned, reads, log.index[reads], groups.member)
-    reads, place = reads[place >= 0], place[place >= 0]
-    place, first = np.unique(place, return_index=True)
-    reads, assigned = reads[first], groups.ordered(groups.assigned, groups.member)[place]
+    position = groups.latest(groups.assigned, reads, log.index[reads], groups.member)
+    reads, position = reads[position >= 0], position[position >= 0]
+    position, first = np.unique(position, return_index=True)
+    reads, assigned = reads[first], groups.ordered(groups.assigned, groups.member)[position]
     again = _goes_on(log, groups, assigned)
     reads, assigned = reads[~again], assigned[~again]
     back = groups.read_back
@@ -92,9 +92,9 @@ def _goes_on(log: Log, groups: GroupRows, assigned: Numbers) -> Flags:
     """Say which of these assignments may only repeat one, so that the member goes on from its own position (bool)."""
     dropped = (log.kind == Kind.DROPPED) & (groups.segment >= 0)
     touched = np.sort(np.concatenate([groups.assigned, np.flatnonzero(dropped)]))
-    place = groups.latest(touched, assigned, log.index[assigned], groups.member)
+    position = groups.latest(touched, assigned, log.index[assigned], groups.member)
     ordered = groups.ordered(touched, groups.member)
-    goes_on: Flags = (place >= 0) & (log.kind[ordered[np.maximum(place, 0)]] == Kind.LISTED)
+    goes_on: Flags = (position >= 0) & (log.kind[ordered[np.maximum(position, 0)]] == Kind.LISTED)
     return goes_on
 
 
@@ -129,19 +129,19 @@ class _Commits:
         return int(possible[np.argmin(self._offset[possible])])
 
     def _place(self, rows: Numbers, segment: int, index: int) -> int:
-        """The first place in these ascending rows with at least this segment and event index."""
+        """The first position in these ascending rows with at least this segment and event index."""
         low, high = np.searchsorted(self._segment[rows], (segment, segment + 1))
         return int(low + np.searchsorted(self._index[rows[low:high]], index))
 
 
 def _older(log: Log, groups: GroupRows, answers: tuple[Numbers, Numbers, Numbers]) -> list[tuple[int, int, int]]:
     commits = _Commits(log, groups)
-    found = []
+    older = []
     for row, of_group, asked in zip(*(numbers.tolist() for numbers in answers), strict=True):
         commit = commits.lowest(int(groups.segment[of_group]), asked, int(log.index[row]))
         if commit >= 0 and log.offset[row] < log.offset[commit]:
-            found.append((row, of_group, commit))
-    return found
+            older.append((row, of_group, commit))
+    return older
 
 
 ANOMALY = Anomaly.documented("group-went-back", __doc__, OlderOffset, find, about=About.LOG)

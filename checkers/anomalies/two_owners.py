@@ -46,9 +46,9 @@ def find(log: Log) -> Found:
         return Found(partition=nothing, describe=_never, row=nothing)
     commits, index = groups.acknowledged, log.index
     assigned = groups.ordered(groups.assigned, groups.member)
-    place = groups.latest(groups.assigned, commits, groups.begun(commits), groups.member)
-    known = place >= 0
-    commits, since = commits[known], index[assigned[place[known]]] if known.any() else nothing
+    position = groups.latest(groups.assigned, commits, groups.begun(commits), groups.member)
+    owned = position >= 0
+    commits, since = commits[owned], index[assigned[position[owned]]] if owned.any() else nothing
     segment = groups.segment[commits]
     newest = running_max(since, segment)
     # The last commit in the segment that was answered before this one began.

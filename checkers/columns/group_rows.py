@@ -80,8 +80,8 @@ class GroupRows:
         invoked = self.log.invoke_index[rows]
         return np.where(invoked >= 0, invoked, self.log.index[rows])
 
-    def latest(self, of: Numbers, rows: Numbers, at: Numbers, within: Numbers) -> Numbers:
-        """The last of the rows ``of`` before each event index ``at``, that has the same number in ``within``.
+    def latest(self, of: Numbers, rows: Numbers, moment: Numbers, within: Numbers) -> Numbers:
+        """The last of the rows ``of`` before each event index in ``moment``, that has the same number in ``within``.
 
         ``within`` is int64 by row of the log; it says for each of ``rows`` which number is meant. The answer is a place
         in ``of`` sorted by (number, index), as :meth:`ordered` has it, -1 for none.
@@ -89,9 +89,13 @@ class GroupRows:
         span = int(self.log.index.max(initial=0)) + 2
         ordered = self.ordered(of, within)
         packed = within[ordered] * span + self.log.index[ordered]
-        place = np.searchsorted(packed, within[rows] * span + np.minimum(at, span - 1)) - 1
-        found = (place >= 0) & (within[ordered[np.maximum(place, 0)]] == within[rows]) if len(ordered) else place >= 0
-        return np.where(found, place, NONE)
+        position = np.searchsorted(packed, within[rows] * span + np.minimum(moment, span - 1)) - 1
+        matches = (
+            (position >= 0) & (within[ordered[np.maximum(position, 0)]] == within[rows])
+            if len(ordered)
+            else position >= 0
+        )
+        return np.where(matches, position, NONE)
 
     def ordered(self, of: Numbers, within: Numbers) -> Numbers:
         """These rows by (number in ``within``, event index)."""
@@ -107,9 +111,9 @@ class GroupRows:
         by_process = self.ordered(self.processed, process)
         span = int(log.index.max(initial=0)) + 2
         packed = process[by_process] * span + log.index[by_process]
-        place = np.searchsorted(packed, process[reads] * span + log.index[reads])
-        inside = place < len(by_process)
-        row = by_process[np.minimum(place, len(by_process) - 1)]
+        position = np.searchsorted(packed, process[reads] * span + log.index[reads])
+        inside = position < len(by_process)
+        row = by_process[np.minimum(position, len(by_process) - 1)]
         inside &= process[row] == process[reads]
         inside &= (log.value[row] <= log.offset[reads]) & (log.offset[reads] < log.offset[row])
         return reads[inside], self.segment[row[inside]]

@@ -23,7 +23,7 @@ class Log(LogRows):
 
     @cached_property
     def groups(self) -> GroupRows | None:
-        """The rows of consumer groups, None where there are none."""
+        """The rows of consumer groups, None where no group read."""
         return group_rows(self)
 
     @cached_property

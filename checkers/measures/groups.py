@@ -62,8 +62,8 @@ def _groups(log: Log, histories: int) -> list[Groups]:
         "rebalanced_over_commits": _over_commits(log, groups),
     }
     owner = {
-        name: np.bincount(log.partition_history[log.partition[found]], minlength=histories)
-        for name, found in counted.items()
+        name: np.bincount(log.partition_history[log.partition[mine]], minlength=histories)
+        for name, mine in counted.items()
     }
     grouped = np.bincount(log.partition_history[groups.segment_partition], minlength=histories) > 0
     return [
@@ -89,10 +89,10 @@ def _reached(log: Log, groups: GroupRows, of: Numbers, rows: Numbers) -> Numbers
     """The largest offset in the rows ``of`` of the same segment before each of ``rows``, -1 for none (int64)."""
     largest = running_max(log.offset[of], groups.segment[of])
     last = _before(log, groups, of, rows) - 1
-    found = last >= 0
-    found[found] &= groups.segment[of[last[found]]] == groups.segment[rows[found]]
+    sound = last >= 0
+    sound[sound] &= groups.segment[of[last[sound]]] == groups.segment[rows[sound]]
     reached = np.full(len(rows), NONE, dtype=np.int64)
-    reached[found] = largest[last[found]]
+    reached[sound] = largest[last[sound]]
     return reached
 
 
@@ -101,8 +101,8 @@ def _open(log: Log, groups: GroupRows, rows: Numbers) -> Numbers:
     commits = groups.commits
     span = int(log.index.max(initial=0)) + 2
     begun = np.sort(groups.segment[commits] * span + groups.begun(commits))
-    at = groups.segment[rows] * span + log.index[rows]
-    return np.searchsorted(begun, at) - _before(log, groups, commits, rows)
+    moment = groups.segment[rows] * span + log.index[rows]
+    return np.searchsorted(begun, moment) - _before(log, groups, commits, rows)
 
 
 def _before(log: Log, groups: GroupRows, of: Numbers, rows: Numbers) -> Numbers:

@@ -195,8 +195,8 @@ def _impossible(family: FamilyExercised) -> str:
     return f"none can be done here: {family.why_not}"
 
 
-def _sum(one: int | None, other: int | None) -> int | None:
-    return one if other is None else other if one is None else one + other
+def _sum(count: int | None, other: int | None) -> int | None:
+    return count if other is None else other if count is None else count + other
 
 
 def _of(count: int, total: int) -> str:
