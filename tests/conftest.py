@@ -5,6 +5,7 @@ Hypothesis draws the same examples in every run, so that a red test is red again
 only of histories).
 """
 
+import gc
 import heapq
 import os
 import signal
@@ -35,6 +36,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("xdist_group") is None and shares_fixture(item):
             item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name}/{item.path.stem}"))
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of collected tests stay until the end: no garbage collection needs to look at them again."""
+    gc.collect()
+    gc.freeze()
 
 
 def shares_fixture(item: pytest.Item) -> bool:

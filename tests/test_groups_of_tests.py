@@ -1,4 +1,4 @@
-"""Tests that must not run at the same time are one ``xdist_group``: that pytest-xdist keeps to it."""
+"""Tests that must not run at the same time, or share what is made once, are one ``xdist_group``: it is kept to."""
 
 import os
 import subprocess
@@ -37,3 +37,17 @@ def test_tests_of_one_group_run_in_one_worker(tmp_path):
     workers = {name: {path.read_text() for path in tmp_path.glob(f"{name}-*")} for name in ("grouped", "alone")}
     assert len(workers["grouped"]) == 1
     assert len(workers["grouped"] | workers["alone"]) == 2
+
+
+@pytest.fixture(scope="module")
+def made_once():
+    return object()
+
+
+def test_tests_that_share_a_fixture_of_their_module_are_one_group(request, made_once):
+    """As tests/conftest.py marks them."""
+    assert request.node.get_closest_marker("xdist_group").args == ("tests/test_groups_of_tests",)
+
+
+def test_other_tests_are_in_no_group(request, tmp_path):
+    assert request.node.get_closest_marker("xdist_group") is None
