@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import itertools
 import logging
+import queue
 import struct
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from importlib import resources, util
 from pathlib import Path
 from typing import IO, Final
@@ -68,7 +70,9 @@ class Bridge:
         self.release = release
         self._command = tuple(command)
         self._process: subprocess.Popen[bytes] | None = None
-        self._write = threading.Lock()
+        # Bounded by the callers: no more calls than the clients have outstanding.
+        self._frames: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._ended = False
         self._numbers = itertools.count(_HELLO + 1)
         self._clients = itertools.count()
         self._handlers: dict[int, Callable[[Answer | None], None]] = {}
@@ -95,6 +99,7 @@ class Bridge:
             raise HostError(f"the Java client does not start: {error}") from error
         self._process = process
         said: list[str] = []
+        self._begin("calls", lambda: self._write_calls(process))
         self._begin("answers", lambda: self._read_answers(process))
         self._begin("log", lambda: _log_lines(process, said))
         try:
@@ -102,7 +107,8 @@ class Bridge:
         except TimeoutError:
             answer = None
         if answer is None:
-            self.end()
+            self._process = None
+            self._stop(process)
             words = said[0] if said else f"no answer within {START_LIMIT_S:.0f} s"
             raise HostError(f"the Java client {self.release} does not start: {words}")
 
@@ -152,28 +158,38 @@ class Bridge:
         Raises:
             OSError: the JVM has ended, and the call has had no effect.
         """
+        if self._ended or self._process is None:
+            raise BrokenPipeError(_LOST)
         number = next(self._numbers)
         if handle is not None:
             self._handlers[number] = handle
         if on_event is not None:
             self._listeners[number] = on_event
-        try:
-            self._put(call_frame(method, client, number, arguments))
-        except OSError:
-            self._handlers.pop(number, None)
-            raise
+        self._frames.put(call_frame(method, client, number, arguments))
         return number
 
     def end(self) -> None:
-        """End the JVM and its threads."""
+        """End the JVM and its threads.
+
+        Raises:
+            HostError: the JVM had ended by itself, so what the run saw of its clients proves nothing.
+        """
         process, self._process = self._process, None
         if process is None:
             return
-        assert process.stdin is not None  # noqa: S101
+        code = process.poll()
+        self._stop(process)
+        if code is not None:
+            raise HostError(
+                f"the JVM of the Java client {self.release} ended by itself with exit status {code}; logs/clients.log "
+                "of the run may say why"
+            )
+
+    def _stop(self, process: subprocess.Popen[bytes]) -> None:
+        self._frames.put(None)
         try:
-            process.stdin.close()
             process.wait(END_LIMIT_S)
-        except (OSError, subprocess.TimeoutExpired):
+        except subprocess.TimeoutExpired:
             process.kill()
             process.wait(END_LIMIT_S)
         for thread in self._threads:
@@ -184,19 +200,22 @@ class Bridge:
         self._threads.append(thread)
         thread.start()
 
-    def _put(self, frame: bytes) -> None:
-        process = self._process
-        if process is None or process.stdin is None:
-            raise BrokenPipeError(_LOST)
-        with self._write:
-            process.stdin.write(frame)
-            process.stdin.flush()
+    def _write_calls(self, process: subprocess.Popen[bytes]) -> None:
+        """Write calls on a thread of their own: a JVM that stands still must not stop the run's clock."""
+        assert process.stdin is not None  # noqa: S101
+        with suppress(OSError), process.stdin as calls:
+            while (frame := self._frames.get()) is not None:
+                calls.write(frame)
+                if self._frames.empty():
+                    calls.flush()
 
     def _read_answers(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None  # noqa: S101
         with process.stdout as answers:
             while (answer := _next_answer(answers)) is not None:
                 self._handle(answer)
+        self._ended = True
+        self._frames.put(None)
         for number in tuple(self._handlers):
             if (handler := self._handlers.pop(number, None)) is not None:
                 handler(None)

@@ -19,6 +19,7 @@ from harness.clients import JAVA
 from harness.clients.java.bridge import START_LIMIT_S, Bridge, JavaError
 from harness.clients.java.client import RemoteClient
 from harness.clients.java.frames import Method
+from harness.errors import HostError
 from harness.plan import Processes
 from harness.worlds.kafka import client_library
 from harness.worlds.kafka.installation import Installation
@@ -26,6 +27,7 @@ from harness.worlds.processes import processes_world
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster, spec
 from workloads import values
 from workloads.client import SendOutcome
+from workloads.errors import TIME_LIMIT
 from workloads.operations import EventType
 
 pytestmark = pytest.mark.system
@@ -125,8 +127,25 @@ def test_where_the_jvm_dies_every_call_ends_and_no_thread_is_left(real_kafka: In
     bridge._process.kill()
     with pytest.raises(OSError, match=r"the JVM of the Java client has ended|Broken pipe"):
         consumer.call(Method.POLL, (60_000).to_bytes(4), 60.0)
-    ending.close()
+    with pytest.raises(HostError, match="ended by itself with exit status -9"):
+        ending.close()
     began = time.monotonic()
     while set(threading.enumerate()) - before and time.monotonic() < began + 5:
         time.sleep(0.01)
     assert set(threading.enumerate()) <= before
+
+
+def test_a_jvm_that_stands_still_stops_neither_the_clock_nor_the_end(running: Cluster) -> None:
+    jvm = psutil.Process(bridge_of(running)._process.pid)  # type: ignore[union-attr]
+    producer, outcomes = running.world.clients.producer(40), list[SendOutcome]()
+    producer.send(PARTITIONS[0], b"key", b"before", outcomes.append)
+    assert running.until(lambda: len(outcomes) == 1)
+    jvm.suspend()
+    try:
+        for _ in range(100):
+            producer.send(PARTITIONS[0], b"key", b"x" * 10_000, outcomes.append)
+        assert running.until(lambda: len(outcomes) == 101)
+    finally:
+        jvm.resume()
+    assert {(one.type, one.error) for one in outcomes[1:]} == {(EventType.INFO, TIME_LIMIT)}
+    producer.close()
