@@ -79,9 +79,7 @@ def listed(
             if (value := getattr(write, key)) >= bound:
                 raise (here / key).wrong(_absent(key, value, bound))
         if write.due_us >= workload.duration_ms * 1000:
-            raise (here / "at_ms").wrong(
-                f"this write is after the break phase; raise duration_ms from {workload.duration_ms}"
-            )
+            raise (here / "at_ms").wrong(f"is after the break phase; raise duration_ms from {workload.duration_ms}")
     in_order = tuple(sorted(writes, key=lambda write: write.due_us))
     return msgspec.structs.replace(workload, name=LISTED, writes=in_order)
 

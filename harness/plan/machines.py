@@ -95,9 +95,7 @@ def _machine(table: Table, plan_key: PlanKey) -> Machine:
             raise (plan_key / name).wrong(f"{shown(values[name])} is not {words}")
     machine = Machine(**values)
     if machine.port == machine.broker_port:
-        raise (plan_key / "broker_port").wrong(
-            "this is the port of the SSH server, which must never be cut; choose another"
-        )
+        raise (plan_key / "broker_port").wrong("the SSH server has this port, which must never be cut; choose another")
     return machine
 
 

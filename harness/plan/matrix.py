@@ -98,9 +98,7 @@ def _exclusions(axes: Table, plan_key: PlanKey) -> list[_Exclusion]:
         _refuse_unknown(exclusion, here, lists=True)
         for name, value in exclusion.items():
             if isinstance(value, list):
-                raise (here / name).wrong(
-                    f"takes one value; write another [[matrix.exclude]] for each of {shown(value)}"
-                )
+                raise (here / name).wrong(f"takes one value; write a [[matrix.exclude]] for each of {shown(value)}")
     return [_Exclusion(here, values) for here, values in exclusions]
 
 

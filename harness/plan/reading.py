@@ -124,9 +124,7 @@ def _controllers(controllers: int, mode: worlds.ModeName, plan_key: PlanKey) -> 
 
 def _bootstrap(table: Table, topic: str, plan_key: PlanKey) -> tuple[str, ...]:
     if "bootstrap" not in table:
-        raise plan_key.wrong(
-            'host = "existing" needs bootstrap = ["host:port", ...]: servers of the cluster to start from'
-        )
+        raise plan_key.wrong('host = "existing" needs bootstrap = ["host:port", ...]: some servers of the cluster')
     if len(topic) > _TOPIC_MAX:
         raise (plan_key / "workload").wrong(
             f"topic={shown(topic)} is too long for a run to add its seed; the most is {_TOPIC_MAX} letters"
@@ -164,9 +162,7 @@ def read_plan(path: Path, overrides: Mapping[str, object] | None = None) -> Plan
     except OSError as error:
         raise PlanError(f"cannot read the plan {path}: {error.strerror}; name a TOML file") from error
     except UnicodeDecodeError as error:
-        raise PlanError(
-            f"{path}: byte {error.start} is not UTF-8; name a plan, which is a TOML file in UTF-8"
-        ) from error
+        raise PlanError(f"{path}: byte {error.start} is not UTF-8; name a plan, a TOML file in UTF-8") from error
     return parse_plan(text, str(path), overrides, name=path.stem)
 
 
@@ -182,9 +178,7 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
     except tomllib.TOMLDecodeError as error:
         raise plan_key.wrong(f"not valid TOML: {error}") from error
     except RecursionError as error:
-        raise plan_key.wrong(
-            "tables or lists are nested too deeply; write them as the plans in plans/ have them"
-        ) from error
+        raise plan_key.wrong("tables or lists are nested too deeply; write them as the plans in plans/ do") from error
     except ValueError as error:  # Python's limit for the digits of an integer
         raise plan_key.wrong(ENDLESS) from error
     refuse_endless_numbers(table, plan_key)
@@ -230,9 +224,7 @@ def _refuse_impatience(plan: Plan, plan_key: PlanKey) -> None:
 
 def _name(name: str, plan_key: PlanKey) -> str:
     if not NAME.fullmatch(name):
-        raise plan_key.wrong(
-            f'{shown(name)} cannot name a directory; use letters, digits, "-", "_" and ".", at most 64'
-        )
+        raise plan_key.wrong(f'{shown(name)} cannot name a directory; use letters, digits, "-", "_", ".", at most 64')
     if name == LATEST:
         raise plan_key.wrong(f'"{LATEST}" is the link to the newest campaign; choose another name')
     return name
@@ -255,9 +247,7 @@ def _worlds(table: Table, brokers: int, plan_key: PlanKey) -> Iterator[WorldPlan
     every = table_at(table, "worlds", plan_key)
     plan_key = plan_key / "worlds"
     if not every:
-        raise plan_key.wrong(
-            "the plan names no world; add a table [worlds.simulated], [worlds.processes] or [worlds.kafka]"
-        )
+        raise plan_key.wrong("the plan names no world; add [worlds.simulated], [worlds.processes] or [worlds.kafka]")
     known_keys(every, get_args(worlds.WorldName), plan_key)
     writes = writes_in(table, PlanKey(plan_key.file))
     for name in every:
@@ -312,9 +302,7 @@ def _faults(base: FaultPlan, table: Table, brokers: int, plan_key: PlanKey) -> F
     plan_key = plan_key / "faults"
     stories = chosen_stories(own, base.stories, plan_key)
     if "families" in own:
-        raise (plan_key / "families").wrong(
-            "write families at the top of the plan, where each becomes a row of the matrix"
-        )
+        raise (plan_key / "families").wrong("write families at the top of the plan; each is a row of the matrix")
     plain = {name: value for name, value in own.items() if name != "stories"}
     faults = record_at(msgspec.structs.replace(base, stories=stories), plain, plan_key, without=frozenset({"families"}))
     if faults.fault_ms_min > faults.fault_ms_max:

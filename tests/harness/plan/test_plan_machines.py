@@ -50,7 +50,7 @@ WRONG = [
     (plan(shared=""), r"machines\[0\]: this machine lacks user"),
     (plan(FOUR.replace("port", "prot")), r'machines\[2\].prot: unknown key "prot"; did you mean "port"?'),
     (plan(shared='user = "kafka"\nkeys = "x"'), 'inventory.keys: unknown key "keys"; did you mean "key"?'),
-    (plan(FOUR.replace("2222", "9092")), "broker_port: this is the port of the SSH server, which must never be cut"),
+    (plan(FOUR.replace("2222", "9092")), "broker_port: the SSH server has this port, which must never be cut"),
     (plan(FOUR.replace("2222", "65536")), "port: 65536 is too large; the most is 65535: no port has a higher number"),
     (plan(FOUR.replace("10.0.0.11", "10.0.0.11; reboot")), "is not a host name or an IPv4 address"),
     (plan(FOUR.replace("10.0.0.11", "-oProxyCommand")), "is not a host name or an IPv4 address"),
