@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from workloads.client import Clients, Clock, Consumer, Fetched, PollOutcome
 from workloads.operations import Event, EventType, Function, Poll, Record, Recorder
+from workloads.settings import IsolationLevel
 from workloads.values import decode
 
 #: A poll with at least this many records is followed by the next at once; after a smaller one the consumer rests.
@@ -45,6 +46,7 @@ class Readers(NamedTuple):
     recorder: Recorder
     new_process: Callable[[], int]
     poll_wait_ms: int
+    isolation: IsolationLevel = "read_uncommitted"
 
 
 class Reader:
@@ -71,7 +73,7 @@ class Reader:
         self.process = readers.new_process()
         self.event = partial(Event, process=self.process, instance=self.process)
         self.partitions = tuple(partitions)
-        self.consumer: Consumer = readers.clients.consumer(self.process)
+        self.consumer: Consumer = readers.clients.consumer(self.process, isolation=readers.isolation)
 
     def start(self) -> None:
         """Assign, and poll from now on; nothing if it was stopped before."""

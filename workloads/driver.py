@@ -17,7 +17,7 @@ import msgspec
 from workloads.client import Clients, Clock
 from workloads.consumers import Consumers, Reader, Readers
 from workloads.final_read import Drain
-from workloads.generators import WORKLOADS, writes_of
+from workloads.generators import WORKLOADS, is_transactional, writes_of
 from workloads.group_end import GroupEnd
 from workloads.instance import SendCounts, Writers
 from workloads.log_partition import LogPartition
@@ -29,6 +29,8 @@ from workloads.recovery import RecoveryWrites
 from workloads.replacement import Patience
 from workloads.roles import AfterHealing, Reading, Writing
 from workloads.settings import Settings
+from workloads.stable_offsets import StableOffsets
+from workloads.transactions import TransactionProducers
 
 __all__ = [
     "OUTSTANDING_MAX",
@@ -58,6 +60,7 @@ class Workload:
         partitions: the run's log partitions, "topic-number".
         producers: the writers; a nemesis crashes them too (:meth:`workloads.roles.Writing.crash_producer`).
         consumers: the readers meanwhile.
+        stable: the question before the final read whether a transaction is open; None without transactions.
         after_healing: the questions to the cluster after the final read.
         new_process: hands out the process ids of the run, each once.
     """
@@ -70,18 +73,27 @@ class Workload:
         self._clock = clock
         self._recorder = recorder
         self.new_process = itertools.count().__next__
-        self._readers = Readers(clients, clock, recorder, self.new_process, plan.poll_wait_ms)
+        self._readers = Readers(clients, clock, recorder, self.new_process, plan.poll_wait_ms, settings.isolation_level)
         self.partitions = partition_names(plan)
         self._writers = Writers(clients, clock, recorder, self.new_process, SendCounts())
-        self.producers: Writing = Producers(
+        self.stable: StableOffsets | None = None
+        self.producers: Writing = self._made_producers(plan, settings)
+        self.after_healing: list[AfterHealing] = []
+        self.consumers: Reading = self._made_consumers(plan, settings)
+
+    def _made_producers(self, plan: WorkloadPlan, settings: Settings) -> Writing:
+        """The producers of the workload's kind."""
+        writes = writes_of(plan)
+        if is_transactional(plan):
+            self.stable = StableOffsets(self._readers, settings)
+            return TransactionProducers(self._writers, partitions=self.partitions, plan=plan, writes=writes)
+        return Producers(
             self._writers,
             partitions=self.partitions,
             producers=plan.producers,
-            writes=writes_of(plan),
+            writes=writes,
             patience=_patience(plan, settings),
         )
-        self.after_healing: list[AfterHealing] = []
-        self.consumers: Reading = self._made_consumers(plan, settings)
 
     def _made_consumers(self, plan: WorkloadPlan, settings: Settings) -> Reading:
         """The consumers of the workload's kind; listed writes are read by assignment."""

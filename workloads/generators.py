@@ -9,7 +9,7 @@ To add one: a function here, and an entry in :data:`WORKLOADS`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import cycle
+from itertools import cycle, islice
 from typing import Final, Literal, NamedTuple
 
 from workloads.client import ClientCapability
@@ -79,6 +79,19 @@ def groups(plan: WorkloadPlan) -> Iterator[DueWrite]:
     yield from steady(plan)
 
 
+def transactions(plan: WorkloadPlan) -> Iterator[DueWrite]:
+    """Writes in transactions, some aborted, some left half written to a successor (Apache Kafka only).
+
+    The writes of one transaction are due at once, and come one after the other; a producer's go through the log
+    partitions in turn.
+    """
+    interval_us = 1_000_000 * plan.sends_per_transaction / plan.writes_per_second
+    of_producer = [islice(steady(plan), producer, None, plan.producers) for producer in range(plan.producers)]
+    for number, writes in enumerate(cycle(of_producer)):
+        for write in islice(writes, plan.sends_per_transaction):
+            yield write._replace(due_us=int(number * interval_us))
+
+
 #: By the name in a plan.
 WORKLOADS: Final[dict[str, WorkloadKind]] = {
     "steady": WorkloadKind(steady, ("lost-write", "unseen", "duplicate", "availability")),
@@ -89,6 +102,12 @@ WORKLOADS: Final[dict[str, WorkloadKind]] = {
         reading="group",
         needs=(ClientCapability.SUBSCRIPTION, ClientCapability.COMMITS),
     ),
+    "transactions": WorkloadKind(
+        transactions,
+        ("lost-write", "aborted-read", "early-read", "failed-send-committed", "zombie", "hanging-transaction"),
+        writing="transactions",
+        needs=(ClientCapability.TRANSACTIONS,),
+    ),
 }
 
 
@@ -98,3 +117,8 @@ def writes_of(plan: WorkloadPlan) -> Iterator[DueWrite]:
         yield from WORKLOADS[plan.name].writes(plan)
     for write in plan.writes:
         yield DueWrite(write.due_us, write.producer, write.partition, write.key.encode(), plan.payload_bytes)
+
+
+def is_transactional(plan: WorkloadPlan) -> bool:
+    """Tell that the writes of ``plan`` are in transactions."""
+    return plan.name != LISTED and WORKLOADS[plan.name].writing == "transactions"

@@ -52,7 +52,7 @@ class Function(StrEnum):
     * ``REBALANCE``, without an invoke: ``partitions`` are those that the member has from now on.
 
     ``STABLE``, without an invoke, is what a broker answered after healing: :class:`Reached` is the last stable offset
-    of one log partition, the event's ``offset`` its high watermark.
+    of one log partition. Its ``detail`` is a :class:`StableOffset`.
     """
 
     SEND = "send"
@@ -142,7 +142,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         function: see Function.
         micro: sends, polls and offsets reached, in the order in which the client did them.
         partitions: log partitions of an assign, subscribe, rebalance or drain.
-        offset: for DRAIN, the log end offset asked after healing and reached by the reader; see also STABLE.
+        offset: for DRAIN, the log end offset asked after healing and reached by the reader.
         node: broker that answered, where known.
         error: the client's error, by name, with the broker's words if there were any.
         detail: JSON of a fault's receipt, of a phase, or of the struct of another function (:class:`Function`).
@@ -170,6 +170,9 @@ class TransactionEnd(msgspec.Struct, frozen=True, kw_only=True):
         number: how many producers with this transactional id were made before this one; a later one fences it.
         asked: how the producer ended it; None if it was closed before.
         ending_us: when it asked for that, in microseconds of the run.
+        superseded_us: when a later producer with this transactional id was told that it is in charge, if that was
+            before this producer asked for the end.
+        late: values that it sent after that.
         failed: errors of sends that failed, by value.
         group: the group whose offsets it commits (:class:`Reached` micro-operations), if any.
     """
@@ -178,8 +181,23 @@ class TransactionEnd(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     asked: Literal["commit", "abort"] | None
     ending_us: int | None = None
+    superseded_us: int | None = None
+    late: tuple[int, ...] = ()
     failed: dict[str, str] = {}
     group: str | None = None
+
+
+class StableOffset(msgspec.Struct, frozen=True, kw_only=True):
+    """The rest of what a broker answered about the end of a log partition.
+
+    Attributes:
+        high_watermark: the end of what readers of uncommitted records see.
+        open_ms: how long a transaction that its producer does not end may stay open: `transaction.timeout.ms`, and the
+            time between two looks of the broker for such transactions.
+    """
+
+    high_watermark: int
+    open_ms: int
 
 
 class GroupMember(msgspec.Struct, frozen=True, kw_only=True):

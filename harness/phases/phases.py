@@ -9,7 +9,7 @@ Every wait has a limit, and the world is closed whatever happens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, Protocol
 
@@ -128,7 +128,8 @@ class Phases:
         middle.answer()
         self._pass(SETTLE_MS)
         fresh = self._write_afresh(middle)
-        lacking, drain = self._drain(middle, fresh)
+        held = self._await_stable()
+        lacking, drain = self._drain(middle, fresh, held)
         self._ask_after_healing()
         self._look_for_unexplained(middle, before, begun_us)
         record_broken_invariant(self._recorder, self._clock, self._world.broken_invariant)
@@ -177,11 +178,26 @@ class Phases:
         self._until_served(lambda: not middle.lacking(), left_us - SETTLE_MS * 1000)
         return fresh
 
-    def _drain(self, middle: Middle, fresh: RecoveryWrites) -> tuple[dict[str, str], Drain]:
-        """Let fresh clients read, and record what they could do and what the cluster lacked."""
+    def _await_stable(self) -> Mapping[str, str]:
+        """Wait until no transaction is open: the log partitions in which one is, and why they cannot be read.
+
+        A reader of committed records does not pass a transaction that is open.
+        """
+        if (stable := self.workload.stable) is None:
+            return {}
+        stable.start(self.workload.partitions)
+        self._until_served(lambda: stable.finished, stable.limit_ms * 1000)
+        stable.end()
+        return stable.held if self._spec.chosen().isolation_level == "read_committed" else {}
+
+    def _drain(self, middle: Middle, fresh: RecoveryWrites, held: Mapping[str, str]) -> tuple[dict[str, str], Drain]:
+        """Let fresh clients read, and record what they could do and what the cluster lacked.
+
+        ``held`` are log partitions that cannot be read to their end, and why.
+        """
         lacking = middle.lacking()
         away = missing_nodes(self._world.target.view(), self.workload.partitions, self._spec.chosen())
-        drain = self.workload.begin_drain(lacking, fresh.values)
+        drain = self.workload.begin_drain({**held, **lacking}, fresh.values)
         self._until_served(lambda: drain.finished, self._spec.workload.drain_limit_ms * 1000 // 2)
         drain.end()
         self._pass(CLOSING_MS)

@@ -13,7 +13,7 @@ from harness.errors import PlanError
 from harness.plan.worlds import AnyWorld
 from nemesis.plan import FaultPlan
 from nemesis.schedule import Schedule, ScheduledFault
-from workloads import IDEMPOTENCE, Settings, SettingValue, WorkloadPlan, spelled
+from workloads import IDEMPOTENCE, Settings, SettingValue, WorkloadPlan, is_transactional, spelled
 
 #: The settings that every cell names.
 ALWAYS_NAMED: Final = ("acks", "min.insync.replicas", "unclean.leader.election.enable")
@@ -90,12 +90,12 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, SettingValue]
     client_defaults: tuple[str, ...] = ()
 
-    def settings_in(self, world: AnyWorld) -> dict[str, SettingValue]:
-        """The settings as ``world`` completes them."""
+    def settings_in(self, world: AnyWorld, *, transactional: bool = False) -> dict[str, SettingValue]:
+        """The settings as ``world`` completes them; every client makes a ``transactional`` producer idempotent."""
         if IDEMPOTENCE not in self.client_defaults:
             return self.settings
         possible = Settings.from_mapping(self.settings).against_idempotence is None
-        return self.settings | {IDEMPOTENCE: possible and world.idempotent_by_default}
+        return self.settings | {IDEMPOTENCE: possible and (transactional or world.idempotent_by_default)}
 
 
 class WorldPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,7 +160,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             world=world.world,
             cell=f"{choice.label}/{family}",
             family=family,
-            settings=choice.settings_in(world.world),
+            settings=choice.settings_in(world.world, transactional=is_transactional(world.workload)),
             client_defaults=choice.client_defaults,
             workload=_own_topic(world.workload, world.world, seed),
             faults=msgspec.structs.replace(world.faults, families=() if self.story else tuple(family.split("+"))),

@@ -22,6 +22,7 @@ from harness.plan.matrix import choices_in
 from harness.plan.model import Plan, WorldPlan
 from harness.plan.placement import assignment_in, check_placement, racks_in
 from harness.plan.security import security_at
+from harness.plan.transactions import check_transactions
 from harness.plan.values import (
     ENDLESS,
     PlanKey,
@@ -207,6 +208,7 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
     check_stories(plan, plan_key)
     check_given(plan, plan_key)
     _refuse_impatience(plan, plan_key)
+    check_transactions(plan, plan_key)
     return plan
 
 

@@ -1,0 +1,40 @@
+"""Refuses plans whose workload writes in transactions where that is not possible."""
+
+from __future__ import annotations
+
+from harness.plan.model import Plan
+from harness.plan.values import PlanKey
+from workloads import ACKS_ALL, IDEMPOTENCE, Settings, is_transactional
+
+
+def check_transactions(plan: Plan, plan_key: PlanKey) -> None:
+    """Refuse a workload of transactions in a world without them, or with settings that clients refuse.
+
+    Raises:
+        PlanError: one sentence.
+    """
+    for world in plan.worlds:
+        if not is_transactional(world.workload):
+            continue
+        if world.world.reference:
+            raise (plan_key / "worlds" / world.world.name / "workload").wrong(
+                "the reference broker has no transactions; write [worlds.kafka] in place of this world"
+            )
+        for choice in plan.choices:
+            if why_not := _why_not(Settings.from_mapping(choice.settings_in(world.world, transactional=True))):
+                raise (plan_key / "settings").wrong(why_not)
+
+
+def _why_not(settings: Settings) -> str:
+    """The reason why a client makes no producer with a transactional id; "" where it makes one."""
+    if settings.acks != ACKS_ALL:
+        return 'transactions need acks="all"; take its line out, or take another workload'
+    if not settings.enable_idempotence:
+        return f"transactions need {IDEMPOTENCE}=true; take its line out, or take another workload"
+    if settings.delivery_timeout_ms >= settings.transaction_timeout_ms:
+        return (
+            f"delivery.timeout.ms={settings.delivery_timeout_ms} is not less than "
+            f"transaction.timeout.ms={settings.transaction_timeout_ms}, so a write could outlive its transaction; "
+            "lower the first or raise the second"
+        )
+    return ""

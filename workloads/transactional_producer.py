@@ -1,0 +1,239 @@
+"""One producer with a transactional id: its transactions, each an operation of the history, and how they end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, Literal
+
+import msgspec
+
+from workloads.client import SendOutcome, Transactions
+from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED, TIME_LIMIT
+from workloads.generators import DueWrite
+from workloads.instance import Writers
+from workloads.operations import Event, EventType, Function, Send, TransactionEnd
+from workloads.values import encode, join
+
+#: Errors that tell of this harness, not of the library.
+_OWN_ERRORS: Final = (CLIENT_CLOSED, CLIENT_CRASHED, TIME_LIMIT)
+
+Asked = Literal["commit", "abort"]
+
+
+class Transaction:
+    """A transaction that is open: its writes, what is known of each, and how it is to end."""
+
+    def __init__(self, writes: Sequence[DueWrite], values: Sequence[int], asked: Asked) -> None:
+        self.writes = writes
+        self.values = values
+        self.asked: Asked = asked
+        self.sent = 0
+        self.answers: dict[int, SendOutcome] = {}
+        self.late: list[int] = []
+        self.ending_us: int | None = None
+        self.superseded_us: int | None = None
+        self.end: SendOutcome | None = None
+
+
+class TransactionalProducer:
+    """One producer of a transactional id, one process of the history.
+
+    Attributes:
+        process: its process, which names it.
+        number: how many producers with this transactional id were made before.
+        ready: it has fenced those before it, and works.
+        transaction: the one that is open, if any.
+    """
+
+    def __init__(
+        self,
+        writers: Writers,
+        partitions: Sequence[str],
+        transactional_id: str,
+        number: int,
+        ended: Callable[[TransactionalProducer, Transaction], None],
+    ) -> None:
+        self._writers = writers
+        self._now_us = writers.clock.now_us
+        self._partitions = partitions
+        self._transactional_id = transactional_id
+        self._ended = ended
+        self._sequence = 0
+        self.process = writers.new_process()
+        self.number = number
+        self.ready = False
+        self.transaction: Transaction | None = None
+        self._producer = writers.clients.producer(self.process, transactional_id)
+        if self._producer.transactions is None:
+            raise ValueError(f"{writers.clients.name} has no transactions")
+        self._calls: Transactions = self._producer.transactions
+
+    def init(self, done: Callable[[SendOutcome], None]) -> None:
+        """Fence the producers before it."""
+
+        def answered(outcome: SendOutcome) -> None:
+            self.ready = outcome.type is EventType.OK
+            done(outcome)
+
+        self._calls.init(answered)
+
+    def begin(self, writes: Sequence[DueWrite], asked: Asked, halted: Callable[[], None] | None = None) -> None:
+        """Do a transaction; with ``halted``, stop when the first half is in the log, and call it."""
+        values = [join(self.process, self._sequence + number) for number in range(len(writes))]
+        self._sequence += len(values)
+        transaction = self.transaction = Transaction(writes, values, asked)
+        self._writers.counts.attempted += len(values)
+        self._record(EventType.INVOKE, transaction)
+        self._calls.begin(partial(self._begun, transaction, halted))
+
+    def resume(self, superseded_us: int) -> None:
+        """Send the rest and ask to commit, although a successor was told at ``superseded_us`` that it is in charge."""
+        if (transaction := self.transaction) is None or transaction.end is not None:
+            return
+        transaction.superseded_us = superseded_us
+        transaction.late = list(transaction.values[transaction.sent :])
+        self._send(transaction, len(transaction.values))
+        self._finish(transaction)
+
+    def close(self, *, crash: bool = False) -> None:
+        """Close the client: what is open ends as INFO."""
+        self.ready = False
+        if (transaction := self.transaction) is not None and transaction.end is None:
+            transaction.end = SendOutcome(EventType.INFO, error=CLIENT_CRASHED if crash else CLIENT_CLOSED)
+        if crash:
+            self._producer.crash()
+        else:
+            self._producer.close()
+        self._settle()
+
+    def _begun(self, transaction: Transaction, halted: Callable[[], None] | None, outcome: SendOutcome) -> None:
+        if transaction.end is not None:
+            return
+        if outcome.type is not EventType.OK:
+            # Nothing was sent, so nothing can be committed.
+            self.ready = False
+            transaction.end = SendOutcome(EventType.FAIL, error=outcome.error)
+            self._settle()
+        elif halted is not None:
+            self._send(transaction, max(1, len(transaction.values) // 2), halted)
+        elif transaction.asked == "abort":
+            # A library may drop what it has not sent yet, and then there would be nothing to abort.
+            self._send(transaction, len(transaction.values), partial(self._finish, transaction))
+        else:
+            self._send(transaction, len(transaction.values))
+            self._finish(transaction)
+
+    def _send(self, transaction: Transaction, upto: int, answered: Callable[[], None] | None = None) -> None:
+        """Send the writes up to this number; ``answered`` is called once each of them has an answer."""
+        begin, transaction.sent = transaction.sent, upto
+        for write, value in zip(transaction.writes[begin:upto], transaction.values[begin:upto], strict=True):
+            partition = self._partitions[write.partition]
+            payload = encode(partition, write.key, value, write.payload_bytes)
+            self._producer.send(
+                partition, write.key, payload, partial(self._answered, transaction, value, answered, upto)
+            )
+
+    def _answered(
+        self,
+        transaction: Transaction,
+        value: int,
+        answered: Callable[[], None] | None,
+        upto: int,
+        outcome: SendOutcome,
+    ) -> None:
+        transaction.answers[value] = outcome
+        if transaction.end is not None:
+            self._settle()
+        elif answered is not None and len(transaction.answers) == upto:
+            answered()
+
+    def _finish(self, transaction: Transaction) -> None:
+        transaction.ending_us = self._now_us()
+        if transaction.asked == "abort":
+            self._calls.abort(partial(self._aborted, transaction))
+        else:
+            self._calls.commit(partial(self._committed, transaction))
+
+    def _committed(self, transaction: Transaction, outcome: SendOutcome) -> None:
+        if transaction.end is not None:
+            return
+        if outcome.type is EventType.FAIL and transaction.superseded_us is None:
+            self._calls.abort(partial(self._aborted, transaction))
+            return
+        if outcome.type is not EventType.OK:
+            self.ready = False
+            # A transaction that was not asked to commit before its producer was fenced is aborted.
+            fenced = transaction.superseded_us is not None
+            outcome = SendOutcome(EventType.FAIL if fenced else EventType.INFO, error=outcome.error)
+        transaction.end = outcome
+        self._settle()
+
+    def _aborted(self, transaction: Transaction, outcome: SendOutcome) -> None:
+        if transaction.end is not None:
+            return
+        aborted = outcome.type is EventType.OK
+        self.ready = self.ready and aborted
+        transaction.end = SendOutcome(EventType.FAIL if aborted else EventType.INFO, error=outcome.error)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Record the transaction once its end and those of its sends are known. A producer of no more use is closed."""
+        if (transaction := self.transaction) is None or transaction.end is None:
+            return
+        if len(transaction.answers) < transaction.sent:
+            if not self.ready:
+                self._producer.close()
+            return
+        self.transaction = None
+        if not self.ready:
+            self._producer.close()
+        self._count(transaction.end.type, len(transaction.values))
+        self._record(transaction.end.type, transaction)
+        self._ended(self, transaction)
+
+    def _count(self, kind: EventType, number: int) -> None:
+        counts = self._writers.counts
+        match kind:
+            case EventType.OK:
+                counts.acknowledged += number
+            case EventType.FAIL:
+                counts.rejected += number
+            case _:
+                counts.unknown += number
+
+    def _record(self, kind: EventType, transaction: Transaction) -> None:
+        begins = kind is EventType.INVOKE
+        nothing = SendOutcome(EventType.INFO)
+        micro = tuple(
+            Send(self._partitions[write.partition], value, transaction.answers.get(value, nothing).offset)
+            for write, value in zip(transaction.writes, transaction.values, strict=True)
+        )
+        self._writers.recorder.record(
+            Event(
+                time_us=self._now_us(),
+                process=self.process,
+                instance=self.process,
+                type=kind,
+                function=Function.TXN,
+                micro=micro,
+                error=None if transaction.end is None else transaction.end.error,
+                detail=None if begins else msgspec.json.encode(self._facts(transaction)).decode(),
+            )
+        )
+
+    def _facts(self, transaction: Transaction) -> TransactionEnd:
+        failed = {
+            str(value): outcome.error or ""
+            for value, outcome in transaction.answers.items()
+            if outcome.type is not EventType.OK and not (outcome.error or "").startswith(_OWN_ERRORS)
+        }
+        return TransactionEnd(
+            transactional_id=self._transactional_id,
+            number=self.number,
+            asked=None if transaction.ending_us is None else transaction.asked,
+            ending_us=transaction.ending_us,
+            superseded_us=transaction.superseded_us,
+            late=tuple(transaction.late),
+            failed=failed,
+        )
