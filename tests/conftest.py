@@ -98,11 +98,11 @@ class PerfectLog:
     producers: list["PerfectProducer"] = field(default_factory=list)
     consumers: list["PerfectConsumer"] = field(default_factory=list)
 
-    def producer(self, process):
+    def producer(self, process, transactional_id=None):
         self.producers.append(PerfectProducer(self, process))
         return self.producers[-1]
 
-    def consumer(self, process):
+    def consumer(self, process, membership=None, isolation="read_uncommitted"):
         self.consumers.append(PerfectConsumer(self, process))
         return self.consumers[-1]
 
