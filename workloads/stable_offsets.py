@@ -45,7 +45,7 @@ class StableOffsets:
 
     @property
     def held(self) -> dict[str, str]:
-        """The log partitions of which a reader of committed records sees less, or that named no end, and why."""
+        """The log partitions in which a reader of committed records sees less, or that named no end, and why."""
         stable, high = (self._ends[level] for level in _LEVELS)
         return {
             name: f"a transaction is open: the last stable offset is {stable.get(name)}, the high watermark "

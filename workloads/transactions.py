@@ -154,8 +154,8 @@ class TransactionProducers:
         """Write from now on."""
         self._writing = True
         self._started_us = self._clock.now_us()
-        for place in self._places:
-            place.init()
+        for producer_place in self._places:
+            producer_place.init()
         self._await_next()
 
     def stop(self) -> None:
@@ -165,8 +165,8 @@ class TransactionProducers:
     def close(self) -> None:
         """Close every client: what is open ends as INFO."""
         self.stop()
-        for place in self._places:
-            place.close()
+        for producer_place in self._places:
+            producer_place.close()
 
     @property
     def outstanding(self) -> int:
@@ -181,7 +181,7 @@ class TransactionProducers:
     @property
     def settled(self) -> bool:
         """True if every producer works, and none that was superseded is left."""
-        return all(place.settled for place in self._places)
+        return all(producer_place.settled for producer_place in self._places)
 
     def crash_producer(self, pick: int) -> CrashedProducer:
         """Let the ``pick``-th producer, modulo their number, die as if killed, and a new one take its place."""
@@ -199,11 +199,11 @@ class TransactionProducers:
         if not self._writing or not self._next:
             return
         writes, self._next = self._next, self._taken()
-        place = self._places[writes[0].producer]
-        if not place.idle:
+        producer_place = self._places[writes[0].producer]
+        if not producer_place.idle:
             self.counts.passed_over += len(writes)
         else:
-            place.begin(writes, self._end_of_next(), takeover=self._takes_over(writes[0].due_us))
+            producer_place.begin(writes, self._end_of_next(), takeover=self._takes_over(writes[0].due_us))
         self._await_next()
 
     def _end_of_next(self) -> Asked:
