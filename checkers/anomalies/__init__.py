@@ -27,6 +27,7 @@ from checkers.anomalies import (
 from checkers.anomalies.anomaly import Allowed, Anomaly, Finding, Found
 from checkers.anomalies.cycles import CYCLES, EMPTY_GRAPH
 from checkers.anomalies.order import ORDER
+from checkers.anomalies.transactions import TRANSACTIONS
 
 __all__ = ["ANOMALIES", "EMPTY_GRAPH", "Allowed", "Anomaly", "Finding", "Findings", "Found"]
 
@@ -41,6 +42,7 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
         phantom_read.ANOMALY,
         corrupt_read.ANOMALY,
         g1a.ANOMALY,
+        *TRANSACTIONS,
         precommitted_read.ANOMALY,
         *ORDER,
         reordered.ANOMALY,

@@ -4,6 +4,7 @@ Example: a send of 2 to ``x`` is answered with a definite failure; later a poll 
 failure was no failure, or an aborted transaction is visible.
 
 False alarms avoided: uncertain writes may appear at any time; polls that failed or are uncertain are not held to it.
+Values of transactions of which it is known how they ended are held to ``aborted-read``.
 
 Findings, one a read: key, value, writer, reader. O(n).
 """
@@ -31,10 +32,13 @@ class FailedWriteRead(Finding, kw_only=True):
 def find(log: Log) -> Found:
     """Reads of failed writes, in order."""
     reads = log.reads[log.type[log.reads] == OK]
-    reads = reads[log.sent_fail[log.value_id[reads]]]
+    fails = log.sends[log.type[log.sends] == FAIL]
+    if log.transactions is not None:
+        fails = fails[~log.transactions.own[fails]]
+    reads = reads[log.marked(fails)[log.value_id[reads]]]
     _, first = np.unique(np.stack([log.value_id[reads], log.index[reads]]), axis=1, return_index=True)
     reads = reads[np.sort(first)]
-    failed = log.first_rows(log.sends[log.type[log.sends] == FAIL])
+    failed = log.first_rows(fails)
 
     def describe(number: int) -> FailedWriteRead:
         row = int(reads[number])

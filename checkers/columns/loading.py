@@ -15,15 +15,18 @@ from checkers.columns.ids import Flags, Numbers, starts_of
 from checkers.columns.log import Log
 from checkers.columns.log_rows import pack_operation
 from checkers.columns.phases import Moment, Phases
+from checkers.columns.transactions import TOLD_IN_DETAILS, Transactions, transactions_of
 from checkers.histories.stores import open_history, place_of
 from workloads import GroupMember, refusal
 from workloads.history import (
+    FAIL,
     GROUPED,
     MARKS,
     META_COMPLETE,
     META_EVENTS,
     META_GROUPED,
     META_JOINED,
+    META_TRANSACTIONS,
     NONE,
     Columns,
     HistoryError,
@@ -93,7 +96,8 @@ class RowBatch:
 class HistoryPart:
     """Rows of one history; the column ``partition`` (int64, by row) is an index into ``names``, its log partitions.
 
-    ``group`` is one into ``group_names``, -1 for none; None where no row is about a consumer group.
+    ``group`` is one into ``group_names``, -1 for none; None where no row is about a consumer group. ``transactions`` is
+    None where it has none of our own.
     """
 
     columns: Columns
@@ -104,6 +108,7 @@ class HistoryPart:
     joined: bool
     group: Numbers | None = None
     group_names: tuple[str, ...] = ()
+    transactions: Transactions | None = None
 
 
 def load_units(units: Sequence[Unit], proofs: Mapping[int, Numbers] | None = None) -> RowBatch:
@@ -158,6 +163,9 @@ def assemble(units: Sequence[Unit], parts: Sequence[HistoryPart]) -> RowBatch:
         retirements=[parts[number].phases.retirements for number in first],
         group=group,
         group_names=group_names,
+        transactions=Transactions.joined(
+            [(length, part.transactions) for length, part in zip(lengths, parts, strict=True)]
+        ),
     )
     return RowBatch(
         histories,
@@ -203,9 +211,12 @@ def _read_part(unit: Unit) -> HistoryPart:
         }
         if unit.groups is None:
             return part_of(file.read(columns=["key", "detail", _ERROR, *COLUMNS], use_threads=False), **facts)
-        with_phases = ["detail"] if 0 in unit.groups or facts["grouped"] else []
+        told = facts["grouped"] or metadata.get(META_TRANSACTIONS) == b"true"
+        with_details = ["detail"] if 0 in unit.groups or told else []
         table = file.read_row_groups(
-            list(unit.groups), columns=["key", *with_phases, _ERROR, *COLUMNS], use_threads=False
+            list(unit.groups),
+            columns=["key", *with_details, _ERROR, *COLUMNS],
+            use_threads=False,
         )
         first = file.read_row_group(0, columns=["key", "detail", *_OF_MOMENTS]) if 0 not in unit.groups else None
         return part_of(table, phases=first, **facts)
@@ -215,11 +226,10 @@ def part_of(
     table: pa.Table, *, complete: bool, events: int, joined: bool, grouped: bool = False, phases: pa.Table | None = None
 ) -> HistoryPart:
     """Read clustered rows of one history; its phases are in ``phases`` or else among the rows."""
-    columns, names = indexed_rows(completed(table))
+    columns, names, transactions = indexed_rows(completed(table))
     group, group_names = _group_column(table) if grouped else (None, ())
-    return HistoryPart(
-        columns, names, _phases(table if phases is None else phases), complete, events, joined, group, group_names
-    )
+    moments = _phases(table if phases is None else phases)
+    return HistoryPart(columns, names, moments, complete, events, joined, group, group_names, transactions)
 
 
 def _group_column(table: pa.Table) -> tuple[Numbers, tuple[str, ...]]:
@@ -254,8 +264,12 @@ def _keyed(table: pa.Table) -> Numbers:
     return np.concatenate(keyed)
 
 
-def indexed_rows(table: pa.Table) -> tuple[Columns, list[str]]:
-    """The rows of log partitions in clustered rows, with the index of each instead of its key, and the keys."""
+def indexed_rows(table: pa.Table) -> tuple[Columns, list[str], Transactions | None]:
+    """The rows of log partitions in clustered rows, with the index of each instead of its key, the keys, and what is
+    known of transactions.
+
+    A send that failed in a transaction that was committed is no acknowledged write.
+    """
     names: list[str] = []
     partitions: list[Numbers] = []
     for chunk in table.column("key").chunks:
@@ -272,7 +286,26 @@ def indexed_rows(table: pa.Table) -> tuple[Columns, list[str]]:
     partition = np.concatenate(partitions) if partitions else np.zeros(0, np.int64)
     kept = _slice(partition)
     columns: Columns = {name: _numpy(table, name)[kept] for name in COLUMNS}
-    return {**columns, "refusal": _refusals(table)[kept], "partition": partition[kept]}, names
+    columns |= {"refusal": _refusals(table)[kept], "partition": partition[kept]}
+    if "detail" not in table.column_names or not np.isin(columns["function"], TOLD_IN_DETAILS).any():
+        return columns, names, None
+    codes, details = _details(table)
+    transactions = transactions_of(columns, codes[kept], details)
+    if transactions.failed:
+        columns["type"] = columns["type"].copy()
+        columns["type"][[*transactions.failed]] = FAIL
+    return columns, names, transactions if transactions.any else None
+
+
+def _details(table: pa.Table) -> tuple[Numbers, list[str]]:
+    """The details of rows as places in a list (int64, -1 for none), and the list."""
+    codes: list[Numbers] = []
+    details: list[str] = []
+    for chunk in table.column("detail").chunks:
+        places = chunk.indices.fill_null(NONE).to_numpy(zero_copy_only=False).astype(np.int64)
+        codes.append(np.where(places == NONE, NONE, places + len(details)))
+        details += chunk.dictionary.to_pylist()
+    return np.concatenate(codes) if codes else np.zeros(0, np.int64), details
 
 
 def _refusals(table: pa.Table) -> npt.NDArray[np.int8]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from checkers.columns.ids import Flags, Ids, Numbers, dense_ids, stable_order
 from checkers.columns.phases import Moment
+from checkers.columns.transactions import Transactions
 from workloads import Function, Retirement
 from workloads.history import FAIL, FUNCTION_CODE, INFO, INVOKE, NONE, OK, Kind
 
@@ -49,6 +50,7 @@ class LogRows:
         group: of row: the index in ``group_names`` of the consumer group that it is about (int64), -1 for none; None
             where no row is about a group.
         retirements: of history: the producers that were given up, as :attr:`Phases.retirements` has them.
+        transactions: what is known of transactions; None where no history has any of our own.
     """
 
     partition: Numbers
@@ -75,6 +77,7 @@ class LogRows:
     retirements: list[list[tuple[Moment, Retirement]]] = field(default_factory=list)
     group: Numbers | None = None
     group_names: list[str] = field(default_factory=list)
+    transactions: Transactions | None = None
 
     @property
     def partition_count(self) -> int:

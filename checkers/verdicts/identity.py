@@ -46,6 +46,7 @@ LATER: Final = {
     "leader.election": "isr",
     "commit.mode": "after-processing",
     "group.protocol": "classic",
+    "isolation.level": "read_uncommitted",
 }
 #: Hexadecimal digits of an identity: a campaign has tens of defects, never millions.
 DIGITS: Final = 12

@@ -51,6 +51,13 @@ up, and then it was not acknowledged (at acks=0 that is not known, and it is per
 replaced is another one. A lost write has no place in the log, so loss does not make the others reordered. Where
 readable records can vanish, a leader may not have what the sequence numbers are compared with (KIP-360), and takes any.
 
+*Transactions.* Readers of committed records see a transaction once its markers are written, and never one that was
+aborted: `aborted-read` and `early-read` are permitted to readers of uncommitted records only. A new producer with a
+transactional id ends what the one before left open, and fences it (KIP-98): `zombie`. What its producer does not end,
+brokers abort: `hanging-transaction`. All four rest on what brokers keep, of transactions as of records: they are
+permitted where readable records may vanish. That a transaction happens as a whole follows from `lost-write`, since one
+proved value makes all of them due; what permits loss permits a torn one. `failed-send-committed` is the client's own.
+
 *Clients.* `wedged-client` is about a client library, so it is always permitted, whatever the settings.
 
 *Consumer groups.* Commits are records of `__consumer_offsets`, written with acks=all and without unclean elections, so
@@ -78,7 +85,10 @@ from workloads import ACKS_ALL, Settings
 LOSS = ("lost-write", "unseen")
 POLL_ORDER = ("poll-skip", "nonmonotonic-poll", "int-poll-skip", "int-nonmonotonic-poll")
 SEND_ORDER = ("nonmonotonic-send", "int-nonmonotonic-send")
-NEVER = ("corrupt-read", "phantom-read", "G1a", "broken-invariant")
+NEVER = ("corrupt-read", "phantom-read", "G1a", "broken-invariant", "failed-send-committed")
+#: Promised to readers of committed records only.
+OF_COMMITTED = ("aborted-read", "early-read")
+OF_TRANSACTIONS = ("zombie", "hanging-transaction")
 #: Permitted always: records and transactions of different producers may interleave.
 ALWAYS = ("int-send-skip", "G0", "G0-realtime")
 
@@ -201,6 +211,11 @@ _OVERTAKEN = Reason("without idempotence and with several requests in flight, a 
 _IN_ORDER = Reason("one request at a time, or sequence numbers, keep a producer's order", "rule 21")
 _PRODUCER_STATE = Reason("with truncated records a leader forgets what it had from a producer", "KIP-360")
 _INTERLEAVED = Reason("producers are not isolated from each other, their records may interleave", "KIP-98")
+_UNCOMMITTED = Reason("isolation.level=read_uncommitted: readers are given records of open and of aborted transactions",
+                      "KIP-98")  # fmt: skip
+_STABLE = Reason("readers of committed records stop at the last stable offset, and skip aborted transactions", "KIP-98")
+_FENCED = Reason("a new producer fences the ones before it, and brokers abort what is open for too long",
+                 "KIP-98, KIP-360, KIP-890")  # fmt: skip
 _CLIENT = Reason("a client library stopped working; the log did what it promises", "docs/guides/clients.md")
 _AT_MOST_ONCE = Reason("commit.mode=before-processing: what a member committed and did not process is passed over",
                        "Kafka's design, at most once")  # fmt: skip
@@ -226,6 +241,7 @@ def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = AN
     forgotten = _forgotten_reasons(settings, readable)
     duplicates = (*_duplicate_reasons(settings), *forgotten)
     overtaken = _overtaking_reasons(settings)
+    uncommitted = (_UNCOMMITTED,) if settings.isolation_level == "read_uncommitted" else ()
     claims = (
         *(_claim(name, losses, _safe_reasons(settings, faults, copies)) for name in LOSS),
         _claim("inconsistent-offsets", (*readable, *reused), (below,)),
@@ -237,6 +253,8 @@ def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = AN
         _claim("group-went-back", (*_went_back_reasons(faults), *readable), (_COMMIT_SAFE,)),
         _claim("two-owners", (), (_FENCED,)),
         _claim("divergent-replicas", _divergence_reasons(settings, faults, copies), (below,)),
+        *(_claim(name, (*uncommitted, *readable), (_STABLE,)) for name in OF_COMMITTED),
+        *(_claim(name, readable, (_FENCED,)) for name in OF_TRANSACTIONS),
         *(_claim(name, (), (_NO_RULE,)) for name in NEVER),
         *(_claim(name, (_INTERLEAVED,), ()) for name in ALWAYS),
         *(_claim(name, (_CLIENT,), ()) for name in OF_CLIENTS),

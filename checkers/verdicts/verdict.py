@@ -17,6 +17,7 @@ from checkers.measures.latency import Latency, WritesOverTime
 from checkers.measures.measure import Measure
 from checkers.measures.recovery import Recovery
 from checkers.measures.situations import Situations
+from checkers.measures.transaction_counts import TransactionCounts
 from checkers.measures.writes_met import FaultExercise
 from nemesis.receipts import Receipt
 
@@ -44,6 +45,7 @@ class Measures(msgspec.Struct, kw_only=True):
     recovery: Recovery = msgspec.field(default_factory=Recovery)
     latency: Latency = msgspec.field(default_factory=Latency)
     over_time: WritesOverTime = msgspec.field(default_factory=WritesOverTime)
+    transactions: TransactionCounts = msgspec.field(default_factory=TransactionCounts)
     worst_realtime_lag: WorstLag | None = None
     consume_counts: dict[int, int] = {}
 

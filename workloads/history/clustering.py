@@ -26,6 +26,7 @@ NOTHING: Final[Numbers] = np.zeros(0, dtype=np.int64)
 ROWS_A_GROUP: Final = 250_000
 
 _ASSIGNS = tuple(FUNCTION_CODE[name] for name in (Function.ASSIGN, Function.SUBSCRIBE, Function.REBALANCE))
+_TRANSACTIONS = (FUNCTION_CODE[Function.TXN], FUNCTION_CODE[Function.STABLE])
 _POLLS = (FUNCTION_CODE[Function.POLL], FUNCTION_CODE[Function.TXN])
 #: Columns that tell how long a process waited.
 _OF_POLLS = ("key", "index", "process", "type", "function", "invoke_us", "waited_us")
@@ -114,6 +115,12 @@ def spread(rows: Columns) -> bool:
     uncertain = (rows["kind"] == Kind.SEND) & (rows["type"] == INFO)
     pairs = np.unique(np.stack([rows["index"][uncertain], rows["key"][uncertain].astype(np.int64)]), axis=1)
     return bool(len(np.unique(pairs[0])) < pairs.shape[1])
+
+
+def transactional(rows: Columns) -> bool:
+    """True if an operation has the facts of a transaction, or of the end of one: kernels read them then."""
+    told = np.isin(rows["function"], _TRANSACTIONS) & (rows["detail"] != NONE)
+    return bool(told.any())
 
 
 def joined(rows: Columns) -> bool:

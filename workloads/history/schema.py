@@ -39,6 +39,8 @@ META_SPREAD: Final = b"ackproof.spread"
 META_JOINED: Final = b"ackproof.joined"
 #: "true" where some operation is a consumer group's, so that rows name groups.
 META_GROUPED: Final = b"ackproof.grouped"
+#: "true" where some operation is a transaction of our own, or says what a broker answered of one.
+META_TRANSACTIONS: Final = b"ackproof.transactions"
 #: Number of events in the history.
 META_EVENTS: Final = b"ackproof.events"
 

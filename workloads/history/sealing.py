@@ -40,6 +40,7 @@ from workloads.history.clustering import (
     spread,
     tails,
     together,
+    transactional,
 )
 from workloads.history.event_table import texts_of_columns
 from workloads.history.rows import Columns, Names, Rows, from_tables, to_table
@@ -50,6 +51,7 @@ from workloads.history.schema import (
     META_JOINED,
     META_RUN,
     META_SPREAD,
+    META_TRANSACTIONS,
     NAMELESS,
     NONE,
     SCHEMA,
@@ -199,6 +201,7 @@ def write_clustered(
         META_SPREAD: str(sealing.spread).lower().encode(),
         META_JOINED: str(sealing.joined).lower().encode(),
         META_GROUPED: str(sealing.grouped).lower().encode(),
+        META_TRANSACTIONS: str(sealing.transactional).lower().encode(),
         META_EVENTS: str(sealing.events).encode(),
     }
     path = directory / files.CLUSTERED
@@ -229,6 +232,7 @@ class _Sealing:
         self.texts = _Texts()
         self.events = 0
         self.spread = self.joined = self.grouped = False
+        self.spread = self.joined = self.transactional = False
 
     def groups(self, directory: Path) -> Iterator[Columns]:
         """The row groups of the clustered file; several stretches go through files in ``directory``."""
@@ -265,6 +269,7 @@ class _Sealing:
         self.spread |= spread(rows)
         self.joined |= joined(rows)
         self.grouped |= grouped(rows)
+        self.transactional |= transactional(rows)
         return rows
 
     def _survey(self) -> tuple[Numbers, Numbers]:

@@ -1,0 +1,247 @@
+"""Anomalies of transactions, of a workload that writes in them (:class:`workloads.TransactionEnd`).
+
+Each kernel's docstring is its specification. All are O(n). That a transaction happens as a whole is the business of
+``lost-write``: an uncertain one of which one value was read has to be there with all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
+from checkers.columns.ids import Numbers
+from checkers.columns.log import Log
+from checkers.columns.log_rows import EventPlace
+from checkers.columns.transactions import COMMIT
+from workloads import NEVER_SENT, Function
+from workloads.history import FAIL, FUNCTION_CODE, INFO, NONE, OK
+
+_TXN: Final = FUNCTION_CODE[Function.TXN]
+
+
+class TransactionRead(Finding, kw_only=True):
+    """A read of a value whose transaction does not count, or not yet."""
+
+    value: Any
+    writer: EventPlace
+    reader: EventPlace
+    early_us: int | None = None
+
+
+class FailedSend(Finding, kw_only=True):
+    """A send that failed in a transaction that was committed."""
+
+    value: Any
+    error: str
+    writer: EventPlace
+
+
+class ZombieWrite(Finding, kw_only=True):
+    """A write of a producer that was no longer in charge. Without ``reader``, its commit was answered."""
+
+    value: Any
+    late_us: int
+    writer: EventPlace
+    reader: EventPlace | None = None
+
+
+class HangingTransaction(Finding, kw_only=True):
+    """A log partition whose last stable offset stands still."""
+
+    last_stable_offset: int
+    high_watermark: int
+    waited_us: int
+    op: EventPlace
+
+
+def aborted_read(log: Log) -> Found:
+    """``aborted-read``: an ok poll read a value of a transaction that was aborted.
+
+    Example: a transaction sends ``a`` to ``x``, its abort is answered; later a poll reads ``a``. Readers of committed
+    records never see one. Readers of uncommitted records do, so there it is no violation.
+
+    A transaction was aborted if its abort was answered, or if its producer was fenced before it asked for the commit
+    and was then refused.
+
+    False alarms avoided: a transaction whose end is not known; reads that failed or are uncertain. What a fenced
+    producer sent afterwards is ``zombie``.
+
+    Findings, one for each value and poll: key, value, writer, reader. O(n).
+    """
+    if log.transactions is None:
+        return _nothing()
+    facts = log.transactions
+    rows = log.sends[facts.own[log.sends] & (log.type[log.sends] == FAIL)]
+    rows = rows[~np.isin(rows, _rows([*facts.late, *facts.failed]))]
+    return _reads_of(log, rows)
+
+
+def early_read(log: Log) -> Found:
+    """``early-read``: an ok poll read a value of a transaction before its producer asked to commit it.
+
+    Example: a poll that ended at 2.0 s read ``a``; the producer of ``a`` asked for the commit at 2.5 s, or never did.
+    A reader of committed records stops at the last stable offset, which is below every open transaction. For readers
+    of uncommitted records it is no violation.
+
+    False alarms avoided: the time of a poll is that of its answer, the time of a commit that of its call, on one clock;
+    a transaction that was aborted is ``aborted-read``.
+
+    Findings, one for each value and poll: key, value, writer, reader, early_us (nothing where no commit was asked).
+    O(n).
+    """
+    if log.transactions is None:
+        return _nothing()
+    facts = log.transactions
+    rows = log.sends[facts.own[log.sends] & np.isin(log.type[log.sends], (OK, INFO))]
+    ending_us = np.where(facts.asked[rows] == COMMIT, facts.ending_us[rows], np.iinfo(np.int64).max)
+    return _reads_of(log, rows, ending_us)
+
+
+def failed_send_committed(log: Log) -> Found:
+    """``failed-send-committed``: a send failed in a transaction whose commit was answered.
+
+    Example: the callback of a send of ``a`` has an error; the transaction of ``a`` is committed, and the commit is
+    answered without one. Who relies on the commit has lost ``a`` (KAFKA-9279). It is about the client library: a commit
+    succeeds only if every send of the transaction did.
+
+    False alarms avoided: sends that the library did not take, which the application knows; sends without an answer.
+
+    Findings: key, value, error, writer. O(n).
+    """
+    if log.transactions is None:
+        return _nothing()
+    failed = {row: error for row, error in log.transactions.failed.items() if not error.startswith(NEVER_SENT)}
+    rows = _rows(failed)
+
+    def describe(number: int) -> FailedSend:
+        row = int(rows[number])
+        return FailedSend(key=log.key(row), value=int(log.value[row]), error=failed[row], writer=log.op(row))
+
+    return Found(partition=log.partition[rows], describe=describe, row=rows)
+
+
+def zombie(log: Log) -> Found:
+    """``zombie``: a producer wrote or committed although a later one with its transactional id was in charge.
+
+    Example: producer 0 has a transaction open; producer 5 with the same transactional id is told that it is in charge;
+    then producer 0 sends ``b`` and asks to commit, and the commit is answered, or somebody reads ``b`` (KIP-98,
+    KIP-360). Neither may be, whatever readers see otherwise.
+
+    False alarms avoided: a commit that was asked for before the successor was told; values that were sent before.
+
+    Findings: key, value, writer, reader (nothing where the commit was answered), late_us (from the moment in which the
+    successor was told to the ask for the commit). O(n).
+    """
+    if log.transactions is None:
+        return _nothing()
+    facts = log.transactions
+    superseded = _rows(facts.superseded_us)
+    committed = superseded[log.type[superseded] == OK]
+    late = np.setdiff1d(_rows(facts.late), committed)
+    seen = _seen(log, late)
+    rows = np.concatenate([committed, seen])
+    readers = log.first_rows(log.reads[log.type[log.reads] == OK])
+
+    def describe(number: int) -> ZombieWrite:
+        row = int(rows[number])
+        reader = None if number < len(committed) else log.op(int(readers[log.value_id[row]]))
+        late_us = int(facts.ending_us[row]) - facts.superseded_us[row]
+        return ZombieWrite(
+            key=log.key(row), value=int(log.value[row]), late_us=late_us, writer=log.op(row), reader=reader
+        )
+
+    return Found(partition=log.partition[rows], describe=describe, row=rows, rank=np.arange(len(rows)))
+
+
+def hanging_transaction(log: Log) -> Found:
+    """``hanging-transaction``: the last stable offset is below the high watermark, though no transaction can be open.
+
+    Example: all is healed, no producer has written for 25 s, brokers abort what is open for 10 s and look every 10 s;
+    of ``x`` the high watermark is 40 and the last stable offset 33. Readers of committed records get no further.
+
+    False alarms avoided: the moment of the question is compared with the last sign of a transaction in the log
+    partition; where it is not later by as much as a transaction may be open, nothing is claimed.
+
+    Findings: key, last_stable_offset, high_watermark, waited_us, op. O(n).
+    """
+    if log.transactions is None:
+        return _nothing()
+    facts = log.transactions
+    mine = np.flatnonzero(log.function == _TXN)
+    last_us = np.zeros(log.partition_count, dtype=np.int64)
+    np.maximum.at(last_us, log.partition[mine], log.time_us[mine])
+    waited_us = {row: int(log.time_us[row] - last_us[log.partition[row]]) for row in facts.stable}
+    rows = _rows(
+        row
+        for row, stable in facts.stable.items()
+        if log.offset[row] < stable.high_watermark and waited_us[row] >= stable.open_ms * 1000
+    )
+
+    def describe(number: int) -> HangingTransaction:
+        row = int(rows[number])
+        return HangingTransaction(
+            key=log.key(row),
+            last_stable_offset=int(log.offset[row]),
+            high_watermark=facts.stable[row].high_watermark,
+            waited_us=waited_us[row],
+            op=log.op(row),
+        )
+
+    return Found(partition=log.partition[rows], describe=describe, row=rows)
+
+
+def _reads_of(log: Log, writers: Numbers, before_us: Numbers | None = None) -> Found:
+    """Reads by ok polls of what these rows sent, answered before a time where one is given: one a value and poll."""
+    writer = np.full(len(log.values), NONE, dtype=np.int64)
+    writer[log.value_id[writers]] = writers
+    limit_us = np.full(len(log.values), np.iinfo(np.int64).max)
+    if before_us is not None:
+        limit_us[log.value_id[writers]] = before_us
+    reads = log.reads[log.type[log.reads] == OK]
+    value = log.value_id[reads]
+    reads = reads[(writer[value] != NONE) & (log.time_us[reads] < limit_us[value])]
+    _, first = np.unique(np.stack([log.value_id[reads], log.index[reads]]), axis=1, return_index=True)
+    reads = reads[np.sort(first)]
+
+    def describe(number: int) -> TransactionRead:
+        row = int(reads[number])
+        limit = int(limit_us[log.value_id[row]])
+        return TransactionRead(
+            key=log.key(row),
+            value=int(log.value[row]),
+            writer=log.op(int(writer[log.value_id[row]])),
+            reader=log.op(row),
+            early_us=None if limit == np.iinfo(np.int64).max else limit - int(log.time_us[row]),
+        )
+
+    return Found(partition=log.partition[reads], describe=describe, row=reads)
+
+
+def _seen(log: Log, rows: Numbers) -> Numbers:
+    """Those of these rows whose value an ok poll read."""
+    seen: Numbers = rows[log.read_ok[log.value_id[rows]]]
+    return seen
+
+
+def _rows(rows: Any) -> Numbers:
+    return np.array(sorted(rows), dtype=np.int64)
+
+
+def _nothing() -> Found:
+    none = np.zeros(0, dtype=np.int64)
+    return Found(partition=none, describe=lambda _: Finding(), row=none)
+
+
+#: In the order in which a report lists them.
+TRANSACTIONS: Final = tuple(
+    Anomaly.documented(name, kernel.__doc__, finding, kernel, about=about)
+    for name, kernel, finding, about in (
+        ("aborted-read", aborted_read, TransactionRead, About.READERS),
+        ("early-read", early_read, TransactionRead, About.READERS),
+        ("failed-send-committed", failed_send_committed, FailedSend, About.PRODUCERS),
+        ("zombie", zombie, ZombieWrite, About.PRODUCERS),
+        ("hanging-transaction", hanging_transaction, HangingTransaction, About.LOG),
+    )
+)

@@ -1,0 +1,77 @@
+"""Counts of transactions: how many there were, how they ended, and what was put to the test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from typing_extensions import override
+
+from checkers.columns.ids import Flags, Numbers
+from checkers.columns.log import Log
+from checkers.columns.phases import Phases
+from checkers.measures.measure import Measure
+from workloads.history import FAIL, INFO, OK
+
+
+class TransactionCounts(Measure):
+    """Counts of one history, or of some of its log partitions; all are 0 where nothing was written in transactions.
+
+    Attributes:
+        committed, aborted, unknown: transactions by their end. Each is counted in the log partition of its first write.
+        superseded: those whose producer had a successor before it asked for the end.
+        aborted_passed: values of aborted transactions that were acknowledged at an offset below the end to which final
+            readers read: what must not be seen there, or what readers of uncommitted records must be able to see.
+        late: values that producers sent after their successor was told that it is in charge.
+    """
+
+    committed: int = 0
+    aborted: int = 0
+    unknown: int = 0
+    superseded: int = 0
+    aborted_passed: int = 0
+    late: int = 0
+
+    @property
+    def all(self) -> int:
+        """All transactions that ended."""
+        return self.committed + self.aborted + self.unknown
+
+    @classmethod
+    @override
+    def of_each(cls, log: Log, phases: Sequence[Phases]) -> list[TransactionCounts]:
+        histories = len(phases)
+        facts = log.transactions
+        if facts is None:
+            return [cls() for _ in range(histories)]
+        rows = log.sends[facts.own[log.sends]]
+        whole = rows[log.position[rows] == 0]
+        ends = {kind: _counted(log, whole[log.type[whole] == kind], histories) for kind in (OK, FAIL, INFO)}
+        first = [row for row in facts.superseded_us if log.position[row] == 0]
+        superseded = _counted(log, np.array(first, dtype=np.int64), histories)
+        late = _counted(log, np.array(sorted(facts.late), dtype=np.int64), histories)
+        passed = _counted(log, rows[_passed(log, rows)], histories)
+        return [
+            cls(
+                committed=int(ends[OK][history]),
+                aborted=int(ends[FAIL][history]),
+                unknown=int(ends[INFO][history]),
+                superseded=int(superseded[history]),
+                aborted_passed=int(passed[history]),
+                late=int(late[history]),
+            )
+            for history in range(histories)
+        ]
+
+
+def _counted(log: Log, rows: Numbers, histories: int) -> Numbers:
+    return np.bincount(log.partition_history[log.partition[rows]], minlength=histories)
+
+
+def _passed(log: Log, rows: Numbers) -> Flags:
+    """Of these rows of transactions: it was aborted, and final readers read past it (bool)."""
+    end = np.zeros(log.partition_count, dtype=np.int64)
+    np.maximum.at(end, log.partition[log.drains], log.offset[log.drains])
+    offset = log.offset[rows]
+    passed: Flags = (log.type[rows] == FAIL) & (offset >= 0) & (offset < end[log.partition[rows]])
+    return passed

@@ -1,0 +1,311 @@
+"""Anomalies of transactions: each planted alone, and against a slow twin over random histories."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkers.anomalies.transactions import TRANSACTIONS
+from checkers.verdicts.promises import promise
+from tests.checkers import transactional_twins
+from tests.checkers.in_memory import judge_events
+from tests.workloads.history.event_strategies import examples
+from workloads import Settings
+from workloads.operations import (
+    HARNESS,
+    Event,
+    EventType,
+    Function,
+    Poll,
+    Reached,
+    Record,
+    Send,
+    StableOffset,
+    TransactionEnd,
+)
+
+INVOKE, OK, FAIL, INFO = EventType.INVOKE, EventType.OK, EventType.FAIL, EventType.INFO
+NAMES = [anomaly.name for anomaly in TRANSACTIONS]
+OPEN_MS = 20_000
+
+
+class Scene:
+    """A history of transactions in the making; times are seconds."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def add(self, at_s: float, process: int, kind: EventType, function: Function, **others: Any) -> int:
+        self.events.append(
+            Event(
+                index=len(self.events),
+                time_us=int(at_s * 1_000_000),
+                process=process,
+                instance=process if process >= 0 else -1,
+                type=kind,
+                function=function,
+                **others,
+            )
+        )
+        return len(self.events) - 1
+
+    def transaction(
+        self,
+        times_s: tuple[float, float],
+        kind: EventType,
+        *sends: Send,
+        process: int = 0,
+        meanwhile: Callable[[], object] = lambda: None,
+        **facts: Any,
+    ) -> int:
+        """A transaction that asked for its commit half a second before its end, unless ``facts`` say otherwise."""
+        begin_s, end_s = times_s
+        asked = {"asked": "commit", "ending_us": int((end_s - 0.5) * 1_000_000)}
+        end = TransactionEnd(**({"transactional_id": "t", "number": process} | asked | facts))
+        begun = tuple(msgspec.structs.replace(send, offset=None) for send in sends)
+        self.add(begin_s, process, INVOKE, Function.TXN, micro=begun)
+        meanwhile()
+        return self.add(end_s, process, kind, Function.TXN, micro=sends, detail=msgspec.json.encode(end).decode())
+
+    def read(self, at_s: float, *records: tuple[int, int], key: str = "x-0", kind: EventType = OK) -> int:
+        found = Poll({key: tuple(Record(offset, value) for offset, value in records)})
+        self.add(at_s, 50, INVOKE, Function.POLL, micro=(Poll(),))
+        return self.add(at_s, 50, kind, Function.POLL, micro=(found,))
+
+    def stable(self, at_s: float, stable: int, high: int) -> int:
+        detail = msgspec.json.encode(StableOffset(high_watermark=high, open_ms=OPEN_MS)).decode()
+        return self.add(at_s, HARNESS, OK, Function.STABLE, micro=(Reached("x-0", stable),), detail=detail)
+
+    @property
+    def anomalies(self) -> list[str]:
+        """Those that are not permitted, apart from writes that nobody read: scenes are short."""
+        strict = promise(Settings(min_insync_replicas=2, isolation_level="read_committed"), ())
+        counts = judge_events(self.events).counts
+        return [name for name in counts if name != "unseen" and not strict.about(name).permitted]
+
+    def finding(self, name: str) -> dict[str, Any]:
+        (finding,) = judge_events(self.events).anomalies[name]
+        return msgspec.to_builtins(finding)
+
+
+def committed() -> Scene:
+    """Two committed transactions over two log partitions, read in order."""
+    scene = Scene()
+    scene.transaction((1, 2), OK, Send("x-0", 1, 0), Send("y-0", 2, 0))
+    scene.transaction((3, 4), OK, Send("x-0", 3, 2), Send("y-0", 4, 2))
+    scene.read(5, (0, 1), (2, 3))
+    return scene
+
+
+def test_transactions_that_are_read_after_their_commit_are_as_they_should_be() -> None:
+    assert committed().anomalies == []
+
+
+def test_a_value_of_an_aborted_transaction_that_is_read() -> None:
+    scene = committed()
+    writer = scene.transaction((6, 7), FAIL, Send("x-0", 5, 4), Send("y-0", 6, 4), asked="abort")
+    reader = scene.read(8, (4, 5))
+    assert scene.anomalies == ["aborted-read"]
+    found = scene.finding("aborted-read")
+    assert (found["key"], found["value"], found["writer"]["op_pos"], found["reader"]["op_pos"]) == (
+        "x-0", 5, writer, reader,
+    )  # fmt: skip
+
+
+def test_a_value_of_an_aborted_transaction_that_nobody_reads() -> None:
+    scene = committed()
+    scene.transaction((6, 7), FAIL, Send("x-0", 5, 4), asked="abort")
+    scene.transaction((8, 9), OK, Send("x-0", 7, 6))
+    scene.read(10, (6, 7))
+    assert scene.anomalies == []
+
+
+def test_a_value_that_is_read_before_its_commit_is_asked_for() -> None:
+    scene = committed()
+    scene.transaction((6, 7), OK, Send("x-0", 5, 4), meanwhile=lambda: scene.read(6.4, (4, 5)))
+    assert scene.anomalies == ["early-read"]
+    assert scene.finding("early-read")["early_us"] == 100_000
+
+
+def test_a_value_whose_commit_was_never_asked_for() -> None:
+    scene = committed()
+    scene.transaction((6, 7), INFO, Send("x-0", 5, 4), asked=None, ending_us=None)
+    scene.read(8, (4, 5))
+    assert scene.anomalies == ["early-read"]
+    assert "early_us" not in scene.finding("early-read")
+
+
+@pytest.mark.parametrize("kind", [OK, INFO])
+def test_a_value_that_is_read_while_its_commit_is_under_way(kind: EventType) -> None:
+    scene = committed()
+    scene.transaction((6, 7), kind, Send("x-0", 5, 4), meanwhile=lambda: scene.read(6.6, (4, 5)))
+    assert scene.anomalies == []
+
+
+def test_an_uncertain_transaction_of_which_one_value_is_read_has_to_be_there_as_a_whole() -> None:
+    scene = committed()
+    scene.transaction((5, 6), INFO, Send("x-0", 5, 4), Send("y-0", 6, 4))
+    scene.transaction((6, 7), OK, Send("y-0", 9, 6), process=1)
+    scene.read(8, (4, 5))
+    scene.read(9, (6, 9), key="y-0")
+    assert scene.anomalies == ["lost-write"]
+
+
+def test_a_send_that_failed_in_a_transaction_that_was_committed() -> None:
+    scene = committed()
+    scene.transaction((6, 7), OK, Send("x-0", 5, 4), Send("x-0", 6), failed={"6": "MSG_SIZE_TOO_LARGE"})
+    scene.read(8, (4, 5))
+    assert scene.anomalies == ["failed-send-committed"]
+    assert (scene.finding("failed-send-committed")["value"], scene.finding("failed-send-committed")["error"]) == (
+        6,
+        "MSG_SIZE_TOO_LARGE",
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"), [(OK, "NeverSent: the queue is full"), (FAIL, "_FENCED"), (INFO, "_FENCED")]
+)
+def test_a_send_that_the_application_knows_of_or_that_failed_with_its_transaction(kind: EventType, error: str) -> None:
+    scene = committed()
+    scene.transaction((6, 7), kind, Send("x-0", 5, 4), Send("x-0", 6), failed={"6": error})
+    assert scene.anomalies == []
+
+
+def test_a_commit_of_a_producer_that_was_superseded() -> None:
+    scene = committed()
+    scene.transaction((6, 8), OK, Send("x-0", 5, 4), Send("x-0", 6, 6), superseded_us=7_000_000, late=(6,))
+    scene.read(9, (4, 5), (6, 6))
+    assert scene.anomalies == ["zombie"]
+    assert all("reader" not in msgspec.to_builtins(found) for found in judge_events(scene.events).anomalies["zombie"])
+
+
+def test_a_value_that_a_superseded_producer_sent() -> None:
+    scene = committed()
+    scene.transaction((6, 8), FAIL, Send("x-0", 5, 4), Send("x-0", 6, 6), superseded_us=7_000_000, late=(6,))
+    reader = scene.read(9, (6, 6))
+    assert scene.anomalies == ["zombie"]
+    assert scene.finding("zombie")["reader"]["op_pos"] == reader
+
+
+def test_the_first_half_of_a_superseded_producers_transaction_is_aborted() -> None:
+    scene = committed()
+    scene.transaction((6, 8), FAIL, Send("x-0", 5, 4), Send("x-0", 6), superseded_us=7_000_000, late=(6,))
+    scene.read(9, (4, 5))
+    assert scene.anomalies == ["aborted-read"]
+
+
+def test_a_last_stable_offset_that_stands_still() -> None:
+    scene = committed()
+    scene.stable(4 + OPEN_MS / 1000, 2, 3)
+    assert scene.anomalies == ["hanging-transaction"]
+    assert scene.finding("hanging-transaction")["waited_us"] == OPEN_MS * 1000
+
+
+def test_a_transaction_that_may_still_be_open_hangs_not_yet() -> None:
+    scene = committed()
+    scene.stable(3.9 + OPEN_MS / 1000, 2, 3)
+    assert scene.anomalies == []
+
+
+def test_counts_say_what_was_put_to_the_test() -> None:
+    scene = committed()
+    scene.transaction((6, 7), FAIL, Send("x-0", 5, 4), Send("y-0", 6, 4), asked="abort")
+    scene.transaction((8, 9), FAIL, Send("x-0", 7, 6), Send("x-0", 8), superseded_us=8_500_000, late=(8,))
+    scene.transaction((8, 9), INFO, Send("x-0", 9), process=1)
+    scene.add(10, 60, OK, Function.DRAIN, partitions=("x-0",), offset=6)
+    counts = judge_events(scene.events).transactions
+    assert (counts.committed, counts.aborted, counts.unknown) == (2, 2, 1)
+    assert (counts.superseded, counts.late, counts.aborted_passed) == (1, 1, 1)
+
+
+Twin = Callable[[list[Event]], list[tuple[Any, ...]]]
+COMPARED: dict[str, tuple[Twin, Callable[[dict[str, Any]], tuple[Any, ...]]]] = {
+    "aborted-read": (transactional_twins.aborted_read, lambda f: (f["key"], f["value"], f["reader"]["op_pos"])),
+    "early-read": (
+        transactional_twins.early_read,
+        lambda f: (f["key"], f["value"], f["reader"]["op_pos"], f.get("early_us")),
+    ),
+    "failed-send-committed": (
+        transactional_twins.failed_send_committed,
+        lambda f: (f["key"], f["value"], f["error"], f["writer"]["op_pos"]),
+    ),
+    "zombie": (transactional_twins.zombie, lambda f: (f["key"], f["value"], f["writer"]["op_pos"], f["late_us"])),
+    "hanging-transaction": (
+        transactional_twins.hanging_transaction,
+        lambda f: (f["key"], f["last_stable_offset"], f["high_watermark"], f["waited_us"]),
+    ),
+}
+
+
+@given(st.integers(0, 2**32))
+@examples(200)
+def test_every_kernel_agrees_with_its_twin(seed: int) -> None:
+    events = random_history(random.Random(seed))
+    verdict = judge_events(events, shown=None)
+    assert set(COMPARED) == set(NAMES)
+    for anomaly, (twin, essence) in COMPARED.items():
+        found = sorted(essence(msgspec.to_builtins(finding)) for finding in verdict.anomalies.get(anomaly, []))
+        assert found == twin(events), anomaly
+    assert "G1a" not in verdict.anomalies
+
+
+def random_history(chance: random.Random) -> list[Event]:
+    """Transactions that end in any way, polls of any of their values at any time, and questions about the end."""
+    scene, value = Scene(), 0
+    partitions = ("x-0", "y-0", "z-0")
+    moments: list[tuple[float, Callable[[float], object]]] = []
+    for process in range(chance.randint(1, 3)):
+        at_s = 1 + chance.random()
+        for _ in range(chance.randint(1, 4)):
+            sends = []
+            for _ in range(chance.randint(1, 4)):
+                value += 1
+                sends.append(Send(chance.choice(partitions), value, chance.choice((None, value))))
+            end_s = at_s + 0.6 + 2 * chance.random()
+            moments.append((at_s, _transaction(scene, chance, (at_s, end_s), process, sends)))
+            at_s = end_s + chance.random()
+    polls, questions = range(chance.randint(0, 12)), range(chance.randint(0, 2))
+    moments += [(1 + 10 * chance.random(), _poll(scene, chance, partitions, value)) for _ in polls]
+    moments += [(10 + 25 * chance.random(), _question(scene, chance, partitions)) for _ in questions]
+    for at_s, add in sorted(moments, key=lambda moment: moment[0]):
+        add(at_s)
+    return [msgspec.structs.replace(event, index=index) for index, event in enumerate(scene.events)]
+
+
+def _transaction(
+    scene: Scene, chance: random.Random, times_s: tuple[float, float], process: int, sends: list[Send]
+) -> Callable[[float], object]:
+    end_s = times_s[1]
+    kind = chance.choice((OK, FAIL, INFO))
+    asked = chance.choice(("commit", "commit", "abort", None))
+    values = [send.value for send in sends]
+    facts: dict[str, Any] = {"asked": asked, "ending_us": None if asked is None else int((end_s - 0.5) * 1_000_000)}
+    if chance.random() < 0.3:
+        facts["failed"] = {str(chance.choice(values)): chance.choice(("_FENCED", "NeverSent: full"))}
+    if asked is not None and chance.random() < 0.3:
+        facts |= {"superseded_us": int((end_s - 0.55) * 1_000_000), "late": tuple(values[len(values) // 2 :])}
+    return lambda _: scene.transaction(times_s, kind, *sends, process=process, **facts)
+
+
+def _poll(scene: Scene, chance: random.Random, partitions: tuple[str, ...], most: int) -> Callable[[float], object]:
+    read = Poll(
+        {
+            key: tuple(Record(value, value) for value in sorted({chance.randint(1, most) for _ in range(3)}))
+            for key in partitions
+            if chance.random() < 0.6
+        }
+    )
+    kind = chance.choice((OK, OK, OK, INFO))
+    return lambda at_s: scene.add(at_s, 50, kind, Function.POLL, micro=(read,))
+
+
+def _question(scene: Scene, chance: random.Random, partitions: tuple[str, ...]) -> Callable[[float], object]:
+    key, stable, high = chance.choice(partitions), chance.randint(0, 5), chance.randint(5, 6)
+    detail = msgspec.json.encode(StableOffset(high_watermark=high, open_ms=OPEN_MS)).decode()
+    return lambda at_s: scene.add(at_s, HARNESS, OK, Function.STABLE, micro=(Reached(key, stable),), detail=detail)

@@ -1,0 +1,98 @@
+"""The anomalies of transactions once more, in plain Python over events: slow, and written without the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from tests.checkers.brute_force import Findings, Log, sends_of, sound
+from workloads.operations import Event, EventType, Function, Reached, StableOffset, TransactionEnd
+
+
+class Write(NamedTuple):
+    """A value of a transaction of our own that has ended."""
+
+    key: str
+    value: int
+    event: Event
+    facts: TransactionEnd
+
+
+def writes(events: list[Event]) -> Iterator[Write]:
+    for event in events:
+        if event.function == Function.TXN and event.type != EventType.INVOKE and event.detail:
+            facts = msgspec.json.decode(event.detail, type=TransactionEnd)
+            for send in sends_of(event):
+                yield Write(send.partition, send.value, event, facts)
+
+
+def reads(events: list[Event], key: str, value: int) -> list[Event]:
+    return [e for e in events if e.type == EventType.OK for k, r in sound(e) if (k, r.value) == (key, value)]
+
+
+def aborted_read(events: list[Event]) -> Findings:
+    return sorted(
+        {
+            (write.key, write.value, reader.index)
+            for write in writes(events)
+            if write.event.type == EventType.FAIL and write.value not in write.facts.late
+            for reader in reads(events, write.key, write.value)
+        }
+    )
+
+
+def early_read(events: list[Event]) -> Findings:
+    found = set()
+    for write in writes(events):
+        failed = write.event.type == EventType.OK and str(write.value) in write.facts.failed
+        if write.event.type == EventType.FAIL or failed:
+            continue
+        asked_us = write.facts.ending_us if write.facts.asked == "commit" else None
+        for reader in reads(events, write.key, write.value):
+            if asked_us is None or reader.time_us < asked_us:
+                early_us = None if asked_us is None else asked_us - reader.time_us
+                found.add((write.key, write.value, reader.index, early_us))
+    return sorted(found)
+
+
+def failed_send_committed(events: list[Event]) -> Findings:
+    return sorted(
+        (write.key, write.value, write.facts.failed[str(write.value)], write.event.index)
+        for write in writes(events)
+        if write.event.type == EventType.OK
+        and not write.facts.failed.get(str(write.value), "NeverSent").startswith("NeverSent")
+    )
+
+
+def zombie(events: list[Event]) -> Findings:
+    log = Log(events)
+    found = set()
+    for write in writes(events):
+        facts = write.facts
+        if facts.superseded_us is None or facts.ending_us is None:
+            continue
+        failed = str(write.value) in facts.failed
+        committed = write.event.type == EventType.OK and not failed
+        if committed or (write.value in facts.late and (write.key, write.value) in log.read_ok):
+            found.add((write.key, write.value, write.event.index, facts.ending_us - facts.superseded_us))
+    return sorted(found)
+
+
+def hanging_transaction(events: list[Event]) -> Findings:
+    found = []
+    for event in events:
+        if event.function != Function.STABLE or not event.detail:
+            continue
+        facts = msgspec.json.decode(event.detail, type=StableOffset)
+        (end,) = (one for one in event.micro if isinstance(one, Reached))
+        signs = [
+            e.time_us
+            for e in events
+            if e.function == Function.TXN and any(send.partition == end.partition for send in sends_of(e))
+        ]
+        waited_us = event.time_us - max(signs, default=0)
+        if end.offset < facts.high_watermark and waited_us >= facts.open_ms * 1000:
+            found.append((end.partition, end.offset, facts.high_watermark, waited_us))
+    return sorted(found)
