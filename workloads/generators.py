@@ -104,7 +104,7 @@ WORKLOADS: Final[dict[str, WorkloadKind]] = {
     ),
     "transactions": WorkloadKind(
         transactions,
-        ("lost-write", "duplicate"),
+        ("lost-write", "aborted-read", "early-read", "failed-send-committed", "zombie", "hanging-transaction"),
         writing="transactions",
         needs=(ClientCapability.TRANSACTIONS,),
     ),

@@ -346,7 +346,7 @@ def _note(outcome: Outcome, tally: _Tally) -> str:
     if outcome is Outcome.HELD and tally.permits_loss:
         return f"no loss seen in {_faults(tally)}, {runs}; loss is permitted, so this is not a promise"
     if outcome is Outcome.HELD:
-        return f"no loss in {_faults(tally)}, {runs}, as promised{_rebalanced(tally)}"
+        return f"no loss in {_faults(tally)}, {runs}, as promised{_rebalanced(tally)}{_transactions(tally)}"
     if outcome is Outcome.STALLED:
         why = next(iter(dict(tally.stalled.most_common(1))))
         return f"the log did not come back in {tally.runs_stalled:,} of {exercised.runs:,} runs: {why}"
@@ -362,6 +362,14 @@ def _note(outcome: Outcome, tally: _Tally) -> str:
 def _rebalanced(tally: _Tally) -> str:
     times = tally.exercised.rebalanced
     return "" if times is None else f"; {counted(times, 'rebalance')} over commits"
+
+
+def _transactions(tally: _Tally) -> str:
+    exercised = tally.exercised
+    if not exercised.transactions:
+        return ""
+    passed = counted(exercised.aborted_passed, "aborted write")
+    return f"; {counted(exercised.transactions, 'transaction')}, {passed} that readers came past"
 
 
 def _faults(tally: _Tally) -> str:

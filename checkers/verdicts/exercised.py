@@ -54,6 +54,7 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
     ``judged`` of ``runs`` could be judged; ``telling`` (``known`` in files) counts those that say what they put to the
     test, ``recovered`` those in which fresh clients wrote and read every log partition after healing.
     ``rebalanced`` counts rebalances of consumer groups over commits that were due; None where no group read.
+    ``transactions`` are those that ended; ``aborted_passed`` are writes of aborted ones that final readers came past.
     """
 
     runs: int = 1
@@ -62,6 +63,8 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
     recovered: int = 0
     acknowledged: int = 0
     rebalanced: int | None = None
+    transactions: int = 0
+    aborted_passed: int = 0
     families: dict[str, FamilyExercised] = {}
 
     def __add__(self, other: RunsExercised) -> RunsExercised:
@@ -73,6 +76,8 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
             recovered=self.recovered + other.recovered,
             acknowledged=self.acknowledged + other.acknowledged,
             rebalanced=_sum(self.rebalanced, other.rebalanced),
+            transactions=self.transactions + other.transactions,
+            aborted_passed=self.aborted_passed + other.aborted_passed,
             families={
                 name: self.families.get(name, FamilyExercised()) + other.families.get(name, FamilyExercised())
                 for name in names
@@ -109,6 +114,8 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
             lacks.insert(0, "no rebalance struck while a commit was due; lower member_change_ms, or raise duration_ms")
         if not self.acknowledged:
             lacks.insert(0, "no write was acknowledged")
+        if self.transactions and not self.aborted_passed:
+            lacks.append("no reader came past a write of an aborted transaction; raise aborts_percent or duration_ms")
         return "; ".join(lack for lack in lacks if lack)
 
     def run_lacks(self, families: Iterable[str] = (), exercised_min: int = EXERCISED_MIN) -> str:
@@ -149,6 +156,8 @@ def exercised_by(verdict: Verdict, receipts: Sequence[Receipt], settings: Settin
         recovered=int(is_known and not (recovery.unwritten or recovery.unread or recovery.lacking)),
         acknowledged=verdict.exercise.acknowledged if judged else 0,
         rebalanced=verdict.groups.rebalanced_over_commits,
+        transactions=verdict.transactions.all if judged else 0,
+        aborted_passed=verdict.transactions.aborted_passed if judged else 0,
         families={
             name: FamilyExercised(took_effect[name], met_writes[name], why_not.get(name, ""))
             for name in dict.fromkeys((*took_effect, *why_not))

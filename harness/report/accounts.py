@@ -53,6 +53,11 @@ TITLES: Final = {
     "group-went-back": "A group forgot a commit that was acknowledged",
     "two-owners": "A group took a commit of a member that it had given up",
     REORDERED: "A write is in the log before one that its producer sent earlier",
+    "aborted-read": "A write of an aborted transaction was read",
+    "early-read": "A write was read before its transaction was committed",
+    "failed-send-committed": "A send failed, and its transaction was committed without it",
+    "zombie": "A producer wrote although its successor was in charge",
+    "hanging-transaction": "A transaction stays open, and readers of committed records get no further",
 }
 
 
@@ -60,6 +65,12 @@ TITLES: Final = {
 WHY: Final = {
     "duplicate": "With enable.idempotence=true a broker knows a batch that is sent again: a record is in the log once "
     "(rule 21).",
+    "aborted-read": "With isolation.level=read_committed readers skip aborted writes (KIP-98).",
+    "early-read": "With isolation.level=read_committed readers stop at the last stable offset, below each open "
+    "transaction (KIP-98).",
+    "failed-send-committed": "A commit succeeds only if every send of the transaction did (KAFKA-9279).",
+    "zombie": "A producer with the same transactional id fences the ones before it (KIP-98, KIP-360).",
+    "hanging-transaction": "Brokers abort a transaction that is open for longer than transaction.timeout.ms.",
     REORDERED: "With enable.idempotence=true, or with one request in flight, a producer's writes are in the order in "
     "which they were sent.",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -96,3 +96,13 @@ def hanging_transaction(events: list[Event]) -> Findings:
         if end.offset < facts.high_watermark and waited_us >= facts.open_ms * 1000:
             found.append((end.partition, end.offset, facts.high_watermark, waited_us))
     return sorted(found)
+
+
+#: By anomaly.
+TWINS: dict[str, Callable[[list[Event]], Findings]] = {
+    "aborted-read": aborted_read,
+    "early-read": early_read,
+    "failed-send-committed": failed_send_committed,
+    "zombie": zombie,
+    "hanging-transaction": hanging_transaction,
+}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from checkers.anomalies.lost_write import LostWrite
 from checkers.local import check_rows
-from tests.checkers import brute_force, group_twins
+from tests.checkers import brute_force, group_twins, transactional_twins
 from tests.checkers.history_strategies import KEYS, histories, pipelined_histories
 from tests.checkers.in_memory import judge_events
 from tests.checkers.series import Lag, lag_series, unseen_series
@@ -56,7 +56,8 @@ COMPARED: dict[str, tuple[Callable[[list[Event]], list[tuple[Any, ...]]], Callab
     "int-send-skip": (brute_force.int_send_skip, lambda f: (*_inner(f), tuple(f["skipped"]))),
     "int-nonmonotonic-send": (brute_force.int_nonmonotonic_send, _inner),
 }
-#: Twins of anomalies that have a test of their own, here or in ``tests/checkers/verdicts/test_replicas.py``.
+#: Twins of anomalies that have a test of their own, here, in ``test_transaction_anomalies.py`` or in
+#: ``tests/checkers/verdicts/test_replicas.py``.
 COMPARED_APART: dict[str, tuple[Callable[..., Any], ...]] = {
     "lost-write": (brute_force.lost_write, brute_force.lost_after_drain),
     **dict.fromkeys(("G0", "G0-realtime", "G1c", "G1c-realtime"), (brute_force.cycles,)),
@@ -65,6 +66,7 @@ COMPARED_APART: dict[str, tuple[Callable[..., Any], ...]] = {
     "group-skip": (group_twins.group_skip,),
     "group-went-back": (group_twins.group_went_back,),
     "two-owners": (group_twins.two_owners,),
+    **{name: (twin,) for name, twin in transactional_twins.TWINS.items()},
 }
 
 

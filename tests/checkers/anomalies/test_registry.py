@@ -19,6 +19,7 @@ from tests.checkers.anomalies.test_kernels_against_brute_force import COMPARED, 
 from tests.checkers.conformance import BY_NAME, cases, write_history
 from tests.checkers.in_memory import judge_events
 from tests.checkers.scenes import Scene
+from tests.checkers.transactional_twins import TWINS
 from workloads.settings import Settings
 
 #: Anomalies without a slow twin, with the reason.
@@ -35,6 +36,7 @@ PLANTED_APART: Final = {
         ("group-skip", "group-went-back", "two-owners"), ("members of a group show it", "anomalies/test_groups.py")
     ),
     "wedged-client": ("a run has to replace a producer", "anomalies/test_wedged_client.py"),
+    **dict.fromkeys(TWINS, ("an operation has to be a transaction", "anomalies/test_transaction_anomalies.py")),
 }
 
 
