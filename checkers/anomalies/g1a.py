@@ -4,7 +4,7 @@ Example: a send of 2 to ``x`` is answered with a definite failure; later a poll 
 failure was no failure, or an aborted transaction is visible.
 
 False alarms avoided: uncertain writes may appear at any time; polls that failed or are uncertain are not held to it.
-Values of transactions of which it is known how they ended are held to ``aborted-read``.
+Values of transactions with a known end are held to ``aborted-read``.
 
 Findings, one a read: key, value, writer, reader. O(n).
 """

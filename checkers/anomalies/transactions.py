@@ -1,7 +1,8 @@
 """Anomalies of transactions, of a workload that writes in them (:class:`workloads.TransactionEnd`).
 
 Each kernel's docstring is its specification. All are O(n). That a transaction happens as a whole is the business of
-``lost-write``: an uncertain one of which one value was read has to be there with all of them.
+``lost-write``: if one value of an uncertain one was read, all of
+them have to be there.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def zombie(log: Log) -> Found:
     """``zombie``: a producer wrote or committed although a later one with its transactional id was in charge.
 
     Example: producer 0 has a transaction open; producer 5 with the same transactional id is told that it is in charge;
-    then producer 0 sends ``b`` and asks to commit, and the commit is answered, or somebody reads ``b`` (KIP-98,
+    then producer 0 sends ``b`` and asks to commit, and the commit is answered, or a poll reads ``b`` (KIP-98,
     KIP-360). Neither may be, whatever readers see otherwise.
 
     False alarms avoided: a commit that was asked for before the successor was told; values that were sent before.

@@ -59,13 +59,13 @@ class Transactions:
         """The facts of parts laid end to end, each with the number of its rows; None where none has any."""
         if all(part is None for _, part in parts):
             return None
-        known = [cls.none(rows) if part is None else part for rows, part in parts]
+        filled = [cls.none(rows) if part is None else part for rows, part in parts]
         joined = cls(
-            asked=np.concatenate([part.asked for part in known]),
-            ending_us=np.concatenate([part.ending_us for part in known]),
+            asked=np.concatenate([part.asked for part in filled]),
+            ending_us=np.concatenate([part.ending_us for part in filled]),
         )
         begin = 0
-        for part in known:
+        for part in filled:
             joined.failed |= {begin + row: error for row, error in part.failed.items()}
             joined.superseded_us |= {begin + row: time_us for row, time_us in part.superseded_us.items()}
             joined.late |= {begin + row for row in part.late}
@@ -80,34 +80,34 @@ class Transactions:
 
     @property
     def own(self) -> Flags:
-        """Of row: it is of a transaction of our own that has ended (bool)."""
+        """Mark the rows of transactions of our own that have ended (bool)."""
         own: Flags = self.asked != NO_TRANSACTION
         return own
 
 
 def transactions_of(columns: Mapping[str, npt.NDArray[Any]], codes: Numbers, details: Sequence[str]) -> Transactions:
-    """Read the facts of rows whose details have these ``codes``, places in ``details``; -1 is none."""
-    found = Transactions.none(len(codes))
+    """Read the facts of rows whose details have these ``codes``, places in ``details``, or -1."""
+    facts = Transactions.none(len(codes))
     function, kind = columns["function"], columns["kind"]
     own = np.flatnonzero((function == _TXN) & (kind == Kind.SEND) & (codes >= 0))
-    used, place = np.unique(codes[own], return_inverse=True)
+    used, number_of = np.unique(codes[own], return_inverse=True)
     ends = [_decoded(details[code], TransactionEnd) or _FOREIGN for code in used.tolist()]
     asked = [NO_TRANSACTION if end is _FOREIGN else _ASKED[end.asked] for end in ends]
-    found.asked[own] = np.array(asked, dtype=np.int8)[place]
-    found.ending_us[own] = np.array([NONE if end.ending_us is None else end.ending_us for end in ends])[place]
+    facts.asked[own] = np.array(asked, dtype=np.int8)[number_of]
+    facts.ending_us[own] = np.array([NONE if end.ending_us is None else end.ending_us for end in ends])[number_of]
     special = np.array([bool(end.failed) or end.superseded_us is not None for end in ends], dtype=bool)
-    for row, number in zip(own[special[place]].tolist(), place[special[place]].tolist(), strict=True):
+    for row, number in zip(own[special[number_of]].tolist(), number_of[special[number_of]].tolist(), strict=True):
         end, value = ends[number], int(columns["value"][row])
         if columns["type"][row] == OK and str(value) in end.failed:
-            found.failed[row] = end.failed[str(value)]
+            facts.failed[row] = end.failed[str(value)]
         if end.superseded_us is not None:
-            found.superseded_us[row] = end.superseded_us
+            facts.superseded_us[row] = end.superseded_us
         if value in end.late:
-            found.late.add(row)
+            facts.late.add(row)
     for row in np.flatnonzero((function == _STABLE) & (kind == Kind.REACHED) & (codes >= 0)).tolist():
         if (stable := _decoded(details[int(codes[row])], StableOffset)) is not None:
-            found.stable[row] = stable
-    return found
+            facts.stable[row] = stable
+    return facts
 
 
 def _decoded(detail: str, kind: type[_Detail]) -> _Detail | None:

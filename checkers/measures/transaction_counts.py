@@ -69,7 +69,7 @@ def _counted(log: Log, rows: Numbers, histories: int) -> Numbers:
 
 
 def _passed(log: Log, rows: Numbers) -> Flags:
-    """Of these rows of transactions: it was aborted, and final readers read past it (bool)."""
+    """Mark those of these rows of transactions that were aborted and that final readers came past (bool)."""
     end = np.zeros(log.partition_count, dtype=np.int64)
     np.maximum.at(end, log.partition[log.drains], log.offset[log.drains])
     offset = log.offset[rows]
