@@ -27,6 +27,8 @@ from workloads.operations import Event, EventType, Function, Send
 
 #: Named, so that Spark is used however little there is to do.
 check = partial(pipeline.check, master="local[2]")
+#: Drawn histories that go through one job: a job for each would be mostly Spark's own work.
+TOGETHER = 5
 
 
 def conformance_directory(tmp_path: Path) -> Path:
@@ -172,21 +174,24 @@ def test_tasks_are_filled_in_order_and_never_empty() -> None:
     assert len(tasks) == 3
 
 
-@given(histories(operations_max=60), st.booleans())
-@examples(40)
+@given(st.lists(histories(operations_max=60), min_size=TOGETHER, max_size=TOGETHER), st.booleans())
+@examples(8)
 @pytest.mark.system
 @pytest.mark.xdist_group("spark")
-def test_a_history_cut_to_pieces_gets_the_verdict_of_the_whole(history: list[Event], ww_deps: bool) -> None:
+def test_histories_cut_to_pieces_get_the_verdicts_of_the_whole(drawn: list[list[Event]], ww_deps: bool) -> None:
     """One row group a log partition, each judged by itself: proofs are broadcast, dependencies shuffled."""
     with tempfile.TemporaryDirectory() as scratch, pytest.MonkeyPatch.context() as patched:
         patched.setattr(clustering.groups, "__defaults__", (1,))
-        with HistoryWriter(Path(scratch), "run") as writer:
-            record_all(writer, history)
-        whole = check_one(Path(scratch), ww_deps=ww_deps, shown=None)
+        places = [Path(scratch) / str(number) for number in range(TOGETHER)]
+        for place, history in zip(places, drawn, strict=True):
+            with HistoryWriter(place, "run") as writer:
+                record_all(writer, history)
+        wholes = [check_one(place, ww_deps=ww_deps, shown=None) for place in places]
         patched.setattr(planning, "WHOLE_BYTES", 0)
         patched.setattr(planning, "BATCH_BYTES", 1)
-        (cut,) = check([Path(scratch)], ww_deps=ww_deps, shown=None)
-    assert cut.counts == whole.counts
-    assert cut.valid == whole.valid
-    for name, findings in whole.anomalies.items():
-        assert sorted(map(repr, cut.anomalies[name])) == sorted(map(repr, findings)), name
+        cuts = check(places, ww_deps=ww_deps, shown=None)
+    for whole, cut in zip(wholes, cuts, strict=True):
+        assert cut.counts == whole.counts
+        assert cut.valid == whole.valid
+        for name, findings in whole.anomalies.items():
+            assert sorted(map(repr, cut.anomalies[name])) == sorted(map(repr, findings)), name
