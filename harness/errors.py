@@ -29,7 +29,7 @@ EXIT_PLAN = 64
 EXIT_NOT_REACHABLE = 69
 EXIT_HARNESS = 70
 
-#: What to do about things that a run left behind.
+#: Advice about things that a run left behind.
 HEAL_AGAIN: Final = "run `ackproof heal` again, as the user who started it or as root"
 
 

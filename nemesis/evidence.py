@@ -95,7 +95,7 @@ class Evidence(TypedDict, total=False):
 
 #: By the number of the node that was hit.
 ByNode: TypeAlias = dict[str, Evidence]
-#: What a receipt keeps: by node where nodes were hit, of the act itself where links were.
+#: The evidence that a receipt keeps: by node where nodes were hit, of the act itself where links were.
 Observed: TypeAlias = ByNode | Evidence
 
 

@@ -13,7 +13,7 @@ from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule, ScheduledFault
 from nemesis.topology import every_link
 
-#: How often is looked at the cluster while a fault lasts, to see leaders and in-sync replicas change.
+#: Pause between looks at the cluster while a fault lasts, to see leaders and in-sync replicas change.
 LOOK_EVERY_MS: Final = 100
 
 

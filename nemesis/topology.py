@@ -92,7 +92,7 @@ def _ring(brokers: Nodes, anchor: Nodes) -> Cuts:
         yield from ((speaker, listener) for speaker in circle if speaker not in heard)
 
 
-#: What each shape cuts in a network of ``brokers`` around ``anchor``.
+#: The links that each shape cuts in a network of ``brokers`` around ``anchor``.
 SHAPES: Final[dict[Shape, Callable[[Nodes, Nodes], Cuts]]] = {
     # The anchor reaches clients only: a leader becomes a zombie that still takes writes.
     Shape.ISOLATE: lambda brokers, anchor: _both_ways(anchor, _peers(brokers, anchor)),

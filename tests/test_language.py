@@ -1,4 +1,4 @@
-"""The language of the source: first lines of docstrings, words to avoid, names of locals.
+"""The language of the source: first lines of docstrings and descriptions, words to avoid, names of locals.
 
 ``python -m tests.test_language harness/stories`` lists what is against the rules in some files or folders.
 """
@@ -18,6 +18,8 @@ ROOT: Final = Path(__file__).parent.parent
 PACKAGES: Final = ("checkers", "harness", "nemesis", "workloads")
 
 NOUN_CLAUSE: Final = re.compile(r"(What|How|Whether|Of|Who|Whom|Whose|Which|Where|When|Why)\b")
+#: Before the description of a name.
+COMMENT: Final = "#: "
 SEE_ONLY: Final = re.compile(r"See :\w+:`[^`]*`\.?$")
 FIRST_LINE_WORDS_MIN: Final = 3
 #: Each with what is written instead.
@@ -52,12 +54,18 @@ def violations(path: Path) -> Iterator[str]:
             yield from (
                 f"{name}:{getattr(node, 'lineno', 1)}: {wrong}" for wrong in _docstring(ast.get_docstring(node))
             )
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield from (f"{name}:{node.lineno}: {wrong}" for wrong in _noun_clause(node.value.value))
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from (f"{name}:{node.lineno}: {wrong}" for wrong in turns(node.value))
         bound = _bound_name(node)
         if bound in EMPTY_NAMES:
             yield f"{name}:{getattr(node, 'lineno', 0)}: the name {bound!r} does not say what it holds"
+    before = ""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if (described := line.lstrip().removeprefix(COMMENT)) != line.lstrip() and COMMENT not in before:
+            yield from (f"{name}:{number}: {wrong}" for wrong in _noun_clause(described))
+        before = line
         _, mark, comment = line.partition("# ")
         if mark and '"' not in comment:
             yield from (f"{name}:{number}: {wrong}" for wrong in turns(comment))
@@ -74,12 +82,16 @@ def _docstring(text: str | None) -> Iterator[str]:
     if not text:
         return
     first = " ".join(text.partition("\n\n")[0].split())
-    if NOUN_CLAUSE.match(first) and not first.endswith("?"):
-        yield f"begins with a noun clause: {first[:60]!r}"
     if SEE_ONLY.match(first):
         yield f"only refers to another docstring (use @override): {first[:60]!r}"
     elif len(first.split()) < FIRST_LINE_WORDS_MIN:
         yield f"says too little: {first!r}"
+
+
+def _noun_clause(text: str) -> Iterator[str]:
+    first = " ".join(text.partition("\n\n")[0].split())
+    if NOUN_CLAUSE.match(first) and not first.endswith("?"):
+        yield f"begins with a noun clause: {first[:60]!r}"
 
 
 def _bound_name(node: ast.AST) -> str:
@@ -103,6 +115,8 @@ def test_the_source_speaks_plainly() -> None:
     ("source", "part"),
     [
         ('"""What a reader sees."""', "noun clause"),
+        ('size = 1\n"""How much fits."""', "noun clause"),
+        ("#: Where it ends.\nend = 1\n", "noun clause"),
         ('"""See :meth:`Base.close`."""', "refers to another"),
         ('"""Cut."""', "too little"),
         ('text = "4 is none"', "is none"),

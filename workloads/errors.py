@@ -22,7 +22,7 @@ from workloads.operations import EventType
 
 #: Used by an adapter when the client refused a record before taking it: nothing ever left.
 NEVER_SENT: Final = "NeverSent"
-#: Why an adapter refuses what it was given after the client had given up all sends for good, before the client's error.
+#: Reason of an adapter that refuses records after its client gave up all sends for good; the client's error follows.
 GAVE_UP: Final = "the client had given up"
 #: Used by an adapter when the client was closed with the send outstanding.
 CLIENT_CLOSED: Final = "ClientClosed"
@@ -32,8 +32,8 @@ CLIENT_CRASHED: Final = "ClientCrashed"
 TIME_LIMIT: Final = "TimeLimit"
 
 
-#: What a refusal names if the client is not to blame: it waits for metadata, for room in its buffer or for answers to
-#: other sends, or the record is too large.
+#: Words in a refusal for which the client is not to blame: it waits for metadata, for room in its buffer or for answers
+#: to other sends, or the record is too large.
 _NO_FAULT_OF_THE_CLIENT: Final = (
     "KafkaTimeoutError", "BufferError", "are outstanding", "MessageSizeTooLargeError", "MSG_SIZE_TOO_LARGE",
     "TimeoutException", "BufferExhaustedException", "RecordTooLargeException",

@@ -15,9 +15,10 @@ from typing import Final, Literal, NamedTuple
 from workloads.client import ClientCapability
 from workloads.plan import LISTED, WorkloadPlan
 
-#: How often a burst begins. Longer than a follower's fetch and than most elections, so that the log is idle in between.
+#: Pause between begins of bursts. Longer than a follower's fetch and than most elections, so that the log is idle in
+#: between.
 BURST_EVERY_US: Final = 1_000_000
-#: How many times faster than on average writes come within a burst: a tenth of the time is busy.
+#: The rate of writes within a burst, as a multiple of the average: a tenth of the time is busy.
 BURST_FACTOR: Final = 10
 
 

@@ -14,9 +14,9 @@ from workloads.settings import Settings
 
 #: A member freezes for this many times its session, so that the group gives it up meanwhile.
 FREEZE_SESSIONS: Final = 1.5
-#: How often a library commits by itself.
+#: Pause between commits of a library by itself.
 AUTO_COMMIT_MS: Final = 500
-#: What the schedule does, in turn.
+#: Acts of the schedule, in turn.
 CHANGES: Final = ("freeze", "leave", "die")
 
 

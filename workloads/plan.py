@@ -49,7 +49,7 @@ class WorkloadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The break phase, in which faults happen. It begins when every log partition has acknowledged a write; after it
     everything is healed. On real machines it lasts longer by what commands took, at most a minute."""
     poll_wait_ms: int = 250
-    """How often a consumer polls, and how long it waits for a first record."""
+    """Pause between polls of a consumer, and the longest wait of a poll for a first record."""
     member_change_ms: int = 3_000
     """In `groups`: every so often a member of the group freezes, leaves or dies, in turn; 0 for never."""
     static_members: bool = False

@@ -15,7 +15,7 @@ OUTSTANDING_MAX: Final = 256
 #: The least rest while too many are outstanding: a log that answers more slowly than it is asked would else be looked
 #: at for every write that is not made, by the processor that its client needs.
 FULL_REST_MS: Final = 1
-#: How often producers are looked at; they are given up after seconds.
+#: Pause between looks at producers; they are given up after seconds.
 LOOK_EVERY_MS: Final = 100
 
 

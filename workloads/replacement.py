@@ -42,7 +42,7 @@ TRIAL_PAUSE_MS: Final = 1_000
 RECONNECT_MS: Final = 1_000
 #: Without an acknowledgement of the successor for this long, the log partition was not writable throughout: try again.
 TRIAL_GAP_MS: Final = 1_500
-#: Where the log partition is hardly ever writable, or hardly ever written to, a trial ends undecided after this much
+#: A trial on a log partition that is hardly ever writable, or written to, ends undecided after this much
 #: more than request.timeout.ms.
 TRIAL_LIMIT_MS: Final = 30_000
 #: Instances of one slot that are tried at a time, the newest: each is an open client.

@@ -112,13 +112,13 @@ class Settings:
     max_in_flight: int = _setting("max.in.flight.requests.per.connection", "client", 5)
     """Requests of a producer to one broker that wait for an answer at the same time."""
     request_timeout_ms: int = _setting("request.timeout.ms", "client", 1_500, least=_ANSWER_MS, most=_IDLE_MS - 1)
-    """How long a client waits for one answer."""
+    """Time that a client waits for one answer."""
     delivery_timeout_ms: int = _setting("delivery.timeout.ms", "client", 5_000)
-    """When a producer gives a write up; at least `linger.ms` and `request.timeout.ms` together."""
+    """Time after which a producer gives a write up; at least `linger.ms` and `request.timeout.ms` together."""
     retry_backoff_ms: int = _setting("retry.backoff.ms", "client", 100)
     """Pause before a batch is sent again."""
     linger_ms: int = _setting("linger.ms", "client", 0, least=0)
-    """How long a producer waits for more records of one batch."""
+    """Time that a producer waits for more records of one batch."""
     isolation_level: IsolationLevel = _setting(  # noqa: RUF009 (a field, made by dataclasses.field)
         "isolation.level", "consumer", "read_uncommitted", choices=get_args(IsolationLevel)
     )
@@ -158,23 +158,23 @@ class Settings:
     flush_ms: int = _setting("flush.ms", "topic", NEVER, most=NEVER)
     """Time after which a log is forced to the disk."""
     replica_lag_time_max_ms: int = _setting("replica.lag.time.max.ms", "broker", 1_500)
-    """How long a follower may lag before it leaves the in-sync replicas."""
+    """Lag after which a follower leaves the in-sync replicas."""
     replica_fetch_wait_max_ms: int = _setting("replica.fetch.wait.max.ms", "broker", 500)
-    """How long a leader holds a follower's fetch that has nothing to read."""
+    """Time that a leader holds a follower's fetch that has nothing to read."""
     replica_fetch_backoff_ms: int = _setting("replica.fetch.backoff.ms", "broker", 100)
     """Pause of a follower after a fetch that failed."""
     broker_session_timeout_ms: int = _setting("broker.session.timeout.ms", "broker", 1_500)
     """Silence after which the controller fences a broker."""
     broker_heartbeat_interval_ms: int = _setting("broker.heartbeat.interval.ms", "broker", 300)
-    """How often a broker reports to the controller."""
+    """Pause between a broker's reports to the controller."""
     unclean_leader_election_interval_ms: int = _setting("unclean.leader.election.interval.ms", "broker", 2_000)
-    """How often the controller looks for partitions that an unclean election may help."""
+    """Pause between the controller's looks for partitions that an unclean election may help."""
     era: str = _setting("era", "reference", NO_ERA, choices=tuple(PRESETS))
     """Defaults of these settings, and of unclean elections, as one release had them; what a plan names wins."""
     truncation: Truncation = _setting(  # noqa: RUF009 (a field, made by dataclasses.field)
         "truncation", "reference", "on-fetch", choices=get_args(Truncation)
     )
-    """How a new follower finds where to cut its log (rules 16, 17)."""
+    """The rule by which a new follower finds where to cut its log (rules 16, 17)."""
     strict_min_isr: bool = _setting("strict.min.isr", "reference", True)
     """The high watermark waits while the ISR is below `min.insync.replicas` (rule 7)."""
     isr_join_epoch_rule: bool = _setting("isr.join.epoch.rule", "reference", True)
@@ -200,7 +200,7 @@ class Settings:
     idempotence_window: IdempotenceWindow = _setting(  # noqa: RUF009
         "idempotence.window", "reference", "partition", choices=get_args(IdempotenceWindow)
     )
-    """What a client counts its five batches under way for; Kafka's Java client: a connection (rule 21)."""
+    """The unit for which a client counts its five batches under way; Kafka's Java client: a connection (rule 21)."""
     commit_rule: CommitRule = _setting("commit.rule", "reference", "isr", choices=get_args(CommitRule))  # noqa: RUF009
     """The ISR commits a record, or, as in Raft, a majority that has it on its disks (rule 28)."""
     quorum_required_acks: int = _setting(QUORUM, "reference", -1, least=-1)
@@ -208,7 +208,7 @@ class Settings:
     leader_election: LeaderElection = _setting(  # noqa: RUF009
         "leader.election", "reference", "isr", choices=get_args(LeaderElection)
     )
-    """Who leads where a number of copies commits (rules 13, 27, 28)."""
+    """The rule of election where a number of copies commits (rules 13, 27, 28)."""
     planted_bug: PlantedBug = _setting("planted.bug", "reference", "none", choices=get_args(PlantedBug))  # noqa: RUF009
     """One rule in a wrong form, to find out whether the checkers notice."""
 

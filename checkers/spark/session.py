@@ -26,7 +26,7 @@ MASTER: Final = "ACKPROOF_SPARK_MASTER"
 #: Packages that workers of a cluster need; a driver ships them.
 SHIPPED: Final = ("checkers", "nemesis", "workloads")
 
-#: How the names of masters begin (Spark's "Master URLs"), as spark-submit looks at them before it starts.
+#: Begins of the names of masters (Spark's "Master URLs"), as spark-submit looks at them before it starts.
 _MASTERS: Final = ("spark:", "yarn", "k8s:", "local")
 _SETTINGS: Final = {
     "spark.ui.enabled": "false",

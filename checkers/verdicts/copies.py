@@ -78,7 +78,7 @@ _FLUSHED = Reason("flush.messages=1: a replica forces a record to its disk befor
                   "takes nothing that was acknowledged", "rule 24")  # fmt: skip
 _MAJORITY = Reason("commit.rule=majority: a replica forces a record to its disk before it answers for it, so loss of "
                    "power takes nothing that was acknowledged", "rules 24, 28")  # fmt: skip
-#: Why loss of power spared what was acknowledged.
+#: Reasons why loss of power spared acknowledged records.
 SPARED = frozenset({_FLUSHED, _MAJORITY})
 _OUTLIVED = Reason("a broker whose copy was destroyed had left the in-sync replicas to others when it came back",
                    "rules 11, 13, 20")  # fmt: skip

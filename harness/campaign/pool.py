@@ -30,9 +30,9 @@ DEATHS_MAX: Final = 10
 STOP_LIMIT_S: Final = 20.0
 #: Seconds beyond a job's own limit after which a worker that does not answer is killed.
 GRACE_S: Final = 30.0
-#: Of workers that give way; what needs its processor now is ten times as likely to have it.
+#: The niceness of workers; a program that needs its processor now is ten times as likely to have it.
 NICENESS: Final = 10
-#: Why a run failed whose worker died, with its exit code, or was killed after its limit.
+#: Reasons of a failed run whose worker died, with its exit code, or was killed after its limit.
 DIED: Final = "its worker process died (exit {}); dmesg shows if this machine is out of memory"
 LATE: Final = "the run did not end within its limit; lower the load of this machine, writes_per_second or duration_ms"
 

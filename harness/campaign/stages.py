@@ -60,7 +60,7 @@ def write_report(directory: Path, progress: Progress) -> None:
         write(directory)
 
 
-#: What follows the runs, in this order.
+#: The stages after the runs, in this order.
 STAGES: Final = (Stage("check", check_campaign, prepare), Stage("witnesses", witness), Stage("report", write_report))
 
 

@@ -23,7 +23,7 @@ from harness.cli.terminal import Terminal
 from harness.errors import EXIT_HARNESS, EXIT_HELD, EXIT_PLAN, AckproofError, OutputError
 from workloads import unknown_name
 
-#: What a shell says of a program that Ctrl-C ended.
+#: A shell's exit code for a program that Ctrl-C ended.
 EXIT_INTERRUPTED: Final = 130
 
 #: Each is in the module of its name.

@@ -20,7 +20,7 @@ from harness.records.verdict_lines import Written
 from harness.report import Case, as_junit, cases_as_markdown, cases_of
 from harness.run import lacks_observations
 
-#: Where verdicts go that have no directory of their own.
+#: The file of verdicts without a directory of their own.
 HERE: Final = Path(VERDICTS_FILE)
 
 

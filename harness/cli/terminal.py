@@ -38,7 +38,7 @@ BLOCK_INDENT: Final = 4
 
 _NOT_ASCII: Final = re.compile("[^\x00-\x7f]+")
 
-#: Where campaigns go whose directory is not named.
+#: The directory of campaigns whose directory is not named.
 RESULTS: Final = Path("results")
 
 path_type = click.Path(path_type=Path)

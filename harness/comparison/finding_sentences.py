@@ -12,7 +12,7 @@ from harness.machine.this_call import command
 
 #: Cells with findings that have sentences.
 LISTED_MAX: Final = 12
-#: How a status stands before a cell, in the order of sentences.
+#: The words of a status before a cell, in the order of sentences.
 _BEFORE_CELL: Final = {
     FindingStatus.NEW: "new in",
     FindingStatus.BACK: "back in",

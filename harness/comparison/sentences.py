@@ -12,7 +12,7 @@ from harness.comparison.settings import Differences
 from workloads import spelled
 
 HEADINGS: Final = ("outcome", "runs that lost", "writes lost", "at most", "longest gap", "recovery", "p50", "p99")
-#: What stands where there is nothing to say.
+#: The text of an empty figure.
 NONE: Final = "-"
 
 

@@ -11,7 +11,7 @@ from harness.reference.core.types import NONE, TopicPartition
 
 #: The one log partition.
 AT: Final = TopicPartition("t", 0)
-#: What answers a heartbeat, a registration or a request for ids is part of the step that asks, or of nothing here.
+#: The answer to a heartbeat, a registration or a request for ids is part of the step that asks, or of nothing here.
 _FOLDED: Final = (
     messages.Heartbeat,
     messages.HeartbeatResponse,

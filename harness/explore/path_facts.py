@@ -10,7 +10,7 @@ from harness.explore.rules import Shown, as_permitted, contradiction
 from harness.explore.scope import Constants
 from harness.reference.core.invariants import Broken
 
-#: What a scope limits, in the order in which facts count it.
+#: The things that a scope limits, in the order in which facts count them.
 SPENT: Final = ("records", "crashes", "fences", "moves", "shrinks", "proposals", "skips", "losses", "timeouts")
 
 

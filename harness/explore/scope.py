@@ -14,9 +14,9 @@ from harness.errors import PlanError
 from harness.plan import PlanKey, of_kind
 from workloads import Settings, SettingsError, unknown_name
 
-#: What a crash does to what the broker had: keeps it, loses an end of what was not flushed, or may lose all of it.
+#: The effect of a crash on a broker's records: keeps them, loses an end of what was not flushed, or may lose all of it.
 Loss = Literal["nothing", "unflushed", "everything"]
-#: Whom the controller elects of several candidates: the first in the order of assignment, or any of them.
+#: The broker that the controller elects of several candidates: the first in the order of assignment, or any of them.
 Elected = Literal["any", "assigned"]
 
 Times = Annotated[int, msgspec.Meta(ge=0)]
@@ -142,7 +142,7 @@ _BOUNDED: Final = {
     "losses": "lost messages",
     "timeouts": "repeated requests",
 }
-#: What no scope has, whatever its constants.
+#: Features that no scope has, whatever its constants.
 ALWAYS_LEFT_OUT: Final = (
     "liveness: only what must never happen is looked at",
     "time as a number: a timer that is set may fire at any moment, and nothing happens because of a certain duration",

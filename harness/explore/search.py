@@ -28,10 +28,10 @@ from harness.explore.scope import Scope
 from harness.explore.space import Next, Space
 from harness.reference.core.invariants import Broken
 
-#: How many states are expanded between two looks at the clock.
+#: States that are expanded between two looks at the clock.
 _STRIDE: Final = 256
 
-#: How many states a worker expands before successors go to their owners, which bounds what is under way.
+#: States that a worker expands before successors go to their owners, which bounds what is under way.
 _CHUNK: Final = 20_000
 
 #: A successor on its way to its owner: its hash, the hash of the state that it follows, itself, packed.

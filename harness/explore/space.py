@@ -73,7 +73,7 @@ class Space:
         self.wires = _wires(constants.brokers)
         self._first_wire = 1 + constants.brokers
         self._slots = {wire: self._first_wire + number for number, wire in enumerate(self.wires)}
-        #: How many digests a state has.
+        #: The number of a state's digests.
         self.width = self._first_wire + len(self.wires) + 1
         self.contents: dict[int, tuple[int, ...]] = {0: ()}
         self.facts = FactsByDigest(constants)
@@ -82,7 +82,7 @@ class Space:
         #: The most records that were acknowledged in one of the states that :meth:`broken` has judged.
         self.acknowledged = 0
         orders = [*permutations(self._brokers)][1:] if merged and constants.elected == "any" else []
-        #: What gives a state as it is under other names of its brokers, one for each naming; the first changes nothing.
+        #: Functions that give a state under other names of its brokers, one for each naming; the first changes nothing.
         self.namings: tuple[Callable[[State], State], ...] = (tuple, *(self._naming(names) for names in orders))
         self._namings_of: dict[int, tuple[Callable[[State], State], ...]] = {}
 

@@ -35,7 +35,7 @@ _PATIENT: Final = {
     "request.timeout.ms": 30_000,
     "delivery.timeout.ms": 120_000,
 }
-#: Where followers leave the ISR, they do so soon.
+#: Followers that leave the ISR do so soon.
 _IMPATIENT: Final = {**_PATIENT, "replica.lag.time.max.ms": 2_000}
 #: Settings that columns choose, with the column of each choice.
 _COLUMNS: Final = {

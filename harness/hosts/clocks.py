@@ -20,7 +20,7 @@ from harness.hosts.processes import run
 from harness.machine.durable_files import write_durably
 from nemesis.evidence import Evidence
 
-#: Where distributions put the library for programs with threads.
+#: Paths at which distributions have the library for programs with threads.
 LIBRARIES: Final = (
     f"/usr/lib/{platform.machine()}-linux-gnu/faketime/libfaketimeMT.so.1",
     "/usr/lib/faketime/libfaketimeMT.so.1",

@@ -21,7 +21,7 @@ from nemesis.evidence import Evidence
 
 #: A disk that works does thousands; forcing one record to ext4 takes two or three.
 WRITES_PER_SECOND: Final = 20
-#: Where control groups are mounted; version 2 is directly there, or beside version 1.
+#: The mount point of control groups; version 2 is directly there, or beside version 1.
 ROOT: Final = Path("/sys/fs/cgroup")
 _V2_FILE: Final = "io.max"
 _MEMBERS: Final = "cgroup.procs"

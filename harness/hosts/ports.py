@@ -25,7 +25,7 @@ from harness.hosts.contract import Address
 FIRST_PORT: Final = 19_092
 #: A program that asks for exactly this port and sets SO_REUSEADDR takes it before its server; others are tried then.
 PORT_CHOICES: Final = 3
-#: How programs, Java among them, name the error of a port that is taken.
+#: The words of programs, Java among them, for the error of a port that is taken.
 ADDRESS_TAKEN: Final = os.strerror(errno.EADDRINUSE)
 _FIRST_UNPRIVILEGED: Final = 1_024
 _LAST_PORT: Final = 65_535

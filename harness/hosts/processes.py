@@ -27,7 +27,7 @@ from workloads import reason_of
 
 #: Marks every process of a run in its environment, which its children inherit; found by heal where no id was written.
 TOKEN_VARIABLE: Final = "ACKPROOF_RUN_TOKEN"  # noqa: S105 - a name, not a secret
-#: How long a signal may take to show. Milliseconds are usual; a process in a disk wait ends when the disk answers.
+#: Longest time until a signal shows. Milliseconds are usual; a process in a disk wait ends when the disk answers.
 SIGNAL_LIMIT_S: Final = 5.0
 _POLL_S: Final = 0.001
 #: Every name that the harness gives to a namespace, a network link, a disk image, a control group or a directory begins

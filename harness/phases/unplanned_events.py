@@ -25,9 +25,9 @@ from nemesis.faults import Crash, UnexplainedElection
 from nemesis.receipts import Moves, Receipt, moved
 from nemesis.schedule import FAULTS_MAX
 
-#: How often is looked. A few system calls; a fault lasts longer than this.
+#: Pause between looks. A few system calls; a fault lasts longer than this.
 LOOK_EVERY_MS: Final = 500
-#: Of an unexplained election: beyond every number that a schedule or a death can have.
+#: The number of an unexplained election: beyond every number that a schedule or a death can have.
 _SEQUENCE: Final = 2 * FAULTS_MAX
 
 

@@ -14,7 +14,7 @@ import msgspec
 from harness.plan.values import Table
 from harness.plan.worlds import ClientName, HostName, ModeName
 
-#: Where the draws of a run come from: chance, or nowhere, so that every message takes a millisecond.
+#: The source of a run's draws: chance, or nowhere, so that every message takes a millisecond.
 Chance = Literal["drawn", "none"]
 
 
@@ -111,17 +111,17 @@ class ScheduleEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An entry of ``[[schedule]]``, beside the fields of its fault. It has a ``broker`` or a ``role``."""
 
     begin_ms: int
-    """When it begins: from the moment at which faults may happen; with `[[writes]]`, from the first moment of the
+    """Its begin: from the moment at which faults may happen; with `[[writes]]`, from the first moment of the
     workload, as the writes are."""
     end_ms: int
-    """When it ends."""
+    """Its end."""
     fault: str
     """Its kind: `"kill"`, `"holdmessages"`, ... ([faults](faults.md))."""
     role: str = ""
-    """Whom it hits, by what it is when the fault begins: `"leader"`, `"follower"`, `"followers"`, `"isr-member"` or
+    """The target, by its role when the fault begins: `"leader"`, `"follower"`, `"followers"`, `"isr-member"` or
     `"out-of-isr"` of a log partition; `"broker"`, `"minority"`, `"rack"`, `"controller"` or `"producer"`."""
     broker: int = 0
-    """Whom it hits, by number; leadership is moved to it, or a record on it is damaged."""
+    """The target, by number; leadership is moved to it, or a record on it is damaged."""
     partition: int = 0
     """The log partition of the role, or the one that is moved or damaged."""
     pick: int = 0
@@ -136,7 +136,7 @@ class WriteEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An entry of ``[[writes]]``."""
 
     at_ms: float
-    """When it is sent, from the first moment of the workload; fractions are microseconds."""
+    """Its time, from the first moment of the workload; fractions are microseconds."""
     producer: int = 0
     """The producer that sends it."""
     partition: int = 0

@@ -17,7 +17,7 @@ from workloads import LISTED, PlannedWrite, WorkloadPlan, shown, unknown_name
 
 #: The story of an entry that names none.
 GIVEN: Final = "given"
-#: Where a field of a fault has a name that its role takes.
+#: Other names for the fields of a fault whose own name its role takes.
 RENAMED: Final = {("corruptrecord", "pick"): "record"}
 #: Keys that a listed workload does not need, because every write says it.
 _OF_GENERATORS: Final = ("name", "writes_per_second", "keys")

@@ -17,7 +17,7 @@ from workloads import IDEMPOTENCE, Settings, SettingValue, WorkloadPlan, is_tran
 
 #: The settings that every cell names.
 ALWAYS_NAMED: Final = ("acks", "min.insync.replicas", "unclean.leader.election.enable")
-#: What settings are called in a cell's name, where that is shorter.
+#: Shorter names of settings in a cell's name.
 SHORT_NAMES: Final[Mapping[str, str]] = {
     "min.insync.replicas": "isr",
     "unclean.leader.election.enable": "unclean",

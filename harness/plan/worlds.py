@@ -21,11 +21,11 @@ ClientName = Literal["kafka-python", "confluent-kafka", "java"]
 #: Libraries whose producers are idempotent unless they are configured otherwise, or in a way that speaks against it: as
 #: Kafka's own client since 3.0 (KIP-679). librdkafka's are not (its CONFIGURATION.md).
 IDEMPOTENT_BY_DEFAULT: Final[frozenset[ClientName]] = frozenset({"kafka-python", "java"})
-#: Where Kafka keeps its metadata.
+#: The keepers of Kafka's metadata.
 ModeName = Literal["kraft", "zookeeper"]
-#: What plans, paths, cells and reports call a world.
+#: Names of worlds in plans, paths, cells and reports.
 WorldName = Literal["simulated", "processes", "kafka"]
-#: What plans and reports call the place of a world's nodes.
+#: Names of the places of a world's nodes in plans and reports.
 HostName = Literal["loopback", "namespaces", "ssh", "existing"]
 
 #: Clusters at a time where the plan does not say: they mostly wait, but each is four processes.

@@ -25,7 +25,7 @@ RUN_FILE: Final = checkers.RUN_FILE
 HISTORY: Final = checkers.HISTORY
 CLUSTER_FILE: Final = "cluster.jsonl"
 CHOICES_FILE: Final = "choices.json"
-#: How a scripted story went, step by step.
+#: The course of a scripted story, step by step.
 STORY_FILE: Final = "story.json"
 #: Says when a run's clock was at 0, so that nodes' files can be read with it also after the harness was killed.
 CLOCK_FILE: Final = "clock.json"

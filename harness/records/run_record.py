@@ -16,7 +16,7 @@ from harness.plan import AnyWorld, RunSpec
 from harness.records.files import RUN_FILE, read_file, understanding, write_json
 
 Part = TypeVar("Part")
-#: What to do about a damaged ``run.json``.
+#: Advice about a damaged ``run.json``.
 _RESTORE: Final = "restore it, or have the run done again: ackproof campaign PLAN --out DIR --continue"
 
 

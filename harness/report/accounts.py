@@ -43,7 +43,7 @@ from workloads.history import HistoryError
 CHART_BYTES_MAX: Final = 80_000
 
 
-#: What a finding of each kind is called above its account.
+#: The title of the account of each kind of finding.
 TITLES: Final = {
     "lost-write": "A write that was acknowledged is gone",
     "unseen": "A write that was acknowledged was never read",
@@ -61,7 +61,8 @@ TITLES: Final = {
 }
 
 
-#: Why a finding that is no loss must not be: what :mod:`checkers.verdicts.promises` asks where it is a broken promise.
+#: The rule that a finding other than a loss breaks: what :mod:`checkers.verdicts.promises` asks where it is a broken
+#: promise.
 WHY: Final = {
     "duplicate": "With enable.idempotence=true a broker knows a batch that is sent again: a record is in the log once "
     "(rule 21).",

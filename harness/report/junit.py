@@ -27,7 +27,8 @@ ELEMENTS: Final[dict[Outcome, str | None]] = {
     Outcome.PERMITTED_LOSS: None,
     Outcome.HELD: None,
 }
-#: What XML 1.0 cannot hold, even escaped: control characters, halves of surrogate pairs, two that are no characters.
+#: Characters that XML 1.0 cannot hold, even escaped: control characters, halves of surrogate pairs, two that are no
+#: characters.
 _IMPOSSIBLE: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 

@@ -12,7 +12,7 @@ from harness.records.searched_scopes import SearchedScope, read_searched_scopes
 from harness.records.verdict_lines import read_lines, read_matrix
 from harness.records.witness_file import Witnessed, read_witnesses
 
-#: How much of the plan the report quotes: a plan is a page, and a page is 4 KB.
+#: Characters of the plan that the report quotes: a plan is a page, and a page is 4 KB.
 PLAN_CHARACTERS_MAX: Final = 20_000
 _ADVICE: Final = "restore it, or remove it: the report is made without it"
 

@@ -14,11 +14,11 @@ from harness.report.outcomes import BOUND_MEANING, STYLES, legend_of, style_of
 from harness.report.setups import left_to_clients
 from workloads import spelled
 
-#: What somebody must look at.
+#: Outcomes that a person must look at.
 _DEFECTS: Final = {Outcome.BROKEN_PROMISE, Outcome.STALLED}
 #: Accounts in the table's file; a comment on a pull request has room for 65,536 characters.
 _ACCOUNTS_MAX: Final = 10
-#: What would be markup, a link, a picture from elsewhere, or the end of a table's cell.
+#: Characters that would be markup, a link, a picture from elsewhere, or the end of a table's cell.
 _ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", "|": "\\|", "[": "\\[", "`": "\\`", "\n": " ", "\r": " "})
 
 

@@ -21,7 +21,7 @@ from nemesis.scenarios import preparation_of
 
 #: Sentences of one kind (faults, elections, truncations, ...); the chart shows all of them.
 SENTENCES_MAX: Final = 6
-#: When (microseconds of the run's clock), and what happened.
+#: A time (microseconds of the run's clock), and the event then.
 Moment = tuple[int, str]
 WITHOUT_BROKERS: Final = (
     "What the brokers did was not recorded for this run, so leaders and high watermarks are missing here: the replay "

@@ -31,7 +31,7 @@ ANSWERS: Final = {"acknowledged": "#0072B2", "refused": "#D55E00", "unknown": "#
 _LEFT_PX: Final = 90
 _WIDTH_PX: Final = 920
 _PANEL_PX: Final = 90
-#: Where the two panels begin, and how high all of it is.
+#: The tops of the two panels, and the height of the whole.
 _WRITES_PX: Final = 26
 _SLOWEST_PX: Final = _WRITES_PX + _PANEL_PX + 12
 _HEIGHT_PX: Final = _SLOWEST_PX + _PANEL_PX + 40

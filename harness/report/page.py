@@ -31,7 +31,7 @@ PANELS_MAX: Final = 300
 CELLS_DRAWN_MAX: Final = 1_000
 #: Rows of the matrix, and of the tables by settings; matrix.json has all of them.
 ROWS_MAX: Final = 300
-#: What a reviewer asks first of settings, where they are the same in every cell.
+#: The settings that a reviewer asks for first, where they are the same in every cell.
 KEY_SETTINGS: Final = (
     "acks", "enable.idempotence", "replication.factor", "min.insync.replicas", "unclean.leader.election.enable",
     "eligible.leader.replicas", "flush.messages", "replica.lag.time.max.ms",

@@ -18,11 +18,11 @@ from nemesis.schedule import Schedule, draw_schedule
 from workloads import LISTED, Recorder
 from workloads.driver import SendCounts, Workload
 
-#: How long a cluster has for its first writes before faults begin anyway: settings may let it acknowledge none.
+#: Time of a cluster for its first writes before faults begin anyway: settings may let it acknowledge none.
 WARM_UP_MS_MAX: Final = 15_000
-#: How much longer than planned the break phase may be, for faults that took their time.
+#: Time by which the break phase may be longer than planned, for faults that took their time.
 LATE_MS_MAX: Final = 60_000
-#: How often the cluster's health is looked at after healing.
+#: Pause between looks at the cluster's health after healing.
 LOOK_EVERY_MS: Final = 50
 #: An adapter answers every send within the client's own delivery time-out; this much longer is waited for it.
 ANSWER_MARGIN_MS: Final = 2_000

@@ -28,7 +28,7 @@ from harness.search.portfolios import PORTFOLIOS, Portfolio
 BLOCK: Final = 4
 #: Worker processes may be killed as often as this in a row over the same runs, mostly because memory is short.
 KILLED_MAX: Final = 3
-#: What an alarm is by where the run did not come to its end: an assertion of the core failed, or anything else did.
+#: The sources of an alarm when the run did not come to its end: an assertion of the core failed, or anything else did.
 ASSERTION: Final = "assertion"
 CRASH: Final = "crash"
 #: The finding of the checkers that an invariant was broken, which is named itself.

@@ -181,7 +181,7 @@ PORTFOLIOS: Final = (
     Portfolio(name="near-reads", kinds=(*_MOVES, "pause"), settings={"follower.fetching": True}, racks=_RACKS),
 )  # fmt: skip
 
-#: What runs of the core as it is go round besides: every family that there is in virtual time, and their mixtures.
+#: Settings of further runs, of the core as it is, under every family in virtual time and their mixtures.
 _SAFE: Final[Mapping[str, Mapping[str, Any]]] = {
     "in-sync": _IDEMPOTENT,
     "eligible": _ELIGIBLE | _FLUSHED,
@@ -189,7 +189,7 @@ _SAFE: Final[Mapping[str, Mapping[str, Any]]] = {
     "majority": _MAJORITY,
 }
 _MIXED: Final = ("kill", "pause", "stop", "cut", "cut", "slow", "hold", "move", "power", "wipe", "corrupt", "fail")
-#: What a cluster in virtual time cannot do.
+#: Faults that a cluster in virtual time cannot do.
 _LACKING: Final = {Capability.CLOCKS, Capability.DISK_SPACE, Capability.DISK_SPEED, Capability.REASSIGNMENT}
 
 

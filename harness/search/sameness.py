@@ -18,7 +18,7 @@ from harness.search.judged_run import JudgedRun
 STALLED: Final = "stalled"
 #: The anomaly of a run that broke an invariant.
 INVARIANT: Final = "broken-invariant"
-#: What is worse stands first; whatever else was found follows as the judgement has it.
+#: The worse anomalies first; all others follow in the order of the judgement.
 _FIRST: Final = ("lost-write", "unseen")
 
 

@@ -36,8 +36,8 @@ from workloads import LISTED
 
 #: Rounds over everything: mostly the second changes nothing.
 ROUNDS_MAX: Final = 4
-#: Where chance decides, a smaller run is given these other seeds before it is given up; where it does not, the run has
-#: to show the same with all of them.
+#: A smaller run in which chance decides is given these other seeds before it is given up; where it does not, the run
+#: has to show the same with all of them.
 OTHER_SEEDS: Final = (0, 1)
 #: The seed of a run in which nothing is drawn any more.
 CALM_SEED: Final = 1

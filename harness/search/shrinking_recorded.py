@@ -19,7 +19,7 @@ from harness.search.story_form import story_text_of
 from harness.search.twins import twin_of
 from nemesis.schedule import Schedule
 
-#: What is left in the run's directory.
+#: The files that are left in the run's directory.
 PLAN_FILE: Final = "shrunk.toml"
 STORY_FILE: Final = "shrunk-story.toml"
 #: Writes that are listed for people; the plan has all of them.

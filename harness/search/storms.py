@@ -27,7 +27,7 @@ FAULTS_A_STORM: Final = (3, 7)
 #: The most kinds, shapes and victims of one storm.
 SWARM: Final = 3
 One = TypeVar("One")
-#: Who may be hit: mostly a broker whose role matters at the moment, and now and then the same broker all the time.
+#: The targets: mostly a broker whose role matters at the moment, and now and then the same broker all the time.
 _ROLES: Final = (
     RoleKind.LEADER, RoleKind.LEADER, RoleKind.FOLLOWER, RoleKind.FOLLOWER, RoleKind.ISR_MEMBER, RoleKind.OUT_OF_ISR,
     RoleKind.BROKER, RoleKind.NAMED, RoleKind.NAMED, RoleKind.NAMED,
@@ -46,7 +46,7 @@ _BRIEF_MS: Final = (50, 400)
 TURNS_MAX: Final = 4
 #: The faults of one storm begin within a share of the longest fault of the plan: one in so many.
 _WINDOWS: Final = (1, 2, 6)
-#: What the settings wait for longer than this (a lag time as Kafka's own, 30 s) is never waited for.
+#: An event for which the settings wait longer than this (a lag time as Kafka's own, 30 s) is never waited for.
 WAITED_FOR_MS_MAX: Final = 4_500
 
 

@@ -19,7 +19,7 @@ from harness.soak.state import RecordedState
 #: Bytes that a run of a world is expected to leave before one of it has ended: in virtual time, and of real nodes.
 _EXPECTED_VIRTUAL_BYTES: Final = 2_000_000
 _EXPECTED_BYTES: Final = 60_000_000
-#: Where something must go, a little more goes, so that not every run has to look again.
+#: A clean-up removes this share more than it must, so that not every run has to look again.
 _SPARE_SHARE: Final = 0.02
 
 

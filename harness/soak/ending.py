@@ -28,7 +28,7 @@ from harness.soak.soak_file import SoakRequest
 from harness.soak.state import RecordedState, SoakState
 from harness.soak.trend import write_trend
 
-#: What a shell says of a program that Ctrl-C ended.
+#: A shell's exit code for a program that Ctrl-C ended.
 EXIT_INTERRUPTED: Final = 130
 #: Cells whose nights are said; all of them are on the page.
 CELLS_MAX: Final = 12

@@ -32,7 +32,7 @@ _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]i?B)", re.IGNORECASE)
 
 #: The shortest time that somebody may ask for.
 SECONDS_MIN: Final = 1.0
-#: Of the machine's memory so much must be free before one more run begins.
+#: The share of the machine's memory that must be free before one more run begins.
 FREE_SHARE_MIN: Final = 0.05
 _BLOCK_BYTES: Final = 512
 

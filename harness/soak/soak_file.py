@@ -13,7 +13,7 @@ from harness.soak.resources import Memory, bytes_of
 
 SOAK_FILE: Final = "soak.json"
 HEARTBEAT_FILE: Final = "heartbeat.json"
-#: What a soak has where nobody says more.
+#: The defaults of a soak.
 DISK: Final = "5GB"
 TRIES: Final = 3
 

@@ -31,7 +31,7 @@ from harness.soak.turn_planner import TurnPlanner
 #: Seconds that performed runs wait for a check at most, and how many do.
 BATCH_S: Final = 10.0
 BATCH_MIN: Final = BATCH_MAX // 4
-#: When this many runs wait for the checking, no more are begun.
+#: No run is begun while this many wait for the checking.
 WAITING_MAX: Final = 2 * BATCH_MAX
 
 

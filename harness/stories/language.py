@@ -202,7 +202,7 @@ class _Line(Words):
         return tuple(states)
 
 
-#: What reads the words of each slot.
+#: The reader of each slot's words.
 _SLOTS: Final[Mapping[str, Callable[[_Line], Any]]] = {
     "ACKS": lambda line: line.one_of(_ACKS, "acks=0, acks=1, acks=all"),
     "API": lambda line: line.one_of(dict(zip(APIS, APIS, strict=True)), f"an API ({', '.join(APIS)})"),

@@ -321,7 +321,7 @@ class _Performer:
         )
 
 
-#: How each step is performed; the answer is what came of it, in words, where there is anything to say.
+#: The performer of each step; it answers with the outcome in words, or with none.
 _ACTIONS: Final[Mapping[type, Callable[[_Performer, Any], str | None]]] = {
     s.WriteRecord: _Performer.write,
     s.SendRecord: _Performer.send,

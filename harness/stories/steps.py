@@ -255,5 +255,5 @@ State = Leads | SomebodyLeads | NobodyLeads | IsFenced | InIsr | IsrIs | Has | C
 
 #: The faults that a script can say.
 SPOKEN: Final = tuple(fault for fault in FAULTS if fault.operands)
-#: What undoes these, by its verb.
+#: The steps that undo these, by verb.
 REPAIRS: Final = {fault.undone_by.verb: fault.undone_by for fault in SPOKEN if fault.lasts}

@@ -80,9 +80,9 @@ class StoryFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     steps: str
     """The script, one step a line."""
     source: str = ""
-    """Where the story comes from: a rule, an issue, a paper."""
+    """The source of the story: a rule, an issue, a paper."""
     note: str = ""
-    """What a reader should know of it."""
+    """A note for its readers."""
     settings: dict[str, object] = {}
     """Settings that it needs in every column; not those that columns choose, such as `acks`."""
     needs: list[str] = []
@@ -96,7 +96,7 @@ class StoryFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 _OF_COLUMNS: Final = 'a table of lists of columns, such as x = ["a0", "a1"]'
-#: What a value of a file is, where it is no string.
+#: Names of the types of a file's values other than strings.
 _FORMS: Final = {
     "needs": 'a list of steps that are written with "try"',
     "settings": "a table of settings under Kafka's names",

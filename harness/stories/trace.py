@@ -11,7 +11,7 @@ import msgspec
 from harness.worlds.contract import ReplicaState
 from workloads import SettingValue
 
-#: What may be known of a record at the end, among other things.
+#: Facts about a record that may be known at the end.
 ACKNOWLEDGED: Final = "acknowledged"
 REFUSED: Final = "refused"
 #: The text of the entry that stands for the healing at the end of every script.

@@ -20,7 +20,7 @@ from workloads.values import encode, join
 
 #: Producer ids of scripts begin here: far above what a young cluster hands out.
 FIRST_PRODUCER_ID: Final = 1_000_000
-#: What is known of a record, by how its operation ended.
+#: The fate of a record, by the end of its operation.
 _OUTCOMES: Final = {EventType.OK: ACKNOWLEDGED, EventType.FAIL: REFUSED, EventType.INFO: "unknown"}
 
 

@@ -26,7 +26,7 @@ DISK_MIN_BYTES: Final = 2 * 2**30
 #: Three clusters of four Python processes beside a Spark of 1 GiB.
 MEMORY_MIN_BYTES: Final = 3 * 2**30
 PROGRAM_LIMIT_S: Final = 10.0
-#: What :func:`harness.hosts.link_speed.probe_slow_links` found, in words.
+#: The finding of :func:`harness.hosts.link_speed.probe_slow_links`, in words.
 _KINDS_OF_SLOW: Final = {
     link_speed.LATE: "a low rate and a delay (tc with htb, u32 and netem)",
     link_speed.FIFO: "a low rate without a delay (tc with htb and u32; the kernel lacks netem)",

@@ -52,7 +52,7 @@ FAULTS: Final[tuple[type[Fault], ...]] = tuple(kind for kind in KINDS.values() i
 if TYPE_CHECKING:
     AnyFault: TypeAlias = Fault
 else:
-    #: What a schedule holds, so that one can be read again.
+    #: The faults of a schedule, so that one can be read again.
     AnyFault = reduce(or_, FAULTS)
 
 

@@ -42,15 +42,15 @@ class FaultKind:
     """It takes bytes from a replica which that replica had already counted as its own. SIGKILL does not: what the
     operating system holds survives the process."""
     spares_flushed: ClassVar[bool] = False
-    """Of the bytes that it takes, none had been forced to the disk (flush.messages=1)."""
+    """It takes only bytes that had not been forced to the disk (flush.messages=1)."""
     empties_disk: ClassVar[bool] = False
     """A node that it hit returns with nothing on its disk."""
     replaces_replica: ClassVar[bool] = False
     """Another broker may replicate a log partition because of it."""
     done_to_links: ClassVar[str] = "cut"
-    """What it does to the links that it hits, in a word before their names."""
+    """Its effect on the links that it hits, in a word before their names."""
     returns: ClassVar[str] = ""
-    """What a broker that it hit did when it came back with a shorter log, in words before the offset of its end."""
+    """The act of a broker that it hit and that came back with a shorter log, in words before the offset of its end."""
 
     @classmethod
     def in_words(cls, evidence: ByNode) -> str:  # noqa: ARG003
@@ -86,7 +86,7 @@ class Fault(FaultKind, msgspec.Struct, frozen=True, tag_field="kind", tag=str.lo
     in_a_script: ClassVar[str] = ""
     """Its effect there, as the reference of steps says it."""
     undone_by: ClassVar[Repair[Any]] = START
-    """What undoes it in a script, where it ``lasts``."""
+    """The repair that undoes it in a script, where it ``lasts``."""
     lasts: ClassVar[bool] = True
     """False: it is over at once, and nothing undoes it; in a schedule it counts until its end as what is in effect."""
     needs: ClassVar[tuple[Capability, ...]] = ()
@@ -94,7 +94,7 @@ class Fault(FaultKind, msgspec.Struct, frozen=True, tag_field="kind", tag=str.lo
     stops_brokers: ClassVar[bool] = False
     """Its nodes count against the budget of dead and frozen brokers."""
     shows: ClassVar[str] = ""
-    """What the evidence of every node holds if the fault was more than ``degraded_to``; empty if it is never less."""
+    """The key in the evidence of every node if the fault was more than ``degraded_to``; empty if it is never less."""
     degraded_to: ClassVar[str] = ""
     """The kind of fault that it came to where it :meth:`was_less`."""
     family: ClassVar[str] = ""
@@ -177,7 +177,7 @@ class DiskFault(NodeFault, frozen=True):
     ends_process: ClassVar[bool] = True
     may_end_process: ClassVar[bool] = True
     destroys_copy: ClassVar[bool] = True
-    #: Where there was nothing to lose.
+    #: Its kind if it had nothing to lose.
     degraded_to: ClassVar[str] = "kill"
 
     def damage(self, files: Files, aim: Aim, node: int) -> Evidence:

@@ -13,7 +13,7 @@ from nemesis.repairs import RELEASE, LinkGroup, Repair
 from nemesis.roles import Role
 from nemesis.topology import Shape
 
-#: Whose messages decide who leads, who is in sync, and what is committed.
+#: The requests that decide leadership, in-sync replicas, and commits.
 _DECISIVE: Final = ("AlterPartition", "Fetch", "UpdateMetadata")
 
 
@@ -29,7 +29,7 @@ class _MessageFault(LinkFault, frozen=True):
     needs: ClassVar[tuple[Capability, ...]] = (Capability.MESSAGES,)
 
     action: ClassVar[Literal["hold", "drop"]] = "hold"
-    """What is done to the messages: a method of :class:`nemesis.cluster.Messages`."""
+    """The act on the messages: a method of :class:`nemesis.cluster.Messages`."""
 
     api: str = ""
 

@@ -21,7 +21,7 @@ SUCCESSOR_MS: Final = 300
 OVERLAP_MS: Final = 100
 #: For how long a returned follower may fetch again what it lost, before the next fault.
 REFETCH_MS: Final = 500
-#: Why a scenario begins with a cut: what its leader acknowledges meanwhile, nobody else has.
+#: The reason for a cut at the begin of a scenario: only the leader has the records that it acknowledges meanwhile.
 LAGGING: Final = "this lets followers fall a little behind, still in sync, before the leader is hit"
 OUT_OF_SYNC: Final = "this drives followers out of sync, so that the leader alone has the writes when it is hit"
 #: Between returns, where all stopped at once: some are back, and take writes, while others are still away.

@@ -222,7 +222,7 @@ class _Joining:
         self._lines = self._events = 0
         self._open = OpenOperations()
         self._turns = Turns()
-        #: Of split: first index, events, and the indexes that its lines give.
+        #: By split, its first index, its events, and the indexes that its lines give.
         self._indexes: list[tuple[int, int, Numbers | int | None]] = []
 
     def add(self, decoded: Decoded) -> UnsealedPart:

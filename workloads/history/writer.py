@@ -17,7 +17,7 @@ from workloads.operations import Event
 
 #: A killed harness loses at most what happened since the last flush.
 FLUSH_SECONDS: Final = 1.0
-#: How long ``close`` waits for the flushing thread, which writes at most one second of rows to a local disk.
+#: Longest wait of ``close`` for the flushing thread, which writes at most one second of rows to a local disk.
 FLUSHER_END_SECONDS: Final = 60.0
 
 

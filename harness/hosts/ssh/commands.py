@@ -14,7 +14,7 @@ Words = tuple[str, ...]
 
 #: The script that runs on the machines, copied to a run's directory there.
 SCRIPT: Final = Path(__file__).with_name("machine.sh")
-#: How often a machine looks, every 20 ms, until a signal shows: five seconds, as on this machine.
+#: Looks of a machine, every 20 ms, until a signal shows: five seconds, as on this machine.
 LOOKS: Final = 250
 #: The same limit for commands that measure the time, because one look may take long.
 END_LIMIT_S: Final = 5

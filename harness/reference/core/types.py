@@ -29,12 +29,13 @@ NO_NODE: Final = NodeId(NONE)
 ACKS_ALL: Final = -1
 
 Truncation = Literal["high-watermark", "kip-101", "kip-279", "kip-320", "on-fetch"]
-#: What a leader of a new leader epoch does with the log ends that its followers had in an earlier one (rule 30).
+#: The way in which a leader of a new leader epoch treats the log ends that its followers had in an earlier one (rule
+#: 30).
 MissedEpoch = Literal["forget", "kafka"]
 ProducersAfterRestart = Literal["all-batches", "last-batch"]
 #: By whom a record is committed (rules 7 and 28), unless quorum.required.acks says how many (rule 27).
 CommitRuleName = Literal["isr", "majority"]
-#: Who may lead: an in-sync replica (rule 13), or the live one with the largest log (rules 27, 28).
+#: The replicas that may lead: an in-sync replica (rule 13), or the live one with the largest log (rules 27, 28).
 LeaderElection = Literal["isr", "largest-log-end", "largest-epoch-and-log-end"]
 
 

@@ -31,7 +31,7 @@ from harness.reference.server.trace import Trace
 
 log = logging.getLogger(__name__)
 
-#: How long a broker that is asked to stop waits for its leaderships to be moved away.
+#: Longest wait of a broker that is asked to stop until its leaderships have moved away.
 LEAVE_LIMIT_S: Final = 3.0
 
 

@@ -35,10 +35,11 @@ BROKER_CLIENT_ID: Final = "ackproof-broker-"
 HARNESS_CLIENT_ID: Final = "ackproof-client-"
 #: Kafka's default of socket.request.max.bytes.
 FRAME_BYTES: Final = 104_857_600
-#: What a cut link holds before its connection is dropped: a few large fetch responses, as a socket's buffers would.
+#: Bytes that a cut link holds before its connection is dropped: a few large fetch responses, as a socket's buffers
+#: would.
 HELD_BYTES: Final = 8 * 1024 * 1024
-#: What all connections together keep in memory, both ways, before the one that would exceed it is closed: a hundred
-#: clients with the largest requests or answers at the same time, on a machine that runs several brokers.
+#: Bytes that all connections together keep in memory, both ways, before the one that would exceed it is closed: a
+#: hundred clients with the largest requests or answers at the same time, on a machine that runs several brokers.
 KEPT_BYTES: Final = 512 * 1024 * 1024
 #: Connections that keep less than this are not worth a look at all of them.
 LITTLE_BYTES: Final = 1024 * 1024

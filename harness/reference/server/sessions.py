@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 #: Requests of one connection that may wait for their answers; Kafka's clients keep 5 under way. Then it is not read.
 UNDER_WAY: Final = 64
-#: What their answers may take together; one fetch is under way at a time with Kafka's clients, two may be here.
+#: Bytes that their answers may take together; one fetch is under way at a time with Kafka's clients, two may be here.
 PROMISED_BYTES: Final = 2 * FETCH_BYTES
 
 

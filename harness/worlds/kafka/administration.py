@@ -41,7 +41,7 @@ _SETUP_LIMITS: Final = ("socket_connection_setup_timeout_ms", "socket_connection
 _PREFERRED: Final = 0
 _NO_LEADER: Final = -1
 _DEFAULT: Final = "DEFAULT_CONFIG"
-#: How a broker says that there is no such topic, or that it has not heard of it yet.
+#: Errors of a broker that does not know a topic, or does not know it yet.
 _NOT_YET: Final = (errors.UnknownTopicOrPartitionError, errors.LeaderNotAvailableError)
 _MATTERS: Final = frozenset(Settings().to_mapping())
 

@@ -25,7 +25,7 @@ from harness.worlds.kafka.properties import NodePlace, as_text, lone_properties
 from harness.worlds.kafka.releases import modes
 from workloads import Settings
 
-#: What a node logs when it serves.
+#: The line that a node logs when it serves.
 STARTED: Final = b"Kafka Server started"
 _START_LIMIT_S: Final = 90.0
 #: A shutdown in order, then writing fifty megabytes: more than a minute in a container on a machine with a load of 70.

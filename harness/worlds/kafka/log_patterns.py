@@ -120,7 +120,7 @@ _JAVA: Final = {
     "elr": "elr",
     "replicas": "replicas",
 }
-#: How the text of a named group is read; all others are numbers.
+#: Readers of the text of named groups; all other groups are numbers.
 _READ: Final[Mapping[str, Callable[[str], Any]]] = {
     "partition": _name,
     **dict.fromkeys(("isr", "elr", "replicas"), _brokers),

@@ -33,7 +33,7 @@ _ZOOKEEPER: Final = (
 _TOOLS_SINCE: Final = (0, 9, 0)
 #: The Scala of releases since the first number, newest first: the newest that the release has.
 _SCALA: Final = (((2, 4, 0), "2.13"), ((1, 0, 0), "2.12"), ((0, 8, 2), "2.11"), ((0, 0, 0), "2.10"))
-#: How a version is written: four numbers from 0.8.1.1 to 0.11, three before and since.
+#: The form of a version: four numbers from 0.8.1.1 to 0.11, three before and since.
 VERSION: Final = re.compile(r"\d{1,3}\.\d{1,3}\.\d{1,3}(?:\.\d{1,3})?")
 
 

@@ -24,7 +24,7 @@ SHUTDOWN_LIMIT_US: Final = 30_000_000
 LOOK_EVERY_US: Final = 20_000
 #: A refusal on this machine takes microseconds; after this time a packet counts as dropped.
 PROBE_LIMIT_S: Final = 0.1
-#: How often a restarted node is sent its cuts until it listens, and for how long.
+#: Pause between tries to send a restarted node its cuts, and the longest time for them.
 UPDATE_EVERY_US: Final = 5_000
 UPDATE_LIMIT_US: Final = 30_000_000
 

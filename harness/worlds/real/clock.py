@@ -11,7 +11,7 @@ from typing import Final
 
 Callback = Callable[[], None]
 
-#: How often ``run`` calls ``finished`` while nothing happens.
+#: Pause between calls of ``finished`` by ``run`` while nothing happens.
 _IDLE_S: Final = 0.05
 
 

@@ -18,7 +18,7 @@ _LIMIT_MS: Final = 10_000
 #: Brokers that have just joined do not know each other yet, and the client has sent nothing; or the controller has not
 #: heard from a broker for a moment, on a busy machine, and counts too few.
 _NOT_YET: Final = (UnknownBrokerIdError, InvalidReplicationFactorError)
-#: How often the request is tried then, and the pause between tries.
+#: The number of tries of the request then, and the pause between them.
 TURNS: Final = 5
 _PAUSE_S: Final = 0.5
 

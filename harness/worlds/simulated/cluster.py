@@ -29,11 +29,11 @@ from nemesis.cluster import (
 from nemesis.evidence import Evidence
 from workloads import LogPartition
 
-#: What the operating system says of a process that was killed.
+#: The operating system's words for a process that was killed.
 SIGKILLED: Final = "signal 9"
-#: And of a broker that ended because none of its log directories works any more.
+#: And for a broker that ended because none of its log directories works any more.
 NO_DIRECTORY: Final = "status 1"
-#: What is not done to nodes in virtual time, and why.
+#: Capabilities that nodes in virtual time lack, and why.
 OUT_OF_REACH: Final = {
     **LACKS,
     Capability.CLOCKS: "the reference broker's core has no wall clock, so virtual time has no clock to set",

@@ -32,10 +32,11 @@ from workloads import EventType, Fetched, Offsets, PollOutcome, Settings
 #: max.poll.records and fetch.max.wait.ms, Kafka's defaults.
 MAX_POLL_RECORDS: Final = 500
 FETCH_MAX_WAIT_MS: Final = 500
-#: How long end_offsets may ask; default.api.timeout.ms is 60 s, far more than the detection times of a simulated run.
+#: Longest time of end_offsets for its answers; default.api.timeout.ms is 60 s, far more than the detection times of a
+#: simulated run.
 END_OFFSETS_LIMIT_US: Final = 10_000 * MICROSECONDS
 NO_ANSWER: Final = "KafkaTimeoutError"
-#: What a poll ends with where a batch's checksum does not fit its records (check.crcs=true, Kafka's default).
+#: The error of a poll where a batch's checksum does not fit its records (check.crcs=true, Kafka's default).
 CORRUPT: Final = "CorruptRecordError"
 
 

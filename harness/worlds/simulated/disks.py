@@ -10,7 +10,7 @@ from harness.reference.core.types import NONE, NodeId, Outside, TopicPartition
 from nemesis.cluster import LOG_PARTS
 from nemesis.evidence import Evidence
 
-#: Why these disks are never full or slow.
+#: The reason why these disks are never full or slow.
 NO_DISKS: Final = "logs in memory take no room and no time; use another world"
 
 

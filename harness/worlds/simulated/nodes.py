@@ -21,8 +21,9 @@ from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 from nemesis.evidence import Evidence
 
-#: What waits for a frozen process: its sockets' receive buffers, far more than a run's writes during a pause. More is
-#: an error of the harness: a message that disappears here would look like a fault that nobody asked for.
+#: Messages that may wait for a frozen process, as in its sockets' receive buffers: far more than a run's writes during
+#: a pause. More is an error of the harness: a message that disappears here would look like a fault that is not in the
+#: schedule.
 INBOX_MAX: Final = 50_000
 
 #: For how long a broker tries to hand over, as its server does, and how often it looks whether it may leave.

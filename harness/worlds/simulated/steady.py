@@ -11,7 +11,7 @@ from harness.choices import Choices, Stream
 from harness.worlds.simulated.wires import DELAYS_US
 
 _ONE_MS: Final = min(range(len(DELAYS_US)), key=lambda choice: abs(DELAYS_US[choice] - 1_000))
-#: How long every message is on its way where nothing is left to chance.
+#: Time of every message on its way where nothing is left to chance.
 STEADY_DELAY_US: Final = DELAYS_US[_ONE_MS]
 
 

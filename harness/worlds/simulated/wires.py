@@ -21,7 +21,7 @@ RESET: Final = DELAYS - 1
 #: A local network: 0.2 ms at best, most under 1 ms, up to 2 ms; one message in 64 meets a queue or a lost packet, up to
 #: 30 ms.
 _ORDINARY: Final = DELAYS - DELAYS // 64
-#: What a slow link adds: less than sessions and request time-outs, so that nothing breaks and everything is late.
+#: The delay of a slow link: less than sessions and request time-outs, so that nothing breaks and everything is late.
 SLOW_US: Final = 400_000
 #: Messages that one cut wire holds back for retransmission: a socket's send buffer, some megabytes of small requests.
 HELD_MAX: Final = 10_000

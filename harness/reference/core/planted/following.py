@@ -10,7 +10,7 @@ from harness.reference.core.messages import EpochEnd, FetchPartition, RecordBatc
 from harness.reference.core.replica import Replica
 from harness.reference.core.types import NONE, NodeId, TopicPartition
 
-#: Of flush.messages: no number of records is flushed.
+#: The value of flush.messages with which no record is flushed.
 NEVER: Final = 2**63 - 1
 
 

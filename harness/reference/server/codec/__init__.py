@@ -51,8 +51,8 @@ _TABLE: Final = (
     Api(configs.DescribeConfigsRequest, configs.DescribeConfigsResponse, (1, 4)),
 )
 APIS: Final[dict[int, Api]] = {api.request.API_KEY: api for api in _TABLE}
-#: What clients see. Produce is advertised from 0 though 0 to 2 are refused: with a minimum of 3 an old librdkafka
-#: silently sends gzip batches uncompressed (KAFKA-18659).
+#: The versions that clients see. Produce is advertised from 0 though 0 to 2 are refused: with a minimum of 3 an old
+#: librdkafka silently sends gzip batches uncompressed (KAFKA-18659).
 ADVERTISED: Final = {key: (0, api.versions[1]) if key == ApiKey.PRODUCE else api.versions for key, api in APIS.items()}
 _FLEXIBLE_FROM: Final = {key: api.request._flexible_versions[0] for key, api in APIS.items()}  # noqa: SLF001
 

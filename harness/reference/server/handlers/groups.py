@@ -21,9 +21,9 @@ from harness.reference.server.handlers.metadata_and_topics import ClusterRequest
 from harness.reference.server.runtime import now_us
 from harness.reference.server.storage.batches import parse_incoming
 
-#: How long an append of offsets may take, as offsets.commit.timeout.ms of Kafka.
+#: Longest time for an append of offsets, as offsets.commit.timeout.ms of Kafka.
 COMMIT_TIMEOUT_MS: Final = 5_000
-#: How often sessions and joinings are looked at.
+#: Pause between looks at sessions and joinings.
 TICK_S: Final = 0.05
 #: Bytes of the internal topic read at once while loading, so that other requests are served in between.
 LOAD_BYTES: Final = 262_144

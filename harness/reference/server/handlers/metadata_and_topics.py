@@ -16,11 +16,11 @@ from harness.reference.server.codec.wire import Fields, TopicIds
 from harness.reference.server.config import NodeConfig
 from harness.reference.server.handlers.gateway import Call, Gateway, Gather
 
-#: How long the controller may take; it answers at once or the message was lost.
+#: Longest wait for the controller; it answers at once or the message was lost.
 CONTROLLER_TIMEOUT_S: Final = 5.0
 TOPIC_RESOURCE: Final = 2
 BROKER_RESOURCE: Final = 4
-#: Where a setting comes from, as DescribeConfigs numbers it: set on the topic, or in the broker's file.
+#: The source of a setting, as DescribeConfigs numbers it: set on the topic, or in the broker's file.
 _CONFIG_SOURCES: Final = {TOPIC_RESOURCE: 1, BROKER_RESOURCE: 4}
 #: "Ask again" for clients: LEADER_NOT_AVAILABLE, which nothing but a partition in Metadata ever has.
 _LEADER_NOT_AVAILABLE: Final = 5

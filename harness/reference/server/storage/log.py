@@ -54,7 +54,7 @@ class FileLog:
         """Open the file of a log that starts at ``start_offset``; nothing in it is known yet."""
         self._file = BatchFile(self._directory, start_offset)
         sync_directory(self._directory)
-        #: Where each batch begins, as offset and as position in bytes; last, the end of the log.
+        #: The begin of each batch, as offset and as position in bytes; last, the end of the log.
         self._offsets, self._positions = array("q", [start_offset]), array("q", [0])
         #: For each batch, the largest timestamp in it and in those before it.
         self._latest_ms = array("q")
