@@ -43,8 +43,8 @@ class WorkloadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     aborts_percent: int = 20
     """Share of its transactions that are aborted on purpose, once their records are in the log."""
     takeover_every_ms: int = 3_000
-    """How often a producer is left with a transaction half written while its successor takes its place, and then goes
-    on as if it did not know. 0 means never."""
+    """Pause between takeovers: a producer is left with a transaction half written while its successor takes its place,
+    and then goes on as if it did not know. 0 means never."""
     duration_ms: int = 10_000
     """The break phase, in which faults happen. It begins when every log partition has acknowledged a write; after it
     everything is healed. On real machines it lasts longer by what commands took, at most a minute."""

@@ -15,8 +15,8 @@ from workloads.settings import IsolationLevel, Settings
 
 #: Between two questions: a marker is written within milliseconds, an abandoned transaction is aborted within seconds.
 ASK_AGAIN_MS: Final = 250
-#: How often a broker looks for transactions that are over time (transaction.abort.timed.out.transaction.cleanup.
-#: interval.ms), and how much longer it has to abort one.
+#: Pause between a broker's looks for transactions that are over time (transaction.abort.timed.out.transaction.cleanup.
+#: interval.ms), and its further time to abort one.
 ABORT_CHECK_MS: Final = 10_000
 ABORT_MS: Final = 5_000
 
