@@ -22,6 +22,7 @@ import java.util.Set;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ThreadFactory;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -30,9 +31,11 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.Callback;
 import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
@@ -105,6 +108,8 @@ public final class Bridge {
     private void serve(DataInputStream calls) throws IOException {
         Answer hello = new Answer(0, DONE);
         hello.text(AppInfoParser.getVersion());
+        hello.defaults(ProducerConfig.configDef());
+        hello.defaults(ConsumerConfig.configDef());
         send(hello);
         while (true) {
             byte[] frame = new byte[calls.readInt()];
@@ -234,6 +239,16 @@ public final class Bridge {
             for (Map.Entry<TopicPartition, Long> entry : offsets.entrySet()) {
                 partition((TopicPartition) entry.getKey());
                 out.writeLong(((Long) entry.getValue()).longValue());
+            }
+        }
+
+        /** The client's own value of each property, as a text; null where it has none. */
+        void defaults(ConfigDef properties) throws IOException {
+            Map<String, Object> values = properties.defaultValues();
+            out.writeInt(values.size());
+            for (Map.Entry<String, Object> entry : values.entrySet()) {
+                text((String) entry.getKey());
+                text(entry.getValue() == null ? null : String.valueOf(entry.getValue()));
             }
         }
 

@@ -68,6 +68,8 @@ class Bridge:
 
     def __init__(self, release: str, command: Sequence[str]) -> None:
         self.release = release
+        #: The client's own properties by role, once it has started.
+        self.defaults: dict[str, dict[str, str]] = {"producer": {}, "consumer": {}}
         self._command = tuple(command)
         self._process: subprocess.Popen[bytes] | None = None
         # Bounded by the callers: no more calls than the clients have outstanding.
@@ -111,6 +113,8 @@ class Bridge:
             self._stop(process)
             words = said[0] if said else f"no answer within {START_LIMIT_S:.0f} s"
             raise HostError(f"the Java client {self.release} does not start: {words}")
+        answer.text()
+        self.defaults = {"producer": answer.properties(), "consumer": answer.properties()}
 
     def new_client(self) -> int:
         """The number of the next client."""
@@ -177,12 +181,12 @@ class Bridge:
         process, self._process = self._process, None
         if process is None:
             return
-        code = process.poll()
+        by_itself = self._ended
         self._stop(process)
-        if code is not None:
+        if by_itself:
             raise HostError(
-                f"the JVM of the Java client {self.release} ended by itself with exit status {code}; logs/clients.log "
-                "of the run may say why"
+                f"the JVM of the Java client {self.release} ended by itself with exit status {process.returncode}; "
+                "logs/clients.log of the run may say why"
             )
 
     def _stop(self, process: subprocess.Popen[bytes]) -> None:

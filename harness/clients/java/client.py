@@ -281,8 +281,7 @@ def _fetched(answer: Answer) -> Sequence[Fetched]:
 
 def java_library(bridge: Bridge) -> ClientLibrary:
     """The clients of the run that ``bridge`` belongs to."""
-    # The client does not disclose its defaults; the documentation of its release has them.
-    release = {"library": f"kafka-clients {bridge.release} (Java)"}
+    library = {"library": f"kafka-clients {bridge.release} (Java)"}
     brokers_assign = tuple(int(part) for part in bridge.release.split(".") if part) >= BROKERS_ASSIGN_SINCE
     return ClientLibrary(
         producer_configuration=configuration.producer_configuration,
@@ -292,7 +291,7 @@ def java_library(bridge: Bridge) -> ClientLibrary:
         producer=partial(JavaProducer, bridge),
         consumer=partial(JavaConsumer, bridge),
         name=f"java {bridge.release}",
-        defaults={"producer": release, "consumer": release},
+        defaults={role: library | own for role, own in bridge.defaults.items()},
         protocols=("classic", "consumer") if brokers_assign else ("classic",),
         lacks={ClientCapability.BATCHES: "Kafka's Java client takes single records and forms its batches by itself"},
     )

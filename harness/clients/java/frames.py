@@ -148,6 +148,11 @@ class Answer:
         """A list of log partitions."""
         return tuple(self.partition() for _ in range(self.number()))
 
+    def properties(self) -> dict[str, str]:
+        """A table of properties, of those that have a value."""
+        values = {self.text(): self.bytes() for _ in range(self.number())}
+        return {name: value.decode() for name, value in values.items() if value is not None}
+
     def offsets(self) -> dict[str, int]:
         """A table of offsets by log partition."""
         return {self.partition(): self.long() for _ in range(self.number())}

@@ -26,20 +26,27 @@ def client_library(world: RealTime, directory: Path, resources: ExitStack) -> Cl
     """
     if world.client != JAVA:
         return CLIENTS[world.client]
-    release = client_release(world)
-    jars = compiler_jars()
-    if not jars:
-        raise HostError(
-            "PySpark's jars do not have the compiler Janino; install pyspark with pip, as ackproof asks for"
-        )
     logs = directory / "logs"
     logs.mkdir(exist_ok=True)
+    bridge = started_bridge(client_release(world), logs)
+    resources.callback(bridge.end)
+    return java_library(bridge)
+
+
+def started_bridge(release: Installation, logs: Path) -> Bridge:
+    """A JVM with the client of this release; the configuration of its logging is in the directory ``logs``.
+
+    Raises:
+        HostError: it does not start.
+    """
+    jars = compiler_jars()
+    if not jars:
+        raise HostError("PySpark's jars do not have the compiler Janino; install pyspark with pip")
     files = LogFiles(logs / "java-client.properties", logs / "java-client-gc.log")
     files.write(release, {})
     bridge = Bridge(str(release.version), client_command(release, jars, files, words_of_bridge()))
-    resources.callback(bridge.end)
     bridge.start()
-    return java_library(bridge)
+    return bridge
 
 
 def client_release(world: RealTime) -> Installation:

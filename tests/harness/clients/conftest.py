@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
 
 from harness.worlds.kafka.installation import Installation
+from harness.worlds.kafka.java_client import started_bridge
 from tests.harness.clients.first_batches import Stage
-from tests.harness.clients.senders import Java, compile_java
+from tests.harness.clients.senders import Java
 
 
 @pytest.fixture(scope="package", params=["processes", "kafka"])
@@ -25,12 +25,9 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="session")
 def java_client(
-    real_kafka: Installation,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Callable[[str, int], Java]:
-    """Makes producers of Kafka's own client; without a compiler for the program that uses it, a skip."""
-    if shutil.which("javac") is None:
-        pytest.skip("no Java compiler on this machine; install openjdk-17-jdk-headless")
-    classes = tmp_path_factory.mktemp("classes")
-    compile_java(classes)
-    return partial(Java, classes=classes)
+    real_kafka: Installation, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str, int], Java]]:
+    """Makes producers of Kafka's own client, all in one JVM."""
+    bridge = started_bridge(real_kafka, tmp_path_factory.mktemp("java-client"))
+    yield partial(Java, bridge=bridge)
+    bridge.end()

@@ -30,10 +30,13 @@ import confluent_kafka
 
 from harness.plan import Kafka, Processes
 from harness.worlds.kafka import kafka_world
+from harness.worlds.kafka.installation import find
+from harness.worlds.kafka.java_client import started_bridge
+from harness.worlds.kafka.releases import DEFAULT_VERSION
 from harness.worlds.processes import processes_world
 from harness.worlds.real import RealWorld
 from nemesis.cluster import require
-from tests.harness.clients.senders import RECORDS, TOPIC, Confluent, Java, Reports, Sender, compile_java
+from tests.harness.clients.senders import RECORDS, TOPIC, Confluent, Java, Reports, Sender
 from tests.harness.clients.slow_network import Answer, Batch, SlowNetwork
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster, spec
 
@@ -317,8 +320,7 @@ def _restart(world: str, client: str, *, killed: bool) -> None:
     with tempfile.TemporaryDirectory() as directory:
         make: Callable[[str, int], Sender] = Confluent
         if client == "java":
-            compile_java(Path(directory))
-            make = partial(Java, classes=Path(directory))
+            make = partial(Java, bridge=started_bridge(find(DEFAULT_VERSION), Path(directory)))
         stage = Stage(world, Path(directory))
         try:
             seen = stage.forget(make, killed=killed)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import logging
-import subprocess
 import threading
 from contextlib import suppress
-from pathlib import Path
+from functools import partial
 from typing import Final, Protocol
 
 import confluent_kafka
 import kafka
 
-from harness.machine.java import java_program
-from harness.worlds.kafka.installation import find
-from harness.worlds.kafka.releases import DEFAULT_VERSION
+from harness.clients.java import frames
+from harness.clients.java.bridge import Bridge, error_in
+from harness.clients.java.client import RemoteClient
+from harness.clients.java.frames import Answer, End, Method
 
 TOPIC: Final = "ackproof"
 #: How many records a script sends.
@@ -32,8 +32,8 @@ def request_ms(delivery_ms: int) -> int:
     return delivery_ms // 2
 
 
-#: It starts in half the time; nothing here lasts long enough for a better compiler.
-QUICK_JAVA: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+#: No batch has room for another record of this length.
+PADDING: Final = 400
 
 
 class Sender(Protocol):
@@ -118,39 +118,37 @@ class KafkaPython:
 
 
 class Java:
-    """Kafka's own client, in a process of its own; it sends when it has started. ``compile_java`` made ``classes``."""
+    """Kafka's own client, in the JVM of ``bridge``. Its records are padded, so that each is a batch."""
 
-    def __init__(self, bootstrap: str, delivery_ms: int, classes: Path, metadata_ms: int = METADATA_MS) -> None:
+    def __init__(self, bootstrap: str, delivery_ms: int, bridge: Bridge, metadata_ms: int = METADATA_MS) -> None:
         self.reports: Reports = {}
-        times_ms = (request_ms(delivery_ms), delivery_ms, metadata_ms)
-        configuration = [bootstrap, TOPIC, *map(str, times_ms)]
-        command = [java_program(), *QUICK_JAVA, "-cp", f"{classes}:{_jars()}", "NumberedRecords", *configuration]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        self._sent = 0
+        self._client = RemoteClient.make(
+            bridge,
+            Method.NEW_PRODUCER,
+            {
+                "bootstrap.servers": bootstrap,
+                "acks": "all",
+                "enable.idempotence": True,
+                "max.in.flight.requests.per.connection": 5,
+                "batch.size": 1,
+                "linger.ms": 0,
+                "request.timeout.ms": request_ms(delivery_ms),
+                "delivery.timeout.ms": delivery_ms,
+                "metadata.max.age.ms": metadata_ms,
+            },
         )
-        threading.Thread(target=self._read, daemon=True).start()
 
     def send(self, count: int) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{count}\n")
-        self._process.stdin.flush()
+        for number in range(self._sent, self._sent + count):
+            value = f"{number}{' ' * PADDING}"
+            record = frames.partition(f"{TOPIC}-0") + b"".join(map(frames.text, (None, value, None)))
+            self._client.bridge.post(Method.SEND, self._client.number, record, partial(self._ended, number))
+        self._sent += count
 
     def close(self) -> None:
-        self._process.kill()
-        self._process.wait()
+        self._client.close()
 
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            number, ended = line.split()
-            self.reports[int(number)] = int(ended) if ended.isdigit() else ended
-
-
-def compile_java(classes: Path) -> None:
-    """Compile the program of Kafka's own client into the directory ``classes``."""
-    source = Path(__file__).with_name("NumberedRecords.java")
-    subprocess.run(["javac", "-cp", _jars(), "-d", str(classes), str(source)], check=True)
-
-
-def _jars() -> str:
-    return str(find(DEFAULT_VERSION).home / "libs" / "*")
+    def _ended(self, number: int, answer: Answer | None) -> None:
+        assert answer is not None
+        self.reports[number] = answer.long() if answer.end is End.DONE else error_in(answer).name

@@ -37,6 +37,7 @@ pytestmark = pytest.mark.system
 def running(real_kafka: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     directory = tmp_path_factory.mktemp("java")
     settings = {"acks": "all", "min.insync.replicas": 2, "enable.idempotence": True}
+    settings |= {"request.timeout.ms": 1_500, "delivery.timeout.ms": 4_000}
     world = processes_world(spec(settings, world=Processes(client=JAVA)), directory)
     world.open()
     yield Cluster(world, directory)
@@ -62,7 +63,8 @@ def test_records_are_written_and_read(running: Cluster) -> None:
 def test_a_run_record_names_the_client_and_what_it_worked_with(running: Cluster) -> None:
     assert running.world.clients.name.startswith("java 4.")
     producer = running.world.effective_configuration()["producer"]
-    assert (producer["max.block.ms"], producer["enable.idempotence"], producer["acks"]) == (600, True, -1)
+    assert (producer["max.block.ms"], producer["enable.idempotence"], producer["acks"]) == (1_500, True, -1)
+    assert producer["buffer.memory"] == "33554432", "its own"
 
 
 def test_a_record_that_is_too_large_certainly_failed(running: Cluster) -> None:
@@ -142,6 +144,7 @@ def test_a_jvm_that_stands_still_stops_neither_the_clock_nor_the_end(running: Cl
     assert running.until(lambda: len(outcomes) == 1)
     jvm.suspend()
     try:
+        assert running.until(lambda: jvm.status() == psutil.STATUS_STOPPED)
         for _ in range(100):
             producer.send(PARTITIONS[0], b"key", b"x" * 10_000, outcomes.append)
         assert running.until(lambda: len(outcomes) == 101)
