@@ -66,6 +66,8 @@ class ClusterView(msgspec.Struct, frozen=True):
     """A view of the cluster as it is now. ``running`` are brokers whose process lives and is not paused.
 
     ``racks`` are the brokers' racks, of those that have one.
+    ``coordinators`` are the brokers that serve the run's consumer group (the leader of its partition of
+    `__consumer_offsets`); none where there is no such group.
     ``controllers`` are all controllers, first the one that was last known to be active; ``running_controllers`` as
     ``running``. ``controller_active`` is false while it is known that no controller is active: no leader is elected
     then.
@@ -78,6 +80,7 @@ class ClusterView(msgspec.Struct, frozen=True):
     running_controllers: tuple[int, ...] = (CONTROLLER,)
     controller_active: bool = True
     racks: Mapping[int, str] = {}
+    coordinators: tuple[int, ...] = ()
 
 
 class Processes(Protocol):

@@ -29,6 +29,7 @@ class RoleKind(StrEnum):
     NAMED = "named"
     CONTROLLER = "controller"
     PRODUCER = "producer"
+    COORDINATOR = "coordinator"
 
 
 class Role(msgspec.Struct, frozen=True):
@@ -107,6 +108,7 @@ _WORDS: Final = {
     RoleKind.RACK: "a random rack",
     RoleKind.CONTROLLER: "the active controller",
     RoleKind.PRODUCER: "a producer",
+    RoleKind.COORDINATOR: "the group's coordinator",
 }
 _ANYWHERE: Final[dict[RoleKind, Callable[[Role, ClusterView], tuple[int, ...]]]] = {
     RoleKind.BROKER: lambda role, view: _one(view.running, role.pick),
@@ -114,6 +116,7 @@ _ANYWHERE: Final[dict[RoleKind, Callable[[Role, ClusterView], tuple[int, ...]]]]
     RoleKind.RACK: _rack,
     RoleKind.NAMED: lambda role, view: (role.pick,) if role.pick in view.brokers else (),
     RoleKind.CONTROLLER: lambda _, view: view.controllers[:1],
+    RoleKind.COORDINATOR: lambda _, view: view.coordinators,
     # Which one, the workload knows.
     RoleKind.PRODUCER: lambda _role, _view: (CLIENTS,),
 }

@@ -257,7 +257,7 @@ class ConfluentConsumer(AdaptedConsumer[Consumer]):
         What earlier polls brought is processed now, so that a library that commits by itself may commit it.
         """
         if self._stores:
-            for name in set(map(_name, library.assignment())).intersection(self._positions):
+            for name in _held(library).intersection(self._positions):
                 with suppress(KafkaException):  # the library has lost it, and will say so in this poll
                     library.store_offsets(offsets=[_at(name, self._positions[name])])
         first = library.poll(max_wait_ms / 1_000)
@@ -276,13 +276,13 @@ class ConfluentConsumer(AdaptedConsumer[Consumer]):
     ) -> None:
         # The library has what it was dealt, or gives it up, only after these calls.
         def assigned(_: Consumer, added: Sequence[TopicPartition]) -> None:
-            on_assigned(tuple(sorted({*map(_name, library.assignment()), *map(_name, added)})))
+            on_assigned(tuple(sorted({*_held(library), *map(_name, added)})))
 
         def revoked(_: Consumer, lost: Sequence[TopicPartition]) -> None:
             for name in map(_name, lost):
                 self._revoked.add(name)
                 self._positions.pop(name, None)
-            on_assigned(tuple(sorted(set(map(_name, library.assignment())).difference(map(_name, lost)))))
+            on_assigned(tuple(sorted(_held(library).difference(map(_name, lost)))))
 
         library.subscribe(list(topics), on_assign=assigned, on_revoke=revoked)
 
@@ -326,6 +326,14 @@ class ConfluentConsumer(AdaptedConsumer[Consumer]):
 def named(error: KafkaError) -> str:
     """An error by librdkafka's name, with its words."""
     return without_secrets(f"{error.name()}: {error.str()}")
+
+
+def _held(library: Consumer) -> set[str]:
+    """The log partitions that the library has; none where it is being closed."""
+    try:
+        return set(map(_name, library.assignment()))
+    except KafkaException:
+        return set()
 
 
 def _at(name: str, offset: int = OFFSET_BEGINNING) -> TopicPartition:

@@ -145,7 +145,13 @@ def _by_number(step: ScheduledFault, receipt: Receipt, record: RunRecord) -> lis
 
 
 #: Roles that brokers have, so that a number can stand for them.
-_OF_BROKERS: Final = frozenset(RoleKind) - {RoleKind.CONTROLLER, RoleKind.PRODUCER, RoleKind.RACK, RoleKind.MINORITY}
+_OF_BROKERS: Final = frozenset(RoleKind) - {
+    RoleKind.CONTROLLER,
+    RoleKind.PRODUCER,
+    RoleKind.COORDINATOR,
+    RoleKind.RACK,
+    RoleKind.MINORITY,
+}
 
 
 def _assignment(record: RunRecord, receipts: Sequence[Receipt]) -> tuple[tuple[int, ...], ...]:

@@ -14,6 +14,7 @@ from nemesis.scenarios.administration import MOVE, REASSIGN
 from nemesis.scenarios.brokers import KILL, OUTAGE, PAUSE, POWER, RESTART, ROLLING
 from nemesis.scenarios.clock import CLOCK
 from nemesis.scenarios.controller import CONTROLLERS
+from nemesis.scenarios.coordinator import COORDINATORS
 from nemesis.scenarios.disks import CORRUPT, DIRECTORY, FULL_DISK, LYING_DISK, SLOW_DISK, WIPE
 from nemesis.scenarios.links import PARTITION, SLOW_LINK
 from nemesis.scenarios.racks import RACK
@@ -38,6 +39,7 @@ __all__ = [
 _SCRIPTS: Final = (
     KILL, PAUSE, PARTITION, RESTART, POWER, ROLLING, CLOCK, SLOW_LINK, MOVE, REASSIGN, WIPE, CORRUPT, FULL_DISK,
     SLOW_DISK, LYING_DISK, CONTROLLERS, RACK, DIRECTORY, OUTAGE,
+    COORDINATORS,
 )  # fmt: skip
 
 

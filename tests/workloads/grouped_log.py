@@ -4,19 +4,24 @@ from functools import partial
 
 from tests.conftest import PerfectConsumer, PerfectLog
 from workloads.client import Offsets
+from workloads.driver import Workload
+from workloads.plan import WorkloadPlan
+from workloads.settings import Settings
+
+SECOND_US = 1_000_000
 
 
 class GroupedLog(PerfectLog):
     """Clients of a perfect log with one group. A member is given up after a session without a poll.
 
-    ``accepts_stale`` takes commits of members that were given up, ``forgets`` takes commits and forgets them.
+    With ``accepts_stale`` it takes commits of members that were given up.
     """
 
     def __init__(self, clock, session_ms=2_000):
         super().__init__(clock)
         self.session_us = session_ms * 1000
         self.members, self.committed = [], {}
-        self.accepts_stale = self.forgets = False
+        self.accepts_stale = False
 
     def consumer(self, process, membership=None, isolation="read_uncommitted"):
         if membership is None:
@@ -63,8 +68,7 @@ class GroupConsumer(PerfectConsumer):
         self.log.give_up()
         valid = self in self.log.members and set(offsets) <= set(self.positions)
         if valid or self.log.accepts_stale:
-            if not self.log.forgets:
-                self.log.committed |= offsets
+            self.log.committed |= offsets
             self.log.later(partial(done, Offsets(dict(offsets))))
         else:
             self.log.later(partial(done, Offsets({}, "UNKNOWN_MEMBER_ID")))
@@ -78,3 +82,29 @@ class GroupConsumer(PerfectConsumer):
         if self in self.log.members:
             self.log.members.remove(self)
             self.log.deal()
+
+
+def performed(world, events, settings, *, accepts_stale=False, forgets=False, **plan):
+    """Twelve seconds of the workload, and the group's end. A group that ``forgets`` has half of its offsets then."""
+    world.clients = GroupedLog(world.clock)
+    world.clients.accepts_stale = accepts_stale
+    world.clients.records = {f"ackproof-{number}": [] for number in range(3)}
+    chosen = WorkloadPlan(name="groups", consumers=3, **plan)
+    workload = Workload(chosen, settings, clients=world.clients, clock=world.clock, recorder=events)
+    workload.begin()
+    world.drive(lambda: False, 12 * SECOND_US)
+    workload.producers.stop()
+    world.drive(lambda: False, 13 * SECOND_US)
+    workload.close_clients()
+    if forgets:
+        world.clients.committed = {name: offset // 2 for name, offset in world.clients.committed.items()}
+    (end,) = workload.after_healing
+    end.start(workload.partitions)
+    world.drive(lambda: end.finished, 30 * SECOND_US)
+    assert end.finished
+    end.end()
+    return world.clients
+
+
+def quick(mode="after-processing"):
+    return Settings.from_mapping({"session.timeout.ms": 2_000, "commit.mode": mode})

@@ -2,40 +2,8 @@
 
 import pytest
 
-from tests.workloads.grouped_log import GroupedLog
-from workloads.driver import Workload
+from tests.workloads.grouped_log import performed, quick
 from workloads.operations import EventType, Function
-from workloads.plan import WorkloadPlan
-from workloads.settings import Settings
-
-SECOND_US = 1_000_000
-
-
-def performed(world, events, settings, **plan):
-    """Twelve seconds of the workload, and the group's end; every log partition has records from the begin."""
-    world.clients = GroupedLog(world.clock)
-    world.clients.records = {f"ackproof-{number}": [] for number in range(3)}
-    chosen = WorkloadPlan(name="groups", consumers=3, **plan)
-    workload = Workload(chosen, settings, clients=world.clients, clock=world.clock, recorder=events)
-    workload.begin()
-    world.drive(lambda: False, 12 * SECOND_US)
-    workload.producers.stop()
-    world.drive(lambda: False, 13 * SECOND_US)
-    workload.close_clients()
-    (end,) = workload.after_healing
-    end.start(workload.partitions)
-    world.drive(lambda: end.finished, 30 * SECOND_US)
-    assert end.finished
-    end.end()
-    return world.clients
-
-
-def quick(mode="after-processing"):
-    return Settings.from_mapping({"session.timeout.ms": 2_000, "commit.mode": mode})
-
-
-def offsets_of(events):
-    return [[(m.partition, m.offset) for m in event.micro] for event in events]
 
 
 @pytest.mark.parametrize("mode", ["after-processing", "before-processing"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 
@@ -12,6 +13,20 @@ from harness.reference.core.types import NONE, BrokerState, PartitionState
 from harness.worlds.real.nodes import Nodes
 from nemesis.cluster import CONTROLLER, ClusterView, PartitionView
 from workloads import LogPartition
+
+#: The topic in which Kafka keeps the commits of groups.
+OFFSETS: Final = "__consumer_offsets"
+
+
+def group_partition(group: str, partitions: int) -> int:
+    """The partition of `__consumer_offsets` that serves ``group``: the hash of Java's String, without its sign.
+
+    Names of topics are ASCII.
+    """
+    code = 0
+    for letter in group.encode():
+        code = (31 * code + letter) % 2**32
+    return min(code, 2**32 - code) % 2**31 % partitions
 
 
 class ClusterImage(msgspec.Struct, frozen=True):
@@ -90,4 +105,13 @@ class Viewer:
             running_controllers=self._nodes.in_state(NodeState.RUNNING, self._nodes.controllers),
             controller_active=self._metadata.controller_works() and active_runs,
             racks=self._racks,
+            coordinators=self._coordinators(),
         )
+
+    def _coordinators(self) -> tuple[int, ...]:
+        """The leader of the partition of `__consumer_offsets` that serves the group with the topic's name."""
+        offsets = partitions_of(self.image(), OFFSETS)
+        if not offsets:
+            return ()
+        serving = offsets.get(str(LogPartition(OFFSETS, group_partition(self._topic, len(offsets)))))
+        return () if serving is None or serving.leader is None else (serving.leader,)

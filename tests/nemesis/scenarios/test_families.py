@@ -64,6 +64,7 @@ def test_chosen_stories_are_told_again_until_there_are_enough_faults():
 def test_a_family_is_about_the_faults_of_each_of_its_stories_not_about_what_prepares_for_them():
     two = {
         "controller": {"kill", "pause"},
+        "coordinator": {"kill", "pause"},
         "lying-disk": {"lyingdisk", "powerloss"},
         "rack": {"kill", "partition", "powerloss"},
     }
