@@ -1,7 +1,7 @@
 """The coordinator of a consumer group: the leader of the partition of `__consumer_offsets` that has its commits.
 
-It deals log partitions out, and answers commits. While it is away nobody commits; its successor reads everything from
-its log. An acknowledged commit is on every in-sync replica, so it survives that.
+It deals log partitions out, and answers commits. While it is away no member can commit. Its successor reads all of its
+log first. An acknowledged commit is on every in-sync replica, so it survives that.
 """
 
 from __future__ import annotations
