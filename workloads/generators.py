@@ -105,7 +105,15 @@ WORKLOADS: Final[dict[str, WorkloadKind]] = {
     ),
     "transactions": WorkloadKind(
         transactions,
-        ("lost-write", "aborted-read", "early-read", "failed-send-committed", "zombie", "hanging-transaction"),
+        (
+            "lost-write",
+            "aborted-read",
+            "early-read",
+            "torn-transaction",
+            "failed-send-committed",
+            "zombie",
+            "hanging-transaction",
+        ),
         writing="transactions",
         needs=(ClientCapability.TRANSACTIONS,),
     ),

@@ -1,8 +1,6 @@
 """Anomalies of transactions, of a workload that writes in them (:class:`workloads.TransactionEnd`).
 
-Each kernel's docstring is its specification. All are O(n). That a transaction happens as a whole is the business of
-``lost-write``: if one value of an uncertain one was read, all of
-them have to be there.
+Each kernel's docstring is its specification. All are O(n).
 """
 
 from __future__ import annotations
@@ -12,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
+from checkers.anomalies.lost_write import lost_values
 from checkers.columns.ids import Numbers
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
@@ -29,6 +28,13 @@ class TransactionRead(Finding, kw_only=True):
     writer: EventPlace
     reader: EventPlace
     early_us: int | None = None
+
+
+class TornTransaction(Finding, kw_only=True):
+    """A lost value of a transaction of which another value was read."""
+
+    value: Any
+    writer: EventPlace
 
 
 class FailedSend(Finding, kw_only=True):
@@ -98,6 +104,31 @@ def early_read(log: Log) -> Found:
     rows = log.sends[facts.own[log.sends] & np.isin(log.type[log.sends], (OK, INFO))]
     ending_us = np.where(facts.asked[rows] == COMMIT, facts.ending_us[rows], np.iinfo(np.int64).max)
     return _reads_of(log, rows, ending_us)
+
+
+def torn_transaction(log: Log) -> Found:
+    """``torn-transaction``: one value of a transaction was read, and another one is lost.
+
+    Example: a transaction sends ``a`` to ``x`` and ``b`` to ``y``, and is committed; a poll reads ``a``; final readers
+    read ``y`` to its end, and ``b`` is not there. The loss of ``b`` is a ``lost-write`` too. An uncertain transaction
+    is held to it as well: with ``a`` it was committed.
+
+    False alarms avoided: those of ``lost-write``. A transaction that is missing as a whole is not torn.
+
+    Findings, one for each value that is lost: key, value, writer. O(n).
+    """
+    if log.transactions is None:
+        return _nothing()
+    lost = log.writer[np.concatenate(lost_values(log))]
+    lost = lost[log.transactions.own[lost]]
+    seen = np.concatenate([log.operation(log.seen_transactions), log.proven])
+    rows = lost[np.isin(log.operation(lost), seen)]
+
+    def describe(number: int) -> TornTransaction:
+        row = int(rows[number])
+        return TornTransaction(key=log.key(row), value=int(log.value[row]), writer=log.op(row))
+
+    return Found(partition=log.partition[rows], describe=describe, row=rows)
 
 
 def failed_send_committed(log: Log) -> Found:
@@ -241,6 +272,7 @@ TRANSACTIONS: Final = tuple(
     for name, kernel, finding, about in (
         ("aborted-read", aborted_read, TransactionRead, About.READERS),
         ("early-read", early_read, TransactionRead, About.READERS),
+        ("torn-transaction", torn_transaction, TornTransaction, About.LOG),
         ("failed-send-committed", failed_send_committed, FailedSend, About.PRODUCERS),
         ("zombie", zombie, ZombieWrite, About.PRODUCERS),
         ("hanging-transaction", hanging_transaction, HangingTransaction, About.LOG),

@@ -45,8 +45,8 @@ class LogRows:
         refusal: what the event's error says of in-sync replicas (int8, :class:`workloads.Refusal`).
         partition_history, partition_key: of log partition: history (int64), and the log partition's name.
         complete: of history: whether it was recorded to its end (bool).
-        proven: int64, (history, event index) packed by :func:`pack_operation` of uncertain operations that a read
-            elsewhere proved to have happened; in no order.
+        proven: int64, (history, event index) packed by :func:`pack_operation` of uncertain operations, and of
+            transactions, that a read elsewhere proved to have happened; in no order.
         group: of row: the index in ``group_names`` of the consumer group that it is about (int64), -1 for none; None
             where no row is about a group.
         retirements: of history: the producers that were given up, as :attr:`Phases.retirements` has them.
@@ -173,9 +173,18 @@ class LogRows:
         return proved
 
     @property
+    def seen_transactions(self) -> Numbers:
+        """Rows of writes of transactions of our own that an ok poll read."""
+        if self.transactions is None:
+            return np.zeros(0, dtype=np.int64)
+        own = self.sends[self.transactions.own[self.sends]]
+        seen: Numbers = own[self.read_ok[self.value_id[own]]]
+        return seen
+
+    @property
     def proofs(self) -> Numbers:
-        """Event indexes (int64, ascending) of the uncertain operations proved here."""
-        return np.unique(self.index[self._proved])
+        """Event indexes (int64, ascending) of the uncertain operations and the transactions proved here."""
+        return np.unique(self.index[np.concatenate([self._proved, self.seen_transactions])])
 
     def operation(self, rows: Numbers) -> Numbers:
         """The operations of these rows as single numbers (int64)."""

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from checkers.columns.loading import Unit
 from checkers.histories.discovery import Source
 from checkers.histories.stores import open_history, size_of
-from workloads.history import META_JOINED, META_SPREAD, HistoryError
+from workloads.history import META_JOINED, META_SPREAD, META_TRANSACTIONS, HistoryError
 
 #: Files up to this size are read whole, without looking at their footer first.
 WHOLE_BYTES: Final = 4 << 20
@@ -25,8 +25,8 @@ BATCH_UNITS: Final = 200
 class UnitPlan(NamedTuple):
     """Units of all histories, and those of large histories that need a look at the whole first.
 
-    ``to_prove`` have uncertain operations over several log partitions, ``to_join`` have transactions. ``problems`` say
-    of histories, by their places, why they have no units although they have a file.
+    ``to_prove`` have uncertain operations or transactions over several log partitions, ``to_join`` have transactions.
+    ``problems`` say of histories, by their places, why they have no units although they have a file.
     """
 
     units: list[Unit]
@@ -45,7 +45,7 @@ def plan(sources: Sequence[Source], ww_deps: bool | None) -> UnitPlan:
             made.problems[history] = str(error)
             continue
         made.units.extend(units)
-        if metadata.get(META_SPREAD) == b"true":
+        if b"true" in {metadata.get(META_SPREAD), metadata.get(META_TRANSACTIONS)}:
             made.to_prove.extend(units)
         if metadata.get(META_JOINED) == b"true":
             made.to_join.extend(units)

@@ -55,8 +55,8 @@ readable records can vanish, a leader may not have what the sequence numbers are
 aborted: `aborted-read` and `early-read` are permitted to readers of uncommitted records only. A new producer with a
 transactional id ends what the one before left open, and fences it (KIP-98): `zombie`. What its producer does not end,
 brokers abort: `hanging-transaction`. All four rest on what brokers keep, of transactions as of records: they are
-permitted where readable records may vanish. That a transaction happens as a whole follows from `lost-write`, since one
-proved value makes all of them due; what permits loss permits a torn one. `failed-send-committed` is the client's own.
+permitted where readable records may vanish. What permits loss permits a `torn-transaction`, since one proved value
+makes all of a transaction due. `failed-send-committed` is the client's own.
 
 *Clients.* `wedged-client` is about a client library, so it is always permitted, whatever the settings.
 
@@ -82,7 +82,7 @@ from nemesis.faults import fault_kind
 from nemesis.scenarios import strikes_of
 from workloads import ACKS_ALL, Settings
 
-LOSS = ("lost-write", "unseen")
+LOSS = ("lost-write", "unseen", "torn-transaction")
 POLL_ORDER = ("poll-skip", "nonmonotonic-poll", "int-poll-skip", "int-nonmonotonic-poll")
 SEND_ORDER = ("nonmonotonic-send", "int-nonmonotonic-send")
 NEVER = ("corrupt-read", "phantom-read", "G1a", "broken-invariant", "failed-send-committed")

@@ -55,6 +55,7 @@ TITLES: Final = {
     REORDERED: "A write is in the log before one that its producer sent earlier",
     "aborted-read": "A write of an aborted transaction was read",
     "early-read": "A write was read before its transaction was committed",
+    "torn-transaction": "A part of a transaction was read, and another part is gone",
     "failed-send-committed": "A send failed, and its transaction was committed without it",
     "zombie": "A producer wrote although its successor was in charge",
     "hanging-transaction": "A transaction stays open, and readers of committed records get no further",

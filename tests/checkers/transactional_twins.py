@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tests.checkers.brute_force import Findings, Log, sends_of, sound
+from tests.checkers.brute_force import Findings, Log, lost_after_drain, lost_write, sends_of, sound
 from workloads.operations import Event, EventType, Function, Reached, StableOffset, TransactionEnd
 
 
@@ -57,6 +57,18 @@ def early_read(events: list[Event]) -> Findings:
     return sorted(found)
 
 
+def torn_transaction(events: list[Event]) -> Findings:
+    log = Log(events)
+    lost = {finding[:2] for finding in lost_write(events)} | {*lost_after_drain(events)}
+    return sorted(
+        (write.key, write.value, write.event.index)
+        for write in writes(events)
+        if (write.key, write.value) in lost
+        and not (write.event.type == EventType.OK and str(write.value) in write.facts.failed)
+        and any((send.partition, send.value) in log.read_ok for send in sends_of(write.event))
+    )
+
+
 def failed_send_committed(events: list[Event]) -> Findings:
     return sorted(
         (write.key, write.value, write.facts.failed[str(write.value)], write.event.index)
@@ -102,6 +114,7 @@ def hanging_transaction(events: list[Event]) -> Findings:
 TWINS: dict[str, Callable[[list[Event]], Findings]] = {
     "aborted-read": aborted_read,
     "early-read": early_read,
+    "torn-transaction": torn_transaction,
     "failed-send-committed": failed_send_committed,
     "zombie": zombie,
     "hanging-transaction": hanging_transaction,

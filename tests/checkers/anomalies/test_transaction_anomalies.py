@@ -152,7 +152,15 @@ def test_an_uncertain_transaction_of_which_one_value_is_read_has_to_be_there_as_
     scene.transaction((6, 7), OK, Send("y-0", 9, 6), process=1)
     scene.read(8, (4, 5))
     scene.read(9, (6, 9), key="y-0")
-    assert scene.anomalies == ["lost-write"]
+    assert scene.anomalies == ["lost-write", "torn-transaction"]
+
+
+def test_a_transaction_that_is_missing_as_a_whole_is_lost_and_not_torn() -> None:
+    scene = committed()
+    scene.transaction((5, 6), OK, Send("x-0", 5, 4), Send("x-0", 6, 5))
+    scene.transaction((6.5, 7), OK, Send("x-0", 9, 7), process=1)
+    scene.read(9, (7, 9))
+    assert scene.anomalies == ["lost-write", "poll-skip"]
 
 
 def test_a_send_that_failed_in_a_transaction_that_was_committed() -> None:
@@ -225,6 +233,7 @@ def test_counts_say_what_was_put_to_the_test() -> None:
 ESSENCE: dict[str, Callable[[dict[str, Any]], tuple[Any, ...]]] = {
     "aborted-read": lambda f: (f["key"], f["value"], f["reader"]["op_pos"]),
     "early-read": lambda f: (f["key"], f["value"], f["reader"]["op_pos"], f.get("early_us")),
+    "torn-transaction": lambda f: (f["key"], f["value"], f["writer"]["op_pos"]),
     "failed-send-committed": lambda f: (f["key"], f["value"], f["error"], f["writer"]["op_pos"]),
     "zombie": lambda f: (f["key"], f["value"], f["writer"]["op_pos"], f["late_us"]),
     "hanging-transaction": lambda f: (f["key"], f["last_stable_offset"], f["high_watermark"], f["waited_us"]),
@@ -275,7 +284,9 @@ def _transaction(
     values = [send.value for send in sends]
     facts: dict[str, Any] = {"asked": asked, "ending_us": None if asked is None else int((end_s - 0.5) * 1_000_000)}
     if chance.random() < 0.3:
-        facts["failed"] = {str(chance.choice(values)): chance.choice(("_FENCED", "NeverSent: full"))}
+        unlucky = chance.randrange(len(sends))
+        sends[unlucky] = msgspec.structs.replace(sends[unlucky], offset=None)
+        facts["failed"] = {str(values[unlucky]): chance.choice(("_FENCED", "NeverSent: full"))}
     if asked is not None and chance.random() < 0.3:
         facts |= {"superseded_us": int((end_s - 0.55) * 1_000_000), "late": tuple(values[len(values) // 2 :])}
     return lambda _: scene.transaction(times_s, kind, *sends, process=process, **facts)
