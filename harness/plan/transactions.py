@@ -1,4 +1,4 @@
-"""Refuses plans whose workload writes in transactions where that is not possible."""
+"""Refuses plans whose workload writes in transactions with settings that clients refuse."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from workloads import ACKS_ALL, IDEMPOTENCE, Settings, is_transactional
 
 
 def check_transactions(plan: Plan, plan_key: PlanKey) -> None:
-    """Refuse a workload of transactions in a world without them, or with settings that clients refuse.
+    """Refuse a workload of transactions with settings with which no client makes a producer of them.
 
     Raises:
         PlanError: one sentence.
@@ -16,10 +16,6 @@ def check_transactions(plan: Plan, plan_key: PlanKey) -> None:
     for world in plan.worlds:
         if not is_transactional(world.workload):
             continue
-        if world.world.reference:
-            raise (plan_key / "worlds" / world.world.name / "workload").wrong(
-                "the reference broker has no transactions; write [worlds.kafka] in place of this world"
-            )
         for choice in plan.choices:
             if why_not := _why_not(Settings.from_mapping(choice.settings_in(world.world, transactional=True))):
                 raise (plan_key / "settings").wrong(why_not)

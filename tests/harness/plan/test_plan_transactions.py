@@ -1,0 +1,53 @@
+"""Plans whose workload writes in transactions: where they can run, and with which settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.errors import PlanError
+from harness.plan import Plan, parse_plan, read_plan
+from workloads import IDEMPOTENCE
+
+PLANS = Path(__file__).parents[3] / "plans"
+KAFKA = '[worlds.kafka]\nclient = "confluent-kafka"\n'
+
+
+def plan(settings: str = "", world: str = KAFKA) -> Plan:
+    text = f'families = ["kill"]\n[settings]\n{settings}\n[workload]\nname = "transactions"\n{world}'
+    return parse_plan(text, "p.toml")
+
+
+def test_the_plan_of_transactions_has_both_isolations_under_three_families() -> None:
+    runs = read_plan(PLANS / "transactions.toml").runs()
+    assert len(runs) == 6
+    assert {run.settings["isolation.level"] for run in runs} == {"read_committed", "read_uncommitted"}
+
+
+def test_producers_of_transactions_are_idempotent_whatever_the_librarys_default_is() -> None:
+    (run,) = plan().runs()
+    assert run.settings[IDEMPOTENCE] is True
+    assert run.client_defaults == (IDEMPOTENCE,)
+
+
+@pytest.mark.parametrize(
+    ("settings", "world", "words"),
+    [
+        ("", "[worlds.simulated]\n", "needs transactions, which only Apache Kafka has"),
+        ("", "[worlds.processes]\n", "needs transactions, which only Apache Kafka has"),
+        ("acks = 1", KAFKA, 'transactions need acks="all"'),
+        (f"{IDEMPOTENCE} = false", KAFKA, f"transactions need {IDEMPOTENCE}=true"),
+        ("retries = 0", KAFKA, f"transactions need {IDEMPOTENCE}=true"),
+        (
+            "transaction.timeout.ms = 5000",
+            KAFKA,
+            "delivery.timeout.ms=5000 is not less than transaction.timeout.ms=5000",
+        ),
+    ],
+)
+def test_what_cannot_run_is_refused(settings: str, world: str, words: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        plan(settings, world)
+    assert words in str(caught.value)
+    assert caught.value.exit_code == 64
