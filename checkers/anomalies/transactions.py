@@ -31,7 +31,7 @@ class TransactionRead(Finding, kw_only=True):
 
 
 class TornTransaction(Finding, kw_only=True):
-    """A lost value of a transaction of which another value was read."""
+    """A lost value whose transaction has another value that was read."""
 
     value: Any
     writer: EventPlace
