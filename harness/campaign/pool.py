@@ -32,8 +32,9 @@ STOP_LIMIT_S: Final = 20.0
 GRACE_S: Final = 30.0
 #: The niceness of workers; a program that needs its processor now is ten times as likely to have it.
 NICENESS: Final = 10
-#: Reasons of a failed run whose worker died, with its exit code, or was killed after its limit.
+#: Reasons of a failed run whose worker died, with its exit code, was killed after its limit, or ended in order.
 DIED: Final = "its worker process died (exit {}); dmesg shows if this machine is out of memory"
+STOPPED: Final = "its worker process was sent SIGTERM; send signals to ackproof itself"
 LATE: Final = "the run did not end within its limit; lower the load of this machine, writes_per_second or duration_ms"
 
 
@@ -150,13 +151,18 @@ class _Worker:
         except (EOFError, OSError):
             self.lives = False
             self.process.join(GRACE_S)
-            ended = Ended(status="harness-failed", reason=LATE if self.killed else DIED.format(self.process.exitcode))
+            ended = Ended(status="harness-failed", reason=self._why_gone())
             job.directory.mkdir(parents=True, exist_ok=True)
             write_record(job.directory, job.spec, ended)
             return job, ended
         if isinstance(answer, AckproofError):
             raise answer
         return job, answer
+
+    def _why_gone(self) -> str:
+        if self.killed:
+            return LATE
+        return DIED.format(self.process.exitcode) if self.process.exitcode else STOPPED
 
 
 def _stop(workers: Sequence[_Worker]) -> None:

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from harness.campaign import pool as pools
-from harness.campaign.pool import LATE, Job, PerformRun, Pool
+from harness.campaign.pool import LATE, STOPPED, Job, PerformRun, Pool
 from harness.campaign.stages import STAGES, Campaign, Stage
 from harness.campaign.turn_loop import SIMULATED_LIMIT_S, limit_of
 from harness.errors import HarnessError, ResultsError
@@ -154,6 +154,24 @@ def test_a_run_that_goes_on_after_its_limit_is_said_to_be_late(
     finally:
         pool.close()
     assert ended.reason == LATE
+
+
+def test_a_worker_that_is_told_to_stop_closes_its_world_and_the_run_says_why_it_failed(
+    tmp_path: Path, perform: PerformRun
+) -> None:
+    pool = Pool(perform)
+    try:
+        pool.perform_job(Job(plan_of("restart").runs()[0], tmp_path / "run"), limit_s=30)
+        deadline = time.monotonic() + 30
+        while not (tmp_path / "run" / "hanging").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        (worker,) = multiprocessing.active_children()
+        os.kill(worker.pid or 0, signal.SIGTERM)
+        ((_, ended),) = pool.wait()
+    finally:
+        pool.close()
+    assert (tmp_path / "run" / "closed").exists()
+    assert ended.reason == STOPPED
 
 
 def test_a_simulated_run_of_many_writes_has_time_for_them() -> None:
