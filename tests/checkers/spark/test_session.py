@@ -115,7 +115,7 @@ def _java_below(pid: int) -> list[psutil.Process]:
 
 
 def test_what_is_no_master_is_said_before_java_is_started() -> None:
-    with pytest.raises(SparkError, match='"hosts:7077" is no Spark master; write spark://HOST:7077, or leave it out'):
+    with pytest.raises(SparkError, match='"hosts:7077" is not a Spark master; write spark://HOST:7077, or leave'):
         spark_context("hosts:7077")
 
 

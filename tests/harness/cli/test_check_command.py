@@ -268,6 +268,7 @@ def test_histories_in_a_store_and_here_are_judged_in_one_job(tmp_path: Path, sto
     assert len(lost["anomalies"]["lost-write"]) == SHOWN
     assert verdicts["s3://histories/foreign/good.jsonl"]["valid"] is True
     assert verdicts[str(tmp_path / "good.jsonl")]["valid"] is True
-    assert verdicts["bad.jsonl"]["reason"] == 'bad.jsonl, line 1: the operation has no "f"'
+    reason = 'bad.jsonl, line 1: the operation has no "f"; write an object with type, f and value'
+    assert verdicts["bad.jsonl"]["reason"] == reason
     assert len(verdicts) == 4
     assert "4 histories: 1 broken promise" in done.stdout
