@@ -28,7 +28,7 @@ check: setup ## format, lint, strict types, layer contract, fast tests (two to t
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/lint-imports --no-cache
 	@$(BIN)/pytest -q -n 2 -m "not system and not root"
 
-test: setup-test ## all tests (real Kafka included; most of these wait, so that four workers share 2 cores)
+test: setup-test ## all tests, on real Kafka too (about ten minutes on 2 cores; four workers, because some tests wait)
 	@$(BIN)/pytest -q -n 4 --dist loadgroup
 
 canary: setup ## a campaign with a planted bug, which must end with a broken promise (1 minute)
