@@ -102,36 +102,44 @@ class _Commits:
     """The commits of all segments, and which of them may be the last one at some moment."""
 
     def __init__(self, log: Log, groups: GroupRows) -> None:
-        self._index, self._offset, self._segment = log.index, log.offset, groups.segment
+        self._offset, self._segment = log.offset, groups.segment
         self._begun = groups.begun(np.arange(len(log.index)))
         self._span = int(log.index.max(initial=0)) + 2
         open_ended = np.isin(log.type[groups.commits], (INFO, INVOKE))
-        self._answered, self._unanswered = groups.commits[~open_ended], groups.commits[open_ended]
-        self._taken = groups.acknowledged
-        self._newest = running_max(self._begun[self._taken], groups.segment[self._taken])
+        self._answered, self._taken = groups.commits[~open_ended], groups.acknowledged
+        self._answered_at, self._taken_at = (self._packed(rows, log.index) for rows in (self._answered, self._taken))
+        self._newest = running_max(self._begun[self._taken], self._segment[self._taken])
+        unanswered = groups.commits[open_ended]
+        self._unanswered = unanswered[np.argsort(self._packed(unanswered, self._begun))]
+        self._unanswered_at = self._packed(self._unanswered, self._begun)
+        self._lowest_unanswered = self._lowest_so_far(self._unanswered)
 
     def lowest(self, segment: int, asked: int, told: int) -> int:
         """The row of the lowest commit that may be the last one for a question, -1 if none was acknowledged before.
 
         ``asked`` and ``told`` are the event indexes of the question and of its answer.
         """
-        last = self._place(self._taken, segment, asked) - 1
+        base = segment * self._span
+        last = int(np.searchsorted(self._taken_at, base + asked)) - 1
         if last < 0 or self._segment[self._taken[last]] != segment:
             return NONE
-        first = self._place(self._answered, segment, int(self._newest[last]))
-        end = self._place(self._answered, segment, told)
+        first, end = np.searchsorted(self._answered_at, (base + self._newest[last], base + told))
         possible = self._answered[first : end + OPEN_MAX]
-        unknown = self._unanswered[
-            slice(*(self._place(self._unanswered, number, 0) for number in (segment, segment + 1)))
-        ]
-        possible = np.concatenate([possible, unknown])
+        unknown = int(np.searchsorted(self._unanswered_at, base + told)) - 1
+        if unknown >= 0:
+            possible = np.append(possible, self._lowest_unanswered[unknown])
         possible = possible[(self._begun[possible] < told) & (self._segment[possible] == segment)]
         return int(possible[np.argmin(self._offset[possible])])
 
-    def _place(self, rows: Numbers, segment: int, index: int) -> int:
-        """The first position in these ascending rows with at least this segment and event index."""
-        low, high = np.searchsorted(self._segment[rows], (segment, segment + 1))
-        return int(low + np.searchsorted(self._index[rows[low:high]], index))
+    def _packed(self, rows: Numbers, index: Numbers) -> Numbers:
+        return self._segment[rows] * self._span + index[rows]
+
+    def _lowest_so_far(self, rows: Numbers) -> Numbers:
+        """For each row that with the lowest offset among those before it, itself included, in its segment."""
+        rank = np.empty(len(rows), dtype=np.int64)
+        by_offset = np.argsort(self._offset[rows], kind="stable")
+        rank[by_offset] = np.arange(len(rows))
+        return rows[by_offset[-running_max(-rank, self._segment[rows])]]
 
 
 def _older(log: Log, groups: GroupRows, answers: tuple[Numbers, Numbers, Numbers]) -> list[tuple[int, int, int]]:

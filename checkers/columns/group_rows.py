@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from checkers.columns.ids import Numbers, dense_ids
+from checkers.columns.ids import Numbers, dense_ids, stable_order
 from checkers.columns.log_rows import LogRows
 from workloads import Function
 from workloads.history import FUNCTION_CODE, INVOKE, NONE, OK, Kind
@@ -23,7 +23,10 @@ _COMMIT, _COMMITTED, _PROCESS, _REBALANCE = (
 
 @dataclass(frozen=True)
 class GroupRows:
-    """Rows of groups in a log. ``segment`` is int64 by row of the log, -1 for the others."""
+    """Rows of groups in a log. ``segment`` is int64 by row of the log, -1 for the others.
+
+    Lists of rows are int64, by (segment, event index).
+    """
 
     log: LogRows
     segment: Numbers
@@ -36,7 +39,11 @@ class GroupRows:
 
     def _rows(self, function: int, kind: Kind) -> Numbers:
         log = self.log
-        return np.flatnonzero((self.segment >= 0) & (log.function == function) & (log.kind == kind))
+        return self._by_segment(np.flatnonzero((self.segment >= 0) & (log.function == function) & (log.kind == kind)))
+
+    def _by_segment(self, rows: Numbers) -> Numbers:
+        """Rows that ascend, by (segment, event index)."""
+        return rows[stable_order(self.segment[rows])]
 
     @cached_property
     def commits(self) -> Numbers:
@@ -45,7 +52,7 @@ class GroupRows:
         begun = rows[log.type[rows] == INVOKE]
         done = rows[log.type[rows] != INVOKE]
         answered = np.isin(self._operation(begun, log.index), self._operation(done, log.invoke_index))
-        return np.sort(np.concatenate([done, begun[~answered]]))
+        return self._by_segment(np.sort(np.concatenate([done, begun[~answered]])))
 
     @cached_property
     def acknowledged(self) -> Numbers:

@@ -12,7 +12,7 @@ from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log import Log
 from checkers.columns.phases import Phases
 from checkers.measures.measure import Measure
-from workloads.history import NONE
+from workloads.history import INVOKE, NONE
 
 
 class Groups(Measure, omit_defaults=True):
@@ -24,6 +24,8 @@ class Groups(Measure, omit_defaults=True):
         processed, processed_again: records that members processed, and how many of these not for the first time.
         rebalanced_over_commits: assignments to another member than before while a commit was due or under way: the
             last member had processed something else than it had committed.
+        unfinished: log partitions whose end, as final readers name it, the group had not committed when it was asked
+            last.
     """
 
     commits_acknowledged: int | None = None
@@ -32,6 +34,7 @@ class Groups(Measure, omit_defaults=True):
     processed: int | None = None
     processed_again: int | None = None
     rebalanced_over_commits: int | None = None
+    unfinished: int | None = None
 
     @classmethod
     @override
@@ -65,11 +68,24 @@ def _groups(log: Log, histories: int) -> list[Groups]:
         name: np.bincount(log.partition_history[log.partition[mine]], minlength=histories)
         for name, mine in counted.items()
     }
+    owner["unfinished"] = np.bincount(
+        log.partition_history[groups.segment_partition[_unfinished(log, groups)]], minlength=histories
+    )
     grouped = np.bincount(log.partition_history[groups.segment_partition], minlength=histories) > 0
     return [
         Groups(**{name: int(counts[history]) for name, counts in owner.items()}) if grouped[history] else Groups()
         for history in range(histories)
     ]
+
+
+def _unfinished(log: Log, groups: GroupRows) -> Flags:
+    """``bool[segment]``: the group had not committed the log end offset when it was asked last."""
+    end = np.full(log.partition_count, NONE, dtype=np.int64)
+    np.maximum.at(end, log.partition[log.drains], log.offset[log.drains])
+    told = np.full(groups.segments, NONE, dtype=np.int64)
+    told[groups.segment[groups.read_back]] = log.offset[groups.read_back]
+    unfinished: Flags = told < end[groups.segment_partition]
+    return unfinished
 
 
 def _over_commits(log: Log, groups: GroupRows) -> Numbers:
@@ -101,8 +117,9 @@ def _open(log: Log, groups: GroupRows, rows: Numbers) -> Numbers:
     commits = groups.commits
     span = int(log.index.max(initial=0)) + 2
     begun = np.sort(groups.segment[commits] * span + groups.begun(commits))
+    answered = commits[log.type[commits] != INVOKE]
     moment = groups.segment[rows] * span + log.index[rows]
-    return np.searchsorted(begun, moment) - _before(log, groups, commits, rows)
+    return np.searchsorted(begun, moment) - _before(log, groups, answered, rows)
 
 
 def _before(log: Log, groups: GroupRows, of: Numbers, rows: Numbers) -> Numbers:

@@ -22,6 +22,7 @@ import msgspec
 from checkers.measures.writes_met import FaultExercise
 from checkers.verdicts.receipts import took_flushed
 from checkers.verdicts.verdict import Verdict
+from checkers.words import counted
 from nemesis.plan import EXERCISED_MIN
 from nemesis.receipts import Receipt
 from nemesis.scenarios import SCRIPTED, strikes_of
@@ -54,6 +55,7 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
     ``judged`` of ``runs`` could be judged; ``telling`` (``known`` in files) counts those that say what they put to the
     test, ``recovered`` those in which fresh clients wrote and read every log partition after healing.
     ``rebalanced`` counts rebalances of consumer groups over commits that were due; None where no group read.
+    ``unfinished`` counts the log partitions that a fresh member did not read to their end after healing.
     ``transactions`` are those that ended; ``aborted_passed`` are writes of aborted ones that final readers came past.
     """
 
@@ -63,6 +65,7 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
     recovered: int = 0
     acknowledged: int = 0
     rebalanced: int | None = None
+    unfinished: int = 0
     transactions: int = 0
     aborted_passed: int = 0
     families: dict[str, FamilyExercised] = {}
@@ -76,6 +79,7 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
             recovered=self.recovered + other.recovered,
             acknowledged=self.acknowledged + other.acknowledged,
             rebalanced=_sum(self.rebalanced, other.rebalanced),
+            unfinished=self.unfinished + other.unfinished,
             transactions=self.transactions + other.transactions,
             aborted_passed=self.aborted_passed + other.aborted_passed,
             families={
@@ -110,6 +114,9 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
         if self.recovered < self.judged:
             away = self.judged - self.recovered
             lacks.insert(0, f"{_of(away, self.runs)} had not recovered within recovery_limit_ms")
+        if self.unfinished:
+            which = counted(self.unfinished, "log partition")
+            lacks.insert(0, f"the group was not read to the end of {which}; raise drain_limit_ms")
         if self.rebalanced == 0:
             lacks.insert(0, "no rebalance struck while a commit was due; lower member_change_ms, or raise duration_ms")
         if not self.acknowledged:
@@ -156,6 +163,7 @@ def exercised_by(verdict: Verdict, receipts: Sequence[Receipt], settings: Settin
         recovered=int(is_known and not (recovery.unwritten or recovery.unread or recovery.lacking)),
         acknowledged=verdict.exercise.acknowledged if judged else 0,
         rebalanced=verdict.groups.rebalanced_over_commits,
+        unfinished=verdict.groups.unfinished or 0,
         transactions=verdict.transactions.all if judged else 0,
         aborted_passed=verdict.transactions.aborted_passed if judged else 0,
         families={

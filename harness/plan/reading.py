@@ -209,6 +209,7 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
     check_given(plan, plan_key)
     _refuse_impatience(plan, plan_key)
     check_transactions(plan, plan_key)
+    _refuse_protocol(plan, plan_key)
     return plan
 
 
@@ -285,6 +286,19 @@ def _refuse_needs(workload: WorkloadPlan, world: worlds.AnyWorld, plan_key: Plan
             f'the workload "{workload.name}" needs {" and ".join(needs)}, which only Apache Kafka has; write it under '
             "[worlds.kafka]"
         )
+
+
+def _refuse_protocol(plan: Plan, plan_key: PlanKey) -> None:
+    """Refuse members of a protocol that their library does not know."""
+    if all(choice.settings["group.protocol"] == "classic" for choice in plan.choices):
+        return
+    for world in plan.worlds:
+        named = WORKLOADS.get(world.workload.name)
+        if named and named.reading == "group" and getattr(world.world, "client", "") == "kafka-python":
+            raise (plan_key / "worlds" / world.world.name / "client").wrong(
+                'kafka-python has no group.protocol="consumer" (KIP-848); write client = "confluent-kafka", or leave '
+                "this protocol out"
+            )
 
 
 def _workload(base: WorkloadPlan, table: Table, plan_key: PlanKey) -> WorkloadPlan:

@@ -143,7 +143,7 @@ def group_skip(events: list[Event]) -> Findings:
         for k, value in log.read_ok:
             offsets = [r.offset for e in events if e.type == OK for at, r in sound(e) if (at, r.value) == (k, value)]
             if k == key and value not in done and max(offsets) < furthest.get((key, group), -1):
-                found.add((key, value))
+                found.add((key, group, value))
     return sorted(found)
 
 

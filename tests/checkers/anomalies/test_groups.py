@@ -15,15 +15,18 @@ from tests.workloads.history.event_strategies import examples
 from workloads.operations import Event, Function, GroupMember, MicroOperation, Poll, Reached, Record
 
 KEY = "t-0"
-DETAIL = msgspec.json.encode(GroupMember(group="g")).decode()
-A, B, ASKER = 10, 20, 30
+#: C is the only member of another group.
+A, B, ASKER, C = 10, 20, 30, 40
 
 
 class GroupScene(Scene):
     """A scene with members, whose commits are of the process after their own."""
 
-    def of_member(self, member: int, kind: Any, function: Function, **rest: Any) -> int:
-        return self.event(member, kind, function, instance=member // 10 * 10, detail=DETAIL, **rest)
+    def of_member(self, member: int, kind: Any, function: Function, group: str = "", **rest: Any) -> int:
+        instance = member // 10 * 10
+        named = GroupMember(group=group or ("h" if instance == C else "g"))
+        detail = msgspec.json.encode(named).decode()
+        return self.event(member, kind, function, instance=instance, detail=detail, **rest)
 
     def deal(self, member: int, *keys: str) -> int:
         return self.of_member(member, OK, Function.REBALANCE, partitions=keys)
@@ -44,9 +47,9 @@ class GroupScene(Scene):
         self.begin(member, offset)
         return self.of_member(member + 1, kind, Function.COMMIT, micro=(Reached(KEY, offset),))
 
-    def committed(self, offset: int) -> int:
-        self.of_member(ASKER, INVOKE, Function.COMMITTED, partitions=(KEY,))
-        return self.of_member(ASKER, OK, Function.COMMITTED, micro=(Reached(KEY, offset),))
+    def committed(self, offset: int, group: str = "g") -> int:
+        self.of_member(ASKER, INVOKE, Function.COMMITTED, group, partitions=(KEY,))
+        return self.of_member(ASKER, OK, Function.COMMITTED, group, micro=(Reached(KEY, offset),))
 
     def work(self, member: int, *offsets: int) -> int:
         self.read(member, *offsets)
@@ -217,11 +220,11 @@ def test_polls_are_compared_within_an_assignment_only() -> None:
 
 @st.composite
 def group_histories(draw: st.DrawFn, steps: tuple[str, ...]) -> list[Event]:
-    """Two members and a reader that take these steps at random, with commits that may be open."""
+    """Members of two groups and a reader that take these steps at random, with commits that may be open."""
     made = scene()
     open_commits: dict[int, int] = {}
     for _ in range(draw(st.integers(1, 18))):
-        member = draw(st.sampled_from((A, B)))
+        member = draw(st.sampled_from((A, B, A, B, C)))
         offset = draw(st.integers(0, 5))
         match draw(st.sampled_from(steps)):
             case "deal":
@@ -234,7 +237,7 @@ def group_histories(draw: st.DrawFn, steps: tuple[str, ...]) -> list[Event]:
             case "process":
                 made.process(member, draw(st.integers(0, offset)), offset + 1)
             case "commit" if member not in open_commits:
-                made.commit(member, offset, kind=draw(st.sampled_from((OK, OK, FAIL))))
+                made.commit(member, offset, kind=draw(st.sampled_from((OK, OK, FAIL, INFO))))
             case "begin" if member not in open_commits:
                 open_commits[member] = offset
                 made.begin(member, offset)
@@ -242,14 +245,14 @@ def group_histories(draw: st.DrawFn, steps: tuple[str, ...]) -> list[Event]:
                 micro: tuple[MicroOperation, ...] = (Reached(KEY, open_commits.pop(member)),)
                 made.of_member(member + 1, draw(st.sampled_from((OK, FAIL))), Function.COMMIT, micro=micro)
             case "ask":
-                made.committed(draw(st.integers(-1, 5)))
+                made.committed(draw(st.integers(-1, 5)), draw(st.sampled_from("ggh")))
             case _:
                 pass
     return made.events
 
 
 COMPARED = {
-    "group-skip": (group_twins.group_skip, lambda f: (f["key"], f["value"])),
+    "group-skip": (group_twins.group_skip, lambda f: (f["key"], f["group"], f["value"])),
     "group-went-back": (
         group_twins.group_went_back,
         lambda f: (f["key"], f["op"]["op_pos"], f["offset"], f["committed"]),
@@ -258,7 +261,7 @@ COMPARED = {
 }
 
 
-EVERYTHING = ("deal", "deal", "revoke", "read", "read", "process", "commit", "begin", "end", "ask")
+EVERYTHING = ("deal", "deal", "revoke", "read", "read", "process", "commit", "begin", "end", "ask", "ask")
 COMMITS = ("deal", "commit", "commit", "begin", "end")
 
 
