@@ -2,9 +2,11 @@
 
 from checkers.anomalies import ANOMALIES, Finding
 from checkers.anomalies.divergent_replicas import DivergentReplicas
+from checkers.anomalies.divergent_state import DivergentState
 from checkers.anomalies.duplicate import Duplicate
 from checkers.anomalies.inconsistent_offsets import InconsistentOffset
 from checkers.anomalies.lost_write import LostWrite
+from checkers.anomalies.returned_key import ReturnedKey
 from checkers.anomalies.unseen import Unseen
 from checkers.anomalies.wedged_client import WedgedClient, wedged_clients
 from checkers.columns.replica_file import (

@@ -45,7 +45,7 @@ class Finding(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 #: The fields that hold values, in findings and in what they consist of.
-VALUE_FIELDS: Final = frozenset({"value", "values", "skipped", "messages", "next_value"})
+VALUE_FIELDS: Final = frozenset({"value", "values", "skipped", "messages", "next_value", "tombstone"})
 
 
 def _told_of(part: Part, origin: Origin) -> Part:

@@ -14,8 +14,11 @@ asked after healing, an acknowledged value that none of them saw is lost, even i
 offset was never answered (acks=0), or if a client had read it before it was destroyed. The write must have been
 acknowledged before the final reader began, or at an offset below that end. Such findings carry ``"rule": "drained"``.
 
+In a compacted log only the last record of each key is due, and no tombstone (:mod:`checkers.columns.record_keys`).
+
 False alarms avoided: slow readers, duplicates, uncertain writes that never happened, failed writes, writes that the
-drain could not have seen. Not found: a value whose offset is unknown, on a log that was not drained (see ``unseen``).
+drain could not have seen, records that compaction may remove. Not found: a value whose offset is unknown, on a log that
+was not drained (see ``unseen``).
 
 Findings: key, value, index, max-read-index, writer, max-read. O(n).
 """
@@ -64,7 +67,7 @@ class LostWrite(Finding, kw_only=True):
 def lost_values(log: Log) -> tuple[Numbers, Numbers]:
     """Value ids (int64) of lost writes: those proved by a later read, and the others, proved by a drain."""
     due = (log.order.last_index >= 0) & ~log.read_ok & (log.writer >= 0)
-    due &= log.order.last_index <= _bound(log)[log.values.partition]
+    due &= (log.order.last_index <= _bound(log)[log.values.partition]) & ~log.keys.removable
     passed = np.flatnonzero(due)
     passed = passed[log.committed[log.writer[passed]]]
     return passed, np.setdiff1d(np.flatnonzero(_absent_after_drain(log)), passed)
@@ -126,7 +129,7 @@ def _absent_after_drain(log: Log) -> Flags:
     partition = log.partition[sends]
     placed_below = (log.offset[sends] >= 0) & (log.offset[sends] < end[partition])
     covered = sends[(log.index[sends] < began[partition]) | placed_below]
-    return log.marked(covered) & ~log.marked(rows)
+    return log.marked(covered) & ~log.marked(rows) & ~log.keys.removable
 
 
 def _drain_limits(log: Log, final: Numbers) -> tuple[Numbers, Numbers]:

@@ -1,14 +1,18 @@
 """Anomalies of order: where a client's steps through a log partition skip values or go back.
 
 Each is one look at steps of one kind (:mod:`checkers.columns.steps`), and each kernel's docstring is its specification.
-All are O(n), and none claims anything about values whose place is not known.
+In a compacted log a skip counts only over a record that compaction may not remove. All are O(n), and none claims
+anything about values whose place is not known.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from checkers.anomalies.anomaly import About, Allowed, Anomaly, Finding, Found
+from checkers.columns.ids import Flags
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 from checkers.columns.steps import Steps
@@ -134,6 +138,8 @@ ORDER = tuple(
 def _skips(log: Log, steps: Steps) -> Found:
     """Steps over at least one value, the widest first."""
     wide = steps.where(steps.delta > 1)
+    if log.record_key is not None:
+        wide = wide.where(_over_what_stays(log, wide))
 
     def describe(number: int) -> OddStep:
         step = _step(log, wide, number)
@@ -145,6 +151,14 @@ def _skips(log: Log, steps: Steps) -> Found:
         return step
 
     return Found(partition=log.partition[wide.later], describe=describe, row=wide.later, rank=-wide.delta)
+
+
+def _over_what_stays(log: Log, wide: Steps) -> Flags:
+    """Mark the steps over a value that compaction may not remove (bool)."""
+    stays = np.append(0, np.cumsum(~log.keys.removable[log.order.at_offset]))
+    low = log.order.first_offset_id[log.partition[wide.later]] + log.order.sure_index[log.value_id[wide.earlier]]
+    over: Flags = stays[low + wide.delta] > stays[low + 1]
+    return over
 
 
 def _reversals(log: Log, steps: Steps) -> Found:

@@ -4,7 +4,8 @@ Example: ``a`` and ``b`` are acknowledged, ``a`` is read, the history ends: ``b`
 alike here; that is what the final readers of a run are for, and what ``lost-write`` decides where it can.
 
 False alarms avoided: uncertain and failed writes never count; partitions without an acknowledged write have nothing to
-see; a history that was cut off tells nothing of what was still to be read, so it is passed over.
+see; in a compacted log only the last record of a key is due; a history that was cut off tells nothing of what was still
+to be read, so it is passed over.
 
 Findings, one a log partition: key, unseen (how many), messages (the values, in order). The count adds up values. O(n).
 """
@@ -33,7 +34,7 @@ class Unseen(Finding, kw_only=True):
 def find(log: Log) -> Found:
     """Log partitions with acknowledged values that were never read."""
     whole = log.complete[log.partition_history][log.values.partition]
-    unseen = np.flatnonzero(log.sent_ok & ~log.read_ok & whole)
+    unseen = np.flatnonzero(log.sent_ok & ~log.read_ok & whole & ~log.keys.removable)
     partition = log.values.partition[unseen]
     begins = starts_of(partition)
     counts = np.diff(np.append(begins, len(unseen)))

@@ -26,6 +26,7 @@ from workloads.history import (
     META_EVENTS,
     META_GROUPED,
     META_JOINED,
+    META_KEYED,
     META_TRANSACTIONS,
     NONE,
     Columns,
@@ -51,6 +52,8 @@ COLUMNS: Final = (
     "invoke_us",
     "waited_us",
 )
+#: The columns of keys, read only where a history has some; elsewhere each row has this instead.
+_OF_KEYS: Final = {"record_key": NONE, "tombstone": 0}
 #: The text column; kernels need only what it says of in-sync replicas.
 _ERROR: Final = "error"
 _OF_MOMENTS: Final = ("time_us", "function", "index", "process")
@@ -146,11 +149,17 @@ def assemble(units: Sequence[Unit], parts: Sequence[HistoryPart]) -> RowBatch:
     if owners != sorted(owners):
         raise ValueError("units of one history must follow each other")
     local = np.searchsorted(histories, owners)
+    lengths = [len(part.columns["index"]) for part in parts]
+    keyed = [name for name in _OF_KEYS if any(name in part.columns for part in parts)]
     columns = {
         name: np.concatenate([part.columns[name] for part in parts]) for name in (*COLUMNS, "refusal", "partition")
+    } | {
+        name: np.concatenate(
+            [part.columns.get(name, np.full(rows, _OF_KEYS[name])) for part, rows in zip(parts, lengths, strict=True)]
+        )
+        for name in keyed
     }
     sizes = [len(part.names) for part in parts]
-    lengths = [len(part.columns["index"]) for part in parts]
     shift = np.cumsum([0, *sizes[:-1]])
     columns["partition"] = columns["partition"] + np.repeat(shift, lengths)
     first = np.searchsorted(owners, histories).tolist()
@@ -209,15 +218,12 @@ def _read_part(unit: Unit) -> HistoryPart:
             "joined": metadata.get(META_JOINED) == b"true",
             "grouped": metadata.get(META_GROUPED) == b"true",
         }
+        wanted = ["key", _ERROR, *COLUMNS, *(_OF_KEYS if metadata.get(META_KEYED) == b"true" else ())]
         if unit.groups is None:
-            return part_of(file.read(columns=["key", "detail", _ERROR, *COLUMNS], use_threads=False), **facts)
+            return part_of(file.read(columns=["detail", *wanted], use_threads=False), **facts)
         told = facts["grouped"] or metadata.get(META_TRANSACTIONS) == b"true"
         with_details = ["detail"] if 0 in unit.groups or told else []
-        table = file.read_row_groups(
-            list(unit.groups),
-            columns=["key", *with_details, _ERROR, *COLUMNS],
-            use_threads=False,
-        )
+        table = file.read_row_groups(list(unit.groups), columns=[*with_details, *wanted], use_threads=False)
         first = file.read_row_group(0, columns=["key", "detail", *_OF_MOMENTS]) if 0 not in unit.groups else None
         return part_of(table, phases=first, **facts)
 
@@ -226,7 +232,7 @@ def part_of(
     table: pa.Table, *, complete: bool, events: int, joined: bool, grouped: bool = False, phases: pa.Table | None = None
 ) -> HistoryPart:
     """Read clustered rows of one history; its phases are in ``phases`` or else among the rows."""
-    columns, names, transactions = indexed_rows(completed(table))
+    columns, names, transactions = indexed_rows(completed(table, COLUMNS))
     group, group_names = _group_column(table) if grouped else (None, ())
     moments = _phases(table if phases is None else phases)
     return HistoryPart(columns, names, moments, complete, events, joined, group, group_names, transactions)
@@ -285,7 +291,8 @@ def indexed_rows(table: pa.Table) -> tuple[Columns, list[str], Transactions | No
         partitions.append(np.repeat(numbers, lengths))
     partition = np.concatenate(partitions) if partitions else np.zeros(0, np.int64)
     kept = _slice(partition)
-    columns: Columns = {name: _numpy(table, name)[kept] for name in COLUMNS}
+    wanted = [*COLUMNS, *(name for name in _OF_KEYS if name in table.column_names)]
+    columns: Columns = {name: _numpy(table, name)[kept] for name in wanted}
     columns |= {"refusal": _refusals(table)[kept], "partition": partition[kept]}
     if "detail" not in table.column_names or not np.isin(columns["function"], TOLD_IN_DETAILS).any():
         return columns, names, None

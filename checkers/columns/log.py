@@ -7,6 +7,7 @@ from functools import cached_property
 
 from checkers.columns.group_rows import GroupRows, group_rows
 from checkers.columns.log_rows import LogRows
+from checkers.columns.record_keys import RecordKeys, record_keys
 from checkers.columns.steps import Steps, inner_steps, poll_steps, send_steps
 from checkers.columns.version_order import VersionOrder, version_order
 from workloads.history import Kind
@@ -25,6 +26,11 @@ class Log(LogRows):
     def groups(self) -> GroupRows | None:
         """The rows of consumer groups, None where no group read."""
         return group_rows(self)
+
+    @cached_property
+    def keys(self) -> RecordKeys:
+        """The record keys of the values that were sent, and what compaction may do to them."""
+        return record_keys(self)
 
     @cached_property
     def poll_steps(self) -> Steps:

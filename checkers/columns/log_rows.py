@@ -51,6 +51,7 @@ class LogRows:
             where no row is about a group.
         retirements: of history: the producers that were given up, as :attr:`Phases.retirements` has them.
         transactions: what is known of transactions; None where no history has any of our own.
+        record_key, tombstone: of row, as in the schema; None where no history has keys (:class:`RecordKeys`).
     """
 
     partition: Numbers
@@ -78,6 +79,8 @@ class LogRows:
     group: Numbers | None = None
     group_names: list[str] = field(default_factory=list)
     transactions: Transactions | None = None
+    record_key: Numbers | None = None
+    tombstone: Numbers | None = None
 
     @property
     def partition_count(self) -> int:

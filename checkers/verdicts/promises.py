@@ -85,6 +85,7 @@ from workloads import ACKS_ALL, Settings
 LOSS = ("lost-write", "unseen", "torn-transaction")
 POLL_ORDER = ("poll-skip", "nonmonotonic-poll", "int-poll-skip", "int-nonmonotonic-poll")
 SEND_ORDER = ("nonmonotonic-send", "int-nonmonotonic-send")
+STATE = ("returned-key", "divergent-state")
 NEVER = ("corrupt-read", "phantom-read", "G1a", "broken-invariant", "failed-send-committed")
 #: Promised to readers of committed records only.
 OF_COMMITTED = ("aborted-read", "early-read")
@@ -244,6 +245,7 @@ def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = AN
     uncommitted = (_UNCOMMITTED,) if settings.isolation_level == "read_uncommitted" else ()
     claims = (
         *(_claim(name, losses, _safe_reasons(settings, faults, copies)) for name in LOSS),
+        *(_claim(name, losses, _safe_reasons(settings, faults, copies)) for name in STATE),
         _claim("inconsistent-offsets", (*readable, *reused), (below,)),
         *(_claim(name, readable, (below,)) for name in POLL_ORDER),
         _claim("duplicate", duplicates, (_SEQUENCES if settings.enable_idempotence else _NO_RETRY,)),

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from checkers import (
     Cell,
     DivergentReplicas,
+    DivergentState,
     Duplicate,
     Finding,
     LostWrite,
@@ -30,7 +31,7 @@ from harness.records.files import PLAN_FILE, STORY_FILE
 from harness.report.loading import CampaignFiles
 from harness.report.loss_chart import loss_chart
 from harness.report.names import fault_name, moment
-from harness.report.narrative import differing, narrate, places, remains
+from harness.report.narrative import differing, narrate, places, remains, state_of_key
 from harness.report.over_time import over_time_chart
 from harness.report.seen import PlainFields, plain_fields
 from harness.report.timeline import LOSSES, REORDERED, Subject, Timeline, read_timeline
@@ -52,6 +53,8 @@ TITLES: Final = {
     "group-skip": "A group committed past a record that no member processed",
     "group-went-back": "A group forgot a commit that was acknowledged",
     "two-owners": "A group took a commit of a member that it had given up",
+    "returned-key": "A deleted key of a compacted log is back",
+    "divergent-state": "The last record of a key depends on who leads",
     REORDERED: "A write is in the log before one that its producer sent earlier",
     "aborted-read": "A write of an aborted transaction was read",
     "early-read": "A write was read before its transaction was committed",
@@ -194,7 +197,7 @@ def narration_of(run: Path, anomaly: str, finding: Finding, line: Verdict, *, id
     faults = [f"Fault: {fault_name(receipt)} at {moment(receipt.begun_us)}." for receipt in effective]
     narrative = narrate(timeline) if timeline else [*trouble, *faults]
     copies = places(finding, idempotent=idempotent)
-    return Narration(timeline, [*differing(finding), *narrative, *copies, *remains(finding)])
+    return Narration(timeline, [*differing(finding), *state_of_key(finding), *narrative, *copies, *remains(finding)])
 
 
 def _timeline(
@@ -203,7 +206,8 @@ def _timeline(
     """The timeline of the write that the finding names first, or the reason why it is missing."""
     partition, values = finding.key, _values(finding)
     if not isinstance(partition, str) or not values:
-        return None, [] if isinstance(finding, DivergentReplicas) else ["The finding names no single write."]
+        told = isinstance(finding, DivergentReplicas | DivergentState)
+        return None, [] if told else ["The finding names no single write."]
     others = [*line.findings(LostWrite), *line.findings(Unseen)]
     lost = frozenset(value for other in others if other.key == partition for value in _values(other))
     subject = Subject(anomaly, partition, values, finding.offsets if isinstance(finding, Duplicate) else ())

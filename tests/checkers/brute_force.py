@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +20,12 @@ Findings = list[tuple[Any, ...]]
 
 def sends_of(event: Event) -> list[Send]:
     return [m for m in event.micro if isinstance(m, Send)]
+
+
+def keyed_sends(events: list[Event]) -> dict[tuple[str, int], Send]:
+    """The send of each value that has a key; of several, the last."""
+    sends = [send for event in events for send in sends_of(event) if send.record_key is not None]
+    return {(send.partition, send.value): send for send in sends}
 
 
 def reads_of(event: Event) -> list[tuple[str, Record]]:
@@ -78,6 +85,29 @@ class Log:
     def skipped(self, key: str, low: int, high: int) -> tuple[int, ...]:
         return tuple(min(values) for values in self.order[key][low + 1 : high])
 
+    def over(self, key: str, low: int, high: int) -> tuple[int, ...]:
+        """The values between two places; none where a cleaner may remove them all."""
+        skipped = self.skipped(key, low, high)
+        return skipped if any((key, value) not in self.removable for value in skipped) else ()
+
+    @cached_property
+    def removable(self) -> set[tuple[str, int]]:
+        """The values that a cleaner may remove."""
+        happened = {(s.partition, s.value) for e in self.done if self.committed(e) for s in sends_of(e)} | self.read_ok
+        sends = keyed_sends(self.events)
+        gone = {name for name, send in sends.items() if send.tombstone}
+        for (key, value), send in sends.items():
+            mine = self.last_offset(key, value)
+            for (k, other), its in sends.items():
+                if (k, its.record_key) == (key, send.record_key) and other != value and (k, other) in happened:
+                    later = self.last_offset(k, other)
+                    if mine is None or (later is not None and later > mine):
+                        gone.add((key, value))
+        return gone
+
+    def last_offset(self, key: str, value: int) -> int | None:
+        return max((offset for offset, values in self.log[key].items() if value in values), default=None)
+
 
 def lost_write(events: list[Event]) -> Findings:
     log = Log(events)
@@ -88,7 +118,7 @@ def lost_write(events: list[Event]) -> Findings:
         if not seen or (key, value) in log.read_ok or writer is None or not log.committed(writer):
             continue
         places = log.places(key, value)
-        if places[-1] <= max(seen):
+        if places[-1] <= max(seen) and (key, value) not in log.removable:
             found.append((key, value, places[0], max(seen), writer.index))
     return sorted(found)
 
@@ -96,7 +126,7 @@ def lost_write(events: list[Event]) -> Findings:
 def lost_after_drain(events: list[Event]) -> Findings:
     """Values lost by the stricter rule, whether or not the ordinary rule finds them, too."""
     found = set()
-    drains = [e for e in events if e.function == Function.DRAIN and e.type == OK and e.offset is not None]
+    drains = drains_of(events)
     for key in {k for e in drains for k in e.partitions}:
         mine = [e for e in drains if key in e.partitions]
         readers = {e.process for e in mine}
@@ -108,7 +138,62 @@ def lost_after_drain(events: list[Event]) -> Findings:
                 below = send.offset is not None and send.offset < end
                 if event.type == OK and send.partition == key and (event.index < began or below):
                     found |= {(key, send.value)} if send.value not in seen else set()
+    return sorted(found - Log(events).removable)
+
+
+def drains_of(events: list[Event]) -> list[Event]:
+    return [e for e in events if e.function == Function.DRAIN and e.type == OK and e.offset is not None]
+
+
+def heads(events: list[Event]) -> dict[tuple[str, int], dict[int, tuple[int, int]]]:
+    """{(log partition, record key): {final reader: the last record of it that it read, (offset, value)}}."""
+    sends = keyed_sends(events)
+    found: dict[tuple[str, int], dict[int, tuple[int, int]]] = defaultdict(dict)
+    for drain in drains_of(events):
+        for partition in drain.partitions:
+            for event in events:
+                for key, record in sound(event) if event.type == OK and event.process == drain.process else ():
+                    if key == partition and (key, record.value) in sends:
+                        mine = found[key, sends[key, record.value].record_key or 0]
+                        if drain.process not in mine or mine[drain.process][0] <= record.offset:
+                            mine[drain.process] = record.offset, record.value
+    return found
+
+
+def returned_key(events: list[Event]) -> Findings:
+    sends, found = keyed_sends(events), []
+    for (key, number), seen in heads(events).items():
+        tombstones = [
+            (send.offset, event.index, send.value)
+            for event in events
+            for send in sends_of(event)
+            if event.type == OK and send.offset is not None and send.partition == key
+            and (key, send.value) in sends and sends[key, send.value].tombstone
+            and sends[key, send.value].record_key == number
+        ]  # fmt: skip
+        if not tombstones:
+            continue
+        last = max(offset for offset, *_ in tombstones)
+        index, value = [(index, value) for offset, index, value in tombstones if offset == last][-1]
+        for reader in sorted(seen):
+            offset, head = seen[reader]
+            if offset < last and index < min(_touching(events, key, reader)):
+                found.append((key, number, head, offset, value, last))
+                break
     return sorted(found)
+
+
+def divergent_state(events: list[Event]) -> Findings:
+    sends, found = keyed_sends(events), []
+    for (key, number), seen in heads(events).items():
+        readers = sorted({e.process for e in drains_of(events) if key in e.partitions})
+        states = {}
+        for reader in readers:
+            value = seen[reader][1] if reader in seen else None
+            states[reader] = None if value is None or sends[key, value].tombstone else value
+        if len(set(states.values())) > 1:
+            found.append((key, number, tuple(sorted(states.items()))))
+    return sorted(found, key=repr)
 
 
 def _touching(events: list[Event], key: str, process: int) -> Iterator[int]:
@@ -121,7 +206,7 @@ def _touching(events: list[Event], key: str, process: int) -> Iterator[int]:
 
 def unseen(events: list[Event]) -> Findings:
     log = Log(events)
-    missing = sorted(log.sent[OK] - log.read_ok)
+    missing = sorted(log.sent[OK] - log.read_ok - log.removable)
     keys = sorted({key for key, _ in missing})
     return [(key, tuple(sorted(v for k, v in missing if k == key))) for key in keys]
 
@@ -191,7 +276,7 @@ def _inner(events: list[Event], pick: Callable[[Event], list[tuple[str, int | No
             for one, two in pairwise(values):
                 low, high = log.index(key, one), log.index(key, two)
                 if low is not None and high is not None:
-                    steps.append((key, event.index, one, two, high - low, log.skipped(key, low, high)))
+                    steps.append((key, event.index, one, two, high - low, log.over(key, low, high)))
     return steps
 
 
@@ -204,7 +289,7 @@ def _sent_values(event: Event) -> list[tuple[str, int | None]]:
 
 
 def int_poll_skip(events: list[Event]) -> Findings:
-    return sorted(step for step in _inner(events, _read_values) if step[4] > 1)
+    return sorted(step for step in _inner(events, _read_values) if step[4] > 1 and step[5])
 
 
 def int_nonmonotonic_poll(events: list[Event]) -> Findings:
@@ -212,7 +297,7 @@ def int_nonmonotonic_poll(events: list[Event]) -> Findings:
 
 
 def int_send_skip(events: list[Event]) -> Findings:
-    return sorted(step for step in _inner(events, _sent_values) if step[4] > 1)
+    return sorted(step for step in _inner(events, _sent_values) if step[4] > 1 and step[5])
 
 
 def int_nonmonotonic_send(events: list[Event]) -> Findings:
@@ -239,7 +324,7 @@ def _walk(
                 if key in place and event.type in compared:
                     low, high = log.index(key, place[key][1]), log.index(key, first)
                     if low is not None and high is not None:
-                        gap = log.skipped(key, low, high)
+                        gap = log.over(key, low, high)
                         steps.append((key, place[key][0], event.index, place[key][1], first, high - low, gap))
                 if event.type in advancing:
                     place[key] = (event.index, last)
@@ -255,7 +340,7 @@ def _sends(events: list[Event]) -> Findings:
 
 
 def poll_skip(events: list[Event]) -> Findings:
-    return sorted((*s[:3], s[5], s[6]) for s in _polls(events) if s[5] > 1)
+    return sorted((*s[:3], s[5], s[6]) for s in _polls(events) if s[5] > 1 and s[6])
 
 
 def nonmonotonic_poll(events: list[Event]) -> Findings:

@@ -10,6 +10,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from hypothesis import strategies as st
 
 from workloads.operations import NO_INSTANCE, Defect, Event, EventType, Function, MicroOperation, Poll, Record, Send
@@ -107,6 +108,23 @@ def histories(draw: st.DrawFn, operations_max: int = 30) -> list[Event]:
     return scene.events
 
 
+@st.composite
+def keyed_histories(draw: st.DrawFn) -> list[Event]:
+    """The same, where values have one of two keys and some of them delete it; two readers read to the end."""
+    events = draw(histories())
+    seed = draw(st.integers(0, 2**32))
+    chosen = random.Random(seed)
+    of = [(chosen.choice([0, 1, None]), chosen.randrange(3) == 0) for _ in range(100)]
+
+    def keyed(micro: MicroOperation) -> MicroOperation:
+        if not isinstance(micro, Send) or of[micro.value][0] is None:
+            return micro
+        number, tombstone = of[micro.value]
+        return Send(micro.partition, micro.value, micro.offset, number, tombstone)
+
+    return [msgspec.structs.replace(event, micro=tuple(map(keyed, event.micro))) for event in events]
+
+
 #: Even processes mostly read, odd ones mostly write.
 FUNCTIONS = (
     (*(Function.POLL,) * 8, Function.TXN, Function.ASSIGN, Function.SUBSCRIBE),
@@ -136,12 +154,12 @@ def _complete(scene: Scene, process: int, waiting: dict[int, tuple[EventType, Fu
 
 def _drain(scene: Scene) -> None:
     """A fresh process reads a key from its start and says how far it came, which may be a lie."""
-    for number, key in enumerate(KEYS):
+    for number, key in enumerate((*KEYS, *KEYS) if scene.chance(2) else KEYS):
         if scene.chance(4):
             continue
         process = 10 + (number if scene.chance(2) else 0)
         found = sorted(scene.logs[key])
-        records = tuple(scene._record(offset, value) for offset, value in found)
+        records = tuple(scene._record(offset, value) for offset, value in found if not scene.chance(9))
         scene.add(process, EventType.OK, Function.POLL, micro=(Poll({key: records}),))
         end = found[-1][0] + 1 if found else 0
         scene.add(process, EventType.OK, Function.DRAIN, partitions=(key,), offset=end)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
+
 from tests.checkers.receipts import PLAIN
 from workloads.operations import (
     HARNESS,
@@ -37,12 +39,18 @@ class Scene:
 
     def operation(self, process: int, function: Function, *micro: MicroOperation, kind: EventType = OK) -> int:
         """An invocation and its completion; the completion's index."""
-        asked = tuple(Send(m.partition, m.value) if isinstance(m, Send) else Poll() for m in micro)
+        asked = tuple(msgspec.structs.replace(m, offset=None) if isinstance(m, Send) else Poll() for m in micro)
         self.event(process, INVOKE, function, micro=asked)
         return self.event(process, kind, function, micro=micro)
 
     def send(self, value: int, offset: int | None, *, key: str = "t-0", process: int = 0, kind: EventType = OK) -> int:
         return self.operation(process, Function.SEND, Send(key, value, offset), kind=kind)
+
+    def keyed(self, value: int, offset: int | None, record_key: int, *, tombstone: bool = False, **rest: Any) -> int:
+        """A send of a record with a key."""
+        return self.operation(
+            rest.pop("process", 0), Function.SEND, Send("t-0", value, offset, record_key, tombstone), **rest
+        )
 
     def pipelined(self, *asked: int, answered: dict[int, int | None], instance: int = 20, key: str = "t-0") -> None:
         """Values that one producer sends before any is answered, each by a process of its own, and their offsets."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -106,15 +106,15 @@ def read_table(path: Path, names: Sequence[str] = SCHEMA.names) -> pa.Table:
     try:
         with open_file(path) as file:
             stored = frozenset(file.schema_arrow.names)
-            return completed(file.read([name for name in names if name in stored])).select(names)
+            return completed(file.read([name for name in names if name in stored]), names).select(names)
     except (OSError, pa.ArrowException) as error:
         raise HistoryError(f"{path} is damaged ({error}); remove it or restore it") from error
 
 
-def completed(table: pa.Table) -> pa.Table:
+def completed(table: pa.Table, names: Collection[str] = SCHEMA.names) -> pa.Table:
     """Add the columns that an older layout lacks."""
     for name, nothing in _ADDED.items():
-        if name not in table.column_names:
+        if name in names and name not in table.column_names:
             field = SCHEMA.field(name)
             column = pa.array(np.full(table.num_rows, nothing), field.type)
             table = table.append_column(field, column)

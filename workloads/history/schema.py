@@ -41,6 +41,8 @@ META_JOINED: Final = b"ackproof.joined"
 META_GROUPED: Final = b"ackproof.grouped"
 #: "true" where some operation is a transaction of our own, or says what a broker answered of one.
 META_TRANSACTIONS: Final = b"ackproof.transactions"
+#: "true" where some send has a key of its own: the topic is compacted, and checkers need the columns of keys.
+META_KEYED: Final = b"ackproof.keyed"
 #: Number of events in the history.
 META_EVENTS: Final = b"ackproof.events"
 

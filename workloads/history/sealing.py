@@ -49,6 +49,7 @@ from workloads.history.schema import (
     META_EVENTS,
     META_GROUPED,
     META_JOINED,
+    META_KEYED,
     META_RUN,
     META_SPREAD,
     META_TRANSACTIONS,
@@ -202,6 +203,7 @@ def write_clustered(
         META_JOINED: str(sealing.joined).lower().encode(),
         META_GROUPED: str(sealing.grouped).lower().encode(),
         META_TRANSACTIONS: str(sealing.transactional).lower().encode(),
+        META_KEYED: str(sealing.keyed).lower().encode(),
         META_EVENTS: str(sealing.events).encode(),
     }
     path = directory / files.CLUSTERED
@@ -231,8 +233,7 @@ class _Sealing:
         self.stretches, self.rows_held = stretches, rows_held
         self.texts = _Texts()
         self.events = 0
-        self.spread = self.joined = self.grouped = False
-        self.spread = self.joined = self.transactional = False
+        self.spread = self.joined = self.grouped = self.transactional = self.keyed = False
 
     def groups(self, directory: Path) -> Iterator[Columns]:
         """The row groups of the clustered file; several stretches go through files in ``directory``."""
@@ -270,6 +271,7 @@ class _Sealing:
         self.joined |= joined(rows)
         self.grouped |= grouped(rows)
         self.transactional |= transactional(rows)
+        self.keyed |= bool((rows["record_key"] != NONE).any())
         return rows
 
     def _survey(self) -> tuple[Numbers, Numbers]:

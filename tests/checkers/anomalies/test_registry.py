@@ -29,6 +29,8 @@ WITHOUT_TWIN: Final = {
 }
 #: Anomalies that no plant among operations of clients can show, with the reason and the test that plants them.
 PLANTED_APART: Final = {
+    "returned-key": ("final readers have to read to the end", "anomalies/test_compacted_logs.py"),
+    "divergent-state": ("several final readers have to read to the end", "anomalies/test_compacted_logs.py"),
     "empty-transaction-graph": ("the whole history has no dependency", "anomalies/test_planted_anomalies.py"),
     "divergent-replicas": ("it is in the replicas' own logs", "verdicts/test_replicas.py"),
     "broken-invariant": ("a simulated world has to see it", "anomalies/test_broken_invariant.py"),

@@ -1,0 +1,77 @@
+"""``divergent-state``: two final readers of a compacted log partition have different last records of one key.
+
+Example: after healing, with broker 0 as leader, a reader reads the log partition to its end, and key 7 is gone. With
+broker 2 as leader, another reader's last record of key 7 is ``a@3``. What a table has depends on who leads.
+
+Replicas of a compacted log may differ in their records, because each cleans for itself; they may not differ in the last
+record of a key, nor in whether the key exists. A key without a record, and one whose last record is a tombstone, are
+both deleted.
+
+False alarms avoided: readers that did not reach the end; records whose content was damaged; log partitions that one
+reader read.
+
+Findings: key, record-key, states (by the process of the reader, the last value, null for a deleted key). O(n log n) in
+the records that final readers read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from checkers.anomalies.anomaly import Anomaly, Finding, Found
+from checkers.columns.heads import heads_of
+from checkers.columns.ids import Numbers
+from checkers.columns.log import Log
+from workloads.history import NONE
+
+
+class DivergentState(Finding, kw_only=True):
+    """A key whose last record is not the same for all final readers."""
+
+    record_key: int = msgspec.field(name="record-key")
+    states: dict[int, Any]
+
+
+def find(log: Log) -> Found:
+    """Keys whose state is not the same for all final readers of the log partition."""
+    heads = heads_of(log)
+    value = log.value_id[heads.row]
+    state = np.where(log.keys.tombstone[value], NONE, value)
+    final = np.unique(log.client[log.drains])
+    readers = np.bincount(_partition_of(log, final), minlength=log.partition_count)
+    keys, start, times = np.unique(heads.key, return_index=True, return_counts=True)
+    lowest = np.minimum.reduceat(state, start) if len(start) else start
+    highest = np.maximum.reduceat(state, start) if len(start) else start
+    partition = log.partition[heads.row[start]]
+    missing = times < readers[partition]
+    odd = np.flatnonzero((lowest != highest) | (missing & (highest != NONE)))
+
+    def describe(number: int) -> DivergentState:
+        key = odd[number]
+        mine = slice(int(start[key]), int(start[key] + times[key]))
+        states: dict[int, Any] = dict.fromkeys(_processes(log, final, int(partition[key])))
+        for row, last in zip(heads.row[mine].tolist(), state[mine].tolist(), strict=True):
+            states[int(log.process[row])] = None if last == NONE else int(log.value[row])
+        return DivergentState(
+            key=log.partition_key[int(partition[key])], record_key=int(log.keys.number[keys[key]]), states=states
+        )
+
+    rows = heads.row[start[odd]]
+    return Found(partition=partition[odd], describe=describe, row=rows, rank=log.index[rows])
+
+
+def _partition_of(log: Log, clients: Numbers) -> Numbers:
+    owner = np.full(int(log.client.max(initial=-1)) + 1, NONE, dtype=np.int64)
+    owner[log.client] = log.partition
+    return owner[clients]
+
+
+def _processes(log: Log, final: Numbers, partition: int) -> list[int]:
+    rows = log.drains[(log.partition[log.drains] == partition) & np.isin(log.client[log.drains], final)]
+    return sorted({int(process) for process in log.process[rows].tolist()})
+
+
+ANOMALY = Anomaly.documented("divergent-state", __doc__, DivergentState, find)

@@ -1,0 +1,87 @@
+"""``returned-key``: a deleted key of a compacted log is back.
+
+A reader's last record of the key is older than the key's tombstone.
+
+Example: ``a@3`` and a tombstone ``b@8`` of key 7 are acknowledged. After healing, a final reader reads the log
+partition from its start to its end, and its last record of key 7 is ``a@3``. A table built from the log has key 7.
+
+Kafka keeps "at least the final state" of every key (design, "Log Compaction"), and a tombstone's final state is that
+the key is gone. It comes back where a replica that was away for longer than delete.retention.ms missed the tombstone:
+the leader has removed record and tombstone, so the replica fetches neither, and keeps the record.
+
+False alarms avoided: tombstones whose acknowledgement is not known, or that came after the reader began; keys that were
+written again later; a tombstone that is gone together with what it deletes; readers that did not reach the end.
+
+Findings: key, record-key, value, offset, tombstone (its value), tombstone-offset, reader. O(n log n) in the records
+that final readers read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from checkers.anomalies.anomaly import Anomaly, Finding, Found
+from checkers.columns.heads import heads_of
+from checkers.columns.ids import Numbers
+from checkers.columns.log import Log
+from checkers.columns.log_rows import EventPlace
+from workloads.history import NONE, OK
+
+
+class ReturnedKey(Finding, kw_only=True):
+    """A deleted key that a final reader has again."""
+
+    record_key: int = msgspec.field(name="record-key")
+    value: Any
+    offset: int
+    tombstone: Any
+    tombstone_offset: int = msgspec.field(name="tombstone-offset")
+    reader: EventPlace
+
+
+def find(log: Log) -> Found:
+    """Keys whose last record, for a final reader, is older than an acknowledged tombstone."""
+    heads, deleted = heads_of(log), _last_tombstones(log)
+    row_of = deleted[heads.key]
+    began = _began(log)[heads.client]
+    back = np.flatnonzero((row_of != NONE) & (log.offset[row_of] > log.offset[heads.row]) & (log.index[row_of] < began))
+    first = np.unique(heads.key[back], return_index=True)[1]
+    back = back[first]  # one finding a key, of its first reader
+
+    def describe(number: int) -> ReturnedKey:
+        head, tombstone = int(heads.row[back[number]]), int(row_of[back[number]])
+        return ReturnedKey(
+            key=log.key(head),
+            record_key=int(log.keys.number[heads.key[back[number]]]),
+            value=int(log.value[head]),
+            offset=int(log.offset[head]),
+            tombstone=int(log.value[tombstone]),
+            tombstone_offset=int(log.offset[tombstone]),
+            reader=log.op(head),
+        )
+
+    rows = heads.row[back]
+    return Found(partition=log.partition[rows], describe=describe, row=rows, rank=log.index[rows])
+
+
+def _last_tombstones(log: Log) -> Numbers:
+    """``int64[key]``: the row of its acknowledged tombstone with the largest offset, -1 for none."""
+    rows = log.sends[(log.type[log.sends] == OK) & (log.offset[log.sends] >= 0)]
+    rows = rows[log.keys.tombstone[log.value_id[rows]]]
+    last = np.full(len(log.keys.number), NONE, dtype=np.int64)
+    order = np.argsort(log.offset[rows], kind="stable")
+    last[log.keys.of[log.value_id[rows[order]]]] = rows[order]
+    return last
+
+
+def _began(log: Log) -> Numbers:
+    """``int64[client]``: the index of its first event."""
+    began = np.full(int(log.client.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(began, log.client, log.index)
+    return began
+
+
+ANOMALY = Anomaly.documented("returned-key", __doc__, ReturnedKey, find)

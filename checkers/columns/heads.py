@@ -1,0 +1,36 @@
+"""The last record of each key as each final reader saw it: the state that a compacted log gives to its readers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from checkers.columns.ids import Numbers
+from checkers.columns.log import Log
+from workloads.history import NONE, OK
+
+
+class Heads(NamedTuple):
+    """The last record of a key in what one final reader read; int64, by (key, reader).
+
+    ``key`` is a number of :attr:`checkers.columns.record_keys.RecordKeys.of`, ``client`` one of
+    :attr:`checkers.columns.log_rows.LogRows.client`, ``row`` the row that read the record.
+    """
+
+    key: Numbers
+    client: Numbers
+    row: Numbers
+
+
+def heads_of(log: Log) -> Heads:
+    """The last record of each key for each final reader that read its log partition to the end."""
+    final = np.unique(log.client[log.drains])
+    rows = log.reads[(log.type[log.reads] == OK) & np.isin(log.client[log.reads], final)]
+    rows = rows[log.keys.of[log.value_id[rows]] != NONE]
+    key, client = log.keys.of[log.value_id[rows]], log.client[rows]
+    order = np.lexsort((log.offset[rows], client, key))
+    rows, key, client = rows[order], key[order], client[order]
+    last = np.ones(len(rows), dtype=bool)
+    last[:-1] = (np.diff(key) != 0) | (np.diff(client) != 0)
+    return Heads(key[last], client[last], rows[last])

@@ -1,0 +1,68 @@
+"""The keys of records in compacted log partitions: which records the cleaner may remove.
+
+A cleaner keeps the last record of each key ("the head") and may remove every earlier one; it also removes a tombstone,
+some time after it has removed what the tombstone deletes (Kafka's design, "Log Compaction"; KIP-534). Three records of
+key 7::
+
+    offset 3  value 40                superseded by offset 8
+    offset 8  value 41                superseded by offset 9
+    offset 9  value 42  tombstone     the head; it may go too, and then no record of key 7 is left
+
+So the absence of 40, 41 and 42 proves nothing. Where 40 or 41 is the last record of key 7, a deleted key came back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from checkers.columns.ids import Flags, Numbers, dense_ids
+from checkers.columns.log_rows import LogRows
+from workloads.history import NONE
+
+
+@dataclass(frozen=True, slots=True)
+class RecordKeys:
+    """The record keys of the values of a log, by value id.
+
+    Attributes:
+        of: a dense number for (log partition, record key), -1 for a value without a key (int64).
+        number: by that number, the record key itself (int64).
+        offset: the largest offset at which the value was acknowledged or read, -1 where none is known (int64).
+        tombstone: the value deletes its key (bool).
+        removable: its absence proves nothing: it is a tombstone, or a later record of its key was acknowledged or read,
+            or its own place is not known and its key has others (bool).
+    """
+
+    of: Numbers
+    number: Numbers
+    offset: Numbers
+    tombstone: Flags
+    removable: Flags
+
+
+def record_keys(log: LogRows) -> RecordKeys:
+    """Look up the key of each value that was sent. O(n log n) in the sends of histories with keys, else O(values)."""
+    values = len(log.values)
+    key_of, number = np.full(values, NONE, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    tombstone, removable = np.zeros(values, dtype=bool), np.zeros(values, dtype=bool)
+    offset = np.full(values, NONE, dtype=np.int64)
+    if log.record_key is None or log.tombstone is None:
+        return RecordKeys(key_of, number, offset, tombstone, removable)
+    keyed = log.attempts[log.record_key[log.attempts] != NONE]
+    ids = dense_ids(log.partition[keyed], log.record_key[keyed].astype(np.int64), log.partition_count)
+    key_of[log.value_id[keyed]] = ids.of
+    tombstone[log.value_id[keyed]] = log.tombstone[keyed].astype(bool)
+    acknowledged = log.sends[log.committed[log.sends]]
+    for rows in (acknowledged, log.reads):
+        np.maximum.at(offset, log.value_id[rows], log.offset[rows])
+    exists = (key_of != NONE) & (log.read_ok | log.marked(acknowledged))
+    head = np.full(len(ids), NONE, dtype=np.int64)
+    np.maximum.at(head, key_of[exists], offset[exists])
+    others = np.bincount(key_of[exists], minlength=len(ids))
+    keyed_values = np.flatnonzero(key_of != NONE)
+    mine, key = offset[keyed_values], key_of[keyed_values]
+    superseded = np.where(mine == NONE, others[key] > exists[keyed_values], mine < head[key])
+    removable[keyed_values] = superseded | tombstone[keyed_values]
+    return RecordKeys(key_of, ids.number, offset, tombstone, removable)
