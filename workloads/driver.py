@@ -62,6 +62,7 @@ class Workload:
         consumers: the readers meanwhile.
         stable: the question before the final read whether a transaction is open; None without transactions.
         after_healing: the questions to the cluster after the final read.
+        keyed: the topic is compacted, and its final state is read under each leader in turn.
         new_process: hands out the process ids of the run, each once.
     """
 
@@ -75,7 +76,8 @@ class Workload:
         self.new_process = itertools.count().__next__
         self._readers = Readers(clients, clock, recorder, self.new_process, plan.poll_wait_ms, settings.isolation_level)
         self.partitions = partition_names(plan)
-        self._writers = Writers(clients, clock, recorder, self.new_process, SendCounts())
+        self.keyed = plan.name in WORKLOADS and WORKLOADS[plan.name].keyed
+        self._writers = Writers(clients, clock, recorder, self.new_process, SendCounts(), self.keyed)
         self.stable: StableOffsets | None = None
         self.producers: Writing = self._made_producers(plan, settings)
         self.after_healing: list[AfterHealing] = []
@@ -140,6 +142,10 @@ class Workload:
         ``looked_for`` are values that :attr:`Drain.found` lists if a reader saw them.
         """
         self.mark("drain")
+        return self.read_again(unhealthy, looked_for)
+
+    def read_again(self, unhealthy: Mapping[str, str], looked_for: Collection[int] = ()) -> Drain:
+        """Let more fresh consumers read every log partition, as in :meth:`begin_drain`."""
         consumers = self._plan.consumers
         drain = Drain(self._readers, self.partitions, unhealthy=unhealthy, consumers=consumers, looked_for=looked_for)
         drain.start()

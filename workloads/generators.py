@@ -30,6 +30,7 @@ class DueWrite(NamedTuple):
     partition: int
     key: bytes
     payload_bytes: int
+    tombstone: bool = False
 
 
 class WorkloadKind(NamedTuple):
@@ -39,6 +40,7 @@ class WorkloadKind(NamedTuple):
         writes: endless, in the order of ``due_us``.
         checks: the anomalies and measures, by the names that verdicts give them, that this workload is made to show.
             All others are judged too.
+        keyed: its records have keys over a compacted topic, and it is read to its end under each leader in turn.
         writing: single sends, or sends in transactions.
         reading: assigned log partitions, or a consumer group's.
         needs: the capabilities without which it makes no sense; a world whose brokers or clients lack one is refused.
@@ -49,6 +51,7 @@ class WorkloadKind(NamedTuple):
     writing: Literal["single", "transactions"] = "single"
     reading: Literal["assigned", "group"] = "assigned"
     needs: tuple[ClientCapability, ...] = ()
+    keyed: bool = False
 
 
 def steady(plan: WorkloadPlan) -> Iterator[DueWrite]:
@@ -93,6 +96,21 @@ def transactions(plan: WorkloadPlan) -> Iterator[DueWrite]:
             yield write._replace(due_us=int(number * interval_us))
 
 
+def keyed(plan: WorkloadPlan) -> Iterator[DueWrite]:
+    """Values and tombstones of keys that come and go, over a compacted topic; read under each leader in the end.
+
+    In each log partition a key is written, written again, and at the end of its life deleted, or, each second key,
+    written a last time. Then nothing is written to it any more. `keys` of them are alive at a time.
+    """
+    turns = [0] * plan.partitions
+    for write in steady(plan):
+        step, part = divmod(turns[write.partition], 3)
+        turns[write.partition] += 1
+        number = step - (0, plan.keys // 2, plan.keys)[part]
+        tombstone = part == 2 and number >= 0 and number % 2 == 0
+        yield write._replace(key=f"key-{number if number >= 0 else step}".encode(), tombstone=tombstone)
+
+
 #: By the name in a plan.
 WORKLOADS: Final[dict[str, WorkloadKind]] = {
     "steady": WorkloadKind(steady, ("lost-write", "unseen", "duplicate", "availability")),
@@ -102,6 +120,12 @@ WORKLOADS: Final[dict[str, WorkloadKind]] = {
         ("group-skip", "group-went-back", "two-owners"),
         reading="group",
         needs=(ClientCapability.SUBSCRIPTION, ClientCapability.COMMITS),
+    ),
+    "keyed": WorkloadKind(
+        keyed,
+        ("lost-write", "returned-key", "divergent-state"),
+        needs=(ClientCapability.TOMBSTONES,),
+        keyed=True,
     ),
     "transactions": WorkloadKind(
         transactions,

@@ -18,7 +18,7 @@ import msgspec
 from workloads.client import Clients, Clock, SendOutcome
 from workloads.errors import refuses_for_good
 from workloads.operations import Event, EventType, Function, Recorder, Send
-from workloads.values import SEQUENCE_BITS, encode, join
+from workloads.values import SEQUENCE_BITS, encode, join, record_key_of
 
 #: Errors that are remembered of an instance; more than that only repeats.
 ERRORS_KEPT: Final = 5
@@ -43,13 +43,14 @@ class SendCounts(msgspec.Struct):
 
 
 class Writers(NamedTuple):
-    """The things that the producers of one run share."""
+    """The things that the producers of one run share. ``keyed`` says that a record's key counts (compacted topics)."""
 
     clients: Clients
     clock: Clock
     recorder: Recorder
     new_process: Callable[[], int]
     counts: SendCounts
+    keyed: bool = False
 
 
 class ProducerInstance:
@@ -68,6 +69,7 @@ class ProducerInstance:
         self._record = writers.recorder.record
         self._new_process = writers.new_process
         self._counts = writers.counts
+        self._keyed = writers.keyed
         self._ended = ended
         self.number = writers.new_process()
         self._producer = writers.clients.producer(self.number)
@@ -79,14 +81,15 @@ class ProducerInstance:
         self.refused = 0
         self.errors: deque[str] = deque(maxlen=ERRORS_KEPT)
 
-    def send(self, partition: str, key: bytes, payload_bytes: int = 0) -> int:
-        """Append a record to ``partition``; its value is returned."""
+    def send(self, partition: str, key: bytes, payload_bytes: int = 0, *, tombstone: bool = False) -> int:
+        """Append a record to ``partition``; its value is returned. A ``tombstone`` deletes ``key``."""
         value = self._free.pop() if self._free else join(self._new_process(), 0)
         self.outstanding += 1
         self._counts.attempted += 1
         self._open[partition] += 1
         now_us = self._clock.now_us()
         self.silent_since_us.setdefault(partition, now_us)
+        sent = Send(partition, value, None, record_key_of(key) if self._keyed else None, tombstone)
         self._record(
             Event(
                 time_us=now_us,
@@ -94,11 +97,15 @@ class ProducerInstance:
                 instance=self.number,
                 type=_INVOKE,
                 function=_SEND,
-                micro=(Send(partition, value),),
+                micro=(sent,),
             )
         )
         payload = encode(partition, key, value, payload_bytes)
-        self._producer.send(partition, key, payload, partial(self._answered, partition, value))
+        append = self._producer.send
+        if tombstone:
+            assert self._producer.tombstones is not None  # noqa: S101 - the workload needs them
+            append = self._producer.tombstones.send_tombstone
+        append(partition, key, payload, partial(self._answered, sent))
         return value
 
     def close(self) -> None:
@@ -109,7 +116,8 @@ class ProducerInstance:
         """Let the client die as if its process had been killed: outstanding sends end as INFO."""
         self._producer.crash()
 
-    def _answered(self, partition: str, value: int, outcome: SendOutcome) -> None:
+    def _answered(self, sent: Send, outcome: SendOutcome) -> None:
+        partition, value = sent.partition, sent.value
         self.outstanding -= 1
         self._open[partition] -= 1
         now_us = self._clock.now_us()
@@ -123,7 +131,7 @@ class ProducerInstance:
                 instance=self.number,
                 type=outcome.type,
                 function=_SEND,
-                micro=(Send(partition, value, outcome.offset),),
+                micro=(Send(partition, value, outcome.offset, sent.record_key, sent.tombstone),),
                 node=outcome.node,
                 error=outcome.error,
             )

@@ -37,7 +37,7 @@ class WorkloadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     payload_bytes: int = 0
     """Payloads are filled up to this size. They are never shorter than what makes them checkable (some 40 bytes)."""
     keys: int = 10
-    """Different keys of the records."""
+    """Different keys of the records; in `keyed`, those that are alive at a time in a log partition."""
     sends_per_transaction: int = 4
     """Writes of one transaction of the workload `transactions`."""
     aborts_percent: int = 20

@@ -102,7 +102,7 @@ class Producers:
         write, self._next = self._next, next(self._writes, None)
         self._await_next()
         instance = self._slots[write.producer].instance
-        instance.send(self._partitions[write.partition], write.key, write.payload_bytes)
+        instance.send(self._partitions[write.partition], write.key, write.payload_bytes, tombstone=write.tombstone)
 
     def _await_next(self, earliest_us: int = 0) -> None:
         if self._next is not None:

@@ -10,6 +10,7 @@ zeros up to the size that was asked for.
 
 from __future__ import annotations
 
+import re
 import struct
 from functools import lru_cache
 from typing import Final
@@ -25,6 +26,8 @@ SEQUENCE_MAX: Final = 2**SEQUENCE_BITS - 1
 #: The value of a payload that could not be decoded.
 NO_VALUE: Final = -1
 
+#: The keys of workloads.
+KEY_NAME: Final = re.compile(r"key-\d{1,9}")
 _CRC = struct.Struct(">I")
 _VALUE = struct.Struct(">Q")
 _LENGTHS = struct.Struct(">HH")
@@ -48,6 +51,12 @@ def join(process: int, sequence: int) -> int:
 def split(value: int) -> tuple[int, int]:
     """Process and sequence of a value."""
     return value >> SEQUENCE_BITS, value & SEQUENCE_MAX
+
+
+def record_key_of(key: bytes) -> int:
+    """The number of a record's key: 7 of ``key-7``, and one above 2^30 of any other key."""
+    name = key.decode(errors="replace")
+    return int(name[4:]) if KEY_NAME.fullmatch(name) else 2**30 + crc32c(key) % 2**30
 
 
 def encode(partition: str, key: bytes, value: int, size_bytes: int = 0) -> bytes:

@@ -10,6 +10,8 @@ these it counts sends that were
   so with acks other than all these *may* not be everywhere yet;
 * *recent_alone*: those of them whose ISR was the leader alone when it struck, by the receipt's first look;
 * acknowledged while it lasted;
+* *cleaned*: acknowledged while it lasted, records of a compacted log that no final reader saw, because a cleaner
+  removed them;
 * *refused* for want of in-sync replicas, by the name of their error, and under way while it lasted. A client that
   retries until its time is over may report only that, so there may have been more.
 
@@ -43,6 +45,7 @@ class FaultExercise(msgspec.Struct, kw_only=True):
     recent_alone: int = 0
     acknowledged: int = 0
     refused: int = 0
+    cleaned: int = 0
 
 
 def fault_exercise(log: Log, phases: Sequence[Phases]) -> list[list[FaultExercise]]:
@@ -65,6 +68,7 @@ def fault_exercise(log: Log, phases: Sequence[Phases]) -> list[list[FaultExercis
         "recent": recent,
         "recent_alone": recent * alone,
         "acknowledged": answers.between(partition, begun_us, after_us),
+        "cleaned": _cleaned(log, acknowledged).between(partition, begun_us, after_us),
         "refused": spans_of(log, refused).meeting(partition, begun_us, after_us),
     }
     summed = {name: np.bincount(number, by_pair, len(struck)).astype(np.int64) for name, by_pair in counts.items()}
@@ -72,6 +76,16 @@ def fault_exercise(log: Log, phases: Sequence[Phases]) -> list[list[FaultExercis
         of_fault = {name: int(by_fault[strike]) for name, by_fault in summed.items()}
         exercises[history].append(FaultExercise(sequence=fault.receipt.sequence, **of_fault))
     return exercises
+
+
+def _cleaned(log: Log, acknowledged: Numbers) -> Times:
+    """The times at which records were acknowledged that a cleaner may remove, and that no final reader saw."""
+    final = np.isin(log.client[log.reads], log.client[log.drains])
+    seen = log.marked(log.reads[final])
+    drained = np.isin(log.partition[acknowledged], log.partition[log.drains])
+    value = log.value_id[acknowledged]
+    rows = acknowledged[drained & log.keys.removable[value] & ~seen[value]]
+    return Times(log.partition[rows], log.time_us[rows], log.partition_count)
 
 
 def _alone(fault: FaultSpan, key: str) -> bool:

@@ -177,10 +177,13 @@ def _exercised(met: FaultExercise | None, receipt: Receipt, settings: Settings) 
     """Tell whether writes were at risk when it struck, or were acknowledged or refused while it lasted.
 
     With acks=all every in-sync replica has the writes acknowledged before. At risk are those that the leader alone had,
-    and, where the fault takes page caches, those that may be in these only.
+    and, where the fault takes page caches, those that may be in these only. A broker that was away for long is put to
+    the test by records that were written meanwhile and cleaned away.
     """
     if met is None:
         return False
+    if receipt.facts.waits_for_cleaner:
+        return met.cleaned > 0
     takes_copies = receipt.facts.destroys_copy and not _spared(receipt, settings)
     recent = met.recent if takes_copies or settings.acks != ACKS_ALL else met.recent_alone
     return met.in_flight + recent + met.acknowledged + met.refused > 0

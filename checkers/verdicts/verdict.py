@@ -74,7 +74,7 @@ MEASURES: Final[dict[str, type[Measure]]] = {
     for field in msgspec.structs.fields(Measures)
     if isinstance(field.type, type) and issubclass(field.type, Measure)
 }
-_PUT_TO_TEST: Final = ("in_flight", "recent", "recent_alone", "acknowledged", "refused")
+_PUT_TO_TEST: Final = ("in_flight", "recent", "recent_alone", "acknowledged", "refused", "cleaned")
 
 
 def _add_counts(total: msgspec.Struct, part: msgspec.Struct, names: Iterable[str]) -> None:

@@ -23,7 +23,7 @@ from harness.phases.unplanned_events import CrashRecorder, unexplained_election
 from harness.plan import RunSpec
 from harness.records.fault_events import record_broken_invariant, record_fault
 from harness.worlds.contract import NodeCrash, World
-from nemesis.cluster import ClusterView
+from nemesis.cluster import ClusterView, Leadership
 from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule
 from workloads import Recorder, ServedTime
@@ -36,6 +36,10 @@ STARVED_TIMES_MAX: Final = 4
 #: After the last write was answered: for messages still under way (acks=0 has no answer) and the high watermark, which
 #: lags behind by one fetch (rule 6).
 SETTLE_MS: Final = 300
+#: For cleaners of compacted topics: two rounds on a busy machine. Where tombstones stay for longer than a run, none
+#: goes while it is read.
+CLEANING_MS: Final = 3_000
+RETENTION_WAIT_MS_MAX: Final = 5_000
 #: For outstanding calls of closed clients to end in the history.
 CLOSING_MS: Final = 50
 
@@ -128,10 +132,12 @@ class Phases:
         middle.answer()
         self._pass(SETTLE_MS)
         fresh = self._write_afresh(middle)
+        self._let_cleaners_rest()
         held = self._await_stable()
         lacking, drain = self._drain(middle, fresh, held)
         self._ask_after_healing()
         self._look_for_unexplained(middle, before, begun_us)
+        self._read_under_each_leader(lacking)
         record_broken_invariant(self._recorder, self._clock, self._world.broken_invariant)
         self.workload.mark("end")
         return RunReport(
@@ -198,11 +204,41 @@ class Phases:
         lacking = middle.lacking()
         away = missing_nodes(self._world.target.view(), self.workload.partitions, self._spec.chosen())
         drain = self.workload.begin_drain({**held, **lacking}, fresh.values)
+        self._read_to_end(drain)
+        self.workload.record_recovery(fresh, drain, lacking, away)
+        return lacking, drain
+
+    def _let_cleaners_rest(self) -> None:
+        """Wait until nothing is left to clean: a slow reader would miss a tombstone that goes while it reads."""
+        if self.workload.keyed:
+            self._pass(min(self._spec.chosen().delete_retention_ms, RETENTION_WAIT_MS_MAX) + CLEANING_MS)
+
+    def _read_under_each_leader(self, lacking: Mapping[str, str]) -> None:
+        """Let fresh clients read a compacted topic again with each broker as leader: each replica cleans for itself."""
+        leadership = self._world.target.leadership
+        if not self.workload.keyed or leadership is None:
+            return
+        for broker in self._world.target.view().brokers:
+            self._lead(leadership, broker, lacking)
+            states = self._world.target.view().partitions
+            others = {
+                name: f"broker {broker} does not lead it"
+                for name in self.workload.partitions
+                if name not in states or states[name].leader != broker
+            }
+            self._read_to_end(self.workload.read_again({**others, **lacking}))
+
+    def _lead(self, leadership: Leadership, broker: int, lacking: Mapping[str, str]) -> None:
+        """Move the leader of every log partition that lacks nothing to ``broker``, as planned."""
+        states = self._world.target.view().partitions
+        for name in self.workload.partitions:
+            if name not in lacking and name in states and states[name].leader != broker:
+                leadership.move_leader(name, broker)
+
+    def _read_to_end(self, drain: Drain) -> None:
         self._until_served(lambda: drain.finished, self._spec.workload.drain_limit_ms * 1000 // 2)
         drain.end()
         self._pass(CLOSING_MS)
-        self.workload.record_recovery(fresh, drain, lacking, away)
-        return lacking, drain
 
     def _ask_after_healing(self) -> None:
         """Put the questions of the workload, each with half the drain's limit."""

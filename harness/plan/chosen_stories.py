@@ -193,6 +193,7 @@ def timings_of(settings: Settings) -> Timings:
         session_ms=settings.broker_session_timeout_ms,
         lag_ms=settings.replica_lag_time_max_ms,
         request_ms=settings.request_timeout_ms,
+        retention_ms=settings.delete_retention_ms,
     )
 
 

@@ -208,9 +208,28 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
     check_stories(plan, plan_key)
     check_given(plan, plan_key)
     _refuse_impatience(plan, plan_key)
+    _refuse_cleaning(plan, plan_key)
     check_transactions(plan, plan_key)
     _refuse_protocol(plan, plan_key)
     return plan
+
+
+def _refuse_cleaning(plan: Plan, plan_key: PlanKey) -> None:
+    """Refuse a compacted topic for writes without keys of their own, and a workload of keys without such a topic."""
+    policies = {choice.settings["cleanup.policy"] for choice in plan.choices}
+    for world in plan.worlds:
+        keyed = world.workload.name in WORKLOADS and WORKLOADS[world.workload.name].keyed
+        here = plan_key / "worlds" / world.world.name / "workload" / "name"
+        if keyed and policies != {"compact"}:
+            raise here.wrong(
+                f'the workload "{world.workload.name}" is about compaction: write cleanup.policy = "compact" under '
+                "[settings]"
+            )
+        if not keyed and policies != {"delete"}:
+            raise here.wrong(
+                f'the workload "{world.workload.name}" expects every record to stay, and cleanup.policy=compact '
+                'removes some: choose workload = { name = "keyed" }, or leave cleanup.policy out'
+            )
 
 
 def _refuse_impatience(plan: Plan, plan_key: PlanKey) -> None:

@@ -11,6 +11,8 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from nemesis.faults.away import Away as Away
+from nemesis.faults.away import AwayWiped as AwayWiped
 from nemesis.faults.client_crash import ClientCrash as ClientCrash
 from nemesis.faults.clock_step import ClockStep as ClockStep
 from nemesis.faults.corrupt_record import CorruptRecord as CorruptRecord

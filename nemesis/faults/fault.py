@@ -45,6 +45,8 @@ class FaultKind:
     """It takes only bytes that had not been forced to the disk (flush.messages=1)."""
     empties_disk: ClassVar[bool] = False
     """A node that it hit returns with nothing on its disk."""
+    waits_for_cleaner: ClassVar[bool] = False
+    """It is put to the test by records that are written while it lasts and cleaned away, not by any write."""
     replaces_replica: ClassVar[bool] = False
     """Another broker may replicate a log partition because of it."""
     done_to_links: ClassVar[str] = "cut"

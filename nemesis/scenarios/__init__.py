@@ -10,6 +10,7 @@ from typing import Final
 from nemesis.cluster import Capability
 from nemesis.faults import FAULTS, KINDS
 from nemesis.faults import Draw as Draw
+from nemesis.scenarios.absence import AWAY, AWAY_WIPED
 from nemesis.scenarios.administration import MOVE, REASSIGN
 from nemesis.scenarios.brokers import KILL, OUTAGE, PAUSE, POWER, RESTART, ROLLING
 from nemesis.scenarios.clock import CLOCK
@@ -38,8 +39,7 @@ __all__ = [
 
 _SCRIPTS: Final = (
     KILL, PAUSE, PARTITION, RESTART, POWER, ROLLING, CLOCK, SLOW_LINK, MOVE, REASSIGN, WIPE, CORRUPT, FULL_DISK,
-    SLOW_DISK, LYING_DISK, CONTROLLERS, RACK, DIRECTORY, OUTAGE,
-    COORDINATORS,
+    SLOW_DISK, LYING_DISK, CONTROLLERS, RACK, DIRECTORY, OUTAGE, COORDINATORS, AWAY, AWAY_WIPED,
 )  # fmt: skip
 
 

@@ -22,12 +22,14 @@ MARGIN_MS: Final = 300
 class Timings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings that decide how long a fault must last to matter.
 
-    Session time-out, replica.lag.time.max.ms, and for how long a client waits for an answer (request.timeout.ms).
+    Session time-out, replica.lag.time.max.ms, for how long a client waits for an answer (request.timeout.ms), and for
+    how long a tombstone stays (delete.retention.ms).
     """
 
     session_ms: int = 1_500
     lag_ms: int = 1_500
     request_ms: int = 1_500
+    retention_ms: int = 1_000
 
     @property
     def fence_ms(self) -> int:

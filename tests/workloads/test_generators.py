@@ -28,9 +28,21 @@ def test_the_rate_over_whole_seconds_is_the_plans(writes):
     assert sum(write.due_us < 10_000_000 for write in writes(2_000, writes_per_second=70)) == 700
 
 
-def test_every_producer_writes_to_every_partition_under_every_key(writes):
-    found = {(w.producer, w.partition, w.key) for w in writes(1_000, producers=3, partitions=4, keys=5)}
+@pytest.mark.parametrize("name", [name for name, kind in WORKLOADS.items() if not kind.keyed])
+def test_every_producer_writes_to_every_partition_under_every_key(name):
+    plan = WorkloadPlan(name=name, producers=3, partitions=4, keys=5)
+    found = {(w.producer, w.partition, w.key) for w in islice(WORKLOADS[name].writes(plan), 1_000)}
     assert len(found) == 3 * 4 * 5
+
+
+def test_keys_that_are_written_twice_end_with_a_tombstone_or_a_last_value():
+    plan = WorkloadPlan(name="keyed", partitions=2, keys=4)
+    of_key = {}
+    for write in islice(WORKLOADS["keyed"].writes(plan), 600):
+        of_key.setdefault((write.partition, write.key), []).append(write.tombstone)
+    assert of_key[0, b"key-10"] == [False, False, True]
+    assert of_key[1, b"key-11"] == [False, False, False]
+    assert all(not any(tombstones[:-1]) for tombstones in of_key.values())
 
 
 def test_neighbours_begin_at_different_partitions(writes):

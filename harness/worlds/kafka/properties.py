@@ -55,6 +55,10 @@ _QUICK: Final[Mapping[str, object]] = {
 }
 
 
+#: Brokers with a compacted topic have a cleaner that looks for work this often; Kafka's default is 15 s.
+_CLEANING: Final[Mapping[str, object]] = {"log.cleaner.backoff.ms": 500}
+
+
 class NodePlace(msgspec.Struct, frozen=True, kw_only=True):
     """One node of a cluster: its number, its files, its address and those of the controllers by number.
 
@@ -112,6 +116,7 @@ def node_properties(node_place: NodePlace, settings: Settings, brokers: int) -> 
         "transaction.state.log.replication.factor": replicas,
         "transaction.state.log.min.isr": min(2, replicas),
         **_group_sessions(settings.session_timeout_ms),
+        **(_CLEANING if settings.cleanup_policy == "compact" else {}),
         "replica.high.watermark.checkpoint.interval.ms": 5_000,
         "log.flush.interval.messages": NEVER,
         # flush.ms of a topic acts only as often as this looks.

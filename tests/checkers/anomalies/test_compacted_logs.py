@@ -111,6 +111,21 @@ def test_a_reader_that_did_not_come_to_the_end_proves_nothing() -> None:
     assert RETURNED not in judged(scene).counts
 
 
+def test_records_that_were_written_and_cleaned_while_a_fault_lasted_put_it_to_the_test() -> None:
+    scene = Scene()
+    scene.phase("break")
+    scene.keyed(1, 3, 7)
+    scene.fault("begin")
+    scene.keyed(2, 8, 7, tombstone=True)
+    scene.keyed(3, 9, 8)
+    scene.keyed(4, 10, 8)
+    scene.fault("end")
+    scene.poll((9, 3), process=1)
+    final_read(scene, (10, 4))
+    (met,) = judged(scene).fault_exercise or []
+    assert met.cleaned == 2, "the tombstone, and the value that the last reader did not see any more"
+
+
 def test_a_skip_counts_over_what_has_to_stay() -> None:
     scene = written()
     scene.poll((3, 1), process=1)

@@ -72,6 +72,15 @@ def test_a_cell_needs_enough_exercised_faults_of_its_family() -> None:
     assert only(*several).outcome == "held"
 
 
+def test_a_long_absence_is_put_to_the_test_by_records_that_were_cleaned_away_meanwhile() -> None:
+    found = verdict(faults=1)
+    away = [replace(fault, family="away", fault="away") for fault in found.faults]
+    met = found.fault_exercise or []
+    assert only(run(SAFE, replace(found, faults=away), family="away")).outcome == "not exercised"
+    cleaned = replace(found, faults=away, fault_exercise=[replace(fault, cleaned=1) for fault in met])
+    assert only(run(SAFE, cleaned, family="away")).outcome == "held"
+
+
 def test_a_script_is_put_to_the_test_by_taking_effect_whatever_writes_it_met() -> None:
     """Its few writes come at the moments that it is about, which are not those that drawn faults are measured by."""
     found = verdict(in_fault=0)

@@ -16,7 +16,7 @@ from nemesis.schedule import Schedule
 from tests.nemesis.receipt_factory import a_receipt
 from workloads import Settings, WorkloadPlan
 from workloads.driver import SendCounts
-from workloads.operations import Function
+from workloads.operations import EventType, Function
 
 PARTITION = "ackproof-0"
 
@@ -86,6 +86,16 @@ def test_a_log_that_lacks_something_in_the_eyes_of_the_middle_proves_nothing(wor
     report = report_of(world, events, Nothing({PARTITION: "broker 2 does not follow"}))
     assert report.unhealthy == {PARTITION: "broker 2 does not follow"}
     assert not report.drained
+
+
+def test_a_compacted_topic_is_read_again_under_each_leader(world: Any, events: Any) -> None:
+    with opened(world):
+        phases = Phases(spec(), world, events)
+        phases.workload.keyed = True
+        phases.perform_phases(Nothing({}))
+    drains = [(event.type, event.error) for event in events.of(Function.DRAIN)]
+    assert len(drains) == 1 + len(world.target.view().brokers)
+    assert drains[0] == (EventType.OK, None)
 
 
 @pytest.mark.parametrize(("receipts", "written"), [([], ["unasked"]), ([a_receipt()], [])])

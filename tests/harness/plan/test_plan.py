@@ -392,3 +392,19 @@ def test_every_cell_on_real_machines_has_faults_enough_to_be_held(name: str) -> 
     enough = runs[0].faults.exercised_min
     few = [cell for (cell, family), counts in drawn.items() if min(counts[part] for part in family.split("+")) < enough]
     assert few == []
+
+
+COMPACTED = 'settings = {cleanup.policy = "compact"}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[worlds.kafka]\nworkload = {name = "keyed"}\n', 'write cleanup.policy = "compact"'),
+        (f"{COMPACTED}[worlds.kafka]\n", 'choose workload = { name = "keyed" }'),
+        (f'{COMPACTED}[worlds.simulated]\nworkload = {{name = "keyed"}}\n', "which only Apache Kafka has"),
+        (f'{COMPACTED}[worlds.processes]\nworkload = {{name = "keyed"}}\n', "which only Apache Kafka has"),
+    ],
+)
+def test_compaction_and_the_workload_of_keys_need_each_other_and_apache_kafka(text: str, words: str) -> None:
+    assert words in refusal(text)

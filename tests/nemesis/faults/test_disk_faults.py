@@ -2,7 +2,17 @@
 
 import pytest
 
-from nemesis.faults import CorruptRecord, FailDirectory, FullDisk, LyingDisk, PowerLoss, SlowDisk, WipeDisk
+from nemesis.faults import (
+    Away,
+    AwayWiped,
+    CorruptRecord,
+    FailDirectory,
+    FullDisk,
+    LyingDisk,
+    PowerLoss,
+    SlowDisk,
+    WipeDisk,
+)
 from nemesis.receipts import degraded_to, effect_shown
 from nemesis.roles import Role, RoleKind
 from tests.conftest import ObedientCluster
@@ -27,6 +37,19 @@ def test_a_disk_is_emptied_after_its_broker_died_and_before_it_returns(cluster):
     calls, evidence = played(WipeDisk(LEADER), cluster)
     assert calls == [("kill", 1), ("wipe", (1,)), ("restart", 1)]
     assert evidence == ({"1": {"kill": "1", "wipe": "(1,)"}}, {"1": {"restart": "1"}})
+
+
+def test_a_broker_that_was_away_returns_with_its_disk(cluster):
+    calls, evidence = played(Away(LEADER), cluster)
+    assert calls == [("stop", (1,)), ("restart", 1)]
+    assert evidence == ({"1": {"stop": "(1,)"}}, {"1": {"restart": "1"}})
+    assert not Away.destroys_copy
+
+
+def test_a_broker_that_is_replaced_finds_its_disk_empty(cluster):
+    calls, _ = played(AwayWiped(LEADER), cluster)
+    assert calls == [("stop", (1,)), ("wipe", (1,)), ("restart", 1)]
+    assert AwayWiped.destroys_copy
 
 
 def test_a_record_of_the_roles_own_partition_is_damaged(cluster):

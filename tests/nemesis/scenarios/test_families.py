@@ -109,6 +109,14 @@ def test_a_rolling_restart_stops_every_broker_once_and_never_two():
         assert all(one.end_ms < other.begin_ms for one, other in itertools.pairwise(steps))
 
 
+def test_a_broker_is_away_for_longer_than_a_tombstone_stays_and_then_leads():
+    away, *moves = drawn(6, families=("away",), count=1).steps
+    assert away.end_ms - away.begin_ms > Timings().retention_ms
+    assert {move.fault.role.partition for move in moves} == {0, 1, 2}
+    assert {move.fault.role.pick for move in moves} == {away.fault.role.pick}
+    assert min(move.begin_ms for move in moves) > away.end_ms
+
+
 def test_a_reply_is_lost_for_longer_than_its_client_waits():
     (cut,) = drawn(4, families=("partition",), stories=("S22",), count=1).steps
     assert cut.fault.shape is Shape.MUTE_TO_CLIENTS
