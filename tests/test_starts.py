@@ -38,7 +38,9 @@ def same(printed: list[str], expected: list[str]) -> bool:
 
 
 def without_numbers(line: str) -> str:
-    return " ".join(re.sub(r"\d[\d,.]*", "#", line).split())
+    """Its words; how long something takes has another unit on a busy machine."""
+    words = " ".join(re.sub(r"\d[\d,.]*", "#", line).split())
+    return re.sub(r"about # (s|min|h)$", "about #", words)
 
 
 def run(command: str, directory: Path) -> list[str]:
@@ -91,6 +93,7 @@ def test_the_schedule_by_hand_of_the_guide_to_shrinking_can_be_read() -> None:
 
 def test_numbers_and_what_is_left_out_may_differ_and_nothing_else() -> None:
     assert same(["a 12,000.5 b", "x", "y", "end 7"], ["a 9 b", "...", "end 10"])
+    assert same(["runs, about 1.7 h"], ["runs, about 9 min"])
     assert not same(["a 1 b"], ["a 1 c"])
     assert not same(["a 1 b", "more"], ["a 1 b"])
     assert list(shown("$ ackproof plan x\nline\n$ ackproof run y\n")) == [
