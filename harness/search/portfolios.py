@@ -192,10 +192,13 @@ _MIXED: Final = ("kill", "pause", "stop", "cut", "cut", "slow", "hold", "move", 
 #: Faults that a cluster in virtual time cannot do.
 _LACKING: Final = {Capability.CLOCKS, Capability.DISK_SPACE, Capability.DISK_SPEED, Capability.REASSIGNMENT}
 
+#: Families for compacted topics, which the core does not have.
+_COMPACTING: Final = {"away", "away-wiped"}
+
 
 def _everything() -> Iterator[Portfolio]:
     yield from PORTFOLIOS
-    families = tuple(name for name in FAMILIES if not needs_of(name) & _LACKING)
+    families = tuple(name for name in FAMILIES if not needs_of(name) & _LACKING and name not in _COMPACTING)
     for settings, changed in _SAFE.items():
         for family in families:
             yield Portfolio(

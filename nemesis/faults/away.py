@@ -18,8 +18,8 @@ class Away(NodeFault, frozen=True):
     """
 
     kind: ClassVar[str] = "away"
-    verb: ClassVar[str] = "send-away"
-    in_a_script: ClassVar[str] = "Ask its process to end (SIGTERM), for long: the others clean their logs meanwhile"
+    verb: ClassVar[str] = "away"
+    operands: ClassVar[str] = ""
     family: ClassVar[str] = "away"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.PROCESSES,)
     stops_brokers: ClassVar[bool] = True
@@ -34,8 +34,7 @@ class AwayWiped(Away, frozen=True):
     """As `away`, and empty the disks at the end, before the processes are started: the cure for compacted topics."""
 
     kind: ClassVar[str] = "awaywiped"
-    verb: ClassVar[str] = "replace"
-    in_a_script: ClassVar[str] = "The same; it returns with an empty disk"
+    verb: ClassVar[str] = "away-wiped"
     family: ClassVar[str] = "away-wiped"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.PROCESSES, Capability.FILES)
     destroys_copy: ClassVar[bool] = True
