@@ -1,5 +1,7 @@
 """A transaction that ends while one of its log partitions has no leader: the script of finding 008.
 
+Beside it: a commit after a write had expired without being sent, because its log partition had no leader.
+
 The partition has one replica, on a broker that is killed after the writes were acknowledged; the coordinator of the
 transaction is on another one. The transaction is committed, or aborted; then the broker is started again, and the same
 producer does another transaction on the partition, which ends the other way. As a program it says what readers of
@@ -63,13 +65,21 @@ class Seen(NamedTuple):
     second: set[str]
 
 
-class Script:
-    """One cluster, and what is asked of it."""
+class Played(NamedTuple):
+    """Both ends, and how each library answered a commit after a send had expired without ever having been sent."""
 
-    def __init__(self, cluster: Cluster, settings: Settings) -> None:
+    commit: Seen
+    abort: Seen
+    after_expiry: dict[str, EventType]
+
+
+class Script:
+    """One cluster, and what is asked of it with a library."""
+
+    def __init__(self, cluster: Cluster, settings: Settings, library: str = "confluent-kafka") -> None:
         self._cluster = cluster
         bootstrap = tuple(cluster.world.clients.bootstrap)
-        self._clients = CLIENTS["confluent-kafka"].clients(cluster.world.clock, settings, bootstrap)
+        self._clients = CLIENTS[library].clients(cluster.world.clock, settings, bootstrap)
 
     def play(self, end: End) -> Seen:
         """End a transaction without a leader, then another one the other way."""
@@ -95,6 +105,27 @@ class Script:
         read = self._read()
         producer.close()
         return Seen(answered, held, *({key for key, value in read if value in sent} for sent in (first, second)))
+
+    def expire(self) -> EventType:
+        """Commit a transaction with a write that is sent nowhere, because its partition has no leader."""
+        process = self._cluster.next_process()
+        producer = self._clients.producer(process, f"expiry-{process}")
+        calls = _transactions(producer)
+        assert self._ask(calls.init).type is EventType.OK
+        broker = self._cluster.leads(LEADERLESS)
+        processes = require(self._cluster.target.processes)
+        processes.kill(broker)
+        assert self._cluster.until(lambda: self._cluster.leader(LEADERLESS) is None)
+        self._ask(calls.begin)
+        outcomes: list[SendOutcome] = []
+        payload = values.encode(LEADERLESS, b"key", values.join(process, 0))
+        producer.send(LEADERLESS, b"key", payload, outcomes.append)
+        answered = self._ask(calls.commit).type
+        assert self._cluster.until(lambda: bool(outcomes), LIMIT_US)
+        assert outcomes[0].type is not EventType.OK
+        processes.restart(broker)
+        producer.close()
+        return answered
 
     def close(self) -> None:
         """Close every client."""
@@ -141,8 +172,8 @@ def _transactions(producer: Producer) -> Transactions:
     return producer.transactions
 
 
-def played(version: str, directory: Path) -> dict[End, Seen]:
-    """Both ends on a new cluster of this release."""
+def played(version: str, directory: Path) -> Played:
+    """Play all of it on a new cluster of this release."""
     old = tuple(int(part) for part in version.split(".")[:2]) < STRICT_SINCE
     settings = Settings.from_mapping(ONE_COPY | (OLD if old else {}))
     world = kafka_world(
@@ -159,10 +190,16 @@ def played(version: str, directory: Path) -> dict[End, Seen]:
     )
     try:
         world.open()
-        script = Script(Cluster(world, directory), settings)
-        seen: dict[End, Seen] = {"commit": script.play("commit"), "abort": script.play("abort")}
+        cluster = Cluster(world, directory)
+        script = Script(cluster, settings)
+        commit, abort = script.play("commit"), script.play("abort")
         script.close()
-        return seen
+        after_expiry: dict[str, EventType] = {}
+        for library in ("confluent-kafka", "kafka-python"):
+            script = Script(cluster, settings, library)
+            after_expiry[library] = script.expire()
+            script.close()
+        return Played(commit, abort, after_expiry)
     finally:
         world.close()
 
@@ -173,14 +210,16 @@ def main() -> None:
     parser.add_argument("--version", default=DEFAULT_VERSION, help="an installed release of Apache Kafka")
     with tempfile.TemporaryDirectory() as directory:
         seen = played(parser.parse_args().version, Path(directory))
-    for end, result in seen.items():
+    for end, result in (("commit", seen.commit), ("abort", seen.abort)):
         of_first, of_second = (", ".join(sorted(keys)) or "no partition" for keys in (result.first, result.second))
         sys.stdout.write(
             f"{end}: answered {result.answered}; held back after the leader's return: {result.held}\n"
             f"  its values are read in: {of_first}\n"
             f"  those of the transaction after it in: {of_second}\n"
         )
-    sys.exit(seen["commit"].first != {LEADERLESS, LED} or bool(seen["abort"].first))
+    for library, answered in seen.after_expiry.items():
+        sys.stdout.write(f"{library}: a commit after a write had expired was answered {answered}\n")
+    sys.exit(seen.commit.first != {LEADERLESS, LED} or bool(seen.abort.first))
 
 
 if __name__ == "__main__":
