@@ -108,7 +108,7 @@ def test_limits_catch_what_is_too_long() -> None:
 
 
 #: Words of README and docs/, without docs/reference/: two hours of reading, and some room.
-ALL_WORDS_MAX: Final = 26_000
+ALL_WORDS_MAX: Final = 26_500
 
 
 def words_of(document: str) -> int:
