@@ -28,12 +28,14 @@ from harness.worlds.real.leadership import ConfirmedReassignment
 from harness.worlds.real.observation_times import trace_path, traced
 from harness.worlds.real.topic import topic_configs
 from nemesis.cluster import CONTROLLER, Capability, ClusterView, PartitionView, Target
-from nemesis.scenarios import FAMILIES, needs_of
+from nemesis.faults import FAULTS
+from nemesis.scenarios import FAMILIES, strikes_of
 
 #: The faults that the cluster's administration and the workload itself can make.
 _WITHIN_REACH: Final = {Capability.LEADERSHIP, Capability.REASSIGNMENT, Capability.CLIENTS}
+_NEEDS: Final = {fault.kind: frozenset(fault.needs) for fault in FAULTS}
 _WHY_NOT: Final = "the machines of an existing cluster are out of reach; families that it can have: " + ", ".join(
-    name for name in FAMILIES if needs_of(name) & _WITHIN_REACH
+    name for name in FAMILIES if all(_NEEDS.get(kind) and _NEEDS[kind] <= _WITHIN_REACH for kind in strikes_of(name))
 )
 #: The capabilities that such a cluster lacks, and why.
 OUT_OF_REACH: Final = dict.fromkeys(sorted(set(Capability) - _WITHIN_REACH), _WHY_NOT)
