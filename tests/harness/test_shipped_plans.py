@@ -23,8 +23,9 @@ from harness.worlds.limits import limits_of
 PLANS: Final = plans_here()
 #: Plans with a defect in the log, that must be found: planted, or as Kafka's releases have it.
 ALARMING: Final = {"canary", "eras"}
-#: Plans of which nothing can be done in virtual time: there is no wall clock.
-REAL_ONLY: Final = {"drawn/clock"}
+#: Plans of which nothing can be done in virtual time: there is no wall clock, and only Kafka has transactions, groups
+#: that are led by a broker, and a cleaner.
+REAL_ONLY: Final = {"drawn/clock", "groups", "keyed", "transactions"}
 #: Cells that are tried, runs of each, and writes of a run: enough to put a cell to the test.
 RUNS_MAX: Final = 3
 CELLS_MAX: Final = 9

@@ -95,22 +95,22 @@ class Viewer:
 
     def view(self) -> ClusterView:
         """The topic's partitions, the controllers, and the nodes that run now."""
-        partitions, controllers = self.partitions(), self._metadata.controllers()
+        image, controllers = self.image(), self._metadata.controllers()
         active_runs = bool(self._nodes.in_state(NodeState.RUNNING, controllers[:1]))
         return ClusterView(
-            partitions=partitions,
+            partitions=partitions_of(image, self._topic),
             running=self.running(),
             brokers=self._nodes.brokers,
             controllers=controllers,
             running_controllers=self._nodes.in_state(NodeState.RUNNING, self._nodes.controllers),
             controller_active=self._metadata.controller_works() and active_runs,
             racks=self._racks,
-            coordinators=self._coordinators(),
+            coordinators=self._coordinators(image),
         )
 
-    def _coordinators(self) -> tuple[int, ...]:
+    def _coordinators(self, image: ClusterImage) -> tuple[int, ...]:
         """The leader of the partition of `__consumer_offsets` that serves the group with the topic's name."""
-        offsets = partitions_of(self.image(), OFFSETS)
+        offsets = partitions_of(image, OFFSETS)
         if not offsets:
             return ()
         serving = offsets.get(str(LogPartition(OFFSETS, group_partition(self._topic, len(offsets)))))

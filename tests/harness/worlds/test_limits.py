@@ -34,7 +34,7 @@ def nothing_left(world: AnyWorld) -> set[str]:
         (Processes(host=Namespaces()), "reassign log-directory"),
         (Kafka(), "partition outage slow-link log-directory"),
         (Kafka(host=Namespaces()), "log-directory"),
-        (Kafka(host=SSH), "power wipe corrupt lying-disk full-disk slow-disk slow-link clock log-directory"),
+        (Kafka(host=SSH), "power wipe away-wiped corrupt lying-disk full-disk slow-disk slow-link clock log-directory"),
     ],
     ids=["simulated", "processes", "processes in namespaces", "kafka", "kafka in namespaces", "kafka over SSH"],
 )
