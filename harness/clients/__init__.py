@@ -8,7 +8,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.clients.adapter import ClientLibrary, RealClients
     from harness.clients.configuration import client_settings
     from harness.clients.confluent import CONFLUENT
     from harness.clients.credentials import at_home, require_credentials, without_secrets
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from harness.clients.java.client import java_library
     from harness.clients.kafka_python import KAFKA_PYTHON, make, named, producer_configuration
     from harness.clients.libraries import CLIENTS, JAVA
+    from harness.clients.real_clients import ClientLibrary, RealClients
 
 __all__ = [
     "CLIENTS", "CONFLUENT", "JAVA", "KAFKA_PYTHON", "BatchSequence", "Bridge", "ClientLibrary", "DirectClient",
@@ -26,7 +26,7 @@ __all__ = [
 
 #: The names of each module.
 _NAMES = {
-    "adapter": "ClientLibrary RealClients",
+    "real_clients": "ClientLibrary RealClients",
     "configuration": "client_settings",
     "confluent": "CONFLUENT",
     "credentials": "at_home require_credentials without_secrets",

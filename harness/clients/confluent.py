@@ -17,7 +17,7 @@ from typing import Any, Final
 import confluent_kafka
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedConsumer, AdaptedProducer, ClientLibrary, Content
+from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedConsumer, AdaptedProducer, Content
 from harness.clients.client_thread import Owner, ThreadedClock
 from harness.clients.configuration import (
     METADATA_MAX_AGE_MS,
@@ -27,6 +27,7 @@ from harness.clients.configuration import (
     producer_properties,
 )
 from harness.clients.credentials import without_secrets
+from harness.clients.real_clients import ClientLibrary
 from harness.plan import Security
 from workloads import (
     NEVER_SENT,

@@ -16,7 +16,7 @@ from kafka import ConsumerRebalanceListener, KafkaAdminClient, KafkaConsumer, Ka
 from kafka.errors import KafkaError, KafkaTimeoutError
 from kafka.structs import OffsetAndMetadata
 
-from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedConsumer, AdaptedProducer, ClientLibrary, Content
+from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, WORDS_MAX, AdaptedConsumer, AdaptedProducer, Content
 from harness.clients.client_thread import Owner, ThreadedClock
 from harness.clients.configuration import (
     METADATA_MAX_AGE_MS,
@@ -26,6 +26,7 @@ from harness.clients.configuration import (
     producer_properties,
 )
 from harness.clients.credentials import without_secrets
+from harness.clients.real_clients import ClientLibrary
 from harness.plan import Security
 from workloads import (
     GAVE_UP,
@@ -45,9 +46,6 @@ from workloads import (
 )
 
 Library = TypeVar("Library", KafkaProducer, KafkaConsumer, KafkaAdminClient)
-
-#: The longest text of a broker that is kept with an error.
-WORDS_MAX: Final = 200
 
 
 def producer_configuration(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from harness.clients.adapter import ClientLibrary
 from harness.clients.confluent import CONFLUENT
 from harness.clients.java.bridge import Bridge
 from harness.clients.java.client import java_library
 from harness.clients.kafka_python import KAFKA_PYTHON
+from harness.clients.real_clients import ClientLibrary
 
 #: The name of Kafka's own client in plans.
 JAVA: Final = "java"

@@ -10,13 +10,14 @@ from typing import Any, Final, NamedTuple
 
 from typing_extensions import override
 
-from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedConsumer, AdaptedProducer, ClientLibrary, Content
+from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, WORDS_MAX, AdaptedConsumer, AdaptedProducer, Content
 from harness.clients.client_thread import Owner, ThreadedClock
 from harness.clients.configuration import milliseconds
 from harness.clients.credentials import without_secrets
 from harness.clients.java import configuration, frames
 from harness.clients.java.bridge import Bridge, JavaError, error_in
 from harness.clients.java.frames import Answer, End, Method
+from harness.clients.real_clients import ClientLibrary
 from workloads import (
     ClientCapability,
     EventType,
@@ -32,8 +33,6 @@ from workloads import (
 #: Constructors start threads and read files; they wait for no broker.
 _NEW_LIMIT_S: Final = 30.0
 _GRACE_S: Final = GRACE_MS / 1_000
-#: The longest text of an exception that is kept.
-WORDS_MAX: Final = 200
 #: The start of a log partition, as the bridge takes it.
 _BEGINNING: Final = -1
 #: The first release whose consumers know the protocol of KIP-848 as finished.
