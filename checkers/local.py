@@ -19,7 +19,7 @@ from checkers.histories.stores import Place
 from checkers.verdicts.partial_verdict import SHOWN, PartialVerdict, judge_batch, verdict
 from checkers.verdicts.replicas import examine, with_replicas
 from checkers.verdicts.verdict import Verdict
-from workloads.history import SCHEMA, HistoryError, Origin, Rows, cluster, grouped, joined, to_table
+from workloads.history import SCHEMA, HistoryError, Origin, Rows, cluster, joined, subjects, to_table
 
 
 def judge_each(
@@ -88,7 +88,7 @@ def check_rows(
     events = rows.events
     clustered = cluster(rows.take())
     table = to_table(clustered, rows.names) if len(clustered["index"]) else SCHEMA.empty_table()
-    part = part_of(table, complete=complete, events=events, joined=joined(clustered), grouped=grouped(clustered))
+    part = part_of(table, complete=complete, events=events, joined=joined(clustered), subjects=subjects(clustered))
     parts = judge_batch(assemble([Unit(0, name, ww_deps=ww_deps)], [part]), shown=shown)
     judged = verdict(name, parts, Origin(), shown=shown)
     if replicas is not None:

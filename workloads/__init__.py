@@ -28,7 +28,7 @@ from workloads.client import (
 )
 from workloads.eras import NO_ERA, PRESETS
 from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED, GAVE_UP, NEVER_SENT, TIME_LIMIT, Refusal, classify, refusal
-from workloads.generators import WORKLOADS, is_transactional, writes_of
+from workloads.generators import WORKLOADS, kind_of
 from workloads.log_partition import LogPartition
 from workloads.operations import (
     NEMESIS,
@@ -69,11 +69,11 @@ from workloads.settings import (
 __all__ = [
     "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "GAVE_UP", "IDEMPOTENCE", "KAFKA_DEFECTS", "LISTED", "NEMESIS",
     "NEVER", "NEVER_SENT", "NO_ERA", "PAYLOAD_HEADER", "PRESETS", "TIME_LIMIT", "WORKLOADS", "Batches",
-    "BrokenInvariant", "ClientCapability", "Clients", "Clock", "Commits", "Consumer", "Defect", "Event",
-    "EventType", "Fetched", "FreshWrites", "Function", "GroupMember", "GroupProtocol", "IsolationLevel",
-    "LogPartition", "MemberToken", "Membership", "MicroOperation", "Offsets", "PlannedWrite", "PlantedBug", "Poll",
-    "PollOutcome", "Positions", "Producer", "Reached", "Record", "Recorder", "Refusal", "Retirement", "Send",
-    "SendOutcome", "ServedTime", "SettingValue", "Settings", "SettingsError", "StableOffset", "Subscription",
-    "Tombstones", "TransactionEnd", "Transactions", "Truncation", "Unsent", "WorkloadPlan", "classify", "in_toml",
-    "is_transactional", "reason_of", "refusal", "shown", "spelled", "unknown_name", "writes_of",
+    "BrokenInvariant", "ClientCapability", "Clients", "Clock", "Commits", "Consumer", "Defect", "Event", "EventType",
+    "Fetched", "FreshWrites", "Function", "GroupMember", "GroupProtocol", "IsolationLevel", "LogPartition",
+    "MemberToken", "Membership", "MicroOperation", "Offsets", "PlannedWrite", "PlantedBug", "Poll", "PollOutcome",
+    "Positions", "Producer", "Reached", "Record", "Recorder", "Refusal", "Retirement", "Send", "SendOutcome",
+    "ServedTime", "SettingValue", "Settings", "SettingsError", "StableOffset", "Subscription", "Tombstones",
+    "TransactionEnd", "Transactions", "Truncation", "Unsent", "WorkloadPlan", "classify", "in_toml", "kind_of",
+    "reason_of", "refusal", "shown", "spelled", "unknown_name",
 ]  # fmt: skip

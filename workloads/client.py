@@ -156,7 +156,7 @@ class Transactions(Protocol):
         ...
 
     def commit(self, done: Callable[[SendOutcome], None]) -> None:
-        """Let all of it count. FAIL only where the transaction certainly was aborted instead."""
+        """Let all of it count. FAIL only where nothing was committed, and :meth:`abort` must be called."""
         ...
 
     def abort(self, done: Callable[[SendOutcome], None]) -> None:

@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from workloads.client import Clients, Clock
-from workloads.consumers import Consumers, Reader, Readers
+from workloads.consumers import Consumers, Reader, Readers, only_recorded
 from workloads.final_read import Drain
-from workloads.generators import WORKLOADS, is_transactional, writes_of
+from workloads.generators import kind_of
 from workloads.group_end import GroupEnd
 from workloads.instance import SendCounts, Writers
 from workloads.log_partition import LogPartition
 from workloads.members import Members, membership_of
-from workloads.operations import HARNESS, Event, EventType, FreshWrites, Function, Poll, Recorder
+from workloads.operations import HARNESS, Event, EventType, FreshWrites, Function, Recorder
 from workloads.plan import WorkloadPlan
 from workloads.producers import OUTSTANDING_MAX, Producers
 from workloads.recovery import RecoveryWrites
@@ -76,7 +76,7 @@ class Workload:
         self.new_process = itertools.count().__next__
         self._readers = Readers(clients, clock, recorder, self.new_process, plan.poll_wait_ms, settings.isolation_level)
         self.partitions = partition_names(plan)
-        self.keyed = plan.name in WORKLOADS and WORKLOADS[plan.name].keyed
+        self.keyed = kind_of(plan).keyed
         self._writers = Writers(clients, clock, recorder, self.new_process, SendCounts(), self.keyed)
         self.stable: StableOffsets | None = None
         self.producers: Writing = self._made_producers(plan, settings)
@@ -85,8 +85,9 @@ class Workload:
 
     def _made_producers(self, plan: WorkloadPlan, settings: Settings) -> Writing:
         """The producers of the workload's kind."""
-        writes = writes_of(plan)
-        if is_transactional(plan):
+        kind = kind_of(plan)
+        writes = kind.writes(plan)
+        if kind.writing == "transactions":
             self.stable = StableOffsets(self._readers, settings)
             return TransactionProducers(self._writers, partitions=self.partitions, plan=plan, writes=writes)
         return Producers(
@@ -99,7 +100,7 @@ class Workload:
 
     def _made_consumers(self, plan: WorkloadPlan, settings: Settings) -> Reading:
         """The consumers of the workload's kind; listed writes are read by assignment."""
-        if plan.name in WORKLOADS and WORKLOADS[plan.name].reading == "group":
+        if kind_of(plan).reading == "group":
             self.after_healing.append(GroupEnd(self._readers, membership_of(plan, settings), plan.topic))
             return Members(self._readers, plan, settings, self.partitions)
         return Consumers(self._readers, self.partitions, plan.consumers)
@@ -121,7 +122,7 @@ class Workload:
 
     def begin_reader(self) -> Reader:
         """Let one more consumer read every log partition from its start, until it is stopped."""
-        reader = Reader(self._readers, self.partitions, on_read=_only_recorded, lost=Reader.stop)
+        reader = Reader(self._readers, self.partitions, on_read=only_recorded, lost=Reader.stop)
         reader.start()
         return reader
 
@@ -142,12 +143,14 @@ class Workload:
         ``looked_for`` are values that :attr:`Drain.found` lists if a reader saw them.
         """
         self.mark("drain")
-        return self.read_again(unhealthy, looked_for)
+        return self._read(unhealthy, looked_for=looked_for)
 
-    def read_again(self, unhealthy: Mapping[str, str], looked_for: Collection[int] = ()) -> Drain:
-        """Let more fresh consumers read every log partition, as in :meth:`begin_drain`."""
-        consumers = self._plan.consumers
-        drain = Drain(self._readers, self.partitions, unhealthy=unhealthy, consumers=consumers, looked_for=looked_for)
+    def read_under(self, leader: int, unhealthy: Mapping[str, str]) -> Drain:
+        """Let more fresh consumers read every log partition that ``leader`` leads; ``unhealthy`` names all others."""
+        return self._read(unhealthy, leader=leader)
+
+    def _read(self, unhealthy: Mapping[str, str], **wanted: Any) -> Drain:
+        drain = Drain(self._readers, self.partitions, unhealthy=unhealthy, consumers=self._plan.consumers, **wanted)
         drain.start()
         return drain
 
@@ -182,7 +185,3 @@ def _patience(plan: WorkloadPlan, settings: Settings) -> Patience:
     """The patience of one run; endless with acks=0, where no acknowledgement comes."""
     silent_ms = plan.replace_silent_ms or settings.delivery_timeout_ms + REPORT_MS
     return Patience(silent_ms if settings.acks else None, settings.request_timeout_ms)
-
-
-def _only_recorded(_read: Poll) -> None:
-    """Do nothing: the reads of a single reader are in the history."""

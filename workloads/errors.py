@@ -170,3 +170,18 @@ def refusal(error: str) -> Refusal:
     """Classify a send's error, a name and maybe words after a colon, as a refusal for want of in-sync replicas."""
     name = error.partition(":")[0]
     return _REFUSALS.get(JAVA_NAMES.get(name, name), Refusal.NONE)
+
+
+#: Errors after which a commit certainly has no effect, by the names of all three libraries: the group does not know the
+#: member, or its generation.
+_COMMIT_REFUSED: Final = frozenset({
+    "UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "FENCED_INSTANCE_ID", "FENCED_MEMBER_EPOCH", "STALE_MEMBER_EPOCH",
+    "UnknownMemberIdError", "IllegalGenerationError", "FencedInstanceIdError", "CommitFailedError",
+    "UnknownMemberIdException", "IllegalGenerationException", "FencedInstanceIdException", "CommitFailedException",
+    "FencedMemberEpochException", "StaleMemberEpochException",
+})  # fmt: skip
+
+
+def refuses_commit(error: str) -> bool:
+    """True if a group certainly did not take a commit that ended with this error, a name and maybe words."""
+    return error.partition(":")[0] in _COMMIT_REFUSED

@@ -55,6 +55,7 @@ class _Progress(msgspec.Struct):
 class Drain:
     """One drain of all log partitions. ``unhealthy`` maps those that cannot be drained for good to the reason.
 
+    ``leader`` is the broker that leads the healthy ones, where they were moved to it for this drain.
     ``found`` are the values among ``looked_for`` that some reader saw. ``unread`` has, once it is over, the healthy log
     partitions whose end no leader named, or that brought nothing any more, with the reason. One that was still being
     read is not among them: the log is only too long for the limit.
@@ -68,7 +69,9 @@ class Drain:
         unhealthy: Mapping[str, str],
         consumers: int,
         looked_for: Collection[int] = (),
+        leader: int | None = None,
     ) -> None:
+        self._leader = leader
         self._looked_for = frozenset(looked_for)
         self.found: frozenset[int] = frozenset()
         self._make = partial(Reader, readers, on_read=self._read, lost=self._replace)
@@ -203,6 +206,7 @@ class Drain:
                 function=Function.DRAIN,
                 partitions=(partition,),
                 offset=self._ends.get(partition) if why_not is None else None,
+                node=self._leader,
                 error=why_not,
             )
         )

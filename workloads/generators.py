@@ -37,7 +37,7 @@ class WorkloadKind(NamedTuple):
     """One kind of workload.
 
     Attributes:
-        writes: endless, in the order of ``due_us``.
+        writes: in the order of ``due_us``, without an end unless the plan lists them.
         checks: the anomalies and measures, by the names that verdicts give them, that this workload is made to show.
             All others are judged too.
         keyed: its records have keys over a compacted topic, and it is read to its end under each leader in turn.
@@ -144,14 +144,15 @@ WORKLOADS: Final[dict[str, WorkloadKind]] = {
 }
 
 
-def writes_of(plan: WorkloadPlan) -> Iterator[DueWrite]:
-    """The writes that ``plan`` lists, and none after them; else those of the workload that it names, without end."""
-    if plan.name != LISTED:
-        yield from WORKLOADS[plan.name].writes(plan)
+def _listed(plan: WorkloadPlan) -> Iterator[DueWrite]:
+    """The writes that ``plan`` lists, and none after them."""
     for write in plan.writes:
         yield DueWrite(write.due_us, write.producer, write.partition, write.key.encode(), plan.payload_bytes)
 
 
-def is_transactional(plan: WorkloadPlan) -> bool:
-    """Tell that the writes of ``plan`` are in transactions."""
-    return plan.name != LISTED and WORKLOADS[plan.name].writing == "transactions"
+_OF_A_LIST: Final = WorkloadKind(_listed, ())
+
+
+def kind_of(plan: WorkloadPlan) -> WorkloadKind:
+    """The kind of the workload that ``plan`` names, or of the writes that it lists."""
+    return _OF_A_LIST if plan.name == LISTED else WORKLOADS[plan.name]

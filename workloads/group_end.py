@@ -7,9 +7,9 @@ from functools import partial
 from typing import Final
 
 from workloads.client import Membership, Offsets
-from workloads.consumers import Readers
-from workloads.membership import CommitLine, Member, reached_of
-from workloads.operations import EventType, Function, Poll
+from workloads.consumers import Readers, only_recorded
+from workloads.membership import CommitLine, Member
+from workloads.operations import NOTHING, EventType, Function, Reached
 
 #: The pause before a question without a whole answer is put again.
 ASK_AGAIN_MS: Final = 250
@@ -59,7 +59,8 @@ class GroupEnd:
             self._line.end(EventType.INFO, (), answer.error)
             self._later(partial(self._ask_committed, then))
             return
-        self._line.end(EventType.OK, reached_of(self._partitions, answer.offsets), None)
+        reached = tuple(Reached(name, answer.offsets.get(name, NOTHING)) for name in self._partitions)
+        self._line.end(EventType.OK, reached, None)
         if not self._over:
             then(answer)
 
@@ -74,7 +75,7 @@ class GroupEnd:
             "after-processing",
             topic=self._topic,
             partitions=self._partitions,
-            on_read=_only_recorded,
+            on_read=only_recorded,
             lost=self._replace,
         )
         self._member.reached |= reached
@@ -109,7 +110,3 @@ class GroupEnd:
     def _later(self, what: Callable[[], None]) -> None:
         if not self._over:
             self._readers.clock.call_at(self._readers.clock.now_us() + ASK_AGAIN_MS * 1000, what)
-
-
-def _only_recorded(_read: Poll) -> None:
-    """Do nothing: what the member read is in the history."""

@@ -41,6 +41,15 @@ class SendCounts(msgspec.Struct):
         """Sends without an answer."""
         return self.attempted - self.acknowledged - self.rejected - self.unknown
 
+    def count(self, kind: EventType, sends: int = 1) -> None:
+        """Count sends that ended as ``kind`` says."""
+        if kind is EventType.OK:
+            self.acknowledged += sends
+        elif kind is EventType.FAIL:
+            self.rejected += sends
+        else:
+            self.unknown += sends
+
 
 class Writers(NamedTuple):
     """The things that the producers of one run share. ``keyed`` says that a record's key counts (compacted topics)."""
@@ -140,18 +149,14 @@ class ProducerInstance:
 
     def _count(self, partition: str, outcome: SendOutcome, now_us: int) -> None:
         """Count the answer, and remember its facts about the client."""
+        self._counts.count(outcome.type)
         if outcome.type is EventType.OK:
-            self._counts.acknowledged += 1
             self.refused = 0
             if self._open[partition]:
                 self.silent_since_us[partition] = now_us
             else:
                 self.silent_since_us.pop(partition, None)
             return
-        if outcome.type is EventType.INFO:
-            self._counts.unknown += 1
-        else:
-            self._counts.rejected += 1
         if outcome.error is not None:
             self.refused += refuses_for_good(outcome.error)
             if outcome.error not in self.errors:

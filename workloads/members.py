@@ -35,10 +35,10 @@ def membership_of(plan: WorkloadPlan, settings: Settings, number: int | None = N
 
 
 class Members:
-    """The members of one group, each in a place of its own. One that is gone is followed by a new one.
+    """The members of one group, each in a slot of its own. One that is gone is followed by a new one.
 
     Every ``member_change_ms`` something is done to one of them: it freezes past its session, leaves in order and comes
-    back after half that time, or dies and a new one takes its place at once.
+    back after half that time, or dies and a new one takes its slot at once.
     """
 
     def __init__(self, readers: Readers, plan: WorkloadPlan, settings: Settings, partitions: tuple[str, ...]) -> None:
@@ -82,7 +82,7 @@ class Members:
     def _change(self) -> None:
         if self._stopped:
             return
-        # The second term makes that no place always has the same fate.
+        # With the second term no slot always has the same fate.
         member = self._members[(self._changes + self._changes // len(CHANGES)) % len(self._members)]
         match CHANGES[self._changes % len(CHANGES)]:
             case "freeze":

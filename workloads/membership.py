@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import msgspec
 
 from workloads.client import Membership, Offsets, PollOutcome
 from workloads.consumers import REST_MS_MIN, Readers, decoded
-from workloads.errors import TIME_LIMIT
+from workloads.errors import TIME_LIMIT, refuses_commit
 from workloads.operations import Event, EventType, Function, GroupMember, MicroOperation, Poll, Reached
 from workloads.settings import CommitMode
 
 #: A member stops polling for a time, or for good.
 Harm = Literal["freeze", "die"]
-#: Errors after which a member's commit has no effect any more: the group does not know the member, or its generation.
-REFUSED: Final = frozenset({
-    "UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "FENCED_INSTANCE_ID", "FENCED_MEMBER_EPOCH", "STALE_MEMBER_EPOCH",
-    "UnknownMemberIdError", "IllegalGenerationError", "FencedInstanceIdError", "CommitFailedError",
-    "UnknownMemberIdException", "IllegalGenerationException", "FencedInstanceIdException", "CommitFailedException",
-    "FencedMemberEpochException", "StaleMemberEpochException",
-})  # fmt: skip
-#: The offset of a group that remembers none of a log partition.
-NOT_COMMITTED: Final = -1
+
+
+def detail_of(membership: Membership) -> str:
+    """The detail of a member's events (:class:`workloads.operations.GroupMember`), in JSON."""
+    member = GroupMember(group=membership.group, instance_id=membership.instance_id)
+    return msgspec.json.encode(member).decode()
 
 
 class CommitLine:
@@ -35,8 +32,7 @@ class CommitLine:
 
     def __init__(self, readers: Readers, instance: int, membership: Membership, function: Function) -> None:
         self._readers = readers
-        member = GroupMember(group=membership.group, instance_id=membership.instance_id)
-        self._event = partial(Event, instance=instance, function=function, detail=msgspec.json.encode(member).decode())
+        self._event = partial(Event, instance=instance, function=function, detail=detail_of(membership))
         self._process = readers.new_process()
 
     def begin(self, micro: tuple[MicroOperation, ...] = (), partitions: tuple[str, ...] = ()) -> None:
@@ -89,8 +85,7 @@ class Member:
         self._stopped = False
         self.reached: dict[str, int] = {}
         self.number = self._process = readers.new_process()
-        member = GroupMember(group=membership.group, instance_id=membership.instance_id)
-        self._detail = msgspec.json.encode(member).decode()
+        self._detail = detail_of(membership)
         self._commits = CommitLine(readers, self.number, membership, Function.COMMIT)
         self.consumer = readers.clients.consumer(self.number, membership)
 
@@ -172,7 +167,7 @@ class Member:
     def _committed(self, ranges: tuple[Reached, ...], answer: Offsets) -> None:
         taken = tuple(part for part in ranges if part.partition in answer.offsets)
         done = tuple(Reached(part.partition, part.offset) for part in taken or ranges)
-        refused = (answer.error or "").partition(":")[0] in REFUSED
+        refused = refuses_commit(answer.error or "")
         self._commits.end(EventType.OK if taken else EventType.FAIL if refused else EventType.INFO, done, answer.error)
         if self._stopped:
             return
@@ -229,8 +224,3 @@ class Member:
                 **fields,
             )
         )
-
-
-def reached_of(partitions: tuple[str, ...], offsets: Mapping[str, int]) -> tuple[Reached, ...]:
-    """The offsets that a group remembers of these log partitions, or :data:`NOT_COMMITTED`."""
-    return tuple(Reached(name, offsets.get(name, NOT_COMMITTED)) for name in partitions)

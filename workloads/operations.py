@@ -19,6 +19,8 @@ NEMESIS: Final = -1
 HARNESS: Final = -2
 #: The instance of events that no client made, and of clients whose instance is not known.
 NO_INSTANCE: Final = -1
+#: The offset of a group that has committed nothing of a log partition.
+NOTHING: Final = -1
 
 
 class EventType(StrEnum):
@@ -118,7 +120,7 @@ class Poll(msgspec.Struct, frozen=True, tag=True):
 class Reached(msgspec.Struct, frozen=True, tag=True, gc=False):
     """Micro-operation: how far a member or a group is in ``partition``. ``offset`` is that of the next record.
 
-    ``since`` is where it was before, where that is known.
+    It is :data:`NOTHING` for a group that has committed nothing. ``since`` is where it was before, if that is known.
     """
 
     partition: str
@@ -143,7 +145,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         micro: sends, polls and offsets reached, in the order in which the client did them.
         partitions: log partitions of an assign, subscribe, rebalance or drain.
         offset: for DRAIN, the log end offset asked after healing and reached by the reader.
-        node: broker that answered, where known.
+        node: broker that answered, where known; for DRAIN, the leader, where leaders were moved for it.
         error: the client's error, by name, with the broker's words if there were any.
         detail: JSON of a fault's receipt, of a phase, or of the struct of another function (:class:`Function`).
     """

@@ -188,19 +188,9 @@ class TransactionalProducer:
         self.transaction = None
         if not self.ready:
             self._producer.close()
-        self._count(transaction.end.type, len(transaction.values))
+        self._writers.counts.count(transaction.end.type, len(transaction.values))
         self._record(transaction.end.type, transaction)
         self._ended(self, transaction)
-
-    def _count(self, kind: EventType, number: int) -> None:
-        counts = self._writers.counts
-        match kind:
-            case EventType.OK:
-                counts.acknowledged += number
-            case EventType.FAIL:
-                counts.rejected += number
-            case _:
-                counts.unknown += number
 
     def _record(self, kind: EventType, transaction: Transaction) -> None:
         begins = kind is EventType.INVOKE

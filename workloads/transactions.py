@@ -3,7 +3,7 @@
 A transaction is one operation of the history (:class:`workloads.operations.Function.TXN`), of the process of its
 producer. Most are committed, and ``aborts_percent`` of them aborted once their records are in the log. Every
 ``takeover_every_ms`` a transaction is left *half written*: a successor with the same transactional id takes the
-producer's place. Once it is told that it has, the old producer sends the other half and asks to commit, as one does
+producer's slot. Once it is told that it has, the old producer sends the other half and asks to commit, as one does
 that was frozen and does not know. The log must refuse it (KIP-98, KIP-360).
 
 A producer whose call has no certain end is given up, as an application would, and its successor fences it.
@@ -27,8 +27,8 @@ from workloads.transactional_producer import Asked, Transaction, TransactionalPr
 RENEW_MS: Final = 500
 
 
-class _Place:
-    """A producer of the plan: who works in it now, and who was left with a transaction half written."""
+class _Slot:
+    """A producer of the plan: the one that works now, and those that were left with a transaction half written."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class _Place:
 
     @property
     def settled(self) -> bool:
-        """True if the producer works, and no other one of this place has a transaction open."""
+        """True if the producer works, and no other one of this slot has a transaction open."""
         return self.producer.ready and not self._superseded
 
     def init(self) -> None:
@@ -139,8 +139,8 @@ class TransactionProducers:
         self._partitions = tuple(partitions)
         self._writes = writes
         self._next = self._taken()
-        self._places = [
-            _Place(writers, self._partitions, f"{plan.topic}-{number}", self._committed)
+        self._slots = [
+            _Slot(writers, self._partitions, f"{plan.topic}-{number}", self._committed)
             for number in range(plan.producers)
         ]
         self._begun = 0
@@ -154,8 +154,8 @@ class TransactionProducers:
         """Write from now on."""
         self._writing = True
         self._started_us = self._clock.now_us()
-        for producer_place in self._places:
-            producer_place.init()
+        for slot in self._slots:
+            slot.init()
         self._await_next()
 
     def stop(self) -> None:
@@ -165,8 +165,8 @@ class TransactionProducers:
     def close(self) -> None:
         """Close every client: what is open ends as INFO."""
         self.stop()
-        for producer_place in self._places:
-            producer_place.close()
+        for slot in self._slots:
+            slot.close()
 
     @property
     def outstanding(self) -> int:
@@ -181,11 +181,11 @@ class TransactionProducers:
     @property
     def settled(self) -> bool:
         """True if every producer works, and none that was superseded is left."""
-        return all(producer_place.settled for producer_place in self._places)
+        return all(slot.settled for slot in self._slots)
 
     def crash_producer(self, pick: int) -> CrashedProducer:
         """Let the ``pick``-th producer, modulo their number, die as if killed, and a new one take its place."""
-        return self._places[pick % len(self._places)].crash()
+        return self._slots[pick % len(self._slots)].crash()
 
     def _taken(self) -> list[DueWrite]:
         """Take the writes of the next transaction; the generator lists them one after the other."""
@@ -199,11 +199,11 @@ class TransactionProducers:
         if not self._writing or not self._next:
             return
         writes, self._next = self._next, self._taken()
-        producer_place = self._places[writes[0].producer]
-        if not producer_place.idle:
+        slot = self._slots[writes[0].producer]
+        if not slot.idle:
             self.counts.passed_over += len(writes)
         else:
-            producer_place.begin(writes, self._end_of_next(), takeover=self._takes_over(writes[0].due_us))
+            slot.begin(writes, self._end_of_next(), takeover=self._takes_over(writes[0].due_us))
         self._await_next()
 
     def _end_of_next(self) -> Asked:

@@ -139,6 +139,12 @@ class Found:
     rank: Numbers | None = None
     weight: Numbers | None = None
 
+    @classmethod
+    def nothing(cls) -> Found:
+        """The answer of a kernel that finds nothing, because no history is about its subject."""
+        none = np.zeros(0, dtype=np.int64)
+        return cls(partition=none, describe=lambda _: Finding(), row=none)
+
     def counts(self, partition_history: Numbers, histories: int) -> Numbers:
         """Count the anomalies of each history: int64 by history."""
         owner = partition_history[self.partition]

@@ -22,8 +22,6 @@ import msgspec
 import numpy as np
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
-from checkers.columns.heads import heads_of
-from checkers.columns.ids import Numbers
 from checkers.columns.log import Log
 from workloads.history import NONE
 
@@ -37,40 +35,36 @@ class DivergentState(Finding, kw_only=True):
 
 def find(log: Log) -> Found:
     """Keys whose state is not the same for all final readers of the log partition."""
-    heads = heads_of(log)
+    keys, heads = log.keys, log.heads
+    if keys is None or heads is None:
+        return Found.nothing()
     value = log.value_id[heads.row]
-    state = np.where(log.keys.tombstone[value], NONE, value)
-    final = np.unique(log.client[log.drains])
-    readers = np.bincount(_partition_of(log, final), minlength=log.partition_count)
-    keys, start, times = np.unique(heads.key, return_index=True, return_counts=True)
+    state = np.where(keys.tombstone[value], NONE, value)
+    _, first = np.unique(log.client[log.drains], return_index=True)
+    readers = np.bincount(log.partition[log.drains[first]], minlength=log.partition_count)
+    number, start, times = np.unique(heads.key, return_index=True, return_counts=True)
     lowest = np.minimum.reduceat(state, start) if len(start) else start
     highest = np.maximum.reduceat(state, start) if len(start) else start
     partition = log.partition[heads.row[start]]
     missing = times < readers[partition]
     odd = np.flatnonzero((lowest != highest) | (missing & (highest != NONE)))
 
-    def describe(number: int) -> DivergentState:
-        key = odd[number]
+    def describe(which: int) -> DivergentState:
+        key = odd[which]
         mine = slice(int(start[key]), int(start[key] + times[key]))
-        states: dict[int, Any] = dict.fromkeys(_processes(log, final, int(partition[key])))
+        states: dict[int, Any] = dict.fromkeys(_final_processes(log, int(partition[key])))
         for row, last in zip(heads.row[mine].tolist(), state[mine].tolist(), strict=True):
             states[int(log.process[row])] = None if last == NONE else int(log.value[row])
         return DivergentState(
-            key=log.partition_key[int(partition[key])], record_key=int(log.keys.number[keys[key]]), states=states
+            key=log.partition_key[int(partition[key])], record_key=int(keys.number[number[key]]), states=states
         )
 
     rows = heads.row[start[odd]]
     return Found(partition=partition[odd], describe=describe, row=rows, rank=log.index[rows])
 
 
-def _partition_of(log: Log, clients: Numbers) -> Numbers:
-    owner = np.full(int(log.client.max(initial=-1)) + 1, NONE, dtype=np.int64)
-    owner[log.client] = log.partition
-    return owner[clients]
-
-
-def _processes(log: Log, final: Numbers, partition: int) -> list[int]:
-    rows = log.drains[(log.partition[log.drains] == partition) & np.isin(log.client[log.drains], final)]
+def _final_processes(log: Log, partition: int) -> list[int]:
+    rows = log.drains[log.partition[log.drains] == partition]
     return sorted({int(process) for process in log.process[rows].tolist()})
 
 

@@ -40,15 +40,12 @@ class SkippedRecord(Finding, kw_only=True):
 def find(log: Log) -> Found:
     """Records that were passed over, by log partition and value."""
     groups = log.groups
-    segment = value = np.zeros(0, np.int64)
-    commit_of = offset = value
-    if groups is not None:
-        commit_of = _furthest(log, groups)
-        offset = _largest_offset(log)
-        segment, value = _unprocessed(log, groups)
-        passed = (offset[value] != NONE) & (offset[value] < _offset_of(log, commit_of[segment]))
-        segment, value = segment[passed], value[passed]
-    rows = commit_of[segment]
+    if groups is None:
+        return Found.nothing()
+    commit_of, offset = _furthest(log, groups), _largest_offset(log)
+    segment, value = _unprocessed(log, groups)
+    passed = (offset[value] != NONE) & (offset[value] < _offset_of(log, commit_of[segment]))
+    rows, value = commit_of[segment[passed]], value[passed]
 
     def describe(number: int) -> SkippedRecord:
         row = int(rows[number])

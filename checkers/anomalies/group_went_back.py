@@ -49,9 +49,9 @@ class OlderOffset(Finding, kw_only=True):
 def find(log: Log) -> Found:
     """Answers that are older than what was committed, in order."""
     groups = log.groups
-    older: list[tuple[int, int, int]] = []  # the row of the answer, the row of the group, the row of the commit
-    if groups is not None and len(groups.acknowledged):
-        older = _older(log, groups, _answers(log, groups))
+    if groups is None or not len(groups.acknowledged):
+        return Found.nothing()
+    older = _older(log, groups, _answers(log, groups))
     rows = np.array([row for row, _, _ in older], dtype=np.int64)
 
     def describe(number: int) -> OlderOffset:
@@ -104,14 +104,14 @@ class _Commits:
     def __init__(self, log: Log, groups: GroupRows) -> None:
         self._offset, self._segment = log.offset, groups.segment
         self._begun = groups.begun(np.arange(len(log.index)))
-        self._span = int(log.index.max(initial=0)) + 2
+        self._span = groups.span
         open_ended = np.isin(log.type[groups.commits], (INFO, INVOKE))
         self._answered, self._taken = groups.commits[~open_ended], groups.acknowledged
-        self._answered_at, self._taken_at = (self._packed(rows, log.index) for rows in (self._answered, self._taken))
+        self._answered_at, self._taken_at = groups.packed(self._answered), groups.packed(self._taken)
         self._newest = running_max(self._begun[self._taken], self._segment[self._taken])
         unanswered = groups.commits[open_ended]
-        self._unanswered = unanswered[np.argsort(self._packed(unanswered, self._begun))]
-        self._unanswered_at = self._packed(self._unanswered, self._begun)
+        self._unanswered = unanswered[np.argsort(groups.packed(unanswered, self._begun[unanswered]))]
+        self._unanswered_at = groups.packed(self._unanswered, self._begun[self._unanswered])
         self._lowest_unanswered = self._lowest_so_far(self._unanswered)
 
     def lowest(self, segment: int, asked: int, told: int) -> int:
@@ -131,9 +131,6 @@ class _Commits:
         possible = possible[(self._begun[possible] < told) & (self._segment[possible] == segment)]
         return int(possible[np.argmin(self._offset[possible])])
 
-    def _packed(self, rows: Numbers, index: Numbers) -> Numbers:
-        return self._segment[rows] * self._span + index[rows]
-
     def _lowest_so_far(self, rows: Numbers) -> Numbers:
         """For each row that with the lowest offset among those before it, itself included, in its segment."""
         rank = np.empty(len(rows), dtype=np.int64)
@@ -143,6 +140,7 @@ class _Commits:
 
 
 def _older(log: Log, groups: GroupRows, answers: tuple[Numbers, Numbers, Numbers]) -> list[tuple[int, int, int]]:
+    """The answers that are too old: the row of each, the row that names its group, and the row of the commit."""
     commits = _Commits(log, groups)
     older = []
     for row, of_group, asked in zip(*(numbers.tolist() for numbers in answers), strict=True):

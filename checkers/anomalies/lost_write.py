@@ -67,7 +67,7 @@ class LostWrite(Finding, kw_only=True):
 def lost_values(log: Log) -> tuple[Numbers, Numbers]:
     """Value ids (int64) of lost writes: those proved by a later read, and the others, proved by a drain."""
     due = (log.order.last_index >= 0) & ~log.read_ok & (log.writer >= 0)
-    due &= (log.order.last_index <= _bound(log)[log.values.partition]) & ~log.keys.removable
+    due &= (log.order.last_index <= _bound(log)[log.values.partition]) & ~log.removable
     passed = np.flatnonzero(due)
     passed = passed[log.committed[log.writer[passed]]]
     return passed, np.setdiff1d(np.flatnonzero(_absent_after_drain(log)), passed)
@@ -94,7 +94,7 @@ def find(log: Log) -> Found:
             max_read=log.op(int(max_reads[partition])) if max_reads[partition] >= 0 else None,
         )
         if number >= len(passed):
-            finding.rule, finding.log_end_offset = "drained", _drain_end(log, partition)
+            finding.rule, finding.log_end_offset = "drained", int(log.drained_end[partition])
         return finding
 
     return Found(partition=owner[lost], describe=describe, row=log.writer[lost], rank=np.arange(len(lost)))
@@ -122,21 +122,18 @@ def _absent_after_drain(log: Log) -> Flags:
     absent = np.zeros(len(log.values), dtype=bool)
     if not len(log.drains):
         return absent
-    final = np.unique(log.client[log.drains])
-    rows = log.reads[(log.type[log.reads] == OK) & np.isin(log.client[log.reads], final)]
-    began, end = _drain_limits(log, final)
+    began, end = _final_readers_began(log), log.drained_end
     sends = log.sends[log.type[log.sends] == OK]
     partition = log.partition[sends]
     placed_below = (log.offset[sends] >= 0) & (log.offset[sends] < end[partition])
     covered = sends[(log.index[sends] < began[partition]) | placed_below]
-    return log.marked(covered) & ~log.marked(rows) & ~log.keys.removable
+    return log.marked(covered) & ~log.marked(log.final_reads) & ~log.removable
 
 
-def _drain_limits(log: Log, final: Numbers) -> tuple[Numbers, Numbers]:
-    """By log partition, the event index at which its last final reader began, and the largest offset drained to."""
+def _final_readers_began(log: Log) -> Numbers:
+    """``int64[log partition]``: the event index at which its last final reader began, -1 without one."""
     began = np.full(log.partition_count, NONE, dtype=np.int64)
-    end = began.copy()
-    np.maximum.at(end, log.partition[log.drains], log.offset[log.drains])
+    final = np.unique(log.client[log.drains])
     rows = np.flatnonzero(np.isin(log.client, final))
     index = np.where(log.invoke_index[rows] >= 0, log.invoke_index[rows], log.index[rows])
     earliest = np.full(int(final.max()) + 1, np.iinfo(np.int64).max)
@@ -144,11 +141,7 @@ def _drain_limits(log: Log, final: Numbers) -> tuple[Numbers, Numbers]:
     owner = np.full(int(final.max()) + 1, 0, dtype=np.int64)
     owner[log.client[rows]] = log.partition[rows]
     np.maximum.at(began, owner[final], earliest[final])
-    return began, end
-
-
-def _drain_end(log: Log, partition: int) -> int:
-    return int(log.offset[log.drains[log.partition[log.drains] == partition]].max())
+    return began
 
 
 ANOMALY = Anomaly.documented("lost-write", __doc__, LostWrite, find)

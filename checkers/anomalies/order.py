@@ -155,7 +155,7 @@ def _skips(log: Log, steps: Steps) -> Found:
 
 def _over_what_stays(log: Log, wide: Steps) -> Flags:
     """Mark the steps over a value that compaction may not remove (bool)."""
-    stays = np.append(0, np.cumsum(~log.keys.removable[log.order.at_offset]))
+    stays = np.append(0, np.cumsum(~log.removable[log.order.at_offset]))
     low = log.order.first_offset_id[log.partition[wide.later]] + log.order.sure_index[log.value_id[wide.earlier]]
     over: Flags = stays[low + wide.delta] > stays[low + 1]
     return over

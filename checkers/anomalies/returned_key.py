@@ -24,10 +24,10 @@ import msgspec
 import numpy as np
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
-from checkers.columns.heads import heads_of
 from checkers.columns.ids import Numbers
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
+from checkers.columns.record_keys import RecordKeys
 from workloads.history import NONE, OK
 
 
@@ -44,8 +44,10 @@ class ReturnedKey(Finding, kw_only=True):
 
 def find(log: Log) -> Found:
     """Keys whose last record, for a final reader, is older than an acknowledged tombstone."""
-    heads, deleted = heads_of(log), _last_tombstones(log)
-    row_of = deleted[heads.key]
+    keys, heads = log.keys, log.heads
+    if keys is None or heads is None:
+        return Found.nothing()
+    row_of = _last_tombstones(log, keys)[heads.key]
     began = _began(log)[heads.client]
     back = np.flatnonzero((row_of != NONE) & (log.offset[row_of] > log.offset[heads.row]) & (log.index[row_of] < began))
     first = np.unique(heads.key[back], return_index=True)[1]
@@ -55,7 +57,7 @@ def find(log: Log) -> Found:
         head, tombstone = int(heads.row[back[number]]), int(row_of[back[number]])
         return ReturnedKey(
             key=log.key(head),
-            record_key=int(log.keys.number[heads.key[back[number]]]),
+            record_key=int(keys.number[heads.key[back[number]]]),
             value=int(log.value[head]),
             offset=int(log.offset[head]),
             tombstone=int(log.value[tombstone]),
@@ -67,13 +69,13 @@ def find(log: Log) -> Found:
     return Found(partition=log.partition[rows], describe=describe, row=rows, rank=log.index[rows])
 
 
-def _last_tombstones(log: Log) -> Numbers:
+def _last_tombstones(log: Log, keys: RecordKeys) -> Numbers:
     """``int64[key]``: the row of its acknowledged tombstone with the largest offset, -1 for none."""
     rows = log.sends[(log.type[log.sends] == OK) & (log.offset[log.sends] >= 0)]
-    rows = rows[log.keys.tombstone[log.value_id[rows]]]
-    last = np.full(len(log.keys.number), NONE, dtype=np.int64)
+    rows = rows[keys.tombstone[log.value_id[rows]]]
+    last = np.full(len(keys.number), NONE, dtype=np.int64)
     order = np.argsort(log.offset[rows], kind="stable")
-    last[log.keys.of[log.value_id[rows[order]]]] = rows[order]
+    last[keys.of[log.value_id[rows[order]]]] = rows[order]
     return last
 
 

@@ -5,6 +5,7 @@ Each kernel's docstring is its specification. All are O(n).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +15,7 @@ from checkers.anomalies.lost_write import lost_values
 from checkers.columns.ids import Numbers
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
-from checkers.columns.transactions import COMMIT
+from checkers.columns.transactions import COMMIT, Transactions
 from workloads import NEVER_SENT, Function
 from workloads.history import FAIL, FUNCTION_CODE, INFO, NONE, OK
 
@@ -63,7 +64,7 @@ class HangingTransaction(Finding, kw_only=True):
     op: EventPlace
 
 
-def aborted_read(log: Log) -> Found:
+def aborted_read(log: Log, facts: Transactions) -> Found:
     """``aborted-read``: an ok poll read a value of a transaction that was aborted.
 
     Example: a transaction sends ``a`` to ``x``, its abort is answered; later a poll reads ``a``. Readers of committed
@@ -77,15 +78,12 @@ def aborted_read(log: Log) -> Found:
 
     Findings, one for each value and poll: key, value, writer, reader. O(n).
     """
-    if log.transactions is None:
-        return _nothing()
-    facts = log.transactions
     rows = log.sends[facts.own[log.sends] & (log.type[log.sends] == FAIL)]
     rows = rows[~np.isin(rows, _rows([*facts.late, *facts.failed]))]
     return _reads_of(log, rows)
 
 
-def early_read(log: Log) -> Found:
+def early_read(log: Log, facts: Transactions) -> Found:
     """``early-read``: an ok poll read a value of a transaction before its producer asked to commit it.
 
     Example: a poll that ended at 2.0 s read ``a``; the producer of ``a`` asked for the commit at 2.5 s, or never did.
@@ -98,15 +96,12 @@ def early_read(log: Log) -> Found:
     Findings, one for each value and poll: key, value, writer, reader, early_us (nothing where no commit was asked).
     O(n).
     """
-    if log.transactions is None:
-        return _nothing()
-    facts = log.transactions
     rows = log.sends[facts.own[log.sends] & np.isin(log.type[log.sends], (OK, INFO))]
     ending_us = np.where(facts.asked[rows] == COMMIT, facts.ending_us[rows], np.iinfo(np.int64).max)
     return _reads_of(log, rows, ending_us)
 
 
-def torn_transaction(log: Log) -> Found:
+def torn_transaction(log: Log, facts: Transactions) -> Found:
     """``torn-transaction``: one value of a transaction was read, and another one is lost.
 
     Example: a transaction sends ``a`` to ``x`` and ``b`` to ``y``, and is committed; a poll reads ``a``; final readers
@@ -117,10 +112,8 @@ def torn_transaction(log: Log) -> Found:
 
     Findings, one for each value that is lost: key, value, writer. O(n).
     """
-    if log.transactions is None:
-        return _nothing()
     lost = log.writer[np.concatenate(lost_values(log))]
-    lost = lost[log.transactions.own[lost]]
+    lost = lost[facts.own[lost]]
     seen = np.concatenate([log.operation(log.seen_transactions), log.proven])
     rows = lost[np.isin(log.operation(lost), seen)]
 
@@ -131,7 +124,7 @@ def torn_transaction(log: Log) -> Found:
     return Found(partition=log.partition[rows], describe=describe, row=rows)
 
 
-def failed_send_committed(log: Log) -> Found:
+def failed_send_committed(log: Log, facts: Transactions) -> Found:
     """``failed-send-committed``: a send failed in a transaction whose commit was answered.
 
     Example: the callback of a send of ``a`` has an error; the transaction of ``a`` is committed, and the commit is
@@ -142,9 +135,7 @@ def failed_send_committed(log: Log) -> Found:
 
     Findings: key, value, error, writer. O(n).
     """
-    if log.transactions is None:
-        return _nothing()
-    failed = {row: error for row, error in log.transactions.failed.items() if not error.startswith(NEVER_SENT)}
+    failed = {row: error for row, error in facts.failed.items() if not error.startswith(NEVER_SENT)}
     rows = _rows(failed)
 
     def describe(number: int) -> FailedSend:
@@ -154,7 +145,7 @@ def failed_send_committed(log: Log) -> Found:
     return Found(partition=log.partition[rows], describe=describe, row=rows)
 
 
-def zombie(log: Log) -> Found:
+def zombie(log: Log, facts: Transactions) -> Found:
     """``zombie``: a producer wrote or committed although a later one with its transactional id was in charge.
 
     Example: producer 0 has a transaction open; producer 5 with the same transactional id is told that it is in charge;
@@ -166,9 +157,6 @@ def zombie(log: Log) -> Found:
     Findings: key, value, writer, reader (nothing where the commit was answered), late_us (from the moment in which the
     successor was told to the ask for the commit). O(n).
     """
-    if log.transactions is None:
-        return _nothing()
-    facts = log.transactions
     superseded = _rows(facts.superseded_us)
     committed = superseded[log.type[superseded] == OK]
     late = np.setdiff1d(_rows(facts.late), committed)
@@ -187,7 +175,7 @@ def zombie(log: Log) -> Found:
     return Found(partition=log.partition[rows], describe=describe, row=rows, rank=np.arange(len(rows)))
 
 
-def hanging_transaction(log: Log) -> Found:
+def hanging_transaction(log: Log, facts: Transactions) -> Found:
     """``hanging-transaction``: the last stable offset is below the high watermark, though no transaction can be open.
 
     Example: all is healed, no producer has written for 25 s, brokers abort what is open for 10 s and look every 10 s;
@@ -198,9 +186,6 @@ def hanging_transaction(log: Log) -> Found:
 
     Findings: key, last_stable_offset, high_watermark, waited_us, op. O(n).
     """
-    if log.transactions is None:
-        return _nothing()
-    facts = log.transactions
     mine = np.flatnonzero(log.function == _TXN)
     last_us = np.zeros(log.partition_count, dtype=np.int64)
     np.maximum.at(last_us, log.partition[mine], log.time_us[mine])
@@ -261,14 +246,14 @@ def _rows(rows: Any) -> Numbers:
     return np.array(sorted(rows), dtype=np.int64)
 
 
-def _nothing() -> Found:
-    none = np.zeros(0, dtype=np.int64)
-    return Found(partition=none, describe=lambda _: Finding(), row=none)
+def _where_there_are(kernel: Callable[[Log, Transactions], Found]) -> Callable[[Log], Found]:
+    """The kernel over a log that may have no transactions."""
+    return lambda log: Found.nothing() if log.transactions is None else kernel(log, log.transactions)
 
 
 #: In the order in which a report lists them.
 TRANSACTIONS: Final = tuple(
-    Anomaly.documented(name, kernel.__doc__, finding, kernel, about=about)
+    Anomaly.documented(name, kernel.__doc__, finding, _where_there_are(kernel), about=about)
     for name, kernel, finding, about in (
         ("aborted-read", aborted_read, TransactionRead, About.READERS),
         ("early-read", early_read, TransactionRead, About.READERS),

@@ -26,7 +26,6 @@ from checkers.columns.group_rows import running_max
 from checkers.columns.ids import Numbers
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
-from workloads.history import NONE
 
 
 class StaleCommit(Finding, kw_only=True):
@@ -41,19 +40,17 @@ class StaleCommit(Finding, kw_only=True):
 def find(log: Log) -> Found:
     """Commits taken from members that were superseded, in order."""
     groups = log.groups
-    nothing = np.zeros(0, np.int64)
     if groups is None or not len(groups.acknowledged):
-        return Found(partition=nothing, describe=_never, row=nothing)
+        return Found.nothing()
     commits, index = groups.acknowledged, log.index
     assigned = groups.ordered(groups.assigned, groups.member)
     position = groups.latest(groups.assigned, commits, groups.begun(commits), groups.member)
     owned = position >= 0
-    commits, since = commits[owned], index[assigned[position[owned]]] if owned.any() else nothing
+    commits, since = commits[owned], index[assigned[position[owned]]]
     segment = groups.segment[commits]
     newest = running_max(since, segment)
     # The last commit in the segment that was answered before this one began.
-    span = int(index.max(initial=0)) + 2
-    before = np.searchsorted(segment * span + index[commits], segment * span + groups.begun(commits)) - 1
+    before = np.searchsorted(groups.packed(commits), groups.packed(commits, groups.begun(commits))) - 1
     valid = before >= 0
     valid[valid] &= segment[before[valid]] == segment[valid]
     stale = np.flatnonzero(valid)[newest[before[valid]] > since[valid]]
@@ -76,10 +73,6 @@ def find(log: Log) -> Found:
 def _first_with(since: Numbers, wanted: int, segment: Numbers, of: int) -> int:
     """The first commit of the assignment that began at event ``wanted``."""
     return int(np.flatnonzero((segment == of) & (since == wanted))[0])
-
-
-def _never(_: int) -> Finding:
-    raise IndexError(NONE)
 
 
 ANOMALY = Anomaly.documented("two-owners", __doc__, StaleCommit, find, about=About.READERS)

@@ -34,7 +34,7 @@ class Unseen(Finding, kw_only=True):
 def find(log: Log) -> Found:
     """Log partitions with acknowledged values that were never read."""
     whole = log.complete[log.partition_history][log.values.partition]
-    unseen = np.flatnonzero(log.sent_ok & ~log.read_ok & whole & ~log.keys.removable)
+    unseen = np.flatnonzero(log.sent_ok & ~log.read_ok & whole & ~log.removable)
     partition = log.values.partition[unseen]
     begins = starts_of(partition)
     counts = np.diff(np.append(begins, len(unseen)))

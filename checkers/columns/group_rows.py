@@ -6,15 +6,19 @@ segment. O(n log n) in these rows; a history without a group has none.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
+import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from checkers.columns.ids import Numbers, dense_ids, stable_order
 from checkers.columns.log_rows import LogRows
-from workloads import Function
-from workloads.history import FUNCTION_CODE, INVOKE, NONE, OK, Kind
+from workloads import Function, GroupMember
+from workloads.history import FUNCTION_CODE, GROUPED, INVOKE, NONE, OK, Kind
 
 _COMMIT, _COMMITTED, _PROCESS, _REBALANCE = (
     FUNCTION_CODE[name] for name in (Function.COMMIT, Function.COMMITTED, Function.PROCESS, Function.REBALANCE)
@@ -93,7 +97,7 @@ class GroupRows:
         ``within`` is int64 by row of the log; it says for each of ``rows`` which number is meant. The answer is a place
         in ``of`` sorted by (number, index), as :meth:`ordered` has it, -1 for none.
         """
-        span = int(self.log.index.max(initial=0)) + 2
+        span = self.span
         ordered = self.ordered(of, within)
         packed = within[ordered] * span + self.log.index[ordered]
         position = np.searchsorted(packed, within[rows] * span + np.minimum(moment, span - 1)) - 1
@@ -116,7 +120,7 @@ class GroupRows:
         if not len(self.processed):
             return reads[:0], reads[:0]
         by_process = self.ordered(self.processed, process)
-        span = int(log.index.max(initial=0)) + 2
+        span = self.span
         packed = process[by_process] * span + log.index[by_process]
         position = np.searchsorted(packed, process[reads] * span + log.index[reads])
         inside = position < len(by_process)
@@ -127,6 +131,34 @@ class GroupRows:
 
     def _operation(self, rows: Numbers, index: Numbers) -> Numbers:
         return (self.segment[rows] << 40) | index[rows]
+
+    @cached_property
+    def span(self) -> int:
+        """More than any event index: ``number * span + index`` orders by number, then by index."""
+        return int(self.log.index.max(initial=0)) + 2
+
+    def packed(self, rows: Numbers, moment: Numbers | None = None) -> Numbers:
+        """(segment, event index) of these rows as one number, or (segment, ``moment``) where that is given."""
+        return self.segment[rows] * self.span + (self.log.index[rows] if moment is None else moment)
+
+
+def groups_of(function: npt.NDArray[Any], codes: Numbers, details: Sequence[str]) -> tuple[Numbers, tuple[str, ...]]:
+    """The group of each row (int64, an index into the names, -1 for none), and the names of the groups.
+
+    ``codes`` are by row, places in ``details``, or -1.
+    """
+    wanted = np.isin(function, GROUPED) & (codes >= 0)
+    names: dict[str, int] = {}
+    group_of = np.full(len(details), NONE, dtype=np.int64)
+    for code in np.unique(codes[wanted]).tolist():
+        try:
+            group = msgspec.json.decode(details[code], type=GroupMember).group
+        except msgspec.DecodeError:  # another tool's
+            continue
+        group_of[code] = names.setdefault(group, len(names))
+    groups = np.full(len(codes), NONE, dtype=np.int64)
+    groups[wanted] = group_of[codes[wanted]]
+    return groups, tuple(names)
 
 
 def group_rows(log: LogRows) -> GroupRows | None:

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from checkers.columns.ids import Numbers
-from checkers.columns.log import Log
-from workloads.history import NONE, OK
+from checkers.columns.log_rows import LogRows
+from checkers.columns.record_keys import RecordKeys
+from workloads.history import NONE
 
 
 class Heads(NamedTuple):
@@ -23,12 +24,10 @@ class Heads(NamedTuple):
     row: Numbers
 
 
-def heads_of(log: Log) -> Heads:
+def heads_of(log: LogRows, keys: RecordKeys) -> Heads:
     """The last record of each key for each final reader that read its log partition to the end."""
-    final = np.unique(log.client[log.drains])
-    rows = log.reads[(log.type[log.reads] == OK) & np.isin(log.client[log.reads], final)]
-    rows = rows[log.keys.of[log.value_id[rows]] != NONE]
-    key, client = log.keys.of[log.value_id[rows]], log.client[rows]
+    rows = log.final_reads[keys.of[log.value_id[log.final_reads]] != NONE]
+    key, client = keys.of[log.value_id[rows]], log.client[rows]
     order = np.lexsort((log.offset[rows], client, key))
     rows, key, client = rows[order], key[order], client[order]
     last = np.ones(len(rows), dtype=bool)

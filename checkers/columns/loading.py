@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
@@ -11,26 +11,25 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from checkers.columns.group_rows import groups_of
 from checkers.columns.ids import Flags, Numbers, starts_of
 from checkers.columns.log import Log
 from checkers.columns.log_rows import pack_operation
 from checkers.columns.phases import Moment, Phases
-from checkers.columns.transactions import TOLD_IN_DETAILS, Transactions, transactions_of
+from checkers.columns.transactions import Transactions, transactions_of
 from checkers.histories.stores import open_history, place_of
-from workloads import GroupMember, refusal
+from workloads import refusal
 from workloads.history import (
     FAIL,
-    GROUPED,
     MARKS,
     META_COMPLETE,
     META_EVENTS,
-    META_GROUPED,
     META_JOINED,
-    META_KEYED,
-    META_TRANSACTIONS,
+    META_SUBJECTS,
     NONE,
     Columns,
     HistoryError,
+    Subjects,
     completed,
 )
 
@@ -54,6 +53,7 @@ COLUMNS: Final = (
 )
 #: The columns of keys, read only where a history has some; elsewhere each row has this instead.
 _OF_KEYS: Final = {"record_key": NONE, "tombstone": 0}
+NO_SUBJECTS: Final = Subjects()
 #: The text column; kernels need only what it says of in-sync replicas.
 _ERROR: Final = "error"
 _OF_MOMENTS: Final = ("time_us", "function", "index", "process")
@@ -212,70 +212,55 @@ def _read(unit: Unit) -> HistoryPart:
 def _read_part(unit: Unit) -> HistoryPart:
     with open_history(place_of(unit.path)) as file:
         metadata = file.schema_arrow.metadata
+        subjects = Subjects(*(metadata.get(name) == b"true" for name in META_SUBJECTS))
         facts: dict[str, Any] = {
             "complete": metadata.get(META_COMPLETE) != b"false",
             "events": int(metadata.get(META_EVENTS, b"0")),
             "joined": metadata.get(META_JOINED) == b"true",
-            "grouped": metadata.get(META_GROUPED) == b"true",
+            "subjects": subjects,
         }
-        wanted = ["key", _ERROR, *COLUMNS, *(_OF_KEYS if metadata.get(META_KEYED) == b"true" else ())]
+        wanted = ["key", _ERROR, *COLUMNS, *(_OF_KEYS if subjects.keys else ())]
         if unit.groups is None:
             return part_of(file.read(columns=["detail", *wanted], use_threads=False), **facts)
-        told = facts["grouped"] or metadata.get(META_TRANSACTIONS) == b"true"
-        with_details = ["detail"] if 0 in unit.groups or told else []
+        with_details = ["detail"] if 0 in unit.groups or subjects.groups or subjects.transactions else []
         table = file.read_row_groups(list(unit.groups), columns=[*with_details, *wanted], use_threads=False)
         first = file.read_row_group(0, columns=["key", "detail", *_OF_MOMENTS]) if 0 not in unit.groups else None
         return part_of(table, phases=first, **facts)
 
 
 def part_of(
-    table: pa.Table, *, complete: bool, events: int, joined: bool, grouped: bool = False, phases: pa.Table | None = None
+    table: pa.Table,
+    *,
+    complete: bool,
+    events: int,
+    joined: bool,
+    subjects: Subjects = NO_SUBJECTS,
+    phases: pa.Table | None = None,
 ) -> HistoryPart:
-    """Read clustered rows of one history; its phases are in ``phases`` or else among the rows."""
-    columns, names, transactions = indexed_rows(completed(table, COLUMNS))
-    group, group_names = _group_column(table) if grouped else (None, ())
-    moments = _phases(table if phases is None else phases)
-    return HistoryPart(columns, names, moments, complete, events, joined, group, group_names, transactions)
-
-
-def _group_column(table: pa.Table) -> tuple[Numbers, tuple[str, ...]]:
-    """The group of each row of log partitions, as the details of its events name it."""
-    codes: dict[str, int] = {}
-    columns = []
-    functions = np.isin(_numpy(table, "function"), GROUPED)
-    begin = 0
-    for chunk in table.column("detail").chunks:
-        wanted = functions[begin : begin + len(chunk)] & chunk.is_valid().to_numpy(zero_copy_only=False)
-        begin += len(chunk)
-        details = chunk.indices.fill_null(0).to_numpy(zero_copy_only=False)
-        group_of = np.full(max(1, len(chunk.dictionary)), NONE, dtype=np.int64)
-        for code in np.unique(details[wanted]).tolist():
-            try:
-                group = msgspec.json.decode(chunk.dictionary[code].as_py(), type=GroupMember).group
-            except msgspec.DecodeError:  # another tool's
-                continue
-            group_of[code] = codes.setdefault(group, len(codes))
-        columns.append(np.where(wanted, group_of[details], NONE))
-    kept = _slice(_keyed(table))
-    return np.concatenate(columns)[kept], tuple(codes)
-
-
-def _keyed(table: pa.Table) -> Numbers:
-    """0 for rows of log partitions, -1 for the others (int64, by row)."""
-    keyed = []
-    for chunk in table.column("key").chunks:
-        codes = chunk.indices.to_numpy(zero_copy_only=False)
-        real = np.array([0 if text else NONE for text in chunk.dictionary.to_pylist()], dtype=np.int64)
-        keyed.append(real[codes])
-    return np.concatenate(keyed)
-
-
-def indexed_rows(table: pa.Table) -> tuple[Columns, list[str], Transactions | None]:
-    """The rows of log partitions in clustered rows, with the index of each instead of its key, the keys, and what is
-    known of transactions.
+    """Read clustered rows of one history; its phases are in ``phases`` or else among the rows.
 
     A send that failed in a transaction that was committed is no acknowledged write.
     """
+    moments = _phases(table if phases is None else phases)
+    partition, names = _partitions(table)
+    kept = _slice(partition)
+    table = completed(table, COLUMNS)
+    columns: Columns = {name: _numpy(table, name)[kept] for name in (*COLUMNS, *(_OF_KEYS if subjects.keys else ()))}
+    columns |= {"refusal": _refusals(table)[kept], "partition": partition[kept]}
+    part = HistoryPart(columns, names, moments, complete, events, joined)
+    if not (subjects.groups or subjects.transactions):
+        return part
+    codes, details = _details(table)
+    group, group_names = groups_of(columns["function"], codes[kept], details) if subjects.groups else (None, ())
+    transactions = transactions_of(columns, codes[kept], details) if subjects.transactions else None
+    if transactions is not None and transactions.failed:
+        columns["type"] = columns["type"].copy()
+        columns["type"][[*transactions.failed]] = FAIL
+    return replace(part, group=group, group_names=group_names, transactions=transactions)
+
+
+def _partitions(table: pa.Table) -> tuple[Numbers, list[str]]:
+    """The log partition of each row as an index (int64, -1 for rows of none), and the names of log partitions."""
     names: list[str] = []
     partitions: list[Numbers] = []
     for chunk in table.column("key").chunks:
@@ -289,19 +274,7 @@ def indexed_rows(table: pa.Table) -> tuple[Columns, list[str], Transactions | No
         numbers[real] = len(names) + np.arange(int(real.sum()))
         names += [key for key in keys if key]
         partitions.append(np.repeat(numbers, lengths))
-    partition = np.concatenate(partitions) if partitions else np.zeros(0, np.int64)
-    kept = _slice(partition)
-    wanted = [*COLUMNS, *(name for name in _OF_KEYS if name in table.column_names)]
-    columns: Columns = {name: _numpy(table, name)[kept] for name in wanted}
-    columns |= {"refusal": _refusals(table)[kept], "partition": partition[kept]}
-    if "detail" not in table.column_names or not np.isin(columns["function"], TOLD_IN_DETAILS).any():
-        return columns, names, None
-    codes, details = _details(table)
-    transactions = transactions_of(columns, codes[kept], details)
-    if transactions.failed:
-        columns["type"] = columns["type"].copy()
-        columns["type"][[*transactions.failed]] = FAIL
-    return columns, names, transactions if transactions.any else None
+    return np.concatenate(partitions) if partitions else np.zeros(0, np.int64), names
 
 
 def _details(table: pa.Table) -> tuple[Numbers, list[str]]:

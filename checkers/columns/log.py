@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from checkers.columns.group_rows import GroupRows, group_rows
+from checkers.columns.heads import Heads, heads_of
+from checkers.columns.ids import Flags
 from checkers.columns.log_rows import LogRows
 from checkers.columns.record_keys import RecordKeys, record_keys
 from checkers.columns.steps import Steps, inner_steps, poll_steps, send_steps
@@ -28,9 +32,19 @@ class Log(LogRows):
         return group_rows(self)
 
     @cached_property
-    def keys(self) -> RecordKeys:
-        """The record keys of the values that were sent, and what compaction may do to them."""
+    def keys(self) -> RecordKeys | None:
+        """The record keys of the values that were sent, None where no history has any."""
         return record_keys(self)
+
+    @cached_property
+    def removable(self) -> Flags:
+        """``bool[value]``: a cleaner may have removed it, so that its absence proves nothing."""
+        return np.zeros(len(self.values), dtype=bool) if self.keys is None else self.keys.removable
+
+    @cached_property
+    def heads(self) -> Heads | None:
+        """The last record of each key as each final reader saw it, None where no history has keys."""
+        return None if self.keys is None else heads_of(self, self.keys)
 
     @cached_property
     def poll_steps(self) -> Steps:

@@ -209,6 +209,23 @@ class LogRows:
         listed = (self.kind == Kind.LISTED) & (self.function == _DRAIN) & (self.type == OK)
         return np.flatnonzero(listed & (self.offset >= 0))
 
+    @cached_property
+    def final_reads(self) -> Numbers:
+        """Rows of sound records that ok polls of final readers read, those that stated an end (:attr:`drains`)."""
+        ok: Numbers = self.reads[self.type[self.reads] == OK]
+        if not len(self.drains):
+            return ok[:0]
+        final = np.zeros(int(self.client.max()) + 1, dtype=bool)
+        final[self.client[self.drains]] = True
+        return ok[final[self.client[ok]]]
+
+    @cached_property
+    def drained_end(self) -> Numbers:
+        """``int64[log partition]``: the largest offset to which a final reader read it, -1 where none did."""
+        end = np.full(self.partition_count, NONE, dtype=np.int64)
+        np.maximum.at(end, self.partition[self.drains], self.offset[self.drains])
+        return end
+
     def first_rows(self, rows: Numbers) -> Numbers:
         """``int64[value]``: the first of these ascending rows that has it, -1 for none."""
         first = np.full(len(self.values), NONE, dtype=np.int64)

@@ -29,7 +29,6 @@ class RecordKeys:
     Attributes:
         of: a dense number for (log partition, record key), -1 for a value without a key (int64).
         number: by that number, the record key itself (int64).
-        offset: the largest offset at which the value was acknowledged or read, -1 where none is known (int64).
         tombstone: the value deletes its key (bool).
         removable: its absence proves nothing: it is a tombstone, or a later record of its key was acknowledged or read,
             or its own place is not known and its key has others (bool).
@@ -37,19 +36,17 @@ class RecordKeys:
 
     of: Numbers
     number: Numbers
-    offset: Numbers
     tombstone: Flags
     removable: Flags
 
 
-def record_keys(log: LogRows) -> RecordKeys:
-    """Look up the key of each value that was sent. O(n log n) in the sends of histories with keys, else O(values)."""
-    values = len(log.values)
-    key_of, number = np.full(values, NONE, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    tombstone, removable = np.zeros(values, dtype=bool), np.zeros(values, dtype=bool)
-    offset = np.full(values, NONE, dtype=np.int64)
+def record_keys(log: LogRows) -> RecordKeys | None:
+    """Look up the key of each value that was sent; None where no history has keys. O(n log n) in the sends."""
     if log.record_key is None or log.tombstone is None:
-        return RecordKeys(key_of, number, offset, tombstone, removable)
+        return None
+    values = len(log.values)
+    key_of, offset = np.full(values, NONE, dtype=np.int64), np.full(values, NONE, dtype=np.int64)
+    tombstone, removable = np.zeros(values, dtype=bool), np.zeros(values, dtype=bool)
     keyed = log.attempts[log.record_key[log.attempts] != NONE]
     ids = dense_ids(log.partition[keyed], log.record_key[keyed].astype(np.int64), log.partition_count)
     key_of[log.value_id[keyed]] = ids.of
@@ -65,4 +62,4 @@ def record_keys(log: LogRows) -> RecordKeys:
     mine, key = offset[keyed_values], key_of[keyed_values]
     superseded = np.where(mine == NONE, others[key] > exists[keyed_values], mine < head[key])
     removable[keyed_values] = superseded | tombstone[keyed_values]
-    return RecordKeys(key_of, ids.number, offset, tombstone, removable)
+    return RecordKeys(key_of, ids.number, tombstone, removable)

@@ -80,11 +80,9 @@ def _groups(log: Log, histories: int) -> list[Groups]:
 
 def _unfinished(log: Log, groups: GroupRows) -> Flags:
     """``bool[segment]``: the group had not committed the log end offset when it was asked last."""
-    end = np.full(log.partition_count, NONE, dtype=np.int64)
-    np.maximum.at(end, log.partition[log.drains], log.offset[log.drains])
     told = np.full(groups.segments, NONE, dtype=np.int64)
     told[groups.segment[groups.read_back]] = log.offset[groups.read_back]
-    unfinished: Flags = told < end[groups.segment_partition]
+    unfinished: Flags = told < log.drained_end[groups.segment_partition]
     return unfinished
 
 
@@ -104,7 +102,7 @@ def _over_commits(log: Log, groups: GroupRows) -> Numbers:
 def _reached(log: Log, groups: GroupRows, of: Numbers, rows: Numbers) -> Numbers:
     """The largest offset in the rows ``of`` of the same segment before each of ``rows``, -1 for none (int64)."""
     largest = running_max(log.offset[of], groups.segment[of])
-    last = _before(log, groups, of, rows) - 1
+    last = _before(groups, of, rows) - 1
     sound = last >= 0
     sound[sound] &= groups.segment[of[last[sound]]] == groups.segment[rows[sound]]
     reached = np.full(len(rows), NONE, dtype=np.int64)
@@ -115,15 +113,11 @@ def _reached(log: Log, groups: GroupRows, of: Numbers, rows: Numbers) -> Numbers
 def _open(log: Log, groups: GroupRows, rows: Numbers) -> Numbers:
     """Commits of the same segment under way at each of ``rows`` (int64)."""
     commits = groups.commits
-    span = int(log.index.max(initial=0)) + 2
-    begun = np.sort(groups.segment[commits] * span + groups.begun(commits))
+    begun = np.sort(groups.packed(commits, groups.begun(commits)))
     answered = commits[log.type[commits] != INVOKE]
-    moment = groups.segment[rows] * span + log.index[rows]
-    return np.searchsorted(begun, moment) - _before(log, groups, answered, rows)
+    return np.searchsorted(begun, groups.packed(rows)) - _before(groups, answered, rows)
 
 
-def _before(log: Log, groups: GroupRows, of: Numbers, rows: Numbers) -> Numbers:
+def _before(groups: GroupRows, of: Numbers, rows: Numbers) -> Numbers:
     """The number of the ascending rows ``of`` that are before each of ``rows``, those of earlier segments included."""
-    span = int(log.index.max(initial=0)) + 2
-    packed = groups.segment[of] * span + log.index[of]
-    return np.searchsorted(packed, groups.segment[rows] * span + log.index[rows])
+    return np.searchsorted(groups.packed(of), groups.packed(rows))

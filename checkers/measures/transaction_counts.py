@@ -70,8 +70,6 @@ def _counted(log: Log, rows: Numbers, histories: int) -> Numbers:
 
 def _passed(log: Log, rows: Numbers) -> Flags:
     """Mark those of these rows of transactions that were aborted and that final readers came past (bool)."""
-    end = np.zeros(log.partition_count, dtype=np.int64)
-    np.maximum.at(end, log.partition[log.drains], log.offset[log.drains])
     offset = log.offset[rows]
-    passed: Flags = (log.type[rows] == FAIL) & (offset >= 0) & (offset < end[log.partition[rows]])
+    passed: Flags = (log.type[rows] == FAIL) & (offset >= 0) & (offset < log.drained_end[log.partition[rows]])
     return passed

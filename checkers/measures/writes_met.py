@@ -11,7 +11,8 @@ these it counts sends that were
 * *recent_alone*: those of them whose ISR was the leader alone when it struck, by the receipt's first look;
 * acknowledged while it lasted;
 * *cleaned*: acknowledged while it lasted, records of a compacted log that no final reader saw, because a cleaner
-  removed them;
+  removed them; only where a final reader read the log partition while a broker that was hit led it, since other leaders
+  do not show what that broker has;
 * *refused* for want of in-sync replicas, by the name of their error, and under way while it lasted. A client that
   retries until its time is over may report only that, so there may have been more.
 
@@ -26,11 +27,11 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from checkers.columns.ids import Numbers
+from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log import Log
 from checkers.columns.phases import FOR_EVER, FaultSpan, Phases
 from checkers.columns.times import Spans, Times
-from workloads.history import OK
+from workloads.history import NONE, OK
 
 #: Kafka's default of replica.fetch.wait.max.ms: an idle follower's fetch waits no longer.
 RECENT_US = 500_000
@@ -55,7 +56,7 @@ def fault_exercise(log: Log, phases: Sequence[Phases]) -> list[list[FaultExercis
     if not struck:
         return exercises
     number, partition = touched(log, struck)
-    pairs = zip(number.tolist(), partition.tolist(), strict=True)
+    pairs = list(zip(number.tolist(), partition.tolist(), strict=True))
     alone = np.array([_alone(struck[strike][1], log.partition_key[key]) for strike, key in pairs], dtype=bool)
     begun_us = np.array([fault.begun_us for _, fault in struck], dtype=np.int64)[number]
     ended_us = np.array([fault.ended_us for _, fault in struck], dtype=np.int64)[number]
@@ -68,7 +69,7 @@ def fault_exercise(log: Log, phases: Sequence[Phases]) -> list[list[FaultExercis
         "recent": recent,
         "recent_alone": recent * alone,
         "acknowledged": answers.between(partition, begun_us, after_us),
-        "cleaned": _cleaned(log, acknowledged).between(partition, begun_us, after_us),
+        "cleaned": _cleaned(log, acknowledged).between(partition, begun_us, after_us) * _read_under(log, struck, pairs),
         "refused": spans_of(log, refused).meeting(partition, begun_us, after_us),
     }
     summed = {name: np.bincount(number, by_pair, len(struck)).astype(np.int64) for name, by_pair in counts.items()}
@@ -80,12 +81,18 @@ def fault_exercise(log: Log, phases: Sequence[Phases]) -> list[list[FaultExercis
 
 def _cleaned(log: Log, acknowledged: Numbers) -> Times:
     """The times at which records were acknowledged that a cleaner may remove, and that no final reader saw."""
-    final = np.isin(log.client[log.reads], log.client[log.drains])
-    seen = log.marked(log.reads[final])
-    drained = np.isin(log.partition[acknowledged], log.partition[log.drains])
-    value = log.value_id[acknowledged]
-    rows = acknowledged[drained & log.keys.removable[value] & ~seen[value]]
+    rows = acknowledged[:0]
+    if log.keys is not None:
+        gone = log.removable & ~log.marked(log.final_reads)
+        drained = log.drained_end[log.partition[acknowledged]] != NONE
+        rows = acknowledged[drained & gone[log.value_id[acknowledged]]]
     return Times(log.partition[rows], log.time_us[rows], log.partition_count)
+
+
+def _read_under(log: Log, struck: Sequence[tuple[int, FaultSpan]], pairs: Sequence[tuple[int, int]]) -> Flags:
+    """``bool[pair]``: a final reader read the log partition while a broker that the fault hit led it."""
+    led = set(zip(log.partition[log.drains].tolist(), log.node[log.drains].tolist(), strict=True))
+    return np.array([any((key, node) in led for node in struck[strike][1].receipt.targets) for strike, key in pairs])
 
 
 def _alone(fault: FaultSpan, key: str) -> bool:

@@ -226,7 +226,7 @@ class Phases:
                 for name in self.workload.partitions
                 if name not in states or states[name].leader != broker
             }
-            self._read_to_end(self.workload.read_again({**others, **lacking}))
+            self._read_to_end(self.workload.read_under(broker, {**others, **lacking}))
 
     def _lead(self, leadership: Leadership, broker: int, lacking: Mapping[str, str]) -> None:
         """Move the leader of every log partition that lacks nothing to ``broker``, as planned."""

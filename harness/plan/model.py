@@ -13,7 +13,7 @@ from harness.errors import PlanError
 from harness.plan.worlds import AnyWorld
 from nemesis.plan import FaultPlan
 from nemesis.schedule import Schedule, ScheduledFault
-from workloads import IDEMPOTENCE, Settings, SettingValue, WorkloadPlan, is_transactional, spelled
+from workloads import IDEMPOTENCE, Settings, SettingValue, WorkloadPlan, kind_of, spelled
 
 #: The settings that every cell names.
 ALWAYS_NAMED: Final = ("acks", "min.insync.replicas", "unclean.leader.election.enable")
@@ -160,7 +160,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             world=world.world,
             cell=f"{choice.label}/{family}",
             family=family,
-            settings=choice.settings_in(world.world, transactional=is_transactional(world.workload)),
+            settings=choice.settings_in(world.world, transactional=kind_of(world.workload).writing == "transactions"),
             client_defaults=choice.client_defaults,
             workload=_own_topic(world.workload, world.world, seed),
             faults=msgspec.structs.replace(world.faults, families=() if self.story else tuple(family.split("+"))),

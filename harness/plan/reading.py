@@ -36,7 +36,7 @@ from harness.plan.values import (
 )
 from nemesis.cluster import CONTROLLER
 from nemesis.plan import FaultPlan
-from workloads import WORKLOADS, WorkloadPlan, shown, unknown_name
+from workloads import WORKLOADS, WorkloadPlan, kind_of, shown, unknown_name
 
 #: Keys whose values a cluster that exists already has itself.
 _ITS_OWN: Final = ("version", "controllers", "mode")
@@ -218,7 +218,7 @@ def _refuse_cleaning(plan: Plan, plan_key: PlanKey) -> None:
     """Refuse a compacted topic for writes without keys of their own, and a workload of keys without such a topic."""
     policies = {choice.settings["cleanup.policy"] for choice in plan.choices}
     for world in plan.worlds:
-        keyed = world.workload.name in WORKLOADS and WORKLOADS[world.workload.name].keyed
+        keyed = kind_of(world.workload).keyed
         here = plan_key / "worlds" / world.world.name / "workload" / "name"
         if keyed and policies != {"compact"}:
             raise here.wrong(
@@ -299,7 +299,7 @@ def _worlds(table: Table, brokers: int, plan_key: PlanKey) -> Iterator[WorldPlan
 
 def _refuse_needs(workload: WorkloadPlan, world: worlds.AnyWorld, plan_key: PlanKey) -> None:
     """Refuse a workload that needs what only Apache Kafka's brokers have."""
-    needs = WORKLOADS[workload.name].needs if workload.name in WORKLOADS else ()
+    needs = kind_of(workload).needs
     if needs and not isinstance(world, worlds.Kafka | worlds.Existing):
         raise (plan_key / "workload" / "name").wrong(
             f'the workload "{workload.name}" needs {" and ".join(needs)}, which only Apache Kafka has; write it under '
@@ -312,8 +312,7 @@ def _refuse_protocol(plan: Plan, plan_key: PlanKey) -> None:
     if all(choice.settings["group.protocol"] == "classic" for choice in plan.choices):
         return
     for world in plan.worlds:
-        named = WORKLOADS.get(world.workload.name)
-        if named and named.reading == "group" and getattr(world.world, "client", "") == "kafka-python":
+        if kind_of(world.workload).reading == "group" and getattr(world.world, "client", "") == "kafka-python":
             raise (plan_key / "worlds" / world.world.name / "client").wrong(
                 'kafka-python has no group.protocol="consumer" (KIP-848); write client = "confluent-kafka", or leave '
                 "this protocol out"

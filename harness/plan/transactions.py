@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.plan.model import Plan
 from harness.plan.values import PlanKey
-from workloads import ACKS_ALL, IDEMPOTENCE, Settings, is_transactional
+from workloads import ACKS_ALL, IDEMPOTENCE, Settings, kind_of
 
 
 def check_transactions(plan: Plan, plan_key: PlanKey) -> None:
@@ -14,7 +14,7 @@ def check_transactions(plan: Plan, plan_key: PlanKey) -> None:
         PlanError: one sentence.
     """
     for world in plan.worlds:
-        if not is_transactional(world.workload):
+        if kind_of(world.workload).writing != "transactions":
             continue
         for choice in plan.choices:
             if why_not := _why_not(Settings.from_mapping(choice.settings_in(world.world, transactional=True))):

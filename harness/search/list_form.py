@@ -12,7 +12,7 @@ from harness.plan import RunSpec
 from harness.search.judged_run import JudgedRun
 from nemesis.roles import Role, RoleKind
 from nemesis.schedule import Schedule, ScheduledFault
-from workloads import LISTED, PlannedWrite, writes_of
+from workloads import LISTED, PlannedWrite, kind_of
 
 #: The warm-up of a run with a workload is a multiple of this (:data:`harness.run.scheduled.LOOK_EVERY_MS`).
 WARM_UP_STEP_MS: Final = 50
@@ -25,7 +25,7 @@ def operations_of(spec: RunSpec) -> Sequence[PlannedWrite]:
     if spec.workload.name == LISTED:
         return spec.workload.writes
     end_us = spec.workload.duration_ms * 1000
-    due = takewhile(lambda write: write.due_us < end_us, writes_of(spec.workload))
+    due = takewhile(lambda write: write.due_us < end_us, kind_of(spec.workload).writes(spec.workload))
     return tuple(
         PlannedWrite(due_us=w.due_us, producer=w.producer, partition=w.partition, key=w.key.decode()) for w in due
     )

@@ -72,12 +72,14 @@ class Scene:
         self.event(process, INVOKE, function, partitions=keys)
         return self.event(process, kind, function, partitions=keys)
 
-    def drain(self, end: int | None, *, key: str = "t-0", process: int = 9, kind: EventType = OK) -> int:
-        return self.event(process, kind, Function.DRAIN, partitions=(key,), offset=end)
+    def drain(
+        self, end: int | None, *, key: str = "t-0", process: int = 9, kind: EventType = OK, leader: int | None = None
+    ) -> int:
+        return self.event(process, kind, Function.DRAIN, partitions=(key,), offset=end, node=leader)
 
     def phase(self, name: str) -> int:
         return self.event(HARNESS, INFO, Function.PHASE, detail=json.dumps({"mark": name}))
 
-    def fault(self, mark: str, sequence: int = 0, *, took_effect: bool = True) -> int:
-        detail = PLAIN | {"mark": mark, "sequence": sequence, "took_effect": took_effect}
+    def fault(self, mark: str, sequence: int = 0, *, took_effect: bool = True, **facts: object) -> int:
+        detail = PLAIN | {"mark": mark, "sequence": sequence, "took_effect": took_effect, **facts}
         return self.event(NEMESIS, INFO, Function.FAULT, detail=json.dumps(detail))

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import EventList, VirtualClock
 from workloads.client import SendOutcome
-from workloads.generators import writes_of
+from workloads.generators import kind_of
 from workloads.instance import SendCounts, Writers
 from workloads.operations import Event, EventType, Function, TransactionEnd
 from workloads.plan import WorkloadPlan
@@ -104,7 +104,7 @@ class Run:
         self.counts = SendCounts()
         writers = Writers(self.log, self.clock, self.recorded, itertools.count().__next__, self.counts)  # type: ignore[arg-type]
         self.producers = TransactionProducers(
-            writers, partitions=PARTITIONS, plan=self.plan, writes=writes_of(self.plan)
+            writers, partitions=PARTITIONS, plan=self.plan, writes=kind_of(self.plan).writes(self.plan)
         )
 
     def write(self, seconds: float) -> None:

@@ -9,7 +9,7 @@ partition.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -117,12 +117,6 @@ def spread(rows: Columns) -> bool:
     return bool(len(np.unique(pairs[0])) < pairs.shape[1])
 
 
-def transactional(rows: Columns) -> bool:
-    """True if an operation has the facts of a transaction, or of the end of one: kernels read them then."""
-    told = np.isin(rows["function"], _TRANSACTIONS) & (rows["detail"] != NONE)
-    return bool(told.any())
-
-
 def joined(rows: Columns) -> bool:
     """True if an operation that sends also reads, or sends more than once: dependencies cross log partitions then."""
     done = (rows["type"] != INVOKE) & (rows["process"] >= 0)
@@ -131,9 +125,32 @@ def joined(rows: Columns) -> bool:
     return bool((sends > 1).any() or sends[event[done & (rows["kind"] == Kind.READ)]].any())
 
 
-def grouped(rows: Columns) -> bool:
-    """True if some operation is a consumer group's."""
-    return bool(np.isin(rows["function"], GROUPED).any())
+class Subjects(NamedTuple):
+    """The subjects that only some histories have; kernels need more than the usual columns for each.
+
+    Attributes:
+        groups: some operation is a consumer group's.
+        transactions: some operation has the facts of a transaction, or of the end of one.
+        keys: some record has a key of its own, over a compacted topic.
+    """
+
+    groups: bool = False
+    transactions: bool = False
+    keys: bool = False
+
+    def __or__(self, other: Subjects) -> Subjects:
+        return Subjects(*(mine or theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+def subjects(rows: Columns) -> Subjects:
+    """The subjects of these rows. O(n)."""
+    present = np.bincount(rows["function"], minlength=len(FUNCTION_CODE)) > 0
+    transactions = bool(present[list(_TRANSACTIONS)].any())
+    return Subjects(
+        groups=bool(present[list(GROUPED)].any()),
+        transactions=transactions and bool((np.isin(rows["function"], _TRANSACTIONS) & (rows["detail"] != NONE)).any()),
+        keys=bool((rows["record_key"] != NONE).any()),
+    )
 
 
 def is_rest(rows: Columns) -> Flags:

@@ -7,7 +7,8 @@ Three lines::
     {"type": "ok", "process": 3, "f": "poll", "value": [["poll", {"t-0": [[8, 40]], "t-1": []}]], "time": 900}
 
 A send of a workload about keys ends with its key: ``["send", "t-0", 41, {"key": 7, "tombstone": true}]``. An offset
-of a group is ``["reached", "t-0", 9]``, or ``["reached", "t-0", [5, 9]]`` from offset 5 on.
+of a group is ``["reached", "t-0", 9]``, null where it has committed nothing, or ``["reached", "t-0", [5, 9]]`` from
+offset 5 on.
 """
 
 from __future__ import annotations
@@ -286,9 +287,9 @@ def _micro(operation: Any, values: ValueCodes) -> operations.MicroOperation:
             of_record = (record.key, record.tombstone) if record else ()
             return operations.Send(key_name(key), values.code(value), _offset(offset), *of_record)
         case ["reached", key, [since, offset]]:
-            return operations.Reached(key_name(key), _known(offset), _offset(since))
+            return operations.Reached(key_name(key), _reached(offset), _offset(since))
         case ["reached", key, offset]:
-            return operations.Reached(key_name(key), _known(offset))
+            return operations.Reached(key_name(key), _reached(offset))
         case ["poll"] | ["poll", None]:
             return operations.Poll()
         case ["poll", dict() as polled]:
@@ -309,9 +310,9 @@ def _record(record: Any, values: ValueCodes) -> operations.Record:
             code, defect = -1 if value == -1 else values.code(value), operations.Defect(defect)
         case _:
             raise ValueError(f"the record {_quoted(record)} is not [offset, value], or [offset, -1, defect]")
-    if offset is None:
+    if (placed := _offset(offset)) is None:
         raise ValueError(f"the record {_quoted(record)} was read without an offset; write [offset, value]")
-    return operations.Record(_known(offset), code, defect)
+    return operations.Record(placed, code, defect)
 
 
 def _offset(offset: Any) -> int | None:
@@ -320,10 +321,9 @@ def _offset(offset: Any) -> int | None:
     raise ValueError(f"offset is {_quoted(offset)}; it must be null or a whole number from 0 to 2^62")
 
 
-def _known(offset: Any) -> int:
-    if (placed := _offset(offset)) is None:
-        raise ValueError('an offset that was reached is null; write ["reached", key, offset]')
-    return placed
+def _reached(offset: Any) -> int:
+    reached = _offset(offset)
+    return operations.NOTHING if reached is None else reached
 
 
 def _rebalanced(log: Any) -> list[str]:
@@ -375,8 +375,8 @@ def _value(event: operations.Event, origin: Origin) -> list[Any] | None:
 
 def _exported(operation: operations.MicroOperation, origin: Origin) -> list[Any]:
     if isinstance(operation, operations.Reached):
-        reached = operation.offset if operation.since is None else [operation.since, operation.offset]
-        return ["reached", operation.partition, reached]
+        offset = None if operation.offset == operations.NOTHING else operation.offset
+        return ["reached", operation.partition, offset if operation.since is None else [operation.since, offset]]
     if isinstance(operation, operations.Send):
         value = origin.value(operation.value)
         sent = value if operation.offset is None else [operation.offset, value]

@@ -29,30 +29,28 @@ from workloads.history import files
 from workloads.history.clustering import (
     NOTHING,
     Numbers,
+    Subjects,
     completed,
     first_index,
-    grouped,
     groups,
     is_rest,
     joined,
     ordered,
     remembered,
     spread,
+    subjects,
     tails,
     together,
-    transactional,
 )
 from workloads.history.event_table import texts_of_columns
 from workloads.history.rows import Columns, Names, Rows, from_tables, to_table
 from workloads.history.schema import (
     META_COMPLETE,
     META_EVENTS,
-    META_GROUPED,
     META_JOINED,
-    META_KEYED,
     META_RUN,
     META_SPREAD,
-    META_TRANSACTIONS,
+    META_SUBJECTS,
     NAMELESS,
     NONE,
     SCHEMA,
@@ -201,9 +199,7 @@ def write_clustered(
         META_COMPLETE: str(complete).lower().encode(),
         META_SPREAD: str(sealing.spread).lower().encode(),
         META_JOINED: str(sealing.joined).lower().encode(),
-        META_GROUPED: str(sealing.grouped).lower().encode(),
-        META_TRANSACTIONS: str(sealing.transactional).lower().encode(),
-        META_KEYED: str(sealing.keyed).lower().encode(),
+        **{name: str(has).lower().encode() for name, has in zip(META_SUBJECTS, sealing.subjects, strict=True)},
         META_EVENTS: str(sealing.events).encode(),
     }
     path = directory / files.CLUSTERED
@@ -233,7 +229,8 @@ class _Sealing:
         self.stretches, self.rows_held = stretches, rows_held
         self.texts = _Texts()
         self.events = 0
-        self.spread = self.joined = self.grouped = self.transactional = self.keyed = False
+        self.spread = self.joined = False
+        self.subjects = Subjects()
 
     def groups(self, directory: Path) -> Iterator[Columns]:
         """The row groups of the clustered file; several stretches go through files in ``directory``."""
@@ -269,9 +266,7 @@ class _Sealing:
         rows = completed(before, rows, answered)
         self.spread |= spread(rows)
         self.joined |= joined(rows)
-        self.grouped |= grouped(rows)
-        self.transactional |= transactional(rows)
-        self.keyed |= bool((rows["record_key"] != NONE).any())
+        self.subjects |= subjects(rows)
         return rows
 
     def _survey(self) -> tuple[Numbers, Numbers]:

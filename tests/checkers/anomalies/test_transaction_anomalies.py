@@ -230,6 +230,20 @@ def test_counts_say_what_was_put_to_the_test() -> None:
     assert (counts.superseded, counts.late, counts.aborted_passed) == (1, 1, 1)
 
 
+@pytest.mark.parametrize(
+    ("kind", "asked", "offset", "end", "passed"),
+    [(FAIL, "abort", 3, 4, 1), (FAIL, "abort", 3, 3, 0), (FAIL, "abort", None, 4, 0), (OK, "commit", 3, 4, 0)],
+)
+def test_a_final_reader_came_past_an_aborted_write_only_below_its_end(
+    kind: EventType, asked: str, offset: int | None, end: int, passed: int
+) -> None:
+    scene = Scene()
+    scene.transaction((1, 2), kind, Send("x-0", 1, offset), asked=asked)
+    scene.read(3, (2, 7))
+    scene.add(4, 50, OK, Function.DRAIN, partitions=("x-0",), offset=end)
+    assert judge_events(scene.events).transactions.aborted_passed == passed
+
+
 ESSENCE: dict[str, Callable[[dict[str, Any]], tuple[Any, ...]]] = {
     "aborted-read": lambda f: (f["key"], f["value"], f["reader"]["op_pos"]),
     "early-read": lambda f: (f["key"], f["value"], f["reader"]["op_pos"], f.get("early_us")),

@@ -88,14 +88,32 @@ def test_a_log_that_lacks_something_in_the_eyes_of_the_middle_proves_nothing(wor
     assert not report.drained
 
 
-def test_a_compacted_topic_is_read_again_under_each_leader(world: Any, events: Any) -> None:
+def drains_of_a_compacted_topic(world: Any, events: Any) -> list[tuple[EventType, int | None, str | None]]:
     with opened(world):
         phases = Phases(spec(), world, events)
         phases.workload.keyed = True
         phases.perform_phases(Nothing({}))
-    drains = [(event.type, event.error) for event in events.of(Function.DRAIN)]
-    assert len(drains) == 1 + len(world.target.view().brokers)
-    assert drains[0] == (EventType.OK, None)
+    return [(event.type, event.node, event.error) for event in events.of(Function.DRAIN)]
+
+
+def test_a_compacted_topic_is_read_again_under_each_leader(world: Any, events: Any) -> None:
+    def move_leader(name: str, broker: int) -> dict[str, str]:
+        world.cluster.places[name].sort(key=lambda node: node != broker)
+        return {}
+
+    world.cluster.move_leader = move_leader
+    brokers = world.target.view().brokers
+    assert len(brokers) == 3
+    assert drains_of_a_compacted_topic(world, events) == [(EventType.OK, node, None) for node in (None, *brokers)]
+
+
+def test_a_broker_that_does_not_lead_is_not_read_under(world: Any, events: Any) -> None:
+    leader = world.target.view().partitions[PARTITION].leader
+    _, *drains = drains_of_a_compacted_topic(world, events)
+    assert [node for kind, node, _ in drains if kind is EventType.OK] == [leader]
+    assert {error for kind, _, error in drains if kind is not EventType.OK} == {
+        f"broker {node} does not lead it" for node in world.target.view().brokers if node != leader
+    }
 
 
 @pytest.mark.parametrize(("receipts", "written"), [([], ["unasked"]), ([a_receipt()], [])])

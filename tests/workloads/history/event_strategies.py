@@ -10,7 +10,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from workloads.history import HistoryWriter
-from workloads.operations import Defect, Event, EventType, Function, MicroOperation, Poll, Reached, Record, Send
+from workloads.operations import (
+    NOTHING,
+    Defect,
+    Event,
+    EventType,
+    Function,
+    MicroOperation,
+    Poll,
+    Reached,
+    Record,
+    Send,
+)
 
 KEYS = ("t-0", "t-1", "t-2")
 _MICRO = tuple(map(Function, ("send", "poll", "txn", "commit", "committed", "process", "stable")))
@@ -29,7 +40,7 @@ offsets = st.none() | numbers
 plain_sends = st.builds(Send, keys, st.integers(0, 50), offsets)
 keyed_sends = st.builds(Send, keys, st.integers(0, 50), offsets, st.integers(0, 2**31 - 1), st.booleans())
 sends = plain_sends | keyed_sends
-reached = st.builds(Reached, keys, numbers, offsets)
+reached = st.builds(Reached, keys, st.just(NOTHING) | numbers, offsets)
 polls = st.builds(Poll, st.dictionaries(keys, st.lists(records, max_size=3).map(tuple), max_size=3))
 texts = st.none() | st.text(max_size=4)
 
