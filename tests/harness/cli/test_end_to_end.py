@@ -76,7 +76,7 @@ def brokers_below(directory: Path) -> list[int]:
 def test_a_campaign_tells_the_loss_of_acks_1_from_the_safety_of_acks_all(tmp_path: Path) -> None:
     (tmp_path / "both.toml").write_text(BOTH_WORLDS)
     code, out, err = finished(ackproof("campaign", "both.toml", directory=tmp_path))
-    assert code == 0, err
+    assert code == 0, out + err
     assert "processes and simulated runs: 8/8" in err
     assert out.splitlines()[-1] == "results/both/report.html"
     assert (tmp_path / "results" / "both" / "report.html").stat().st_size > 1000
@@ -88,7 +88,7 @@ def test_a_campaign_tells_the_loss_of_acks_1_from_the_safety_of_acks_all(tmp_pat
     assert all(cell["runs_judged"] == cell["runs"] for cell in found.values())
     witness = found["simulated", 1]["witness"]["run"]
     code, out, err = finished(ackproof("replay", f"results/both/{witness}", directory=tmp_path))
-    assert code == 0, err
+    assert code == 0, out + err
     assert "reproduced identically" in out.splitlines()[-1]
 
 
