@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from enum import StrEnum
@@ -11,6 +12,7 @@ import msgspec
 
 from nemesis.cluster import CLIENTS, ClusterView, PartitionView
 
+_NUMBERS: Final = re.compile(r"(\d+)")
 #: Picks are drawn below this and taken modulo the number of candidates: 60 divides evenly by 1 to 6.
 PICKS: Final = 60
 
@@ -63,8 +65,13 @@ def resolve(role: Role, view: ClusterView) -> tuple[int, ...]:
 
 def partition_of(role: Role, view: ClusterView) -> str:
     """The name of the log partition that ``role`` speaks of; empty if there is no log partition."""
-    names = sorted(view.partitions)
+    names = sorted(view.partitions, key=_in_order)
     return names[role.partition % len(names)] if names else ""
+
+
+def _in_order(name: str) -> list[str | int]:
+    """Sorts names with numbers in them as people count: "log-2" is before "log-10"."""
+    return [int(part) if part.isdecimal() else part for part in _NUMBERS.split(name)]
 
 
 def _one(candidates: Iterable[int], pick: int) -> tuple[int, ...]:

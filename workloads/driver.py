@@ -20,7 +20,6 @@ from workloads.final_read import Drain
 from workloads.generators import kind_of
 from workloads.group_end import GroupEnd
 from workloads.instance import SendCounts, Writers
-from workloads.log_partition import LogPartition
 from workloads.members import Members, membership_of
 from workloads.operations import HARNESS, Event, EventType, FreshWrites, Function, Recorder
 from workloads.plan import WorkloadPlan
@@ -50,7 +49,7 @@ REPORT_MS: Final = 500
 
 def partition_names(plan: WorkloadPlan) -> tuple[str, ...]:
     """Name the run's log partitions."""
-    return tuple(str(LogPartition(plan.topic, number)) for number in range(plan.partitions))
+    return tuple(map(str, plan.log_partitions))
 
 
 class Workload:
@@ -101,7 +100,7 @@ class Workload:
     def _made_consumers(self, plan: WorkloadPlan, settings: Settings) -> Reading:
         """The consumers of the workload's kind; listed writes are read by assignment."""
         if kind_of(plan).reading == "group":
-            self.after_healing.append(GroupEnd(self._readers, membership_of(plan, settings), plan.topic))
+            self.after_healing.append(GroupEnd(self._readers, membership_of(plan, settings), plan.topic_names))
             return Members(self._readers, plan, settings, self.partitions)
         return Consumers(self._readers, self.partitions, plan.consumers)
 

@@ -8,8 +8,9 @@ To add one: a function here, and an entry in :data:`WORKLOADS`.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from itertools import cycle, islice
+from itertools import accumulate, count, cycle, islice
 from typing import Final, Literal, NamedTuple
 
 from workloads.client import ClientCapability
@@ -20,6 +21,8 @@ from workloads.plan import LISTED, WorkloadPlan
 BURST_EVERY_US: Final = 1_000_000
 #: The rate of writes within a burst, as a multiple of the average: a tenth of the time is busy.
 BURST_FACTOR: Final = 10
+#: Steps of the sequence R2 in both directions: powers of the root of x^3 = x + 1.
+_R2: Final = (0.7548776662466927, 0.5698402909980532)
 
 
 class DueWrite(NamedTuple):
@@ -58,17 +61,32 @@ def steady(plan: WorkloadPlan) -> Iterator[DueWrite]:
     """Evenly spaced writes, the producers in turn.
 
     Each producer goes through all log partitions, begins at another one than its neighbours, and changes its key after
-    every round, so that every producer writes to every partition under every key.
+    every round, so that every producer writes to every partition under every key. With `skew` some are written to more
+    often than others.
     """
     interval_us = 1_000_000 / plan.writes_per_second
     keys = [f"key-{number}".encode() for number in range(plan.keys)]
-    number = 0
-    for key in cycle(keys):
-        for turn in range(plan.partitions):
-            for producer in range(plan.producers):
-                partition = (turn + producer) % plan.partitions
-                yield DueWrite(int(number * interval_us), producer, partition, key, plan.payload_bytes)
-                number += 1
+    partitions = len(plan.log_partitions)
+    places = _skewed(partitions, plan.keys, plan.skew) if plan.skew else _in_turn(partitions, plan.keys, plan.producers)
+    for number, (partition, key) in enumerate(places):
+        due_us = int(number * interval_us)
+        yield DueWrite(due_us, number % plan.producers, partition, keys[key], plan.payload_bytes)
+
+
+def _in_turn(partitions: int, keys: int, producers: int) -> Iterator[tuple[int, int]]:
+    """The log partition and the key of each write, for one producer after the other."""
+    for key in cycle(range(keys)):
+        for turn in range(partitions):
+            for producer in range(producers):
+                yield (turn + producer) % partitions, key
+
+
+def _skewed(partitions: int, keys: int, skew: float) -> Iterator[tuple[int, int]]:
+    """The same by Zipf's law, without chance: points that fill a square evenly (the sequence R2) choose both."""
+    shares = [list(accumulate((number + 1) ** -skew for number in range(count))) for count in (partitions, keys)]
+    for number in count(1):
+        chosen = [bisect_right(share, number * step % 1.0 * share[-1]) for share, step in zip(shares, _R2, strict=True)]
+        yield min(chosen[0], partitions - 1), min(chosen[1], keys - 1)
 
 
 def bursts(plan: WorkloadPlan) -> Iterator[DueWrite]:
@@ -102,7 +120,7 @@ def keyed(plan: WorkloadPlan) -> Iterator[DueWrite]:
     In each log partition a key is written, written again, and at the end of its life deleted, or, each second key,
     written a last time. Then nothing is written to it any more. `keys` of them are alive at a time.
     """
-    turns = [0] * plan.partitions
+    turns = [0] * len(plan.log_partitions)
     for write in steady(plan):
         step, part = divmod(turns[write.partition], 3)
         turns[write.partition] += 1

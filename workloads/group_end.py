@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
@@ -22,10 +22,10 @@ class GroupEnd:
     the end of each log partition.
     """
 
-    def __init__(self, readers: Readers, membership: Membership, topic: str) -> None:
+    def __init__(self, readers: Readers, membership: Membership, topics: Sequence[str]) -> None:
         self._readers = readers
         self._membership = membership
-        self._topic = topic
+        self._topics = topics
         self._partitions: tuple[str, ...] = ()
         self._ends: dict[str, int] = {}
         self._over = False
@@ -73,7 +73,7 @@ class GroupEnd:
             self._readers,
             self._membership,
             "after-processing",
-            topic=self._topic,
+            topics=self._topics,
             partitions=self._partitions,
             on_read=only_recorded,
             lost=self._replace,

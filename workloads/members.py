@@ -23,7 +23,7 @@ CHANGES: Final = ("freeze", "leave", "die")
 def membership_of(plan: WorkloadPlan, settings: Settings, number: int | None = None) -> Membership:
     """The membership of the member with this number, or of one that is only there at the end.
 
-    The group has the topic's name.
+    The group has the first topic's name.
     """
     return Membership(
         group=plan.topic,
@@ -53,7 +53,7 @@ class Members:
                 readers,
                 membership_of(plan, settings, number),
                 settings.commit_mode,
-                topic=plan.topic,
+                topics=plan.topic_names,
                 partitions=partitions,
                 on_read=self._count,
                 lost=self._replace,

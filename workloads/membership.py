@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -68,7 +68,7 @@ class Member:
         membership: Membership,
         mode: CommitMode,
         *,
-        topic: str,
+        topics: Sequence[str],
         partitions: tuple[str, ...],
         on_read: Callable[[Poll], None],
         lost: Callable[[Member], None],
@@ -76,7 +76,7 @@ class Member:
         self._readers = readers
         self._membership = membership
         self._mode = mode
-        self._topic, self._partitions = topic, partitions
+        self._topics, self._partitions = topics, partitions
         self._on_read, self._lost = on_read, lost
         self._assigned: frozenset[str] = frozenset()
         self._harm: tuple[Harm, int] | None = None
@@ -94,7 +94,7 @@ class Member:
         for kind in (EventType.INVOKE, EventType.OK):
             self._record(kind, Function.SUBSCRIBE, partitions=self._partitions)
         assert self.consumer.subscription is not None  # noqa: S101 - it was made with a membership
-        self.consumer.subscription.subscribe([self._topic], self._rebalanced)
+        self.consumer.subscription.subscribe(self._topics, self._rebalanced)
         self._poll()
 
     def strike(self, harm: Harm, freeze_ms: int = 0) -> None:

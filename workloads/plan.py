@@ -6,6 +6,8 @@ from typing import Final
 
 import msgspec
 
+from workloads.log_partition import LogPartition
+
 #: The name of the workload that makes the writes of a list, and no others.
 LISTED: Final = "listed"
 
@@ -26,8 +28,10 @@ class WorkloadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """One of :data:`workloads.generators.WORKLOADS`, which are listed below."""
     topic: str = "ackproof"
     """The topic that is written to."""
+    topics: int = 1
+    """Topics that are written to; the second of `events` is `events.2`."""
     partitions: int = 3
-    """Its log partitions."""
+    """Log partitions of each topic."""
     producers: int = 3
     """Producers that write."""
     consumers: int = 2
@@ -38,6 +42,9 @@ class WorkloadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Payloads are filled up to this size. They are never shorter than what makes them checkable (some 40 bytes)."""
     keys: int = 10
     """Different keys of the records; in `keyed`, those that are alive at a time in a log partition."""
+    skew: float = 0.0
+    """Inequality of log partitions and keys: the n-th is written to in proportion to n^-skew (Zipf). With 0 all are
+    alike. In `keyed` keys live equally long."""
     sends_per_transaction: int = 4
     """Writes of one transaction of the workload `transactions`."""
     aborts_percent: int = 20
@@ -68,6 +75,16 @@ class WorkloadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     is. On a starved machine this and the reading may take up to four times as long."""
     writes: tuple[PlannedWrite, ...] = ()
     """Exactly these, in order of time, where the name is :data:`LISTED`."""
+
+    @property
+    def topic_names(self) -> tuple[str, ...]:
+        """The topics, each of ``partitions`` log partitions."""
+        return (self.topic, *(f"{self.topic}.{number}" for number in range(2, self.topics + 1)))
+
+    @property
+    def log_partitions(self) -> tuple[LogPartition, ...]:
+        """The log partitions of all topics, in the order of the numbers by which faults and writes name them."""
+        return tuple(LogPartition(topic, number) for topic in self.topic_names for number in range(self.partitions))
 
     @property
     def ending_limit_ms(self) -> int:

@@ -12,6 +12,8 @@ from workloads.replacement import CrashedProducer, Patience, ProducerSlot
 #: Sends outstanding per producer. A leaderless partition holds a send for delivery.timeout.ms; this bounds what piles
 #: up meanwhile (5 s at 50 writes a second), and a send that is due beyond it is not made.
 OUTSTANDING_MAX: Final = 256
+#: The same in bytes, Kafka's default of buffer.memory: as much as a client keeps of what it has not sent.
+OUTSTANDING_BYTES_MAX: Final = 32 * 1024 * 1024
 #: The least rest while too many are outstanding: a log that answers more slowly than it is asked would else be looked
 #: at for every write that is not made, by the processor that its client needs.
 FULL_REST_MS: Final = 1
@@ -109,7 +111,8 @@ class Producers:
             self._clock.call_at(max(self._started_us + self._next.due_us, earliest_us), self._write)
 
     def _is_full(self, write: DueWrite) -> bool:
-        return self._slots[write.producer].instance.outstanding >= OUTSTANDING_MAX
+        outstanding = self._slots[write.producer].instance.outstanding
+        return outstanding >= OUTSTANDING_MAX or outstanding * write.payload_bytes >= OUTSTANDING_BYTES_MAX
 
     def _pass_over(self) -> None:
         """Do not make the next write, nor those after it that are due by now while too many are outstanding."""

@@ -18,6 +18,7 @@ Truncation = Literal["high-watermark", "kip-101", "kip-279", "kip-320", "on-fetc
 CommitRule = Literal["isr", "majority"]
 IsolationLevel = Literal["read_uncommitted", "read_committed"]
 GroupProtocol = Literal["classic", "consumer"]
+Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 CommitMode = Literal["after-processing", "before-processing", "auto"]
 CleanupPolicy = Literal["delete", "compact", "compact,delete"]
 LeaderElection = Literal["isr", "largest-log-end", "largest-epoch-and-log-end"]
@@ -66,6 +67,8 @@ INT_MAX = 2**31 - 1
 #: Batches of a producer that a broker knows again.
 IDEMPOTENT_IN_FLIGHT_MAX = 5
 NEVER = 2**63 - 1
+#: The most bytes of a batch that brokers take by default (message.max.bytes), less what a batch costs by itself.
+BATCH_BYTES_MAX = 1_048_500
 #: Longer than anything waits in a run; a limit beyond it is one that a run never sees.
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
@@ -119,6 +122,12 @@ class Settings:
     """Pause before a batch is sent again."""
     linger_ms: int = _setting("linger.ms", "client", 0, least=0)
     """Time that a producer waits for more records of one batch."""
+    batch_size: int = _setting("batch.size", "client", 16_384, most=BATCH_BYTES_MAX)
+    """Bytes of records of one log partition after which a batch is full; a larger record has a batch of its own."""
+    compression_type: Compression = _setting(  # noqa: RUF009
+        "compression.type", "client", "none", choices=get_args(Compression)
+    )
+    """Codec of a producer's batches. Models of clients compress nothing."""
     isolation_level: IsolationLevel = _setting(  # noqa: RUF009 (a field, made by dataclasses.field)
         "isolation.level", "consumer", "read_uncommitted", choices=get_args(IsolationLevel)
     )

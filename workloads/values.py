@@ -5,14 +5,16 @@ log partition and the key it was meant for, under a CRC-32C, so that a reader kn
 delivered to another partition or under another key (KAFKA-19012), from one that is sound.
 
 Layout, big endian: CRC-32C of the rest (4), value (8), length of partition (2), length of key (2), partition, key, and
-zeros up to the size that was asked for.
+filling up to the size that was asked for: digits that a codec makes about half as long, from another place in each
+payload, so that records of one batch are not compressed to one.
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from functools import lru_cache
+from functools import cache, lru_cache
+from random import Random
 from typing import Final
 
 from crc32c import crc32c
@@ -35,6 +37,9 @@ _BODY = struct.Struct(">QHH")
 # Looked up once: a member of an enumeration is found by a search before Python 3.12.
 _SOUND: Final = Defect.NONE
 _HEADER_BYTES: Final = _CRC.size + _BODY.size
+#: Digits among which the filling of a payload begins, and from one value to the next it begins so much later.
+_DIGITS: Final = 2**20
+_STRIDE: Final = 524_309
 
 
 def join(process: int, sequence: int) -> int:
@@ -64,29 +69,46 @@ def encode(partition: str, key: bytes, value: int, size_bytes: int = 0) -> bytes
 
     It has ``size_bytes``, or as many as it needs if that is more.
     """
-    body = _VALUE.pack(value) + _rest(partition, key, size_bytes)
+    body = _VALUE.pack(value) + _address(partition, key)
+    missing = size_bytes - _CRC.size - len(body)
+    if missing > 0:
+        body += filling(value, missing)
     return _CRC.pack(crc32c(body)) + body
 
 
 @lru_cache(maxsize=4096)
-def _rest(partition: str, key: bytes, size_bytes: int) -> bytes:
-    """The bytes after the value: the same in every write to a log partition under one key."""
+def _address(partition: str, key: bytes) -> bytes:
+    """The bytes between value and filling: the same in every write to a log partition under one key."""
     name = partition.encode()
-    rest = _LENGTHS.pack(len(name), len(key)) + name + key
-    return rest.ljust(size_bytes - _CRC.size - _VALUE.size, b"\0")
+    return _LENGTHS.pack(len(name), len(key)) + name + key
+
+
+def filling(value: int, size_bytes: int) -> bytes:
+    """The filling of the payload of ``value``."""
+    begin = value * _STRIDE % _DIGITS
+    digits = _digits()
+    whole = digits if begin + size_bytes <= len(digits) else digits * (1 + (begin + size_bytes) // len(digits))
+    return whole[begin : begin + size_bytes]
+
+
+@cache
+def _digits() -> bytes:
+    """Two payloads of a megabyte in digits, the same in every process."""
+    return Random(0).randbytes(_DIGITS).hex().encode()  # noqa: S311 - no secret
 
 
 def decode(payload: bytes, partition: str, key: bytes) -> tuple[int, Defect]:
     """The value of a payload that was read from ``partition`` under ``key``, and its defect.
 
-    A payload that is whole but misplaced keeps its value; a damaged one has NO_VALUE.
+    A payload that is whole but misplaced keeps its value; a damaged one has NO_VALUE. Of the filling only the checksum
+    is looked at.
     """
     if len(payload) < _HEADER_BYTES:
         return NO_VALUE, Defect.UNREADABLE
     body = payload[_CRC.size :]
     if crc32c(body) != _CRC.unpack_from(payload)[0]:
         return NO_VALUE, Defect.CHECKSUM
-    if body[_VALUE.size :] == _rest(partition, key, len(payload)):
+    if body.startswith(_address(partition, key), _VALUE.size):
         return _VALUE.unpack_from(body)[0], _SOUND
     return _misplaced(body, partition, key)
 

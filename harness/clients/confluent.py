@@ -65,6 +65,8 @@ RECORDS_MAX: Final = 500
 LIBRDKAFKA_MIN: Final = 0x020D02FF
 #: librdkafka refuses less.
 SOCKET_TIMEOUT_MIN_MS: Final = 10
+#: Kafka's default of max.request.size; librdkafka's is less than a payload of a megabyte needs.
+REQUEST_MAX_BYTES: Final = 1_048_576
 _POLL_S: Final = 0.05
 
 
@@ -72,7 +74,8 @@ def producer_configuration(
     settings: Settings, bootstrap: Sequence[str], process: int, transactional_id: str | None = None
 ) -> dict[str, object]:
     """The producer's properties. By default the library chooses acks=all and delivery without limit."""
-    return producer_properties(settings, process, transactional_id) | _common_properties(settings, bootstrap)
+    own: dict[str, object] = {"message.max.bytes": REQUEST_MAX_BYTES}
+    return producer_properties(settings, process, transactional_id) | _common_properties(settings, bootstrap) | own
 
 
 def consumer_configuration(

@@ -52,7 +52,8 @@ def producer_configuration(
     settings: Settings, bootstrap: Sequence[str], process: int, transactional_id: str | None = None
 ) -> dict[str, object]:
     """Arguments of ``KafkaProducer``. By default the library chooses acks=all with idempotence (KIP-679)."""
-    own = {"max_block_ms": settings.request_timeout_ms}
+    codec = None if settings.compression_type == "none" else settings.compression_type
+    own = {"max_block_ms": settings.request_timeout_ms, "compression_type": codec}
     return (
         _arguments(producer_properties(settings, process, transactional_id))
         | _common_arguments(settings, bootstrap)

@@ -72,6 +72,8 @@ BOUNDS: Final[Mapping[str, Bounds]] = {
     "port": _PORT,
     "broker_port": _PORT,
     # Of the workload.
+    "topics": Bounds(1, 100, "each is made, and read to its end, one after the other"),
+    "skew": Bounds(0, 4, "nearly all writes would go to one log partition"),
     "partitions": Bounds(1, 10_000, "the reference broker has no more"),
     "producers": Bounds(1, 1_000, _THREAD),
     "consumers": Bounds(0, 1_000, _THREAD),

@@ -151,8 +151,10 @@ def _check_script(plan: Plan, plan_key: PlanKey) -> None:
         here = plan_key / f"worlds.{world.world.name}"
         if world.faults.stories:
             raise (here / "faults.stories").wrong(f"{story} is all that happens in a run; leave this key out")
-        if world.workload.partitions != 1:
-            raise (here / "workload").wrong(f"{story} writes to one log partition; write partitions = 1")
+        if len(world.workload.log_partitions) != 1:
+            raise (here / "workload").wrong(
+                f"{story} writes to one log partition; write partitions = 1, and leave topics out"
+            )
 
 
 def _check_budget(plan: Plan, world: WorldPlan, scenarios: Iterable[tuple[str, Scenario]], plan_key: PlanKey) -> None:
@@ -182,7 +184,7 @@ def _longest(scenario: Scenario, plan: Plan, world: WorldPlan, timings: Timings)
         fault_ms_min=world.faults.fault_ms_min,
         fault_ms_max=world.faults.fault_ms_max,
         brokers=plan.brokers,
-        partitions=world.workload.partitions,
+        partitions=len(world.workload.log_partitions),
     )
     return scenario.parts(scene)
 

@@ -34,8 +34,8 @@ class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
     """Log directories of each broker, in the simulated world. With several a broker outlives the failure of one (JBOD,
     KIP-112)."""
     assignment: list[list[int]] = []
-    """The brokers of each log partition, the preferred leader first: `[[0, 1, 2], [1, 2, 0]]`. By default the cluster
-    places them. Racks are not looked at then, nor at a later reassignment."""
+    """The brokers of each log partition of a topic, the preferred leader first: `[[0, 1, 2], [1, 2, 0]]`. By default
+    the cluster places them. Racks are not looked at then, nor at a later reassignment."""
     families: tuple[str, ...] = ("kill",)
     """Families of faults ([faults](faults.md#families)). `"kill+partition"` draws one schedule from both: a scenario of
     each in turn, in another order in each run."""
@@ -62,8 +62,8 @@ class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
     run has the plan's own seed."""
     writes: list[Table] = []
     """Exactly these writes, in place of generated ones: [`[[writes]]`](#writes). The workload has no `name`,
-    `writes_per_second` or `keys` then. Nothing is waited for before the first write. After the last one only the fresh
-    producers at the end of every run write."""
+    `writes_per_second`, `keys` or `skew` then. Nothing is waited for before the first write. After the last one only
+    the fresh producers at the end of every run write."""
     chance: Chance = "drawn"
     """`"none"`, with a `[[schedule]]`: in the simulated world every message takes a millisecond, and no cut lets a
     message be sent again. Elsewhere it changes nothing."""

@@ -20,7 +20,7 @@ GIVEN: Final = "given"
 #: Other names for the fields of a fault whose own name its role takes.
 RENAMED: Final = {("corruptrecord", "pick"): "record"}
 #: Keys that a listed workload does not need, because every write says it.
-_OF_GENERATORS: Final = ("name", "writes_per_second", "keys")
+_OF_GENERATORS: Final = ("name", "writes_per_second", "keys", "skew")
 _KINDS: Final[Mapping[str, type[Fault]]] = {kind.kind: kind for kind in FAULTS}
 
 
@@ -75,7 +75,7 @@ def listed(
     file = next(iter(tables)).file
     for number, write in enumerate(writes):
         here = PlanKey(file, f"writes[{number}]")
-        for key, bound in (("partition", workload.partitions), ("producer", workload.producers)):
+        for key, bound in (("partition", len(workload.log_partitions)), ("producer", workload.producers)):
             if (value := getattr(write, key)) >= bound:
                 raise (here / key).wrong(_absent(key, value, bound))
         if write.due_us >= workload.duration_ms * 1000:
@@ -113,8 +113,9 @@ def _check_fit(schedule: tuple[ScheduledFault, ...], world: WorldPlan, plan_key:
             raise (here / "end_ms").wrong(
                 f"{step.end_ms} is after the break phase; raise duration_ms from {world.workload.duration_ms}"
             )
-        if step.fault.role.partition >= world.workload.partitions:
-            raise (here / "partition").wrong(_absent("partition", step.fault.role.partition, world.workload.partitions))
+        partitions = len(world.workload.log_partitions)
+        if step.fault.role.partition >= partitions:
+            raise (here / "partition").wrong(_absent("partition", step.fault.role.partition, partitions))
 
 
 def _absent(noun: str, number: int, count: int) -> str:

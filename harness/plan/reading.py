@@ -12,7 +12,7 @@ import msgspec
 
 from harness.errors import PlanError
 from harness.plan import worlds
-from harness.plan.bounds import PORT_MAX
+from harness.plan.bounds import BOUNDS, PORT_MAX
 from harness.plan.chosen_stories import check_stories, chosen_stories, families_in, story_in
 from harness.plan.counting import refuse_too_many_runs, refuse_too_many_writes
 from harness.plan.file_form import PLAN_DEFAULTS, WORLD_DEFAULTS, Chance, PlanFile, WorldTable
@@ -325,6 +325,11 @@ def _workload(base: WorkloadPlan, table: Table, plan_key: PlanKey) -> WorkloadPl
     if not TOPIC.fullmatch(workload.topic) or workload.topic in {".", ".."}:
         raise (plan_key / "workload").wrong(
             f'topic={shown(workload.topic)} cannot name a topic; use letters, digits, ".", "_", "-"'
+        )
+    if (partitions := workload.topics * workload.partitions) > BOUNDS["partitions"].most:
+        raise (plan_key / "workload" / "topics").wrong(
+            f"{workload.topics} topics of {workload.partitions} log partitions are {partitions} in all; the most are "
+            f"{BOUNDS['partitions'].most}: {BOUNDS['partitions'].reason}"
         )
     if workload.name not in WORKLOADS:
         raise (plan_key / "workload" / "name").wrong(unknown_name("workload", workload.name, WORKLOADS))

@@ -1,4 +1,4 @@
-"""The cost of safety: latency, throughput, refusals and unavailability, by settings and world."""
+"""The cost of safety beside what it prevents: latency, throughput, refusals, unavailability, by settings and world."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ class Price(NamedTuple):
     """One choice of settings in one world, over all families of faults; times in microseconds, None where unknown.
 
     ``calm_p99_us`` is of writes that began while no fault was in effect, the other quantiles of all of the workload.
+    ``lost``, ``doubled`` and ``reordered`` count acknowledged writes that are gone, are in the log more than once, or
+    were overtaken, permitted or not; None where no run could be judged.
     """
 
     settings: str
@@ -27,6 +29,9 @@ class Price(NamedTuple):
     gap_us: int
     recovery_us: int | None
     unrecovered: int
+    lost: int | None
+    doubled: int | None
+    reordered: int | None
     latency: Latency
 
 
@@ -40,6 +45,7 @@ def prices_of(cells: Sequence[Cell]) -> list[Price]:
 
 def _price(world: str, settings: str, cells: Sequence[Cell]) -> Price:
     latency = Latency()
+    judged = any(cell.runs_judged for cell in cells)
     for cell in cells:
         latency.add(cell.latency)
         latency.workload_us += cell.latency.workload_us
@@ -57,5 +63,13 @@ def _price(world: str, settings: str, cells: Sequence[Cell]) -> Price:
         gap_us=max(cell.longest_gap_us for cell in cells),
         recovery_us=max((cell.recovery_us for cell in cells if cell.recovery_us is not None), default=None),
         unrecovered=sum(cell.unrecovered for cell in cells),
+        lost=sum(cell.lost for cell in cells) if judged else None,
+        doubled=_found("duplicate", cells) if judged else None,
+        reordered=_found("reordered", cells) if judged else None,
         latency=latency,
     )
+
+
+def _found(anomaly: str, cells: Sequence[Cell]) -> int:
+    """The number of findings of ``anomaly``, whether they break a promise or not."""
+    return sum(cell.broken.get(anomaly, 0) + cell.permitted.get(anomaly, 0) for cell in cells)

@@ -50,7 +50,7 @@ def planned(spec: RunSpec, draw: Draw) -> Schedule:
         spec.faults,
         timings=timings_of(spec.chosen()),
         brokers=spec.brokers,
-        partitions=spec.workload.partitions,
+        partitions=len(spec.workload.log_partitions),
         duration_ms=spec.workload.duration_ms,
         draw=draw,
         rack_size=largest_rack(spec.racks),

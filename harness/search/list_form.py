@@ -90,9 +90,9 @@ def with_one_partition(spec: RunSpec, partition: int) -> Iterator[RunSpec]:
     mine = tuple(
         msgspec.structs.replace(write, partition=0) for write in operations_of(spec) if write.partition == partition
     )
-    alone = with_workload(spec, partitions=1, writes=mine)
+    alone = with_workload(spec, topics=1, partitions=1, writes=mine)
     if spec.assignment:
-        alone = msgspec.structs.replace(alone, assignment=(spec.assignment[partition],))
+        alone = msgspec.structs.replace(alone, assignment=(spec.assignment[partition % len(spec.assignment)],))
     if not mine:
         return
     for turned in dict.fromkeys((0, partition % spec.brokers)):

@@ -202,7 +202,7 @@ class _Search:
         """One log partition, one producer, no consumer beside the final ones, nothing in payloads."""
         if self.best.spec.workload.name == LISTED:
             used = dict.fromkeys(write.partition for write in self.best.spec.workload.writes)
-            if self.best.spec.workload.partitions > 1:
+            if len(self.best.spec.workload.log_partitions) > 1:
                 self.first_of(form for partition in used for form in with_one_partition(self.best.spec, partition))
             writes = [
                 msgspec.structs.replace(write, producer=0, key="key-0") for write in self.best.spec.workload.writes

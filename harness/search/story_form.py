@@ -34,7 +34,7 @@ def story_text_of(run: JudgedRun, title: str) -> StoryText | None:
     Times stay as they are, as steps that wait. It was performed, and what it shows was seen.
     """
     column = _column(run.spec)
-    if column is None or run.spec.workload.partitions != 1 or run.spec.workload.name != LISTED:
+    if column is None or len(run.spec.workload.log_partitions) != 1 or run.spec.workload.name != LISTED:
         return None
     for leader in (_LEADER, "0"):
         moments = list(_moments(run, leader))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -90,17 +91,18 @@ class ExistingCluster(RealCluster):
         require_ids(release)
         possible(self._settings, release)
         workload = self._spec.workload
-        topic = OwnTopic(administration, opening.journal, workload.topic, self._bootstrap, self._security)
-        opening.resources.callback(topic.delete)
-        topic.create(workload.partitions, self._settings.replication_factor, topic_configs(self._settings))
-        # The run's topic has settings of its own, beside those of the brokers.
+        for name in workload.topic_names:
+            topic = OwnTopic(administration, opening.journal, name, self._bootstrap, self._security)
+            opening.resources.callback(topic.delete)
+            topic.create(workload.partitions, self._settings.replication_factor, topic_configs(self._settings))
+        # The run's topics have settings of its own, beside those of the brokers.
         configuration = {
             "broker": {"version": f"{release.major}.{release.minor}"}
             | administration.configuration("broker", str(brokers[0])),
-            "topic": administration.configuration("topic", topic.name),
+            "topic": administration.configuration("topic", workload.topic),
         }
         trace = trace_path(self._directory, CONTROLLER)
-        poller = MetadataPoller(self._administration(opening), topic.name, trace)
+        poller = MetadataPoller(self._administration(opening), workload.topic_names, trace)
         opening.resources.callback(poller.end)
         poller.begin()
         clients = opening.make_clients(self._bootstrap, self._security)
@@ -132,16 +134,16 @@ class ExistingCluster(RealCluster):
 
 
 class MetadataPoller:
-    """Asks the cluster for the metadata of ``topic`` a few times a second, from :meth:`begin` to :meth:`end`.
+    """Asks the cluster for the metadata of ``topics`` a few times a second, from :meth:`begin` to :meth:`end`.
 
     Changes are written to ``trace``, a new file, in the form that the reference broker's nodes use. The time of a
     change is that of the look that saw it; a change that is undone between two looks is not seen. ``administration``
     is used by this object only.
     """
 
-    def __init__(self, administration: Administration, topic: str, trace: Path) -> None:
+    def __init__(self, administration: Administration, topics: Sequence[str], trace: Path) -> None:
         self._administration = administration
-        self._topic = topic
+        self._topics = topics
         self._trace = trace
         self._view = ClusterView({}, (), (), controllers=(), running_controllers=())
         self._ended = threading.Event()
@@ -173,9 +175,12 @@ class MetadataPoller:
         Raises:
             HostError: no broker answered.
         """
-        image, running = self._administration.topic(self._topic), self._administration.running()
+        images = [image for topic in self._topics if (image := self._administration.topic(topic)) is not None]
+        running = self._administration.running()
         before = self._view
-        partitions = before.partitions if image is None else image.partitions
+        partitions = {**before.partitions}
+        for image in images:
+            partitions |= image.partitions
         brokers = tuple(sorted({*before.brokers, *running}))
         self._view = msgspec.structs.replace(before, partitions=partitions, running=running, brokers=brokers)
         self._write(changes(before, self._view))

@@ -30,8 +30,8 @@ def content_of(payload: bytes | None, partition: str, key: bytes | None) -> int:
     return value if defect is Defect.NONE else -2 - crc32c(payload or b"", crc32c(key or b""))
 
 
-def logs_on_disks(directory: Path, brokers: Iterable[int], topic: str) -> ReplicaLogs | None:
-    """The logs of ``topic`` below ``directory``/<broker>/, once the brokers have ended; None if no disk exists there.
+def logs_on_disks(directory: Path, brokers: Iterable[int], *topics: str) -> ReplicaLogs | None:
+    """The logs of ``topics`` below ``directory``/<broker>/, once the brokers have ended; None if no disk exists there.
 
     Kafka names a log's directory after the partition; the reference broker adds "@" and the topic's identity. Logs that
     a broker has renamed, to delete or move them, are left out.
@@ -39,7 +39,7 @@ def logs_on_disks(directory: Path, brokers: Iterable[int], topic: str) -> Replic
     disks = {node: directory / str(node) for node in brokers}
     if not any(disk.is_dir() for disk in disks.values()):
         return None
-    name = re.compile(rf"{re.escape(topic)}-\d+(@\d+)?")
+    name = re.compile(rf"({'|'.join(map(re.escape, topics))})-\d+(@\d+)?")
     logs: list[DumpedLog] = []
     unreadable: dict[int, str] = {}
     for node, disk in disks.items():

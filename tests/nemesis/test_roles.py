@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 
 from nemesis.cluster import ClusterView, PartitionView
@@ -37,6 +38,13 @@ VIEW = ClusterView(
 )
 def test_a_role_is_held_by_whom_the_cluster_says(role, brokers):
     assert resolve(role, VIEW) == brokers
+
+
+def test_log_partitions_are_numbered_as_people_count_and_topic_after_topic():
+    names = ["t.10-0", "t.2-0", "t-10", "t-2", "t-0"]
+    leaders = {name: PartitionView(leader=n, leader_epoch=0, isr=(n,), replicas=(n,)) for n, name in enumerate(names)}
+    view = msgspec.structs.replace(VIEW, partitions=leaders)
+    assert [resolve(Role(RoleKind.LEADER, number), view) for number in range(5)] == [(4,), (3,), (2,), (1,), (0,)]
 
 
 def test_where_brokers_have_no_racks_nobody_is_a_rack():

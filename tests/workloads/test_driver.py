@@ -6,7 +6,7 @@ from workloads.consumers import shares
 from workloads.driver import Workload
 from workloads.operations import HARNESS, Defect, EventType, Function
 from workloads.plan import WorkloadPlan
-from workloads.producers import OUTSTANDING_MAX
+from workloads.producers import OUTSTANDING_BYTES_MAX, OUTSTANDING_MAX
 from workloads.settings import Settings
 from workloads.values import split
 
@@ -126,6 +126,13 @@ def test_outstanding_sends_are_bounded_and_what_was_not_made_is_counted(start, r
     run_to(2 * SECOND_US)
     assert workload.producers.outstanding == workload.producers.counts.attempted == 2 * OUTSTANDING_MAX
     assert workload.producers.counts.attempted + workload.producers.counts.passed_over == 2_001
+
+
+def test_large_payloads_without_an_answer_are_bounded_in_bytes(start, run_to, perfect_world):
+    perfect_world.clients.silent_sends = True
+    workload = start(writes_per_second=100, producers=2, payload_bytes=1_000_000)
+    run_to(2 * SECOND_US)
+    assert workload.producers.outstanding == 2 * -(-OUTSTANDING_BYTES_MAX // 1_000_000)
 
 
 def test_a_full_producer_is_not_looked_at_for_every_write_that_it_does_not_make(

@@ -1,5 +1,6 @@
 """Every workload that a plan can name writes what its plan asks for."""
 
+from collections import Counter
 from itertools import islice
 from pathlib import Path
 
@@ -33,6 +34,32 @@ def test_every_producer_writes_to_every_partition_under_every_key(name):
     plan = WorkloadPlan(name=name, producers=3, partitions=4, keys=5)
     found = {(w.producer, w.partition, w.key) for w in islice(WORKLOADS[name].writes(plan), 1_000)}
     assert len(found) == 3 * 4 * 5
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_every_log_partition_of_every_topic_is_written_to(name):
+    plan = WorkloadPlan(name=name, topic="t", topics=2, partitions=20)
+    assert {write.partition for write in islice(WORKLOADS[name].writes(plan), 2_000)} == set(range(40))
+    assert [str(plan.log_partitions[number]) for number in (0, 19, 20, 39)] == ["t-0", "t-19", "t.2-0", "t.2-19"]
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_with_skew_the_first_log_partition_has_its_share_and_the_last_one_too(name):
+    plan = WorkloadPlan(name=name, topics=2, partitions=20, skew=1.0)
+    counts = Counter(write.partition for write in islice(WORKLOADS[name].writes(plan), 20_000))
+    harmonic = sum(1 / n for n in range(1, 41))
+    assert [counts[n] / 20_000 for n in (0, 1, 39)] == pytest.approx(
+        [1 / harmonic, 1 / 2 / harmonic, 1 / 40 / harmonic], rel=0.1
+    )
+    assert len(counts) == 40
+
+
+def test_with_skew_keys_are_unequal_under_every_producer_and_in_every_partition():
+    plan = WorkloadPlan(partitions=4, keys=8, producers=3, skew=1.0)
+    written = list(islice(WORKLOADS["steady"].writes(plan), 30_000))
+    for chosen in ([w for w in written if w.producer == 2], [w for w in written if w.partition == 3]):
+        counts = Counter(write.key for write in chosen)
+        assert counts[b"key-0"] / counts[b"key-7"] == pytest.approx(8, rel=0.2)
 
 
 def test_keys_that_are_written_twice_end_with_a_tombstone_or_a_last_value():

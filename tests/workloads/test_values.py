@@ -1,4 +1,5 @@
 import struct
+import zlib
 
 import pytest
 from crc32c import crc32c
@@ -11,6 +12,8 @@ from workloads.values import NO_VALUE, PROCESS_MAX, SEQUENCE_MAX, decode, encode
 processes = st.integers(0, PROCESS_MAX)
 sequences = st.integers(0, SEQUENCE_MAX)
 keys = st.binary(max_size=20)
+#: Bytes of a payload for which compression is of interest.
+MANY = 100_000
 names = st.text(max_size=30)
 
 
@@ -60,3 +63,22 @@ def test_a_payload_shorter_than_its_header_is_unreadable(payload):
 def test_lengths_that_contradict_the_size_are_unreadable():
     body = struct.pack(">QHH", 1, 60_000, 1) + b"xx"
     assert decode(struct.pack(">I", crc32c(body)) + body, "xx", b"")[1] is Defect.UNREADABLE
+
+
+def test_a_payload_of_a_megabyte_has_its_size_and_every_byte_of_it_counts():
+    payload = encode("t.2-19", b"key-7", join(3, 5), 1_000_000)
+    assert len(payload) == 1_000_000
+    damaged = payload[:-1] + bytes([payload[-1] ^ 1])
+    assert decode(payload, "t.2-19", b"key-7") == (join(3, 5), Defect.NONE)
+    assert decode(damaged, "t.2-19", b"key-7") == (NO_VALUE, Defect.CHECKSUM)
+
+
+def test_a_codec_makes_payloads_about_half_as_long_and_many_no_shorter_than_that():
+    payloads = [encode("t-0", b"key-0", join(process, 0), MANY) for process in range(8)]
+    assert 0.4 < len(zlib.compress(payloads[0])) / MANY < 0.65
+    together = zlib.compress(b"".join(payloads))
+    assert 0.4 < len(together) / (8 * MANY) < 0.65
+
+
+def test_a_long_filling_is_made_of_many_short_ones():
+    assert len(encode("t-0", b"", join(0, 1), 5_000_000)) == 5_000_000

@@ -83,7 +83,7 @@ def rehearse(spec: RunSpec, schedule: Schedule, say: Show) -> None:
         say("# the topic is made")
         _topic(spec, ",".join(f"{address.host}:{address.port}" for address in map(host.address, nodes.brokers)), say)
         cluster = _ImaginedCluster(nodes, spec, say)
-        viewer = Viewer(cluster, nodes, spec.workload.topic, spec.racks)
+        viewer = Viewer(cluster, nodes, spec.workload.topic_names, spec.racks)
         administration = ConfirmedReassignment(cluster.move_leader, cluster.reassign, viewer.partitions)
         attacked = AttackedNodes(nodes, viewer, journal, loop, lambda _: "refused")
         preparation = Preparation(spec.faults.families, out_of_reach(distribution.lacks(type(host)), type(host)))
@@ -95,11 +95,12 @@ def rehearse(spec: RunSpec, schedule: Schedule, say: Show) -> None:
 
 def _topic(spec: RunSpec, servers: str, say: Show) -> None:
     workload, settings = spec.workload, spec.chosen()
-    say(
-        f"at {servers}: create topic {workload.topic} with {workload.partitions} partitions, replication factor "
-        f"{settings.replication_factor}, {topic_configs(settings)}; the run ends here if it exists already"
-    )
-    say(f"at {servers}: write to and read from topic {workload.topic}, and no other")
+    for topic in workload.topic_names:
+        say(
+            f"at {servers}: create topic {topic} with {workload.partitions} partitions, replication factor "
+            f"{settings.replication_factor}, {topic_configs(settings)}; the run ends here if it exists already"
+        )
+    say(f"at {servers}: write to and read from topic {' and '.join(workload.topic_names)}, and no other")
 
 
 def _play(spec: RunSpec, schedule: Schedule, target: Target, loop: Loop, say: Show) -> None:
@@ -133,7 +134,8 @@ class _ImaginedCluster(Metadata):
         racks |= {NodeId(node): rack for node, rack in enumerate(spec.racks)}
         places = spec.assignment or alternate(racks, spec.workload.partitions, spec.chosen().replication_factor)
         self._places = {
-            str(LogPartition(spec.workload.topic, number)): tuple(map(NodeId, replicas))
+            str(LogPartition(topic, number)): tuple(map(NodeId, replicas))
+            for topic in spec.workload.topic_names
             for number, replicas in enumerate(places)
         }
         self._moved: dict[str, int] = {}

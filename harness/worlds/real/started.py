@@ -117,7 +117,7 @@ class StartedCluster(RealCluster):
         for node in nodes.all:
             nodes.start(node)
         bootstrap = [f"{address.host}:{address.port}" for address in map(host.address, nodes.brokers)]
-        viewer = Viewer(distribution.metadata(nodes), nodes, spec.workload.topic, spec.racks)
+        viewer = Viewer(distribution.metadata(nodes), nodes, spec.workload.topic_names, spec.racks)
         self._bring_up(nodes, viewer, bootstrap)
         clients = opening.make_clients(bootstrap, OPEN)
         attacked = AttackedNodes(nodes, viewer, journal, opening.clock, connect)
@@ -151,7 +151,7 @@ class StartedCluster(RealCluster):
 
     @override
     def replica_logs(self) -> ReplicaLogs | None:
-        return logs_on_disks(self._directory / "data", range(self._spec.brokers), self._spec.workload.topic)
+        return logs_on_disks(self._directory / "data", range(self._spec.brokers), *self._spec.workload.topic_names)
 
     def _make_disks(self, journal: Journal) -> Mapping[int, Disk]:
         try:
@@ -172,8 +172,8 @@ class StartedCluster(RealCluster):
             return all(connect(nodes.host.address(node), FAR_LIMIT_S) == "accepted" for node in nodes.brokers)
 
         def complete(image: ClusterImage) -> bool:
-            views = partitions_of(image, workload.topic).values()
-            return are_whole(views) and len(views) == workload.partitions
+            views = partitions_of(image, *workload.topic_names).values()
+            return are_whole(views) and len(views) == len(workload.log_partitions)
 
         def wait(condition: Callable[[ClusterImage], bool], complaint: str) -> None:
             while not condition(viewer.image()):
@@ -185,5 +185,6 @@ class StartedCluster(RealCluster):
 
         wait(registered, "not every broker registered with the controller")
         wait(accepting, "not every broker accepts connections")
-        create_topic(bootstrap, workload.topic, workload.partitions, self._spec.chosen(), self._spec.assignment)
-        wait(complete, f"not every partition of {workload.topic} has a leader and all replicas")
+        for topic in workload.topic_names:
+            create_topic(bootstrap, topic, workload.partitions, self._spec.chosen(), self._spec.assignment)
+        wait(complete, f"not every partition of {' and '.join(workload.topic_names)} has a leader and all replicas")

@@ -53,8 +53,8 @@ class Metadata(ABC):
         return True
 
 
-def partitions_of(image: ClusterImage, topic: str) -> dict[str, PartitionView]:
-    """The partitions of one topic by name, in the controller's order."""
+def partitions_of(image: ClusterImage, *topics: str) -> dict[str, PartitionView]:
+    """The partitions of these topics by name, in the controller's order."""
     return {
         name: PartitionView(
             leader=None if state.leader == NONE else state.leader,
@@ -63,7 +63,7 @@ def partitions_of(image: ClusterImage, topic: str) -> dict[str, PartitionView]:
             replicas=state.replicas,
         )
         for name, state in image.partitions.items()
-        if LogPartition.named(name).topic == topic
+        if LogPartition.named(name).topic in topics
     }
 
 
@@ -73,32 +73,32 @@ def are_whole(views: Iterable[PartitionView]) -> bool:
 
 
 class Viewer:
-    """The view of one topic. It asks the operating system each time which processes run.
+    """The view of a run's topics. It asks the operating system each time which processes run.
 
     ``racks`` are those of the brokers, in order, if they have some.
     """
 
-    def __init__(self, metadata: Metadata, nodes: Nodes, topic: str, racks: Sequence[str] = ()) -> None:
+    def __init__(self, metadata: Metadata, nodes: Nodes, topics: Sequence[str], racks: Sequence[str] = ()) -> None:
         self._racks = dict(enumerate(racks))
         self.image = metadata.image
         self._metadata = metadata
         self._nodes = nodes
-        self._topic = topic
+        self._topics = topics
 
     def partitions(self) -> dict[str, PartitionView]:
-        """The topic's partitions by name, as the controllers' newest metadata have them."""
-        return partitions_of(self.image(), self._topic)
+        """The topics' partitions by name, as the controllers' newest metadata have them."""
+        return partitions_of(self.image(), *self._topics)
 
     def running(self) -> tuple[int, ...]:
         """The brokers whose process runs and is not frozen."""
         return self._nodes.in_state(NodeState.RUNNING, self._nodes.brokers)
 
     def view(self) -> ClusterView:
-        """The topic's partitions, the controllers, and the nodes that run now."""
+        """The topics' partitions, the controllers, and the nodes that run now."""
         image, controllers = self.image(), self._metadata.controllers()
         active_runs = bool(self._nodes.in_state(NodeState.RUNNING, controllers[:1]))
         return ClusterView(
-            partitions=partitions_of(image, self._topic),
+            partitions=partitions_of(image, *self._topics),
             running=self.running(),
             brokers=self._nodes.brokers,
             controllers=controllers,
@@ -109,9 +109,9 @@ class Viewer:
         )
 
     def _coordinators(self, image: ClusterImage) -> tuple[int, ...]:
-        """The leader of the partition of `__consumer_offsets` that serves the group with the topic's name."""
+        """The leader of the partition of `__consumer_offsets` that serves the group with the first topic's name."""
         offsets = partitions_of(image, OFFSETS)
         if not offsets:
             return ()
-        serving = offsets.get(str(LogPartition(OFFSETS, group_partition(self._topic, len(offsets)))))
+        serving = offsets.get(str(LogPartition(OFFSETS, group_partition(self._topics[0], len(offsets)))))
         return () if serving is None or serving.leader is None else (serving.leader,)

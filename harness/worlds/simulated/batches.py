@@ -17,8 +17,7 @@ from harness.reference.core.messages import RecordBatch
 from harness.reference.core.producers import BATCHES_KEPT
 from harness.reference.core.types import NONE, TopicPartition
 
-#: batch.size, Kafka's default, in bytes; and what a record and a batch cost beyond key and payload (format v2).
-BATCH_BYTES_MAX: Final = 16_384
+#: Bytes that a record and a batch cost beyond key and payload (format v2).
 RECORD_OVERHEAD_BYTES: Final = 8
 BATCH_OVERHEAD_BYTES: Final = 61
 
@@ -82,12 +81,13 @@ class Queue:
     """One log partition of one producer. ``producer_id`` is NONE for a producer without idempotence."""
 
     __slots__ = (
-        "_batches", "_last_acknowledged", "_next_sequence", "in_flight", "partition", "producer_epoch", "producer_id",
-        "restart_due", "retries", "unresolved", "waiting",
+        "_batch_bytes", "_batches", "_last_acknowledged", "_next_sequence", "in_flight", "partition", "producer_epoch",
+        "producer_id", "restart_due", "retries", "unresolved", "waiting",
     )  # fmt: skip
 
-    def __init__(self, partition: TopicPartition) -> None:
+    def __init__(self, partition: TopicPartition, batch_bytes: int) -> None:
         self.partition = partition
+        self._batch_bytes = batch_bytes
         self.waiting: deque[Waiting] = deque()
         self.retries: deque[Batch] = deque()
         self.in_flight: list[Batch] = []
@@ -103,7 +103,7 @@ class Queue:
         """The records that wait, up to batch.size, numbered."""
         records = [self.waiting.popleft()]
         size_bytes = BATCH_OVERHEAD_BYTES + records[0].size_bytes
-        while self.waiting and size_bytes < BATCH_BYTES_MAX:
+        while self.waiting and size_bytes + self.waiting[0].size_bytes <= self._batch_bytes:
             records.append(self.waiting.popleft())
             size_bytes += records[-1].size_bytes
         batch = Batch(self._batches, records, size_bytes)

@@ -160,9 +160,11 @@ class SimulatedClients:
     )
     protocols: Final[Sequence[GroupProtocol]] = ()
 
-    def __init__(self, brokers: Sequence[int], topic: str, settings: Settings, loop: Loop, network: Network) -> None:
+    def __init__(
+        self, brokers: Sequence[int], topics: Sequence[str], settings: Settings, loop: Loop, network: Network
+    ) -> None:
         self._brokers = brokers
-        self._topic = topic
+        self._topics = topics
         self._settings = settings
         self._loop = loop
         self._network = network
@@ -175,7 +177,7 @@ class SimulatedClients:
         """
         if transactional_id is not None:
             raise ValueError(self.lacks[ClientCapability.TRANSACTIONS])
-        model = ProducerModel(self._brokers, process, self._topic, self._settings)
+        model = ProducerModel(self._brokers, process, self._topics, self._settings)
         return SimulatedProducer(CLIENTS + 1 + process, model, self._loop, self._network)
 
     def consumer(
@@ -190,7 +192,7 @@ class SimulatedClients:
             raise ValueError(self.lacks[ClientCapability.TRANSACTIONS])
         if membership is not None:
             raise ValueError(self.lacks[ClientCapability.SUBSCRIPTION])
-        model = ConsumerModel(self._brokers, process, self._topic, self._settings)
+        model = ConsumerModel(self._brokers, process, self._topics, self._settings)
         return SimulatedConsumer(CLIENTS + 1 + process, model, self._loop, self._network)
 
     def effective_configuration(self) -> dict[str, dict[str, Any]]:

@@ -81,8 +81,8 @@ class FetchPurpose(NamedTuple):
 class ConsumerModel(ClientModel):
     """One consumer instance."""
 
-    def __init__(self, brokers: Sequence[int], first: int, topic: str, settings: Settings) -> None:
-        super().__init__(brokers, first, topic, settings)
+    def __init__(self, brokers: Sequence[int], first: int, topics: Sequence[str], settings: Settings) -> None:
+        super().__init__(brokers, first, topics, settings)
         self._wait_ms = min(FETCH_MAX_WAIT_MS, settings.request_timeout_ms // 2)
         self._beside = brokers[first % len(brokers)] if settings.follower_fetching else NONE
         self._assigned: dict[TopicPartition, Assigned] = {}

@@ -77,12 +77,12 @@ class NetworkClient:
     """See the module's text. ``brokers`` are the bootstrap servers; times of arguments are microseconds."""
 
     def __init__(
-        self, brokers: Sequence[int], first: int, topic: str, request_timeout_us: int, backoff_us: int
+        self, brokers: Sequence[int], first: int, topics: Sequence[str], request_timeout_us: int, backoff_us: int
     ) -> None:
         self.effects: list[ClientEffect] = []
         self._brokers = tuple(brokers)
         self._turn = first
-        self._topics = (topic,)
+        self._topics = tuple(topics)
         self._timeout_us = request_timeout_us
         self._backoff_us = backoff_us
         self._connections = {broker: Connection() for broker in brokers}
@@ -273,13 +273,13 @@ class NetworkClient:
 class ClientModel:
     """The common part of the models of producer and consumer. Sans-IO; times are microseconds.
 
-    One instance for one ``topic``; ``first`` is the broker that it asks first, by position in ``brokers``.
+    One instance for the run's ``topics``; ``first`` is the broker that it asks first, by position in ``brokers``.
     """
 
-    def __init__(self, brokers: Sequence[int], first: int, topic: str, settings: Settings) -> None:
+    def __init__(self, brokers: Sequence[int], first: int, topics: Sequence[str], settings: Settings) -> None:
         self._backoff_us = settings.retry_backoff_ms * MICROSECONDS
         request_timeout_us = settings.request_timeout_ms * MICROSECONDS
-        self._net = NetworkClient(brokers, first, topic, request_timeout_us, self._backoff_us)
+        self._net = NetworkClient(brokers, first, topics, request_timeout_us, self._backoff_us)
 
     def on_message(self, now_us: int, sender: int, message: Message) -> list[ClientEffect]:
         """An answer arrived."""

@@ -73,14 +73,15 @@ PRODUCER_ID: Final = "producer id"
 class ProducerModel(ClientModel):
     """One producer instance."""
 
-    def __init__(self, brokers: Sequence[int], first: int, topic: str, settings: Settings) -> None:
-        super().__init__(brokers, first, topic, settings)
+    def __init__(self, brokers: Sequence[int], first: int, topics: Sequence[str], settings: Settings) -> None:
+        super().__init__(brokers, first, topics, settings)
         self._acks = settings.acks
         self._retries = settings.retries
         self._max_in_flight = settings.max_in_flight
         self._request_timeout_ms = settings.request_timeout_ms
         self._delivery_us = settings.delivery_timeout_ms * MICROSECONDS
         self._linger_us = settings.linger_ms * MICROSECONDS
+        self._batch_bytes = settings.batch_size
         self._idempotent = settings.enable_idempotence
         self._one_window = settings.idempotence_window == "partition"
         self._producer_id = self._producer_epoch = NONE
@@ -94,7 +95,7 @@ class ProducerModel(ClientModel):
         """Append one record; ``Completed(done, SendOutcome)`` follows, once."""
         queue = self._queues.get(partition)
         if queue is None:
-            queue = self._queues[partition] = Queue(partition)
+            queue = self._queues[partition] = Queue(partition, self._batch_bytes)
         queue.waiting.append(Waiting(done, key, payload, now_us))
         self._net.wake_at(now_us + self._delivery_us)
         self._drain(now_us, queue)

@@ -6,7 +6,7 @@ a producer made, and mostly whole logs, so each is decoded once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import attrgetter, is_
 from typing import Final
@@ -19,6 +19,7 @@ from harness.reference.core.messages import RecordBatch
 from harness.reference.core.types import TopicPartition
 from harness.worlds.replica_logs import content_of
 from harness.worlds.simulated.cluster import SimulatedCluster
+from workloads import LogPartition
 
 #: All that a log in memory holds.
 _EVERYTHING: Final = 2**62
@@ -26,11 +27,11 @@ _INTACT: Final = attrgetter("intact")
 _RECORDS: Final = attrgetter("records")
 
 
-def logs_of(cluster: SimulatedCluster, topic: str, partitions: int) -> ReplicaLogs:
-    """The logs of ``topic`` on the disks of all brokers."""
+def logs_of(cluster: SimulatedCluster, log_partitions: Iterable[LogPartition]) -> ReplicaLogs:
+    """The logs of these log partitions on the disks of all brokers."""
     logs: list[DumpedLog] = []
-    for number in range(partitions):
-        partition = TopicPartition(topic, number)
+    for log_partition in log_partitions:
+        partition = TopicPartition(*log_partition)
         decoder = _Decoder(str(partition))
         copies = [(node, log) for node in cluster.brokers if (log := cluster.log(node, partition)) is not None]
         logs += [DumpedLog(str(partition), node, decoder.stretches(log), _damage(log)) for node, log in copies]

@@ -33,15 +33,15 @@ OPEN_LIMIT_US: Final = 30_000_000
 
 
 class Administrator:
-    """Waits for the answer to the one request that the harness itself sends."""
+    """Waits for the answers to the requests that the harness itself sends."""
 
     def __init__(self) -> None:
-        self.answer: TopicResponse | None = None
+        self.answers: list[TopicResponse] = []
         self.receive: Callable[[int, Any], None] = self._on_message
 
     def _on_message(self, _source: int, message: Any) -> None:
         if type(message) is TopicResponse:
-            self.answer = message
+            self.answers.append(message)
 
     def disconnected(self, _peer: int) -> None:
         """Nothing is asked while a process may die."""
@@ -75,7 +75,7 @@ class SimulatedWorld:
             log_dirs=spec.log_dirs,
         )
         self._invariants = FirstBroken(self._cluster, broker_config(self._settings), self._loop) if invariants else None
-        self._clients = SimulatedClients(brokers, spec.workload.topic, self._settings, self._loop, self._network)
+        self._clients = SimulatedClients(brokers, spec.workload.topic_names, self._settings, self._loop, self._network)
         self._administrator = Administrator()
         #: For scripted stories.
         self.direct: Final = SimulatedDirectClient(self._loop, self._network)
@@ -111,11 +111,14 @@ class SimulatedWorld:
         refuse_what_it_lacks(self._settings, "simulated")
         self._cluster.start()
         self._reach(self._registered, "every broker to register")
-        self._ask_for_topic()
-        self._reach(lambda: self._administrator.answer is not None, "the topic to be created")
-        answer = self._administrator.answer
-        if answer is not None and answer.error != ErrorCode.NONE:
-            raise HarnessError(f"the topic {answer.topic} could not be created ({answer.error.name}): {answer.reason}")
+        self._ask_for_topics()
+        answers, topics = self._administrator.answers, self._workload.topic_names
+        self._reach(lambda: len(answers) == len(topics), "the topic to be created")
+        for answer in answers:
+            if answer.error != ErrorCode.NONE:
+                raise HarnessError(
+                    f"the topic {answer.topic} could not be created ({answer.error.name}): {answer.reason}"
+                )
         self._reach(self._complete, "every log partition to have a leader and a full ISR")
 
     def drive(self, finished: Callable[[], bool], limit_us: int) -> bool:
@@ -137,7 +140,7 @@ class SimulatedWorld:
 
     def replica_logs(self) -> ReplicaLogs:
         """Read the brokers' disks, which are in memory."""
-        return logs_of(self._cluster, self._workload.topic, self._workload.partitions)
+        return logs_of(self._cluster, self._workload.log_partitions)
 
     def effective_configuration(self) -> dict[str, dict[str, Any]]:
         """See :meth:`World.effective_configuration`: what the models and the core go by."""
@@ -160,17 +163,20 @@ class SimulatedWorld:
 
     def _complete(self) -> bool:
         partitions = self._cluster.view().partitions.values()
-        return bool(partitions) and all(p.leader is not None and len(p.isr) == len(p.replicas) for p in partitions)
+        complete = len(partitions) == len(self._workload.log_partitions)
+        return complete and all(p.leader is not None and len(p.isr) == len(p.replicas) for p in partitions)
 
-    def _ask_for_topic(self) -> None:
+    def _ask_for_topics(self) -> None:
         settings = self._settings
         self._network.started(ADMINISTRATOR, self._administrator)
         wire = self._network.wire(ADMINISTRATOR, CONTROLLER)
-        if wire is not None:
+        if wire is None:
+            return
+        for number, topic in enumerate(self._workload.topic_names):
             wire.send(
                 CreateTopic(
-                    0,
-                    self._workload.topic,
+                    number,
+                    topic,
                     self._workload.partitions,
                     settings.replication_factor,
                     topic_config(settings),

@@ -65,6 +65,18 @@ def test_a_rate_says_its_interval_beside_the_pointer(campaign: tuple[Path, Calla
     assert said == "acks=1, min.insync.replicas=1, kill, simulated: 1 of 1 runs lost: 2.5 % to 100 %"
 
 
+def test_a_price_says_what_was_lost_written_twice_and_reordered_for_it(
+    campaign: tuple[Path, Callable[..., Verdict]],
+) -> None:
+    directory, make = campaign
+    make(Settings(acks=1), cell="acks=1/kill", lost=2)
+    make(Settings(), cell="acks=all/kill", counts={"duplicate": 5, "reordered": 3})
+    make(Settings(), cell="acks=all/pause", counts={"duplicate": 1})
+    prices = {price.settings: price for price in prices_of(write_matrix(directory).cells)}
+    found = {name: (price.lost, price.doubled, price.reordered) for name, price in prices.items()}
+    assert found == {"acks=1": (2, 0, 0), "acks=all": (0, 6, 3)}
+
+
 def test_latencies_of_many_settings_are_drawn_in_coarser_steps(
     campaign: tuple[Path, Callable[..., Verdict]],
 ) -> None:

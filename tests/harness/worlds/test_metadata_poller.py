@@ -59,7 +59,7 @@ class Cluster:
 def test_a_poller_writes_what_it_sees_where_a_later_reader_finds_it(tmp_path):
     cluster = Cluster()
     (tmp_path / "logs").mkdir()
-    poller = MetadataPoller(cluster, "t", trace_path(tmp_path, 100))
+    poller = MetadataPoller(cluster, ["t"], trace_path(tmp_path, 100))
     poller.look()
     cluster.state, cluster.brokers = MOVED, (1,)
     poller.look()
@@ -83,7 +83,7 @@ def test_a_poller_writes_what_it_sees_where_a_later_reader_finds_it(tmp_path):
 def test_a_look_that_fails_in_the_library_is_not_the_last(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("harness.worlds.existing.LOOK_EVERY_S", 0.001)
     cluster, seen = Cluster(), threading.Event()
-    poller = MetadataPoller(cluster, "t", tmp_path / "trace-100.jsonl")
+    poller = MetadataPoller(cluster, ["t"], tmp_path / "trace-100.jsonl")
     failures = [AttributeError("a broker vanished while it was asked")] * 3
 
     def running():

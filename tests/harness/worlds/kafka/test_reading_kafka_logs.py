@@ -190,7 +190,7 @@ def viewer_of(directory: Path, controllers: int) -> Viewer:
 
     nodes = Nodes()
     nodes.controllers = nodes.running = tuple(range(CONTROLLER, CONTROLLER + controllers))
-    return Viewer(ControllerLogs(nodes), nodes, "foo")  # type: ignore[arg-type]
+    return Viewer(ControllerLogs(nodes), nodes, ["foo"])  # type: ignore[arg-type]
 
 
 def active(node: int, epoch: int) -> str:

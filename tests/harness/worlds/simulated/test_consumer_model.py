@@ -43,7 +43,7 @@ class Session:
     """A consumer whose connections, metadata and earliest offsets work by themselves; broker n leads partition n."""
 
     def __init__(self, *partitions: TopicPartition) -> None:
-        self.model = ConsumerModel(range(3), 0, "t", Settings())
+        self.model = ConsumerModel(range(3), 0, ["t"], Settings())
         self.now_us = 0
         self.earliest = 0
         self.fetches: list[tuple[int, Fetch]] = []

@@ -2,6 +2,7 @@
 
 from harness.reference.core.types import TopicPartition
 from harness.worlds.simulated.replica_logs import logs_of
+from workloads import LogPartition
 from workloads.values import encode
 
 AT = TopicPartition("t", 0)
@@ -23,6 +24,6 @@ def test_dumps_of_replicas_hold_nothing_in_its_place(stage):
     at.world.clients.producer(99).send("t-0", b"k", payload, lambda outcome: sent.update(x=outcome))
     at.until(lambda: bool(sent))
     at.wait(600)
-    for log in logs_of(at.world.cluster, "t", 1).logs:
+    for log in logs_of(at.world.cluster, [LogPartition("t", 0)]).logs:
         (stretch,) = log.stretches
         assert [column.tolist() for column in stretch] == [[1], [0], [5]]

@@ -44,7 +44,7 @@ class Session:
     """A producer whose connections and metadata work by themselves; produce requests wait for an answer by hand."""
 
     def __init__(self, **settings: Any) -> None:
-        self.model = ProducerModel(range(3), 0, "t", Settings(**settings))
+        self.model = ProducerModel(range(3), 0, ["t"], Settings(**settings))
         self.now_us = 0
         self.image = image(leader=0)
         self.refusing: set[int] = set()
