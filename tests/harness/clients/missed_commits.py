@@ -1,0 +1,207 @@
+"""A coordinator that missed a leader epoch: the script of finding 007, which is story S40 on Kafka's internal topics.
+
+Broker 0 coordinates and leads the partition that it writes to. What it writes reaches broker 2 and not 1; then it is
+cut off from the controller while leadership moves to 1 and back. As a program, for root, it says what becomes of a
+group's commit, or of a transaction's; the exit code is 1 where something is lost or torn:
+
+    python -m tests.harness.clients.missed_commits --version 4.3.1 commit
+    python -m tests.harness.clients.missed_commits --version 4.3.1 decision
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Collection
+from contextlib import closing
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+from harness.plan import Kafka
+from harness.plan.worlds import Namespaces
+from harness.worlds.kafka.administration import Administration
+from harness.worlds.kafka.releases import DEFAULT_VERSION
+from harness.worlds.real.view import OFFSETS
+from nemesis.cluster import CONTROLLER, Link, PartitionView, require
+from tests.harness.clients.internal_topics import TRANSACTIONS, serving, stored, tuned_world
+from tests.harness.clients.script import Script, rules_of
+from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
+from workloads.client import Membership, Offsets, SendOutcome
+from workloads.operations import EventType
+
+#: The name of the group, and of the transactional id.
+NAME: Final = "missed"
+#: The coordinator, the broker that leads between its epochs, and that which leads in the end.
+FIRST, BETWEEN, LAST = 0, 1, 2
+#: The user's partitions: one is led by a broker that the coordinator reaches, one by the other.
+ASSIGNMENT: Final = ((BETWEEN, FIRST, LAST), (LAST, FIRST, BETWEEN), (FIRST, BETWEEN, LAST))
+REACHED, OUT_OF_REACH = PARTITIONS[:2]
+#: For the next fetch of a follower, with which the leader learns what it has.
+FETCH_US: Final = 300_000
+#: Kafka's limit for a group's commit (offset.commit.timeout.ms) is 5 s.
+ANSWER_US: Final = 10_000_000
+#: Limits as Kafka has them.
+SETTINGS: Final = {
+    "acks": "all",
+    "min.insync.replicas": 2,
+    "enable.idempotence": True,
+    "replica.lag.time.max.ms": 30_000,
+    "broker.session.timeout.ms": 9_000,
+    "broker.heartbeat.interval.ms": 2_000,
+    "request.timeout.ms": 30_000,
+    "delivery.timeout.ms": 120_000,
+    "transaction.timeout.ms": 300_000,
+}
+
+What = Literal["commit", "decision"]
+
+
+class Seen(NamedTuple):
+    """How a commit ended: whether it was answered with success, and what is left of it.
+
+    ``left`` are the offsets of the group, or the partitions in which a reader of committed records has the transaction.
+    """
+
+    acknowledged: bool
+    left: dict[str, int]
+
+
+class MissedEpoch(Script):
+    """The script, on one cluster; ``told``: the control, in which broker 0 hears the controller throughout."""
+
+    def __init__(self, cluster: Cluster, operator: Administration, *, told: bool) -> None:
+        super().__init__(cluster, cluster.world.clients)
+        self._operator = operator
+        self._told = told
+
+    def commit_of_group(self) -> Seen:
+        """A group commits 1, which all replicas have, and then 7."""
+        partition = serving(OFFSETS, NAME)
+        consumer = self.clients.consumer(self.cluster.next_process(), Membership(NAME))
+        assert consumer.commits is not None
+        commit = consumer.commits.commit
+        self.commit(NAME, {REACHED: 1})
+        self._lead(partition, FIRST)
+        self.commit(NAME, {REACHED: 1})
+        answers: list[Offsets] = []
+        commit({REACHED: 1}, answers.append)  # so that it is connected
+        self.until(lambda: bool(answers))
+        self._miss(partition, lambda: commit({REACHED: 7}, answers.append))
+        self.cluster.until(lambda: len(answers) > 1, ANSWER_US)
+        acknowledged = answers[1:] != [] and answers[1].offsets == {REACHED: 7}
+        self._lead(partition, LAST, whole=False)
+        self._heal()
+        self.until(lambda: self._whole(partition))
+        left = self.committed(NAME, [REACHED])
+        consumer.close()
+        return Seen(acknowledged, left)
+
+    def decision(self) -> Seen:
+        """A producer writes to two partitions and commits, and ends without an answer; its successor takes over."""
+        partition = serving(TRANSACTIONS, NAME)
+        producer, calls = self.transactional(NAME)
+        self._lead(partition, FIRST)
+        self.done(calls.begin)
+        sent = self.send(producer, [(REACHED, b"key"), (OUT_OF_REACH, b"key")])
+        answers: list[SendOutcome] = []
+        self._miss(partition, lambda: calls.commit(answers.append))
+        self.cluster.until(lambda: bool(answers) or self._marked(REACHED), ANSWER_US)
+        acknowledged = bool(answers) and answers[0].type is EventType.OK
+        producer.crash()
+        self._lead(partition, LAST, whole=False)
+        successor, _ = self.transactional(NAME)
+        read = {one.partition: one.value for one in self.read((REACHED, OUT_OF_REACH)) if one.value in sent}
+        successor.close()
+        self._heal()
+        return Seen(acknowledged, read)
+
+    def _miss(self, partition: str, write: Callable[[], None]) -> None:
+        """Broker 0 writes to ``partition`` what 1 does not have, and misses the epoch in which 1 leads."""
+        end = self._log_end(partition, FIRST)
+        self._cut((FIRST, BETWEEN))
+        write()
+        self.until(lambda: self._log_end(partition, FIRST) > end)
+        self.until(lambda: self._log_end(partition, LAST) == self._log_end(partition, FIRST))
+        self.let_pass(FETCH_US)
+        self._cut((FIRST, LAST), *(() if self._told else ((FIRST, CONTROLLER),)))
+        self._lead(partition, BETWEEN, whole=False)
+        self.until(lambda: self._log_end(partition, LAST) == end)
+        self._lead(partition, FIRST, whole=False)
+        self._heal((FIRST, CONTROLLER), (FIRST, BETWEEN))
+
+    def _lead(self, partition: str, broker: int, *, whole: bool = True) -> None:
+        """Let ``broker`` lead, and wait until it does, by the controller's word; ``whole``: all are in sync then."""
+        view = self._view(partition)
+        refused = self._operator.move_leader(partition, broker, view.replicas)
+        assert not refused, refused
+        self.until(lambda: self._view(partition).leader == broker)
+        if whole:
+            self.until(lambda: self._whole(partition))
+
+    def _view(self, partition: str) -> PartitionView:
+        image = self._operator.topic(partition.rpartition("-")[0])
+        assert image is not None
+        return image.partitions[partition]
+
+    def _whole(self, partition: str) -> bool:
+        view = self._view(partition)
+        return set(view.isr) == set(view.replicas)
+
+    def _log_end(self, partition: str, node: int) -> int:
+        records = stored(self.cluster.directory, node, partition)
+        return records[-1].offset + 1 if records else 0
+
+    def _marked(self, partition: str) -> bool:
+        return any(record.kind == "commit" for record in stored(self.cluster.directory, BETWEEN, partition) or ())
+
+    def _cut(self, *pairs: tuple[int, int]) -> None:
+        require(self.cluster.target.links).cut(_both_ways(pairs))
+
+    def _heal(self, *pairs: tuple[int, int]) -> None:
+        every = ((FIRST, BETWEEN), (FIRST, LAST), (FIRST, CONTROLLER))
+        require(self.cluster.target.links).heal(_both_ways(pairs or every))
+
+
+def _both_ways(pairs: Collection[tuple[int, int]]) -> list[Link]:
+    return [link for one, other in pairs for link in (Link(one, other), Link(other, one))]
+
+
+def played(version: str, what: What, directory: Path, *, told: bool = False) -> Seen:
+    """Play it on a new cluster of this release."""
+    planned = Kafka(version=version, client="confluent-kafka", host=Namespaces())
+    world = tuned_world(planned, directory, SETTINGS | rules_of(version), {}, ASSIGNMENT)
+    try:
+        world.open()
+        cluster = Cluster(world, directory)
+        # Those that always hear the controller.
+        servers = [world.clients.bootstrap[broker] for broker in (BETWEEN, LAST)]
+        with closing(Administration(lambda: servers)) as operator:
+            script = MissedEpoch(cluster, operator, told=told)
+            return script.commit_of_group() if what == "commit" else script.decision()
+    finally:
+        world.close()
+
+
+def main() -> None:
+    """Play it, and say what is left."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("commit", "decision"), help="of a group, or of a transaction")
+    parser.add_argument("--version", default=DEFAULT_VERSION, help="an installed release of Apache Kafka")
+    parser.add_argument("--told", action="store_true", help="the control: broker 0 hears the controller throughout")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        seen = played(asked.version, asked.what, Path(directory), told=asked.told)
+    if asked.what == "commit":
+        committed = seen.left.get(REACHED, "nothing")
+        sys.stdout.write(
+            f"acknowledged: {seen.acknowledged}; the group has committed {committed}, and had asked for 7\n"
+        )
+        sys.exit(seen.acknowledged and committed != 7)
+    read = ", ".join(sorted(seen.left)) or "no partition"
+    sys.stdout.write(f"acknowledged: {seen.acknowledged}; the transaction is read in {read}, of 2 partitions\n")
+    sys.exit(len(seen.left) == 1 or (seen.acknowledged and not seen.left))
+
+
+if __name__ == "__main__":
+    main()
