@@ -16,6 +16,7 @@ PACKAGES = ("checkers", "harness", "nemesis", "workloads")
 #: Each package with a door, and the modules of it that others import besides: they are contracts, or large.
 DOORS: dict[str, tuple[str, ...]] = {
     "checkers": (),
+    "harness.assess": (),
     "harness.campaign": (),
     "harness.clients": (),
     "harness.cluster": (),

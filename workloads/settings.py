@@ -349,6 +349,8 @@ def _parse(spec: Field[Any], value: object) -> object:
     name, default, choices = spec.metadata["name"], spec.default, spec.metadata["choices"]
     if name == "acks":
         value = {"all": ACKS_ALL, "0": 0, "1": 1, "-1": ACKS_ALL}.get(str(value), value)
+    if name == "era" and type(value) is float:  # 4.1 without quotes
+        value = str(value)
     if isinstance(default, float) and type(value) is int:
         value = float(value)
     fits = type(value) is type(default)

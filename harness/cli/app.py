@@ -30,6 +30,7 @@ EXIT_INTERRUPTED: Final = 130
 COMMANDS: Final = (
     "init",
     "plan",
+    "assess",
     "run",
     "campaign",
     "soak",

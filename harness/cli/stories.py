@@ -8,27 +8,35 @@ from pathlib import Path
 import click
 
 from harness.cli.numbers import BoundedNumber
-from harness.cli.terminal import Terminal, takes_json
+from harness.cli.terminal import Terminal, assigned, takes_json
 from harness.errors import EXIT_BROKEN, EXIT_HELD, PlanError
 from harness.machine.versions import cores
 from harness.records.files import files_of, write_file
 from harness.stories import (
-    COLUMNS,
     Cell,
+    Column,
     Story,
     chosen_columns,
+    column_named,
     explained,
     known_stories,
+    own_column,
     perform_table,
     read_story,
     step_lines,
 )
-from workloads import unknown_name
+from workloads import SettingsError, unknown_name
 
 
 @click.command()
 @click.argument("stories", nargs=-1, metavar="[STORY]...")
-@click.option("--settings", "columns", multiple=True, metavar="COLUMN", help="Only these columns (all/2/E, 'all/2*').")
+@click.option(
+    "--settings",
+    "columns",
+    multiple=True,
+    metavar="COLUMN",
+    help="Only these columns (all/2/E, 'all/2*'), or settings of your own (acks=1,min.insync.replicas=2).",
+)
 @click.option(
     "--workers", type=BoundedNumber("workers"), help="Processes at a time; by default as many as there are cores."
 )
@@ -85,7 +93,7 @@ def _list(terminal: Terminal, chosen: Sequence[Story]) -> int:
     return EXIT_HELD
 
 
-def _explain(terminal: Terminal, chosen: Sequence[Story], names: Sequence[str]) -> int:
+def _explain(terminal: Terminal, chosen: Sequence[Story], names: Sequence[Column]) -> int:
     """One cell step by step, and a page about it in the current directory."""
     if len(chosen) != 1 or len(names) != 1:
         raise PlanError("--explain is about one story in one column; name both: S09 --settings all/2/E --explain")
@@ -116,7 +124,19 @@ def _stories(words: Sequence[str]) -> list[Story]:
     return chosen
 
 
-def _columns(patterns: Sequence[str]) -> tuple[str, ...]:
+def _columns(texts: Sequence[str]) -> list[Column]:
+    """The columns that are named, then those of settings of one's own."""
+    own = [own_column(assigned([text])) for text in texts if "=" in text]
+    try:
+        for column in own:
+            column.chosen({})
+    except SettingsError as error:
+        raise PlanError(str(error)) from error
+    patterns = [text for text in texts if "=" not in text]
+    return [*map(column_named, _named(patterns) if patterns or not own else ()), *own]
+
+
+def _named(patterns: Sequence[str]) -> tuple[str, ...]:
     try:
         return chosen_columns(patterns or ["*"])
     except KeyError as error:
@@ -127,7 +147,7 @@ def _columns(patterns: Sequence[str]) -> tuple[str, ...]:
 
 
 def _show_table(terminal: Terminal, chosen: Sequence[Story], cells: Sequence[Cell]) -> None:
-    performed = [name for name in COLUMNS if any(cell.column == name for cell in cells)]
+    performed = list(dict.fromkeys(cell.column for cell in cells))
     by_place = {(cell.story, cell.column): cell for cell in cells}
     rows = [[story.number, *(_shown(by_place[story.number, name]) for name in performed)] for story in chosen]
     terminal.table(["story", *performed], rows)

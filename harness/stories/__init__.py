@@ -5,7 +5,7 @@ docs/reference/stories.md has the language. Faults that are drawn by chance are 
 """
 
 from harness.stories.cells import Cell, perform_cell, perform_table
-from harness.stories.columns import COLUMNS, Column, chosen_columns, column_named
+from harness.stories.columns import COLUMNS, Column, chosen_columns, column_named, own_column
 from harness.stories.documented import StepForm, form_of, state_forms, step_forms
 from harness.stories.explanation import explained, step_lines
 from harness.stories.language import lines_of
@@ -35,6 +35,7 @@ __all__ = [
     "form_of",
     "known_stories",
     "lines_of",
+    "own_column",
     "parse_story",
     "perform_cell",
     "perform_script",

@@ -14,7 +14,8 @@ import msgspec
 from checkers import HISTORY, NEVER, InconsistentOffset, LostWrite, Verdict, check_one
 from harness.plan import RunSpec, Simulated
 from harness.records.replica_dump import write_replicas
-from harness.stories.columns import COLUMNS, column_named
+from harness.stories.columns import COLUMNS, Column, column_named
+from harness.stories.fitting import fitted
 from harness.stories.performer import Performance, perform_script
 from harness.stories.story import Expected, Sign, Story
 from harness.stories.trace import ACKNOWLEDGED, Trace
@@ -52,21 +53,27 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
         return Expected(lost=lost, acknowledged=acknowledged, signs=frozenset(self.signs)).letters
 
 
-def perform_cell(story: Story, column: str, watch: Callable[[SimulatedWorld], None] | None = None) -> Cell:
+def perform_cell(story: Story, column: str | Column, watch: Callable[[SimulatedWorld], None] | None = None) -> Cell:
     """Perform one cell in virtual time, where nothing is left to chance. ``watch`` is given the world before it opens.
+
+    The cluster has as many brokers as a log partition has replicas, three in every named column.
 
     Raises:
         SettingsError: what the story changes does not fit the column's settings.
     """
-    settings = column_named(column).chosen(story.settings)
+    chosen = column_named(column) if isinstance(column, str) else column
+    settings = chosen.chosen(story.settings)
+    if chosen.own:
+        story = fitted(story, settings.replication_factor)
     spec = RunSpec(
         world=Simulated(),
-        cell=column,
+        cell=chosen.name,
         family=story.number,
         settings=settings.to_mapping(),
         workload=WORKLOAD,
         faults=FaultPlan(),
         seed=0,
+        brokers=settings.replication_factor,
         log_dirs=LOG_DIRS,
     )
     # A story's file says itself what goes wrong in which column.
@@ -75,11 +82,11 @@ def perform_cell(story: Story, column: str, watch: Callable[[SimulatedWorld], No
         watch(world)
     with tempfile.TemporaryDirectory(prefix="ackproof-story-") as name:
         directory = Path(name)
-        with HistoryWriter(directory / HISTORY, f"{story.number}/{column}") as recorder:
+        with HistoryWriter(directory / HISTORY, f"{story.number}/{chosen.name}") as recorder:
             performance = perform_script(story, spec, world, recorder)
         write_replicas(directory, performance.report.ends, world.replica_logs())
         verdict = check_one(directory / HISTORY, shown=None)
-    return judged(story, column, performance, verdict)
+    return judged(story, chosen.name, performance, verdict)
 
 
 def judged(story: Story, column: str, performance: Performance, verdict: Verdict) -> Cell:
@@ -101,7 +108,11 @@ def judged(story: Story, column: str, performance: Performance, verdict: Verdict
             *(f"it did not play as written: {problem}" for problem in performance.trace.problems),
             *(f"seen, and never to be: {name}" for name in NEVER if verdict.counts.get(name)),
             *_unread(performance),
-            *(_disagreements(shown, story.expected(column), performance) if story.expects else ()),
+            *(
+                _disagreements(shown, story.expected(column), performance)
+                if story.expects and column in COLUMNS
+                else ()
+            ),
         ),
         trace=performance.trace,
     )
@@ -143,10 +154,10 @@ def _disagreements(shown: Expected, expected: Expected, performance: Performance
         yield f"the log partition did not come back: {lack}"
 
 
-def perform_table(stories: Iterable[Story], columns: Sequence[str] = (), workers: int = 1) -> Iterator[Cell]:
+def perform_table(stories: Iterable[Story], columns: Sequence[str | Column] = (), workers: int = 1) -> Iterator[Cell]:
     """Every story in every column, story by story; the same whatever ``workers`` is."""
     chosen = columns or tuple(COLUMNS)
-    cells = [(story, name) for story in stories for name in chosen]
+    cells = [(story, column) for story in stories for column in chosen]
     if workers < 2 or len(cells) < 2:
         yield from map(_perform, cells)
         return
@@ -154,5 +165,5 @@ def perform_table(stories: Iterable[Story], columns: Sequence[str] = (), workers
         yield from pool.map(_perform, cells, chunksize=max(1, len(chosen) // 2))
 
 
-def _perform(cell: tuple[Story, str]) -> Cell:
+def _perform(cell: tuple[Story, str | Column]) -> Cell:
     return perform_cell(*cell)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
-from workloads import IDEMPOTENCE, Settings, SettingsError, unknown_name
+from workloads import IDEMPOTENCE, Settings, SettingsError, spelled, unknown_name
 
 _ALL_1: Final[Mapping[str, object]] = {"acks": "all", IDEMPOTENCE: True}
 _ALL_2: Final[Mapping[str, object]] = {**_ALL_1, "min.insync.replicas": 2}
@@ -24,11 +24,15 @@ _OLD: Final = {"strict.min.isr": False, "isr.join.epoch.rule": False, "fetch.fen
 
 
 class Column(NamedTuple):
-    """One column: its name, a line that says what it is, and its settings under Kafka's names."""
+    """One column: its name, a line that says what it is, and its settings under Kafka's names.
+
+    A story changes nothing in ``own`` settings, which are a reader's: they are performed as they are.
+    """
 
     name: str
     meaning: str
     settings: Mapping[str, object]
+    own: bool = False
 
     def chosen(self, overrides: Mapping[str, object]) -> Settings:
         """The settings as an object, with what a story changes in them.
@@ -36,7 +40,7 @@ class Column(NamedTuple):
         Raises:
             SettingsError: they do not fit together.
         """
-        return Settings.from_mapping({**self.settings, **overrides})
+        return Settings.from_mapping({**self.settings, **({} if self.own else overrides)})
 
 
 _EVERY: Final = (
@@ -62,6 +66,12 @@ COLUMNS: Final[dict[str, Column]] = {column.name: column for column in _EVERY}
 
 #: The settings that columns choose, so that a story cannot.
 CHOSEN_BY_COLUMNS: Final = frozenset(name for column in _EVERY for name in column.settings)
+
+
+def own_column(settings: Mapping[str, object]) -> Column:
+    """A column of a reader's own settings; its name is what ``ackproof stories --settings`` takes."""
+    name = ",".join(f"{name}={spelled(value)}" for name, value in settings.items())
+    return Column(name, "settings of your own", dict(settings), own=True)
 
 
 def check_overrides(overrides: Mapping[str, object]) -> None:

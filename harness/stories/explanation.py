@@ -7,6 +7,7 @@ from typing import Final
 
 from harness.reference.core.types import TopicPartition
 from harness.stories.cells import WORKLOAD, Cell, perform_cell
+from harness.stories.columns import Column
 from harness.stories.diagram import STEPS_WIDTH, WIDTH, Diagram, diagram_of
 from harness.stories.story import Story
 from harness.stories.trace import Play, Trace, TraceEntry
@@ -19,7 +20,7 @@ _MS: Final = 1000
 _PARTITION: Final = TopicPartition(WORKLOAD.topic, 0)
 
 
-def explained(story: Story, column: str) -> tuple[Cell, str]:
+def explained(story: Story, column: str | Column) -> tuple[Cell, str]:
     """Perform one cell, and explain it: the cell, and a page of HTML with a diagram of what happened.
 
     Raises:

@@ -1,0 +1,214 @@
+"""Assesses a configuration: group by group, promises, stories that were performed, known defects and risks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from checkers import promise_under
+from harness.assess.assessment import Assessed, Assessment, Concern, Promised, Shown
+from harness.assess.causes import Blamed, Causes, causes_of
+from harness.assess.changes import HARDENING, Change, with_changes
+from harness.assess.client_settings import effective
+from harness.assess.configuration import Client, Cluster
+from harness.assess.defects import Applied, by_name, defects_of, needs_met
+from harness.assess.grouping import Group, groups_of
+from harness.assess.performing import Stage, families_of, possible, stories
+from harness.assess.reckoning import THE_BROKERS, settings_of
+from harness.assess.risks import risks_of
+from harness.progress import Progress
+from harness.stories import own_column
+from workloads import NEVER, Settings, spelled
+
+#: Faults after which every copy is as it was.
+OF_PROCESSES_AND_LINKS: Final = ("kill", "pause", "partition", "restart", "rolling", "move", "controller", "slow-link")
+#: Faults that destroy copies.
+OF_COPIES: Final = ("power", "wipe", "corrupt", "log-directory")
+#: A defect of the reference broker's, which it has in common with Kafka, and the finding about it.
+_FINDINGS: Final = {"missed.epoch": "finding-002"}
+_EXPLAINED: Final = "docs/reference/stories.md#{}"
+#: The settings of a producer that decide.
+_OF_PRODUCERS: Final = ("acks", "enable.idempotence", "max.in.flight.requests.per.connection")
+
+
+def assess(
+    cluster: Cluster, producers: Sequence[Client], consumers: Sequence[Client], stage: Stage, progress: Progress
+) -> Assessment:
+    """The assessment of every group of topics of ``cluster`` with every producer."""
+    pairs = [
+        (group, producer)
+        for group in groups_of(cluster)
+        for producer in ([THE_BROKERS] if group.internal else producers)
+    ]
+    assessed = []
+    for number, (group, producer) in enumerate(pairs, 1):
+        progress.say(f"group {number} of {len(pairs)}: {len(group.topics)} topics")
+        assessed.append(_assessed(group, producer, consumers, cluster, stage))
+    return Assessment(
+        source=cluster.source,
+        release=cluster.release.words if cluster.release else "",
+        brokers=cluster.brokers,
+        groups=tuple(assessed),
+        limits=tuple(_limits(cluster, producers, consumers)),
+    )
+
+
+def _assessed(group: Group, producer: Client, consumers: Sequence[Client], cluster: Cluster, stage: Stage) -> Assessed:
+    settings = settings_of(group, producer, cluster)
+    assessed = Assessed(
+        topics=group.topics,
+        partitions=group.partitions,
+        replicas=group.replicas,
+        racks=group.racks,
+        settings=_shown_settings(group, producer),
+        producer=f"{producer.name} ({producer.library} {producer.version}".rstrip() + ")",
+    )
+    if why_not := possible(settings):
+        return _replaced(assessed, concerns=(_unwritable(why_not),))
+    causes = causes_of(settings, stage)
+    met = needs_met(group, cluster, producer, consumers)
+    applied = list(defects_of(cluster, [producer, *consumers], met))
+    return _replaced(
+        assessed,
+        promised=tuple(_promised(Settings.from_mapping(settings))),
+        concerns=(
+            *_weaknesses(causes, settings, internal=group.internal),
+            *(_defect(each, causes, settings) for each in applied),
+            *(
+                Concern(kind="risk", name=risk.name, sentence=risk.sentence, change=risk.change, price=risk.price)
+                for risk in risks_of(group, cluster, producer, consumers)
+            ),
+        ),
+        left=tuple(_left(causes, with_changes(settings, causes.recommended))),
+        performed=causes.performed - len(causes.unknown),
+        departed=causes.departed,
+        unknown=tuple(f"{each.story}: {each.wrong}" for each in causes.unknown),
+    )
+
+
+def _replaced(assessed: Assessed, **changes: object) -> Assessed:
+    return Assessed(**{name: getattr(assessed, name) for name in Assessed.__struct_fields__} | changes)
+
+
+def _shown_settings(group: Group, producer: Client) -> dict[str, str]:
+    values = effective(producer)
+    topic = {name: value for name, value in group.settings.items() if value != str(NEVER)}
+    return {"replication.factor": str(group.replicas), **topic, **{name: values[name] for name in _OF_PRODUCERS}}
+
+
+def _unwritable(why_not: str) -> Concern:
+    return Concern(
+        kind="weakness",
+        name="unwritable",
+        sentence=f"no write with acks=all is ever accepted: {why_not}",
+        change="`min.insync.replicas` below the replication factor",
+        price="a write is acknowledged with fewer copies",
+    )
+
+
+def _promised(settings: Settings) -> Iterator[Promised]:
+    """The promise under each family, families with one sentence together."""
+    by_sentence: dict[tuple[bool, str], list[str]] = {}
+    for family in (*OF_PROCESSES_AND_LINKS, *OF_COPIES):
+        promise = promise_under(settings, [family])
+        by_sentence.setdefault((not promise.permits_loss, promise.sentence()), []).append(family)
+    for (kept, sentence), families in by_sentence.items():
+        yield Promised(families=tuple(families), kept=kept, sentence=sentence)
+
+
+def _weaknesses(causes: Causes, settings: Mapping[str, object], *, internal: bool) -> Iterator[Concern]:
+    for change in causes.recommended:
+        blamed = [each for each in causes.weak if change.name in each.changes]
+        if not blamed or (internal and change.name == "idempotence"):
+            continue
+        names = Settings.from_mapping(settings).to_mapping()
+        sentence = change.weakness
+        for name, value in names.items():
+            sentence = sentence.replace(f"{{{name}}}", spelled(value))
+        yield Concern(
+            kind="weakness",
+            name=change.name,
+            sentence=sentence,
+            shown=tuple(_shown(each, change) for each in blamed),
+            command=_command(blamed[0].story, settings),
+            change=change.how,
+            price=change.price,
+        )
+
+
+def _shown(blamed: Blamed, change: Change | None = None) -> Shown:
+    return Shown(
+        story=blamed.story,
+        title=stories()[blamed.story].title,
+        harm=str(blamed.harm),
+        records=blamed.records,
+        families=families_of(blamed.story),
+        link=_EXPLAINED.format(blamed.story.lower()),
+        together=tuple(
+            name for name in blamed.changes if blamed.together and change is not None and name != change.name
+        ),
+    )
+
+
+def _command(story: str, settings: Mapping[str, object]) -> str:
+    return f"ackproof stories {story} --settings {own_column(settings).name}"
+
+
+def _defect(applied: Applied, causes: Causes, settings: Mapping[str, object]) -> Concern:
+    """A defect, with the stories that show it where the reference broker has it, too."""
+    defect = applied.defect
+    shown = [each for each in causes.left if _FINDINGS.get(each.defect) == defect.name]
+    unsure = "" if applied.sure else f", unless yours is {applied.since} or later" if applied.since else ""
+    return Concern(
+        kind="defect",
+        name=defect.name,
+        sentence=f"{defect.title}: {defect.harm}{unsure}",
+        shown=tuple(_shown(each) for each in shown),
+        command=_command(shown[0].story, settings) if shown else "",
+        change=defect.change,
+        price=defect.price,
+        link=defect.link,
+    )
+
+
+def _left(causes: Causes, ideal: Mapping[str, object]) -> Iterator[Concern]:
+    """Harm that no recommended setting prevents, by the hardening that does."""
+    by_change: dict[tuple[str, ...], list[Blamed]] = {}
+    for each in causes.left:
+        if _FINDINGS.get(each.defect) not in by_name():
+            by_change.setdefault(each.changes, []).append(each)
+    hardening = {change.name: change for change in HARDENING}
+    for names, blamed in by_change.items():
+        chosen = [hardening[name] for name in names]
+        yield Concern(
+            kind="weakness",
+            name=f"left-to-{'-or-'.join(names) or 'chance'}",
+            sentence="no recommended setting prevents this",
+            shown=tuple(_shown(each) for each in blamed),
+            command=_command(blamed[0].story, ideal),
+            change=", or ".join(change.how for change in chosen),
+            price="; ".join(change.price for change in chosen),
+        )
+
+
+def _limits(cluster: Cluster, producers: Sequence[Client], consumers: Sequence[Client]) -> Iterator[str]:
+    yield (
+        "Stories are performed in virtual time on the reference broker, with one log partition and three brokers at "
+        "most; real Kafka was not run."
+    )
+    yield "What no story, defect or rule here is about, this says nothing of: tiered storage, mirrors, applications."
+    if cluster.release is None:
+        yield (
+            "The release is not known, so the newest rules are taken, and only defects that no release is without; "
+            "name it with --release."
+        )
+    elif not cluster.release.patch_seen:
+        yield f"Brokers tell their line ({cluster.release.words}), not their patch; name it with --release."
+    if any(producer.assumed for producer in producers):
+        yield "No producer was named: the defaults of Kafka's own client are assumed; name one with --producer."
+    if not consumers:
+        yield "No consumer was named, so nothing is said of groups; name one with --consumer."
+    if not any("transactional.id" in producer.settings for producer in producers):
+        yield "No producer has a transactional.id, so nothing is said of transactions."
+    if all(group.racks is None for group in cluster.topics):
+        yield "Racks are not known."

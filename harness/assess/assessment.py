@@ -1,0 +1,135 @@
+"""The result of an assessment: what is said of each group of topics. It is written as JSON, and as text from that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+import msgspec
+
+ASSESSMENT_VERSION: Final = 1
+Kind = Literal["weakness", "defect", "risk"]
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """A scripted story that was performed under exactly these settings, and what harm it shows.
+
+    Attributes:
+        story: its number.
+        title: its title.
+        harm: what happens to ``records``.
+        records: records of the script.
+        families: the families of its faults.
+        link: its explanation.
+        together: other changes that are needed as well to prevent it.
+    """
+
+    story: str
+    title: str
+    harm: str
+    records: tuple[str, ...]
+    families: tuple[str, ...]
+    link: str
+    together: tuple[str, ...] = ()
+
+
+class Concern(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is wrong, known to be wrong, or risky, with the change that removes it and its price.
+
+    Attributes:
+        kind: "weakness" where a story was performed and shows harm that a recommended setting prevents, "defect" of a
+            known defect, "risk" of a rule of thumb.
+        name: its name, the same in every assessment.
+        sentence: what is the matter.
+        shown: stories that show it.
+        command: performs the first of these again; empty without one.
+        change: what removes it.
+        price: what that costs.
+        link: where more is said.
+    """
+
+    kind: Kind
+    name: str
+    sentence: str
+    shown: tuple[Shown, ...] = ()
+    command: str = ""
+    change: str
+    price: str
+    link: str = ""
+
+
+class Promised(msgspec.Struct, frozen=True, kw_only=True):
+    """The promise under faults of some families; ``kept`` is true where no acknowledged write may be lost."""
+
+    families: tuple[str, ...]
+    kept: bool
+    sentence: str
+
+
+class Assessed(msgspec.Struct, frozen=True, kw_only=True):
+    """One group of topics that have the same answer, with one producer.
+
+    Attributes:
+        topics: their names.
+        partitions: their log partitions together.
+        replicas, racks: copies of a log partition, and the racks that they are in; racks null: not known.
+        settings: what decides, under Kafka's names, with the producer's.
+        producer: where its settings came from, and its library.
+        promised: the promises, for families of faults.
+        concerns: what is the matter; empty of a clean group.
+        left: stories that show harm whatever is recommended, with the hardening that prevents it, if any.
+        performed: stories that were performed.
+        departed: those of them in which the settings did not allow a step, such as a write that is refused.
+        unknown: stories that tell nothing, and why.
+    """
+
+    topics: tuple[str, ...]
+    partitions: int
+    replicas: int
+    racks: int | None
+    settings: Mapping[str, str]
+    producer: str
+    promised: tuple[Promised, ...] = ()
+    concerns: tuple[Concern, ...] = ()
+    left: tuple[Concern, ...] = ()
+    performed: int = 0
+    departed: int = 0
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def clean(self) -> bool:
+        """True where nothing is the matter but defects that no setting prevents."""
+        return not [concern for concern in self.concerns if concern.kind != "defect"]
+
+
+class Requirement(msgspec.Struct, frozen=True, kw_only=True):
+    """A requirement of ``--require``: whether it is met, and each topic's reason why not."""
+
+    text: str
+    met: bool
+    reasons: tuple[str, ...] = ()
+
+
+class Assessment(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that is said of a cluster, or of files.
+
+    Attributes:
+        version: of this form.
+        source: where the configuration was read.
+        release: of Apache Kafka; empty where it is not known.
+        brokers: their number, null where it is not known.
+        groups: the groups of topics, each with each producer.
+        limits: what this answer does not say.
+        requirements: those of ``--require``.
+        new, gone: against a baseline, "topic: kind name".
+    """
+
+    version: int = ASSESSMENT_VERSION
+    source: str
+    release: str = ""
+    brokers: int | None = None
+    groups: tuple[Assessed, ...]
+    limits: tuple[str, ...] = ()
+    requirements: tuple[Requirement, ...] = ()
+    new: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()

@@ -1,0 +1,111 @@
+"""The changes of settings that are offered, each with what it is against, how it is made, and its price."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from workloads import Settings
+
+_ELR_SINCE: Final = "4.1"
+
+
+class Change(NamedTuple):
+    """One change. ``applies`` to settings that lack it; ``values`` are what it sets.
+
+    ``weakness`` says what is wrong without it, with the settings' own values in braces; ``price`` is what it costs.
+    """
+
+    name: str
+    applies: Callable[[Settings], bool]
+    values: Callable[[Settings], Mapping[str, object]]
+    weakness: str
+    how: str
+    price: str
+
+
+def _in_sync(settings: Settings) -> Mapping[str, object]:
+    return {"min.insync.replicas": max(1, min(2, settings.replication_factor - 1))}
+
+
+#: Settings that are recommended, in the order in which they are tried.
+RECOMMENDED: Final = (
+    Change(
+        "replicas",
+        lambda s: s.replication_factor < 3,
+        lambda _: {"replication.factor": 3},
+        "replication.factor={replication.factor}: there are too few copies of a record",
+        "three replicas: `kafka-reassign-partitions.sh` with three brokers for each log partition",
+        "three times the disk space and the traffic between brokers of one copy",
+    ),
+    Change(
+        "acks",
+        lambda s: s.acks != -1,
+        lambda _: {"acks": "all"},
+        "acks={acks}: a write is acknowledged before other replicas have it",
+        "`acks=all` in the producer",
+        "each write waits for the slowest replica in sync",
+    ),
+    Change(
+        "unclean-election",
+        lambda s: s.unclean_leader_election_enable,
+        lambda _: {"unclean.leader.election.enable": False},
+        "unclean.leader.election.enable=true: a replica without acknowledged records may lead",
+        "`unclean.leader.election.enable=false` on the topic",
+        "no leader, so no reads and writes, until a replica that was in sync is back",
+    ),
+    Change(
+        "too-few-in-sync",
+        lambda s: s.min_insync_replicas < 2,
+        _in_sync,
+        "min.insync.replicas={min.insync.replicas}: a write may be acknowledged with one copy",
+        "`min.insync.replicas=2` on the topic",
+        "writes with acks=all are refused while fewer than two replicas are in sync",
+    ),
+    Change(
+        "all-must-be-in-sync",
+        lambda s: s.min_insync_replicas >= s.replication_factor > 1,
+        _in_sync,
+        "min.insync.replicas={min.insync.replicas} of {replication.factor} replicas: one broker away, even in a "
+        "restart, and every write with acks=all is refused",
+        "`min.insync.replicas` one less than the replication factor",
+        "a write may be acknowledged with one copy less",
+    ),
+    Change(
+        "idempotence",
+        lambda s: not s.enable_idempotence,
+        lambda _: {"enable.idempotence": True, "retries": 2**31 - 1, _IN_FLIGHT: 5},
+        "enable.idempotence=false: a batch that is sent again may be written twice or be overtaken",
+        "`enable.idempotence=true` in the producer, with acks=all and at most five requests in flight",
+        "none that was measured; brokers keep a few numbers of each producer",
+    ),
+)  # fmt: skip
+_IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
+
+#: Further changes, against faults that take copies away.
+HARDENING: Final = (
+    Change(
+        "eligible-replicas",
+        lambda s: not s.eligible_leader_replicas and s.era == _ELR_SINCE,
+        lambda _: {"eligible.leader.replicas": True},
+        "",
+        "`kafka-features.sh upgrade --feature eligible.leader.replicas.version=1` (Kafka 4.0 or later)",
+        "min.insync.replicas can then only be set for the cluster or the topic, not for one broker",
+    ),
+    Change(
+        "flush",
+        lambda s: not s.flushes_first,
+        lambda _: {"flush.messages": 1},
+        "",
+        "`flush.messages=1` on the topic",
+        "every write waits for the disks of the replicas in sync",
+    ),
+)  # fmt: skip
+
+
+def with_changes(settings: Mapping[str, object], changes: tuple[Change, ...]) -> dict[str, object]:
+    """The settings after some changes."""
+    values = dict(settings)
+    for change in changes:
+        values |= change.values(Settings.from_mapping(values))
+    return values

@@ -1,0 +1,143 @@
+"""Reads producers and consumers: properties files of Java and of librdkafka, and settings on the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, get_args
+
+from harness.assess.client_settings import ALIASES, TELLING
+from harness.assess.configuration import DECISIVE, Client, Library
+from harness.errors import PlanError
+from workloads import reason_of, shown, unknown_name
+
+#: A configuration of a client has a few kilobytes.
+_BYTES_MAX: Final = 1_000_000
+_PAIR: Final = re.compile(r"\s*((?:\\.|[^\\=:\s])+)\s*(?:[=:]|\s)\s*(.*)", re.DOTALL)
+_ESCAPED: Final = re.compile(r"\\(.)")
+_NUMBERS: Final = frozenset(
+    {"retries", "max.in.flight.requests.per.connection", "request.timeout.ms", "delivery.timeout.ms", "linger.ms"}
+)
+_CHOICES: Final[Mapping[str, frozenset[str]]] = {
+    "acks": frozenset({"all", "-1", "0", "1"}),
+    "enable.idempotence": frozenset({"true", "false"}),
+}
+
+
+def properties_in(text: str) -> dict[str, str]:
+    """The properties in a text, as Java reads them; librdkafka's files are of the same form."""
+    values: dict[str, str] = {}
+    joined = re.sub(r"(?<!\\)((?:\\\\)*)\\\r?\n[ \t]*", r"\1", text)
+    for line in joined.splitlines():
+        if (bare := line.strip()) and not bare.startswith(("#", "!")) and (pair := _PAIR.fullmatch(f"{bare} ")):
+            name, value = (_ESCAPED.sub(r"\1", part).strip() for part in pair.groups())
+            values[name] = value
+    return values
+
+
+def read_text(path: Path, what: str) -> str:
+    """The text of a file that is named on the command line.
+
+    Raises:
+        PlanError: it cannot be read, is not text, or is far too large.
+    """
+    try:
+        if not path.is_file():
+            raise PlanError(f"{path} is not a file; name {what}")
+        if path.stat().st_size > _BYTES_MAX * 200:
+            raise PlanError(f"{path} has more than 200 MB; name {what}")
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanError(f"{path} cannot be read ({reason_of(error)}); name {what}") from error
+
+
+def clients_named(words: Sequence[str], option: str, library: str = "") -> list[Client]:
+    """The clients that an ``option`` names: each file is one, and all ``NAME=VALUE`` together are one.
+
+    ``library`` is the user's own word, such as "librdkafka:2.16.0"; else the names of settings tell it.
+
+    Raises:
+        PlanError: a file cannot be read, or a setting has a value that no client takes.
+    """
+    chosen, version = _library(library)
+    given: dict[str, dict[str, str]] = {}
+    for word in words:
+        name, separator, value = word.partition("=")
+        if separator and not Path(word).exists():
+            given.setdefault("the command line", {})[name.strip()] = value.strip()
+        else:
+            given[word] = _values(Path(word), option)
+    return [
+        Client(
+            name=name,
+            library=chosen or ("librdkafka" if TELLING & values.keys() else "java"),
+            version=version,
+            settings=_settings(values, f"{option} {name}"),
+        )
+        for name, values in given.items()
+    ]
+
+
+def assumed_client(library: str = "") -> Client:
+    """The client that is assumed where no one is named: the defaults of its library."""
+    chosen, version = _library(library)
+    return Client(name="defaults", library=chosen or "java", version=version, assumed=True)
+
+
+def _library(word: str) -> tuple[Library | None, str]:
+    name, _, version = word.partition(":")
+    if not name:
+        return None, ""
+    libraries: tuple[Library, ...] = get_args(Library)
+    for library in libraries:
+        if name == library or (library, name) == ("librdkafka", "confluent-kafka"):
+            if version and not re.fullmatch(r"\d+(\.\d+){1,3}", version):
+                raise PlanError(f"--client {word}: {shown(version)} is not a version; write, for example, {name}:3.9.1")
+            return library, version
+    raise PlanError(f"--client {word}: {unknown_name('client library', name, dict.fromkeys(libraries))}")
+
+
+def _values(path: Path, option: str) -> dict[str, str]:
+    what = f'a properties file of a client, or settings such as "{option} acks=all"'
+    text = read_text(path, what)
+    if path.suffix != ".json":
+        values = properties_in(text)
+    else:
+        try:
+            content = json.loads(text)
+        except ValueError as error:
+            raise PlanError(f"{path} is not JSON ({error}); name {what}") from error
+        if not isinstance(content, dict):
+            raise PlanError(f"{path} is not a table of settings; name {what}")
+        values = {str(name): _spelled(value) for name, value in content.items()}
+    if not any("." in name or name in DECISIVE or "_" in name for name in values):
+        raise PlanError(f"{path} has no setting of a client; name {what}")
+    return values
+
+
+def _spelled(value: object) -> str:
+    return json.dumps(value) if isinstance(value, bool | dict | list) else str(value)
+
+
+def _settings(values: Mapping[str, str], where: str) -> dict[str, str]:
+    """The decisive settings under Kafka's names."""
+    kept: dict[str, str] = {}
+    for given, value in values.items():
+        dotted = given if "." in given else given.replace("_", ".")
+        name = ALIASES.get(dotted, dotted)
+        name = "max.in.flight.requests.per.connection" if name == "max.in.flight" else name
+        if name not in DECISIVE:
+            continue
+        lowered = value.lower()
+        if name in _CHOICES and lowered not in _CHOICES[name]:
+            raise PlanError(f"{where}: {name}={shown(value)} is not possible; choose one of {_listed(name)}")
+        if name in _NUMBERS and not value.isdigit():
+            raise PlanError(f"{where}: {name} takes a whole number, not {shown(value)}")
+        kept[name] = lowered if name in _CHOICES else value
+    return kept
+
+
+def _listed(name: str) -> str:
+    return ", ".join(sorted(_CHOICES[name]))

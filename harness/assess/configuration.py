@@ -1,0 +1,140 @@
+"""The configuration that is assessed: topics, the cluster around them, and its clients. Data, wherever it came from.
+
+Values are texts under Kafka's own names, as its tools print them. Only names of :data:`DECISIVE` are kept: nothing of a
+configuration that has secrets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple
+
+import msgspec
+
+from harness.worlds.kafka.releases import Version
+
+Library = Literal["java", "librdkafka", "kafka-python"]
+
+
+class Inherited(NamedTuple):
+    """A topic's setting: the brokers' settings from which it inherits, with the unit of each, and its default."""
+
+    brokers: Mapping[str, int]
+    default: str
+
+
+_HOUR_MS: Final = 3_600_000
+_DAY_MS: Final = 24 * _HOUR_MS
+#: The settings of a topic that decide something here.
+OF_TOPICS: Final[Mapping[str, Inherited]] = {
+    "min.insync.replicas": Inherited({"min.insync.replicas": 1}, "1"),
+    "unclean.leader.election.enable": Inherited({"unclean.leader.election.enable": 1}, "false"),
+    "flush.messages": Inherited({"log.flush.interval.messages": 1}, str(2**63 - 1)),
+    "flush.ms": Inherited({"log.flush.interval.ms": 1}, str(2**63 - 1)),
+    "cleanup.policy": Inherited({"log.cleanup.policy": 1}, "delete"),
+    "retention.ms": Inherited(
+        {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.retention.hours": _HOUR_MS}, str(7 * _DAY_MS)
+    ),
+    "delete.retention.ms": Inherited({"log.cleaner.delete.retention.ms": 1}, str(_DAY_MS)),
+}
+#: Settings of brokers that decide something of every topic, with Kafka's defaults.
+OF_BROKERS: Final[Mapping[str, str]] = {
+    "replica.lag.time.max.ms": "30000",
+    "replica.fetch.wait.max.ms": "500",
+    "replica.fetch.backoff.ms": "1000",
+    "broker.session.timeout.ms": "9000",
+    "broker.heartbeat.interval.ms": "2000",
+    "unclean.leader.election.interval.ms": "300000",
+    "auto.create.topics.enable": "true",
+    "default.replication.factor": "1",
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.partition.verification.enable": "true",
+    "log.dirs": "",
+    "process.roles": "",
+    "zookeeper.connect": "",
+    "replica.selector.class": "",
+    "broker.rack": "",
+}
+#: The settings of clients.
+OF_CLIENTS: Final = frozenset(
+    {
+        "acks", "enable.idempotence", "retries", "max.in.flight.requests.per.connection", "request.timeout.ms",
+        "delivery.timeout.ms", "linger.ms", "retry.backoff.ms", "transactional.id", "transaction.timeout.ms",
+        "auto.offset.reset", "enable.auto.commit", "isolation.level", "group.id", "group.protocol",
+        "enable.partition.eof", "compression.type",
+    }
+)  # fmt: skip
+_BY_BROKERS: Final = frozenset(name for inherited in OF_TOPICS.values() for name in inherited.brokers)
+#: Every name that is kept.
+DECISIVE: Final = frozenset({*OF_TOPICS, *OF_BROKERS, *OF_CLIENTS, *_BY_BROKERS})
+#: Kafka's own topics, which its brokers write.
+INTERNAL: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata")
+
+
+class Topic(msgspec.Struct, frozen=True, kw_only=True):
+    """One topic. ``replicas`` and ``racks`` are those of its log partition that has the fewest; racks None: not known.
+
+    ``settings`` are its own, or the effective ones; what it lacks is inherited from the brokers.
+    """
+
+    name: str
+    partitions: int
+    replicas: int
+    racks: int | None = None
+    settings: Mapping[str, str] = {}
+
+
+class Release(NamedTuple):
+    """A release of Kafka; ``patch_seen`` is false where a broker's protocol only told its line (4.3)."""
+
+    version: Version
+    patch_seen: bool = True
+
+    @property
+    def words(self) -> str:
+        """The release in words."""
+        major, minor, *_ = self.version
+        return str(self.version) if self.patch_seen else f"{major}.{minor}"
+
+
+class Cluster(msgspec.Struct, frozen=True, kw_only=True):
+    """The topics, and what is the same for all of them.
+
+    ``differing`` names settings that brokers do not share, with the values; ``source`` says where all was read.
+    """
+
+    source: str
+    topics: tuple[Topic, ...]
+    brokers: int | None = None
+    settings: Mapping[str, str] = {}
+    differing: Mapping[str, tuple[str, ...]] = {}
+    features: Mapping[str, int] = {}
+    release: Release | None = None
+
+    def broker_setting(self, name: str) -> str:
+        """The value of a broker's setting, or Kafka's default."""
+        return self.settings.get(name) or OF_BROKERS[name]
+
+    def setting_of(self, topic: Topic, name: str) -> str:
+        """The effective value of a topic's setting: its own, else its brokers', else Kafka's default."""
+        if name in topic.settings:
+            return topic.settings[name]
+        for broker_name, factor in OF_TOPICS[name].brokers.items():
+            value = self.settings.get(broker_name, "")
+            if value and value != "null":
+                return value if factor == 1 or not value.lstrip("-").isdigit() else str(int(value) * factor)
+        return OF_TOPICS[name].default
+
+
+class Client(msgspec.Struct, frozen=True, kw_only=True):
+    """A producer or a consumer: its library, and its settings as they were given, under Kafka's names.
+
+    ``name`` is its file, or says where it came from; ``assumed``: no one was named. ``version`` may be empty.
+    """
+
+    name: str
+    library: Library
+    version: str = ""
+    settings: Mapping[str, str] = {}
+    assumed: bool = False

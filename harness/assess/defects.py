@@ -1,0 +1,146 @@
+"""Finds the defects of Kafka and its clients that a release has, and whose conditions a configuration meets."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from harness.assess.client_settings import effective, version_of
+from harness.assess.configuration import Client, Cluster, Library, Release
+from harness.assess.grouping import Group
+from harness.worlds.kafka.releases import Version
+
+Need = Literal[
+    "acks-all",
+    "compaction",
+    "consumers",
+    "end-of-partition",
+    "groups",
+    "idempotence",
+    "new-protocol",
+    "old-transactions",
+    "replicated",
+    "several-directories",
+    "several-in-flight",
+    "transactions",
+]
+#: The feature with which each transaction has a producer epoch of its own (KIP-890).
+_TRANSACTION_VERSION = "transaction.version"
+#: The Java client that ends transactions so.
+_NEW_ENDS = Version(4, 0, 0)
+#: The patch of a release of which only the line is known.
+_ANY_PATCH = 999
+
+
+class Defect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A defect as defects.toml has it."""
+
+    name: str
+    title: str
+    harm: str
+    of: Literal["kafka"] | Library
+    affected: list[tuple[str, str]]
+    needs: list[Need]
+    link: str
+    change: str
+    price: str
+
+
+class Applied(NamedTuple):
+    """A defect that applies. ``sure`` is false where only the line of a release is known, and its patch decides.
+
+    ``since`` is the first release without it, empty where none is.
+    """
+
+    defect: Defect
+    sure: bool
+    since: str
+
+
+@cache
+def every_defect() -> tuple[Defect, ...]:
+    """All defects of defects.toml."""
+    content = tomllib.loads(resources.files("harness.assess").joinpath("defects.toml").read_text(encoding="utf-8"))
+    return tuple(msgspec.convert(content["defect"], list[Defect]))
+
+
+def defects_of(cluster: Cluster, clients: Sequence[Client], met: Collection[Need]) -> Iterator[Applied]:
+    """The defects of the release and of these clients whose needs are ``met``."""
+    for defect in every_defect():
+        if not set(defect.needs) <= set(met):
+            continue
+        releases = _releases(defect, cluster, clients)
+        applied = [each for release in releases if (each := _applied(defect, release)) is not None]
+        if applied:
+            yield max(applied, key=lambda each: each.sure)
+
+
+def needs_met(group: Group, cluster: Cluster, producer: Client, consumers: Sequence[Client]) -> frozenset[Need]:
+    """The conditions of defects that hold of a group and its clients."""
+    values = effective(producer)
+    reading = [effective(consumer) for consumer in consumers]
+    transactions = "transactional.id" in values
+    conditions: dict[Need, bool] = {
+        "acks-all": values["acks"] == "all",
+        "compaction": group.compacted,
+        "consumers": bool(reading),
+        "end-of-partition": any(each.get("enable.partition.eof") == "true" for each in reading),
+        "groups": any("group.id" in each for each in reading),
+        "idempotence": values["enable.idempotence"] == "true",
+        "new-protocol": any(each["group.protocol"] == "consumer" for each in reading),
+        "old-transactions": transactions and not _ends_safely(cluster, producer),
+        "replicated": group.replicas > 1,
+        "several-directories": "," in cluster.settings.get("log.dirs", ""),
+        "several-in-flight": values["max.in.flight.requests.per.connection"] != "1",
+        "transactions": transactions,
+    }
+    return frozenset(need for need, met in conditions.items() if met)
+
+
+def _ends_safely(cluster: Cluster, producer: Client) -> bool:
+    version = version_of(producer)
+    new = producer.library == "java" and (version is None or version >= _NEW_ENDS)
+    level = cluster.features.get(_TRANSACTION_VERSION)
+    if level is None:
+        return new and cluster.release is not None and cluster.release.version >= _NEW_ENDS
+    return new and level >= 2
+
+
+def _releases(defect: Defect, cluster: Cluster, clients: Sequence[Client]) -> Iterator[Release | None]:
+    """The releases of what has the defect; None where one is not known."""
+    if defect.of == "kafka":
+        yield cluster.release
+        return
+    for client in clients:
+        if client.library == defect.of:
+            version = version_of(client)
+            yield None if version is None else Release(version)
+
+
+def _applied(defect: Defect, release: Release | None) -> Applied | None:
+    """The defect where a release has it. Of one that is not known only defects apply that no release is without."""
+    for first, since in defect.affected:
+        if release is None:
+            if not since:
+                return Applied(defect, sure=False, since="")
+            continue
+        low, high = _parsed(first), _parsed(since) if since else None
+        last = release.version if release.patch_seen else release.version._replace(patch=_ANY_PATCH)
+        if last >= low and (high is None or release.version < high):
+            sure = release.version >= low and (high is None or last < high)
+            return Applied(defect, sure=sure, since=since)
+    return None
+
+
+def _parsed(text: str) -> Version:
+    return Version(*[int(part) for part in text.split(".")])
+
+
+def by_name() -> Mapping[str, Defect]:
+    """Every defect by its name."""
+    return {defect.name: defect for defect in every_defect()}

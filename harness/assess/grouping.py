@@ -1,0 +1,74 @@
+"""Groups topics by what decides: topics of a group have the same answer, so each group is looked at once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from harness.assess.configuration import INTERNAL, OF_TOPICS, Cluster, Topic
+from workloads import NEVER
+
+_DAY_MS: Final = 86_400_000
+#: A retention that no outage reaches is not told from another: a weekend, and the holiday after it.
+LONG_MS: Final = 4 * _DAY_MS
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """Topics with the same answer, by name, and what decides it. ``settings`` are effective, under Kafka's names."""
+
+    topics: tuple[str, ...]
+    partitions: int
+    replicas: int
+    racks: int | None
+    settings: Mapping[str, str]
+    internal: bool
+
+    @property
+    def compacted(self) -> bool:
+        """True if the topics keep the last record of each key."""
+        return "compact" in self.settings["cleanup.policy"]
+
+
+def groups_of(cluster: Cluster) -> list[Group]:
+    """The groups, the largest first."""
+    by_key: dict[tuple[object, ...], list[Topic]] = defaultdict(list)
+    for topic in cluster.topics:
+        values = {name: cluster.setting_of(topic, name) for name in OF_TOPICS}
+        key = (topic.replicas, topic.racks, topic.name in INTERNAL and topic.name, tuple(_deciding(values).items()))
+        by_key[key].append(topic)
+    groups = [
+        Group(
+            topics=tuple(sorted(topic.name for topic in topics)),
+            partitions=sum(topic.partitions for topic in topics),
+            replicas=topics[0].replicas,
+            racks=topics[0].racks,
+            settings=_deciding({name: cluster.setting_of(topics[0], name) for name in OF_TOPICS}),
+            internal=topics[0].name in INTERNAL,
+        )
+        for topics in by_key.values()
+    ]
+    return sorted(groups, key=lambda group: (-len(group.topics), group.topics[0]))
+
+
+def _deciding(values: Mapping[str, str]) -> dict[str, str]:
+    """The values as far as they decide: those that change no answer are left out."""
+    kept = dict(values)
+    if kept["flush.messages"] != "1":
+        kept["flush.messages"] = str(NEVER)
+    retention = kept["retention.ms"]
+    if "delete" not in kept["cleanup.policy"] or not 0 <= whole(retention, NEVER) < LONG_MS:
+        del kept["retention.ms"]
+    if "compact" not in kept["cleanup.policy"]:
+        del kept["delete.retention.ms"]
+    return kept
+
+
+def whole(text: str, otherwise: int) -> int:
+    """The whole number in a text; ``otherwise`` where it is not one."""
+    try:
+        return int(text)
+    except ValueError:
+        return otherwise

@@ -1,0 +1,148 @@
+"""Performs scripted stories under exactly some settings, in virtual time, and says what harm came of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from enum import StrEnum
+from functools import cache
+from multiprocessing import get_context
+from types import TracebackType
+from typing import Final, Self
+
+import msgspec
+
+from harness.stories import Cell, Play, Sign, Story, known_stories, own_column, perform_cell
+from workloads import Settings, SettingsError
+
+#: Stories in which one broker is away and all others are well, with a record that is then written.
+ONE_AWAY: Final[Mapping[str, str]] = {"S02": "y", "S52": "x"}
+Chosen = Mapping[str, object]
+
+
+class Harm(StrEnum):
+    """Something that an operator would not want, by the words of a sentence about a record."""
+
+    LOST = "acknowledged and lost"
+    STRANDED = "acknowledged, and on no disk that is left"
+    TWICE = "in the log twice"
+    ORDER = "out of order"
+    CHANGED = "read, and then replaced"
+    REFUSED = "refused with one broker away"
+
+
+#: The harms that are losses.
+LOSSES: Final = (Harm.LOST, Harm.STRANDED)
+_SIGNS: Final = {Sign.DUPLICATE: Harm.TWICE, Sign.REORDERED: Harm.ORDER, Sign.CHANGED_READ: Harm.CHANGED}
+
+
+class Performed(msgspec.Struct, frozen=True, kw_only=True):
+    """One story that was performed. ``harms`` has the records of each harm; ``wrong`` says why nothing is known.
+
+    ``departed``: the settings did not allow a step that its script demands, such as a write that is refused.
+    """
+
+    story: str
+    harms: Mapping[Harm, tuple[str, ...]]
+    departed: bool = False
+    wrong: str = ""
+
+    @property
+    def loses(self) -> bool:
+        """True if an acknowledged record is gone."""
+        return any(harm in self.harms for harm in LOSSES)
+
+    def shows(self, harm: Harm) -> bool:
+        """True if a record came to this harm; one kind of loss counts for the other."""
+        return self.loses if harm in LOSSES else harm in self.harms
+
+
+@cache
+def stories() -> dict[str, Story]:
+    """Every story of the project, by number."""
+    return known_stories()
+
+
+def families_of(number: str) -> tuple[str, ...]:
+    """The families of the faults that a story begins."""
+    return tuple(sorted({fault.family for fault in stories()[number].faults()}))
+
+
+class Stage:
+    """Performs stories, each at most once under the same settings; ``with`` ends its processes.
+
+    ``only`` are those that it has; else it has all.
+    """
+
+    def __init__(self, workers: int = 1, only: Sequence[str] = ()) -> None:
+        self._all = tuple(only) or tuple(stories())
+        self._performed_so_far: dict[tuple[str, str], Performed] = {}
+        self._pool = ProcessPoolExecutor(workers, mp_context=get_context("fork")) if workers > 1 else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=error is not None)
+
+    def perform(self, settings: Chosen, numbers: Iterable[str] = ()) -> dict[str, Performed]:
+        """These stories, or all, under ``settings`` (Kafka's names), by number."""
+        chosen = own_column(settings)
+        wanted = tuple(numbers) or self._all
+        missing = [number for number in wanted if (number, chosen.name) not in self._performed_so_far]
+        for performed in self._performed([(number, dict(settings)) for number in missing]):
+            self._performed_so_far[performed.story, chosen.name] = performed
+        return {number: self._performed_so_far[number, chosen.name] for number in wanted}
+
+    def _performed(self, asked: Sequence[tuple[str, Chosen]]) -> Iterator[Performed]:
+        if self._pool is None or len(asked) < 2:
+            return map(_perform, asked)
+        return self._pool.map(_perform, asked, chunksize=4)
+
+
+def possible(settings: Chosen) -> str:
+    """The reason why no simulated cluster can have ``settings``; empty where one can."""
+    try:
+        Settings.from_mapping(settings)
+    except SettingsError as error:
+        return str(error)
+    return ""
+
+
+def _perform(asked: tuple[str, Chosen]) -> Performed:
+    number, settings = asked
+    cell = perform_cell(stories()[number], own_column(settings))
+    return Performed(
+        story=number,
+        harms={harm: records for harm, records in _harms(cell) if records},
+        departed=_departed(stories()[number], cell),
+        wrong="; ".join(cell.disagreements),
+    )
+
+
+def _departed(story: Story, cell: Cell) -> bool:
+    demanded = {step.line for step in story.steps if not step.tried}
+    return any(entry.play is not Play.PLAYED and entry.line in demanded for entry in cell.trace.entries)
+
+
+def _harms(cell: Cell) -> Iterator[tuple[Harm, tuple[str, ...]]]:
+    yield Harm.LOST, cell.lost
+    if cell.trace.for_good:
+        yield Harm.STRANDED, tuple(sorted({*cell.acknowledged} - _left(cell) - {*cell.lost}))
+    for sign, harm in _SIGNS.items():
+        yield harm, ("a record",) if sign in cell.signs else ()
+    if (record := ONE_AWAY.get(cell.story)) is not None:
+        yield Harm.REFUSED, () if record in cell.acknowledged else (record,)
+
+
+def _left(cell: Cell) -> set[str]:
+    """The records that a broker that runs at the end has in its log."""
+    names = {record.value: name for name, record in cell.trace.records.items()}
+    return {
+        names[record.value]
+        for replica in cell.trace.entries[-1].replicas
+        if replica.running
+        for record in replica.records
+        if record.value in names
+    }

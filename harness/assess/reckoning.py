@@ -1,0 +1,78 @@
+"""The settings, as the simulation and the promises know them, that one group and one producer have together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from harness.assess.client_settings import effective, excluded
+from harness.assess.configuration import Client, Cluster
+from harness.assess.grouping import Group, whole
+from harness.worlds.kafka.releases import Version
+from workloads import NO_ERA, PRESETS, Settings
+
+#: The feature that makes a replica eligible that left a small ISR (KIP-966).
+ELR_FEATURE: Final = "eligible.leader.replicas.version"
+#: Brokers write Kafka's own topics, and wait for every replica in sync.
+THE_BROKERS: Final = Client(name="the brokers themselves", library="java", assumed=True)
+_ERAS: Final = sorted(
+    ((Version(*[int(part) for part in (*era.split("."), "0")[:3]]), era) for era in PRESETS if era[0].isdigit()),
+    reverse=True,
+)
+_TIMES: Final = (
+    "request.timeout.ms", "delivery.timeout.ms", "retry.backoff.ms", "linger.ms", "replica.lag.time.max.ms",
+    "replica.fetch.wait.max.ms", "replica.fetch.backoff.ms", "broker.session.timeout.ms",
+    "broker.heartbeat.interval.ms", "unclean.leader.election.interval.ms",
+)  # fmt: skip
+#: The most that a setting of a simulated run takes: an hour, and less for a request.
+_MOST_MS: Final[Mapping[str, int]] = {"request.timeout.ms": 539_999}
+_HOUR_MS: Final = 3_600_000
+
+
+def era_of(version: Version) -> str:
+    """The rules of replication that a release has: those of the newest era that is not newer."""
+    return next((era for since, era in _ERAS if since <= version), _ERAS[-1][1])
+
+
+def settings_of(group: Group, producer: Client, cluster: Cluster) -> dict[str, object]:
+    """The settings under which stories of the group are performed, under Kafka's names; what is as usual is left out.
+
+    Values that a simulated run cannot have, such as a limit of days, are cut to the nearest that it can.
+    """
+    client = effective(producer)
+    values: dict[str, object] = {}
+    if cluster.release is not None:
+        values["era"] = era_of(cluster.release.version)
+    if (level := cluster.features.get(ELR_FEATURE)) is not None:
+        values["eligible.leader.replicas"] = level > 0
+    values |= {
+        "acks": client["acks"],
+        "enable.idempotence": client["enable.idempotence"] == "true" and excluded(client) is None,
+        "replication.factor": group.replicas,
+        "min.insync.replicas": whole(group.settings["min.insync.replicas"], 1),
+        "unclean.leader.election.enable": group.settings["unclean.leader.election.enable"] == "true",
+    }
+    if client["retries"] == "0":
+        values["retries"] = 0
+    values["max.in.flight.requests.per.connection"] = int(client["max.in.flight.requests.per.connection"])
+    if group.settings["flush.messages"] == "1":
+        values["flush.messages"] = 1
+    for name in _TIMES:
+        value = whole(client.get(name) or cluster.broker_setting(name), 0)
+        values[name] = min(max(value, 1 if name != "linger.ms" else 0), _MOST_MS.get(name, _HOUR_MS))
+    # librdkafka takes a request limit beyond the limit of the delivery; then the shorter one acts.
+    spare_ms = _number(values, "delivery.timeout.ms") - _number(values, "linger.ms")
+    values["request.timeout.ms"] = max(10, min(_number(values, "request.timeout.ms"), spare_ms))
+    return _unusual(values)
+
+
+def _number(values: Mapping[str, object], name: str) -> int:
+    return int(str(values[name]))
+
+
+def _unusual(values: dict[str, object]) -> dict[str, object]:
+    """The values without those that are usual, so that the command that repeats a story is short."""
+    era = str(values.get("era", NO_ERA))
+    usual = Settings.from_mapping({"era": era}).to_mapping()
+    always = ("era", "acks", "min.insync.replicas")
+    return {name: value for name, value in values.items() if name in always or usual[name] != value}

@@ -1,0 +1,111 @@
+"""Names what is risky in a configuration although no story shows a loss: rules of thumb, each with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from harness.assess.client_settings import effective, excluded
+from harness.assess.configuration import Client, Cluster
+from harness.assess.grouping import Group, whole
+from workloads import NEVER
+
+#: A group that reads nothing for this long is an outage that happens: a weekend.
+OUTAGE_MS: Final = 3 * 86_400_000
+#: A new leader needs a session to end, and clients need to hear of it.
+_SPARE_MS: Final = 3_000
+_MS_A_DAY: Final = 86_400_000
+
+
+class Risk(NamedTuple):
+    """A risk: its name, what may happen, the change that removes it, and its price."""
+
+    name: str
+    sentence: str
+    change: str
+    price: str
+
+
+def risks_of(group: Group, cluster: Cluster, producer: Client, consumers: Sequence[Client]) -> Iterator[Risk]:
+    """The risks of one group with its clients."""
+    yield from _of_topics(group, cluster)
+    if not group.internal:
+        yield from _of_producer(cluster, producer)
+        for consumer in consumers:
+            yield from _of_consumer(consumer)
+
+
+def _of_topics(group: Group, cluster: Cluster) -> Iterator[Risk]:
+    if group.racks is not None and 1 < group.racks < min(group.replicas, 3):
+        yield Risk(
+            "racks",
+            f"{group.replicas} replicas are in {group.racks} racks: one rack that fails takes two copies or more, and "
+            "with min.insync.replicas=2 no write is accepted until it is back",
+            "brokers in a third rack, and a replica there",
+            "traffic between racks",
+        )
+    if (retention := group.settings.get("retention.ms")) and 0 <= whole(retention, NEVER) < OUTAGE_MS:
+        yield Risk(
+            "retention",
+            f"retention.ms={retention} ({whole(retention, 0) / _MS_A_DAY:.3g} days) is shorter than an outage of a "
+            "weekend: records that no group has read by then are deleted",
+            f"retention.ms of {OUTAGE_MS} or more",
+            "disk space",
+        )
+    for name, values in cluster.differing.items():
+        if name in group.settings or name in {"replica.lag.time.max.ms", "broker.session.timeout.ms"}:
+            yield Risk(
+                f"differing-{name}",
+                f"brokers differ in {name}: {', '.join(values)}; the leader of the moment decides",
+                f"the same {name} on every broker",
+                "none",
+            )
+
+
+def _of_producer(cluster: Cluster, producer: Client) -> Iterator[Risk]:
+    values = effective(producer)
+    obstacle = excluded(values)
+    asked = producer.settings.get("enable.idempotence")
+    if asked is None and obstacle and producer.library != "librdkafka" and values["acks"] != "0":
+        yield Risk(
+            "silent-idempotence",
+            f"{obstacle} switches idempotence off without a word, though it is the client's default",
+            "enable.idempotence=true, so that the client refuses to begin with what excludes it",
+            "none",
+        )
+    if asked == "true" and obstacle:
+        yield Risk(
+            "refused-idempotence",
+            f"enable.idempotence=true and {obstacle} exclude each other: the client refuses to begin",
+            f"leave out {obstacle}",
+            "none",
+        )
+    session_ms = whole(cluster.broker_setting("broker.session.timeout.ms"), 9_000)
+    if (limit_ms := whole(values["delivery.timeout.ms"], NEVER)) < session_ms + _SPARE_MS:
+        yield Risk(
+            "delivery-timeout",
+            f"delivery.timeout.ms={limit_ms} is shorter than an election, which begins after "
+            f"broker.session.timeout.ms={session_ms}: when a leader dies, writes fail that could have been sent again",
+            f"delivery.timeout.ms of {2 * session_ms + 2 * _SPARE_MS} or more",
+            "an application hears of a failure later",
+        )
+
+
+def _of_consumer(consumer: Client) -> Iterator[Risk]:
+    values = effective(consumer)
+    if values["auto.offset.reset"] in {"latest", "largest", "end"}:
+        yield Risk(
+            "offset-reset",
+            f"auto.offset.reset=latest ({consumer.name}): records of a log partition that was added, or that a group "
+            "without a commit missed, are skipped (KAFKA-20539)",
+            "auto.offset.reset=earliest",
+            "a new group begins at the start of the log",
+        )
+    if values["enable.auto.commit"] == "true":
+        yield Risk(
+            "auto-commit",
+            f"enable.auto.commit=true ({consumer.name}): what a member hands to other threads may be committed "
+            "before it is processed, and is skipped if the member dies",
+            "enable.auto.commit=false, and a commit after the processing",
+            "a few lines in the application",
+        )

@@ -1,0 +1,118 @@
+"""An assessment from its configuration: weaknesses, defects and risks are named, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from harness.assess import Assessment, Client, Cluster, Release, Stage, Topic, assess
+from harness.progress import Progress
+from harness.worlds.kafka.releases import parse_version
+
+#: Stories that tell the recommended settings apart, and one whose harm no setting prevents.
+TELLING = ("S01", "S02", "S07", "S11", "S14", "S22", "S25", "S32", "S40", "S52")
+SAFE = {"min.insync.replicas": "2"}
+DEFAULTS = Client(name="defaults", library="java")
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    with Stage(only=TELLING) as opened:
+        yield opened
+
+
+def topic(name: str, settings: Mapping[str, str], replicas: int = 3, racks: int | None = 3) -> Topic:
+    return Topic(name=name, partitions=1, replicas=replicas, racks=racks, settings=settings)
+
+
+def assessed(
+    stage: Stage,
+    *topics: Topic,
+    producer: Client = DEFAULTS,
+    consumers: tuple[Client, ...] = (),
+    release: str = "4.3.1",
+    **cluster: Mapping[str, str],
+) -> Assessment:
+    read = Cluster(source="a test", topics=topics, release=Release(parse_version(release)), **cluster)
+    return assess(read, [producer], list(consumers), stage, Progress())
+
+
+def named(assessment: Assessment, kinds: tuple[str, ...] = ("weakness", "risk")) -> dict[str, set[str]]:
+    return {
+        name: {concern.name for concern in group.concerns if concern.kind in kinds}
+        for group in assessment.groups
+        for name in group.topics
+    }
+
+
+def test_each_weakness_of_a_topic_is_named_and_no_other(stage: Stage) -> None:
+    topics = (
+        topic("clean", SAFE),
+        topic("unclean", SAFE | {"unclean.leader.election.enable": "true"}),
+        topic("one-in-sync", {"min.insync.replicas": "1"}),
+        topic("all-in-sync", {"min.insync.replicas": "3"}),
+        topic("two-copies", SAFE, replicas=2, racks=2),
+        topic("two-racks", SAFE, racks=2),
+        topic("short", SAFE | {"retention.ms": "3600000"}),
+        topic("unwritable", {"min.insync.replicas": "4"}),
+    )
+    assert named(assessed(stage, *topics)) == {
+        "clean": set(),
+        "unclean": {"unclean-election"},
+        "one-in-sync": {"too-few-in-sync"},
+        "all-in-sync": {"all-must-be-in-sync"},
+        "two-copies": {"replicas", "all-must-be-in-sync"},
+        "two-racks": {"racks"},
+        "short": {"retention"},
+        "unwritable": {"unwritable"},
+    }
+
+
+def test_seven_weaknesses_of_one_topic_are_named_together(stage: Stage) -> None:
+    weak = topic("weak", {"unclean.leader.election.enable": "true", "retention.ms": "60000"}, racks=2)
+    producer = Client(name="p", library="java", settings={"acks": "1", "delivery.timeout.ms": "5000"})
+    assert named(assessed(stage, weak, producer=producer))["weak"] == {
+        "acks", "idempotence", "silent-idempotence", "unclean-election", "too-few-in-sync", "racks", "retention",
+        "delivery-timeout",
+    }  # fmt: skip
+
+
+def test_every_weakness_has_a_story_that_shows_it_and_the_command_that_repeats_it(stage: Stage) -> None:
+    (group,) = assessed(stage, topic("t", {"unclean.leader.election.enable": "true"})).groups
+    for concern in group.concerns:
+        if concern.kind == "weakness":
+            assert concern.shown
+            assert concern.command.startswith(f"ackproof stories {concern.shown[0].story} --settings era=4.1,acks=all,")
+            assert concern.change
+            assert concern.price
+
+
+def test_a_clean_topic_has_promises_and_what_is_left(stage: Stage) -> None:
+    (group,) = assessed(stage, topic("clean", SAFE)).groups
+    assert group.clean
+    assert group.performed == len(TELLING)
+    kept = {family: promised.kept for promised in group.promised for family in promised.families}
+    assert kept["kill"]
+    assert kept["partition"]
+    assert not kept["power"]
+    left = {shown.story: concern.name for concern in group.left for shown in concern.shown}
+    assert left == {"S11": "left-to-flush", "S25": "left-to-chance"}
+
+
+def test_a_defect_that_the_reference_broker_has_too_comes_with_its_story(stage: Stage) -> None:
+    (group,) = assessed(stage, topic("clean", SAFE)).groups
+    (defect,) = [concern for concern in group.concerns if concern.name == "finding-002"]
+    assert [shown.story for shown in defect.shown] == ["S40"]
+
+
+def test_topics_with_the_same_answer_are_one_group(stage: Stage) -> None:
+    topics = [topic(f"t{number}", SAFE | {"retention.ms": str(10**9 + number)}) for number in range(20)]
+    assessment = assessed(stage, *topics, topic("other", SAFE, replicas=2, racks=2))
+    assert [len(group.topics) for group in assessment.groups] == [20, 1]
+
+
+def test_kafkas_own_topics_are_judged_by_the_brokers_as_producers(stage: Stage) -> None:
+    producer = Client(name="p", library="java", settings={"acks": "1"})
+    assessment = assessed(stage, topic("__consumer_offsets", SAFE | {"cleanup.policy": "compact"}), producer=producer)
+    assert named(assessment) == {"__consumer_offsets": set()}

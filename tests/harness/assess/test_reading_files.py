@@ -1,0 +1,157 @@
+"""A cluster and its clients from files: what Kafka's own tools print, and nonsense, which ends in a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.assess import Client, ClusterFiles, Topic, clients_named
+from harness.assess.client_files import properties_in
+from harness.assess.client_settings import effective
+from harness.cli.app import exit_code_of
+from harness.errors import PlanError
+
+DESCRIBED = """\
+Topic: orders\tPartitionCount: 2\tReplicationFactor: 3\tConfigs: min.insync.replicas=2,cleanup.policy=compact,delete
+\tTopic: orders\tPartition: 0\tLeader: 0\tReplicas: 0,1,2\tIsr: 0,1,2\tElr: \tLastKnownElr:\x20
+\tTopic: orders\tPartition: 1\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\tElr: \tLastKnownElr:\x20
+Topic:old\tPartitionCount:1\tReplicationFactor:1\tConfigs:
+\tTopic: old\tPartition: 0\tLeader: 0\tReplicas: 0\tIsr: 0
+"""
+CONFIGS = """\
+All configs for topic orders are:
+  min.insync.replicas=1 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:min.insync.replicas=1, DEFAULT_CONFIG:x=1}
+  unclean.leader.election.enable=true sensitive=false synonyms={}
+All configs for broker 1 are:
+  log.retention.hours=24 sensitive=false synonyms={STATIC_BROKER_CONFIG:log.retention.hours=24}
+  ssl.key.password=null sensitive=true synonyms={}
+"""
+
+
+def read(tmp_path: Path, **texts: str) -> ClusterFiles:
+    files = ClusterFiles()
+    for name, text in texts.items():
+        path = tmp_path / name
+        path.write_text(text)
+        files.add(path)
+    return files
+
+
+def test_the_text_of_kafka_topics_is_read(tmp_path: Path) -> None:
+    cluster = read(tmp_path, topics=DESCRIBED).cluster()
+    assert cluster.topics == (
+        Topic(name="old", partitions=1, replicas=1),
+        Topic(
+            name="orders",
+            partitions=2,
+            replicas=2,
+            settings={"min.insync.replicas": "2", "cleanup.policy": "compact,delete"},
+        ),
+    )
+    assert cluster.brokers == 3
+
+
+def test_settings_of_topics_win_over_those_of_brokers_and_these_over_defaults(tmp_path: Path) -> None:
+    server = "node.id=1\nmin.insync.replicas=2\nlisteners=PLAINTEXT://:9092\n"
+    cluster = read(tmp_path, topics=DESCRIBED, configs=CONFIGS, server=server).cluster()
+    old, orders = cluster.topics
+    assert [cluster.setting_of(topic, "min.insync.replicas") for topic in (old, orders)] == ["2", "1"]
+    assert cluster.setting_of(orders, "unclean.leader.election.enable") == "true"
+    assert cluster.setting_of(old, "retention.ms") == str(24 * 3_600_000)
+    assert cluster.setting_of(old, "cleanup.policy") == "delete"
+
+
+def test_racks_are_those_of_the_servers_properties(tmp_path: Path) -> None:
+    servers = {f"s{node}": f"node.id={node}\nbroker.rack={'a' if node < 2 else 'b'}\n" for node in range(3)}
+    old, orders = read(tmp_path, topics=DESCRIBED, **servers).cluster().topics
+    assert (old.racks, orders.racks) == (1, 2)
+
+
+def test_brokers_that_differ_are_seen(tmp_path: Path) -> None:
+    servers = {f"s{node}": f"node.id={node}\nmin.insync.replicas={node}\n" for node in (1, 2)}
+    assert read(tmp_path, topics=DESCRIBED, **servers).cluster().differing == {"min.insync.replicas": ("1", "2")}
+
+
+def test_a_reassignment_is_read(tmp_path: Path) -> None:
+    text = '{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2]}]}'
+    assert read(tmp_path, moves=text).cluster().topics == (Topic(name="t", partitions=1, replicas=2),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "hello",
+        "{",
+        "{}",
+        '{"partitions": 3}',
+        '{"partitions": [{"topic": "t"}]}',
+        "Topic: t\tPartition: 0\tIsr: 1\n",
+    ],
+)
+def test_nonsense_ends_in_a_sentence(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "file"
+    file.write_text(text)
+    assert exit_code_of(["assess", str(file)]) == 64
+    said = capsys.readouterr().err
+    assert str(file) in said
+    assert "kafka-topics.sh --describe" in said
+
+
+def test_properties_without_topics_say_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("min.insync.replicas=2\n")
+    assert exit_code_of(["assess", str(file)]) == 64
+    assert "no topic with its replicas" in capsys.readouterr().err
+
+
+def test_java_properties_are_read_as_java_does() -> None:
+    text = "# c\n! c\nacks = all\nretries: 3\nlinger.ms 7\nclient.id=a\\\n   b\nsasl\\:x=1\n"
+    assert properties_in(text) == {"acks": "all", "retries": "3", "linger.ms": "7", "client.id": "ab", "sasl:x": "1"}
+
+
+def test_a_client_keeps_no_secret_and_its_names_tell_its_library(tmp_path: Path) -> None:
+    java, rdkafka = tmp_path / "java.properties", tmp_path / "rdkafka.conf"
+    java.write_text("acks=-1\nsasl.jaas.config=secret\n")
+    rdkafka.write_text("request.required.acks=1\nmessage.timeout.ms=1000\n")
+    assert clients_named([str(java), str(rdkafka), "acks=0", "linger.ms=5"], "--producer") == [
+        Client(name=str(java), library="java", settings={"acks": "-1"}),
+        Client(name=str(rdkafka), library="librdkafka", settings={"acks": "1", "delivery.timeout.ms": "1000"}),
+        Client(name="the command line", library="java", settings={"acks": "0", "linger.ms": "5"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("library", "version", "settings", "acks", "idempotence"),
+    [
+        ("java", "", {}, "all", "true"),
+        ("java", "2.8.2", {}, "1", "false"),
+        ("java", "", {"acks": "1"}, "1", "false"),
+        ("java", "", {"acks": "-1", "retries": "0"}, "all", "false"),
+        ("librdkafka", "", {}, "all", "false"),
+        ("librdkafka", "", {"enable.idempotence": "true"}, "all", "true"),
+        ("librdkafka", "", {"transactional.id": "t"}, "all", "true"),
+    ],
+)
+def test_defaults_are_those_of_the_library(
+    library: str, version: str, settings: dict[str, str], acks: str, idempotence: str
+) -> None:
+    (client,) = clients_named(["linger.ms=5"], "--producer", f"{library}:{version}" if version else library)
+    values = effective(Client(name="c", library=client.library, version=version, settings=settings))
+    assert (values["acks"], values["enable.idempotence"]) == (acks, idempotence)
+
+
+@pytest.mark.parametrize(
+    ("words", "library", "said"),
+    [
+        (["acks=maybe"], "", "choose one of -1, 0, 1, all"),
+        (["retries=many"], "", "takes a whole number"),
+        (["/nowhere/p.properties"], "", "is not a file"),
+        (["acks=1"], "jafa", "java"),
+        (["acks=1"], "java:new", "is not a version"),
+    ],
+)
+def test_clients_that_cannot_be_are_refused(words: list[str], library: str, said: str) -> None:
+    with pytest.raises(PlanError, match=said):
+        clients_named(words, "--producer", library)
