@@ -40,7 +40,7 @@ def assess(
     release: str,
     workers: int | None,
 ) -> int:
-    """Say what the configuration of a cluster promises, and which known ways to lose writes it has.
+    """Say what settings of a cluster keep and lose.
 
     It reads and changes nothing. FILEs are what Kafka's own tools print: kafka-topics.sh --describe, kafka-configs.sh
     --describe, and server.properties. Topics with the same answer are one group. Every story is performed under exactly

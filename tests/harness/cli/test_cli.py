@@ -73,7 +73,7 @@ def test_a_wrong_command_line_is_not_mistaken_for_an_unknown_verdict(capsys: pyt
     assert exit_code_of(["pln"]) == 64
     assert 'did you mean "plan"?' in capsys.readouterr().err
     assert exit_code_of(["frobnicate"]) == 64
-    assert "there are init, plan, run" in capsys.readouterr().err
+    assert "there are init, plan, assess, run" in capsys.readouterr().err
     assert exit_code_of(["campaign"]) == 64
     assert exit_code_of(["campaign", "p.toml", "--seed", "-1"]) == 64
 
