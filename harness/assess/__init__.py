@@ -7,12 +7,24 @@ looked up (:mod:`defects`, :mod:`risks`).
 """
 
 from harness.assess.assessing import assess
-from harness.assess.assessment import ASSESSMENT_VERSION, Assessed, Assessment, Concern, Promised, Requirement, Shown
+from harness.assess.baseline import compared, read_baseline
 from harness.assess.client_files import assumed_client, clients_named
 from harness.assess.cluster_files import ClusterFiles
-from harness.assess.configuration import Client, Cluster, Release, Topic
+from harness.assess.configuration import Client, Cluster, Question, Release, Topic
+from harness.assess.live import read_live
+from harness.assess.pages import as_markdown, as_page
 from harness.assess.performing import Stage
+from harness.assess.requirements import families_required, judged
 from harness.assess.sentences import lines_of
+from harness.records.assessment_file import (
+    ASSESSMENT_VERSION,
+    Assessed,
+    Assessment,
+    Concern,
+    Promised,
+    Requirement,
+    Shown,
+)
 
 __all__ = [
     "ASSESSMENT_VERSION",
@@ -23,13 +35,21 @@ __all__ = [
     "ClusterFiles",
     "Concern",
     "Promised",
+    "Question",
     "Release",
     "Requirement",
     "Shown",
     "Stage",
     "Topic",
+    "as_markdown",
+    "as_page",
     "assess",
     "assumed_client",
     "clients_named",
+    "compared",
+    "families_required",
+    "judged",
     "lines_of",
+    "read_baseline",
+    "read_live",
 ]

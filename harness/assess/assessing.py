@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from checkers import promise_under
-from harness.assess.assessment import Assessed, Assessment, Concern, Promised, Shown
+from checkers import counted, promise_under
 from harness.assess.causes import Blamed, Causes, causes_of
 from harness.assess.changes import HARDENING, Change, with_changes
 from harness.assess.client_settings import effective
-from harness.assess.configuration import Client, Cluster
+from harness.assess.configuration import Client, Cluster, Question
 from harness.assess.defects import Applied, by_name, defects_of, needs_met
 from harness.assess.grouping import Group, groups_of
 from harness.assess.performing import Stage, families_of, possible, stories
 from harness.assess.reckoning import THE_BROKERS, settings_of
 from harness.assess.risks import risks_of
 from harness.progress import Progress
+from harness.records.assessment_file import Assessed, Assessment, Concern, Promised, Shown
 from harness.stories import own_column
 from workloads import NEVER, Settings, spelled
 
@@ -31,10 +31,12 @@ _EXPLAINED: Final = "docs/reference/stories.md#{}"
 _OF_PRODUCERS: Final = ("acks", "enable.idempotence", "max.in.flight.requests.per.connection")
 
 
-def assess(
-    cluster: Cluster, producers: Sequence[Client], consumers: Sequence[Client], stage: Stage, progress: Progress
-) -> Assessment:
-    """The assessment of every group of topics of ``cluster`` with every producer."""
+def assess(question: Question, stage: Stage, progress: Progress) -> Assessment:
+    """The assessment of every group of topics with every producer.
+
+    Promises are those under the usual families of faults, and under those that are asked about.
+    """
+    cluster, producers, consumers, _ = question
     pairs = [
         (group, producer)
         for group in groups_of(cluster)
@@ -42,8 +44,8 @@ def assess(
     ]
     assessed = []
     for number, (group, producer) in enumerate(pairs, 1):
-        progress.say(f"group {number} of {len(pairs)}: {len(group.topics)} topics")
-        assessed.append(_assessed(group, producer, consumers, cluster, stage))
+        progress.say(f"group {number} of {len(pairs)}: {counted(len(group.topics), 'topic')}")
+        assessed.append(_assessed(group, producer, question, stage))
     return Assessment(
         source=cluster.source,
         release=cluster.release.words if cluster.release else "",
@@ -53,7 +55,8 @@ def assess(
     )
 
 
-def _assessed(group: Group, producer: Client, consumers: Sequence[Client], cluster: Cluster, stage: Stage) -> Assessed:
+def _assessed(group: Group, producer: Client, question: Question, stage: Stage) -> Assessed:
+    cluster, _, consumers, families = question
     settings = settings_of(group, producer, cluster)
     assessed = Assessed(
         topics=group.topics,
@@ -70,7 +73,7 @@ def _assessed(group: Group, producer: Client, consumers: Sequence[Client], clust
     applied = list(defects_of(cluster, [producer, *consumers], met))
     return _replaced(
         assessed,
-        promised=tuple(_promised(Settings.from_mapping(settings))),
+        promised=tuple(_promised(Settings.from_mapping(settings), families)),
         concerns=(
             *_weaknesses(causes, settings, internal=group.internal),
             *(_defect(each, causes, settings) for each in applied),
@@ -106,14 +109,14 @@ def _unwritable(why_not: str) -> Concern:
     )
 
 
-def _promised(settings: Settings) -> Iterator[Promised]:
+def _promised(settings: Settings, families: Sequence[str]) -> Iterator[Promised]:
     """The promise under each family, families with one sentence together."""
     by_sentence: dict[tuple[bool, str], list[str]] = {}
-    for family in (*OF_PROCESSES_AND_LINKS, *OF_COPIES):
+    for family in dict.fromkeys((*OF_PROCESSES_AND_LINKS, *OF_COPIES, *families)):
         promise = promise_under(settings, [family])
         by_sentence.setdefault((not promise.permits_loss, promise.sentence()), []).append(family)
-    for (kept, sentence), families in by_sentence.items():
-        yield Promised(families=tuple(families), kept=kept, sentence=sentence)
+    for (kept, sentence), under in by_sentence.items():
+        yield Promised(families=tuple(under), kept=kept, sentence=sentence)
 
 
 def _weaknesses(causes: Causes, settings: Mapping[str, object], *, internal: bool) -> Iterator[Concern]:
@@ -210,5 +213,9 @@ def _limits(cluster: Cluster, producers: Sequence[Client], consumers: Sequence[C
         yield "No consumer was named, so nothing is said of groups; name one with --consumer."
     if not any("transactional.id" in producer.settings for producer in producers):
         yield "No producer has a transactional.id, so nothing is said of transactions."
-    if all(group.racks is None for group in cluster.topics):
+    if all(topic.racks is None for topic in cluster.topics):
         yield "Racks are not known."
+    for what in cluster.unread:
+        yield f"Not read, so Kafka's defaults are taken: {what}."
+    if releases := cluster.differing.get("release"):
+        yield f"Brokers are of several releases ({', '.join(releases)}); the oldest is assessed."

@@ -6,7 +6,7 @@ configuration that has secrets.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 import msgspec
@@ -101,7 +101,8 @@ class Release(NamedTuple):
 class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     """The topics, and what is the same for all of them.
 
-    ``differing`` names settings that brokers do not share, with the values; ``source`` says where all was read.
+    ``differing`` names settings that brokers do not share, with the values; ``source`` says where all was read,
+    ``unread`` what could not be.
     """
 
     source: str
@@ -111,6 +112,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     differing: Mapping[str, tuple[str, ...]] = {}
     features: Mapping[str, int] = {}
     release: Release | None = None
+    unread: tuple[str, ...] = ()
 
     def broker_setting(self, name: str) -> str:
         """The value of a broker's setting, or Kafka's default."""
@@ -125,6 +127,15 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
             if value and value != "null":
                 return value if factor == 1 or not value.lstrip("-").isdigit() else str(int(value) * factor)
         return OF_TOPICS[name].default
+
+
+class Question(NamedTuple):
+    """A cluster and the clients that are assessed with it, and families of faults that are asked about in addition."""
+
+    cluster: Cluster
+    producers: Sequence[Client]
+    consumers: Sequence[Client] = ()
+    families: Sequence[str] = ()
 
 
 class Client(msgspec.Struct, frozen=True, kw_only=True):

@@ -64,8 +64,9 @@ def stories() -> dict[str, Story]:
 
 
 def families_of(number: str) -> tuple[str, ...]:
-    """The families of the faults that a story begins."""
-    return tuple(sorted({fault.family for fault in stories()[number].faults()}))
+    """The families of the faults that a story begins; a broker that never returns takes its disk along."""
+    story = stories()[number]
+    return tuple(sorted({fault.family for fault in story.faults()} | ({"wipe"} if story.abandons else set())))
 
 
 class Stage:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from checkers import counted
-from harness.assess.assessment import Assessed, Assessment, Concern, Shown
+from harness.records.assessment_file import Assessed, Assessment, Concern, Shown
 
 #: Names of topics that a line shows.
 NAMES_MAX: Final = 3

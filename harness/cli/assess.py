@@ -8,24 +8,38 @@ from pathlib import Path
 import click
 import msgspec
 
-from harness.assess import Cluster, ClusterFiles, Release, Stage, assumed_client, clients_named, lines_of
-from harness.assess import assess as assessed
+from harness import assess as assessing
 from harness.cli.numbers import BoundedNumber
 from harness.cli.terminal import Terminal, path_type, takes_json
-from harness.errors import EXIT_HELD, PlanError
+from harness.errors import EXIT_BROKEN, EXIT_HELD, PlanError
 from harness.machine.versions import cores
+from harness.plan import Existing, parse_plan, read_plan
 from harness.progress import Progress
+from harness.records.files import write_file
 from harness.worlds.kafka.releases import parse_version
+from workloads import in_toml
+
+_NOTHING = (
+    "name a cluster (--bootstrap kafka-1.example:9092), or files that Kafka's tools printed, for example the text of "
+    "`kafka-topics.sh --describe`"
+)
 
 
 @click.command()
 @click.argument("files", nargs=-1, type=path_type, metavar="[FILE]...")
+@click.option("--bootstrap", metavar="HOST:PORT,...", default="", help="Servers of a cluster that runs.")
+@click.option("--access", type=path_type, metavar="PLAN", help="The plan with its TLS and SASL (init existing).")
 @click.option("--producer", "producers", multiple=True, metavar="FILE|NAME=VALUE", help="A producer's configuration.")
 @click.option("--consumer", "consumers", multiple=True, metavar="FILE|NAME=VALUE", help="A consumer's configuration.")
 @click.option(
     "--client", "library", default="", metavar="NAME[:VERSION]", help="Their library: java:3.9.1, librdkafka:2.16.0."
 )
-@click.option("--release", default="", metavar="VERSION", help="The brokers' release, where it is not read: 4.3.1.")
+@click.option("--release", default="", metavar="VERSION", help="The brokers' release, with its patch: 4.3.1.")
+@click.option("--require", multiple=True, metavar="TEXT", help="End with 1 if not: 'no loss by kill, partition'.")
+@click.option("--baseline", type=path_type, help="An earlier --json: say what is new, and end with 1 if anything is.")
+@click.option("--save", type=path_type, help="Write what was read there, as a FILE for another time.")
+@click.option("--summary", type=path_type, help="Write the same in Markdown there, for a job's page.")
+@click.option("--page", type=path_type, help="Write the same as a page there.")
 @click.option(
     "--workers", type=BoundedNumber("workers"), help="Processes at a time; by default as many as there are cores."
 )
@@ -34,10 +48,17 @@ def assess(
     terminal: Terminal,
     files: Sequence[Path],
     *,
+    bootstrap: str,
+    access: Path | None,
     producers: Sequence[str],
     consumers: Sequence[str],
     library: str,
     release: str,
+    require: Sequence[str],
+    baseline: Path | None,
+    save: Path | None,
+    summary: Path | None,
+    page: Path | None,
     workers: int | None,
 ) -> int:
     """Say what settings of a cluster keep and lose.
@@ -46,24 +67,66 @@ def assess(
     --describe, and server.properties. Topics with the same answer are one group. Every story is performed under exactly
     their settings, in virtual time. See docs/start/your-settings.md.
     """
-    cluster = _with_release(_read(files), release)
-    writing = clients_named(producers, "--producer", library) or [assumed_client(library)]
-    reading = clients_named(consumers, "--consumer", library)
+    families = assessing.families_required(require)
+    before = None if baseline is None else assessing.read_baseline(baseline)
+    writing = assessing.clients_named(producers, "--producer", library) or [assessing.assumed_client(library)]
+    reading = assessing.clients_named(consumers, "--consumer", library)
     progress = Progress() if terminal.as_json else terminal.progress()
-    with Stage(workers or cores()) as stage:
-        assessment = assessed(cluster, writing, reading, stage, progress)
-    terminal.answer(assessment, lines_of(assessment))
-    return EXIT_HELD
+    cluster = _with_release(_read(files, bootstrap, access, progress), release)
+    with assessing.Stage(workers or cores()) as stage:
+        question = assessing.Question(cluster, writing, reading, families)
+        assessment = assessing.assess(question, stage, progress)
+    met = tuple(assessing.judged(text, assessment) for text in require)
+    assessment = msgspec.structs.replace(assessment, requirements=met)
+    if before is not None:
+        assessment = assessing.compared(assessment, before)
+    if save is not None:
+        write_file(save, msgspec.json.format(msgspec.json.encode(cluster), indent=1))
+    if summary is not None:
+        write_file(summary, assessing.as_markdown(assessment).encode())
+    if page is not None:
+        write_file(page, assessing.as_page(assessment).encode())
+    terminal.answer(assessment, assessing.lines_of(assessment))
+    return EXIT_BROKEN if assessment.new or not all(each.met for each in met) else EXIT_HELD
 
 
-def _read(files: Sequence[Path]) -> Cluster:
+def _read(files: Sequence[Path], bootstrap: str, access: Path | None, progress: Progress) -> assessing.Cluster:
+    if files and (bootstrap or access):
+        raise PlanError("name a cluster or files, not both")
+    if bootstrap or access:
+        return assessing.read_live(_existing(bootstrap, access), progress)
     if not files:
-        raise PlanError("name files that Kafka's tools printed, for example the text of `kafka-topics.sh --describe`")
-    reading = ClusterFiles()
+        raise PlanError(_NOTHING)
+    reading = assessing.ClusterFiles()
     for file in files:
         reading.add(file)
     return reading.cluster()
 
 
-def _with_release(cluster: Cluster, release: str) -> Cluster:
-    return msgspec.structs.replace(cluster, release=Release(parse_version(release))) if release else cluster
+def _existing(bootstrap: str, access: Path | None) -> Existing:
+    """The cluster as a plan would have it: its servers, and the way in."""
+    planned = None if access is None else _world(access)
+    if not bootstrap:
+        assert planned is not None  # noqa: S101 - one of the two was given
+        return planned
+    servers = [server.strip() for server in bootstrap.split(",")]
+    text = f'families = ["move"]\n[worlds.kafka]\nhost = "existing"\nbootstrap = {in_toml(servers)}\n'
+    world = parse_plan(text, "--bootstrap").worlds[0].world
+    assert isinstance(world, Existing)  # noqa: S101 - by the text above
+    return world if planned is None else msgspec.structs.replace(world, security=planned.security)
+
+
+def _world(plan: Path) -> Existing:
+    for world in read_plan(plan).worlds:
+        if isinstance(world.world, Existing):
+            return world.world
+    raise PlanError(f'{plan} has no existing cluster; write [worlds.kafka] with host = "existing" into it')
+
+
+def _with_release(cluster: assessing.Cluster, release: str) -> assessing.Cluster:
+    if not release:
+        return cluster
+    version = parse_version(release)
+    if cluster.release is not None and cluster.release.version[:2] != version[:2]:
+        raise PlanError(f"--release {release}: the brokers say that they are {cluster.release.words}; leave it out")
+    return msgspec.structs.replace(cluster, release=assessing.Release(version))

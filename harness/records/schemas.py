@@ -1,4 +1,4 @@
-"""JSON Schemas (draft 2020-12) of files that other programs read: ``matrix.json``, and a line of ``verdicts.jsonl``.
+"""JSON Schemas (draft 2020-12) of what other programs read: ``matrix.json``, ``verdicts.jsonl``, ``assess --json``.
 
 They follow from the types, so they cannot promise what the program does not write. A schema allows fields that it does
 not know: within a version fields may be added.
@@ -12,9 +12,11 @@ from typing import Any, Final
 import msgspec
 
 from checkers import MATRIX_VERSION, VERDICTS_VERSION, Matrix, VerdictLine
+from harness.records.assessment_file import ASSESSMENT_VERSION, Assessment
 
 #: Each schema's file, with the version of what it describes.
 SCHEMAS: Final[dict[str, type]] = {
+    f"assessment.v{ASSESSMENT_VERSION}.schema.json": Assessment,
     f"matrix.v{MATRIX_VERSION}.schema.json": Matrix,
     f"verdicts.v{VERDICTS_VERSION}.schema.json": VerdictLine,
 }

@@ -20,7 +20,7 @@ from harness.report.loading import read_campaign
 from harness.report.markdown import as_markdown, cases_as_markdown
 from harness.report.names import fault_name, replica_set
 from harness.report.outcomes import legend_of, style_of, terminal_colour
-from harness.report.page import content_of, render
+from harness.report.page import content_of, page_style, render
 from harness.report.seen import seen_in
 from harness.report.setups import setups_of
 from harness.report.trend_chart import trend_chart
@@ -34,6 +34,7 @@ __all__ = [
     "fault_name",
     "legend_of",
     "narration_of",
+    "page_style",
     "replica_set",
     "style_of",
     "terminal_colour",

@@ -55,6 +55,11 @@ def render(**content: object) -> str:
     return _environment().get_template("report.html.j2").render(script=script, **content)
 
 
+def page_style() -> Markup:
+    """The style of the page, for other pages that shall look like it."""
+    return Markup(_environment().get_template("style.css.j2").render())  # noqa: S704 - our own text
+
+
 def content_of(
     summary: Summary, cells: Sequence[Cell], accounts: Sequence[Account], searches: Sequence[SearchedScope]
 ) -> dict[str, object]:

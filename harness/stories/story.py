@@ -19,7 +19,7 @@ import msgspec
 from harness.errors import PlanError
 from harness.stories.columns import check_overrides, chosen_columns
 from harness.stories.language import Where, parse_script
-from harness.stories.steps import Step, WriteRecord
+from harness.stories.steps import Abandon, Step, WriteRecord
 from nemesis.faults import Fault
 from workloads import SettingsError, reason_of, unknown_name
 
@@ -131,6 +131,11 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     def first(self, *kinds: type[Step]) -> Step | None:
         """The first step of one of these kinds, if there is any."""
         return next((step for step in self.steps if isinstance(step, kinds)), None)
+
+    @property
+    def abandons(self) -> bool:
+        """True if a dead broker never returns, so that its copy is gone."""
+        return self.first(Abandon) is not None
 
     def faults(self) -> dict[type[Fault], Step]:
         """Every kind of fault that its steps begin, with the first step that does."""

@@ -22,7 +22,7 @@ from harness.plan import OPEN, Security
 from harness.worlds.kafka.refusals import RefusedError, refusal
 from harness.worlds.kafka.releases import Version
 from nemesis.cluster import PartitionView
-from workloads import LogPartition, Settings
+from workloads import LogPartition, Settings, spelled
 
 Answer = TypeVar("Answer")
 
@@ -204,6 +204,50 @@ class Administration:
             name: entry["value"]
             for name, entry in sorted(values.items())
             if not entry["is_sensitive"] and (entry["config_source"] != _DEFAULT or name in _MATTERS)
+        }
+
+    # --- all of it, to be read only ----------------------------------------------------------------------------------
+
+    def placements(self) -> dict[str, list[tuple[int, ...]]]:
+        """The brokers of each log partition of every topic that our user may see.
+
+        Raises:
+            UnansweredError: no broker could be asked.
+        """
+        described = self._ask(lambda admin: admin.describe_topics())
+        return {
+            topic["name"]: [tuple(partition["replica_nodes"]) for partition in topic["partitions"]]
+            for topic in described
+        }
+
+    def racks(self) -> dict[int, str]:
+        """The rack of each broker that runs; empty where it has none."""
+        answer = self._ask(lambda admin: admin.describe_cluster())
+        return {
+            broker["broker_id"]: broker.get("rack") or "" for broker in answer["brokers"] if not broker.get("is_fenced")
+        }
+
+    def features(self) -> dict[str, int]:
+        """The level of each feature that was finalized; none where brokers know no features."""
+        try:
+            described = self._ask(lambda admin: admin.describe_features())
+        except errors.UnsupportedVersionError:
+            return {}
+        return {name: levels["finalized"][1] for name, levels in described.items() if "finalized" in levels}
+
+    def configurations(
+        self, kind: Literal["broker", "topic"], names: Sequence[str], settings: Sequence[str]
+    ) -> dict[str, dict[str, str]]:
+        """The effective values of these ``settings`` of each broker or topic, as texts.
+
+        Without those that it does not have, and without all where our user may not read them.
+        """
+        asked = dict.fromkeys(settings)
+        resources = [ConfigResource(ConfigResourceType[kind.upper()], name, configs=asked) for name in names]
+        described = self._ask(lambda admin: admin.describe_configs(resources, config_filter="all"))
+        return {
+            name: {key: spelled(entry["value"]) for key, entry in entries.items() if entry["value"] is not None}
+            for name, entries in described.get(kind, {}).items()
         }
 
     # --- inside ------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from harness.assess import Assessment, Client, Cluster, Release, Stage, Topic, assess
+from harness.assess import Assessment, Client, Cluster, Question, Release, Stage, Topic, assess
 from harness.progress import Progress
 from harness.worlds.kafka.releases import parse_version
 
@@ -35,7 +35,7 @@ def assessed(
     **cluster: Mapping[str, str],
 ) -> Assessment:
     read = Cluster(source="a test", topics=topics, release=Release(parse_version(release)), **cluster)
-    return assess(read, [producer], list(consumers), stage, Progress())
+    return assess(Question(read, [producer], consumers), stage, Progress())
 
 
 def named(assessment: Assessment, kinds: tuple[str, ...] = ("weakness", "risk")) -> dict[str, set[str]]:

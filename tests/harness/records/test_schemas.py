@@ -17,7 +17,7 @@ from harness.records.schemas import SCHEMAS, schema_of, schema_text
 from tests.harness.comparison.conftest import STRONG, run_lines
 
 ROOT = Path(__file__).parents[3]
-MATRIX, VERDICTS = SCHEMAS
+_ASSESSMENT, MATRIX, VERDICTS = SCHEMAS
 #: Of long files every so many lines.
 STEP = 10
 RECORDED = sorted(file.parent for file in (ROOT / "results" / "reference").glob("*/matrix.json"))

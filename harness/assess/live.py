@@ -1,0 +1,100 @@
+"""Reads a cluster that runs, through its bootstrap servers. It asks, and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import Final
+
+from kafka.errors import KafkaError, UnsupportedVersionError
+
+from harness.assess.cluster_files import racks_of, shared
+from harness.assess.configuration import OF_BROKERS, OF_TOPICS, Cluster, Release, Topic
+from harness.clients import at_home, named, require_credentials
+from harness.errors import HostError
+from harness.plan import Existing
+from harness.progress import Progress
+from harness.worlds.kafka.administration import FAR_ASK_LIMIT_S, Administration
+
+#: Topics whose settings are asked for at a time.
+TOPICS_A_REQUEST: Final = 500
+_OF_BROKERS: Final = tuple(OF_BROKERS) + tuple(name for inherited in OF_TOPICS.values() for name in inherited.brokers)
+
+
+def read_live(world: Existing, progress: Progress) -> Cluster:
+    """The cluster of ``world``.
+
+    Raises:
+        HostError: no server answers, or the cluster refuses us; the text says why.
+    """
+    security = at_home(world.security)
+    require_credentials(security)
+    administration = Administration(lambda: world.bootstrap, limit_s=FAR_ASK_LIMIT_S, security=security)
+    with closing(administration):
+        try:
+            return _read(administration, world.bootstrap, progress)
+        except KafkaError as error:
+            raise HostError(
+                f"the cluster refuses a question ({named(error)}); its user needs Describe and DescribeConfigs on "
+                "topics and on the cluster"
+            ) from error
+
+
+def _read(administration: Administration, bootstrap: Sequence[str], progress: Progress) -> Cluster:
+    racks = administration.racks()
+    progress.say(f"{len(racks)} brokers answer")
+    placements = administration.placements()
+    progress.say(f"{len(placements)} topics")
+    unread: list[str] = []
+    settings: dict[str, dict[str, str]] = {}
+    for names in _chunks(sorted(placements)):
+        settings |= _settings(administration, names, unread)
+    brokers = {str(broker): _of_broker(administration, broker, unread) for broker in racks}
+    releases = {administration.release(broker) for broker in racks}
+    in_racks = {broker: rack for broker, rack in racks.items() if rack}
+    same, differing = shared({name: own for name, own in brokers.items() if own})
+    if len(releases) > 1:
+        differing |= {"release": tuple(f"{major}.{minor}" for major, minor, *_ in sorted(releases))}
+    return Cluster(
+        source=", ".join(bootstrap),
+        topics=tuple(
+            Topic(
+                name=name,
+                partitions=len(replicas),
+                replicas=min(map(len, replicas), default=1),
+                racks=racks_of(set(replicas), in_racks),
+                settings=settings.get(name, {}),
+            )
+            for name, replicas in sorted(placements.items())
+        ),
+        brokers=len(racks),
+        settings=same,
+        differing=differing,
+        features=administration.features(),
+        release=Release(min(releases), patch_seen=False) if releases else None,
+        unread=tuple(dict.fromkeys(unread)),
+    )
+
+
+def _settings(administration: Administration, names: Sequence[str], unread: list[str]) -> dict[str, dict[str, str]]:
+    read = administration.configurations("topic", names, tuple(OF_TOPICS))
+    if any(not read.get(name) for name in names):
+        unread.append("settings of some topics (DescribeConfigs on the topics)")
+    return read
+
+
+def _of_broker(administration: Administration, broker: int, unread: list[str]) -> dict[str, str]:
+    """The settings of one broker; empty where they cannot be read."""
+    try:
+        read = administration.configurations("broker", [str(broker)], _OF_BROKERS)
+    except UnsupportedVersionError:
+        read = {}
+    own = read.get(str(broker), {})
+    if not own:
+        unread.append("settings of brokers (DescribeConfigs on the cluster)")
+    return own
+
+
+def _chunks(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    for begin in range(0, len(names), TOPICS_A_REQUEST):
+        yield names[begin : begin + TOPICS_A_REQUEST]

@@ -1,0 +1,103 @@
+"""Requirements of ``--require``: sentences that an assessment meets or does not, so that CI can fail by them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+from harness.assess.performing import LOSSES, Harm, families_of
+from harness.assess.sentences import names_of
+from harness.errors import PlanError
+from harness.records.assessment_file import Assessed, Assessment, Concern, Requirement, Shown
+from nemesis.scenarios import FAMILIES
+from workloads import shown, unknown_name
+
+#: The reasons that a group gives against a requirement, which may name families of faults.
+Form = Callable[[Assessed, Sequence[str]], Iterator[str]]
+
+_NO_LOSS: Final = re.compile(r"no loss by (.+)")
+_FORMS: Final = (
+    '"no loss by kill, pause, partition", "no duplicates", "no disorder", "no weakness", "no risk" or "no known defect"'
+)
+
+
+def families_required(texts: Sequence[str]) -> list[str]:
+    """The families that requirements name.
+
+    Raises:
+        PlanError: a text is not a requirement, or names a family that does not exist.
+    """
+    families = [family for text in texts for family in _required(text)[1]]
+    for family in families:
+        if family not in FAMILIES:
+            raise PlanError(f"--require: {unknown_name('family of faults', family, FAMILIES)}")
+    return families
+
+
+def judged(text: str, assessment: Assessment) -> Requirement:
+    """The requirement ``text``, held against an assessment."""
+    form, families = _required(text)
+    reasons = [f"{names_of(group.topics)}: {reason}" for group in assessment.groups for reason in form(group, families)]
+    return Requirement(text=text, met=not reasons, reasons=tuple(reasons))
+
+
+def _required(text: str) -> tuple[Form, Sequence[str]]:
+    words = " ".join(text.lower().split())
+    if match := _NO_LOSS.fullmatch(words):
+        return _loses, [family for family in re.split(r"[\s,]+(?:and\s+)?", match[1].strip(" ,")) if family]
+    if words not in _SIMPLE:
+        raise PlanError(f"--require {shown(text)} is not understood; write {_FORMS}")
+    return _SIMPLE[words], ()
+
+
+def _loses(group: Assessed, families: Sequence[str]) -> Iterator[str]:
+    for promised in group.promised:
+        if not promised.kept and (some := [family for family in promised.families if family in families]):
+            yield f"not promised under {', '.join(some)}: {promised.sentence}"
+    for concern, story in _stories(group):
+        if story.harm in LOSSES and set(story.families) <= set(families):
+            yield f"{story.story} {story.title}: {', '.join(story.records)} {story.harm} ({concern.name})"
+    yield from _unknown(group, families)
+    yield from (concern.sentence for concern in group.concerns if concern.name == "unwritable")
+
+
+def _unknown(group: Assessed, families: Sequence[str]) -> Iterator[str]:
+    for text in group.unknown:
+        if set(families_of(text.partition(":")[0])) <= set(families):
+            yield f"not known: {text}"
+
+
+def _harmed(*harms: Harm) -> Form:
+    def reasons(group: Assessed, _: Sequence[str]) -> Iterator[str]:
+        for concern, story in _stories(group):
+            if story.harm in harms:
+                yield f"{story.story} {story.title}: {story.harm} ({concern.name})"
+
+    return reasons
+
+
+def _of_kind(kind: str) -> Form:
+    def reasons(group: Assessed, _: Sequence[str]) -> Iterator[str]:
+        yield from (f"{concern.name}: {concern.sentence}" for concern in group.concerns if concern.kind == kind)
+
+    return reasons
+
+
+def _stories(group: Assessed) -> Iterator[tuple[Concern, Shown]]:
+    """Every story that shows harm, once."""
+    seen = set()
+    for concern in (*group.concerns, *group.left):
+        for story in concern.shown:
+            if (story.story, story.harm) not in seen:
+                seen.add((story.story, story.harm))
+                yield concern, story
+
+
+_SIMPLE: Final[Mapping[str, Form]] = {
+    "no duplicates": _harmed(Harm.TWICE),
+    "no disorder": _harmed(Harm.ORDER),
+    "no weakness": _of_kind("weakness"),
+    "no risk": _of_kind("risk"),
+    "no known defect": _of_kind("defect"),
+}

@@ -1,0 +1,165 @@
+"""Requirements, baselines, pages and JSON of an assessment, through the command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import pytest
+
+from harness import assess as assessing
+from harness.assess import Assessment, Concern, Requirement, as_markdown, as_page, compared, judged
+from harness.cli.app import exit_code_of
+from harness.errors import PlanError
+from harness.records.assessment_file import Assessed, Promised, Shown
+from harness.records.schemas import schema_of
+
+LOSING = Shown(
+    story="S06", title="t", harm="acknowledged and lost", records=("x",), families=("kill", "partition"), link="l"
+)
+TWICE = msgspec.structs.replace(LOSING, story="S22", harm="in the log twice")
+
+
+def concern(name: str, *shown: Shown, kind: str = "weakness") -> Concern:
+    return msgspec.convert(
+        {"kind": kind, "name": name, "sentence": "s", "shown": msgspec.to_builtins(shown), "change": "c", "price": "p"},
+        Concern,
+    )
+
+
+def assessment(*concerns: Concern, topics: tuple[str, ...] = ("orders",), kept: bool = True) -> Assessment:
+    promised = (Promised(families=("kill", "partition"), kept=kept, sentence="promised"),)
+    group = Assessed(
+        topics=topics,
+        partitions=1,
+        replicas=3,
+        racks=None,
+        settings={},
+        producer="p",
+        promised=promised,
+        concerns=concerns,
+        performed=48,
+    )
+    return Assessment(source="files", groups=(group,))
+
+
+@pytest.mark.parametrize(
+    ("text", "concerns", "kept", "met"),
+    [
+        ("no loss by kill, partition", (), True, True),
+        ("no loss by kill and partition", (concern("a", LOSING),), True, False),
+        ("no loss by kill", (concern("a", LOSING),), True, True),
+        ("no loss by kill", (), False, False),
+        ("no loss by pause", (), False, True),
+        ("no loss by kill, partition", (concern("a", TWICE),), True, True),
+        ("no duplicates", (concern("a", TWICE),), True, False),
+        ("no disorder", (concern("a", TWICE),), True, True),
+        ("No  weakness", (concern("a"),), True, False),
+        ("no weakness", (concern("a", kind="risk"),), True, True),
+        ("no risk", (concern("a", kind="risk"),), True, False),
+        ("no known defect", (concern("a", kind="defect"),), True, False),
+    ],
+)
+def test_requirements(text: str, concerns: tuple[Concern, ...], kept: bool, met: bool) -> None:
+    answer = judged(text, assessment(*concerns, kept=kept))
+    assert answer.met is met
+    assert bool(answer.reasons) is not met
+
+
+@pytest.mark.parametrize("text", ["", "safe", "no loss", "no loss by kil", "no losses by kill"])
+def test_a_requirement_that_is_not_understood_is_refused(text: str) -> None:
+    with pytest.raises(PlanError, match="--require"):
+        assessing.families_required([text])
+
+
+def test_only_what_changed_since_the_baseline_is_new() -> None:
+    before = assessment(concern("acks"), concern("racks", kind="risk"), topics=("a", "b"))
+    now = assessment(concern("acks"), concern("retention", kind="risk"), topics=("a", "c"))
+    answer = compared(now, before)
+    assert answer.new == ("a: risk retention", "c: risk retention", "c: weakness acks")
+    assert answer.gone == ("a: risk racks", "b: risk racks", "b: weakness acks")
+
+
+def test_pages_escape_names_and_have_everything() -> None:
+    full = msgspec.structs.replace(
+        assessment(concern("<b>|name", LOSING), topics=("<script>", "b", "c", "d")),
+        requirements=(Requirement(text="no risk", met=False, reasons=("why",)),),
+        new=("a: risk x",),
+        limits=("a limit",),
+    )
+    for text in (as_page(full), as_markdown(full)):
+        assert "<script>" not in text
+        assert "<b>|name" not in text
+        for part in ("S06", "no risk", "why", "a: risk x", "a limit", "promised"):
+            assert part in text
+
+
+TOPICS = """\
+Topic: clean\tPartitionCount: 1\tReplicationFactor: 3\tConfigs: min.insync.replicas=2
+\tTopic: clean\tPartition: 0\tLeader: 0\tReplicas: 0,1,2\tIsr: 0,1,2
+"""
+
+
+@pytest.fixture
+def two_stories(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command performs all stories; these are enough to see what it prints."""
+    stage = assessing.Stage
+    monkeypatch.setattr(assessing, "Stage", lambda _workers: stage(only=("S01", "S07", "S40")))
+
+
+@pytest.mark.usefixtures("two_stories")
+def test_the_command_from_files_to_json_baseline_and_exit_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topics, saved, baseline = tmp_path / "topics", tmp_path / "saved.json", tmp_path / "baseline.json"
+    topics.write_text(TOPICS)
+    required = ["--require", "no loss by kill, pause, partition", "--release", "4.3.1"]
+    assert exit_code_of(["assess", str(topics), *required, "--json", "--save", str(saved)]) == 0
+    printed = capsys.readouterr().out
+    jsonschema.validate(json.loads(printed), schema_of("assessment.v1.schema.json"))
+    baseline.write_text(printed)
+
+    assert exit_code_of(["assess", str(saved), "--json", "--release", "4.3.1"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["groups"] == json.loads(printed)["groups"]
+
+    topics.write_text(TOPICS.replace("replicas=2", "replicas=1"))
+    page, summary = tmp_path / "page.html", tmp_path / "summary.md"
+    written = ["--page", str(page), "--summary", str(summary)]
+    assert exit_code_of(["assess", str(topics), *required, "--baseline", str(baseline), *written]) == 1
+    printed = capsys.readouterr().out
+    assert "new: clean: weakness too-few-in-sync" in printed
+    assert "met: no loss by kill, pause, partition" in printed
+    assert "S07" in page.read_text()
+    assert "| Weak | too-few-in-sync" in summary.read_text()
+
+
+@pytest.mark.usefixtures("two_stories")
+def test_a_requirement_that_is_not_met_ends_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    topics = tmp_path / "topics"
+    topics.write_text(TOPICS)
+    assert exit_code_of(["assess", str(topics), "--producer", "acks=1", "--require", "no loss by kill, partition"]) == 1
+    assert "NOT MET: no loss by kill, partition" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "name a cluster (--bootstrap"),
+        (["--bootstrap", "nonsense"], "is not the address of a server"),
+        (["--bootstrap", "127.0.0.1:1", "{file}"], "not both"),
+        (["{file}", "--release", "4.x"], "is not a version"),
+        (["{file}", "--baseline", "{file}"], "is not an assessment"),
+        (["--access", "{file}"], "{file}"),
+    ],
+)
+def test_wrong_commands_end_in_a_sentence(
+    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "topics"
+    file.write_text(TOPICS)
+    filled = [argument.replace("{file}", str(file)) for argument in arguments]
+    assert exit_code_of(["assess", *filled]) == 64
+    assert said.replace("{file}", str(file)) in capsys.readouterr().err
