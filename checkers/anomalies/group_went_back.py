@@ -15,8 +15,8 @@ the group then may be there.
 Not found: what lies between the lowest of several commits that may be the last one and the others.
 
 Findings, one an answer: key, group, offset (-1: nothing), committed (the lowest that is possible), op, commit.
-Source: Kafka's design, "the last offset that has been stored securely". O(n log n), and for each answer the commits
-that may be its last one.
+Source: Kafka's design, "the last offset that has been stored securely". O(n log n), and for each answer
+that may be too old the commits that may be its last one.
 """
 
 from __future__ import annotations
@@ -114,6 +114,20 @@ class _Commits:
         self._unanswered_at = groups.packed(self._unanswered, self._begun[self._unanswered])
         self._lowest_unanswered = self._lowest_so_far(self._unanswered)
 
+    def may_be_older(self, segments: Numbers, asked: Numbers, offsets: Numbers) -> Flags:
+        """Mark the answers with an offset below that of one commit that may be the last one; others are not too old.
+
+        That commit is the one that began last of those acknowledged before the question. ``segments``, ``asked`` (the
+        event indexes of the questions) and ``offsets`` are by answer.
+        """
+        places = np.arange(len(self._taken))
+        began_last = np.maximum.accumulate(np.where(self._begun[self._taken] == self._newest, places, 0))
+        before = np.searchsorted(self._taken_at, segments * self._span + asked) - 1
+        below = before >= 0
+        commit = self._taken[began_last[before[below]]]
+        below[below] = (self._segment[commit] == segments[below]) & (self._offset[commit] > offsets[below])
+        return below
+
     def lowest(self, segment: int, asked: int, told: int) -> int:
         """The row of the lowest commit that may be the last one for a question, -1 if none was acknowledged before.
 
@@ -142,8 +156,10 @@ class _Commits:
 def _older(log: Log, groups: GroupRows, answers: tuple[Numbers, Numbers, Numbers]) -> list[tuple[int, int, int]]:
     """The answers that are too old: the row of each, the row that names its group, and the row of the commit."""
     commits = _Commits(log, groups)
+    rows, of_groups, questions = answers
+    few = commits.may_be_older(groups.segment[of_groups], questions, log.offset[rows])
     older = []
-    for row, of_group, asked in zip(*(numbers.tolist() for numbers in answers), strict=True):
+    for row, of_group, asked in zip(*(numbers[few].tolist() for numbers in answers), strict=True):
         commit = commits.lowest(int(groups.segment[of_group]), asked, int(log.index[row]))
         if commit >= 0 and log.offset[row] < log.offset[commit]:
             older.append((row, of_group, commit))

@@ -1,8 +1,9 @@
 """Speed and memory of the checking of synthetic histories: ``python -m harness.bench.checking_speed SIZE...``.
 
 Each size is checked in a fresh process: end to end (imports, start of Spark, everything), then once more for the time
-of the check alone. Peak memory is that of the JVM and of all Python processes together, as the sum of their resident
-sets (pages that they share count for each, so it is an upper bound).
+of the check alone, as time that passes and as time on processors. A busy machine hardly changes the second; two idle
+cores take at least half of it. Peak memory is that of the JVM and of all Python processes together, as the sum of their
+resident sets (pages that they share count for each, so it is an upper bound).
 """
 
 from __future__ import annotations
@@ -23,13 +24,22 @@ import msgspec
 import psutil
 
 from checkers import check
+from harness.bench.committed_transactions import TRANSACTION_PLANTS, write_committed_transactions
+from harness.bench.group_work import GROUP_PLANTS, write_group_work
 from harness.bench.synthetic import Written, write_synthetic
 from harness.bench.transactions import TRANSACTIONS, write_transactions
 from workloads.history import export_jsonl
 
-#: By kind of history the measured sizes, in completed operations.
-SIZES: Final = {"operations": (10**5, 10**6, 10**7, 10**8), "json-lines": (10**6, 10**7), "transactions": (10**6,)}
-#: Cycles in a history of transactions; each size is measured without and with them.
+#: By kind of history the measured sizes, in completed operations: "cycles" are transactions that also read,
+#: "transactions" those of transactional producers, "groups" polls, PROCESS and commits of members.
+SIZES: Final = {
+    "operations": (10**5, 10**6, 10**7, 10**8),
+    "json-lines": (10**6, 10**7),
+    "cycles": (10**6,),
+    "transactions": (10**6,),
+    "groups": (10**7,),
+}
+#: Cycles in a history of transactions that read; each size is measured without and with them.
 CYCLES: Final = 20
 #: Planted in every history that is long enough, so that a checker that sees nothing is noticed.
 PLANTED: Final = 4
@@ -37,13 +47,16 @@ PLANTED: Final = 4
 LIMIT_S: Final = 3600.0
 _SAMPLE_S: Final = 0.1
 _HEADER: Final = (
-    "what                      operations   end to end   check alone   operations/s   "
+    "what                      operations   end to end   check alone   processors   operations/s   "
     "peak memory   JVM / Python   as planted"
 )
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
-    """One size: seconds, mebibytes, completed operations. ``exact``: the check found the plants and nothing else."""
+    """One size: seconds, mebibytes, completed operations. ``exact``: the check found the plants and nothing else.
+
+    ``check_s`` is the second check, ``processor_s`` the time of all its processes on processors.
+    """
 
     what: str
     operations: int
@@ -51,6 +64,7 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     file_mib: float
     end_to_end_s: float
     check_s: float
+    processor_s: float
     peak_mib: float
     jvm_mib: float
     python_mib: float
@@ -60,7 +74,7 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
         """One line of the table."""
         return (
             f"{self.what:<22}   {self.operations:>11,}   {self.end_to_end_s:>8.1f} s   {self.check_s:>9.1f} s   "
-            f"{self.operations / self.check_s:>12,.0f}   {self.peak_mib:>7.0f} MiB   "
+            f"{self.processor_s:>8.1f} s   {self.operations / self.check_s:>12,.0f}   {self.peak_mib:>7.0f} MiB   "
             f"{self.jvm_mib:.0f} / {self.python_mib:.0f} MiB   {'yes' if self.exact else 'NO'}"
         )
 
@@ -78,8 +92,14 @@ def subjects(kind: str, size: int) -> list[Subject]:
         return [Subject("operations", partial(_operations, size))]
     if kind == "json-lines":
         return [Subject("JSON lines", partial(_json_lines, size))]
+    if kind == "groups":
+        plants = min(len(GROUP_PLANTS), size // 50_000)
+        return [Subject("groups", partial(_in, write_group_work, size, plants))]
+    if kind == "transactions":
+        plants = min(len(TRANSACTION_PLANTS), size // 10_000)
+        return [Subject("transactions", partial(_in, write_committed_transactions, size, plants))]
     return [
-        Subject(f"transactions, {n} cycles", partial(_transactions, size, n))
+        Subject(f"transactions, {n} cycles", partial(_in, write_transactions, size, n))
         for n in (0, min(CYCLES, size // TRANSACTIONS))
     ]
 
@@ -88,8 +108,8 @@ def _operations(size: int, directory: Path) -> tuple[Written, Path]:
     return write_synthetic(directory, size, planted=min(PLANTED, size // 30_000)), directory
 
 
-def _transactions(size: int, planted: int, directory: Path) -> tuple[Written, Path]:
-    return write_transactions(directory, size, planted=planted), directory
+def _in(write: Callable[..., Written], size: int, planted: int, directory: Path) -> tuple[Written, Path]:
+    return write(directory, size, planted=planted), directory
 
 
 def _json_lines(size: int, directory: Path) -> tuple[Written, Path]:
@@ -121,6 +141,7 @@ def measure(subject: Subject, directory: Path) -> Measurement:
         file_mib=sum(file.stat().st_size for file in (history.iterdir() if history.is_dir() else [history])) / 2**20,
         end_to_end_s=end_to_end,
         check_s=second["seconds"],
+        processor_s=second["processor_s"],
         peak_mib=memory.peak_mib,
         jvm_mib=memory.jvm_mib,
         python_mib=memory.python_mib,
@@ -181,11 +202,21 @@ def bench(kinds: Sequence[str], sizes: Sequence[int], directory: Path) -> Iterat
 def _check_twice(history: Path) -> None:
     """Check a history twice, with overwrites as dependencies, and print a line of JSON for each check."""
     for _ in range(2):
-        began = time.monotonic()
+        began, used_s = time.monotonic(), _processor_s()
         (verdict,) = check([history], ww_deps=True)
-        answer = {"seconds": time.monotonic() - began, "counts": dict(sorted(verdict.counts.items()))}
+        answer = {
+            "seconds": time.monotonic() - began,
+            "processor_s": _processor_s() - used_s,
+            "counts": dict(sorted(verdict.counts.items())),
+        }
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
+
+
+def _processor_s() -> float:
+    """Time on processors of this process and of all that it started; that of ended ones is in their parent's."""
+    me = psutil.Process()
+    return sum(sum(process.cpu_times()[:4]) for process in (me, *me.children(recursive=True)))
 
 
 @click.command()

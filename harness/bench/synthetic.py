@@ -9,16 +9,20 @@ operations are written in minutes and in little memory.
 
 from __future__ import annotations
 
-import random
+import functools
+import operator
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
+import msgspec
 import numpy as np
+from typing_extensions import Unpack
 
-from harness.bench.plants import FIRST_PROCESS, PLANTS
-from workloads import Event, EventType, Function, MicroOperation, Poll, Record, Send
+from harness.bench.event_sequence import LATENCY_US, STEP_US, EventSequence
+from harness.bench.plants import PLANTS, EventRest
+from workloads import EventType, Function, MicroOperation, Poll, Record, Send, TransactionEnd
 from workloads.history import (
     CLUSTERED,
     META_COMPLETE,
@@ -26,12 +30,16 @@ from workloads.history import (
     META_JOINED,
     META_RUN,
     META_SPREAD,
+    META_SUBJECTS,
+    NONE,
     ROWS_A_GROUP,
     Columns,
     Rows,
+    Subjects,
     cluster,
     joined,
     open_writer,
+    subjects,
     to_table,
 )
 
@@ -40,9 +48,6 @@ WRITES: Final = 1024
 PROCESSES: Final = 8
 #: One in this number of operations is an assign.
 ASSIGN_EVERY: Final = 64
-#: Microseconds from one operation's begin to the next one's, and the bounds of its duration.
-STEP_US: Final = 10
-LATENCY_US: Final = (5, 75)
 
 
 class Written(NamedTuple):
@@ -56,7 +61,10 @@ class Written(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Clustered rows of one block: those of its partitions, and those of no partition. Indexes count from 0."""
+    """Clustered rows of one block: those of its partitions, and those of no partition. Indexes count from 0.
+
+    ``details`` are the texts of the column; ``operations`` counts the completions that the history is measured by.
+    """
 
     rows: Columns
     rest: Columns
@@ -64,42 +72,15 @@ class Block(NamedTuple):
     operations: int
     end_us: int
     joined: bool
-
-
-class EventSequence:
-    """Events of consecutive blocks, in order of time."""
-
-    def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)  # noqa: S311 - a measurement, seeded
-        self.events: list[tuple[int, int, EventType, Function, tuple[MicroOperation, ...], tuple[str, ...]]] = []
-        self.time_us = 0
-
-    def operation(
-        self,
-        process: int,
-        function: Function,
-        micro: tuple[MicroOperation, ...] = (),
-        partitions: tuple[str, ...] = (),
-        *,
-        kind: EventType = EventType.OK,
-        latency_us: int | None = None,
-    ) -> int:
-        """One operation that begins now; the time at which it ends. How long it takes is drawn, unless it is given."""
-        begin = self.time_us
-        end = begin + (self.chance.randint(*LATENCY_US) if latency_us is None else latency_us)
-        asked = tuple(Send(m.partition, m.value) if isinstance(m, Send) else Poll() for m in micro)
-        self.events.append((begin, process, EventType.INVOKE, function, asked, partitions))
-        self.events.append((end, process, kind, function, micro, partitions))
-        self.time_us += STEP_US
-        return end
-
-    def quiet(self) -> None:
-        """Let everything end."""
-        self.time_us += LATENCY_US[1] + STEP_US
+    subjects: Subjects
+    details: tuple[str, ...]
 
 
 class BlockBuilder:
     """Builds one block, and knows the owner of each log partition and how far it was written and read."""
+
+    #: Functions of operations that do not count in the size of a history.
+    uncounted: ClassVar[frozenset[Function]] = frozenset()
 
     def __init__(self, sequence: EventSequence, number: int, plant: str | None) -> None:
         self.sequence, self.plant = sequence, plant
@@ -150,8 +131,12 @@ class BlockBuilder:
         """Send the next of ``writes``, log partitions in order; ``written`` counts the values of each."""
         key = writes.pop()
         value, written[key] = written[key], written[key] + 1
-        end = self.sequence.operation(process, Function.SEND, (Send(self.keys[key], value, value),))
+        end = self.sequence.operation(process, Function.SEND, self.sent(key, value))
         self.acknowledged[key].append((end, value))
+
+    def sent(self, key: int, value: int) -> tuple[MicroOperation, ...]:
+        """A send of a value, whose offset is the value."""
+        return (Send(self.keys[key], value, value),)
 
     def poll(self, process: int) -> None:
         """Read what was acknowledged since the process's last poll."""
@@ -176,6 +161,20 @@ class BlockBuilder:
             self.sequence.operation(process, function, micro, kind=kind, latency_us=LATENCY_US[1])
         self.sequence.quiet()
 
+    def event(self, process: int, kind: EventType, function: Function, **rest: Unpack[EventRest]) -> None:
+        """Let one event happen after all before it, as plants ask for (HistoryBuilder)."""
+        self.sequence.event(self.sequence.time_us, process, kind, function, **rest)
+        self.sequence.time_us += STEP_US
+
+    @property
+    def time_us(self) -> int:
+        """The time of the next event (HistoryBuilder)."""
+        return self.sequence.time_us
+
+    def wait(self, wait_us: int) -> None:
+        """Let nothing happen for a while (HistoryBuilder)."""
+        self.sequence.time_us += wait_us
+
 
 def make_block(seed: int, plant: str | None = None, builder: type[BlockBuilder] = BlockBuilder) -> Block:
     """One block, taken from the middle of three so that it begins and ends as in a long history."""
@@ -183,33 +182,26 @@ def make_block(seed: int, plant: str | None = None, builder: type[BlockBuilder] 
     for number in range(3):
         builder(sequence, number, plant if number == 1 else None).build()
         bounds.append(sequence.time_us)
-    sequence.events.sort(key=lambda event: event[0])
+    sequence.events.sort(key=lambda event: event.time_us)
     rows = Rows()
-    for time_us, process, kind, function, micro, partitions in sequence.events:
-        rows.add(
-            Event(
-                time_us=time_us,
-                process=process,
-                instance=process if process < FIRST_PROCESS else process // 10 * 10,
-                type=kind,
-                function=function,
-                micro=micro,
-                partitions=partitions,
-            )
-        )
+    for event in sequence.events:
+        rows.add(event)
     keys = rows.names["key"]
     clustered = cluster(rows.take())
-    first, last = (sum(event[0] < bound for event in sequence.events) for bound in bounds[1:3])
+    first, last = (sum(event.time_us < bound for event in sequence.events) for bound in bounds[1:3])
     mine = np.array([name.startswith("b1-") for name in keys])[clustered["key"]]
     rest = (clustered["key"] == 0) & (clustered["index"] >= first) & (clustered["index"] < last)
-    completions = sum(event[2] != EventType.INVOKE for event in sequence.events[first:last])
+    counted = [event for event in sequence.events[first:last] if event.function not in builder.uncounted]
+    own = {name: column[mine] for name, column in clustered.items()}
     return Block(
         _moved(clustered, mine, -first, -bounds[1]),
         _moved(clustered, rest, -first, -bounds[1]),
         last - first,
-        completions,
+        sum(event.type != EventType.INVOKE for event in counted),
         bounds[2] - bounds[1],
-        joined({name: column[mine] for name, column in clustered.items()}),
+        joined(own),
+        subjects(own),
+        tuple(_later(detail, -bounds[1]) for detail in rows.names["detail"]),
     )
 
 
@@ -224,6 +216,17 @@ def _shifted(rows: Columns, index: int, time_us: int) -> Columns:
     for name, by in (("index", index), ("time_us", time_us), ("invoke_index", index), ("invoke_us", time_us)):
         shifted[name] = np.where(rows[name] >= 0, rows[name] + by, rows[name])
     return shifted
+
+
+def _later(detail: str, by_us: int) -> str:
+    """A detail with its moments, if it has any, moved in time."""
+    try:
+        end = msgspec.json.decode(detail, type=TransactionEnd)
+    except msgspec.ValidationError:
+        return detail
+    moments = {name: getattr(end, name) for name in ("ending_us", "superseded_us")}
+    moved = {name: at_us + by_us for name, at_us in moments.items() if at_us is not None}
+    return msgspec.json.encode(msgspec.structs.replace(end, **moved)).decode()
 
 
 def write_synthetic(
@@ -273,31 +276,39 @@ def _write(directory: Path, blocks: list[Block]) -> int:
         META_JOINED: b"true" if any(block.joined for block in blocks) else b"false",
         META_EVENTS: str(sum(block.events for block in blocks)).encode(),
     }
+    present = functools.reduce(operator.or_, (block.subjects for block in blocks))
+    metadata |= {name: str(is_there).lower().encode() for name, is_there in zip(META_SUBJECTS, present, strict=True)}
     directory.mkdir(parents=True, exist_ok=True)
     rows = 0
     with (directory / CLUSTERED).open("wb") as sink, open_writer(sink, metadata) as writer:
-        for part, names in _row_groups(blocks):
-            table = to_table(part, {"key": names, "error": [], "detail": []})
+        for part, names, details in _row_groups(blocks):
+            table = to_table(part, {"key": names, "error": [], "detail": details})
             writer.write_table(table, row_group_size=table.num_rows)
             rows += table.num_rows
     return rows
 
 
-def _row_groups(blocks: list[Block]) -> Iterator[tuple[Columns, list[str]]]:
-    """Blocks laid together to row groups: first all rows of partitions, then all others."""
+def _row_groups(blocks: list[Block]) -> Iterator[tuple[Columns, list[str], list[str]]]:
+    """Blocks laid together to row groups: first all rows of partitions, then all others.
+
+    With each come the texts of its log partitions and details.
+    """
     for rest in (False, True):
         index, time_us = 0, 0
         waiting: list[Columns] = []
+        details: list[str] = []
         for number, block in enumerate(blocks):
             part = _shifted(block.rest if rest else block.rows, index, time_us)
             if not rest:
                 _, ranks = np.unique(part["key"], return_inverse=True)
                 part["key"] = ranks + len(waiting) * KEYS
+            part["detail"] = np.where(part["detail"] == NONE, NONE, part["detail"] + len(details))
+            details += [_later(detail, time_us) for detail in block.details]
             waiting.append(part)
             index, time_us = index + block.events, time_us + block.end_us
             rows = sum(len(columns["key"]) for columns in waiting)
             if rows and (rows >= ROWS_A_GROUP or number == len(blocks) - 1):
                 first = number + 1 - len(waiting)
                 names = [""] if rest else [f"t{b:06d}-{k}" for b in range(first, number + 1) for k in range(KEYS)]
-                yield {name: np.concatenate([columns[name] for columns in waiting]) for name in part}, names
-                waiting = []
+                yield {name: np.concatenate([columns[name] for columns in waiting]) for name in part}, names, details
+                waiting, details = [], []

@@ -9,8 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from harness.bench.event_sequence import LATENCY_US, STEP_US
 from harness.bench.plants import FIRST_PROCESS
-from harness.bench.synthetic import KEYS, LATENCY_US, STEP_US, BlockBuilder, Written, write_synthetic
+from harness.bench.synthetic import KEYS, BlockBuilder, Written, write_synthetic
 from workloads import Function, MicroOperation, Poll, Record, Send
 
 #: Transactions in a block.

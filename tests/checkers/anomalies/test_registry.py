@@ -19,7 +19,6 @@ from tests.checkers.anomalies.test_kernels_against_brute_force import COMPARED, 
 from tests.checkers.conformance import BY_NAME, cases, write_history
 from tests.checkers.in_memory import judge_events
 from tests.checkers.scenes import Scene
-from tests.checkers.transactional_twins import TWINS
 from workloads.settings import Settings
 
 #: Anomalies without a slow twin, with the reason.
@@ -29,16 +28,10 @@ WITHOUT_TWIN: Final = {
 }
 #: Anomalies that no plant among operations of clients can show, with the reason and the test that plants them.
 PLANTED_APART: Final = {
-    "returned-key": ("final readers have to read to the end", "anomalies/test_compacted_logs.py"),
-    "divergent-state": ("several final readers have to read to the end", "anomalies/test_compacted_logs.py"),
     "empty-transaction-graph": ("the whole history has no dependency", "anomalies/test_planted_anomalies.py"),
     "divergent-replicas": ("it is in the replicas' own logs", "verdicts/test_replicas.py"),
     "broken-invariant": ("a simulated world has to see it", "anomalies/test_broken_invariant.py"),
-    **dict.fromkeys(
-        ("group-skip", "group-went-back", "two-owners"), ("members of a group show it", "anomalies/test_groups.py")
-    ),
     "wedged-client": ("a run has to replace a producer", "anomalies/test_wedged_client.py"),
-    **dict.fromkeys(TWINS, ("an operation has to be a transaction", "anomalies/test_transaction_anomalies.py")),
 }
 
 

@@ -8,7 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from checkers import ANOMALIES, check_one
-from harness.bench import synthetic, transactions
+from harness.bench import committed_transactions, synthetic, transactions
+from harness.bench.committed_transactions import TRANSACTION_PLANTS, write_committed_transactions
+from harness.bench.group_work import GROUP_PLANTS, write_group_work
 from harness.bench.plants import PLANTS
 from harness.bench.synthetic import make_block, write_synthetic
 from harness.bench.transactions import write_transactions
@@ -54,4 +56,25 @@ def test_transactions_are_serial_but_for_the_cycles_that_were_planted(
     written = write_transactions(tmp_path, 1_200, planted=planted)
     assert written.expected == ({"G0": 1, "G1c": 1} if planted else {})
     assert check_one(tmp_path, ww_deps=True).counts == written.expected
+    assert pq.read_schema(tmp_path / CLUSTERED).metadata[META_JOINED] == b"true"
+
+
+def test_the_work_of_groups_is_clean_but_for_what_was_planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(synthetic, "WRITES", 48)
+    written = write_group_work(tmp_path, 4_000, planted=3)
+    verdict = check_one(tmp_path, ww_deps=True)
+    assert verdict.counts == written.expected == dict.fromkeys(GROUP_PLANTS, 1)
+    assert verdict.groups.commits_acknowledged
+    assert verdict.groups.rebalanced_over_commits is not None
+
+
+def test_transactions_of_producers_are_clean_but_for_what_was_planted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committed_transactions, "COMMITTED", 100)
+    written = write_committed_transactions(tmp_path, 1_000, planted=6)
+    verdict = check_one(tmp_path, ww_deps=True)
+    assert verdict.counts == written.expected
+    assert set(TRANSACTION_PLANTS) <= written.expected.keys()
+    assert verdict.transactions.aborted_passed > 90
     assert pq.read_schema(tmp_path / CLUSTERED).metadata[META_JOINED] == b"true"

@@ -1,0 +1,130 @@
+"""Synthetic histories of consumer groups: members that poll, process and commit, and partitions that change hands.
+
+Each of a few groups reads all log partitions of a block. A member does one thing after the other: it polls what was
+acknowledged, processes it, commits. Now and then two members change places, each beginning at the last commit of the
+other; and a client asks the group where it is.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar, Final
+
+from typing_extensions import override
+
+from harness.bench.event_sequence import LATENCY_US, STEP_US
+from harness.bench.plants import FIRST_PROCESS
+from harness.bench.synthetic import KEYS, BlockBuilder, Written, write_synthetic
+from workloads import EventType, Function, GroupMember, Poll, Reached, Record
+
+GROUPS: Final = 8
+MEMBERS: Final = 4
+#: A turn of a member: a poll, a PROCESS and a commit, each with its longest duration.
+_TURN_US: Final = 3 * LATENCY_US[1]
+#: One in this number of a group's turns begins with a rebalance, or a question.
+REBALANCE_EVERY: Final = 32
+ASK_EVERY: Final = 16
+#: Planted in turn, each at the end of a block.
+GROUP_PLANTS: Final = ("group-skip", "group-went-back", "two-owners")
+#: Values in one log partition that are sent while each group has one turn.
+_SENT_IN_A_TURN: Final = 1
+
+
+class _Group:
+    """A group: who owns which log partition, and how far the group is in each."""
+
+    def __init__(self, number: int) -> None:
+        self.detail = GroupMember(group=f"g{number}")
+        self.first = FIRST_PROCESS + 1000 * (number + 1)
+        self.owner = [key % MEMBERS for key in range(KEYS)]
+        self.reached = [0] * KEYS
+
+    def member(self, number: int) -> int:
+        """The process of a member's polls; its commits have the next one."""
+        return self.first + 10 * number
+
+
+class GroupBlock(BlockBuilder):
+    """A block of the work of groups, which are done with it at its end."""
+
+    uncounted: ClassVar[frozenset[Function]] = frozenset({Function.SEND})
+
+    @override
+    def build(self) -> None:
+        groups = [_Group(number) for number in range(GROUPS)]
+        for group in groups:
+            for number in range(MEMBERS):
+                self.rebalanced(group, number)
+        self.sequence.quiet()
+        turns = self.end // _SENT_IN_A_TURN
+        for turn in range(turns + MEMBERS):
+            if turn < turns:
+                self.write(range(turn * _SENT_IN_A_TURN, (turn + 1) * _SENT_IN_A_TURN))
+            begin = self.sequence.time_us
+            for group in groups:
+                self.turn(group, turn)
+                self.sequence.time_us = begin
+            self.sequence.time_us = begin + _TURN_US + STEP_US
+        self.spoil()
+
+    def write(self, values: range) -> None:
+        """Send these values to every log partition."""
+        for value in values:
+            for key in range(KEYS):
+                self.sequence.operation(key % 8, Function.SEND, self.sent(key, value))
+        self.sequence.quiet()
+        self.seen_to = [values.stop] * KEYS
+
+    def turn(self, group: _Group, turn: int) -> None:
+        """Let one member of a group take its turn; the others wait."""
+        if turn % REBALANCE_EVERY == REBALANCE_EVERY - 1:
+            first = (turn // REBALANCE_EVERY) % MEMBERS
+            second = (first + 1) % MEMBERS
+            group.owner = [{first: second, second: first}.get(owner, owner) for owner in group.owner]
+            self.rebalanced(group, first)
+            self.rebalanced(group, second)
+        if turn % ASK_EVERY == 0:
+            self.ask(group)
+        number = turn % MEMBERS
+        records = {
+            self.keys[key]: tuple(Record(value, value) for value in range(group.reached[key], self.seen_to[key]))
+            for key in range(KEYS)
+            if group.owner[key] == number and group.reached[key] < self.seen_to[key]
+        }
+        if not records:
+            return
+        member = group.member(number)
+        done = self.sequence.operation(member, Function.POLL, (Poll(records),))
+        ranges = tuple(Reached(key, read[-1].offset + 1, read[0].offset) for key, read in records.items())
+        self.sequence.event(done + 1, member, EventType.OK, Function.PROCESS, micro=ranges, detail=group.detail)
+        asked = tuple(Reached(reached.partition, reached.offset) for reached in ranges)
+        committed = done + 2 + self.sequence.chance.randint(*LATENCY_US)
+        self.sequence.event(done + 2, member + 1, EventType.INVOKE, Function.COMMIT, micro=asked, detail=group.detail)
+        self.sequence.event(committed, member + 1, EventType.OK, Function.COMMIT, micro=asked, detail=group.detail)
+        for key in range(KEYS):
+            group.reached[key] = self.seen_to[key] if self.keys[key] in records else group.reached[key]
+
+    def rebalanced(self, group: _Group, number: int) -> None:
+        """Tell a member what it has from now on."""
+        mine = tuple(self.keys[key] for key in range(KEYS) if group.owner[key] == number)
+        self.sequence.event(
+            self.sequence.time_us,
+            group.member(number),
+            EventType.OK,
+            Function.REBALANCE,
+            partitions=mine,
+            detail=group.detail,
+        )
+        self.sequence.time_us += 1
+
+    def ask(self, group: _Group) -> None:
+        """Ask a group where it is."""
+        told = tuple(Reached(self.keys[key], group.reached[key] or -1) for key in range(KEYS))
+        asker = group.first + 900
+        for kind, micro in ((EventType.INVOKE, ()), (EventType.OK, told)):
+            self.event(asker, kind, Function.COMMITTED, micro=micro, partitions=tuple(self.keys), detail=group.detail)
+
+
+def write_group_work(directory: Path, operations: int, *, planted: int = 0) -> Written:
+    """Write a history of about this number of completed operations of groups, sends not counted."""
+    return write_synthetic(directory, operations, planted=planted, builder=GroupBlock, plants=GROUP_PLANTS)
