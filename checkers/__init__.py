@@ -4,11 +4,22 @@ from checkers.anomalies import ANOMALIES, Finding
 from checkers.anomalies.divergent_replicas import DivergentReplicas
 from checkers.anomalies.divergent_state import DivergentState
 from checkers.anomalies.duplicate import Duplicate
+from checkers.anomalies.group_skip import SkippedRecord
+from checkers.anomalies.group_went_back import OlderOffset
 from checkers.anomalies.inconsistent_offsets import InconsistentOffset
 from checkers.anomalies.lost_write import LostWrite
 from checkers.anomalies.returned_key import ReturnedKey
+from checkers.anomalies.transactions import (
+    FailedSend,
+    HangingTransaction,
+    TornTransaction,
+    TransactionRead,
+    ZombieWrite,
+)
+from checkers.anomalies.two_owners import StaleCommit
 from checkers.anomalies.unseen import Unseen
 from checkers.anomalies.wedged_client import WedgedClient, wedged_clients
+from checkers.columns.log_rows import EventPlace
 from checkers.columns.replica_file import (
     REPLICAS_FILE,
     REPLICAS_META,

@@ -10,7 +10,7 @@ from typing_extensions import override
 from checkers.columns.group_rows import GroupRows, running_max
 from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log import Log
-from checkers.columns.phases import Phases
+from checkers.columns.phases import HEALED, Phases
 from checkers.measures.measure import Measure
 from workloads.history import INVOKE, NONE
 
@@ -26,6 +26,7 @@ class Groups(Measure, omit_defaults=True):
             last member had processed something else than it had committed.
         unfinished: log partitions whose end, as final readers name it, the group had not committed when it was asked
             last.
+        unassigned: those of them that no member was assigned once everything was healed.
     """
 
     commits_acknowledged: int | None = None
@@ -35,11 +36,12 @@ class Groups(Measure, omit_defaults=True):
     processed_again: int | None = None
     rebalanced_over_commits: int | None = None
     unfinished: int | None = None
+    unassigned: int | None = None
 
     @classmethod
     @override
     def of_each(cls, log: Log, phases: Sequence[Phases]) -> list[Groups]:
-        return _groups(log, len(phases))
+        return _groups(log, phases)
 
     @override
     def add(self, other: Measure) -> None:
@@ -49,9 +51,9 @@ class Groups(Measure, omit_defaults=True):
                 setattr(self, name, theirs + (mine or 0))
 
 
-def _groups(log: Log, histories: int) -> list[Groups]:
+def _groups(log: Log, phases: Sequence[Phases]) -> list[Groups]:
     """O(n log n) in the rows of groups."""
-    groups = log.groups
+    groups, histories = log.groups, len(phases)
     if groups is None:
         return [Groups() for _ in range(histories)]
     rows, segment = groups.processed_reads
@@ -68,9 +70,9 @@ def _groups(log: Log, histories: int) -> list[Groups]:
         name: np.bincount(log.partition_history[log.partition[mine]], minlength=histories)
         for name, mine in counted.items()
     }
-    owner["unfinished"] = np.bincount(
-        log.partition_history[groups.segment_partition[_unfinished(log, groups)]], minlength=histories
-    )
+    unfinished = _unfinished(log, groups)
+    for name, segments in (("unfinished", unfinished), ("unassigned", unfinished & _unassigned(log, groups, phases))):
+        owner[name] = np.bincount(log.partition_history[groups.segment_partition[segments]], minlength=histories)
     grouped = np.bincount(log.partition_history[groups.segment_partition], minlength=histories) > 0
     return [
         Groups(**{name: int(counts[history]) for name, counts in owner.items()}) if grouped[history] else Groups()
@@ -84,6 +86,18 @@ def _unfinished(log: Log, groups: GroupRows) -> Flags:
     told[groups.segment[groups.read_back]] = log.offset[groups.read_back]
     unfinished: Flags = told < log.drained_end[groups.segment_partition]
     return unfinished
+
+
+def _unassigned(log: Log, groups: GroupRows, phases: Sequence[Phases]) -> Flags:
+    """``bool[segment]``: no member was assigned it after healing; false where nothing says when."""
+    healed = [of_history.phase_us(HEALED) for of_history in phases]
+    healed_us = np.array([NONE if time_us is None else time_us for time_us in healed], dtype=np.int64)
+    unassigned: Flags = healed_us[log.partition_history[groups.segment_partition]] != NONE
+    late = groups.assigned[
+        log.time_us[groups.assigned] > healed_us[log.partition_history[log.partition[groups.assigned]]]
+    ]
+    unassigned[groups.segment[late]] = False
+    return unassigned
 
 
 def _over_commits(log: Log, groups: GroupRows) -> Numbers:

@@ -356,7 +356,9 @@ def _note(outcome: Outcome, tally: _Tally) -> str:
         share = f"{exercised.judged:,} of {exercised.runs:,} runs could be judged"
         return share if exercised.is_known else f"{share}; {OLDER}"
     findings = ", ".join(f"{count:,} {anomaly}" for anomaly, count in tally.broken.items())
-    return f"{tally.runs_lost:,} of {runs} lost acknowledged writes" if tally.lost else f"{findings} in {runs}"
+    # What is broken shows in runs that prove nothing else, too.
+    in_runs = f"{findings} in {counted(exercised.runs, 'run')}"
+    return f"{tally.runs_lost:,} of {runs} lost acknowledged writes" if tally.lost else in_runs
 
 
 def _rebalanced(tally: _Tally) -> str:

@@ -55,7 +55,8 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
     ``judged`` of ``runs`` could be judged; ``telling`` (``known`` in files) counts those that say what they put to the
     test, ``recovered`` those in which fresh clients wrote and read every log partition after healing.
     ``rebalanced`` counts rebalances of consumer groups over commits that were due; None where no group read.
-    ``unfinished`` counts the log partitions that a fresh member did not read to their end after healing.
+    ``unfinished`` counts the log partitions that a fresh member did not read to their end after healing;
+    ``unassigned`` those of them that no member was assigned then.
     ``transactions`` are those that ended; ``aborted_passed`` are writes of aborted ones that final readers came past.
     """
 
@@ -66,6 +67,7 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
     acknowledged: int = 0
     rebalanced: int | None = None
     unfinished: int = 0
+    unassigned: int = 0
     transactions: int = 0
     aborted_passed: int = 0
     families: dict[str, FamilyExercised] = {}
@@ -80,6 +82,7 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
             acknowledged=self.acknowledged + other.acknowledged,
             rebalanced=_sum(self.rebalanced, other.rebalanced),
             unfinished=self.unfinished + other.unfinished,
+            unassigned=self.unassigned + other.unassigned,
             transactions=self.transactions + other.transactions,
             aborted_passed=self.aborted_passed + other.aborted_passed,
             families={
@@ -114,9 +117,13 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
         if self.recovered < self.judged:
             away = self.judged - self.recovered
             lacks.insert(0, f"{_of(away, self.runs)} had not recovered within recovery_limit_ms")
-        if self.unfinished:
-            which = counted(self.unfinished, "log partition")
+        if read := self.unfinished - self.unassigned:
+            which = counted(read, "log partition")
             lacks.insert(0, f"the group was not read to the end of {which}; raise drain_limit_ms")
+        if self.unassigned:
+            which = counted(self.unassigned, "log partition")
+            why = "its members could not join: look at their errors, and at the leaders of __consumer_offsets"
+            lacks.insert(0, f"no member of the group was assigned {which} after healing, so {why}")
         if self.rebalanced == 0:
             lacks.insert(0, "no rebalance struck while a commit was due; lower member_change_ms, or raise duration_ms")
         if not self.acknowledged:
@@ -164,6 +171,7 @@ def exercised_by(verdict: Verdict, receipts: Sequence[Receipt], settings: Settin
         acknowledged=verdict.exercise.acknowledged if judged else 0,
         rebalanced=verdict.groups.rebalanced_over_commits,
         unfinished=verdict.groups.unfinished or 0,
+        unassigned=verdict.groups.unassigned or 0,
         transactions=verdict.transactions.all if judged else 0,
         aborted_passed=verdict.transactions.aborted_passed if judged else 0,
         families={

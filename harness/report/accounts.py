@@ -12,9 +12,8 @@ from markupsafe import Markup
 
 from checkers import (
     Cell,
-    DivergentReplicas,
-    DivergentState,
     Duplicate,
+    FailedSend,
     Finding,
     LostWrite,
     Outcome,
@@ -28,10 +27,11 @@ from harness.machine.this_call import command
 from harness.plan import Simulated
 from harness.records.explanation_file import Explanation, read_explanation
 from harness.records.files import PLAN_FILE, STORY_FILE
+from harness.report.finding_words import in_words
 from harness.report.loading import CampaignFiles
 from harness.report.loss_chart import loss_chart
 from harness.report.names import fault_name, moment
-from harness.report.narrative import differing, narrate, places, remains, state_of_key
+from harness.report.narrative import narrate, places, remains
 from harness.report.over_time import over_time_chart
 from harness.report.seen import PlainFields, plain_fields
 from harness.report.timeline import LOSSES, REORDERED, Subject, Timeline, read_timeline
@@ -76,6 +76,13 @@ WHY: Final = {
     "failed-send-committed": "A commit succeeds only if every send of the transaction did (KAFKA-9279).",
     "zombie": "A producer with the same transactional id fences the ones before it (KIP-98, KIP-360).",
     "hanging-transaction": "Brokers abort a transaction that is open for longer than transaction.timeout.ms.",
+    "group-skip": "A member processes before it commits, and its successor begins at the last commit: at least once.",
+    "group-went-back": "A commit is acknowledged once every in-sync replica of __consumer_offsets has it "
+    "(KAFKA-16736).",
+    "two-owners": "The group's coordinator refuses commits of a member that was given up (KIP-345, KIP-429, KIP-848).",
+    "torn-transaction": "All writes of a transaction count, or none (KIP-98).",
+    "returned-key": "A compacted log keeps the last state of each key, and a tombstone's is that the key is gone.",
+    "divergent-state": "Replicas of a compacted log may differ in their records, but not in the last one of a key.",
     REORDERED: "With enable.idempotence=true, or with one request in flight, a producer's writes are in the order in "
     "which they were sent.",
 }
@@ -197,22 +204,24 @@ def narration_of(run: Path, anomaly: str, finding: Finding, line: Verdict, *, id
     faults = [f"Fault: {fault_name(receipt)} at {moment(receipt.begun_us)}." for receipt in effective]
     narrative = narrate(timeline) if timeline else [*trouble, *faults]
     copies = places(finding, idempotent=idempotent)
-    return Narration(timeline, [*differing(finding), *state_of_key(finding), *narrative, *copies, *remains(finding)])
+    own = [words] if (words := in_words(finding)) else []
+    return Narration(timeline, [*own, *narrative, *copies, *remains(finding)])
 
 
 def _timeline(
     run: Path, anomaly: str, finding: Finding, line: Verdict, receipts: Sequence[Receipt]
 ) -> tuple[Timeline | None, list[str]]:
     """The timeline of the write that the finding names first, or the reason why it is missing."""
-    partition, values = finding.key, _values(finding)
+    partition, values, is_told = finding.key, _values(finding), bool(in_words(finding))
     if not isinstance(partition, str) or not values:
-        told = isinstance(finding, DivergentReplicas | DivergentState)
-        return None, [] if told else ["The finding names no single write."]
+        return None, [] if is_told else ["The finding names no single write."]
+    if isinstance(finding, FailedSend):
+        return None, []  # its transaction was acknowledged, and the write was not
     others = [*line.findings(LostWrite), *line.findings(Unseen)]
     lost = frozenset(value for other in others if other.key == partition for value in _values(other))
     subject = Subject(anomaly, partition, values, finding.offsets if isinstance(finding, Duplicate) else ())
     timeline = read_timeline(run, subject, receipts, lost)
-    return timeline, [] if timeline else ["The history holds no acknowledgement of this value."]
+    return timeline, [] if timeline or is_told else ["The history holds no acknowledgement of this value."]
 
 
 def _values(finding: Finding) -> list[int]:

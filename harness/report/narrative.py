@@ -1,7 +1,7 @@
 """The account of a finding's write in sentences: facts from the history, from receipts, and from what brokers observed.
 
 A write that is lost, that is in the log more than once, or that was overtaken; of any other finding, what is known
-of its first write.
+of its first write. What the finding itself says: :mod:`harness.report.finding_words`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from checkers import DivergentReplicas, DivergentState, Duplicate, Finding, LostWrite, ReturnedKey
+from checkers import Duplicate, Finding, LostWrite
 from harness.observations import BecameLeader, JvmPaused, LeaderElected, ReplicaRecovered, Seen, of_kind
 from harness.report.client_side import AcknowledgedWrite
 from harness.report.names import fault_name, link_names, moment, node_name, node_names, replica_set, write_name
@@ -76,37 +76,6 @@ def places(finding: Finding, *, idempotent: bool) -> list[str]:
             "those of each copy are in the segment files (kafka-dump-log), and not in the files of this run."
         )
     return sentences
-
-
-def differing(finding: Finding) -> list[str]:
-    """Say who holds what, where replicas hold different records at one offset; nothing for any other finding."""
-    if not isinstance(finding, DivergentReplicas):
-        return []
-    held = [
-        f"broker {node} holds {write_name(value) if value >= 0 else 'a record that is not sound'}"
-        for node, value in sorted(finding.replicas.items())
-    ]
-    at_the_end = f"At offset {finding.offset} of {finding.key}, when the run had ended, {', '.join(held)}."
-    return [f"{at_the_end} All of them were in sync, and the log was read beyond that."]
-
-
-def state_of_key(finding: Finding) -> list[str]:
-    """Say which state of a key readers of a compacted log had; nothing for any other finding."""
-    if isinstance(finding, ReturnedKey):
-        deleted = (
-            f"Key {finding.record_key} of {finding.key} was deleted by the tombstone at offset "
-            f"{finding.tombstone_offset}, which was acknowledged. A reader from the start of the log to its end then "
-            f"had its older record at offset {finding.offset} as the last one: the key is back."
-        )
-        return [deleted]
-    if isinstance(finding, DivergentState):
-        states = [
-            f"process {process} {'no record' if value is None else write_name(value)}"
-            for process, value in sorted(finding.states.items())
-        ]
-        had = f"Of key {finding.record_key} of {finding.key}, final readers had different last records"
-        return [f"{had}: {', '.join(states)}. Each read the log to its end, under another leader."]
-    return []
 
 
 def _at(time_us: int, words: str) -> Moment:

@@ -50,6 +50,21 @@ def test_a_group_that_did_not_come_to_the_end_of_the_log_is_unfinished() -> None
     assert judged(made).groups.unfinished == 0
 
 
+def test_a_group_that_no_member_could_join_after_healing_is_told_so_and_not_to_read_for_longer() -> None:
+    made = healthy()
+    made.phase("healed")
+    made.drain(7)
+    verdict = judged(made)
+    assert (verdict.groups.unfinished, verdict.groups.unassigned) == (1, 1)
+    lacks = judge(Settings(), verdict).lacks
+    assert "no member of the group was assigned 1 log partition after healing" in lacks
+    assert "drain_limit_ms" not in lacks
+    made.deal(B, KEY)
+    verdict = judged(made)
+    assert (verdict.groups.unfinished, verdict.groups.unassigned) == (1, 0)
+    assert "raise drain_limit_ms" in judge(Settings(), verdict).lacks
+
+
 def test_silence_of_a_group_that_no_rebalance_put_to_the_test_is_no_evidence() -> None:
     made = healthy()
     made.drain(6)

@@ -10,7 +10,8 @@ import pytest
 from checkers import DivergentReplicas, DivergentState
 from harness.observations import BecameLeader, JvmPaused, LeaderElected, Observation, Truncated
 from harness.report.client_side import AcknowledgedWrite
-from harness.report.narrative import differing, narrate, remains, state_of_key
+from harness.report.finding_words import in_words
+from harness.report.narrative import narrate, remains
 from harness.report.timeline import Timeline
 from nemesis.cluster import CLIENTS
 from nemesis.receipts import Receipt
@@ -136,7 +137,7 @@ def test_nothing_is_said_of_copies_where_nobody_looked() -> None:
 
 
 def test_replicas_that_differ_are_told_record_by_record() -> None:
-    (sentence,) = differing(DivergentReplicas(key="t-0", offset=5, replicas={1: join(0, 3), 0: -77}))
+    sentence = in_words(DivergentReplicas(key="t-0", offset=5, replicas={1: join(0, 3), 0: -77}))
     assert sentence.startswith(
         "At offset 5 of t-0, when the run had ended, broker 0 holds a record that is not sound, broker 1 holds write 3"
     )
@@ -144,15 +145,15 @@ def test_replicas_that_differ_are_told_record_by_record() -> None:
 
 def test_a_deleted_key_that_is_back_is_told_by_its_offsets() -> None:
     back = {"record-key": 7, "value": 1, "offset": 3, "tombstone": 2, "tombstone-offset": 8}
-    (sentence,) = state_of_key(a_finding("returned-key", key="t-0", **back, reader={"op_pos": 5, "index": 5}))
+    sentence = in_words(a_finding("returned-key", key="t-0", **back, reader={"op_pos": 5, "index": 5}))
     assert "Key 7 of t-0 was deleted by the tombstone at offset 8" in sentence
     assert "its older record at offset 3 as the last one" in sentence
 
 
 def test_states_of_a_key_that_differ_are_told_by_reader() -> None:
-    (sentence,) = state_of_key(DivergentState(key="t-0", record_key=7, states={9: None, 10: join(0, 3)}))
+    sentence = in_words(DivergentState(key="t-0", record_key=7, states={9: None, 10: join(0, 3)}))
     assert "process 9 no record, process 10 write 3 of process 0" in sentence
-    assert state_of_key(a_finding("lost-write", key="t-0", value=7)) == []
+    assert in_words(a_finding("lost-write", key="t-0", value=7)) == ""
 
 
 def test_a_leader_that_changed_unasked_is_nobodys_order() -> None:

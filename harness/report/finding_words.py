@@ -1,0 +1,139 @@
+"""A finding in sentences of its own, beside the account of the write that it names: one function for each kind.
+
+A kind without a function has nothing to add: the account of its write says all.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Final
+
+from checkers import (
+    DivergentReplicas,
+    DivergentState,
+    EventPlace,
+    FailedSend,
+    Finding,
+    HangingTransaction,
+    OlderOffset,
+    ReturnedKey,
+    SkippedRecord,
+    StaleCommit,
+    TornTransaction,
+    TransactionRead,
+    ZombieWrite,
+    seconds,
+)
+from harness.report.names import write_name
+
+#: The offset of a group that has committed nothing.
+_NOTHING: Final = -1
+_SECOND_US: Final = 1_000_000
+
+
+@singledispatch
+def in_words(finding: Finding) -> str:
+    """Say what a finding is."""
+    del finding
+    return ""
+
+
+@in_words.register
+def _(finding: DivergentReplicas) -> str:
+    held = [
+        f"broker {node} holds {write_name(value) if value >= 0 else 'a record that is not sound'}"
+        for node, value in sorted(finding.replicas.items())
+    ]
+    at_the_end = f"At offset {finding.offset} of {finding.key}, when the run had ended, {', '.join(held)}."
+    return f"{at_the_end} All of them were in sync, and the log was read beyond that."
+
+
+@in_words.register
+def _(finding: ReturnedKey) -> str:
+    return (
+        f"Key {finding.record_key} of {finding.key} was deleted by the tombstone at offset "
+        f"{finding.tombstone_offset}, which was acknowledged. A reader from the start of the log to its end then "
+        f"had its older record at offset {finding.offset} as the last one: the key is back."
+    )
+
+
+@in_words.register
+def _(finding: DivergentState) -> str:
+    states = [
+        f"process {process} {'no record' if value is None else write_name(value)}"
+        for process, value in sorted(finding.states.items())
+    ]
+    had = f"Of key {finding.record_key} of {finding.key}, final readers had different last records"
+    return f"{had}: {', '.join(states)}. Each read the log to its end, under another leader."
+
+
+@in_words.register
+def _(finding: SkippedRecord) -> str:
+    skipped = f"{write_name(finding.value).capitalize()} at offset {finding.offset} of {finding.key} was read"
+    return (
+        f"{skipped}, but no member of group {finding.group} processed it, and the group has committed "
+        f"{finding.committed}: its next member begins behind it."
+    )
+
+
+@in_words.register
+def _(finding: OlderOffset) -> str:
+    reached = "it had committed nothing" if finding.offset == _NOTHING else f"it was at {finding.offset}"
+    return (
+        f"Group {finding.group} had acknowledged commits of {finding.key}, and none that may have been the last one "
+        f"was below {finding.committed} (operation {_number(finding.commit)} of the history). Asked later, or when its "
+        f"next member began to read (operation {_number(finding.op)}), {reached}."
+    )
+
+
+@in_words.register
+def _(finding: StaleCommit) -> str:
+    return (
+        f"A successor had {finding.key} and had committed in group {finding.group} (operation "
+        f"{_number(finding.successor)} of the history). After that the member before it began a commit of offset "
+        f"{finding.offset}, and the group took it (operation {_number(finding.op)})."
+    )
+
+
+@in_words.register
+def _(finding: TransactionRead) -> str:
+    read = f"A poll (operation {_number(finding.reader)} of the history) read {write_name(finding.value)}"
+    early = "" if finding.early_us is None else f", {_span(finding.early_us)} before its producer asked to commit it"
+    return f"{read} of {finding.key}{early}; its transaction is operation {_number(finding.writer)}."
+
+
+@in_words.register
+def _(finding: TornTransaction) -> str:
+    transaction = f"the transaction that is operation {_number(finding.writer)} of the history"
+    return f"Another write of {transaction} was read; {write_name(finding.value)} to {finding.key} is gone."
+
+
+@in_words.register
+def _(finding: FailedSend) -> str:
+    failed = f"The send of {write_name(finding.value)} to {finding.key} failed ({finding.error})"
+    return f"{failed}, and the commit of its transaction was answered (operation {_number(finding.writer)})."
+
+
+@in_words.register
+def _(finding: ZombieWrite) -> str:
+    late = f"{_span(finding.late_us)} after its successor had been told that it was in charge"
+    reader = finding.reader
+    came_of_it = "its commit was answered" if reader is None else f"operation {_number(reader)} read its write"
+    return f"The producer of {write_name(finding.value)} to {finding.key} asked to commit {late}, and {came_of_it}."
+
+
+@in_words.register
+def _(finding: HangingTransaction) -> str:
+    return (
+        f"The last stable offset of {finding.key} was {finding.last_stable_offset} and its high watermark "
+        f"{finding.high_watermark}, {_span(finding.waited_us)} after the last sign of a transaction: readers of "
+        "committed records do not get past it."
+    )
+
+
+def _span(span_us: int) -> str:
+    return f"{span_us / 1000:,.2f} ms" if span_us < _SECOND_US else seconds(span_us)
+
+
+def _number(event: EventPlace) -> int:
+    return event.op_pos if event.index is None else event.index

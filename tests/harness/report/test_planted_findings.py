@@ -1,0 +1,91 @@
+"""Each anomaly of transactions, groups and keys, planted in a run and judged as every run: what a reader is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import unescape
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import pytest
+
+from checkers import check_one
+from harness.bench import synthetic
+from harness.bench.synthetic import write_synthetic
+from harness.campaign.witnesses import choose_witnesses
+from harness.comparison import FindingStatus, compare_results, finding_sentences, read_results
+from harness.records.files import HISTORY
+from harness.records.verdict_lines import write_matrix
+from harness.report import write
+from harness.report.accounts import TITLES, WHY, Account, accounts_of
+from harness.report.loading import read_campaign
+from tests.harness.report.conftest import empty_campaign
+from workloads.settings import Settings
+
+#: By anomaly, some of the words that its account has of its own.
+WORDS = {
+    "aborted-read": "A poll (operation ",
+    "early-read": "0.02 ms before its producer asked to commit it",
+    "failed-send-committed": "failed (MessageTimedOut), and the commit of its transaction was answered",
+    "zombie": "0.01 ms after its successor had been told that it was in charge, and its commit was answered",
+    "hanging-transaction": "The last stable offset of t000000-0 was 32 and its high watermark 33, 20.00 s after",
+    "group-skip": "no member of group planted processed it, and the group has committed 34",
+    "group-went-back": "it was at 31",
+    "two-owners": "the member before it began a commit of offset 32, and the group took it",
+    "returned-key": "Key 7 of t000000-0 was deleted by the tombstone at offset 33",
+    "divergent-state": "Of key 7 of t000000-0, final readers had different last records",
+}
+SAFE = Settings(min_insync_replicas=2, isolation_level="read_committed")
+
+
+def campaign_of(parent: Path, cells: Sequence[str], *, planted: bool) -> Path:
+    """A campaign with a cell for each anomaly, whose history has it where it is ``planted``."""
+    directory, make = empty_campaign(parent)
+    for name in cells:
+        history = parent / "histories" / name
+        write_synthetic(history, 300, planted=int(planted), plants=(name,))
+        verdict = check_one(history)
+        make(SAFE, world="kafka", cell=name, valid=verdict.valid, counts=verdict.counts, anomalies=verdict.anomalies)
+        history.rename(directory / "runs" / "kafka" / name / "7" / HISTORY)
+    write_matrix(directory)
+    choose_witnesses(directory)
+    return directory
+
+
+@pytest.fixture
+def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(synthetic, "WRITES", 32)
+    return campaign_of(tmp_path / "planted", list(WORDS), planted=True)
+
+
+def test_each_has_an_account_with_its_title_its_words_its_rule_and_a_command(planted: Path) -> None:
+    told: dict[str, Account] = {account.anomaly: account for account in accounts_of(read_campaign(planted))}
+    assert set(told) == set(WORDS)
+    for name, words in WORDS.items():
+        assert words in " ".join(told[name].sentences), name
+        assert (told[name].title, told[name].why) == (TITLES[name], WHY[name])
+        assert told[name].command.endswith("--family kill --world kafka --seed 7")
+        assert "lost" not in " ".join(told[name].sentences)
+        assert "acks=0" not in " ".join(told[name].sentences), "a transaction's write without an offset has failed"
+
+
+def test_the_page_and_the_file_for_ci_tell_each(planted: Path) -> None:
+    page = unescape(write(planted).read_text(encoding="utf-8"))
+    suites = Xml.parse(planted / "junit.xml").getroot()  # noqa: S314 - our own
+    failures = {case.get("name"): case.find("failure") for case in suites.iter("testcase")}
+    for name, words in WORDS.items():
+        assert words in page, name
+        failure = failures[name]
+        assert failure is not None
+        assert failure.get("message") == f"1 {name} in 1 run"
+        assert words in str(failure.text)
+        assert "Run it again: ackproof run" in str(failure.text)
+
+
+def test_a_campaign_after_a_clean_one_says_which_are_new(planted: Path, tmp_path: Path) -> None:
+    clean = campaign_of(tmp_path / "clean", list(WORDS), planted=False)
+    compared = compare_results(read_results(clean), read_results(planted))
+    assert {found.anomaly for found in compared.new_defects} == set(WORDS)
+    assert {found.status for found in compared.new_defects} == {FindingStatus.NEW}
+    sentences = "\n".join(finding_sentences(compared.new_defects, str(planted)))
+    assert all(f": {name}; 1 finding, in 1 of 1 run" in sentences for name in WORDS)
