@@ -3,6 +3,7 @@
 from checkers.anomalies import ANOMALIES, Finding
 from checkers.anomalies.divergent_replicas import DivergentReplicas
 from checkers.anomalies.divergent_state import DivergentState
+from checkers.anomalies.divergent_tables import DivergentTables
 from checkers.anomalies.duplicate import Duplicate
 from checkers.anomalies.group_skip import SkippedRecord
 from checkers.anomalies.group_went_back import OlderOffset
@@ -21,10 +22,12 @@ from checkers.anomalies.unseen import Unseen
 from checkers.anomalies.wedged_client import WedgedClient, wedged_clients
 from checkers.columns.log_rows import EventPlace
 from checkers.columns.replica_file import (
+    OF_TRANSACTIONS_AND_KEYS,
     REPLICAS_FILE,
     REPLICAS_META,
     REPLICAS_SCHEMA,
     Ends,
+    Part,
     PartitionEnd,
     read_replicas,
 )

@@ -12,6 +12,7 @@ from checkers.anomalies import (
     corrupt_read,
     divergent_replicas,
     divergent_state,
+    divergent_tables,
     duplicate,
     g1a,
     group_skip,
@@ -55,6 +56,7 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
         divergent_replicas.ANOMALY,
         returned_key.ANOMALY,
         divergent_state.ANOMALY,
+        divergent_tables.ANOMALY,
         broken_invariant.ANOMALY,
         wedged_client.ANOMALY,
     )

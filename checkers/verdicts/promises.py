@@ -85,7 +85,7 @@ from workloads import ACKS_ALL, Settings
 LOSS = ("lost-write", "unseen", "torn-transaction")
 POLL_ORDER = ("poll-skip", "nonmonotonic-poll", "int-poll-skip", "int-nonmonotonic-poll")
 SEND_ORDER = ("nonmonotonic-send", "int-nonmonotonic-send")
-STATE = ("returned-key", "divergent-state")
+STATE = ("returned-key", "divergent-state", "divergent-tables")
 NEVER = ("corrupt-read", "phantom-read", "G1a", "broken-invariant", "failed-send-committed")
 #: Promised to readers of committed records only.
 OF_COMMITTED = ("aborted-read", "early-read")

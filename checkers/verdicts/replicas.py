@@ -1,6 +1,7 @@
 """Adds the findings of the replicas' own logs of a run to the verdict on its history.
 
-They show replicas that differ (:mod:`checkers.anomalies.divergent_replicas`) and, for each lost write, whether a copy
+They show replicas that differ (:mod:`checkers.anomalies.divergent_replicas`), in a compacted log those that give
+different tables (:mod:`checkers.anomalies.divergent_tables`), and, for each lost write, whether a copy
 is left on some disk: ``fate`` of a ``lost-write`` is
 
 * ``hidden``: there are copies (``copies``, a list of node and offset), none where readers look;
@@ -11,13 +12,18 @@ is left on some disk: ``fate`` of a ``lost-write`` is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from checkers.anomalies.divergent_replicas import ANOMALY, DivergentReplicas, ReplicaLog, divergent_replicas
+from checkers.anomalies.anomaly import Finding
+from checkers.anomalies.divergent_replicas import ANOMALY as REPLICAS
+from checkers.anomalies.divergent_replicas import ReplicaLog, divergent_replicas
+from checkers.anomalies.divergent_tables import ANOMALY as TABLES
+from checkers.anomalies.divergent_tables import ReplicaRecords, divergent_tables
 from checkers.anomalies.lost_write import Copy, LostWrite
+from checkers.columns.ids import Numbers
 from checkers.columns.replica_file import REPLICAS_FILE, Ends, PartitionEnd, read_replicas
 from checkers.errors import CheckError
 from checkers.histories import HISTORY
@@ -49,6 +55,12 @@ def examine(verdict: Verdict, ends: Ends, table: pa.Table, *, shown: int | None)
     logs = {key: columns.replicas(key, end) for key, end in ends.partitions.items()}
     verdict.replicas_compared = sum(len(replicas) > 1 for replicas in logs.values())
     add_to(verdict, divergent_replicas(logs), shown=shown)
+    tables = {
+        key: columns.records(key, end, without=ends.damage.get(key, {}))
+        for key, end in ends.partitions.items()
+        if end.compacted
+    }
+    add_to(verdict, divergent_tables(tables), shown=shown, name=TABLES.name)
     _add_fates(verdict.findings(LostWrite), ends, columns)
 
 
@@ -62,19 +74,47 @@ class _Columns:
         codes = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in chunks]
         self._key = np.concatenate([np.zeros(0, np.int32), *codes])
         self._node, self._offset, self._value = (rows.column(name).to_numpy() for name in ("node", "offset", "value"))
+        self._facts = {
+            field: rows.column(column).to_numpy().astype(np.int64, copy=False)
+            for field, column in (
+                ("record_keys", "record_key"),
+                ("tombstones", "tombstone"),
+                ("producer_ids", "producer_id"),
+                ("parts", "part"),
+            )
+        }
 
     def replicas(self, key: str, end: PartitionEnd) -> list[ReplicaLog]:
         """The logs of ``key`` that are comparable, see the module's text."""
+        return [
+            ReplicaLog(
+                node=node, offsets=self._offset[rows], digests=self._value[rows], high_watermark=end.end_offset or 0
+            )
+            for node, rows in self._comparable(key, end)
+        ]
+
+    def records(self, key: str, end: PartitionEnd, *, without: Container[int]) -> list[ReplicaRecords]:
+        """The records below the end in the same logs, but for those of nodes in ``without``."""
+        return [
+            ReplicaRecords(
+                node=node,
+                values=self._value[below],
+                **{name: facts[below] for name, facts in self._facts.items()},
+            )
+            for node, rows in self._comparable(key, end)
+            if node not in without
+            for below in [rows[self._offset[rows] < (end.end_offset or 0)]]
+        ]
+
+    def _comparable(self, key: str, end: PartitionEnd) -> Iterator[tuple[int, Numbers]]:
+        """Each replica that was in sync and ran, with its rows, where the end of the log is known."""
         if end.end_offset is None or key not in self.names:
-            return []
+            return
         mine = self._key == self.names.index(key)
-        logs = []
         for node in sorted(set(end.isr) & set(end.running)):
             rows = np.flatnonzero(mine & (self._node == node))
             if len(rows):
-                offsets, digests = self._offset[rows], self._value[rows]
-                logs.append(ReplicaLog(node=node, offsets=offsets, digests=digests, high_watermark=end.end_offset))
-        return logs
+                yield node, rows
 
     def copies(self, key: str, values: Iterable[int]) -> dict[int, list[Copy]]:
         """Every copy of each of ``values`` of ``key`` that some disk has."""
@@ -112,9 +152,9 @@ def _fate(copies: Sequence[Copy], key: str, ends: Ends) -> str:
     return "in the log" if any(copy.node == end.leader and copy.offset < reached for copy in copies) else "hidden"
 
 
-def add_to(verdict: Verdict, findings: Sequence[DivergentReplicas], *, shown: int | None) -> None:
-    """Put findings into a verdict, which is then no longer valid."""
+def add_to(verdict: Verdict, findings: Sequence[Finding], *, shown: int | None, name: str = REPLICAS.name) -> None:
+    """Put findings of the anomaly ``name`` into a verdict, which is then no longer valid."""
     if findings:
-        verdict.anomalies[ANOMALY.name] = list(findings[:shown])
-        verdict.counts[ANOMALY.name] = len(findings)
+        verdict.anomalies[name] = list(findings[:shown])
+        verdict.counts[name] = len(findings)
         verdict.valid, verdict.reason = False, None

@@ -14,7 +14,9 @@ def unhealthy(view: ClusterView, partitions: Iterable[str]) -> dict[str, str]:
     return {name: lack for name, lack in lacks.items() if lack}
 
 
-def ends_of(view: ClusterView, partitions: Iterable[str], reached: Mapping[str, int]) -> dict[str, PartitionEnd]:
+def ends_of(
+    view: ClusterView, partitions: Iterable[str], reached: Mapping[str, int], *, compacted: bool = False
+) -> dict[str, PartitionEnd]:
     """The state of ``partitions`` in ``view``; ``reached`` are the ends to which healthy ones were read."""
     return {
         name: PartitionEnd(
@@ -22,6 +24,7 @@ def ends_of(view: ClusterView, partitions: Iterable[str], reached: Mapping[str, 
             isr=tuple(state.isr),
             running=tuple(node for node in state.isr if node in view.running),
             end_offset=reached.get(name),
+            compacted=compacted,
         )
         for name in partitions
         if (state := view.partitions.get(name)) is not None

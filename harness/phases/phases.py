@@ -151,7 +151,12 @@ class Phases:
             drained=drain.complete,
             ended_us=self._clock.now_us(),
             deaths=tuple(self._look_for_deaths()),
-            ends=ends_of(self._world.target.view(), self.workload.partitions, drain.ends),
+            ends=ends_of(
+                self._world.target.view(),
+                self.workload.partitions,
+                drain.ends,
+                compacted=self._spec.chosen().cleanup_policy == "compact",
+            ),
         )
 
     def _watch(self) -> None:

@@ -12,22 +12,52 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from checkers import REPLICAS_FILE, REPLICAS_META, REPLICAS_SCHEMA, Ends, PartitionEnd
+from checkers import (
+    OF_TRANSACTIONS_AND_KEYS,
+    REPLICAS_FILE,
+    REPLICAS_META,
+    REPLICAS_SCHEMA,
+    Ends,
+    Part,
+    PartitionEnd,
+)
 from harness.records.files import files_of
 
-#: Records that are held in memory before they are written: 28 bytes each, and what Python adds.
+#: Records that are held in memory before they are written: 50 bytes each, and what Python adds.
 ROWS_MAX: Final = 131_072
 
 
 Numbers = npt.NDArray[np.integer[Any]]
 
 
+class Facts(NamedTuple):
+    """The keys of records and their part in transactions, by record, as in ``replicas.parquet``."""
+
+    record_keys: Numbers
+    tombstones: Numbers
+    producer_ids: Numbers
+    producer_epochs: Numbers
+    parts: Numbers
+
+
 class Stretch(NamedTuple):
-    """Records of one replica that follow each other, of equal length; values as in ``replicas.parquet``."""
+    """Records of one replica that follow each other, of equal length; values as in ``replicas.parquet``.
+
+    Without ``facts`` the records have no keys and are in no transaction.
+    """
 
     offsets: Numbers
     leader_epochs: Numbers
     values: Numbers
+    facts: Facts | None = None
+
+    def of_records(self) -> Stretch:
+        """The same without the markers of transactions."""
+        if self.facts is None:
+            return self
+        kept = np.flatnonzero(np.isin(self.facts.parts, (Part.ABORT, Part.COMMIT), invert=True))
+        facts = Facts(*(fact[kept] for fact in self.facts))
+        return Stretch(self.offsets[kept], self.leader_epochs[kept], self.values[kept], facts)
 
 
 class DumpedLog(NamedTuple):
@@ -70,7 +100,8 @@ def replicas_in_memory(ends: Mapping[str, PartitionEnd], dump: ReplicaLogs) -> t
 
 
 def _write(path: Path, ends: Mapping[str, PartitionEnd], dump: ReplicaLogs) -> None:
-    with pq.ParquetWriter(path, REPLICAS_SCHEMA, use_dictionary=["partition"], write_statistics=False) as writer:
+    few = ["partition", *OF_TRANSACTIONS_AND_KEYS]
+    with pq.ParquetWriter(path, REPLICAS_SCHEMA, use_dictionary=few, write_statistics=False) as writer:
         ends_of_logs = _write_rows(writer.write_batch, ends, dump)
         writer.add_key_value_metadata({REPLICAS_META: msgspec.json.encode(ends_of_logs)})
 
@@ -120,12 +151,26 @@ class _Rows:
             pa.DictionaryArray.from_arrays(codes, self._names),
             pa.array(np.repeat(np.array(nodes, np.int32), counts)),
             *(_joined([getattr(stretch, name) for stretch in self._stretches], kind) for name, kind in _NUMBERS),
+            *(_facts(self._stretches, *fact) for fact in zip(Facts._fields, OF_TRANSACTIONS_AND_KEYS, strict=True)),
         ]
         self._hand_over(pa.record_batch(columns, schema=REPLICAS_SCHEMA))
         self._begin()
 
 
 _NUMBERS: Final = (("offsets", np.int64), ("leader_epochs", np.int32), ("values", np.int64))
+
+
+def _facts(stretches: Sequence[Stretch], name: str, column: str) -> pa.Array:
+    """One fact of all records, with the usual one where a stretch has none."""
+    kind = REPLICAS_SCHEMA.field(column).type.to_pandas_dtype()
+    usual = OF_TRANSACTIONS_AND_KEYS[column]
+    return _joined(
+        [
+            np.full(len(stretch.offsets), usual, kind) if stretch.facts is None else getattr(stretch.facts, name)
+            for stretch in stretches
+        ],
+        kind,
+    )
 
 
 def _joined(pieces: Sequence[Numbers], kind: type[np.integer[Any]]) -> pa.Array:

@@ -55,6 +55,7 @@ TITLES: Final = {
     "two-owners": "A group took a commit of a member that it had given up",
     "returned-key": "A deleted key of a compacted log is back",
     "divergent-state": "The last record of a key depends on who leads",
+    "divergent-tables": "The logs of in-sync replicas give different last records of a key",
     REORDERED: "A write is in the log before one that its producer sent earlier",
     "aborted-read": "A write of an aborted transaction was read",
     "early-read": "A write was read before its transaction was committed",
@@ -83,6 +84,7 @@ WHY: Final = {
     "torn-transaction": "All writes of a transaction count, or none (KIP-98).",
     "returned-key": "A compacted log keeps the last state of each key, and a tombstone's is that the key is gone.",
     "divergent-state": "Replicas of a compacted log may differ in their records, but not in the last one of a key.",
+    "divergent-tables": "Replicas of a compacted log may differ in their records, but not in the last one of a key.",
     REORDERED: "With enable.idempotence=true, or with one request in flight, a producer's writes are in the order in "
     "which they were sent.",
 }

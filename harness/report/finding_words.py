@@ -11,6 +11,7 @@ from typing import Final
 from checkers import (
     DivergentReplicas,
     DivergentState,
+    DivergentTables,
     EventPlace,
     FailedSend,
     Finding,
@@ -65,6 +66,18 @@ def _(finding: DivergentState) -> str:
     ]
     had = f"Of key {finding.record_key} of {finding.key}, final readers had different last records"
     return f"{had}: {', '.join(states)}. Each read the log to its end, under another leader."
+
+
+@in_words.register
+def _(finding: DivergentTables) -> str:
+    held = [
+        f"on broker {node} {'it is deleted' if value is None else f'it is {write_name(value)}'}"
+        for node, value in sorted(finding.replicas.items())
+    ]
+    return (
+        f"When the run had ended, the last record of key {finding.record_key} was not the same in the logs of "
+        f"{finding.key} on all in-sync replicas: {', '.join(held)}. Who leads decides what readers get."
+    )
 
 
 @in_words.register

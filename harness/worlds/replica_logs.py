@@ -11,17 +11,19 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from crc32c import crc32c
 
-from harness.records.replica_dump import DumpedLog, ReplicaLogs, Stretch
+from checkers import Part
+from harness.records.replica_dump import DumpedLog, Facts, ReplicaLogs, Stretch
 from harness.reference.server.storage.segment_files import MAGIC_AT, MAGIC_V2, MESSAGES, BatchLocation, batches_of
-from workloads import Defect, LogPartition
-from workloads.values import decode
+from workloads import PAYLOAD_HEADER, Defect, LogPartition
+from workloads.values import decode, record_key_of
 
 _NO_EPOCH: Final = -1
+_NO_KEY: Final = -1
 
 
 def content_of(payload: bytes | None, partition: str, key: bytes | None) -> int:
@@ -97,16 +99,33 @@ def _records(data: bytes, partition: str) -> Stretch | None:
     batch = MemoryRecords(data).next_batch()
     if batch is None or not batch.validate_crc():
         return None
-    if magic == MAGIC_V2 and batch.is_control_batch:
-        return Stretch(*(np.empty(0, np.int64) for _ in range(3)))
     try:
-        records = [(record.offset, content_of(record.value, partition, record.key)) for record in batch]
+        records = list(batch)
+        content = np.array([_read(record, partition) for record in records], np.int64).reshape(-1, 5)
     except Exception:  # kafka-python and the codecs raise many kinds of errors for bytes that they cannot decode
         return None
-    offsets = np.array([offset for offset, _ in records], np.int64)
-    values = np.array([value for _, value in records], np.int64)
-    epoch = batch.leader_epoch if magic == MAGIC_V2 else _NO_EPOCH
-    return Stretch(offsets, np.full(len(records), epoch, np.int64), values)
+    offsets, values, keys, tombstones, markers = content.T
+    if magic != MAGIC_V2:
+        return Stretch(offsets, np.full(len(records), _NO_EPOCH, np.int64), values)
+    ids, epochs = (np.full(len(records), number, np.int64) for number in (batch.producer_id, batch.producer_epoch))
+    usual = Part.IN_TRANSACTION if batch.is_transactional and not batch.is_control_batch else Part.RECORD
+    facts = Facts(keys, tombstones, ids, epochs, np.where(markers == Part.RECORD, usual, markers))
+    return Stretch(offsets, np.full(len(records), batch.leader_epoch, np.int64), values, facts)
+
+
+def _read(record: Any, partition: str) -> tuple[int, int, int, bool, Part]:
+    """A record's offset, value and key, whether it deletes that, and which marker it is.
+
+    A tombstone's payload is in its header. A record is no marker, and has the part of other records.
+    """
+    if hasattr(record, "commit"):
+        part = Part.COMMIT if record.commit else Part.ABORT if record.abort else Part.RECORD
+        return record.offset, content_of(record.value, partition, record.key), _NO_KEY, False, part
+    payload, is_tombstone = record.value, False
+    if payload is None and PAYLOAD_HEADER in (headers := dict(record.headers)):
+        payload, is_tombstone = headers[PAYLOAD_HEADER], True
+    key = _NO_KEY if record.key is None else record_key_of(record.key)
+    return record.offset, content_of(payload, partition, record.key), key, is_tombstone, Part.RECORD
 
 
 # --- damage ----------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from checkers.columns.replica_file import Part
 from workloads.operations import Event, EventType, Function, Poll, Record, Send
 
 OK, FAIL, INFO, INVOKE = EventType.OK, EventType.FAIL, EventType.INFO, EventType.INVOKE
@@ -411,6 +412,22 @@ def divergent_offsets(logs: list[tuple[dict[int, int], int]]) -> list[int]:
     """Committed offsets at which some replicas, each a log and its high watermark, have different records."""
     committed = min((high for _, high in logs), default=0)
     return [offset for offset in range(committed) if len({log[offset] for log, _ in logs if offset in log}) > 1]
+
+
+def divergent_keys(logs: list[list[tuple[int, int, int, bool, int]]]) -> list[int]:
+    """Keys whose state is not the same in all logs; a record is (value, key, producer, is tombstone, part)."""
+    tables = [_table(log) for log in logs]
+    every = {key for table in tables for key in table}
+    return sorted(key for key in every if len({table.get(key) for table in tables}) > 1) if len(logs) > 1 else []
+
+
+def _table(log: list[tuple[int, int, int, bool, int]]) -> dict[int, int | None]:
+    table: dict[int, int | None] = {}
+    for place, (value, key, producer, tombstone, part) in enumerate(log):
+        ends = [p for _, _, other, _, p in log[place:] if other == producer and p in (Part.ABORT, Part.COMMIT)]
+        if key >= 0 and (part == Part.RECORD or (part == Part.IN_TRANSACTION and ends[:1] == [Part.COMMIT])):
+            table[key] = None if tombstone else value
+    return table
 
 
 def _reachable(edges: set[tuple[int, int, str]], start: int) -> set[tuple[int, bool]]:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
-import numpy as np
 from typing_extensions import override
 
 from harness.clients import BatchSequence, DirectClient
@@ -94,8 +93,12 @@ class ReplicasOnDisk(Replicas):
 
 def _records(directory: Path, partition: str) -> tuple[PlacedRecord, ...]:
     """The records of a log that are whole: its broker may be writing, or dropping a segment."""
-    columns = (map(np.ndarray.tolist, stretch) for stretch in stretches(directory, partition, []))
-    return tuple(PlacedRecord(*row) for stretch in columns for row in zip(*stretch, strict=True))
+    placed: list[PlacedRecord] = []
+    for stretch in stretches(directory, partition, []):
+        of_records = stretch.of_records()
+        columns = (of_records.offsets, of_records.leader_epochs, of_records.values)
+        placed += [PlacedRecord(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    return tuple(placed)
 
 
 def _forced(path: Path) -> bool:

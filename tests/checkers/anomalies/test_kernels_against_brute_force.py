@@ -71,6 +71,7 @@ COMPARED_APART: dict[str, tuple[Callable[..., Any], ...]] = {
     **dict.fromkeys(("G0", "G0-realtime", "G1c", "G1c-realtime"), (brute_force.cycles,)),
     "empty-transaction-graph": (brute_force.dependencies,),
     "divergent-replicas": (brute_force.divergent_offsets,),
+    "divergent-tables": (brute_force.divergent_keys,),
     "group-skip": (group_twins.group_skip,),
     "group-went-back": (group_twins.group_went_back,),
     "two-owners": (group_twins.two_owners,),

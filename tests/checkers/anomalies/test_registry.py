@@ -30,6 +30,7 @@ WITHOUT_TWIN: Final = {
 PLANTED_APART: Final = {
     "empty-transaction-graph": ("the whole history has no dependency", "anomalies/test_planted_anomalies.py"),
     "divergent-replicas": ("it is in the replicas' own logs", "verdicts/test_replicas.py"),
+    "divergent-tables": ("it is in the replicas' own logs", "verdicts/test_replica_tables.py"),
     "broken-invariant": ("a simulated world has to see it", "anomalies/test_broken_invariant.py"),
     "wedged-client": ("a run has to replace a producer", "anomalies/test_wedged_client.py"),
 }

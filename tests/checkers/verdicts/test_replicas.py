@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 
 from checkers.anomalies.divergent_replicas import DivergentReplicas, ReplicaLog, divergent_replicas
 from checkers.anomalies.lost_write import LostWrite
-from checkers.columns.replica_file import REPLICAS_FILE, REPLICAS_META, REPLICAS_SCHEMA, Ends, PartitionEnd
+from checkers.columns.replica_file import (
+    OF_TRANSACTIONS_AND_KEYS,
+    REPLICAS_FILE,
+    REPLICAS_META,
+    REPLICAS_SCHEMA,
+    Ends,
+    PartitionEnd,
+)
 from checkers.local import check_one
 from checkers.spark.pipeline import check
 from checkers.verdicts.replicas import add_to
@@ -85,8 +92,9 @@ def run_with(directory: Path, logs: dict[int, dict[int, int]], lost: int | None 
     scene.phase("end")
     with HistoryWriter(directory / "history", "run") as writer:
         record_all(writer, scene.events)
-    rows = [("t-0", node, at, 0, value) for node, log in logs.items() for at, value in sorted(log.items())]
-    columns = list(zip(*rows, strict=True)) or [()] * 5
+    rest = tuple(OF_TRANSACTIONS_AND_KEYS.values())
+    rows = [("t-0", node, at, 0, value, *rest) for node, log in logs.items() for at, value in sorted(log.items())]
+    columns = list(zip(*rows, strict=True)) or [()] * len(REPLICAS_SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, REPLICAS_SCHEMA, strict=True)]
     ends = Ends(**{"partitions": ENDS, "held": {"t-0": list(logs)}} | known)
     schema = REPLICAS_SCHEMA.with_metadata({REPLICAS_META: msgspec.json.encode(ends)})

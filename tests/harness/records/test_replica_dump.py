@@ -42,7 +42,7 @@ def stretch(first: int, *values: int, epoch: int = 0) -> Stretch:
 def rows(file: Path) -> list[tuple[object, ...]]:
     found = read_replicas(file)
     assert found is not None
-    return [tuple(row.values()) for row in found[1].to_pylist()]
+    return [tuple(row.values())[:5] for row in found[1].to_pylist()]
 
 
 @pytest.mark.parametrize("rows_max", [1, 3, 1000])

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from checkers import REPLICAS_FILE, REPLICAS_SCHEMA
+from checkers import OF_TRANSACTIONS_AND_KEYS, REPLICAS_FILE, REPLICAS_SCHEMA
 from harness.campaign.witnesses import choose_witnesses
 from harness.records.verdict_lines import write_matrix
 from harness.report import accounts, write
@@ -36,7 +36,8 @@ def story_of(campaign: Campaign, anomaly: str, finding: Mapping[str, Any]) -> tu
     directory, make = campaign
     verdict = make(SAFE, history=True, cluster=True, valid=False, anomalies={anomaly: [finding]}, counts={anomaly: 1})
     run = directory / verdict.history
-    held = [(PARTITION, node, offset, epoch, TWICE) for node in (0, 1) for offset, epoch in ((10, 3), (45, 4))]
+    rest = tuple(OF_TRANSACTIONS_AND_KEYS.values())
+    held = [(PARTITION, node, offset, epoch, TWICE, *rest) for node in (0, 1) for offset, epoch in ((10, 3), (45, 4))]
     columns = dict(zip(REPLICAS_SCHEMA.names, zip(*held, strict=True), strict=True))
     pq.write_table(pa.table(columns, schema=REPLICAS_SCHEMA), run / REPLICAS_FILE)
     write_matrix(directory)

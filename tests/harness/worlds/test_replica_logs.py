@@ -6,10 +6,14 @@ import struct
 from pathlib import Path
 
 import pytest
+from crc32c import crc32c
 from kafka.record import MemoryRecordsBuilder
+from kafka.record.default_records import DefaultRecordBatchBuilder
 
+from checkers import Part
 from harness.records.replica_dump import DumpedLog
 from harness.worlds.replica_logs import content_of, logs_on_disks
+from workloads import PAYLOAD_HEADER
 from workloads.values import encode
 
 KEY = b"k"
@@ -42,7 +46,7 @@ def found(directory: Path, *brokers: int) -> list[DumpedLog]:
 
 def records(log: DumpedLog) -> list[tuple[int, int, int]]:
     """(offset, epoch, value) of everything in a log."""
-    return [row for part in log.stretches for row in zip(*(column.tolist() for column in part), strict=True)]
+    return [row for part in log.stretches for row in zip(*(column.tolist() for column in part[:3]), strict=True)]
 
 
 @pytest.mark.parametrize("compression", [0, 1])
@@ -77,6 +81,36 @@ def message(offset: int, sequence: int, magic: int) -> bytes:
     data = bytearray(builder.buffer())
     struct.pack_into(">q", data, 0, offset)
     return bytes(data)
+
+
+def transactional(base: int, *written: tuple[bytes, bytes | None, list[tuple[str, bytes]]], control: int = 0) -> bytes:
+    """A batch of producer 7 in a transaction; with the bit ``control`` set, a marker."""
+    builder = DefaultRecordBatchBuilder(2, 0, True, 7, 3, 0, 1 << 20)
+    for number, (key, value, headers) in enumerate(written):
+        builder.append(number, 1, key, value, headers)
+    data = bytearray(builder.build())
+    struct.pack_into(">q", data, 0, base)
+    data[22] |= control
+    struct.pack_into(">I", data, 17, crc32c(bytes(data[21:])))
+    return bytes(data)
+
+
+def test_keys_tombstones_producers_and_markers_are_read(tmp_path: Path) -> None:
+    key, tombstone = b"key-4", (PAYLOAD_HEADER, encode("t-0", b"key-4", 6))
+    data = transactional(0, (key, encode("t-0", key, 5), []), (key, None, [tombstone]))
+    markers = [
+        transactional(base, (struct.pack(">hh", 0, kind), b"", []), control=0x20) for base, kind in ((2, 1), (3, 0))
+    ]
+    write(tmp_path, 0, "t-0", data, *markers, batch(4, 8))
+    (log,) = found(tmp_path, 0)
+    stretches = list(log.stretches)
+    facts = [row for s in stretches if s.facts for row in zip(*(c.tolist() for c in s.facts), strict=True)]
+    assert log.damage == []
+    assert [offset for part in stretches for offset in part.of_records().offsets] == [0, 1, 4]
+    assert [offset for part in stretches for offset in part.offsets] == [0, 1, 2, 3, 4]
+    assert [value for part in stretches for value in part.values if value >= 0] == [5, 6, 8]
+    assert [row[:4] for row in facts[:4]] == [(4, 0, 7, 3), (4, 1, 7, 3), (-1, 0, 7, 3), (-1, 0, 7, 3)]
+    assert [row[4] for row in facts] == [Part.IN_TRANSACTION, Part.IN_TRANSACTION, Part.COMMIT, Part.ABORT, Part.RECORD]
 
 
 def test_both_brokers_names_of_directories_are_known_and_no_others(tmp_path: Path) -> None:
