@@ -1,0 +1,115 @@
+"""A live cluster is assessed through TLS, and has the same answer as the files that Kafka's own tools print of it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient
+
+from harness.assess import (
+    Assessment,
+    Client,
+    Cluster,
+    ClusterFiles,
+    Question,
+    Release,
+    Stage,
+    assess,
+    read_live,
+)
+from harness.cli.app import exit_code_of
+from harness.plan import Existing, Security
+from harness.progress import Progress
+from harness.worlds.kafka.installation import Installation
+from harness.worlds.kafka.jvm import tool_command
+from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
+from tests.harness.worlds.kafka.theirs.secured import SecuredCluster
+from tests.harness.worlds.waiting import wait_for_topics
+
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka-theirs")]
+RELEASE = parse_version(DEFAULT_VERSION)
+TELLING = ("S01", "S02", "S07", "S14", "S22", "S32", "S40", "S52")
+#: Each with its replicas, its settings, and what must be named.
+TOPICS: dict[str, tuple[int, dict[str, str], set[str]]] = {
+    "clean": (3, {"min.insync.replicas": "2"}, set()),
+    "unclean": (3, {"min.insync.replicas": "2", "unclean.leader.election.enable": "true"}, {"unclean-election"}),
+    "one-in-sync": (3, {"min.insync.replicas": "1"}, {"too-few-in-sync"}),
+    "all-in-sync": (3, {"min.insync.replicas": "3"}, {"all-must-be-in-sync"}),
+    "one-copy": (1, {"min.insync.replicas": "1"}, {"replicas", "too-few-in-sync"}),
+    "two-copies": (2, {"min.insync.replicas": "1"}, {"replicas", "too-few-in-sync"}),
+    "short": (3, {"min.insync.replicas": "2", "retention.ms": "3600000"}, {"retention"}),
+    "unwritable": (1, {"min.insync.replicas": "2"}, {"unwritable"}),
+    "theirs": (3, {}, {"all-must-be-in-sync"}),
+}
+NEW = [name for name in TOPICS if name != "theirs"]
+
+
+@pytest.fixture
+def topics(cluster: SecuredCluster) -> Iterator[None]:
+    with KafkaAdminClient(bootstrap_servers=cluster.ways.plain) as admin:
+        admin.create_topics(
+            {
+                name: {"num_partitions": 1, "replication_factor": replicas, "configs": configs}
+                for name, (replicas, configs, _) in TOPICS.items()
+                if name in NEW
+            }
+        )
+        try:
+            wait_for_topics(cluster.topics, sorted(TOPICS))
+            yield
+        finally:
+            admin.delete_topics(NEW)
+            wait_for_topics(cluster.topics, ["theirs"])
+
+
+def assessed(cluster: Cluster, stage: Stage) -> Assessment:
+    named = Cluster(
+        **{name: getattr(cluster, name) for name in Cluster.__struct_fields__} | {"release": Release(RELEASE)}
+    )
+    return assess(Question(named, [Client(name="defaults", library="java")]), stage, Progress())
+
+
+def printed(cluster: SecuredCluster, real_kafka: Installation, directory: Path) -> list[Path]:
+    """The files: what kafka-topics.sh prints, and the properties of the brokers."""
+    words = ["org.apache.kafka.tools.TopicCommand", "--bootstrap-server", cluster.ways.plain[0], "--describe"]
+    ended = subprocess.run(tool_command(real_kafka, words), capture_output=True, text=True, timeout=300, check=True)
+    text = directory / "topics.txt"
+    text.write_text(ended.stdout)
+    servers = cluster.authority.file.parent.rglob("*.properties")
+    return [text, *(file for file in servers if "process.roles=broker" in file.read_text())]
+
+
+@pytest.mark.usefixtures("topics")
+def test_a_live_cluster_and_its_files_have_the_same_answer(
+    cluster: SecuredCluster, real_kafka: Installation, tmp_path: Path
+) -> None:
+    security = Security(protocol="SSL", ca=str(cluster.authority.file), certificate=str(cluster.client))
+    live = read_live(Existing(bootstrap=tuple(cluster.ways.plain)), Progress())
+    files = ClusterFiles()
+    for file in printed(cluster, real_kafka, tmp_path):
+        files.add(file)
+    with Stage(only=TELLING) as stage:
+        by_life, by_files = assessed(live, stage), assessed(files.cluster(), stage)
+    assert live.release is not None
+    assert live.release.version[:2] == RELEASE[:2]
+    assert live.features["eligible.leader.replicas.version"] == 1
+    named = {
+        topic: {concern.name for concern in group.concerns if concern.kind != "defect"}
+        for group in by_life.groups
+        for topic in group.topics
+        if topic in TOPICS
+    }
+    assert named == {name: names for name, (_, _, names) in TOPICS.items()}
+    own = [group for group in by_life.groups if group.topics[0] in TOPICS]
+    assert own == [group for group in by_files.groups if group.topics[0] in TOPICS]
+    # Through TLS it is the same cluster; the user may see less of it.
+    through_tls = read_live(Existing(bootstrap=tuple(cluster.ways.mutual), security=security), Progress())
+    assert through_tls.brokers == live.brokers
+
+
+def test_an_unreachable_cluster_ends_in_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["assess", "--bootstrap", "127.0.0.1:1"]) == 70
+    assert "no broker answered within" in capsys.readouterr().err
