@@ -52,6 +52,7 @@ def assess(question: Question, stage: Stage, progress: Progress) -> Assessment:
         brokers=cluster.brokers,
         groups=tuple(assessed),
         limits=tuple(_limits(cluster, producers, consumers)),
+        unread=cluster.unread,
     )
 
 
@@ -209,6 +210,11 @@ def _limits(cluster: Cluster, producers: Sequence[Client], consumers: Sequence[C
         yield f"Brokers tell their line ({cluster.release.words}), not their patch; name it with --release."
     if any(producer.assumed for producer in producers):
         yield "No producer was named: the defaults of Kafka's own client are assumed; name one with --producer."
+    if not all(client.version for client in (*producers, *consumers)):
+        yield (
+            "The release of a client is not known, so of its defects only those are named that no release is without; "
+            "write, for example, --client java:3.9.1."
+        )
     if not consumers:
         yield "No consumer was named, so nothing is said of groups; name one with --consumer."
     if not any("transactional.id" in producer.settings for producer in producers):

@@ -70,6 +70,8 @@ def effective(client: Client) -> dict[str, str]:
     version = version_of(client)
     old = _OLD_JAVA if client.library == "java" and version is not None and version < _SAFE_SINCE else {}
     values = {**_COMMON, **_OWN[client.library], **old, **client.settings}
+    if client.library == "librdkafka" and values["delivery.timeout.ms"] == "0":  # to it, never
+        values["delivery.timeout.ms"] = _INT_MAX
     values["acks"] = _ALL.get(values["acks"].lower(), values["acks"])
     asked = client.settings.get("enable.idempotence")
     if asked is None:

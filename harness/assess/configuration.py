@@ -30,7 +30,6 @@ OF_TOPICS: Final[Mapping[str, Inherited]] = {
     "min.insync.replicas": Inherited({"min.insync.replicas": 1}, "1"),
     "unclean.leader.election.enable": Inherited({"unclean.leader.election.enable": 1}, "false"),
     "flush.messages": Inherited({"log.flush.interval.messages": 1}, str(2**63 - 1)),
-    "flush.ms": Inherited({"log.flush.interval.ms": 1}, str(2**63 - 1)),
     "cleanup.policy": Inherited({"log.cleanup.policy": 1}, "delete"),
     "retention.ms": Inherited(
         {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.retention.hours": _HOUR_MS}, str(7 * _DAY_MS)

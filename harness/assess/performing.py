@@ -12,6 +12,7 @@ from typing import Final, Self
 
 import msgspec
 
+from harness.errors import AckproofError
 from harness.stories import Cell, Play, Sign, Story, known_stories, own_column, perform_cell
 from workloads import Settings, SettingsError
 
@@ -113,7 +114,10 @@ def possible(settings: Chosen) -> str:
 
 def _perform(asked: tuple[str, Chosen]) -> Performed:
     number, settings = asked
-    cell = perform_cell(stories()[number], own_column(settings))
+    try:
+        cell = perform_cell(stories()[number], own_column(settings))
+    except AckproofError as error:
+        return Performed(story=number, harms={}, wrong=str(error))
     return Performed(
         story=number,
         harms={harm: records for harm, records in _harms(cell) if records},

@@ -39,6 +39,9 @@ def judged(text: str, assessment: Assessment) -> Requirement:
     """The requirement ``text``, held against an assessment."""
     form, families = _required(text)
     reasons = [f"{names_of(group.topics)}: {reason}" for group in assessment.groups for reason in form(group, families)]
+    reasons += [f"not known: {what} could not be read" for what in assessment.unread]
+    if not assessment.groups:
+        reasons.append("not known: there is no topic, or none that the user may see")
     return Requirement(text=text, met=not reasons, reasons=tuple(reasons))
 
 

@@ -120,6 +120,7 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True):
         brokers: their number, null where it is not known.
         groups: the groups of topics, each with each producer.
         limits: what this answer does not say.
+        unread: what could not be read, so that no requirement is met.
         requirements: those of ``--require``.
         new, gone: against a baseline, "topic: kind name".
     """
@@ -130,6 +131,7 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True):
     brokers: int | None = None
     groups: tuple[Assessed, ...]
     limits: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
     requirements: tuple[Requirement, ...] = ()
     new: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()

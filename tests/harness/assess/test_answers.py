@@ -68,6 +68,11 @@ def test_requirements(text: str, concerns: tuple[Concern, ...], kept: bool, met:
     assert bool(answer.reasons) is not met
 
 
+def test_no_requirement_is_met_by_what_was_not_read() -> None:
+    assert not judged("no risk", Assessment(source="s", groups=())).met
+    assert not judged("no risk", msgspec.structs.replace(assessment(), unread=("settings",))).met
+
+
 @pytest.mark.parametrize("text", ["", "safe", "no loss", "no loss by kil", "no losses by kill"])
 def test_a_requirement_that_is_not_understood_is_refused(text: str) -> None:
     with pytest.raises(PlanError, match="--require"):
