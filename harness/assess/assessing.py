@@ -197,8 +197,8 @@ def _left(causes: Causes, ideal: Mapping[str, object]) -> Iterator[Concern]:
 
 def _limits(cluster: Cluster, producers: Sequence[Client], consumers: Sequence[Client]) -> Iterator[str]:
     yield (
-        "Stories are performed in virtual time on the reference broker, with one log partition and three brokers at "
-        "most; real Kafka was not run."
+        "Stories are performed in virtual time on the reference broker, with one log partition and a "
+        "broker for each replica; real Kafka was not run."
     )
     yield "What no story, defect or rule here is about, this says nothing of: tiered storage, mirrors, applications."
     if cluster.release is None:

@@ -44,7 +44,7 @@ RECOMMENDED: Final = (
         lambda _: {"acks": "all"},
         "acks={acks}: a write is acknowledged before other replicas have it",
         "`acks=all` in the producer",
-        "each write waits for the slowest replica in sync",
+        "each write waits for the slowest replica in sync; the report of a campaign measures it",
     ),
     Change(
         "unclean-election",

@@ -21,9 +21,10 @@ def heading(assessment: Assessment) -> str:
     release = f", Apache Kafka {assessment.release}" if assessment.release else ""
     brokers = f", {counted(assessment.brokers, 'broker')}" if assessment.brokers else ""
     clean = len({name for group in assessment.groups if group.clean for name in group.topics})
+    answers = counted(len(assessment.groups), "answer")
     return (
-        f"{counted(topics, 'topic')} in {counted(len(assessment.groups), 'group')} of the same answer"
-        f"{release}{brokers}: {clean} without a weakness or a risk that is known here, {topics - clean} with one."
+        f"{counted(topics, 'topic')} with {answers}{release}{brokers}: {clean:,} with no weakness and no risk that is "
+        f"known here, {topics - clean:,} with some."
     )
 
 

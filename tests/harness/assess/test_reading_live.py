@@ -1,0 +1,68 @@
+"""What is read of a cluster that runs, from an administration that answers as brokers do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.assess.live import TOPICS_A_REQUEST, _read
+from harness.progress import Progress
+from harness.worlds.kafka.releases import Version
+
+
+class Answers:
+    """Two brokers and some topics; what is in ``hidden`` our user may not read."""
+
+    def __init__(self, topics: int = 1, hidden: Sequence[str] = (), releases: Sequence[int] = (3, 3)) -> None:
+        self.names = [f"t{number}" for number in range(topics)]
+        self.hidden, self.releases = hidden, releases
+        self.asked: list[int] = []
+
+    def racks(self) -> dict[int, str]:
+        return {1: "a", 2: "b"}
+
+    def placements(self) -> dict[str, list[tuple[int, ...]]]:
+        return {name: [(1, 2), (2,)] for name in self.names}
+
+    def features(self) -> dict[str, int]:
+        return {"metadata.version": 29}
+
+    def release(self, broker: int) -> Version:
+        return Version(4, self.releases[broker - 1], 0)
+
+    def configurations(self, kind: str, names: Sequence[str], settings: Sequence[str]) -> dict[str, dict[str, str]]:
+        if kind in self.hidden:
+            return {}
+        if kind == "broker":
+            return {names[0]: {"log.retention.hours": names[0], "broker.session.timeout.ms": "9000"}}
+        self.asked.append(len(names))
+        return {name: {"min.insync.replicas": "2"} for name in names}
+
+
+def test_topics_brokers_and_features_are_read() -> None:
+    cluster = _read(Answers(), ["b:1"], Progress())  # type: ignore[arg-type]
+    (topic,) = cluster.topics
+    assert (topic.partitions, topic.replicas, topic.racks) == (2, 1, 1)
+    assert topic.settings == {"min.insync.replicas": "2"}
+    assert cluster.settings["broker.session.timeout.ms"] == "9000"
+    assert cluster.differing == {"log.retention.hours": ("1", "2")}
+    assert cluster.release is not None
+    assert cluster.release.words == "4.3"
+    assert not cluster.unread
+
+
+def test_many_topics_are_asked_for_in_parts() -> None:
+    answers = Answers(topics=TOPICS_A_REQUEST + 1)
+    _read(answers, ["b:1"], Progress())  # type: ignore[arg-type]
+    assert answers.asked == [TOPICS_A_REQUEST, 1]
+
+
+def test_what_the_user_may_not_read_is_said() -> None:
+    cluster = _read(Answers(hidden=("topic", "broker")), ["b:1"], Progress())  # type: ignore[arg-type]
+    assert len(cluster.unread) == 2
+
+
+def test_brokers_of_two_releases_count_as_the_older() -> None:
+    cluster = _read(Answers(releases=(3, 2)), ["b:1"], Progress())  # type: ignore[arg-type]
+    assert cluster.release is not None
+    assert cluster.release.words == "4.2"
+    assert cluster.differing["release"] == ("4.2", "4.3")

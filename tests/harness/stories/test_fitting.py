@@ -1,0 +1,54 @@
+"""Stories under settings of one's own: exactly these, with as many brokers as there are replicas."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.cli.app import exit_code_of
+from harness.stories import known_stories, own_column, perform_cell
+from harness.stories.fitting import fitted
+
+STORIES = known_stories()
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("number", STORIES)
+def test_no_step_names_a_broker_that_is_not_there(number: str, replicas: int) -> None:
+    for step in fitted(STORIES[number], replicas).steps:
+        assert step.tried
+        for name in ("nodes", "to"):
+            value = getattr(step, name, ())
+            brokers = value if isinstance(value, tuple) else (value,)
+            assert all(broker < replicas for broker in brokers if isinstance(broker, int))
+
+
+def test_with_three_replicas_only_the_demands_are_gone() -> None:
+    story = STORIES["S06"]
+    assert [step.text for step in fitted(story, 3).steps] == [step.text for step in story.steps]
+
+
+@pytest.mark.parametrize(("replicas", "lost"), [(1, ("x",)), (2, ()), (3, ())])
+def test_a_single_copy_is_lost_with_its_power(replicas: int, lost: tuple[str, ...]) -> None:
+    settings = {"acks": "all", "replication.factor": replicas, "min.insync.replicas": 1}
+    assert perform_cell(STORIES["S32"], own_column(settings)).lost == lost
+
+
+def test_own_settings_are_performed_as_they_are() -> None:
+    """The story's file sets missed.epoch=kafka, with which b is lost."""
+    settings = {"acks": "all", "min.insync.replicas": 2, "replica.lag.time.max.ms": 30_000}
+    assert perform_cell(STORIES["S40"], own_column(settings)).lost == ()
+    assert perform_cell(STORIES["S40"], own_column(settings | {"era": "4.1"})).lost == ("b",)
+
+
+def test_the_command_takes_settings_in_place_of_a_column(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["stories", "S01", "S02", "--settings", "era=4.1,acks=1,min.insync.replicas=2"]) == 0
+    shown = capsys.readouterr().out
+    assert "S01    L" in shown
+    assert "S02    ." in shown
+    assert "2 cells, 2 as expected, 0 not" in shown
+
+
+@pytest.mark.parametrize("settings", ["acks=9", "askc=1", "acks=1,min.insync.replicas=4"])
+def test_settings_that_cannot_be_are_refused(settings: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["stories", "S01", "--settings", settings]) == 64
+    assert capsys.readouterr().err
