@@ -90,6 +90,12 @@ def test_a_client_has_its_own() -> None:
     assert "librdkafka-4844" not in named("4.3.1", consumers=(newer,))
 
 
+def test_every_finding_of_the_project_is_in_the_file() -> None:
+    linked = {defect.link for defect in every_defect()}
+    pages = {page.relative_to(ROOT).as_posix() for page in (ROOT / "docs" / "findings").glob("*.md")}
+    assert pages <= linked
+
+
 def test_the_file_is_sound() -> None:
     defects = every_defect()
     assert len({defect.name for defect in defects}) == len(defects)
