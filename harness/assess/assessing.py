@@ -137,6 +137,7 @@ def _weaknesses(causes: Causes, settings: Mapping[str, object], *, internal: boo
             command=_command(blamed[0].story, settings),
             change=change.how,
             price=change.price,
+            link=_EXPLAINED.format(blamed[0].story.lower()),
         )
 
 

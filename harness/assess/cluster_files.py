@@ -72,7 +72,7 @@ class ClusterFiles:
         text = read_text(path, WHAT)
         try:
             self._take(text, path)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise PlanError(f"{path} cannot be understood ({_why(error)}); name {WHAT}") from error
         self._names.append(str(path))
 

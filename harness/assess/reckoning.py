@@ -27,6 +27,8 @@ _TIMES: Final = (
 #: The most that a setting of a simulated run takes: an hour, and less for a request.
 _MOST_MS: Final[Mapping[str, int]] = {"request.timeout.ms": 539_999}
 _HOUR_MS: Final = 3_600_000
+#: More replicas change no answer, and take long to simulate.
+_COPIES_MAX: Final = 9
 
 
 def era_of(version: Version) -> str:
@@ -48,7 +50,7 @@ def settings_of(group: Group, producer: Client, cluster: Cluster) -> dict[str, o
     values |= {
         "acks": client["acks"],
         "enable.idempotence": client["enable.idempotence"] == "true" and excluded(client) is None,
-        "replication.factor": group.replicas,
+        "replication.factor": min(group.replicas, _COPIES_MAX),
         "min.insync.replicas": whole(group.settings["min.insync.replicas"], 1),
         "unclean.leader.election.enable": group.settings["unclean.leader.election.enable"] == "true",
     }

@@ -12,7 +12,9 @@ import pytest
 from harness import assess as assessing
 from harness.assess import Assessment, Concern, Requirement, as_markdown, as_page, compared, judged
 from harness.cli.app import exit_code_of
-from harness.errors import PlanError
+from harness.errors import HostError, PlanError
+from harness.plan import Existing
+from harness.progress import Progress
 from harness.records.assessment_file import Assessed, Promised, Shown
 from harness.records.schemas import schema_of
 
@@ -147,6 +149,24 @@ def test_a_requirement_that_is_not_met_ends_with_1(tmp_path: Path, capsys: pytes
     topics.write_text(TOPICS)
     assert exit_code_of(["assess", str(topics), "--producer", "acks=1", "--require", "no loss by kill, partition"]) == 1
     assert "NOT MET: no loss by kill, partition" in capsys.readouterr().out
+
+
+def test_the_way_in_is_that_of_a_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = tmp_path / "existing.toml"
+    plan.write_text(
+        'families = ["move"]\n[worlds.kafka]\nhost = "existing"\nbootstrap = ["a.example:9092"]\n'
+        '[worlds.kafka.security]\nprotocol = "SSL"\nca = "/ca.pem"\n'
+    )
+    asked: list[tuple[tuple[str, ...], str]] = []
+
+    def read(world: Existing, _: Progress) -> None:
+        asked.append((world.bootstrap, world.security.ca))
+        raise HostError("not here")
+
+    monkeypatch.setattr(assessing, "read_live", read)
+    assert exit_code_of(["assess", "--access", str(plan)]) == 70
+    assert exit_code_of(["assess", "--access", str(plan), "--bootstrap", "b.example:1, c.example:2"]) == 70
+    assert asked == [(("a.example:9092",), "/ca.pem"), (("b.example:1", "c.example:2"), "/ca.pem")]
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from harness.assess import Client, ClusterFiles, Topic, clients_named
 from harness.assess.client_files import properties_in
 from harness.assess.client_settings import effective
+from harness.assess.grouping import groups_of
 from harness.cli.app import exit_code_of
 from harness.errors import PlanError
 
@@ -97,6 +101,29 @@ def test_nonsense_ends_in_a_sentence(text: str, tmp_path: Path, capsys: pytest.C
     said = capsys.readouterr().err
     assert str(file) in said
     assert "kafka-topics.sh --describe" in said
+
+
+PARTS = ("Topic: t", "Partition: 0", "Replicas: ", "1,2", "\t", "\n", "{", "}", "a=b", '"', ":")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text() | st.lists(st.sampled_from(PARTS)).map("".join))
+def test_any_text_is_a_cluster_or_a_sentence(text: str) -> None:
+    files, said = ClusterFiles(), ""
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".txt") as file:
+        file.write(text)
+        file.flush()
+        try:
+            files.add(Path(file.name))
+            topics = groups_of(files.cluster())
+        except PlanError as error:
+            said = str(error)
+    assert file.name in said if said else topics
+
+
+def test_deep_json_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="cannot be understood"):
+        read(tmp_path, deep='{"a": ' + "[" * 100_000)
 
 
 def test_properties_without_topics_say_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
