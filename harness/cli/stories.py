@@ -98,7 +98,7 @@ def _explain(terminal: Terminal, chosen: Sequence[Story], names: Sequence[Column
     if len(chosen) != 1 or len(names) != 1:
         raise PlanError("--explain is about one story in one column; name both: S09 --settings all/2/E --explain")
     cell, page = explained(chosen[0], names[0])
-    file = Path(f"{cell.story}-{cell.column.replace('/', '-')}.html")
+    file = Path(f"{cell.story}-{'own' if names[0].own else cell.column.replace('/', '-')}.html")
     with files_of(file):
         write_file(file, page.encode())
     if terminal.as_json:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from harness.cli.app import exit_code_of
@@ -46,6 +48,15 @@ def test_the_command_takes_settings_in_place_of_a_column(capsys: pytest.CaptureF
     assert "S01    L" in shown
     assert "S02    ." in shown
     assert "2 cells, 2 as expected, 0 not" in shown
+
+
+def test_a_page_about_own_settings_has_a_short_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert exit_code_of(["stories", "S01", "--settings", "acks=1,replica.lag.time.max.ms=2000", "--explain"]) == 0
+    assert "the diagram: S01-own.html" in capsys.readouterr().out
+    assert (tmp_path / "S01-own.html").is_file()
 
 
 @pytest.mark.parametrize("settings", ["acks=9", "askc=1", "acks=1,min.insync.replicas=4"])
