@@ -68,6 +68,8 @@ class ClusterView(msgspec.Struct, frozen=True):
     ``racks`` are the brokers' racks, of those that have one.
     ``coordinators`` are the brokers that serve the run's consumer group (the leader of its partition of
     `__consumer_offsets`); none where there is no such group.
+    ``transaction_coordinators`` are the brokers that serve the run's transactional ids, each the leader of the id's
+    partition of `__transaction_state`, in the order of the ids.
     ``controllers`` are all controllers, first the one that was last known to be active; ``running_controllers`` as
     ``running``. ``controller_active`` is false while it is known that no controller is active: no leader is elected
     then.
@@ -81,6 +83,7 @@ class ClusterView(msgspec.Struct, frozen=True):
     controller_active: bool = True
     racks: Mapping[int, str] = {}
     coordinators: tuple[int, ...] = ()
+    transaction_coordinators: tuple[int, ...] = ()
 
 
 class Processes(Protocol):
@@ -140,6 +143,25 @@ class LinkSpeed(Protocol):
 
     def restore(self, links: Collection[Link]) -> Evidence:
         """Deliver over these links as fast as before."""
+        ...
+
+
+class Connections(Protocol):
+    """The TCP connections that are open over a link: those that its source opened to its target."""
+
+    def hold(self, links: Collection[Link]) -> Evidence:
+        """Hold what is sent from now on over the ``connections`` that are open now, until :meth:`deliver`.
+
+        Connections that are opened later work. Nothing tells either end: a source that gives up and closes has still
+        sent what it sent. Evidence: ``connections`` by link, each by its source's address; nothing where none is open.
+        """
+        ...
+
+    def deliver(self, links: Collection[Link]) -> Evidence:
+        """Let TCP send again what was held on these links, also what an end that has closed meanwhile had sent.
+
+        Evidence: ``dropped`` packets by link; 0 where nothing was sent meanwhile.
+        """
         ...
 
 
@@ -309,6 +331,7 @@ class Capability(StrEnum):
     POWER = "power"
     LINKS = "links"
     LINK_SPEED = "link_speed"
+    CONNECTIONS = "connections"
     MESSAGES = "messages"
     FILES = "files"
     WRITE_CACHES = "write_caches"
@@ -334,6 +357,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     power: Power | None = None
     links: Links | None = None
     link_speed: LinkSpeed | None = None
+    connections: Connections | None = None
     messages: Messages | None = None
     files: Files | None = None
     write_caches: WriteCaches | None = None

@@ -91,6 +91,7 @@ class Evidence(TypedDict, total=False):
     filtered: list[str]
     released: str
     whole_connection: bool
+    connections: dict[str, list[str]]
 
 
 #: By the number of the node that was hit.

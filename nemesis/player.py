@@ -133,11 +133,13 @@ class Player:
 
 
 def restore(target: Target) -> None:
-    """Make every link whole, release every message, and let every node run that is frozen or dead."""
+    """Make every link whole, release every connection and message, and let every node run that is frozen or dead."""
     view = target.view()
     links, processes = every_link(view.brokers), target.processes
     if target.links is not None:
         target.links.heal(links)
+    if target.connections is not None:
+        target.connections.deliver(links)
     if target.messages is not None:
         target.messages.release(links)
     if processes is None:

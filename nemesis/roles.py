@@ -32,6 +32,7 @@ class RoleKind(StrEnum):
     CONTROLLER = "controller"
     PRODUCER = "producer"
     COORDINATOR = "coordinator"
+    TRANSACTION_COORDINATOR = "transaction-coordinator"
 
 
 class Role(msgspec.Struct, frozen=True):
@@ -116,6 +117,7 @@ _WORDS: Final = {
     RoleKind.CONTROLLER: "the active controller",
     RoleKind.PRODUCER: "a producer",
     RoleKind.COORDINATOR: "the group's coordinator",
+    RoleKind.TRANSACTION_COORDINATOR: "a transaction coordinator",
 }
 _ANYWHERE: Final[dict[RoleKind, Callable[[Role, ClusterView], tuple[int, ...]]]] = {
     RoleKind.BROKER: lambda role, view: _one(view.running, role.pick),
@@ -124,6 +126,7 @@ _ANYWHERE: Final[dict[RoleKind, Callable[[Role, ClusterView], tuple[int, ...]]]]
     RoleKind.NAMED: lambda role, view: (role.pick,) if role.pick in view.brokers else (),
     RoleKind.CONTROLLER: lambda _, view: view.controllers[:1],
     RoleKind.COORDINATOR: lambda _, view: view.coordinators,
+    RoleKind.TRANSACTION_COORDINATOR: lambda role, view: _one(view.transaction_coordinators, role.pick),
     # Which one, the workload knows.
     RoleKind.PRODUCER: lambda _role, _view: (CLIENTS,),
 }

@@ -241,6 +241,9 @@ class ObedientCluster:
         self.frozen.discard(node)
         return self._did("resume", node)
 
+    def deliver(self, links: Collection[Link]):
+        return self._did("deliver", tuple(links))
+
     def cut(self, links: Collection[Link]):
         self.links |= set(links)
         return self._did("cut", sorted(links))

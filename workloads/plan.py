@@ -87,6 +87,11 @@ class WorkloadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return tuple(LogPartition(topic, number) for topic in self.topic_names for number in range(self.partitions))
 
     @property
+    def transactional_ids(self) -> tuple[str, ...]:
+        """The transactional ids of the producers, in a workload that writes in transactions."""
+        return tuple(f"{self.topic}-{number}" for number in range(self.producers))
+
+    @property
     def ending_limit_ms(self) -> int:
         """The longest time for everything after healing, beside answers to earlier sends."""
         return self.drain_limit_ms + self.recovery_limit_ms

@@ -87,14 +87,17 @@ class TransactionalProducer:
         self._record(EventType.INVOKE, transaction)
         self._calls.begin(partial(self._begun, transaction, halted))
 
-    def resume(self, superseded_us: int) -> None:
-        """Send the rest and ask to commit, although a successor was told at ``superseded_us`` that it is in charge."""
+    def resume(self, superseded_us: int | None = None) -> None:
+        """Send the rest of a transaction that was halted, and end it.
+
+        ``superseded_us`` is when a successor was told that it is in charge, if one was.
+        """
         if (transaction := self.transaction) is None or transaction.end is not None:
             return
-        transaction.superseded_us = superseded_us
-        transaction.late = list(transaction.values[transaction.sent :])
-        self._send(transaction, len(transaction.values))
-        self._finish(transaction)
+        if superseded_us is not None:
+            transaction.superseded_us = superseded_us
+            transaction.late = list(transaction.values[transaction.sent :])
+        self._complete(transaction)
 
     def close(self, *, crash: bool = False) -> None:
         """Close the client: what is open ends as INFO."""
@@ -117,11 +120,17 @@ class TransactionalProducer:
             self._settle()
         elif halted is not None:
             self._send(transaction, max(1, len(transaction.values) // 2), halted)
-        elif transaction.asked == "abort":
-            # A library may drop what it has not sent yet, and then there would be nothing to abort.
-            self._send(transaction, len(transaction.values), partial(self._finish, transaction))
         else:
-            self._send(transaction, len(transaction.values))
+            self._complete(transaction)
+
+    def _complete(self, transaction: Transaction) -> None:
+        """Send what is left, and end it."""
+        upto = len(transaction.values)
+        if transaction.asked == "abort" and transaction.sent < upto:
+            # A library may drop what it has not sent yet, and then there would be nothing to abort.
+            self._send(transaction, upto, partial(self._finish, transaction))
+        else:
+            self._send(transaction, upto)
             self._finish(transaction)
 
     def _send(self, transaction: Transaction, upto: int, answered: Callable[[], None] | None = None) -> None:

@@ -140,8 +140,8 @@ class TransactionProducers:
         self._writes = writes
         self._next = self._taken()
         self._slots = [
-            _Slot(writers, self._partitions, f"{plan.topic}-{number}", self._committed)
-            for number in range(plan.producers)
+            _Slot(writers, self._partitions, transactional_id, self._committed)
+            for transactional_id in plan.transactional_ids
         ]
         self._begun = 0
         self._started_us = 0

@@ -26,6 +26,9 @@ NODES: Final = tuple(
     kind.value for kind in (RoleKind.LEADER, RoleKind.FOLLOWER, RoleKind.FOLLOWERS, RoleKind.CONTROLLER)
 )
 
+#: The capabilities that need host = "namespaces".
+_OF_NAMESPACES: Final = frozenset({Capability.LINK_SPEED, Capability.CONNECTIONS})
+
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """A person's request to a cluster. ``fault`` is a key of BREAKS, ``node`` a word of NODES or a broker's number.
@@ -79,7 +82,7 @@ class ByHand:
         if not self._target.unplanned.isdisjoint(fault.needs):
             raise PlanError(f"{request.fault}: this cluster was not made ready for it; {_made_ready(kind)}")
         if why_not := self._target.why_not(fault.needs) or aim.impossible:
-            advice = f"; {_made_ready(kind)}" if self._target.why_not({*fault.needs} & {Capability.LINK_SPEED}) else ""
+            advice = f"; {_made_ready(kind)}" if self._target.why_not({*fault.needs} & _OF_NAMESPACES) else ""
             raise PlanError(f"{request.fault}: {why_not}{advice}")
         shape = getattr(fault, "shape", None)
         self._faults.begin(fault, aim, Cause("cluster", "by hand", str(fault.role), shape), view=view)
@@ -93,7 +96,7 @@ class ByHand:
 def _made_ready(fault: type[Fault]) -> str:
     """Advice on how to get a cluster that ``fault`` can be done to."""
     family = next(name for name in FAMILIES if fault.kind in strikes_of(name))
-    host = "--host namespaces " if Capability.LINK_SPEED in fault.needs else ""
+    host = "--host namespaces " if _OF_NAMESPACES & {*fault.needs} else ""
     return f"end it, and start one with: ackproof cluster up {host}--family {family}"
 
 

@@ -203,8 +203,8 @@ def ruleset(
             f"table ip {table}",
             f"delete table ip {table}",
             f"table ip {table} {{",
-            *_chain("input", entering),
-            *_chain("output", leaving),
+            *chain("input", entering),
+            *chain("output", leaving),
             "}",
             "",
         ]
@@ -219,7 +219,8 @@ def _matches(link: Link, ports: Mapping[int, int] | None) -> list[str]:
     return to + ([f"tcp sport {ports[link.source]} "] if link.source in ports else [])
 
 
-def _chain(hook: str, rules: list[str]) -> list[str]:
+def chain(hook: str, rules: list[str]) -> list[str]:
+    """The lines of one chain of rules at a hook of the kernel."""
     head = [f"  chain {hook} {{", f"    type filter hook {hook} priority filter; policy accept;"]
     return [*head, *(f"    {rule}" for rule in rules), "  }"]
 

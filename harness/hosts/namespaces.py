@@ -24,6 +24,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from harness.errors import HostError
+from harness.hosts.connection_holds import ConnectionHolds
 from harness.hosts.contract import Address
 from harness.hosts.cut_links import REPLACE, DroppedLinks, ruleset
 from harness.hosts.link_speed import Interface, Shaper, probe_slow_links
@@ -55,7 +56,7 @@ def probe() -> None:
     name = f"{NAME_PREFIX}{_unique()}t"
     try:
         _run(["ip", "netns", "add", name])
-        _nft(name, REPLACE, ruleset(0, [Link(1, 0)], {1: "10.77.0.2"}))
+        _inside(name, ("nft", *REPLACE), ruleset(0, [Link(1, 0)], {1: "10.77.0.2"}))
     finally:
         attempt(["ip", "netns", "delete", name])
 
@@ -91,6 +92,12 @@ class NamespaceHost(LocalHost):
         """
         leaf = probe_slow_links()
         return Shaper(self.interfaces(), self._ips, leaf, single_links)
+
+    def connection_holds(
+        self, single_links: Callable[[Collection[Link]], Collection[Link]] = sorted
+    ) -> ConnectionHolds:
+        """The part that holds connections to nodes of this host; ``single_links`` as for :class:`ConnectionHolds`."""
+        return ConnectionHolds(self._ips, PORT, self._in_namespace, single_links)
 
     def interfaces(self) -> dict[int, Interface]:
         """By node, the interface by which its packets leave; the clients' one too."""
@@ -138,8 +145,11 @@ class NamespaceHost(LocalHost):
         _batch(hub, [f"link set {port} master bridge", f"link set {port} up"])
         _batch(name, [f"address add {self._ips[node]}/24 dev eth0", "link set eth0 up"])
 
+    def _in_namespace(self, node: int, command: Sequence[str], text: str) -> str:
+        return _inside(self._namespace(str(node)), command, text)
+
     def _nft(self, node: int, words: Sequence[str], text: str = "") -> str:
-        return _nft(self._namespace(str(node)), words, text)
+        return self._in_namespace(node, ("nft", *words), text)
 
 
 def _unique() -> str:
@@ -163,8 +173,8 @@ def _batch(namespace: str, lines: list[str]) -> None:
     _run(["ip", "-n", namespace, "-batch", "-"], "\n".join(lines) + "\n")
 
 
-def _nft(namespace: str, words: Sequence[str], text: str) -> str:
-    return _run(["ip", "netns", "exec", namespace, "nft", *words], text)
+def _inside(namespace: str, command: Sequence[str], text: str) -> str:
+    return _run(["ip", "netns", "exec", namespace, *command], text)
 
 
 def _run(command: list[str], text: str | None = None) -> str:

@@ -149,6 +149,7 @@ _OF_BROKERS: Final = frozenset(RoleKind) - {
     RoleKind.CONTROLLER,
     RoleKind.PRODUCER,
     RoleKind.COORDINATOR,
+    RoleKind.TRANSACTION_COORDINATOR,
     RoleKind.RACK,
     RoleKind.MINORITY,
 }

@@ -14,8 +14,9 @@ from nemesis.scenarios.absence import AWAY, AWAY_WIPED
 from nemesis.scenarios.administration import MOVE, REASSIGN
 from nemesis.scenarios.brokers import KILL, OUTAGE, PAUSE, POWER, RESTART, ROLLING
 from nemesis.scenarios.clock import CLOCK
+from nemesis.scenarios.connections import CONNECTIONS
 from nemesis.scenarios.controller import CONTROLLERS
-from nemesis.scenarios.coordinator import COORDINATORS
+from nemesis.scenarios.coordinator import COORDINATORS, TRANSACTION_COORDINATORS
 from nemesis.scenarios.disks import CORRUPT, DIRECTORY, FULL_DISK, LYING_DISK, SLOW_DISK, WIPE
 from nemesis.scenarios.links import PARTITION, SLOW_LINK
 from nemesis.scenarios.racks import RACK
@@ -40,6 +41,7 @@ __all__ = [
 _SCRIPTS: Final = (
     KILL, PAUSE, PARTITION, RESTART, POWER, ROLLING, CLOCK, SLOW_LINK, MOVE, REASSIGN, WIPE, CORRUPT, FULL_DISK,
     SLOW_DISK, LYING_DISK, CONTROLLERS, RACK, DIRECTORY, OUTAGE, COORDINATORS, AWAY, AWAY_WIPED,
+    TRANSACTION_COORDINATORS, CONNECTIONS,
 )  # fmt: skip
 
 

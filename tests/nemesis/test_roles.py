@@ -13,6 +13,8 @@ VIEW = ClusterView(
     brokers=(0, 1, 2),
     controllers=(102, 100, 101),
     racks={0: "a", 1: "b", 2: "a"},
+    coordinators=(1,),
+    transaction_coordinators=(2, 0, 2),
 )
 
 
@@ -34,6 +36,9 @@ VIEW = ClusterView(
         (Role(RoleKind.NAMED, pick=1), (1,)),
         (Role(RoleKind.NAMED, pick=9), ()),
         (Role(RoleKind.CONTROLLER), (102,)),
+        (Role(RoleKind.COORDINATOR), (1,)),
+        (Role(RoleKind.TRANSACTION_COORDINATOR, pick=0), (0,)),
+        (Role(RoleKind.TRANSACTION_COORDINATOR, pick=4), (2,)),
     ],
 )
 def test_a_role_is_held_by_whom_the_cluster_says(role, brokers):

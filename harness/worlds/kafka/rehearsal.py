@@ -83,7 +83,7 @@ def rehearse(spec: RunSpec, schedule: Schedule, say: Show) -> None:
         say("# the topic is made")
         _topic(spec, ",".join(f"{address.host}:{address.port}" for address in map(host.address, nodes.brokers)), say)
         cluster = _ImaginedCluster(nodes, spec, say)
-        viewer = Viewer(cluster, nodes, spec.workload.topic_names, spec.racks)
+        viewer = Viewer(cluster, nodes, spec.workload, spec.racks)
         administration = ConfirmedReassignment(cluster.move_leader, cluster.reassign, viewer.partitions)
         attacked = AttackedNodes(nodes, viewer, journal, loop, lambda _: "refused")
         preparation = Preparation(spec.faults.families, out_of_reach(distribution.lacks(type(host)), type(host)))

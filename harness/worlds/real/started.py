@@ -117,7 +117,7 @@ class StartedCluster(RealCluster):
         for node in nodes.all:
             nodes.start(node)
         bootstrap = [f"{address.host}:{address.port}" for address in map(host.address, nodes.brokers)]
-        viewer = Viewer(distribution.metadata(nodes), nodes, spec.workload.topic_names, spec.racks)
+        viewer = Viewer(distribution.metadata(nodes), nodes, spec.workload, spec.racks)
         self._bring_up(nodes, viewer, bootstrap)
         clients = opening.make_clients(bootstrap, OPEN)
         attacked = AttackedNodes(nodes, viewer, journal, opening.clock, connect)

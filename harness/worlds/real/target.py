@@ -62,8 +62,9 @@ def assemble(
     )
     if slow_disks is not None:
         attacked.after_start.append(slow_disks.started)
-    link_speed = None
+    link_speed = connections = None
     if isinstance(host, NamespaceHost):
+        connections = host.connection_holds(nodes.single_links)
         link_speed = preparation.prepare(lambda: host.shaper(nodes.single_links), Capability.LINK_SPEED)
     if links is None:
         lacks[Capability.MESSAGES] = lacks[Capability.LINKS]
@@ -74,6 +75,7 @@ def assemble(
         write_caches=own_disks,
         links=links,
         link_speed=link_speed,
+        connections=connections,
         messages=links,
         files=None if Capability.FILES in lacks else FileStorage(nodes),
         disk_space=own_disks,

@@ -12,19 +12,21 @@ from harness.hosts import NodeState
 from harness.reference.core.types import NONE, BrokerState, PartitionState
 from harness.worlds.real.nodes import Nodes
 from nemesis.cluster import CONTROLLER, ClusterView, PartitionView
-from workloads import LogPartition
+from workloads import LogPartition, WorkloadPlan
 
 #: The topic in which Kafka keeps the commits of groups.
 OFFSETS: Final = "__consumer_offsets"
+#: The topic in which it keeps the state of transactions.
+TRANSACTIONS: Final = "__transaction_state"
 
 
-def group_partition(group: str, partitions: int) -> int:
-    """The partition of `__consumer_offsets` that serves ``group``: the hash of Java's String, without its sign.
+def serving_partition(name: str, partitions: int) -> int:
+    """The partition of OFFSETS or of TRANSACTIONS that serves a group, or a transactional id, of this name.
 
-    Names of topics are ASCII.
+    It is the hash of Java's String, without its sign. Names of topics are ASCII.
     """
     code = 0
-    for letter in group.encode():
+    for letter in name.encode():
         code = (31 * code + letter) % 2**32
     return min(code, 2**32 - code) % 2**31 % partitions
 
@@ -73,17 +75,19 @@ def are_whole(views: Iterable[PartitionView]) -> bool:
 
 
 class Viewer:
-    """The view of a run's topics. It asks the operating system each time which processes run.
+    """The view of a workload's topics. It asks the operating system each time which processes run.
 
     ``racks`` are those of the brokers, in order, if they have some.
     """
 
-    def __init__(self, metadata: Metadata, nodes: Nodes, topics: Sequence[str], racks: Sequence[str] = ()) -> None:
+    def __init__(self, metadata: Metadata, nodes: Nodes, workload: WorkloadPlan, racks: Sequence[str] = ()) -> None:
         self._racks = dict(enumerate(racks))
         self.image = metadata.image
         self._metadata = metadata
         self._nodes = nodes
-        self._topics = topics
+        self._topics = workload.topic_names
+        self._group = workload.topic
+        self._transactional_ids = workload.transactional_ids
 
     def partitions(self) -> dict[str, PartitionView]:
         """The topics' partitions by name, as the controllers' newest metadata have them."""
@@ -105,13 +109,15 @@ class Viewer:
             running_controllers=self._nodes.in_state(NodeState.RUNNING, self._nodes.controllers),
             controller_active=self._metadata.controller_works() and active_runs,
             racks=self._racks,
-            coordinators=self._coordinators(image),
+            coordinators=_serving(image, OFFSETS, [self._group]),
+            transaction_coordinators=_serving(image, TRANSACTIONS, self._transactional_ids),
         )
 
-    def _coordinators(self, image: ClusterImage) -> tuple[int, ...]:
-        """The leader of the partition of `__consumer_offsets` that serves the group with the first topic's name."""
-        offsets = partitions_of(image, OFFSETS)
-        if not offsets:
-            return ()
-        serving = offsets.get(str(LogPartition(OFFSETS, group_partition(self._topics[0], len(offsets)))))
-        return () if serving is None or serving.leader is None else (serving.leader,)
+
+def _serving(image: ClusterImage, topic: str, names: Iterable[str]) -> tuple[int, ...]:
+    """The leaders of the partitions of ``topic`` that serve groups or transactional ids of these names."""
+    partitions = partitions_of(image, topic)
+    if not partitions:
+        return ()
+    serving = [partitions.get(str(LogPartition(topic, serving_partition(name, len(partitions))))) for name in names]
+    return tuple(state.leader for state in serving if state is not None and state.leader is not None)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from nemesis.cluster import Link
-from nemesis.faults import ClockStep, Kill, Partition, SlowLink, Stop
+from nemesis.cluster import CLIENTS, Link
+from nemesis.faults import ClockStep, HoldConnections, Kill, Partition, SlowLink, Stop
 from nemesis.player import Player
 from nemesis.roles import Role, RoleKind
 from nemesis.schedule import Schedule, ScheduledFault
@@ -59,3 +59,16 @@ def test_a_cut_that_lasts_does_not_keep_a_link_slow(play):
 def test_stops_count_against_the_budget_and_slow_links_do_not():
     assert (Stop.stops_brokers, Kill.stops_brokers) == (True, True)
     assert (SlowLink.stops_brokers, ClockStep.stops_brokers) == (False, False)
+
+
+def test_connections_are_held_where_a_partition_of_the_shape_would_cut_and_delivered_at_the_end(play):
+    coordinator = Role(RoleKind.TRANSACTION_COORDINATOR)
+    calls, (receipt, skipped) = play(
+        (100, 200, HoldConnections(LEADER, Shape.FROM_CLIENTS)),
+        (150, 250, HoldConnections(coordinator, Shape.FROM_CLIENTS)),
+        until_ms=300,
+    )
+    links = (Link(0, CLIENTS), Link(CLIENTS, 0))
+    assert calls == [("hold", (links,)), ("deliver", links)]
+    assert (receipt.fault, receipt.links, receipt.took_effect) == ("holdconnections", links, True)
+    assert (skipped.mark, skipped.reason) == ("skipped", "a transaction coordinator does not exist now")

@@ -65,6 +65,7 @@ def test_a_family_is_about_the_faults_of_each_of_its_stories_not_about_what_prep
     two = {
         "controller": {"kill", "pause"},
         "coordinator": {"kill", "pause"},
+        "transaction-coordinator": {"kill", "pause"},
         "lying-disk": {"lyingdisk", "powerloss"},
         "rack": {"kill", "partition", "powerloss"},
     }

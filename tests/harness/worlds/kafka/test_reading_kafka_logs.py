@@ -21,6 +21,7 @@ from harness.worlds.kafka.log_patterns import LogEvent, PartitionChanged, Partit
 from harness.worlds.kafka.logged_metadata import BrokerLogs, ControllerLogs
 from harness.worlds.real.view import Viewer
 from nemesis.cluster import CONTROLLER
+from workloads.plan import WorkloadPlan
 
 CONTROLS = "org.apache.kafka.controller.ReplicationControlManager [QuorumController id=100]"
 BEATS = "org.apache.kafka.controller.BrokerHeartbeatManager [QuorumController id=100]"
@@ -190,7 +191,7 @@ def viewer_of(directory: Path, controllers: int) -> Viewer:
 
     nodes = Nodes()
     nodes.controllers = nodes.running = tuple(range(CONTROLLER, CONTROLLER + controllers))
-    return Viewer(ControllerLogs(nodes), nodes, ["foo"])  # type: ignore[arg-type]
+    return Viewer(ControllerLogs(nodes), nodes, WorkloadPlan(topic="foo"))  # type: ignore[arg-type]
 
 
 def active(node: int, epoch: int) -> str:

@@ -53,7 +53,7 @@ def test_a_controller_that_gives_no_answer_is_not_active_and_the_last_view_stand
     host = SimpleNamespace(ask=lambda nodes, *_: {nodes[0]: answers.pop(0)})
     nodes = SimpleNamespace(host=host, brokers=(0,), controllers=(CONTROLLER,), in_state=lambda _, asked: tuple(asked))
     monkeypatch.setattr(processes, "FRESH_S", 0.0)
-    viewer = Viewer(ControlSocketMetadata(nodes), nodes, ["t"])  # type: ignore[arg-type]
+    viewer = Viewer(ControlSocketMetadata(nodes), nodes, WorkloadPlan(topic="t"))  # type: ignore[arg-type]
     first, second = viewer.view(), viewer.view()
     assert (first.controller_active, second.controller_active) == (True, False)
     assert first.partitions == second.partitions
