@@ -23,9 +23,11 @@ from typing import Final, Literal, NamedTuple
 
 from harness.clients import RealClients
 from harness.plan import Kafka, Namespaces, RunSpec
+from harness.plan.worlds import ClientName
 from harness.records.fault_events import record_fault
 from harness.worlds.kafka import client_library, kafka_world
 from harness.worlds.kafka.releases import DEFAULT_VERSION
+from harness.worlds.real.topic import create_topic
 from nemesis.cluster import CLIENTS, Link
 from nemesis.faults import Aim, HoldConnections
 from nemesis.open_faults import Cause, OpenFaults
@@ -34,7 +36,7 @@ from nemesis.roles import Role, RoleKind
 from nemesis.topology import Shape
 from tests.checkers.in_memory import judge_events
 from tests.harness.worlds.processes.conftest import Cluster
-from workloads import Event, EventType, Offsets, Settings, WorkloadPlan
+from workloads import Event, EventType, LogPartition, Offsets, Settings, WorkloadPlan
 from workloads.consumers import Readers
 from workloads.driver import Drain, RecoveryWrites
 from workloads.generators import DueWrite
@@ -44,7 +46,7 @@ from workloads.transactional_producer import Asked, Transaction, TransactionalPr
 
 #: Both log partitions are led by one broker, and transactions are coordinated by the other one.
 LEADER, COORDINATOR = 0, 1
-PARTITIONS: Final = ("ackproof-0", "ackproof-1")
+PARTITIONS: Final = 2
 #: One copy: whoever has it leads.
 SETTINGS: Final = {
     "enable.idempotence": True,
@@ -63,7 +65,8 @@ LIMIT_US: Final = 150_000_000
 LATE_FACTOR, LATE_MORE_US = 1, 10_000_000
 
 Late = Literal["end", "marker", "nothing"]
-CLIENT_NAMES: Final = ("confluent-kafka", "kafka-python", "java")
+Run = tuple[ClientName, Asked, Late]
+CLIENT_NAMES: Final[tuple[ClientName, ...]] = ("confluent-kafka", "kafka-python", "java")
 
 
 class Seen(NamedTuple):
@@ -86,10 +89,13 @@ class Events(list[Event]):
 
 
 class Script:
-    """One producer with a transactional id, on a cluster with its own history."""
+    """One producer with a transactional id, in a topic and with a history of its own."""
 
     def __init__(self, cluster: Cluster, clients: RealClients, settings: Settings, transactional_id: str) -> None:
         self._cluster = cluster
+        topic = f"of-{transactional_id}"
+        create_topic(cluster.world.clients.bootstrap, topic, PARTITIONS, settings, ((LEADER,),) * PARTITIONS)
+        self._partitions = tuple(str(LogPartition(topic, number)) for number in range(PARTITIONS))
         self._clock = cluster.world.clock
         self._settings = settings
         self._transactional_id = transactional_id
@@ -127,7 +133,11 @@ class Script:
 
     def _producer(self) -> TransactionalProducer:
         producer = TransactionalProducer(
-            self._writers, PARTITIONS, self._transactional_id, self._made, lambda _, ended: self._ended.append(ended)
+            self._writers,
+            self._partitions,
+            self._transactional_id,
+            self._made,
+            lambda _, ended: self._ended.append(ended),
         )
         self._made += 1
         producer.init(lambda _: None)
@@ -165,10 +175,10 @@ class Script:
     def _stable_end(self) -> int:
         answers: list[Offsets] = []
         consumer = self._readers.clients.consumer(next(self._processes), isolation="read_committed")
-        consumer.end_offsets([PARTITIONS[0]], answers.append)
+        consumer.end_offsets([self._partitions[0]], answers.append)
         self._until(lambda: bool(answers))
         consumer.close()
-        return answers[0].offsets[PARTITIONS[0]]
+        return answers[0].offsets[self._partitions[0]]
 
     def _until_beyond(self, offset: int, limit_us: int) -> bool:
         """True once the last stable offset is beyond ``offset``: then no transaction is open there."""
@@ -182,14 +192,14 @@ class Script:
     def _read(self) -> None:
         """Ask until no transaction is open, write afresh behind the last marker, and read all of the log."""
         stable = StableOffsets(self._readers, self._settings)
-        stable.start(PARTITIONS)
+        stable.start(self._partitions)
         self._until(lambda: stable.finished)
         stable.end()
-        recovery = RecoveryWrites(self._writers, PARTITIONS, acks=self._settings.acks)
+        recovery = RecoveryWrites(self._writers, self._partitions, acks=self._settings.acks)
         recovery.start()
         self._until(lambda: recovery.finished)
         recovery.end()
-        drain = Drain(self._readers, PARTITIONS, unhealthy={}, consumers=1)
+        drain = Drain(self._readers, self._partitions, unhealthy={}, consumers=1)
         drain.start()
         self._until(lambda: drain.finished)
         drain.end()
@@ -206,13 +216,11 @@ def _said(transaction: Transaction) -> str:
     return "committed" if end.type is EventType.OK else "aborted"
 
 
-def played(
-    version: str, runs: Sequence[tuple[str, Asked, Late]], directory: Path, client_version: str = ""
-) -> dict[tuple[str, Asked, Late], Seen]:
+def played(version: str, runs: Sequence[Run], directory: Path, client_version: str = "") -> dict[Run, Seen]:
     """Play each client, first end and late request on one new cluster of this release."""
     old = tuple(int(part) for part in version.split(".")[:2]) < STRICT_SINCE
     settings = Settings.from_mapping(SETTINGS | (OLD if old else {}))
-    workload = WorkloadPlan(partitions=len(PARTITIONS), producers=IDS)
+    workload = WorkloadPlan(producers=IDS)
     world = kafka_world(
         RunSpec(
             world=Kafka(version=version, host=Namespaces()),
@@ -223,7 +231,6 @@ def played(
             faults=FaultPlan(families=("connection",)),
             seed=1,
             brokers=2,
-            assignment=((LEADER,),) * len(PARTITIONS),
         ),
         directory,
     )
@@ -233,9 +240,9 @@ def played(
         cluster = Cluster(world, directory)
         bootstrap = tuple(world.clients.bootstrap)
         ids = iter(_ids_of_coordinator(cluster, workload))
-        seen: dict[tuple[str, Asked, Late], Seen] = {}
+        seen: dict[Run, Seen] = {}
         for client, first, late in runs:
-            asked = Kafka(version=version, client=client, client_version=client_version)  # type: ignore[arg-type]
+            asked = Kafka(version=version, client=client, client_version=client_version)
             with ExitStack() as own:
                 clients = client_library(asked, directory, own).clients(world.clock, settings, bootstrap)
                 own.callback(clients.close, 10)
