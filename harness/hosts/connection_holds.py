@@ -54,9 +54,9 @@ class ConnectionHolds(Connections):
             calls = self._calls_of(target)
             for link in (link for link in singles if link.target == target):
                 held[link] = {call for call in calls if call[0] == self._addresses.get(link.source)}
-        held = {link: calls for link, calls in held.items() if calls}
-        for link, calls in held.items():
-            self._held[link] = self._held.get(link, set()) | calls
+        held = {link: ends for link, ends in held.items() if ends}
+        for link, ends in held.items():
+            self._held[link] = self._held.get(link, set()) | ends
         self._update(held)
         named = {link_name(link): [f"{host}:{port}" for host, port in sorted(held[link])] for link in sorted(held)}
         return {"connections": named} if named else {}

@@ -15,7 +15,7 @@ from harness.worlds.kafka import client_library
 from harness.worlds.kafka.distribution import KafkaDistribution, host_for
 from harness.worlds.real import RealWorld, StartedCluster
 from harness.worlds.real.nodes import Nodes
-from harness.worlds.real.view import group_partition
+from harness.worlds.real.view import serving_partition
 from harness.worlds.replica_logs import log_directory
 from tests.harness.worlds.processes.conftest import spec
 
@@ -62,7 +62,7 @@ def tuned_world(
 
 def serving(topic: str, name: str) -> str:
     """The partition of an internal topic that serves the group or the transactional id of this name."""
-    return f"{topic}-{group_partition(name, PARTITIONS_EACH)}"
+    return f"{topic}-{serving_partition(name, PARTITIONS_EACH)}"
 
 
 def stored(run: Path, node: int, partition: str) -> list[Stored] | None:
