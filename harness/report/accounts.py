@@ -28,6 +28,7 @@ from harness.plan import Simulated
 from harness.records.explanation_file import Explanation, read_explanation
 from harness.records.files import PLAN_FILE, STORY_FILE
 from harness.report.finding_words import in_words
+from harness.report.group_chart import KEY, group_chart
 from harness.report.loading import CampaignFiles
 from harness.report.loss_chart import loss_chart
 from harness.report.names import fault_name, moment
@@ -95,7 +96,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
     ``title`` says what was found, ``why`` why it must not be or may, ``is_loss`` is true of writes that are gone.
     ``chart`` is a drawing as SVG, empty where there is nothing to draw or no room, and ``has_offsets`` says that it has
-    its lower panel; ``over_time`` is that of the whole run; ``explanation`` is what ``ackproof explain`` left;
+    its lower panel; ``chart_words`` explain it where it is another one than that of a write; ``over_time`` is that of
+    the whole run; ``explanation`` is what ``ackproof explain`` left;
     ``command`` reruns the run; ``finding`` are the plain ones of the checker's fields.
     """
 
@@ -106,6 +108,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     sentences: list[str]
     chart: Markup
     has_offsets: bool
+    chart_words: str
     over_time: Markup
     explanation: Explanation | None
     command: str
@@ -151,15 +154,18 @@ def _account(files: CampaignFiles, cell: Cell, witness: Witness) -> Account:
     idempotent = cell.settings[IDEMPOTENCE] is True
     finding = witness.shown
     timeline, sentences = narration_of(run, witness.anomaly, finding, line, idempotent=idempotent)
-    receipts = latest_receipts(line.faults)
+    receipts, of_group = latest_receipts(line.faults), Markup("")
     effective = [receipt for receipt in receipts if receipt.took_effect]
+    with contextlib.suppress(HistoryError):  # the sentences say so
+        of_group = group_chart(run, finding, effective)
     return Account(
         cell=cell,
         title=TITLES.get(witness.anomaly, f"What is contradictory: {witness.anomaly}"),
         why=WHY.get(witness.anomaly, cell.promise) if cell.outcome is Outcome.BROKEN_PROMISE else cell.promise,
         is_loss=witness.anomaly in LOSSES,
         sentences=[*_script(files.directory, witness.run, receipts), *sentences],
-        chart=loss_chart(timeline) if timeline else Markup(""),
+        chart=loss_chart(timeline) if timeline else of_group,
+        chart_words=KEY if of_group else "",
         has_offsets=timeline is not None and timeline.write.offset is not None,
         explanation=_explanation(run),
         over_time=over_time_chart(line.over_time, effective),

@@ -42,7 +42,7 @@ def in_words(finding: Finding) -> str:
 @in_words.register
 def _(finding: DivergentReplicas) -> str:
     held = [
-        f"broker {node} holds {write_name(value) if value >= 0 else 'a record that is not sound'}"
+        f"broker {node} holds {_write(value) if value >= 0 else 'a record that is not sound'}"
         for node, value in sorted(finding.replicas.items())
     ]
     at_the_end = f"At offset {finding.offset} of {finding.key}, when the run had ended, {', '.join(held)}."
@@ -61,7 +61,7 @@ def _(finding: ReturnedKey) -> str:
 @in_words.register
 def _(finding: DivergentState) -> str:
     states = [
-        f"process {process} {'no record' if value is None else write_name(value)}"
+        f"process {process} {'no record' if value is None else _write(value)}"
         for process, value in sorted(finding.states.items())
     ]
     had = f"Of key {finding.record_key} of {finding.key}, final readers had different last records"
@@ -71,7 +71,7 @@ def _(finding: DivergentState) -> str:
 @in_words.register
 def _(finding: DivergentTables) -> str:
     held = [
-        f"on broker {node} {'it is deleted' if value is None else f'it is {write_name(value)}'}"
+        f"on broker {node} {'it is deleted' if value is None else f'it is {_write(value)}'}"
         for node, value in sorted(finding.replicas.items())
     ]
     return (
@@ -82,7 +82,7 @@ def _(finding: DivergentTables) -> str:
 
 @in_words.register
 def _(finding: SkippedRecord) -> str:
-    skipped = f"{write_name(finding.value).capitalize()} at offset {finding.offset} of {finding.key} was read"
+    skipped = f"{_write(finding.value).capitalize()} at offset {finding.offset} of {finding.key} was read"
     return (
         f"{skipped}, but no member of group {finding.group} processed it, and the group has committed "
         f"{finding.committed}: its next member begins behind it."
@@ -110,7 +110,7 @@ def _(finding: StaleCommit) -> str:
 
 @in_words.register
 def _(finding: TransactionRead) -> str:
-    read = f"A poll (operation {_number(finding.reader)} of the history) read {write_name(finding.value)}"
+    read = f"A poll (operation {_number(finding.reader)} of the history) read {_write(finding.value)}"
     early = "" if finding.early_us is None else f", {_span(finding.early_us)} before its producer asked to commit it"
     return f"{read} of {finding.key}{early}; its transaction is operation {_number(finding.writer)}."
 
@@ -118,12 +118,12 @@ def _(finding: TransactionRead) -> str:
 @in_words.register
 def _(finding: TornTransaction) -> str:
     transaction = f"the transaction that is operation {_number(finding.writer)} of the history"
-    return f"Another write of {transaction} was read; {write_name(finding.value)} to {finding.key} is gone."
+    return f"Another write of {transaction} was read; {_write(finding.value)} to {finding.key} is gone."
 
 
 @in_words.register
 def _(finding: FailedSend) -> str:
-    failed = f"The send of {write_name(finding.value)} to {finding.key} failed ({finding.error})"
+    failed = f"The send of {_write(finding.value)} to {finding.key} failed ({finding.error})"
     return f"{failed}, and the commit of its transaction was answered (operation {_number(finding.writer)})."
 
 
@@ -132,7 +132,7 @@ def _(finding: ZombieWrite) -> str:
     late = f"{_span(finding.late_us)} after its successor had been told that it was in charge"
     reader = finding.reader
     came_of_it = "its commit was answered" if reader is None else f"operation {_number(reader)} read its write"
-    return f"The producer of {write_name(finding.value)} to {finding.key} asked to commit {late}, and {came_of_it}."
+    return f"The producer of {_write(finding.value)} to {finding.key} asked to commit {late}, and {came_of_it}."
 
 
 @in_words.register
@@ -142,6 +142,11 @@ def _(finding: HangingTransaction) -> str:
         f"{finding.high_watermark}, {_span(finding.waited_us)} after the last sign of a transaction: readers of "
         "committed records do not get past it."
     )
+
+
+def _write(value: object) -> str:
+    """A written value by its name; other tools' are any JSON."""
+    return write_name(value) if isinstance(value, int) else f"value {value}"
 
 
 def _span(span_us: int) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from checkers import DivergentReplicas, DivergentState
+from checkers import DivergentReplicas, DivergentState, DivergentTables
 from harness.observations import BecameLeader, JvmPaused, LeaderElected, Observation, Truncated
 from harness.report.client_side import AcknowledgedWrite
 from harness.report.finding_words import in_words
@@ -148,6 +148,12 @@ def test_a_deleted_key_that_is_back_is_told_by_its_offsets() -> None:
     sentence = in_words(a_finding("returned-key", key="t-0", **back, reader={"op_pos": 5, "index": 5}))
     assert "Key 7 of t-0 was deleted by the tombstone at offset 8" in sentence
     assert "its older record at offset 3 as the last one" in sentence
+
+
+def test_tables_that_differ_are_told_by_broker() -> None:
+    sentence = in_words(DivergentTables(key="t-0", record_key=7, replicas={2: join(0, 3), 1: None}))
+    assert "the last record of key 7 was not the same in the logs of t-0" in sentence
+    assert "on broker 1 it is deleted, on broker 2 it is write 3 of process 0" in sentence
 
 
 def test_states_of_a_key_that_differ_are_told_by_reader() -> None:

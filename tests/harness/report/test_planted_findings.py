@@ -69,6 +69,16 @@ def test_each_has_an_account_with_its_title_its_words_its_rule_and_a_command(pla
         assert "acks=0" not in " ".join(told[name].sentences), "a transaction's write without an offset has failed"
 
 
+@pytest.mark.parametrize(
+    ("name", "word"), [("group-went-back", "the group was here"), ("two-owners", "taken from the")]
+)
+def test_what_a_group_committed_is_drawn_with_what_contradicts_it(planted: Path, name: str, word: str) -> None:
+    (account,) = [account for account in accounts_of(read_campaign(planted)) if account.anomaly == name]
+    assert "the commit that counts" in account.chart
+    assert word in account.chart
+    assert account.chart_words in unescape(write(planted).read_text(encoding="utf-8"))
+
+
 def test_the_page_and_the_file_for_ci_tell_each(planted: Path) -> None:
     page = unescape(write(planted).read_text(encoding="utf-8"))
     suites = Xml.parse(planted / "junit.xml").getroot()  # noqa: S314 - our own
