@@ -46,6 +46,7 @@ from checkers.spark.session import end_session, prepare, spark_context
 from checkers.verdicts.cells import PROMISED_BY, Cell, Witness
 from checkers.verdicts.copies import fate_of_copies
 from checkers.verdicts.coverage import SITUATIONS
+from checkers.verdicts.exercised import FamilyExercised
 from checkers.verdicts.judgement import VERDICTS_VERSION, Judgement, RunFacts, VerdictLine, judge
 from checkers.verdicts.matrix import (
     MATRIX_VERSION,

@@ -9,6 +9,8 @@ import msgspec
 #: Silence after three exercised faults bounds the share of faults that lose a write by 63 % (1 - 0.05^(1/3)), after two
 #: by 78 %. More is better and costs time; three is what a run of ten seconds on real processes has room for.
 EXERCISED_MIN: Final = 3
+#: Silence about 59 writes bounds the share of such writes that are lost by 5 % (1 - 0.05^(1/59)).
+AT_STAKE_MIN: Final = 59
 
 
 class FaultPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,3 +36,7 @@ class FaultPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Without a loss a cell is `held` if this number of scenarios of each of its families met writes, over all its
     runs. A run alone needs as many, or all that took effect where there were fewer, one at least. So few bound the
     share of such faults that lose a write by 63 % at 95 % confidence, 10 by 26 %, 59 by 5 %."""
+    at_stake_min: int = AT_STAKE_MIN
+    """Without a loss a cell is `held` if this number of writes was at stake in the exercised faults of each of its
+    families: in flight, fresh where the fault could take them, or acknowledged or refused while it lasted. 59 bound the
+    share of such writes that is lost by 5 % at 95 % confidence."""

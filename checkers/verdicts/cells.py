@@ -22,6 +22,7 @@ from checkers.verdicts.outcome import Outcome, outcome_of
 from checkers.verdicts.proportions import Proportion, proportion
 from checkers.verdicts.verdict import Verdict
 from checkers.words import counted
+from nemesis.plan import AT_STAKE_MIN, EXERCISED_MIN
 from workloads import SettingValue
 
 #: The settings that name a cell where all cells have the same: those on which the promise rests most.
@@ -80,7 +81,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
             run that permits most in words. Faults of different runs never meet, so together they permit nothing.
         exercised: by family, the numbers of faults that took effect and of those that met writes; a scenario is one
             fault. ``bound``: at most this share of the faults of any family loses a write, at 95 % confidence, if no
-            exercised fault did; the family with the fewest decides.
+            exercised fault did; the family with the fewest decides. ``bound_writes``: the same of the writes that were
+            at stake, None if their number is not known. ``exercised_min``, ``at_stake_min``: what the plan asks for.
         latency: latencies of acknowledged writes, and the duration of the workloads of all runs together.
         coverage: counts of each of :data:`checkers.verdicts.coverage.SITUATIONS` over all runs; None if no run knows.
         stalled: reasons why log partitions did not come back after healing, where nothing permits it, with counts.
@@ -129,6 +131,9 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     delivery: dict[str, int] = {}
     exercised: dict[str, FamilyExercised] = {}
     bound: float = 1.0
+    bound_writes: float | None = None
+    exercised_min: int = EXERCISED_MIN
+    at_stake_min: int = AT_STAKE_MIN
     coverage: dict[str, int | None] = {}
     latency: Latency = msgspec.field(default_factory=Latency)
 
@@ -214,7 +219,7 @@ class _Tally:
         """The evidence that silence lacks, in words; "" if it lacks nothing."""
         often = "most often " if len(self.reasons) > 1 else ""
         why = "".join(f"{often}{reason}" for reason, _ in self.reasons.most_common(1))
-        return self.exercised.lacks(self.families, self.facts.exercised_min, why)
+        return self.exercised.lacks(self.families, self.facts.exercised_min, self.facts.at_stake_min, why)
 
     @property
     def outcome(self) -> Outcome:
@@ -335,6 +340,9 @@ def _cell(tally: _Tally, varying: Sequence[str]) -> Cell:
         delivery=dict(tally.delivery.most_common()),
         exercised=tally.exercised.of(tally.families),
         bound=tally.exercised.bound(tally.families),
+        bound_writes=tally.exercised.bound_writes(tally.families),
+        exercised_min=run.exercised_min,
+        at_stake_min=run.at_stake_min,
         coverage=tally.coverage,
         latency=tally.latency,
     )
@@ -346,7 +354,8 @@ def _note(outcome: Outcome, tally: _Tally) -> str:
     if outcome is Outcome.HELD and tally.permits_loss:
         return f"no loss seen in {_faults(tally)}, {runs}; loss is permitted, so this is not a promise"
     if outcome is Outcome.HELD:
-        return f"no loss in {_faults(tally)}, {runs}, as promised{_rebalanced(tally)}{_transactions(tally)}"
+        besides = f"{_rebalanced(tally)}{_transactions(tally)}{_wedged(tally)}"
+        return f"no loss in {_faults(tally)}, {runs}, as promised{besides}"
     if outcome is Outcome.STALLED:
         why = next(iter(dict(tally.stalled.most_common(1))))
         return f"the log did not come back in {tally.runs_stalled:,} of {exercised.runs:,} runs: {why}"
@@ -372,6 +381,11 @@ def _transactions(tally: _Tally) -> str:
         return ""
     passed = counted(exercised.aborted_passed, "aborted write")
     return f"; {counted(exercised.transactions, 'transaction')}, {passed} that readers came past"
+
+
+def _wedged(tally: _Tally) -> str:
+    producers = tally.permitted["wedged-client"]
+    return f"; {counted(producers, 'producer')} wrote nothing more to a log partition" if producers else ""
 
 
 def _faults(tally: _Tally) -> str:

@@ -3,7 +3,9 @@
 A lost write is a proof, silence is only evidence. It is evidence where every run was judged and recovered, and where
 enough faults of each family were exercised. The plan says how many are enough, by ``exercised_min``. A bound follows
 from that number: if each fault lost a write with a chance of p or more, n exercised faults would all be silent with a
-chance of (1-p)^n at most, which is 5 % for p = 1 - 0.05^(1/n).
+chance of (1-p)^n at most, which is 5 % for p = 1 - 0.05^(1/n). A fault that met one write is a weaker trial than one
+that met a thousand, so the writes *at stake* are counted beside the faults, bounded in the same way, and must be
+``at_stake_min`` in each family.
 
 The faults of one group are one scenario, and count as one fault: three brokers that lose their power at once are one.
 It is exercised if a fault of the kind that its family is about (:func:`nemesis.scenarios.strikes_of`) took
@@ -30,6 +32,7 @@ from workloads import ACKS_ALL, Settings
 
 #: The reason why a run of an older version cannot say what it put to the test.
 OLDER: Final = "it is not known what was put to the test: judged or recorded by an older version"
+_RAISE_WRITES: Final = "raise writes_per_second, or runs"
 _NO_FAULT: Final = "no fault took effect; see skipped receipts, and raise count or duration_ms"
 
 
@@ -37,16 +40,34 @@ class FamilyExercised(msgspec.Struct, frozen=True):
     """Numbers of faults of one family that took effect, and of those that met writes; a scenario is one fault.
 
     ``why_not`` is why faults that the family is about cannot be done in its world, "" if no fault was skipped for that.
+    ``at_stake`` counts the exercised faults by their number of writes at stake, in a scenario that of its fault with
+    most. Scripted stories and older versions do not say it.
     """
 
     took_effect: int = 0
     exercised: int = 0
     why_not: str = ""
+    at_stake: dict[int, int] = {}
 
     def __add__(self, other: FamilyExercised) -> FamilyExercised:
         return FamilyExercised(
-            self.took_effect + other.took_effect, self.exercised + other.exercised, self.why_not or other.why_not
+            self.took_effect + other.took_effect,
+            self.exercised + other.exercised,
+            self.why_not or other.why_not,
+            dict(sorted((Counter(self.at_stake) + Counter(other.at_stake)).items())),
         )
+
+    @property
+    def writes_at_stake(self) -> int | None:
+        """All writes at stake; None if not every exercised fault says how many."""
+        is_known = sum(self.at_stake.values()) == self.exercised
+        return sum(writes * faults for writes, faults in self.at_stake.items()) if is_known else None
+
+    @property
+    def writes_a_fault(self) -> tuple[int, int] | None:
+        """The least and the median number of writes at stake in one exercised fault; None if that is not known."""
+        each = sorted(Counter(self.at_stake).elements())
+        return (each[0], each[(len(each) - 1) // 2]) if each and len(each) == self.exercised else None
 
 
 class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,15 +123,25 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
 
     def bound(self, families: Iterable[str]) -> float:
         """The largest share of faults of any of ``families`` that may lose a write, at 95 % confidence, if none did."""
-        fewest = min((family.exercised for family in self.of(families).values()), default=0)
-        return 1 - 0.05 ** (1 / fewest) if fewest else 1.0
+        return silent_share(min((family.exercised for family in self.of(families).values()), default=0))
 
-    def lacks(self, families: Iterable[str], exercised_min: int = EXERCISED_MIN, why_unjudged: str = "") -> str:
+    def bound_writes(self, families: Iterable[str]) -> float | None:
+        """The largest share of the writes at stake that faults of any of ``families`` may lose, as :meth:`bound`.
+
+        Writes of one fault are not independent. None if their number is not known.
+        """
+        of_families = [family.writes_at_stake for family in self.of(families).values()]
+        told = [writes for writes in of_families if writes is not None]
+        return silent_share(min(told)) if told and len(told) == len(of_families) else None
+
+    def lacks(
+        self, families: Iterable[str], exercised_min: int = EXERCISED_MIN, at_stake_min: int = 0, why_unjudged: str = ""
+    ) -> str:
         """Say what silence lacks to be evidence about ``families``, and how to change it; "" if it lacks nothing.
 
         ``why_unjudged`` is why runs could not be judged, if that is known.
         """
-        lacks = [_family_lacks(name, family, exercised_min) for name, family in self.of(families).items()]
+        lacks = [_family_lacks(name, family, exercised_min, at_stake_min) for name, family in self.of(families).items()]
         if self.judged < self.runs:
             why = f": {why_unjudged}" if why_unjudged else ""
             lacks.insert(0, f"{_of(self.runs - self.judged, self.runs)} could not be judged{why}")
@@ -148,20 +179,25 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
         return "; ".join(lack for lack in (self.lacks(()), *lacks) if lack)
 
 
+def silent_share(trials: int) -> float:
+    """The largest chance of a loss a trial with which ``trials`` of them are all silent in 5 % of cases; 1 for none."""
+    return 1 - 0.05 ** (1 / trials) if trials else 1.0
+
+
 def exercised_by(verdict: Verdict, receipts: Sequence[Receipt], settings: Settings, *, judged: bool) -> RunsExercised:
     """Count the faults that one run put to the test, from the verdict on it; ``receipts`` are its own."""
     exercises, recovery = verdict.fault_exercise, verdict.recovery
     is_known = judged and exercises is not None and recovery.tried
     met = {fault.sequence: fault for fault in exercises or ()}
-    scenarios: dict[tuple[str, int], bool] = {}
+    scenarios: dict[tuple[str, int], int] = {}
     for receipt in receipts:
         if receipt.took_effect and receipt.fault in strikes_of(receipt.family) and not _was_less(receipt, settings):
             scenario = receipt.family, receipt.group
-            scripted = bool(SCRIPTED.fullmatch(receipt.family))
-            exercised = judged and (scripted or _exercised(met.get(receipt.sequence), receipt, settings))
-            scenarios[scenario] = scenarios.get(scenario, False) or exercised
-    took_effect = Counter(family for family, _ in scenarios)
-    met_writes = Counter(family for (family, _), exercised in scenarios.items() if exercised)
+            at_stake = _at_stake(met.get(receipt.sequence), receipt, settings) if judged else 0
+            scenarios[scenario] = max(scenarios.get(scenario, 0), at_stake)
+    by_family: dict[str, list[int]] = {}
+    for (family, _), at_stake in scenarios.items():
+        by_family.setdefault(family, []).append(at_stake)
     skipped = (receipt for receipt in receipts if receipt.unsupported and receipt.fault in strikes_of(receipt.family))
     why_not = {receipt.family: receipt.reason for receipt in skipped}
     return RunsExercised(
@@ -175,26 +211,34 @@ def exercised_by(verdict: Verdict, receipts: Sequence[Receipt], settings: Settin
         transactions=verdict.transactions.all if judged else 0,
         aborted_passed=verdict.transactions.aborted_passed if judged else 0,
         families={
-            name: FamilyExercised(took_effect[name], met_writes[name], why_not.get(name, ""))
-            for name in dict.fromkeys((*took_effect, *why_not))
+            name: _family_exercised(name, by_family.get(name, ()), why_not.get(name, ""), judged=judged)
+            for name in dict.fromkeys((*by_family, *why_not))
         },
     )
 
 
-def _exercised(met: FaultExercise | None, receipt: Receipt, settings: Settings) -> bool:
-    """Tell whether writes were at risk when it struck, or were acknowledged or refused while it lasted.
+def _family_exercised(name: str, at_stake: Sequence[int], why_not: str, *, judged: bool) -> FamilyExercised:
+    """A family from the writes at stake in each of its scenarios that took effect."""
+    if SCRIPTED.fullmatch(name):
+        return FamilyExercised(len(at_stake), len(at_stake) if judged else 0, why_not)
+    met = Counter(filter(None, at_stake))
+    return FamilyExercised(len(at_stake), met.total(), why_not, dict(sorted(met.items())))
+
+
+def _at_stake(met: FaultExercise | None, receipt: Receipt, settings: Settings) -> int:
+    """Count the writes at risk when it struck, and those acknowledged or refused while it lasted.
 
     With acks=all every in-sync replica has the writes acknowledged before. At risk are those that the leader alone had,
     and, where the fault takes page caches, those that may be in these only. A broker that was away for long is put to
     the test by records that were written meanwhile and cleaned away.
     """
     if met is None:
-        return False
+        return 0
     if receipt.facts.waits_for_cleaner:
-        return met.cleaned > 0
+        return met.cleaned
     takes_copies = receipt.facts.destroys_copy and not _spared(receipt, settings)
     recent = met.recent if takes_copies or settings.acks != ACKS_ALL else met.recent_alone
-    return met.in_flight + recent + met.acknowledged + met.refused > 0
+    return met.in_flight + recent + met.acknowledged + met.refused
 
 
 def _spared(receipt: Receipt, settings: Settings) -> bool:
@@ -206,16 +250,18 @@ def _was_less(receipt: Receipt, settings: Settings) -> bool:
     return bool(receipt.degraded_to) and not _spared(receipt, settings)
 
 
-def _family_lacks(name: str, family: FamilyExercised, enough: int) -> str:
+def _family_lacks(name: str, family: FamilyExercised, enough: int, at_stake_min: int = 0) -> str:
     if family.exercised >= enough:
-        return ""
+        writes = family.writes_at_stake
+        few = not SCRIPTED.fullmatch(name) and writes is not None and writes < at_stake_min
+        return f"{name}: {writes:,} of at least {at_stake_min:,} writes were at stake; {_RAISE_WRITES}" if few else ""
     wanted = f"{name}: {family.exercised} of at least {enough} faults met writes"
     if not family.took_effect and family.why_not:
         return f"{wanted}, {_impossible(family)}"
     if family.took_effect < enough:
         others = f", others cannot be done here ({family.why_not})" if family.why_not else ""
         return f"{wanted}, {family.took_effect} took effect{others}; raise count and duration_ms, or runs"
-    return f"{wanted}, of {family.took_effect} that took effect; raise writes_per_second, or runs"
+    return f"{wanted}, of {family.took_effect} that took effect; {_RAISE_WRITES}"
 
 
 def _impossible(family: FamilyExercised) -> str:

@@ -19,7 +19,7 @@ from checkers.verdicts.outcome import Outcome, outcome_of
 from checkers.verdicts.promises import Promise, promise
 from checkers.verdicts.receipts import FaultSeen, faults_possible, faults_seen, latest_receipts
 from checkers.verdicts.verdict import Verdict
-from nemesis.plan import EXERCISED_MIN
+from nemesis.plan import AT_STAKE_MIN, EXERCISED_MIN
 from nemesis.receipts import Receipt
 from workloads import Settings, SettingValue
 
@@ -31,8 +31,8 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The run that is judged, from its specification; ``settings`` are complete, under Kafka's names.
 
     ``cell`` names the choice of settings and the family within the campaign; ``client_defaults`` are the names of
-    settings that have the client library's own default; ``exercised_min`` is the plan's
-    (:class:`nemesis.plan.FaultPlan`).
+    settings that have the client library's own default; ``exercised_min`` and
+    ``at_stake_min`` are the plan's (:class:`nemesis.plan.FaultPlan`).
     """
 
     cell: str
@@ -42,6 +42,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, SettingValue]
     client_defaults: tuple[str, ...] = ()
     exercised_min: int = EXERCISED_MIN
+    at_stake_min: int = AT_STAKE_MIN
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from nemesis.schedule import ScheduledFault
 from workloads import IDEMPOTENCE, LISTED, PlannedWrite, Settings, WorkloadPlan, in_toml
 
 #: The keys of a plan of faults that count where the faults are given.
-_OF_FAULTS: Final = ("dead_brokers_max", "exercised_min")
+_OF_FAULTS: Final = ("dead_brokers_max", "exercised_min", "at_stake_min")
 
 
 def plan_text(spec: RunSpec, name: str, remarks: Iterable[str] = ()) -> str:

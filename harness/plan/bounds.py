@@ -96,6 +96,7 @@ BOUNDS: Final[Mapping[str, Bounds]] = {
     "healed_ms_min": _milliseconds(0),
     "dead_brokers_max": Bounds(1, BROKERS_MAX, _NODES),
     "exercised_min": Bounds(1, FAULTS_MAX * RUNS_MAX, "no campaign has more faults"),
+    "at_stake_min": Bounds(1, 1_000_000_000, "no campaign writes more"),
     # Of faults and writes one by one.
     "begin_ms": _milliseconds(0),
     "end_ms": _milliseconds(0),

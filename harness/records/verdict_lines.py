@@ -48,6 +48,7 @@ def facts_of(record: RunRecord) -> RunFacts:
         settings=record.chosen().to_mapping(),
         client_defaults=record.client_defaults,
         exercised_min=record.faults.exercised_min,
+        at_stake_min=record.faults.at_stake_min,
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from checkers import Cell, counted, settings_words
+from checkers import Cell, FamilyExercised, counted, settings_words
+from nemesis.plan import AT_STAKE_MIN, EXERCISED_MIN
 from workloads import SettingValue
 
 Grid = list[tuple[dict[str, SettingValue], list[Cell | None]]]
@@ -40,3 +41,37 @@ def bound_words(cell: Cell) -> str:
     """
     faults = min((family.exercised for family in cell.exercised.values()), default=0)
     return f"≤ {float(f'{cell.bound * 100:.2g}'):g} % after {counted(faults, 'fault')}"
+
+
+def exercised_words(cell: Cell) -> str:
+    """The faults that met writes, by family, and how many writes were at stake in one of them."""
+    return "; ".join(
+        f"{name}: {family.exercised:,} of {family.took_effect:,} faults met writes{_stake_words(family)}"
+        for name, family in cell.exercised.items()
+    )
+
+
+def bound_of_writes(cell: Cell) -> str:
+    """The bound in the other unit, of the family with the fewest writes at stake; "" if their number is not known."""
+    if cell.bound_writes is None or cell.lost:
+        return ""
+    writes = min(family.writes_at_stake or 0 for family in cell.exercised.values())
+    share = f"{float(f'{cell.bound_writes * 100:.2g}'):g}"
+    return f"of {counted(writes, 'write')} at stake: at most {share} % of such writes, if each is a trial of its own"
+
+
+def minimum_words(cells: Sequence[Cell]) -> str:
+    """Say where a plan asks for less or more evidence than is usual, else ""."""
+    asked = {(cell.exercised_min, cell.at_stake_min) for cell in cells} - {(EXERCISED_MIN, AT_STAKE_MIN)}
+    return "; ".join(
+        f"the plan asks for {counted(faults, 'exercised fault')} of each family and {counted(writes, 'write')} at "
+        f"stake, usual are {EXERCISED_MIN} and {AT_STAKE_MIN}"
+        for faults, writes in sorted(asked)
+    )
+
+
+def _stake_words(family: FamilyExercised) -> str:
+    if family.writes_a_fault is None:
+        return ""
+    least, median = family.writes_a_fault
+    return f", at stake in one: {counted(least, 'write')} at least, {median:,} at the median"

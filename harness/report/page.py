@@ -17,7 +17,15 @@ from harness.records.searched_scopes import SearchedScope
 from harness.report.accounts import Account
 from harness.report.cells_charts import availability_chart, latency_chart, loss_rate_chart
 from harness.report.every_state import seen_in_every_state, sentences
-from harness.report.grid import bound_words, columns_of, exercised_faults, grid_of
+from harness.report.grid import (
+    bound_of_writes,
+    bound_words,
+    columns_of,
+    exercised_faults,
+    exercised_words,
+    grid_of,
+    minimum_words,
+)
 from harness.report.outcomes import ALL_STYLES, BOUND_MEANING, STYLES, legend_of, style_of
 from harness.report.price import prices_of
 from harness.report.setups import left_to_clients
@@ -72,6 +80,7 @@ def content_of(
         "summary": summary,
         "cells": cells,
         "legend": legend_of(cells),
+        "minimum": minimum_words(cells),
         "columns": columns,
         "grid": grid[:ROWS_MAX],
         "rows_left_out": max(0, len(grid) - ROWS_MAX),
@@ -142,9 +151,11 @@ def _environment() -> Environment:
     environment = templates_of("harness.report")
     environment.filters.update(
         bound=bound_words,
+        bound_of_writes=bound_of_writes,
         counted=counted,
         count=lambda number: f"{number:,}",
         exercised_faults=exercised_faults,
+        exercised_words=exercised_words,
         percent=percent,
         ground=lambda style: f"light-dark({', '.join(style.background)})",
         ms=lambda time_us: "?" if time_us is None else milliseconds(time_us / 1000),

@@ -31,7 +31,14 @@ UNCLEAN = Settings(unclean_leader_election_enable=True)
 
 
 def run(
-    settings: Settings, found: Verdict, *, seed: int = 1, cell: str = "", family: str = "kill", exercised_min: int = 1
+    settings: Settings,
+    found: Verdict,
+    *,
+    seed: int = 1,
+    cell: str = "",
+    family: str = "kill",
+    exercised_min: int = 1,
+    at_stake_min: int = 1,
 ) -> VerdictLine:
     facts = RunFacts(
         cell=cell or f"acks={settings.acks}/{family}",
@@ -40,6 +47,7 @@ def run(
         seed=seed,
         settings=settings.to_mapping(),
         exercised_min=exercised_min,
+        at_stake_min=at_stake_min,
     )
     return VerdictLine.of(replace(found, history=f"runs/{seed}"), facts)
 
@@ -47,6 +55,12 @@ def run(
 def only(*runs: VerdictLine) -> Cell:
     (cell,) = build_cells(runs)
     return cell
+
+
+def kills(cell: Cell) -> tuple[int, int]:
+    """The numbers of kills that took effect, and of those that met writes."""
+    (kill,) = cell.exercised.values()
+    return kill.took_effect, kill.exercised
 
 
 @pytest.mark.parametrize(
@@ -112,7 +126,7 @@ def test_a_cell_whose_faults_cannot_be_done_where_it_was_run_says_so_and_not_to_
 def test_what_only_prepares_for_a_familys_faults_is_not_missed_in_them() -> None:
     found = verdict(faults=1)
     found.faults.append(skipped(1, group=1, fault="partition"))
-    assert only(run(SAFE, found)).exercised == {"kill": FamilyExercised(took_effect=1, exercised=1)}
+    assert kills(only(run(SAFE, found))) == (1, 1)
 
 
 def test_where_some_faults_of_a_family_can_be_done_more_runs_help() -> None:
@@ -131,7 +145,7 @@ def test_faults_that_met_no_writes_do_not_count() -> None:
     found.fault_exercise = [FaultExercise(sequence=n, acknowledged=n == 0) for n in range(5)]
     line = run(SAFE, found, exercised_min=3)
     assert (line.outcome, only(line).outcome) == ("not exercised", "not exercised")
-    assert only(line).exercised == {"kill": FamilyExercised(took_effect=5, exercised=1)}
+    assert kills(only(line)) == (5, 1)
     assert only(line).note == (
         "kill: 1 of at least 3 faults met writes, of 5 that took effect; raise writes_per_second, or runs"
     )
@@ -358,12 +372,54 @@ def test_a_joint_family_has_the_bound_of_its_part_with_the_fewest_exercised_faul
     assert only(run(SAFE, found, family="power")).bound == 1.0
 
 
+def at_stake(*acknowledged: int) -> Verdict:
+    """A run of one kill for each number of writes that were acknowledged while it lasted."""
+    exercises = [FaultExercise(sequence=n, acknowledged=writes) for n, writes in enumerate(acknowledged)]
+    return replace(verdict(faults=len(acknowledged)), fault_exercise=exercises)
+
+
+def test_a_cell_needs_enough_writes_at_stake_beside_enough_faults() -> None:
+    """Twenty faults of one write each made a cell held as twenty faults of a thousand did."""
+    few = [run(SAFE, at_stake(1, 1), seed=seed, exercised_min=3, at_stake_min=59) for seed in range(10)]
+    cell = only(*few)
+    assert cell.outcome == "not exercised"
+    assert cell.note == "kill: 20 of at least 59 writes were at stake; raise writes_per_second, or runs"
+    assert few[0].outcome == "held", "a run alone did what it could"
+    assert only(*few, run(SAFE, at_stake(39), seed=11, at_stake_min=59)).outcome == "held"
+
+
+def test_silence_is_bounded_by_faults_and_by_writes() -> None:
+    cell = only(run(SAFE, at_stake(5, 0, 40)), run(SAFE, at_stake(14), seed=2))
+    family = cell.exercised["kill"]
+    assert (family.took_effect, family.exercised) == (4, 3)
+    assert (family.writes_at_stake, family.writes_a_fault) == (59, (5, 14))
+    assert cell.bound == pytest.approx(1 - 0.05 ** (1 / 3))
+    assert cell.bound_writes == pytest.approx(0.05, rel=0.02)
+
+
+def test_a_scenario_has_the_writes_of_its_fault_with_most() -> None:
+    found = at_stake(5, 8, 3)
+    for receipt in found.faults:
+        receipt.group = 0
+    assert only(run(SAFE, found)).exercised["kill"].at_stake == {8: 1}
+
+
+def test_writes_at_stake_of_scripts_and_of_older_versions_are_not_known() -> None:
+    older = FamilyExercised(took_effect=3, exercised=3)
+    assert (older.writes_at_stake, older.writes_a_fault) == (None, None)
+    both = older + FamilyExercised(took_effect=1, exercised=1, at_stake={7: 1})
+    assert (both.writes_at_stake, both.writes_a_fault) == (None, None)
+    scripted = replace(at_stake(1), faults=[replace(fault, family="S12") for fault in at_stake(1).faults])
+    cell = only(run(SAFE, scripted, family="S12", at_stake_min=59))
+    assert (cell.outcome, cell.bound_writes) == ("held", None)
+
+
 def test_a_story_is_one_fault_however_many_brokers_it_hits() -> None:
     """All brokers that die at once were three independent trials."""
     found = verdict(faults=3)
     for receipt in found.faults:
         receipt.group = 0
-    assert only(run(SAFE, found)).exercised == {"kill": FamilyExercised(took_effect=1, exercised=1)}
+    assert kills(only(run(SAFE, found))) == (1, 1)
     assert only(run(SAFE, found, exercised_min=3)).outcome == "not exercised"
 
 
@@ -371,12 +427,12 @@ def test_what_prepares_for_a_fault_is_none_of_its_family() -> None:
     """A cut of links that met writes counted as a kill, also where the kill came to nothing or met none."""
     found = verdict(faults=3)
     found.faults[0] = replace(found.faults[0], fault="partition", group=1, story="leader-ahead")
-    assert only(run(SAFE, found)).exercised == {"kill": FamilyExercised(took_effect=2, exercised=2)}
+    assert kills(only(run(SAFE, found))) == (2, 2)
     assert found.fault_exercise is not None
     found.fault_exercise[1].acknowledged = found.fault_exercise[2].acknowledged = 0
-    assert only(run(SAFE, found)).exercised == {"kill": FamilyExercised(took_effect=2, exercised=0)}
+    assert kills(only(run(SAFE, found))) == (2, 0)
     found.faults[1].took_effect = False
-    assert only(run(SAFE, found)).exercised == {"kill": FamilyExercised(took_effect=1, exercised=0)}
+    assert kills(only(run(SAFE, found))) == (1, 0)
 
 
 def test_a_run_alone_lacks_what_one_of_its_own_families_lacks() -> None:

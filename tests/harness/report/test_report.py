@@ -362,7 +362,9 @@ def test_a_panel_says_what_its_cell_put_to_the_test_and_what_that_cost(campaign:
     words = page_of(directory).words()
     for fact in (
         "runs 1 of 1 judged, 0 lost acknowledged writes",
-        "exercised kill: 1 of 1 faults met writes",
+        "exercised kill: 1 of 1 faults met writes, at stake in one: 300 writes at least, 300 at the median",
+        "of 300 writes at stake: at most 0.99 % of such writes, if each is a trial of its own",
+        "Note: the plan asks for 1 exercised fault of each family and 59 writes at stake, usual are 3 and 59",
         "bound ≤ 95 % after 1 fault: at most this share of such faults loses a write, at 95 %",
         "writes 800 acknowledged, 300 during faults",
         "refused 0 refused, 0 of unknown outcome",
@@ -371,6 +373,15 @@ def test_a_panel_says_what_its_cell_put_to_the_test_and_what_that_cost(campaign:
     ):
         assert fact in words
     assert "1.12 ms 1.14 s 1.14 s 1.12 ms 10.0 0 0 0 0 0 2.10 s 0.09 s" in words
+
+
+def test_a_held_cell_with_wedged_clients_says_so_in_the_matrix(campaign: Campaign) -> None:
+    directory, make = campaign
+    make(SAFE, counts={"wedged-client": 2})
+    page = page_of(directory)
+    assert "≤ 95 % after 1 fault · 1 run · clients wedged" in page.words()
+    (cell,) = write_matrix(directory).cells
+    assert cell.note.endswith("as promised; 2 producers wrote nothing more to a log partition")
 
 
 def test_each_anomaly_is_under_what_it_is_about_and_a_permitted_one_has_its_worst_run(campaign: Campaign) -> None:
