@@ -56,7 +56,10 @@ aborted: `aborted-read` and `early-read` are permitted to readers of uncommitted
 transactional id ends what the one before left open, and fences it (KIP-98): `zombie`. What its producer does not end,
 brokers abort: `hanging-transaction`. All four rest on what brokers keep, of transactions as of records: they are
 permitted where readable records may vanish. What permits loss permits a `torn-transaction`, since one proved value
-makes all of a transaction due. `failed-send-committed` is the client's own.
+makes all of a transaction due. `failed-send-committed` is the client's own. A request that a held connection delivers
+late may end the next transaction of the same producer epoch. That is a known gap of Kafka, which promises only newer
+clients and brokers that it cannot be (KIP-890, KIP-1228). It breaks the promise of all or nothing nevertheless, and the
+reasons then name the gap.
 
 *Clients.* `wedged-client` is about a client library, so it is always permitted, whatever the settings.
 
@@ -82,7 +85,7 @@ from nemesis.faults import fault_kind
 from nemesis.scenarios import strikes_of
 from workloads import ACKS_ALL, Settings
 
-LOSS = ("lost-write", "unseen", "torn-transaction")
+LOSS = ("lost-write", "unseen")
 POLL_ORDER = ("poll-skip", "nonmonotonic-poll", "int-poll-skip", "int-nonmonotonic-poll")
 SEND_ORDER = ("nonmonotonic-send", "int-nonmonotonic-send")
 STATE = ("returned-key", "divergent-state", "divergent-tables")
@@ -217,6 +220,9 @@ _UNCOMMITTED = Reason("isolation.level=read_uncommitted: readers are given recor
 _STABLE = Reason("readers of committed records stop at the last stable offset, and skip aborted transactions", "KIP-98")
 _FENCED = Reason("a new producer fences the ones before it, and brokers abort what is open for too long",
                  "KIP-98, KIP-360, KIP-890")  # fmt: skip
+_LATE_END = Reason("a request to end a transaction that arrives in the next one may end that: known of clients below "
+                   "EndTxn v5, and of markers before 4.2.0", "KAFKA-17754, KAFKA-19446, KIP-890; "
+                   "docs/findings/009-late-ends.md")  # fmt: skip
 _CLIENT = Reason("a client library stopped working; the log did what it promises", "docs/guides/clients.md")
 _AT_MOST_ONCE = Reason("commit.mode=before-processing: what a member committed and did not process is passed over",
                        "Kafka's design, at most once")  # fmt: skip
@@ -242,9 +248,11 @@ def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = AN
     forgotten = _forgotten_reasons(settings, readable)
     duplicates = (*_duplicate_reasons(settings), *forgotten)
     overtaken = _overtaking_reasons(settings)
+    late = (_LATE_END,) if any(fault.facts.delivers_late for fault in faults) else ()
     uncommitted = (_UNCOMMITTED,) if settings.isolation_level == "read_uncommitted" else ()
     claims = (
         *(_claim(name, losses, _safe_reasons(settings, faults, copies)) for name in LOSS),
+        _claim("torn-transaction", losses, (*_safe_reasons(settings, faults, copies), *late)),
         *(_claim(name, losses, _safe_reasons(settings, faults, copies)) for name in STATE),
         _claim("inconsistent-offsets", (*readable, *reused), (below,)),
         *(_claim(name, readable, (below,)) for name in POLL_ORDER),
@@ -255,7 +263,7 @@ def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = AN
         _claim("group-went-back", (*_went_back_reasons(faults), *readable), (_COMMIT_SAFE,)),
         _claim("two-owners", (), (_FENCED,)),
         _claim("divergent-replicas", _divergence_reasons(settings, faults, copies), (below,)),
-        *(_claim(name, (*uncommitted, *readable), (_STABLE,)) for name in OF_COMMITTED),
+        *(_claim(name, (*uncommitted, *readable), (_STABLE, *late)) for name in OF_COMMITTED),
         *(_claim(name, readable, (_FENCED,)) for name in OF_TRANSACTIONS),
         *(_claim(name, (), (_NO_RULE,)) for name in NEVER),
         *(_claim(name, (_INTERLEAVED,), ()) for name in ALWAYS),

@@ -47,6 +47,8 @@ class FaultKind:
     """A node that it hit returns with nothing on its disk."""
     waits_for_cleaner: ClassVar[bool] = False
     """It is put to the test by records that are written while it lasts and cleaned away, not by any write."""
+    delivers_late: ClassVar[bool] = False
+    """A request may be carried out because of it after its repetition was, and after what its client did next."""
     replaces_replica: ClassVar[bool] = False
     """Another broker may replicate a log partition because of it."""
     done_to_links: ClassVar[str] = "cut"

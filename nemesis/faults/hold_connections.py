@@ -30,6 +30,7 @@ class HoldConnections(LinkFault, frozen=True):
         "Let TCP send again what is held on connections",
     )
     family: ClassVar[str] = "connection"
+    delivers_late: ClassVar[bool] = True
     done_to_links: ClassVar[str] = "held the connections of"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.CONNECTIONS,)
 

@@ -368,3 +368,12 @@ def test_the_reason_for_reads_names_who_has_what_is_below_the_high_watermark(set
 )
 def test_what_is_promised_at_worst_before_anything_ran(settings: Settings, families: list[str], permits: bool) -> None:
     assert promise_under(settings, families).permits_loss is permits
+
+
+@pytest.mark.parametrize("anomaly", ["torn-transaction", "aborted-read"])
+def test_after_a_late_request_a_mixed_transaction_breaks_the_promise_and_the_known_gap_is_named(anomaly: str) -> None:
+    committed = Settings(isolation_level="read_committed")
+    late, other = (promise(committed, (FaultSeen(kind),)).about(anomaly) for kind in ("holdconnections", "partition"))
+    assert (late.permitted, other.permitted) == (False, False)
+    assert "KAFKA-17754" in " ".join(reason.source for reason in late.reasons)
+    assert "KAFKA-17754" not in " ".join(reason.source for reason in other.reasons)
