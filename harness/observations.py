@@ -137,6 +137,17 @@ class Truncated(_PartitionFact, frozen=True, kw_only=True, tag="truncated"):
     leader_epoch: int | None = None
 
 
+class SequenceRefused(_PartitionFact, frozen=True, kw_only=True, tag="out-of-order-sequence"):
+    """A leader refused a batch of an idempotent producer that does not continue what the log has of it.
+
+    The batch begins with ``sequence``; the log has the producer's batches up to ``last_sequence``, -1 for none.
+    """
+
+    producer_id: int
+    sequence: int
+    last_sequence: int | None = None
+
+
 # --- seen from outside -----------------------------------------------------------------------------------------------
 
 
@@ -172,6 +183,7 @@ Fact = (
     | HighWatermarkMoved
     | Acknowledged
     | Truncated
+    | SequenceRefused
     | NodeCrashed
     | JvmPaused
 )

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
 from workloads import Event, EventType, Function, Poll, Send
+
+#: The name of OUT_OF_ORDER_SEQUENCE_NUMBER in histories, whichever the client library.
+OUT_OF_ORDER: Final = "OutOfOrderSequenceNumberError"
 
 
 class AcknowledgedWrite(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,12 +32,13 @@ class ClientSide(msgspec.Struct):
     """Everything that clients saw of one log partition.
 
     ``acknowledged`` is by value; ``reads`` holds for each offset the value that was read there last; ``end_offset`` is
-    as in :class:`Timeline`.
+    as in :class:`Timeline`. ``out_of_order`` counts the writes that ended with OUT_OF_ORDER_SEQUENCE_NUMBER.
     """
 
     acknowledged: dict[int, AcknowledgedWrite] = {}
     reads: dict[int, int] = {}
     end_offset: int | None = None
+    out_of_order: int = 0
 
 
 def client_side(events: Iterable[Event], partition: str) -> ClientSide:
@@ -48,6 +53,7 @@ def client_side(events: Iterable[Event], partition: str) -> ClientSide:
                 for record in micro.records.get(partition, ()):
                     side.reads[record.offset] = record.value
             elif isinstance(micro, Send) and micro.partition == partition:
+                side.out_of_order += (event.error or "").startswith(OUT_OF_ORDER)
                 _note_send(event, micro, invoked, side.acknowledged)
     return side
 

@@ -37,14 +37,14 @@ def narrate(timeline: Timeline) -> list[str]:
     faults = [fault for fault in timeline.faults if fault.begun_us <= gone_us][:SENTENCES_MAX]
     later = len(timeline.faults) - len(faults)
     happened = (_returns(timeline), _elections(timeline), _truncations(timeline)) if is_lost else (_leaders(timeline),)
-    kinds = (*happened, _appended(timeline), _pauses(timeline, gone_us))
+    kinds = (*happened, _appended(timeline), _pauses(timeline, gone_us), _refusals(timeline))
     moments = [(fault.begun_us, _fault(fault, timeline.partition)) for fault in faults]
     moments += [moment for kind in kinds for moment in islice(kind, SENTENCES_MAX)]
     return [
         _acknowledged(timeline),
         *(sentence for _, sentence in sorted(moments, key=lambda moment: moment[0])),
         *([f"Later faults ({later}) are in the chart only."] if later else []),
-        *([_afterwards(timeline)] if is_lost else _overtaking(timeline)),
+        *([*_told(timeline), _afterwards(timeline)] if is_lost else _overtaking(timeline)),
         *([] if timeline.observations else [WITHOUT_BROKERS]),
     ]
 
@@ -237,6 +237,24 @@ def _returns(timeline: Timeline) -> Iterator[Moment]:
         if fault.facts.empties_disk and fault.ended_us and fault.took_effect and fault.begun_us > answered_us:
             for node in fault.targets:
                 yield _at(fault.ended_us, f"broker {node} was started again, its disk emptied")
+
+
+def _refusals(timeline: Timeline) -> Iterator[Moment]:
+    for time_us, node, fact in timeline.refusals:
+        had = "nothing of it" if fact.last_sequence in (None, -1) else f"it up to {fact.last_sequence}"
+        refused = f"broker {node} refused a batch of producer id {fact.producer_id} that began with sequence"
+        yield _at(time_us, f"{refused} {fact.sequence}: its log had {had} (OUT_OF_ORDER_SEQUENCE_NUMBER)")
+
+
+def _told(timeline: Timeline) -> list[str]:
+    """Say whether clients were told that their log lacks what they count as acknowledged (KIP-185)."""
+    if not timeline.refusals:
+        return []
+    if timeline.out_of_order:
+        return [
+            f"{timeline.out_of_order} writes to {timeline.partition} ended with that error: their clients were told."
+        ]
+    return ["No write ended with that error: the client library began its numbers again, and told no application."]
 
 
 def _pauses(timeline: Timeline, gone_us: int) -> Iterator[Moment]:

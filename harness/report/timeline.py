@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from harness.observations import BecameLeader, Observation, ReplicaRecovered, Seen, Truncated, of_kind
+from harness.observations import BecameLeader, Observation, ReplicaRecovered, Seen, SequenceRefused, Truncated, of_kind
 from harness.records.cluster_file import read_observations
 from harness.records.files import HISTORY
 from harness.report.client_side import AcknowledgedWrite, ClientSide, client_side
@@ -73,6 +73,8 @@ class Timeline:
         successor_write: that value's own acknowledgement, where it had one.
         end_offset: the log end offset that the final readers reached, None if they did not.
         observations: of the partition, and of brokers, up to the end of the stretch, in order of time.
+        refusals: what leaders of the partition refused because the log lacks batches of its producer, after the write.
+        out_of_order: writes to the partition that ended with this error at their client.
         leaderships: who believed to lead the partition, in the whole run.
     """
 
@@ -89,6 +91,8 @@ class Timeline:
     successor_write: AcknowledgedWrite | None = None
     end_offset: int | None = None
     observations: tuple[Observation, ...] = ()
+    refusals: tuple[Seen[SequenceRefused], ...] = ()
+    out_of_order: int = 0
     leaderships: tuple[Leadership, ...] = ()
 
     @cached_property
@@ -168,8 +172,19 @@ def read_timeline(run: Path, subject: Subject, receipts: Sequence[Receipt], lost
         successor_write=None if successor is None else side.acknowledged.get(successor),
         end_offset=side.end_offset,
         observations=tuple(seen for seen in observations if seen.time_us <= end_us),
+        refusals=_refusals(observations, write),
+        out_of_order=side.out_of_order,
         leaderships=tuple(leadership for leadership in led if leadership.begin_us <= end_us),
     )
+
+
+def _refusals(observations: Sequence[Observation], write: AcknowledgedWrite) -> tuple[Seen[SequenceRefused], ...]:
+    """The first refusal of each batch; its producer repeats it until it starts its numbers again, or gives up."""
+    first: dict[tuple[int, SequenceRefused], Seen[SequenceRefused]] = {}
+    for seen in of_kind(observations, SequenceRefused):
+        if seen.time_us >= write.invoked_us:
+            first.setdefault((seen.node, seen.fact), seen)
+    return tuple(first.values())
 
 
 def _successor(subject: Subject, write: AcknowledgedWrite, side: ClientSide) -> int | None:

@@ -55,6 +55,11 @@ class Producers:
             expected = (newest.base_sequence + newest.count) & LAST_SEQUENCE
         return (NO_ERROR if batch.base_sequence == expected else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER), None
 
+    def last_sequence(self, producer_id: int) -> int:
+        """The last sequence number that is known of a producer; -1 of one that is not known."""
+        kept = self._kept.get(producer_id)
+        return (kept[-1].base_sequence + kept[-1].count - 1) & LAST_SEQUENCE if kept else NONE
+
     def record(self, batch: RecordBatch) -> None:
         """Remember an appended batch; one without a producer id leaves no trace."""
         producer_id = batch.producer_id

@@ -55,6 +55,7 @@ from harness.observations import (
     IsrChanged,
     RecordsAppended,
     ReplicaRecovered,
+    SequenceRefused,
     Truncated,
 )
 from harness.reference.core.commit_rule import CommitRule, commit_rule
@@ -265,6 +266,7 @@ class Replica:
         if batch.producer_id != NONE:
             error, duplicate = self._judge(batch)
             if error:
+                self._report_refusal(batch, error)
                 return Appended(error)
             if duplicate is not None:
                 return Appended(NO_ERROR, duplicate.base_offset, duplicate.next_offset)
@@ -284,6 +286,17 @@ class Replica:
         if len(self.maximal_isr) == 1:  # With other members the high watermark waits for their fetches.
             self.advance_high_watermark()
         return Appended(NO_ERROR, base_offset, base_offset + batch.count)
+
+    def _report_refusal(self, batch: RecordBatch, error: ErrorCode) -> None:
+        if self._context.observing and error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            self._context.observe(
+                SequenceRefused(
+                    partition=str(self.partition),
+                    producer_id=batch.producer_id,
+                    sequence=batch.base_sequence,
+                    last_sequence=self.log.producers.last_sequence(batch.producer_id),
+                )
+            )
 
     def _judge(self, batch: RecordBatch) -> tuple[ErrorCode, RecordBatch | None]:
         return self.log.producers.validate(batch)

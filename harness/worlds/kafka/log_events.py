@@ -27,6 +27,7 @@ from harness.worlds.kafka.log_patterns import (
     PartitionDescribed,
     ReplicasAssigned,
     RoleTaken,
+    read_exception,
     read_line,
     understand,
 )
@@ -76,9 +77,11 @@ def events_in(path: Path) -> Iterator[tuple[Line, LogEvent]]:
     """Every line of a log that matters, with its event."""
     if not path.exists():
         return
+    entry: Line | None = None
     with path.open(encoding="utf-8", errors="replace") as file:
         for text in file:
-            line = read_line(text)
+            line = read_line(text) or (None if entry is None else read_exception(text, entry))
+            entry = line or entry
             if line is not None and (event := understand(line)) is not None:
                 yield line, event
 

@@ -24,6 +24,10 @@ class Line(NamedTuple):
     words: str
 
 
+#: The logger of the second line of an entry with an exception: the class of that, which brokers name no thread with.
+EXCEPTION: Final = re.compile(r"(org\.apache\.kafka\.common\.errors\.\w+): (.*)")
+
+
 class PartitionChanged(NamedTuple):
     """A change at a controller, which names only what changed: the rest is as before, None here."""
 
@@ -74,6 +78,12 @@ def read_line(text: str) -> Line | None:
         return None
     moment = datetime.fromisoformat(prefix[1]).replace(tzinfo=UTC)
     return Line(round(moment.timestamp() * 1_000) * 1_000, prefix[2], prefix[3])
+
+
+def read_exception(text: str, entry: Line) -> Line | None:
+    """The line that names the exception of a log's ``entry``, as a line of its own; None for any other text."""
+    named = EXCEPTION.match(text)
+    return None if named is None else Line(entry.wall_us, named[1], named[2])
 
 
 def understand(line: Line) -> LogEvent | None:
@@ -231,6 +241,15 @@ _EVENTS: Final[Mapping[str, Sequence[tuple[str, Callable[..., LogEvent]]]]] = {
         (r"Becoming the active controller at epoch (?P<epoch>\d+)", observations.ControllerActivated),
     ),
     "kafka.server.ControllerServer": ((r"\] Starting controller", observations.ControllerStarted),),
+    "org.apache.kafka.common.errors.OutOfOrderSequenceException": (
+        (
+            (
+                r"Out of order sequence number for producer (?P<producer_id>\d+) at offset \d+ in partition "
+                rf"{_PARTITION}: (?P<sequence>\d+) \(incoming seq\. number\), (?P<last_sequence>-?\d+) \(current"
+            ),
+            observations.SequenceRefused,
+        ),
+    ),
     f"{_CONTROLLER}.BrokerHeartbeatManager": (
         (r"The request from broker (?P<broker>\d+) to unfence has been granted", observations.BrokerRegistered),
     ),

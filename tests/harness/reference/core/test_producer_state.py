@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from harness.observations import SequenceRefused
 from harness.reference.core.messages import InitProducerId, ProduceResponse, RecordBatch
 from harness.reference.core.producers import BATCHES_KEPT, LAST_SEQUENCE, PRODUCERS_KEPT, Producers
 from harness.reference.core.types import NONE, BrokerConfig, ErrorCode, TopicConfig
@@ -127,6 +128,15 @@ def test_a_restarted_leader_recognises_a_retry_from_its_log(lab: Any) -> None:
     cluster.write(cluster.state().leader, "x", producer=(7, 0, 0))
     cluster.run(50)
     assert cluster.committed().count("x") == 1
+
+
+def test_a_leader_that_lacks_batches_of_a_producer_says_so(lab: Any) -> None:
+    cluster = lab()
+    for number in (0, 1, 5):
+        cluster.write(0, "x", producer=(7, 0, number))
+    cluster.run(50)
+    (refused,) = cluster.seen(SequenceRefused)
+    assert (refused.producer_id, refused.sequence, refused.last_sequence) == (7, 5, 1)
 
 
 @pytest.mark.parametrize(

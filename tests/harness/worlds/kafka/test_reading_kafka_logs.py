@@ -13,7 +13,9 @@ from harness.observations import (
     HighWatermarkMoved,
     IsrChanged,
     LeaderElected,
+    Observation,
     ReplicaRecovered,
+    SequenceRefused,
     Truncated,
 )
 from harness.worlds.kafka.log_events import LogTail, observations_in
@@ -125,6 +127,22 @@ def test_lines_about_brokers_are_understood() -> None:
 def test_other_lines_say_nothing(text: str) -> None:
     line = read_line(text)
     assert line is None or understand(line) is None
+
+
+def test_the_exception_of_an_entry_tells_which_batch_was_refused(tmp_path: Path) -> None:
+    errors = "org.apache.kafka.common.errors"
+    failed = f"{TIME} ERROR kafka.server.ReplicaManager [ReplicaManager broker=1] Error processing append operation on"
+    log = tmp_path / "node-1.log"
+    log.write_text(
+        f"{errors}.OutOfOrderSequenceException: Out of order sequence number for producer 9 at offset 1 in partition "
+        "foo-0: 1 (incoming seq. number), 0 (current end sequence number)\n"
+        f"{failed} partition foo.2-0\n"
+        f"{errors}.OutOfOrderSequenceException: Out of order sequence number for producer 1000 at offset 30 in "
+        "partition foo.2-0: 12 (incoming seq. number), 8 (current end sequence number)\n"
+        f"{failed} partition foo-0\n{errors}.InvalidTxnStateException: Out of order sequence number for producer 1\n"
+    )
+    fact = SequenceRefused(partition="foo.2-0", producer_id=1000, sequence=12, last_sequence=8)
+    assert observations_in({1: log}, WALL_US - 5_000) == [Observation(5_000, 1, fact)]
 
 
 def test_a_truncation_is_completed_with_what_the_broker_said_before(tmp_path: Path) -> None:

@@ -1,0 +1,69 @@
+"""An account says what a broker refused because its log lacks batches of a producer, and whether clients were told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.observations import Observation, Seen, SequenceRefused
+from harness.records.cluster_file import write_observations
+from harness.records.files import HISTORY
+from harness.report.narrative import narrate
+from harness.report.timeline import Subject, Timeline, read_timeline
+from tests.harness.report.test_narrative import LEADER_0, WRITE
+from workloads.history import HistoryWriter
+from workloads.operations import Event, EventType, Function, Send
+from workloads.values import join
+
+REFUSED = SequenceRefused(partition="t-0", producer_id=7, sequence=12, last_sequence=8)
+
+
+def told(*refusals: Seen[SequenceRefused], out_of_order: int = 0) -> list[str]:
+    timeline = Timeline(
+        partition="t-0", write=WRITE, begin_us=0, end_us=9_000_000, refusals=refusals, out_of_order=out_of_order
+    )
+    return [sentence for sentence in narrate(timeline) if "OUT_OF_ORDER" in sentence or "that error" in sentence]
+
+
+@pytest.mark.parametrize(
+    ("out_of_order", "last"),
+    [
+        (
+            0,
+            "No write ended with that error: the client library began its numbers again, and told no application.",
+        ),
+        (3, "3 writes to t-0 ended with that error: their clients were told."),
+    ],
+)
+def test_a_log_that_lacks_batches_of_a_producer_says_so_and_whether_clients_were_told(
+    out_of_order: int, last: str
+) -> None:
+    assert told(Seen(2_500_000, 1, REFUSED), out_of_order=out_of_order) == [
+        (
+            "At 2.500 s broker 1 refused a batch of producer id 7 that began with sequence 12: its log had it up to 8 "
+            "(OUT_OF_ORDER_SEQUENCE_NUMBER)."
+        ),
+        last,
+    ]
+
+
+def test_a_loss_that_no_broker_noticed_says_nothing_of_sequences() -> None:
+    assert told() == []
+
+
+def test_a_batch_that_is_refused_again_and_again_is_told_once(tmp_path: Path) -> None:
+    history = HistoryWriter(tmp_path / HISTORY, "run")
+    send = {"process": 2, "function": Function.SEND}
+    history.record(Event(time_us=1_000_000, type=EventType.INVOKE, micro=(Send("t-0", WRITE.value),), **send))
+    history.record(Event(time_us=1_003_000, type=EventType.OK, micro=(Send("t-0", WRITE.value, 41),), node=0, **send))
+    late = {"time_us": 2_900_000, "type": EventType.INFO, "error": "OutOfOrderSequenceNumberError: 12"}
+    for partition in ("t-0", "t-1"):
+        history.record(Event(process=3, function=Function.SEND, micro=(Send(partition, join(3, 1)),), **late))
+    history.close()
+    times_us = (500_000, 2_500_000, 2_600_000)
+    write_observations(tmp_path, [LEADER_0, *(Observation(at_us, 1, REFUSED) for at_us in times_us)])
+    timeline = read_timeline(tmp_path, Subject("lost-write", "t-0", [WRITE.value]), (), frozenset([WRITE.value]))
+    assert timeline is not None
+    assert timeline.refusals == (Seen(2_500_000, 1, REFUSED),)
+    assert timeline.out_of_order == 1
