@@ -28,7 +28,7 @@ from workloads.client import (
 )
 from workloads.eras import NO_ERA, PRESETS
 from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED, GAVE_UP, NEVER_SENT, TIME_LIMIT, Refusal, classify, refusal
-from workloads.generators import WORKLOADS, kind_of
+from workloads.generators import WORKLOADS, kind_of, topics_of
 from workloads.log_partition import LogPartition
 from workloads.operations import (
     NEMESIS,
@@ -75,5 +75,5 @@ __all__ = [
     "Positions", "Producer", "Reached", "Record", "Recorder", "Refusal", "Retirement", "Send", "SendOutcome",
     "ServedTime", "SettingValue", "Settings", "SettingsError", "StableOffset", "Subscription", "Tombstones",
     "TransactionEnd", "Transactions", "Truncation", "Unsent", "WorkloadPlan", "classify", "in_toml", "kind_of",
-    "reason_of", "refusal", "shown", "spelled", "unknown_name",
+    "reason_of", "refusal", "shown", "spelled", "topics_of", "unknown_name",
 ]  # fmt: skip

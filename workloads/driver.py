@@ -9,7 +9,8 @@ The owner of the clock decides when a phase is over; see :mod:`harness.phases`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -17,17 +18,21 @@ import msgspec
 from workloads.client import Clients, Clock
 from workloads.consumers import Consumers, Reader, Readers, only_recorded
 from workloads.final_read import Drain
-from workloads.generators import kind_of
+from workloads.generators import kind_of, topics_of
 from workloads.group_end import GroupEnd
 from workloads.instance import SendCounts, Writers
-from workloads.members import Members, membership_of
+from workloads.log_partition import LogPartition
+from workloads.members import FREEZE_SESSIONS, Members, membership_of
+from workloads.membership import Member
 from workloads.operations import HARNESS, Event, EventType, FreshWrites, Function, Recorder
+from workloads.pipeline import PipelineReaders, pipeline_end
+from workloads.pipeline_member import Pipeline
 from workloads.plan import WorkloadPlan
 from workloads.producers import OUTSTANDING_MAX, Producers
 from workloads.recovery import RecoveryWrites
 from workloads.replacement import Patience
 from workloads.roles import AfterHealing, Reading, Writing
-from workloads.settings import Settings
+from workloads.settings import CommitMode, Settings
 from workloads.stable_offsets import StableOffsets
 from workloads.transactions import TransactionProducers
 
@@ -49,16 +54,18 @@ REPORT_MS: Final = 500
 
 def partition_names(plan: WorkloadPlan) -> tuple[str, ...]:
     """Name the run's log partitions."""
-    return tuple(map(str, plan.log_partitions))
+    return tuple(str(LogPartition(topic, number)) for topic in topics_of(plan) for number in range(plan.partitions))
 
 
 class Workload:
     """One run's producers, consumers and final readers.
 
     Attributes:
-        partitions: the run's log partitions, "topic-number".
+        partitions: the run's log partitions, "topic-number"; ``inputs`` are those of the plan's topics,
+            ``outputs`` the others.
         producers: the writers; a nemesis crashes them too (:meth:`workloads.roles.Writing.crash_producer`).
         consumers: the readers meanwhile.
+        before_reading: what is left to do, and to ask, before the final read.
         stable: the question before the final read whether a transaction is open; None without transactions.
         after_healing: the questions to the cluster after the final read.
         keyed: the topic is compacted, and its final state is read under each leader in turn.
@@ -75,11 +82,16 @@ class Workload:
         self.new_process = itertools.count().__next__
         self._readers = Readers(clients, clock, recorder, self.new_process, plan.poll_wait_ms, settings.isolation_level)
         self.partitions = partition_names(plan)
+        inputs = len(plan.log_partitions)
+        self.inputs, self.outputs = self.partitions[:inputs], self.partitions[inputs:]
         self.keyed = kind_of(plan).keyed
         self._writers = Writers(clients, clock, recorder, self.new_process, SendCounts(), self.keyed)
-        self.stable: StableOffsets | None = None
+        transactional = kind_of(plan).transactional
+        self.stable = StableOffsets(self._readers, settings) if transactional else None
         self.producers: Writing = self._made_producers(plan, settings)
+        self.before_reading: list[AfterHealing] = []
         self.after_healing: list[AfterHealing] = []
+        self._acknowledged_us: list[Mapping[str, int]] = [self.producers.acknowledged_us]
         self.consumers: Reading = self._made_consumers(plan, settings)
 
     def _made_producers(self, plan: WorkloadPlan, settings: Settings) -> Writing:
@@ -87,11 +99,10 @@ class Workload:
         kind = kind_of(plan)
         writes = kind.writes(plan)
         if kind.writing == "transactions":
-            self.stable = StableOffsets(self._readers, settings)
-            return TransactionProducers(self._writers, partitions=self.partitions, plan=plan, writes=writes)
+            return TransactionProducers(self._writers, partitions=self.inputs, plan=plan, writes=writes)
         return Producers(
             self._writers,
-            partitions=self.partitions,
+            partitions=self.inputs,
             producers=plan.producers,
             writes=writes,
             patience=_patience(plan, settings),
@@ -99,10 +110,28 @@ class Workload:
 
     def _made_consumers(self, plan: WorkloadPlan, settings: Settings) -> Reading:
         """The consumers of the workload's kind; listed writes are read by assignment."""
-        if kind_of(plan).reading == "group":
-            self.after_healing.append(GroupEnd(self._readers, membership_of(plan, settings), plan.topic_names))
-            return Members(self._readers, plan, settings, self.partitions)
+        reading = kind_of(plan).reading
+        if reading == "group":
+            end = self._maker(settings, "after-processing")
+            self.after_healing.append(GroupEnd(self._readers, membership_of(plan, settings), [end]))
+            return Members(
+                self._clock,
+                [self._maker(settings, settings.commit_mode, number) for number in range(plan.consumers)],
+                change_ms=plan.member_change_ms,
+                freezes_ms=(int(FREEZE_SESSIONS * settings.session_timeout_ms),),
+            )
+        if reading == "pipeline":
+            pipeline = Pipeline(self._readers, self._writers, plan, settings, (self.inputs, self.outputs))
+            self._acknowledged_us.append(pipeline.acknowledged_us)
+            self.before_reading.append(pipeline_end(pipeline))
+            return PipelineReaders(pipeline)
         return Consumers(self._readers, self.partitions, plan.consumers)
+
+    def _maker(self, settings: Settings, mode: CommitMode, number: int | None = None) -> partial[Member]:
+        """Make members that only read, in the slot with this number, or for the end."""
+        membership = membership_of(self._plan, settings, number)
+        of_group = {"topics": self._plan.topic_names, "partitions": self.partitions}
+        return partial(Member, self._readers, membership, mode, **of_group)
 
     def begin(self) -> None:
         """Write and read from now on."""
@@ -116,7 +145,7 @@ class Workload:
 
     def all_acknowledged_since(self, time_us: int) -> bool:
         """True if every log partition acknowledged a write at or after ``time_us`` (microseconds of the run)."""
-        acknowledged_us = self.producers.acknowledged_us
+        acknowledged_us = {name: last_us for each in self._acknowledged_us for name, last_us in each.items()}
         return all(acknowledged_us.get(name, -1) >= time_us for name in self.partitions)
 
     def begin_reader(self) -> Reader:
@@ -130,9 +159,9 @@ class Workload:
         self.producers.close()
         self.consumers.stop()
 
-    def begin_recovery(self) -> RecoveryWrites:
-        """Let fresh producers write to every log partition."""
-        recovery = RecoveryWrites(self._writers, self.partitions, acks=self._acks)
+    def begin_recovery(self, partitions: Sequence[str] = ()) -> RecoveryWrites:
+        """Let fresh producers write to every log partition, or to these."""
+        recovery = RecoveryWrites(self._writers, partitions or self.partitions, acks=self._acks)
         recovery.start()
         return recovery
 

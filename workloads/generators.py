@@ -45,16 +45,27 @@ class WorkloadKind(NamedTuple):
             All others are judged too.
         keyed: its records have keys over a compacted topic, and it is read to its end under each leader in turn.
         writing: single sends, or sends in transactions.
-        reading: assigned log partitions, or a consumer group's.
+        reading: assigned log partitions, or a consumer group's; the members of a `pipeline` write what they make of it
+            to other topics, in transactions.
         needs: the capabilities without which it makes no sense; a world whose brokers or clients lack one is refused.
     """
 
     writes: Callable[[WorkloadPlan], Iterator[DueWrite]]
     checks: tuple[str, ...]
     writing: Literal["single", "transactions"] = "single"
-    reading: Literal["assigned", "group"] = "assigned"
+    reading: Literal["assigned", "group", "pipeline"] = "assigned"
     needs: tuple[ClientCapability, ...] = ()
     keyed: bool = False
+
+    @property
+    def grouped(self) -> bool:
+        """True if the members of a consumer group read."""
+        return self.reading != "assigned"
+
+    @property
+    def transactional(self) -> bool:
+        """True if some of its producers have transactional ids."""
+        return self.writing == "transactions" or self.reading == "pipeline"
 
 
 def steady(plan: WorkloadPlan) -> Iterator[DueWrite]:
@@ -114,6 +125,14 @@ def transactions(plan: WorkloadPlan) -> Iterator[DueWrite]:
             yield write._replace(due_us=int(number * interval_us))
 
 
+def pipeline(plan: WorkloadPlan) -> Iterator[DueWrite]:
+    """The writes of :func:`steady`; members of a group write one record for each, and commit it, in transactions.
+
+    What they write goes to the log partition of the same number in another topic, `-out` after the first one's name.
+    """
+    yield from steady(plan)
+
+
 def keyed(plan: WorkloadPlan) -> Iterator[DueWrite]:
     """Values and tombstones of keys that come and go, over a compacted topic; read under each leader in the end.
 
@@ -145,6 +164,21 @@ WORKLOADS: Final[dict[str, WorkloadKind]] = {
         needs=(ClientCapability.TOMBSTONES,),
         keyed=True,
     ),
+    "consume-transform-produce": WorkloadKind(
+        pipeline,
+        (
+            "missing-effect",
+            "doubled-effect",
+            "aborted-commit",
+            "unstable-offset",
+            "two-owners",
+            "aborted-read",
+            "torn-transaction",
+            "lost-write",
+        ),
+        reading="pipeline",
+        needs=(ClientCapability.SUBSCRIPTION, ClientCapability.COMMITS, ClientCapability.TRANSACTIONS),
+    ),
     "transactions": WorkloadKind(
         transactions,
         (
@@ -174,3 +208,13 @@ _OF_A_LIST: Final = WorkloadKind(_listed, ())
 def kind_of(plan: WorkloadPlan) -> WorkloadKind:
     """The kind of the workload that ``plan`` names, or of the writes that it lists."""
     return _OF_A_LIST if plan.name == LISTED else WORKLOADS[plan.name]
+
+
+#: The end of the name of each topic that a pipeline writes to, after that of the topic that it reads.
+OUTPUT: Final = "-out"
+
+
+def topics_of(plan: WorkloadPlan) -> tuple[str, ...]:
+    """The topics of a run, those of the plan first; all have as many log partitions."""
+    outputs = plan.topic_names if kind_of(plan).reading == "pipeline" else ()
+    return (*plan.topic_names, *(name + OUTPUT for name in outputs))

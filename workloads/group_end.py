@@ -1,93 +1,105 @@
-"""The end of a group: after healing a fresh member reads what is left of it, and what it has committed is read back."""
+"""The end of a group: after healing fresh members read what is left of it, and what it has committed is read back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from workloads.client import Membership, Offsets
 from workloads.consumers import Readers, only_recorded
-from workloads.membership import CommitLine, Member
+from workloads.members import MakesMember
+from workloads.membership import CommitLine
 from workloads.operations import NOTHING, EventType, Function, Reached
+from workloads.polling_member import PollingMember
 
 #: The pause before a question without a whole answer is put again.
 ASK_AGAIN_MS: Final = 250
 
 
-class GroupEnd:
-    """Asks what the group has committed, reads the rest as its only member, and asks again.
+class CommittedQuestions:
+    """Asks what a group has committed, by a client that does not join it."""
 
-    The fresh member processes, then commits, whatever the members before did. It is done when the group has committed
-    the end of each log partition.
+    def __init__(self, readers: Readers, membership: Membership, partitions: Sequence[str]) -> None:
+        self._readers = readers
+        self._partitions = tuple(partitions)
+        number = readers.new_process()
+        self.consumer = readers.clients.consumer(number, membership, readers.isolation)
+        self._line = CommitLine(readers, number, membership, Function.COMMITTED)
+
+    def ask(self, then: Callable[[Offsets | None], None]) -> None:
+        """Put the question once; the answer is None where it is not whole."""
+        self._line.begin(partitions=self._partitions)
+        assert self.consumer.commits is not None  # noqa: S101 - it was made with a membership
+        self.consumer.commits.ask_committed(self._partitions, partial(self._answered, then))
+
+    def _answered(self, then: Callable[[Offsets | None], None], answer: Offsets) -> None:
+        if answer.error is not None:
+            self._line.end(EventType.INFO, (), answer.error)
+            then(None)
+            return
+        reached = tuple(Reached(name, answer.offsets.get(name, NOTHING)) for name in self._partitions)
+        self._line.end(EventType.OK, reached, None)
+        then(answer)
+
+
+class GroupEnd:
+    """Asks what the group has committed, reads the rest with fresh members, one for each of ``makes``, and asks again.
+
+    It is done when the group has committed the end of each log partition.
     """
 
-    def __init__(self, readers: Readers, membership: Membership, topics: Sequence[str]) -> None:
+    def __init__(self, readers: Readers, membership: Membership, makes: Sequence[MakesMember]) -> None:
         self._readers = readers
         self._membership = membership
-        self._topics = topics
+        self._makes = makes
         self._partitions: tuple[str, ...] = ()
         self._ends: dict[str, int] = {}
+        self._reached: dict[str, int] = {}
         self._over = False
-        self._member: Member | None = None
+        self._members: list[PollingMember] = []
         self.finished = False
 
     def start(self, partitions: Iterable[str]) -> None:
         """Ask, read and ask again."""
         self._partitions = tuple(partitions)
-        self._number = self._readers.new_process()
-        self._asker = self._readers.clients.consumer(self._number, self._membership)
-        self._line = CommitLine(self._readers, self._number, self._membership, Function.COMMITTED)
+        self._questions = CommittedQuestions(self._readers, self._membership, self._partitions)
         self._ask_committed(self._read)
 
     def end(self) -> None:
         """Close its clients. What was not answered is not known."""
         self._over = True
-        self._asker.close()
-        if self._member is not None:
-            self._member.stop()
+        self._questions.consumer.close()
+        for member in self._members:
+            member.stop()
 
     def _ask_committed(self, then: Callable[[Offsets], None]) -> None:
-        if self._over:
-            return
-        self._line.begin(partitions=self._partitions)
-        assert self._asker.commits is not None  # noqa: S101 - it was made with a membership
-        self._asker.commits.ask_committed(self._partitions, partial(self._answered, then))
+        def answered(answer: Offsets | None) -> None:
+            if answer is None:
+                self._later(partial(self._ask_committed, then))
+            elif not self._over:
+                then(answer)
 
-    def _answered(self, then: Callable[[Offsets], None], answer: Offsets) -> None:
-        if answer.error is not None:
-            self._line.end(EventType.INFO, (), answer.error)
-            self._later(partial(self._ask_committed, then))
-            return
-        reached = tuple(Reached(name, answer.offsets.get(name, NOTHING)) for name in self._partitions)
-        self._line.end(EventType.OK, reached, None)
         if not self._over:
-            then(answer)
+            self._questions.ask(answered)
 
     def _read(self, committed: Offsets) -> None:
-        self._make(committed.offsets)
+        self._advance(committed.offsets)
+        self._members = [make(on_read=only_recorded, lost=self._replace) for make in self._makes]
+        for member in self._members:
+            member.start()
         self._ask_ends()
 
-    def _make(self, reached: dict[str, int]) -> None:
-        self._member = Member(
-            self._readers,
-            self._membership,
-            "after-processing",
-            topics=self._topics,
-            partitions=self._partitions,
-            on_read=only_recorded,
-            lost=self._replace,
-        )
-        self._member.reached |= reached
-        self._member.start()
-
-    def _replace(self, lost: Member) -> None:
+    def _replace(self, lost: PollingMember) -> None:
         if not self._over:
-            self._make(lost.reached)
+            number = self._members.index(lost)
+            self._advance(lost.reached)
+            fresh = self._members[number] = self._makes[number](on_read=only_recorded, lost=self._replace)
+            fresh.start()
 
     def _ask_ends(self) -> None:
         if not self._over:
-            self._asker.end_offsets(self._partitions, self._ends_known)
+            self._questions.consumer.end_offsets(self._partitions, self._ends_known)
 
     def _ends_known(self, answer: Offsets) -> None:
         self._ends |= answer.offsets
@@ -97,12 +109,18 @@ class GroupEnd:
             self._look()
 
     def _look(self) -> None:
-        if self._over or self._member is None:
+        if self._over:
             return
-        if all(self._member.reached.get(name, 0) >= end for name, end in self._ends.items()):
+        for member in self._members:
+            self._advance(member.reached)
+        if all(self._reached.get(name, 0) >= end for name, end in self._ends.items()):
             self._ask_committed(self._finish)
         else:
             self._later(self._look)
+
+    def _advance(self, reached: Mapping[str, int]) -> None:
+        for name, offset in reached.items():
+            self._reached[name] = max(offset, self._reached.get(name, 0))
 
     def _finish(self, _: Offsets) -> None:
         self.finished = True

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
-from workloads.client import Membership
-from workloads.consumers import Readers
-from workloads.membership import Member
+from workloads.client import Clock, Membership
 from workloads.operations import Poll
 from workloads.plan import WorkloadPlan
+from workloads.polling_member import Lost, PollingMember, Read
 from workloads.settings import Settings
 
 #: A member freezes for this many times its session, so that the group gives it up meanwhile.
@@ -18,6 +19,14 @@ FREEZE_SESSIONS: Final = 1.5
 AUTO_COMMIT_MS: Final = 500
 #: Acts of the schedule, in turn.
 CHANGES: Final = ("freeze", "leave", "die")
+
+
+class MakesMember(Protocol):
+    """Makes a member of one slot."""
+
+    def __call__(self, *, on_read: Read, lost: Lost) -> PollingMember:
+        """Make another one."""
+        ...
 
 
 def membership_of(plan: WorkloadPlan, settings: Settings, number: int | None = None) -> Membership:
@@ -37,29 +46,19 @@ def membership_of(plan: WorkloadPlan, settings: Settings, number: int | None = N
 class Members:
     """The members of one group, each in a slot of its own. One that is gone is followed by a new one.
 
-    Every ``member_change_ms`` something is done to one of them: it freezes past its session, leaves in order and comes
-    back after half that time, or dies and a new one takes its slot at once.
+    Every ``change_ms`` (0: never) something is done to one of them: it freezes, for each of ``freezes_ms`` in turn,
+    leaves in order and comes back after half that time, or dies and a new one takes its slot at once.
     """
 
-    def __init__(self, readers: Readers, plan: WorkloadPlan, settings: Settings, partitions: tuple[str, ...]) -> None:
-        self._clock = readers.clock
-        self._plan = plan
-        self._freeze_ms = int(FREEZE_SESSIONS * settings.session_timeout_ms)
+    def __init__(
+        self, clock: Clock, makes: Sequence[MakesMember], *, change_ms: int, freezes_ms: Sequence[int]
+    ) -> None:
+        self._clock = clock
+        self._change_ms = change_ms
+        self._freezes_ms = itertools.cycle(freezes_ms)
         self._stopped = False
         self._changes = 0
-        self._make = [
-            partial(
-                Member,
-                readers,
-                membership_of(plan, settings, number),
-                settings.commit_mode,
-                topics=plan.topic_names,
-                partitions=partitions,
-                on_read=self._count,
-                lost=self._replace,
-            )
-            for number in range(plan.consumers)
-        ]
+        self._make = [partial(make, on_read=self._count, lost=self._replace) for make in makes]
         self._members = [make() for make in self._make]
         self.records_read = 0
 
@@ -76,8 +75,8 @@ class Members:
             member.stop()
 
     def _await_change(self) -> None:
-        if self._plan.member_change_ms:
-            self._clock.call_at(self._clock.now_us() + self._plan.member_change_ms * 1000, self._change)
+        if self._change_ms:
+            self._clock.call_at(self._clock.now_us() + self._change_ms * 1000, self._change)
 
     def _change(self) -> None:
         if self._stopped:
@@ -86,7 +85,7 @@ class Members:
         member = self._members[(self._changes + self._changes // len(CHANGES)) % len(self._members)]
         match CHANGES[self._changes % len(CHANGES)]:
             case "freeze":
-                member.strike("freeze", self._freeze_ms)
+                member.strike("freeze", next(self._freezes_ms))
             case "die":
                 member.strike("die")
             case _:
@@ -97,13 +96,13 @@ class Members:
     def _count(self, read: Poll) -> None:
         self.records_read += sum(map(len, read.records.values()))
 
-    def _replace(self, lost: Member) -> None:
+    def _replace(self, lost: PollingMember) -> None:
         if self._stopped:
             return
-        after_ms = self._plan.member_change_ms // 2 if lost.leaving else 0
+        after_ms = self._change_ms // 2 if lost.leaving else 0
         self._clock.call_at(self._clock.now_us() + after_ms * 1000, partial(self._renew, lost))
 
-    def _renew(self, lost: Member) -> None:
+    def _renew(self, lost: PollingMember) -> None:
         if not self._stopped:
             number = self._members.index(lost)
             fresh = self._members[number] = self._make[number]()

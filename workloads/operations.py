@@ -52,6 +52,8 @@ class Function(StrEnum):
     * ``COMMITTED``: a client asks which offsets the group has. OK lists them.
     * ``PROCESS``, without an invoke: the member has processed what it read of each partition, from ``since`` on.
     * ``REBALANCE``, without an invoke: ``partitions`` are those that the member has from now on.
+    * ``OFFSETS``: a member hands offsets over to a transaction. OK lists those that the group took; they count once the
+      transaction is committed.
 
     ``STABLE``, without an invoke, is what a broker answered after healing: :class:`Reached` is the last stable offset
     of one log partition. Its ``detail`` is a :class:`StableOffset`.
@@ -74,6 +76,7 @@ class Function(StrEnum):
     PROCESS = "process"
     REBALANCE = "rebalance"
     STABLE = "stable"
+    OFFSETS = "offsets"
 
     __hash__ = str.__hash__
 
@@ -177,6 +180,8 @@ class TransactionEnd(msgspec.Struct, frozen=True, kw_only=True):
         late: values that it sent after that.
         failed: errors of sends that failed, by value.
         group: the group whose offsets it commits (:class:`Reached` micro-operations), if any.
+        handed_us: when the group's coordinator had taken these.
+        sources: the offsets of the records that its sends were made of, in the order of the sends, by log partition.
     """
 
     transactional_id: str
@@ -187,6 +192,8 @@ class TransactionEnd(msgspec.Struct, frozen=True, kw_only=True):
     late: tuple[int, ...] = ()
     failed: dict[str, str] = {}
     group: str | None = None
+    handed_us: int | None = None
+    sources: dict[str, tuple[int, ...]] = {}
 
 
 class StableOffset(msgspec.Struct, frozen=True, kw_only=True):

@@ -48,7 +48,7 @@ class WorkloadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     sends_per_transaction: int = 4
     """Writes of one transaction of the workload `transactions`."""
     aborts_percent: int = 20
-    """Share of its transactions that are aborted on purpose, once their records are in the log."""
+    """Share of transactions that are aborted on purpose, once their records are in the log."""
     takeover_every_ms: int = 3_000
     """Pause between takeovers: a producer is left with a transaction half written while its successor takes its place,
     and then goes on as if it did not know. 0 means never."""
@@ -58,9 +58,9 @@ class WorkloadPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     poll_wait_ms: int = 250
     """Pause between polls of a consumer, and the longest wait of a poll for a first record."""
     member_change_ms: int = 3_000
-    """In `groups`: every so often a member of the group freezes, leaves or dies, in turn; 0 for never."""
+    """Pause between changes of a group: a member freezes, leaves or dies, in turn. 0 means never."""
     static_members: bool = False
-    """In `groups`: members have names of their own, under which they come back (KIP-345)."""
+    """Members of a group have names of their own, under which they come back (KIP-345)."""
     drain_limit_ms: int = 20_000
     """One half is for the cluster to recover. The other is for fresh consumers to read every log partition to the log
     end offset that was asked after that."""

@@ -72,7 +72,7 @@ class Reading(Protocol):
 
 
 class AfterHealing(Protocol):
-    """A question that a workload puts to the cluster after the final read, and writes into the history."""
+    """A question that a workload puts to the cluster after healing, and writes into the history."""
 
     @property
     def finished(self) -> bool:

@@ -1,33 +1,50 @@
-"""One producer with a transactional id: its transactions, each an operation of the history, and how they end."""
+"""One producer with a transactional id: its transactions, each an operation of the history, and how they end.
+
+A transaction may commit the offsets of the records that it was made of (:class:`Consumed`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from workloads.client import SendOutcome, Transactions
+from workloads.client import MemberToken, SendOutcome, Transactions
 from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED, TIME_LIMIT
 from workloads.generators import DueWrite
 from workloads.instance import Writers
-from workloads.operations import Event, EventType, Function, Send, TransactionEnd
+from workloads.operations import Event, EventType, Function, MicroOperation, Reached, Send, TransactionEnd
 from workloads.values import encode, join
 
+#: The pause before another producer is made where one could not begin its work.
+RENEW_MS: Final = 500
 #: Errors that tell of this harness, not of the library.
 _OWN_ERRORS: Final = (CLIENT_CLOSED, CLIENT_CRASHED, TIME_LIMIT)
 
 Asked = Literal["commit", "abort"]
 
 
+class Consumed(NamedTuple):
+    """The records that a transaction is made of: how far ``group`` is with them, and their offsets by log partition."""
+
+    group: str
+    reached: tuple[Reached, ...]
+    sources: dict[str, tuple[int, ...]]
+
+
 class Transaction:
     """A transaction that is open: its writes, what is known of each, and how it is to end."""
 
-    def __init__(self, writes: Sequence[DueWrite], values: Sequence[int], asked: Asked) -> None:
+    def __init__(
+        self, writes: Sequence[DueWrite], values: Sequence[int], asked: Asked, consumed: Consumed | None
+    ) -> None:
         self.writes = writes
         self.values = values
         self.asked: Asked = asked
+        self.consumed = consumed
+        self.handed_us: int | None = None
         self.sent = 0
         self.answers: dict[int, SendOutcome] = {}
         self.late: list[int] = []
@@ -78,14 +95,42 @@ class TransactionalProducer:
 
         self._calls.init(answered)
 
-    def begin(self, writes: Sequence[DueWrite], asked: Asked, halted: Callable[[], None] | None = None) -> None:
-        """Do a transaction; with ``halted``, stop when the first half is in the log, and call it."""
+    def begin(
+        self,
+        writes: Sequence[DueWrite],
+        asked: Asked,
+        halted: Callable[[], None] | None = None,
+        consumed: Consumed | None = None,
+    ) -> None:
+        """Do a transaction; with ``halted``, stop when the first half is in the log, and call it.
+
+        With ``consumed`` stop when each write has an answer: :meth:`hand_over` and :meth:`finish` are called then.
+        """
         values = [join(self.process, self._sequence + number) for number in range(len(writes))]
         self._sequence += len(values)
-        transaction = self.transaction = Transaction(writes, values, asked)
+        transaction = self.transaction = Transaction(writes, values, asked, consumed)
         self._writers.counts.attempted += len(values)
         self._record(EventType.INVOKE, transaction)
         self._calls.begin(partial(self._begun, transaction, halted))
+
+    def hand_over(self, member: MemberToken, done: Callable[[SendOutcome], None]) -> None:
+        """Hand over to the open transaction what it was made of, in the name of this member."""
+        transaction = self.transaction
+        assert transaction is not None  # noqa: S101 - it was begun with what it is made of
+        assert transaction.consumed is not None  # noqa: S101
+        offsets = {part.partition: part.offset for part in transaction.consumed.reached}
+        self._calls.send_offsets(offsets, member, partial(self._handed_over, transaction, done))
+
+    def _handed_over(self, transaction: Transaction, done: Callable[[SendOutcome], None], outcome: SendOutcome) -> None:
+        if outcome.type is EventType.OK and transaction.end is None:
+            transaction.handed_us = self._now_us()
+        done(outcome)
+
+    def finish(self, asked: Asked) -> None:
+        """Ask for the end of the open transaction."""
+        if (transaction := self.transaction) is not None and transaction.end is None:
+            transaction.asked = asked
+            self._finish(transaction)
 
     def resume(self, superseded_us: int | None = None) -> None:
         """Send the rest of a transaction that was halted, and end it.
@@ -119,7 +164,8 @@ class TransactionalProducer:
             transaction.end = SendOutcome(EventType.FAIL, error=outcome.error)
             self._settle()
         elif halted is not None:
-            self._send(transaction, max(1, len(transaction.values) // 2), halted)
+            whole = transaction.consumed is not None
+            self._send(transaction, len(transaction.values) if whole else max(1, len(transaction.values) // 2), halted)
         else:
             self._complete(transaction)
 
@@ -204,10 +250,12 @@ class TransactionalProducer:
     def _record(self, kind: EventType, transaction: Transaction) -> None:
         begins = kind is EventType.INVOKE
         nothing = SendOutcome(EventType.INFO)
-        micro = tuple(
+        micro: tuple[MicroOperation, ...] = tuple(
             Send(self._partitions[write.partition], value, transaction.answers.get(value, nothing).offset)
             for write, value in zip(transaction.writes, transaction.values, strict=True)
         )
+        if transaction.consumed is not None:
+            micro = (*micro, *transaction.consumed.reached)
         self._writers.recorder.record(
             Event(
                 time_us=self._now_us(),
@@ -235,4 +283,7 @@ class TransactionalProducer:
             superseded_us=transaction.superseded_us,
             late=tuple(transaction.late),
             failed=failed,
+            group=None if transaction.consumed is None else transaction.consumed.group,
+            handed_us=transaction.handed_us,
+            sources={} if transaction.consumed is None else transaction.consumed.sources,
         )

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Final
 
 from workloads.client import SendOutcome
 from workloads.generators import DueWrite
@@ -21,10 +20,21 @@ from workloads.instance import SendCounts, Writers
 from workloads.operations import EventType
 from workloads.plan import WorkloadPlan
 from workloads.replacement import CrashedProducer
-from workloads.transactional_producer import Asked, Transaction, TransactionalProducer
+from workloads.transactional_producer import RENEW_MS, Asked, Transaction, TransactionalProducer
 
-#: The pause before another producer is made where one could not begin its work.
-RENEW_MS: Final = 500
+
+class SpreadEnds:
+    """The ends of transactions: ``aborts_percent`` of them are aborted, spread evenly."""
+
+    def __init__(self, aborts_percent: int) -> None:
+        self._percent = aborts_percent
+        self._begun = 0
+
+    def following(self) -> Asked:
+        """The end of the next one."""
+        before = self._begun
+        self._begun += 1
+        return "abort" if self._begun * self._percent // 100 > before * self._percent // 100 else "commit"
 
 
 class _Slot:
@@ -143,7 +153,7 @@ class TransactionProducers:
             _Slot(writers, self._partitions, transactional_id, self._committed)
             for transactional_id in plan.transactional_ids
         ]
-        self._begun = 0
+        self._ends = SpreadEnds(plan.aborts_percent)
         self._started_us = 0
         self._takeover_us = plan.takeover_every_ms * 1000
         self._writing = False
@@ -203,14 +213,8 @@ class TransactionProducers:
         if not slot.idle:
             self.counts.passed_over += len(writes)
         else:
-            slot.begin(writes, self._end_of_next(), takeover=self._takes_over(writes[0].due_us))
+            slot.begin(writes, self._ends.following(), takeover=self._takes_over(writes[0].due_us))
         self._await_next()
-
-    def _end_of_next(self) -> Asked:
-        """Spread the aborts evenly over the transactions."""
-        percent, before = self._plan.aborts_percent, self._begun
-        self._begun += 1
-        return "abort" if self._begun * percent // 100 > before * percent // 100 else "commit"
 
     def _takes_over(self, due_us: int) -> bool:
         if not self._plan.takeover_every_ms or due_us < self._takeover_us:

@@ -30,6 +30,7 @@ from checkers.anomalies import (
 from checkers.anomalies.anomaly import Allowed, Anomaly, Finding, Found
 from checkers.anomalies.cycles import CYCLES, EMPTY_GRAPH
 from checkers.anomalies.order import ORDER
+from checkers.anomalies.pipelines import PIPELINES
 from checkers.anomalies.transactions import TRANSACTIONS
 
 __all__ = ["ANOMALIES", "EMPTY_GRAPH", "Allowed", "Anomaly", "Finding", "Findings", "Found"]
@@ -52,6 +53,7 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
         group_skip.ANOMALY,
         group_went_back.ANOMALY,
         two_owners.ANOMALY,
+        *PIPELINES,
         *CYCLES,
         divergent_replicas.ANOMALY,
         returned_key.ANOMALY,

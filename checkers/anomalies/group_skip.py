@@ -42,7 +42,7 @@ def find(log: Log) -> Found:
     groups = log.groups
     if groups is None:
         return Found.nothing()
-    commit_of, offset = _furthest(log, groups), _largest_offset(log)
+    commit_of, offset = furthest_commits(log, groups), _largest_offset(log)
     segment, value = _unprocessed(log, groups)
     passed = (offset[value] != NONE) & (offset[value] < _offset_of(log, commit_of[segment]))
     rows, value = commit_of[segment[passed]], value[passed]
@@ -60,7 +60,7 @@ def find(log: Log) -> Found:
     return Found(partition=log.partition[rows], describe=describe, row=rows)
 
 
-def _furthest(log: Log, groups: GroupRows) -> Numbers:
+def furthest_commits(log: Log, groups: GroupRows) -> Numbers:
     """``int64[segment]``: the row of the furthest commit that the group has, -1 for none."""
     rows = np.concatenate([groups.acknowledged, groups.read_back])
     rows = rows[np.argsort(log.offset[rows], kind="stable")]

@@ -8,6 +8,9 @@ A member's assignment counts from its last REBALANCE that lists the log partitio
 after the successor's had been answered, so commits under way while partitions change hands are not accused. Neither is
 work: that a member goes on processing what it had polled is a duplicate, which at-least-once permits.
 
+Offsets that a member hands over to a transaction count as a commit, from the call to its answer, whatever becomes of
+the transaction (KIP-447).
+
 False alarms avoided: commits without an answer; clients that were assigned nothing by a group; a member that got the
 log partition back.
 
@@ -40,9 +43,9 @@ class StaleCommit(Finding, kw_only=True):
 def find(log: Log) -> Found:
     """Commits taken from members that were superseded, in order."""
     groups = log.groups
-    if groups is None or not len(groups.acknowledged):
+    if groups is None or not len(groups.taken):
         return Found.nothing()
-    commits, index = groups.acknowledged, log.index
+    commits, index = groups.taken, log.index
     assigned = groups.ordered(groups.assigned, groups.member)
     position = groups.latest(groups.assigned, commits, groups.begun(commits), groups.member)
     owned = position >= 0

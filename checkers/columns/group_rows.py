@@ -6,7 +6,7 @@ segment. O(n log n) in these rows; a history without a group has none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,9 +20,12 @@ from checkers.columns.log_rows import LogRows
 from workloads import Function, GroupMember
 from workloads.history import FUNCTION_CODE, GROUPED, INVOKE, NONE, OK, Kind
 
-_COMMIT, _COMMITTED, _PROCESS, _REBALANCE = (
-    FUNCTION_CODE[name] for name in (Function.COMMIT, Function.COMMITTED, Function.PROCESS, Function.REBALANCE)
-)
+_COMMIT, _COMMITTED, _PROCESS, _REBALANCE, _OFFSETS, _TXN = (
+    FUNCTION_CODE[name]
+    for name in (
+        Function.COMMIT, Function.COMMITTED, Function.PROCESS, Function.REBALANCE, Function.OFFSETS, Function.TXN,
+    )
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,10 @@ class GroupRows:
         """The number of segments."""
         return len(self.segment_partition)
 
-    def _rows(self, function: int, kind: Kind) -> Numbers:
+    def _rows(self, kind: Kind, *functions: int) -> Numbers:
         log = self.log
-        return self._by_segment(np.flatnonzero((self.segment >= 0) & (log.function == function) & (log.kind == kind)))
+        wanted = (self.segment >= 0) & (log.kind == kind) & np.isin(log.function, functions)
+        return self._by_segment(np.flatnonzero(wanted))
 
     def _by_segment(self, rows: Numbers) -> Numbers:
         """Rows that ascend, by (segment, event index)."""
@@ -51,8 +55,11 @@ class GroupRows:
 
     @cached_property
     def commits(self) -> Numbers:
-        """Rows of completed commits, whatever became of them; of an unanswered one its invocation."""
-        log, rows = self.log, self._rows(_COMMIT, Kind.REACHED)
+        """Rows of completed commits, whatever became of them; of an unanswered one its invocation.
+
+        A transaction that commits offsets of the group is one, from its begin to its end.
+        """
+        log, rows = self.log, self._rows(Kind.REACHED, _COMMIT, _TXN)
         begun = rows[log.type[rows] == INVOKE]
         done = rows[log.type[rows] != INVOKE]
         answered = np.isin(self._operation(begun, log.index), self._operation(done, log.invoke_index))
@@ -65,21 +72,40 @@ class GroupRows:
         return taken
 
     @cached_property
+    def in_transactions(self) -> Numbers:
+        """Rows of offsets that transactions commit, whatever became of them."""
+        return self._rows(Kind.REACHED, _TXN)
+
+    @cached_property
+    def handed_over(self) -> Numbers:
+        """Rows of offsets that members handed over to transactions, whatever the group answered."""
+        rows = self._rows(Kind.REACHED, _OFFSETS)
+        answered: Numbers = rows[self.log.type[rows] != INVOKE]
+        return answered
+
+    @cached_property
+    def taken(self) -> Numbers:
+        """Rows of offsets that the group took of a member, as a commit, or for a transaction that is still open."""
+        commits = self.acknowledged[self.log.function[self.acknowledged] == _COMMIT]
+        handed = self.handed_over[self.log.type[self.handed_over] == OK]
+        return self._by_segment(np.sort(np.concatenate([commits, handed])))
+
+    @cached_property
     def read_back(self) -> Numbers:
         """Rows of what a group said that it has committed, -1 as the offset of one that has nothing."""
-        rows = self._rows(_COMMITTED, Kind.REACHED)
+        rows = self._rows(Kind.REACHED, _COMMITTED)
         answered: Numbers = rows[self.log.type[rows] == OK]
         return answered
 
     @cached_property
     def processed(self) -> Numbers:
         """Rows that say what a member has processed."""
-        return self._rows(_PROCESS, Kind.REACHED)
+        return self._rows(Kind.REACHED, _PROCESS)
 
     @cached_property
     def assigned(self) -> Numbers:
         """Rows in which a member has the log partition from then on."""
-        return self._rows(_REBALANCE, Kind.LISTED)
+        return self._rows(Kind.LISTED, _REBALANCE)
 
     @cached_property
     def member(self) -> Numbers:
@@ -142,18 +168,21 @@ class GroupRows:
         return self.segment[rows] * self.span + (self.log.index[rows] if moment is None else moment)
 
 
-def groups_of(function: npt.NDArray[Any], codes: Numbers, details: Sequence[str]) -> tuple[Numbers, tuple[str, ...]]:
+def groups_of(
+    columns: Mapping[str, npt.NDArray[Any]], codes: Numbers, details: Sequence[str]
+) -> tuple[Numbers, tuple[str, ...]]:
     """The group of each row (int64, an index into the names, -1 for none), and the names of the groups.
 
     ``codes`` are by row, places in ``details``, or -1.
     """
-    wanted = np.isin(function, GROUPED) & (codes >= 0)
+    committing = (columns["function"] == _TXN) & (columns["kind"] == Kind.REACHED)
+    wanted = (np.isin(columns["function"], GROUPED) | committing) & (codes >= 0)
     names: dict[str, int] = {}
     group_of = np.full(len(details), NONE, dtype=np.int64)
     for code in np.unique(codes[wanted]).tolist():
         try:
             group = msgspec.json.decode(details[code], type=GroupMember).group
-        except msgspec.DecodeError:  # another tool's
+        except msgspec.DecodeError:  # another tool's, or a transaction's that commits nothing of a group
             continue
         group_of[code] = names.setdefault(group, len(names))
     groups = np.full(len(codes), NONE, dtype=np.int64)

@@ -251,8 +251,8 @@ def part_of(
     if not (subjects.groups or subjects.transactions):
         return part
     codes, details = _details(table)
-    group, group_names = groups_of(columns["function"], codes[kept], details) if subjects.groups else (None, ())
-    transactions = transactions_of(columns, codes[kept], details) if subjects.transactions else None
+    group, group_names = groups_of(columns, codes[kept], details) if subjects.groups else (None, ())
+    transactions = transactions_of(columns, names, codes[kept], details) if subjects.transactions else None
     if transactions is not None and transactions.failed:
         columns["type"] = columns["type"].copy()
         columns["type"][[*transactions.failed]] = FAIL

@@ -10,6 +10,7 @@ from typing_extensions import override
 from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log import Log
 from checkers.columns.phases import Phases
+from checkers.columns.transactions import aborted_rows
 from checkers.measures.measure import Measure
 from workloads.history import FAIL, INFO, OK
 
@@ -23,6 +24,9 @@ class TransactionCounts(Measure):
         aborted_passed: values of aborted transactions that were acknowledged at an offset below the end to which final
             readers read: what must not be seen there, or what readers of uncommitted records must be able to see.
         late: values that producers sent after their successor was told that it is in charge.
+        effects: values that members of a pipeline made of records, in transactions that were committed.
+        offsets_aborted: log partitions in aborted transactions whose offsets the group had taken.
+        offsets_refused: log partitions whose offsets the group refused to take from a member.
     """
 
     committed: int = 0
@@ -31,6 +35,9 @@ class TransactionCounts(Measure):
     superseded: int = 0
     aborted_passed: int = 0
     late: int = 0
+    effects: int = 0
+    offsets_aborted: int = 0
+    offsets_refused: int = 0
 
     @property
     def all(self) -> int:
@@ -50,6 +57,8 @@ class TransactionCounts(Measure):
         first = [row for row in facts.superseded_us if log.position[row] == 0]
         superseded = _counted(log, np.array(first, dtype=np.int64), histories)
         late = _counted(log, np.array(sorted(facts.late), dtype=np.int64), histories)
+        effects = _counted(log, rows[(log.type[rows] == OK) & (facts.source[rows] >= 0)], histories)
+        aborted, refused = _offsets(log)
         passed = _counted(log, rows[_passed(log, rows)], histories)
         return [
             cls(
@@ -58,6 +67,9 @@ class TransactionCounts(Measure):
                 unknown=int(ends[INFO][history]),
                 superseded=int(superseded[history]),
                 aborted_passed=int(passed[history]),
+                effects=int(effects[history]),
+                offsets_aborted=int(_counted(log, aborted, histories)[history]),
+                offsets_refused=int(_counted(log, refused, histories)[history]),
                 late=int(late[history]),
             )
             for history in range(histories)
@@ -66,6 +78,16 @@ class TransactionCounts(Measure):
 
 def _counted(log: Log, rows: Numbers, histories: int) -> Numbers:
     return np.bincount(log.partition_history[log.partition[rows]], minlength=histories)
+
+
+def _offsets(log: Log) -> tuple[Numbers, Numbers]:
+    """Rows of offsets that a group had taken for a transaction that was aborted, and of those that it refused."""
+    groups, facts = log.groups, log.transactions
+    if groups is None or facts is None:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    rows, handed = groups.in_transactions, groups.handed_over
+    aborted = rows[(facts.handed_us[rows] >= 0) & aborted_rows(log.type, facts, rows)]
+    return aborted, handed[log.type[handed] == FAIL]
 
 
 def _passed(log: Log, rows: Numbers) -> Flags:

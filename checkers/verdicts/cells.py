@@ -380,7 +380,9 @@ def _transactions(tally: _Tally) -> str:
     if not exercised.transactions:
         return ""
     passed = counted(exercised.aborted_passed, "aborted write")
-    return f"; {counted(exercised.transactions, 'transaction')}, {passed} that readers came past"
+    taken = f"{counted(exercised.offsets_aborted, 'aborted commit')} of offsets, {exercised.offsets_refused:,} refused"
+    offsets = f", {counted(exercised.effects, 'effect')}, {taken}" if exercised.effects else ""
+    return f"; {counted(exercised.transactions, 'transaction')}, {passed} that readers came past{offsets}"
 
 
 def _wedged(tally: _Tally) -> str:

@@ -79,6 +79,8 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
     ``unfinished`` counts the log partitions that a fresh member did not read to their end after healing;
     ``unassigned`` those of them that no member was assigned then.
     ``transactions`` are those that ended; ``aborted_passed`` are writes of aborted ones that final readers came past.
+    ``effects`` are writes that members of a group made of records; ``offsets_aborted`` are offsets that a group had
+    taken for a transaction that was aborted, ``offsets_refused`` those that it refused.
     """
 
     runs: int = 1
@@ -91,6 +93,9 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
     unassigned: int = 0
     transactions: int = 0
     aborted_passed: int = 0
+    effects: int = 0
+    offsets_aborted: int = 0
+    offsets_refused: int = 0
     families: dict[str, FamilyExercised] = {}
 
     def __add__(self, other: RunsExercised) -> RunsExercised:
@@ -106,6 +111,9 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
             unassigned=self.unassigned + other.unassigned,
             transactions=self.transactions + other.transactions,
             aborted_passed=self.aborted_passed + other.aborted_passed,
+            effects=self.effects + other.effects,
+            offsets_aborted=self.offsets_aborted + other.offsets_aborted,
+            offsets_refused=self.offsets_refused + other.offsets_refused,
             families={
                 name: self.families.get(name, FamilyExercised()) + other.families.get(name, FamilyExercised())
                 for name in names
@@ -161,6 +169,8 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
             lacks.insert(0, "no write was acknowledged")
         if self.transactions and not self.aborted_passed:
             lacks.append("no reader came past a write of an aborted transaction; raise aborts_percent or duration_ms")
+        if self.effects and not self.offsets_aborted:
+            lacks.append("no transaction was aborted after a group had taken its offsets; raise aborts_percent")
         return "; ".join(lack for lack in lacks if lack)
 
     def run_lacks(self, families: Iterable[str] = (), exercised_min: int = EXERCISED_MIN) -> str:
@@ -210,6 +220,9 @@ def exercised_by(verdict: Verdict, receipts: Sequence[Receipt], settings: Settin
         unassigned=verdict.groups.unassigned or 0,
         transactions=verdict.transactions.all if judged else 0,
         aborted_passed=verdict.transactions.aborted_passed if judged else 0,
+        effects=verdict.transactions.effects if judged else 0,
+        offsets_aborted=verdict.transactions.offsets_aborted if judged else 0,
+        offsets_refused=verdict.transactions.offsets_refused if judged else 0,
         families={
             name: _family_exercised(name, by_family.get(name, ()), why_not.get(name, ""), judged=judged)
             for name in dict.fromkeys((*by_family, *why_not))

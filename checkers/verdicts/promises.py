@@ -68,6 +68,10 @@ reasons then name the gap.
 position is gone begins at the start). `group-skip` also where members commit before they process. `two-owners` is never
 permitted: brokers fence a member that was given up.
 
+*Pipelines.* What is read and what is written count together. `doubled-effect` and `unstable-offset` are promised to
+readers of committed records only. They, `missing-effect` and `aborted-commit` rest on what brokers keep of records, of
+transactions and of groups: all are permitted where a copy was destroyed, or where readable records can vanish.
+
 *Never permitted*: `corrupt-read` (CRC, rule 25), `phantom-read` (no client wrote it), `broken-invariant` (it is looked
 at only where it must hold), and any anomaly without a rule here. Writes whose outcome is unknown (info) are neither
 lost nor promised; no checker counts them.
@@ -93,6 +97,9 @@ NEVER = ("corrupt-read", "phantom-read", "G1a", "broken-invariant", "failed-send
 #: Promised to readers of committed records only.
 OF_COMMITTED = ("aborted-read", "early-read")
 OF_TRANSACTIONS = ("zombie", "hanging-transaction")
+OF_PIPELINES = ("missing-effect", "aborted-commit")
+#: Promised to pipelines whose members, and whose readers, read committed records only.
+OF_COMMITTED_PIPELINES = ("doubled-effect", "unstable-offset")
 #: Permitted always: records and transactions of different producers may interleave.
 ALWAYS = ("int-send-skip", "G0", "G0-realtime")
 
@@ -218,11 +225,13 @@ _INTERLEAVED = Reason("producers are not isolated from each other, their records
 _UNCOMMITTED = Reason("isolation.level=read_uncommitted: readers are given records of open and of aborted transactions",
                       "KIP-98")  # fmt: skip
 _STABLE = Reason("readers of committed records stop at the last stable offset, and skip aborted transactions", "KIP-98")
-_FENCED = Reason("a new producer fences the ones before it, and brokers abort what is open for too long",
+_REPLACED = Reason("a new producer fences the ones before it, and brokers abort what is open for too long",
                  "KIP-98, KIP-360, KIP-890")  # fmt: skip
 _LATE_END = Reason("a request to end a transaction that arrives in the next one may end that: known of clients below "
                    "EndTxn v5, and of markers before 4.2.0", "KAFKA-17754, KAFKA-19446, KIP-890; "
                    "docs/findings/009-late-ends.md")  # fmt: skip
+_TOGETHER = Reason("offsets count with their transaction, and members are told to wait for those of an open one",
+                   "KIP-98, KIP-447")  # fmt: skip
 _CLIENT = Reason("a client library stopped working; the log did what it promises", "docs/guides/clients.md")
 _AT_MOST_ONCE = Reason("commit.mode=before-processing: what a member committed and did not process is passed over",
                        "Kafka's design, at most once")  # fmt: skip
@@ -249,6 +258,7 @@ def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = AN
     duplicates = (*_duplicate_reasons(settings), *forgotten)
     overtaken = _overtaking_reasons(settings)
     late = (_LATE_END,) if any(fault.facts.delivers_late for fault in faults) else ()
+    forgetful = _went_back_reasons(faults)
     uncommitted = (_UNCOMMITTED,) if settings.isolation_level == "read_uncommitted" else ()
     claims = (
         *(_claim(name, losses, _safe_reasons(settings, faults, copies)) for name in LOSS),
@@ -260,11 +270,13 @@ def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = AN
         _claim("reordered", (*overtaken, *forgotten), (_IN_ORDER,)),
         *(_claim(name, (*overtaken, *duplicates, *reused), (_IN_ORDER,)) for name in SEND_ORDER),
         _claim("group-skip", (*_skip_reasons(settings), *readable), (_PROCESSED_FIRST,)),
-        _claim("group-went-back", (*_went_back_reasons(faults), *readable), (_COMMIT_SAFE,)),
+        _claim("group-went-back", (*forgetful, *readable), (_COMMIT_SAFE,)),
         _claim("two-owners", (), (_FENCED,)),
         _claim("divergent-replicas", _divergence_reasons(settings, faults, copies), (below,)),
         *(_claim(name, (*uncommitted, *readable), (_STABLE, *late)) for name in OF_COMMITTED),
-        *(_claim(name, readable, (_FENCED,)) for name in OF_TRANSACTIONS),
+        *(_claim(name, readable, (_REPLACED,)) for name in OF_TRANSACTIONS),
+        *(_claim(name, (*forgetful, *readable), (_TOGETHER, *late)) for name in OF_PIPELINES),
+        *(_claim(name, (*uncommitted, *forgetful, *readable), (_TOGETHER,)) for name in OF_COMMITTED_PIPELINES),
         *(_claim(name, (), (_NO_RULE,)) for name in NEVER),
         *(_claim(name, (_INTERLEAVED,), ()) for name in ALWAYS),
         *(_claim(name, (_CLIENT,), ()) for name in OF_CLIENTS),

@@ -133,6 +133,7 @@ class Phases:
         self._pass(SETTLE_MS)
         fresh = self._write_afresh(middle)
         self._let_cleaners_rest()
+        self._finish_pipeline()
         held = self._await_stable()
         lacking, drain = self._drain(middle, fresh, held)
         self._ask_after_healing()
@@ -188,6 +189,20 @@ class Phases:
         self._pass(SETTLE_MS)
         self._until_served(lambda: not middle.lacking(), left_us - SETTLE_MS * 1000)
         return fresh
+
+    def _finish_pipeline(self) -> None:
+        """Let what a pipeline has left be done, and a plain record be the last one of each of its outputs.
+
+        A reader that has seen the last record cannot tell that only the marker of a transaction follows.
+        """
+        if not (questions := self.workload.before_reading):
+            return
+        for question in questions:
+            self._ask(question)
+        last = self.workload.begin_recovery(self.workload.outputs)
+        self._until_served(lambda: last.finished, self._spec.workload.recovery_limit_ms * 1000)
+        last.end()
+        self._pass(SETTLE_MS)
 
     def _await_stable(self) -> Mapping[str, str]:
         """Wait until no transaction is open: the log partitions in which one is, and why they cannot be read.
@@ -246,12 +261,12 @@ class Phases:
         self._pass(CLOSING_MS)
 
     def _ask_after_healing(self) -> None:
-        """Put the questions of the workload, each with half the drain's limit."""
         for question in self.workload.after_healing:
             self._ask(question)
 
     def _ask(self, question: AfterHealing) -> None:
-        question.start(self.workload.partitions)
+        """Put a question of the workload, with half the drain's limit."""
+        question.start(self.workload.inputs)
         self._until_served(lambda: question.finished, self._spec.workload.drain_limit_ms * 1000 // 2)
         question.end()
         self._pass(CLOSING_MS)

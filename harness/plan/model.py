@@ -160,7 +160,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             world=world.world,
             cell=f"{choice.label}/{family}",
             family=family,
-            settings=choice.settings_in(world.world, transactional=kind_of(world.workload).writing == "transactions"),
+            settings=choice.settings_in(world.world, transactional=kind_of(world.workload).transactional),
             client_defaults=choice.client_defaults,
             workload=_own_topic(world.workload, world.world, seed),
             faults=msgspec.structs.replace(world.faults, families=() if self.story else tuple(family.split("+"))),

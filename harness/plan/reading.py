@@ -36,7 +36,7 @@ from harness.plan.values import (
 )
 from nemesis.cluster import CONTROLLER
 from nemesis.plan import FaultPlan
-from workloads import WORKLOADS, WorkloadPlan, kind_of, shown, unknown_name
+from workloads import WORKLOADS, WorkloadPlan, kind_of, shown, topics_of, unknown_name
 
 #: Keys whose values a cluster that exists already has itself.
 _ITS_OWN: Final = ("version", "controllers", "mode")
@@ -312,7 +312,7 @@ def _refuse_protocol(plan: Plan, plan_key: PlanKey) -> None:
     if all(choice.settings["group.protocol"] == "classic" for choice in plan.choices):
         return
     for world in plan.worlds:
-        if kind_of(world.workload).reading == "group" and getattr(world.world, "client", "") == "kafka-python":
+        if kind_of(world.workload).grouped and getattr(world.world, "client", "") == "kafka-python":
             raise (plan_key / "worlds" / world.world.name / "client").wrong(
                 'kafka-python has no group.protocol="consumer" (KIP-848); write client = "confluent-kafka", or leave '
                 "this protocol out"
@@ -322,7 +322,9 @@ def _refuse_protocol(plan: Plan, plan_key: PlanKey) -> None:
 def _workload(base: WorkloadPlan, table: Table, plan_key: PlanKey) -> WorkloadPlan:
     own = table_at(table, "workload", plan_key)
     workload = record_at(base, own, plan_key / "workload", without=frozenset({"writes"}))
-    if not TOPIC.fullmatch(workload.topic) or workload.topic in {".", ".."}:
+    if workload.name not in WORKLOADS:
+        raise (plan_key / "workload" / "name").wrong(unknown_name("workload", workload.name, WORKLOADS))
+    if not all(map(TOPIC.fullmatch, topics_of(workload))) or workload.topic in {".", ".."}:
         raise (plan_key / "workload").wrong(
             f'topic={shown(workload.topic)} cannot name a topic; use letters, digits, ".", "_", "-"'
         )
@@ -331,8 +333,6 @@ def _workload(base: WorkloadPlan, table: Table, plan_key: PlanKey) -> WorkloadPl
             f"{workload.topics} topics of {workload.partitions} log partitions are {partitions} in all; the most are "
             f"{BOUNDS['partitions'].most}: {BOUNDS['partitions'].reason}"
         )
-    if workload.name not in WORKLOADS:
-        raise (plan_key / "workload" / "name").wrong(unknown_name("workload", workload.name, WORKLOADS))
     return workload
 
 

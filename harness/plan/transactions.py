@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.plan.model import Plan
 from harness.plan.values import PlanKey
-from workloads import ACKS_ALL, IDEMPOTENCE, Settings, kind_of
+from workloads import ACKS_ALL, IDEMPOTENCE, Settings, kind_of, shown
 
 
 def check_transactions(plan: Plan, plan_key: PlanKey) -> None:
@@ -14,9 +14,15 @@ def check_transactions(plan: Plan, plan_key: PlanKey) -> None:
         PlanError: one sentence.
     """
     for world in plan.worlds:
-        if kind_of(world.workload).writing != "transactions":
+        if not kind_of(world.workload).transactional:
             continue
         for choice in plan.choices:
+            mode = choice.settings["commit.mode"]
+            if kind_of(world.workload).reading == "pipeline" and mode != "after-processing":
+                raise (plan_key / "settings").wrong(
+                    f'commit.mode={shown(mode)} is of the workload "groups"; in "{world.workload.name}" transactions '
+                    "commit, so take its line out"
+                )
             if why_not := _why_not(Settings.from_mapping(choice.settings_in(world.world, transactional=True))):
                 raise (plan_key / "settings").wrong(why_not)
 

@@ -54,6 +54,10 @@ TITLES: Final = {
     "group-skip": "A group committed past a record that no member processed",
     "group-went-back": "A group forgot a commit that was acknowledged",
     "two-owners": "A group took a commit of a member that it had given up",
+    "missing-effect": "A pipeline committed past a record without its effect",
+    "doubled-effect": "A pipeline did a record twice",
+    "aborted-commit": "A group has the offset of an aborted transaction",
+    "unstable-offset": "A group named an offset that an open transaction replaced",
     "returned-key": "A deleted key of a compacted log is back",
     "divergent-state": "The last record of a key depends on who leads",
     "divergent-tables": "The logs of in-sync replicas give different last records of a key",
@@ -75,6 +79,12 @@ WHY: Final = {
     "aborted-read": "With isolation.level=read_committed readers skip aborted writes (KIP-98).",
     "early-read": "With isolation.level=read_committed readers stop at the last stable offset, below each open "
     "transaction (KIP-98).",
+    "missing-effect": "Offsets that are committed with a transaction count only if it is committed (KIP-98).",
+    "doubled-effect": "A member that was given up can add no offsets to its transaction (KIP-447), so one transaction "
+    "for each record is committed.",
+    "aborted-commit": "Offsets of an aborted transaction have no effect (KIP-98).",
+    "unstable-offset": "With isolation.level=read_committed members wait for the offsets of open transactions "
+    "(KIP-447).",
     "failed-send-committed": "A commit succeeds only if every send of the transaction did (KAFKA-9279).",
     "zombie": "A producer with the same transactional id fences the ones before it (KIP-98, KIP-360).",
     "hanging-transaction": "Brokers abort a transaction that is open for longer than transaction.timeout.ms.",

@@ -9,19 +9,23 @@ from functools import singledispatch
 from typing import Final
 
 from checkers import (
+    AbortedCommit,
     DivergentReplicas,
     DivergentState,
     DivergentTables,
+    DoubledEffect,
     EventPlace,
     FailedSend,
     Finding,
     HangingTransaction,
+    MissingEffect,
     OlderOffset,
     ReturnedKey,
     SkippedRecord,
     StaleCommit,
     TornTransaction,
     TransactionRead,
+    UnstableOffset,
     ZombieWrite,
     seconds,
 )
@@ -141,6 +145,41 @@ def _(finding: HangingTransaction) -> str:
         f"The last stable offset of {finding.key} was {finding.last_stable_offset} and its high watermark "
         f"{finding.high_watermark}, {_span(finding.waited_us)} after the last sign of a transaction: readers of "
         "committed records do not get past it."
+    )
+
+
+@in_words.register
+def _(finding: MissingEffect) -> str:
+    return (
+        f"Group {finding.group} had committed offset {finding.committed} of {finding.key}. No transaction that was "
+        f"made of {_write(finding.value)}, at offset {finding.offset}, was committed."
+    )
+
+
+@in_words.register
+def _(finding: DoubledEffect) -> str:
+    made = " and ".join(map(_write, finding.values))
+    return (
+        f"Readers of {finding.key} saw {made}. All were made of the record at offset {finding.offset} of "
+        f"{finding.source}, in transactions of their own."
+    )
+
+
+@in_words.register
+def _(finding: AbortedCommit) -> str:
+    return (
+        f"Group {finding.group}, asked about {finding.key} (operation {_number(finding.op)} of the history), named "
+        f"offset {finding.offset}. Of all that its members handed over, only a transaction that was aborted had it "
+        f"(operation {_number(finding.transaction)})."
+    )
+
+
+@in_words.register
+def _(finding: UnstableOffset) -> str:
+    return (
+        f"Group {finding.group}, asked about {finding.key} (operation {_number(finding.op)} of the history), named "
+        f"offset {finding.offset}. Then a transaction with offset {finding.pending} was open, which was committed "
+        f"later (operation {_number(finding.transaction)}): a member that begins here does records again."
     )
 
 

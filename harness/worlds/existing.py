@@ -31,6 +31,7 @@ from harness.worlds.real.topic import topic_configs
 from nemesis.cluster import CONTROLLER, Capability, ClusterView, PartitionView, Target
 from nemesis.faults import FAULTS
 from nemesis.scenarios import FAMILIES, strikes_of
+from workloads import topics_of
 
 #: The faults that the cluster's administration and the workload itself can make.
 _WITHIN_REACH: Final = {Capability.LEADERSHIP, Capability.REASSIGNMENT, Capability.CLIENTS}
@@ -91,7 +92,7 @@ class ExistingCluster(RealCluster):
         require_ids(release)
         possible(self._settings, release)
         workload = self._spec.workload
-        for name in workload.topic_names:
+        for name in topics_of(workload):
             topic = OwnTopic(administration, opening.journal, name, self._bootstrap, self._security)
             opening.resources.callback(topic.delete)
             topic.create(workload.partitions, self._settings.replication_factor, topic_configs(self._settings))
@@ -102,7 +103,7 @@ class ExistingCluster(RealCluster):
             "topic": administration.configuration("topic", workload.topic),
         }
         trace = trace_path(self._directory, CONTROLLER)
-        poller = MetadataPoller(self._administration(opening), workload.topic_names, trace)
+        poller = MetadataPoller(self._administration(opening), topics_of(workload), trace)
         opening.resources.callback(poller.end)
         poller.begin()
         clients = opening.make_clients(self._bootstrap, self._security)

@@ -33,7 +33,7 @@ from nemesis.cluster import Target
 from nemesis.player import Player
 from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule
-from workloads import LogPartition
+from workloads import LogPartition, topics_of
 
 PREFACE: Final = (
     "This is only shown: nothing is done, and no connection is opened.",
@@ -95,12 +95,12 @@ def rehearse(spec: RunSpec, schedule: Schedule, say: Show) -> None:
 
 def _topic(spec: RunSpec, servers: str, say: Show) -> None:
     workload, settings = spec.workload, spec.chosen()
-    for topic in workload.topic_names:
+    for topic in topics_of(workload):
         say(
             f"at {servers}: create topic {topic} with {workload.partitions} partitions, replication factor "
             f"{settings.replication_factor}, {topic_configs(settings)}; the run ends here if it exists already"
         )
-    say(f"at {servers}: write to and read from topic {' and '.join(workload.topic_names)}, and no other")
+    say(f"at {servers}: write to and read from topic {' and '.join(topics_of(workload))}, and no other")
 
 
 def _play(spec: RunSpec, schedule: Schedule, target: Target, loop: Loop, say: Show) -> None:
@@ -135,7 +135,7 @@ class _ImaginedCluster(Metadata):
         places = spec.assignment or alternate(racks, spec.workload.partitions, spec.chosen().replication_factor)
         self._places = {
             str(LogPartition(topic, number)): tuple(map(NodeId, replicas))
-            for topic in spec.workload.topic_names
+            for topic in topics_of(spec.workload)
             for number, replicas in enumerate(places)
         }
         self._moved: dict[str, int] = {}

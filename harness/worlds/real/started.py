@@ -30,6 +30,7 @@ from harness.worlds.real.view import ClusterImage, Metadata, Viewer, are_whole, 
 from harness.worlds.real.world import Opened, Opening, RealCluster
 from harness.worlds.replica_logs import logs_on_disks
 from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
+from workloads import topics_of
 
 #: The reference broker starts in about a second, Kafka in about four; a busy machine gets this long.
 START_LIMIT_S: Final = 120.0
@@ -151,7 +152,7 @@ class StartedCluster(RealCluster):
 
     @override
     def replica_logs(self) -> ReplicaLogs | None:
-        return logs_on_disks(self._directory / "data", range(self._spec.brokers), *self._spec.workload.topic_names)
+        return logs_on_disks(self._directory / "data", range(self._spec.brokers), *topics_of(self._spec.workload))
 
     def _make_disks(self, journal: Journal) -> Mapping[int, Disk]:
         try:
@@ -162,7 +163,7 @@ class StartedCluster(RealCluster):
 
     def _bring_up(self, nodes: Nodes, viewer: Viewer, bootstrap: Sequence[str]) -> None:
         deadline = time.monotonic() + START_LIMIT_S
-        workload = self._spec.workload
+        workload, topics = self._spec.workload, topics_of(self._spec.workload)
 
         def registered(image: ClusterImage) -> bool:
             return all(node in image.brokers and not image.brokers[node].fenced for node in nodes.brokers)
@@ -172,8 +173,8 @@ class StartedCluster(RealCluster):
             return all(connect(nodes.host.address(node), FAR_LIMIT_S) == "accepted" for node in nodes.brokers)
 
         def complete(image: ClusterImage) -> bool:
-            views = partitions_of(image, *workload.topic_names).values()
-            return are_whole(views) and len(views) == len(workload.log_partitions)
+            views = partitions_of(image, *topics).values()
+            return are_whole(views) and len(views) == len(topics) * workload.partitions
 
         def wait(condition: Callable[[ClusterImage], bool], complaint: str) -> None:
             while not condition(viewer.image()):
@@ -185,6 +186,6 @@ class StartedCluster(RealCluster):
 
         wait(registered, "not every broker registered with the controller")
         wait(accepting, "not every broker accepts connections")
-        for topic in workload.topic_names:
+        for topic in topics:
             create_topic(bootstrap, topic, workload.partitions, self._spec.chosen(), self._spec.assignment)
-        wait(complete, f"not every partition of {' and '.join(workload.topic_names)} has a leader and all replicas")
+        wait(complete, f"not every partition of {' and '.join(topics)} has a leader and all replicas")

@@ -12,7 +12,7 @@ from harness.hosts import NodeState
 from harness.reference.core.types import NONE, BrokerState, PartitionState
 from harness.worlds.real.nodes import Nodes
 from nemesis.cluster import CONTROLLER, ClusterView, PartitionView
-from workloads import LogPartition, WorkloadPlan
+from workloads import LogPartition, WorkloadPlan, topics_of
 
 #: The topic in which Kafka keeps the commits of groups.
 OFFSETS: Final = "__consumer_offsets"
@@ -85,7 +85,7 @@ class Viewer:
         self.image = metadata.image
         self._metadata = metadata
         self._nodes = nodes
-        self._topics = workload.topic_names
+        self._topics = topics_of(workload)
         self._group = workload.topic
         self._transactional_ids = workload.transactional_ids
 

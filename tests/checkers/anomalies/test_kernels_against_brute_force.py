@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from checkers.anomalies.lost_write import LostWrite
 from checkers.local import check_rows
-from tests.checkers import brute_force, group_twins, transactional_twins
+from tests.checkers import brute_force, group_twins, pipeline_twins, transactional_twins
 from tests.checkers.history_strategies import KEYS, histories, keyed_histories, pipelined_histories
 from tests.checkers.in_memory import judge_events
 from tests.checkers.series import Lag, lag_series, unseen_series
@@ -75,7 +75,7 @@ COMPARED_APART: dict[str, tuple[Callable[..., Any], ...]] = {
     "group-skip": (group_twins.group_skip,),
     "group-went-back": (group_twins.group_went_back,),
     "two-owners": (group_twins.two_owners,),
-    **{name: (twin,) for name, twin in transactional_twins.TWINS.items()},
+    **{name: (twin,) for name, twin in (transactional_twins.TWINS | pipeline_twins.TWINS).items()},
 }
 
 

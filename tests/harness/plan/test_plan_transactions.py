@@ -14,8 +14,8 @@ PLANS = Path(__file__).parents[3] / "plans"
 KAFKA = '[worlds.kafka]\nclient = "confluent-kafka"\n'
 
 
-def plan(settings: str = "", world: str = KAFKA) -> Plan:
-    text = f'families = ["kill"]\n[settings]\n{settings}\n[workload]\nname = "transactions"\n{world}'
+def plan(settings: str = "", world: str = KAFKA, name: str = "transactions") -> Plan:
+    text = f'families = ["kill"]\n[settings]\n{settings}\n[workload]\nname = "{name}"\n{world}'
     return parse_plan(text, "p.toml")
 
 
@@ -49,5 +49,28 @@ def test_producers_of_transactions_are_idempotent_whatever_the_librarys_default_
 def test_what_cannot_run_is_refused(settings: str, world: str, words: str) -> None:
     with pytest.raises(PlanError) as caught:
         plan(settings, world)
+    assert words in str(caught.value)
+    assert caught.value.exit_code == 64
+
+
+def test_the_plan_of_pipelines_has_both_group_protocols_under_three_families() -> None:
+    runs = read_plan(PLANS / "consume-transform-produce.toml").runs()
+    assert len(runs) == 6
+    assert {run.settings["group.protocol"] for run in runs} == {"classic", "consumer"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "world", "words"),
+    [
+        ("", "[worlds.simulated]\n", "needs subscription and commits and transactions, which only Apache Kafka has"),
+        ("acks = 1", KAFKA, 'transactions need acks="all"'),
+        ('commit.mode = "auto"', KAFKA, 'commit.mode="auto" is of the workload "groups"'),
+        ('cleanup.policy = "compact"', KAFKA, "expects every record to stay"),
+        ('group.protocol = "consumer"', "[worlds.kafka]\n", "kafka-python has no group.protocol"),
+    ],
+)
+def test_what_no_pipeline_can_do_is_refused(settings: str, world: str, words: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        plan(settings, world, "consume-transform-produce")
     assert words in str(caught.value)
     assert caught.value.exit_code == 64

@@ -48,7 +48,10 @@ def test_a_plan_without_a_story_has_none() -> None:
         ),
         (
             plan('story = "S40"', partitions=3),
-            "worlds.simulated.workload: the story S40 writes to one log partition; write partitions = 1",
+            (
+                "worlds.simulated.workload: the story S40 writes to one log partition; "
+                "write partitions = 1, and leave topics out"
+            ),
         ),
         (
             plan('story = "S40"', faults='stories = ["S01"]'),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from checkers import OF_TRANSACTIONS_AND_KEYS, REPLICAS_FILE, REPLICAS_SCHEMA
 from harness.campaign.witnesses import choose_witnesses
@@ -21,7 +22,7 @@ from workloads.settings import Settings
 from workloads.values import join
 
 Campaign = tuple[Path, MakeRun]
-SAFE = Settings(min_insync_replicas=2, enable_idempotence=True)
+SAFE = Settings(min_insync_replicas=2, enable_idempotence=True, isolation_level="read_committed")
 TWICE = join(2, 10)
 DUPLICATE = {"key": PARTITION, "value": TWICE, "count": 2, "offsets": [10, 45]}
 REORDERED = {
@@ -99,3 +100,30 @@ def test_a_loss_keeps_its_cross_and_its_words(campaign: Campaign) -> None:
     page = unescape(write(directory).read_text())
     assert "crosses were lost" in page
     assert "A write that was acknowledged is gone" in page
+
+
+@pytest.mark.parametrize(
+    ("anomaly", "finding", "words"),
+    [
+        (
+            "missing-effect",
+            {"value": TWICE, "offset": 10, "committed": 46, "group": "g"},
+            f"Group g had committed offset 46 of {PARTITION}. No transaction",
+        ),
+        (
+            "doubled-effect",
+            {"source": "in-0", "offset": 10, "values": [TWICE, join(2, 11)], "writers": []},
+            "All were made of the record at offset 10 of in-0",
+        ),
+        ("aborted-commit", {"offset": 46, "group": "g"}, "only a transaction that was aborted had it"),
+        ("unstable-offset", {"offset": 4, "pending": 7, "group": "g"}, "a transaction with offset 7 was open"),
+    ],
+)
+def test_a_finding_about_a_pipeline_says_what_group_and_transactions_disagree_about(
+    campaign: Campaign, anomaly: str, finding: dict[str, Any], words: str
+) -> None:
+    story, page, _ = story_of(campaign, anomaly, {"key": PARTITION, **finding})
+    assert words in " ".join(story.sentences)
+    assert story.title in page
+    assert story.title == accounts.TITLES[anomaly]
+    assert story.why == accounts.WHY[anomaly]

@@ -61,6 +61,19 @@ def test_members_of_a_group_come_and_go_while_commits_are_due(cluster, tmp_path:
     assert groups.processed > 100
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_members_write_and_commit_in_one_transaction_and_each_record_has_its_effect_once(
+    cluster, tmp_path: Path, protocol: str
+) -> None:
+    workload = 'name = "consume-transform-produce"\n    consumers = 3\n    member_change_ms = 1_500\n'
+    settings = f'isolation.level = "read_committed"\n    group.protocol = "{protocol}"'
+    verdict = verdict_on(cluster, tmp_path / "run", f"{workload}    aborts_percent = 40", settings)
+    counts, groups = verdict.transactions, verdict.groups
+    assert min(counts.committed, counts.offsets_aborted, counts.aborted_passed) > 0
+    assert (groups.unfinished, groups.rebalanced_over_commits != 0) == (0, True)
+    assert counts.effects > 100
+
+
 def test_a_compacted_topic_is_read_to_its_end_under_each_leader(cluster, tmp_path: Path) -> None:
     settings = 'cleanup.policy = "compact"\n    segment.ms = 1_000\n    min.cleanable.dirty.ratio = 0.01'
     verdict_on(cluster, tmp_path / "run", 'name = "keyed"', settings)

@@ -1,0 +1,275 @@
+"""Anomalies of pipelines: members of a group that write a record for each one that they read, in transactions.
+
+A transaction names the records that its sends were made of (:class:`workloads.TransactionEnd`). Each kernel's docstring
+is its specification. All are O(n log n) in the rows of groups and transactions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
+from checkers.anomalies.group_skip import furthest_commits
+from checkers.columns.group_rows import GroupRows, running_max
+from checkers.columns.ids import Flags, Numbers
+from checkers.columns.log import Log
+from checkers.columns.log_rows import EventPlace
+from checkers.columns.transactions import COMMIT, Transactions, aborted_rows
+from workloads.history import INFO, NONE, OK
+
+
+class MissingEffect(Finding, kw_only=True):
+    """A record that a group has committed without an effect."""
+
+    group: str
+    value: Any
+    offset: int
+    committed: int
+    reader: EventPlace
+
+
+class DoubledEffect(Finding, kw_only=True):
+    """Records that were all made of one, whose log partition and offset are ``source`` and ``offset``."""
+
+    source: str
+    offset: int
+    values: list[Any]
+    writers: list[EventPlace]
+
+
+class AbortedCommit(Finding, kw_only=True):
+    """The answer of a group that is where only an aborted transaction would have brought it."""
+
+    group: str
+    offset: int
+    op: EventPlace
+    transaction: EventPlace
+
+
+class UnstableOffset(Finding, kw_only=True):
+    """The answer of a group while a transaction with another offset of it was open."""
+
+    group: str
+    offset: int
+    pending: int
+    op: EventPlace
+    transaction: EventPlace
+
+
+def missing_effect(log: Log, groups: GroupRows, facts: Transactions) -> Found:
+    """``missing-effect``: a group has committed past a record, and no transaction that was made of it was committed.
+
+    Example: a member reads ``a@0 b@1``, writes what it makes of them, hands over offset 2, and its transaction is
+    aborted; the next member begins at 2, or the group, asked, says 2. The effect of ``a`` and ``b`` is lost.
+
+    A transaction was committed if its commit was answered, or if a value that it sent was read. What is gone of a
+    transaction that was committed is ``lost-write``.
+
+    False alarms avoided: records behind the last commit; records that no poll brought; a transaction without a certain
+    end, unless final readers read to the end whatever it wrote to, and saw nothing of it.
+
+    Not found: what is missing of a transaction without a certain end in a history that is judged in parts.
+
+    Findings, one a record: key, group, value, offset, committed, reader.
+    """
+    commit_of = furthest_commits(log, groups)
+    segments = np.unique(groups.segment[groups.in_transactions])
+    segments = segments[commit_of[segments] >= 0]
+    segment_of = np.full(log.partition_count, NONE, dtype=np.int64)
+    segment_of[groups.segment_partition[segments]] = segments
+    reads = log.reads[log.type[log.reads] == OK]
+    segment = segment_of[log.partition[reads]]
+    reads, segment = reads[segment >= 0], segment[segment >= 0]
+    passed = log.offset[reads] < log.offset[commit_of[segment]]
+    reads, segment = reads[passed], segment[passed]
+    done = _may_be_committed(log, facts, facts.done)
+    span = int(log.offset.max(initial=0)) + 2
+    have = groups.segment[facts.done[done]] * span + facts.done_offset[done]
+    wanted = segment * span + log.offset[reads]
+    _, first = np.unique(wanted, return_index=True)
+    first = np.sort(first[~np.isin(wanted[first], have)])
+    rows, segment = reads[first], segment[first]
+
+    def describe(number: int) -> MissingEffect:
+        row, commit = int(rows[number]), int(commit_of[segment[number]])
+        return MissingEffect(
+            key=log.key(row),
+            group=log.group_of(commit),
+            value=int(log.value[row]),
+            offset=int(log.offset[row]),
+            committed=int(log.offset[commit]),
+            reader=log.op(row),
+        )
+
+    return Found(partition=log.partition[rows], describe=describe, row=rows)
+
+
+def doubled_effect(log: Log, _: GroupRows, facts: Transactions) -> Found:
+    """``doubled-effect``: two records that were made of the same one were read, and neither's transaction was aborted.
+
+    Example: a member writes ``x`` for ``a@0``, and its transaction is committed; another member, which began at 0, does
+    the same with ``y``. A reader of committed records sees ``x`` and ``y``.
+
+    False alarms avoided: records of aborted transactions, which are ``aborted-read``; one record that is in the log
+    twice, which is ``duplicate``; two records with the same value at two offsets of the input.
+
+    Findings, one for each record that has more than one effect: key, source, offset, values, writers.
+    """
+    rows = log.sends[facts.source[log.sends] >= 0]
+    rows = rows[np.isin(log.type[rows], (OK, INFO)) & log.read_ok[log.value_id[rows]]]
+    rows = rows[np.unique(log.value_id[rows], return_index=True)[1]]
+    rows = rows[np.lexsort((log.index[rows], facts.source[rows], log.partition[rows]))]
+    new = np.ones(len(rows), dtype=bool)
+    new[1:] = (np.diff(log.partition[rows]) != 0) | (np.diff(facts.source[rows]) != 0)
+    starts = np.flatnonzero(new)
+    ends = np.append(starts[1:], len(rows))
+    several = ends - starts > 1
+    starts, ends = starts[several], ends[several]
+    last = rows[ends - 1]
+
+    def describe(number: int) -> DoubledEffect:
+        mine = rows[starts[number] : ends[number]].tolist()
+        source, offset = facts.told(mine[0])
+        return DoubledEffect(
+            key=log.key(mine[0]),
+            source=source,
+            offset=offset,
+            values=[int(log.value[row]) for row in mine],
+            writers=[log.op(row) for row in mine],
+        )
+
+    return Found(partition=log.partition[last], describe=describe, row=last)
+
+
+def aborted_commit(log: Log, groups: GroupRows, facts: Transactions) -> Found:
+    """``aborted-commit``: what a group has committed, read back, is the offset of an aborted transaction.
+
+    Example: a transaction hands over offset 7 and is aborted; the group, asked, says 7, and no other commit names
+    it. "If the transaction is aborted, the consumer's stored position will revert to its old value" (Kafka's design).
+
+    A transaction was aborted if its abort was answered, or if its producer was closed before it asked for the commit.
+
+    False alarms avoided: an offset that any other commit of the group, begun before the answer, may have brought.
+
+    Findings, one an answer: key, group, offset, op, transaction.
+    """
+    rows, told = groups.in_transactions, groups.read_back
+    aborted = aborted_rows(log.type, facts, rows)
+    rows, others = rows[aborted], np.setdiff1d(groups.commits, rows[aborted])
+    abort, other = (_begun_before(groups, told, of) for of in (rows, others))
+    wrong = (log.offset[told] >= 0) & (abort >= 0) & (other < 0)
+    told, abort = told[wrong], abort[wrong]
+
+    def describe(number: int) -> AbortedCommit:
+        row = int(told[number])
+        return AbortedCommit(
+            key=log.key(row),
+            group=log.group_of(row),
+            offset=int(log.offset[row]),
+            op=log.op(row),
+            transaction=log.op(int(abort[number])),
+        )
+
+    return Found(partition=log.partition[told], describe=describe, row=told)
+
+
+def unstable_offset(log: Log, groups: GroupRows, facts: Transactions) -> Found:
+    """``unstable-offset``: a group named an offset while a transaction that commits another one was open.
+
+    Example: the group has taken offset 7 for a transaction that is open; asked now, it says 4; the transaction is
+    committed later. Who begins at 4 does records again whose effect is on its way. Readers of committed records ask for
+    stable offsets, and are told to wait (KIP-447).
+
+    The transaction was open all the time from the question to the answer: the group had taken its offsets before, and
+    its producer asked for the commit, which was answered, after that.
+
+    Findings, one an answer: key, group, offset, pending (the transaction's), op, transaction.
+    """
+    rows, told = groups.in_transactions, groups.read_back
+    rows = rows[(log.type[rows] == OK) & (facts.handed_us[rows] >= 0)]
+    rows = rows[np.lexsort((facts.handed_us[rows], groups.segment[rows]))]
+    span = int(max(log.time_us.max(initial=0), facts.handed_us.max(initial=0))) + 2
+    begun = groups.segment[rows] * span + facts.handed_us[rows]
+    longest = running_max(facts.ending_us[rows], groups.segment[rows])
+    last = np.searchsorted(begun, groups.segment[told] * span + log.invoke_us[told]) - 1
+    sound = (last >= 0) & (log.invoke_us[told] >= 0)
+    sound[sound] &= groups.segment[rows[last[sound]]] == groups.segment[told[sound]]
+    sound[sound] &= longest[last[sound]] > log.time_us[told[sound]]
+    told, last = told[sound], last[sound]
+    open_now = [
+        rows[
+            (groups.segment[rows] == groups.segment[row])
+            & (facts.handed_us[rows] < log.invoke_us[row])
+            & (facts.ending_us[rows] > log.time_us[row])
+            & (log.offset[rows] != log.offset[row])
+        ]
+        for row in told.tolist()
+    ]
+    told = told[[bool(len(transactions)) for transactions in open_now]]
+    pending = [int(transactions[0]) for transactions in open_now if len(transactions)]
+
+    def describe(number: int) -> UnstableOffset:
+        row, of = int(told[number]), pending[number]
+        return UnstableOffset(
+            key=log.key(row),
+            group=log.group_of(row),
+            offset=int(log.offset[row]),
+            pending=int(log.offset[of]),
+            op=log.op(row),
+            transaction=log.op(of),
+        )
+
+    return Found(partition=log.partition[told], describe=describe, row=told)
+
+
+def _may_be_committed(log: Log, facts: Transactions, rows: Numbers) -> Flags:
+    """Mark those of these rows of transactions that were committed, or about which nothing is known (bool)."""
+    operation = log.operation(rows)
+    seen = np.isin(operation, np.concatenate([log.operation(log.seen_transactions), log.proven]))
+    sends = log.sends[facts.own[log.sends]]
+    unread = sends[log.drained_end[log.partition[sends]] == NONE]
+    undecided = np.isin(operation, log.operation(unread)) | ~np.isin(operation, log.operation(sends))
+    uncertain = (log.type[rows] == INFO) & (facts.asked[rows] == COMMIT)
+    committed: Flags = (log.type[rows] == OK) | (uncertain & (seen | undecided))
+    return committed
+
+
+def _begun_before(groups: GroupRows, told: Numbers, rows: Numbers) -> Numbers:
+    """By answer, the row among ``rows`` with its offset that began first, if before the answer; else -1 (int64)."""
+    log, first_row = groups.log, np.full(len(told), NONE, dtype=np.int64)
+    if not len(rows):
+        return first_row
+    span = int(log.offset.max()) + 2
+    rows = rows[np.argsort(groups.begun(rows), kind="stable")]
+    packed, first = np.unique(groups.segment[rows] * span + log.offset[rows], return_index=True)
+    asked = groups.segment[told] * span + log.offset[told]
+    number = np.minimum(np.searchsorted(packed, asked), len(packed) - 1)
+    row = rows[first[number]]
+    matches = (packed[number] == asked) & (groups.begun(row) < log.index[told])
+    first_row[matches] = row[matches]
+    return first_row
+
+
+def _where_there_are(kernel: Callable[[Log, GroupRows, Transactions], Found]) -> Callable[[Log], Found]:
+    """The kernel over a log that may have no pipelines."""
+
+    def find(log: Log) -> Found:
+        groups, facts = log.groups, log.transactions
+        return Found.nothing() if groups is None or facts is None else kernel(log, groups, facts)
+
+    return find
+
+
+#: In the order in which a report lists them.
+PIPELINES: Final = tuple(
+    Anomaly.documented(name, kernel.__doc__, finding, _where_there_are(kernel), about=about)
+    for name, kernel, finding, about in (
+        ("missing-effect", missing_effect, MissingEffect, About.READERS),
+        ("doubled-effect", doubled_effect, DoubledEffect, About.READERS),
+        ("aborted-commit", aborted_commit, AbortedCommit, About.LOG),
+        ("unstable-offset", unstable_offset, UnstableOffset, About.LOG),
+    )
+)
