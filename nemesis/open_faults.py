@@ -55,6 +55,8 @@ class _OpenFault:
         receipt = self.receipt
         receipt.moved, receipt.seen = moved(self._before, view), self._watch.seen
         receipt.mark, receipt.ended_us, receipt.end_evidence = "end", time_us, evidence
+        if receipt.took_effect and not self.fault.met_something(evidence):
+            receipt.took_effect, receipt.reason = False, "nothing met it while it lasted"
 
 
 class OpenFaults:

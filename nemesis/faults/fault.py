@@ -124,6 +124,11 @@ class Fault(FaultKind, msgspec.Struct, frozen=True, tag_field="kind", tag=str.lo
         shown = any(cls.shows in seen for seen in evidence.values())
         return bool(cls.shows and evidence) and not shown
 
+    @classmethod
+    def met_something(cls, evidence: Observed) -> bool:  # noqa: ARG003
+        """Tell by what was observed at its end if there was something to hit; true where that shows nothing of it."""
+        return True
+
     @property
     def holds_links_by(self) -> tuple[str, ...]:
         """Name the hold on its links: a link is free when the last fault with the same hold has ended."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from nemesis.cluster import Capability, Target, require
-from nemesis.evidence import Evidence
+from nemesis.evidence import Evidence, Observed
 from nemesis.faults.fault import Aim, LinkFault
 from nemesis.repairs import LinkGroup, Repair
 
@@ -33,6 +33,13 @@ class HoldConnections(LinkFault, frozen=True):
     delivers_late: ClassVar[bool] = True
     done_to_links: ClassVar[str] = "held the connections of"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.CONNECTIONS,)
+
+    @classmethod
+    @override
+    def met_something(cls, evidence: Observed) -> bool:
+        """A packet was dropped: a connection on which nothing was sent delivers nothing late."""
+        dropped = evidence.get("dropped")
+        return not isinstance(dropped, dict) or any(dropped.values())
 
     @override
     def begin(self, target: Target, aim: Aim) -> Evidence:

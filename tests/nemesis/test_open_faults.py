@@ -7,7 +7,18 @@ from collections.abc import Collection
 import pytest
 
 from nemesis.cluster import Link
-from nemesis.faults import FAULTS, Aim, Fault, HoldMessages, Kill, MoveLeader, Partition, Pause, WipeDisk
+from nemesis.faults import (
+    FAULTS,
+    Aim,
+    Fault,
+    HoldConnections,
+    HoldMessages,
+    Kill,
+    MoveLeader,
+    Partition,
+    Pause,
+    WipeDisk,
+)
 from nemesis.open_faults import Cause, OpenFaults
 from nemesis.receipts import Receipt
 from nemesis.repairs import HEAL, START
@@ -133,3 +144,16 @@ def test_each_fault_of_a_script_is_ended_by_the_repair_that_it_names(kind: type[
     if kind.lasts:
         script.faults.undo(kind.undone_by, BOTH if links else 1)
     assert script.marks == [(kind.kind, "begin"), (kind.kind, "end")]
+
+
+@pytest.mark.parametrize("dropped", [0, 3])
+def test_a_hold_of_connections_took_effect_only_if_something_was_sent_on_them(
+    dropped: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Script()
+    monkeypatch.setattr(script.cluster, "deliver", lambda _: {"dropped": {"0>1": 0, "1>0": dropped}})
+    receipt = script.cut(BOTH, HoldConnections)
+    assert receipt.took_effect, "it is not known yet"
+    script.faults.end_all()
+    assert receipt.took_effect == bool(dropped)
+    assert receipt.reason == ("observed when it began" if dropped else "nothing met it while it lasted")
