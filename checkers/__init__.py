@@ -35,7 +35,7 @@ from checkers.columns.replica_file import (
 from checkers.errors import CheckError, JavaMissingError
 from checkers.histories import HISTORY, RUN_FILE, VERDICTS_FILE
 from checkers.histories.discovery import NO_HISTORY, FoundHistory, SourceKind, find_histories
-from checkers.histories.scratch import remove_abandoned
+from checkers.histories.scratch import Scratch, ScratchKind, remove_abandoned
 from checkers.histories.stores import Place, fetch, files_at, place_of, read_bytes
 from checkers.local import check_one, check_rows
 from checkers.measures.availability import Availability

@@ -17,7 +17,7 @@ import msgspec
 
 from checkers.errors import CheckError
 from checkers.histories import HISTORY, RUN_FILE, VERDICTS_FILE, stores
-from checkers.histories.scratch import CHECK_SCRATCH, Scratch
+from checkers.histories.scratch import Scratch, ScratchKind
 from checkers.histories.stores import Place, StorePath
 from workloads.history import (
     CLUSTERED,
@@ -162,7 +162,7 @@ class Sources:
         self._decode_all = decode_all
         chosen = scratch or os.environ.get(SCRATCH) or None
         try:
-            self._scratch = Scratch(CHECK_SCRATCH, chosen)
+            self._scratch = Scratch(ScratchKind.CHECK, chosen)
         except OSError as error:
             raise CheckError(f"{chosen}: {error.strerror}; name a directory to write in with --scratch") from error
         self.ready = [self._source(history) for history in histories]

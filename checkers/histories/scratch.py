@@ -12,13 +12,24 @@ import fcntl
 import os
 import shutil
 import tempfile
+from enum import StrEnum
 from pathlib import Path
 from typing import Final, Self
 
 _LOCK: Final = ".in-use"
-#: Begins of names: of histories that are stored before they are checked, and of Spark's own files.
-CHECK_SCRATCH: Final = "ackproof-check-"
-SPARK_SCRATCH: Final = "ackproof-spark-"
+
+
+class ScratchKind(StrEnum):
+    """Purposes of these directories: the begins of their names."""
+
+    CHECK = "ackproof-check-"
+    SPARK = "ackproof-spark-"
+    RUN = "ackproof-run-"
+    NIGHT = "ackproof-night-"
+    STORY = "ackproof-story-"
+    REPLAY = "ackproof-replay-"
+    BENCH = "ackproof-bench-"
+    RELEASE = "ackproof-release-"
 
 
 class Scratch:
@@ -57,8 +68,8 @@ class Scratch:
 
 def remove_abandoned() -> None:
     """Remove the directories that killed processes left among temporary files."""
-    for prefix in (CHECK_SCRATCH, SPARK_SCRATCH):
-        _remove_all_abandoned(Path(tempfile.gettempdir()), prefix)
+    for kind in ScratchKind:
+        _remove_all_abandoned(Path(tempfile.gettempdir()), kind)
 
 
 def _remove_all_abandoned(parent: Path, prefix: str) -> None:

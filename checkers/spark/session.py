@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from checkers.errors import JavaMissingError, SparkError
-from checkers.histories.scratch import SPARK_SCRATCH, Scratch
+from checkers.histories.scratch import Scratch, ScratchKind
 
 #: The driver only holds findings and the small core of a dependency graph; rows live in Python workers.
 DRIVER_MEMORY: Final = "1g"
@@ -205,7 +205,7 @@ def _java_missing(why: str) -> JavaMissingError:
 @cache
 def _scratch() -> Path:
     """A directory of this process's own, gone with it."""
-    scratch = Scratch(SPARK_SCRATCH)
+    scratch = Scratch(ScratchKind.SPARK)
     atexit.register(scratch.close)
     return scratch.path
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -20,6 +19,8 @@ from checkers import (
     JavaMissingError,
     Outcome,
     Place,
+    Scratch,
+    ScratchKind,
     SourceKind,
     Verdict,
     VerdictLine,
@@ -167,9 +168,9 @@ def _record_of(run: Place) -> RunRecord:
     if isinstance(run, Path):
         return read_record(run)
     try:
-        with tempfile.TemporaryDirectory(prefix="ackproof-run-") as scratch:
-            fetch(run / RUN_FILE, Path(scratch))
-            return read_record(Path(scratch))
+        with Scratch(ScratchKind.RUN) as scratch:
+            fetch(run / RUN_FILE, scratch.path)
+            return read_record(scratch.path)
     except OSError as error:
         raise ResultsError(f"{run / RUN_FILE} cannot be read: {error}") from error
 

@@ -7,14 +7,13 @@ asked for at the same moments, and the findings may differ.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from checkers import REPLICAS_FILE, Verdict, check_one
+from checkers import REPLICAS_FILE, Scratch, ScratchKind, Verdict, check_one
 from harness.campaign.judged_histories import translated_errors
 from harness.choices import Choices
 from harness.errors import HarnessError, NamedWronglyError, ResultsError
@@ -111,8 +110,8 @@ def trace_missing(directory: Path) -> None:
             f"the run would be done again for it, and {writes} writes take too long; the most is {TRACED_WRITES_MAX}. "
             f"ackproof replay {directory} does it all the same"
         )
-    with tempfile.TemporaryDirectory(prefix="ackproof-") as scratch:
-        if not _done_again(directory, again := Path(scratch) / "again"):
+    with Scratch(ScratchKind.REPLAY) as scratch:
+        if not _done_again(directory, again := scratch.path / "again"):
             raise ResultsError(f"{directory} does not repeat itself with this version of the program")
         _keep_trace(directory, again)
 

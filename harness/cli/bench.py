@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 import click
 
+from checkers import Scratch, ScratchKind
 from harness.bench.checking_speed import main as measure_checking
 from harness.bench.cluster_speed import measure_cluster
 from harness.bench.simulated import STANDARD_SCHEDULE, measure_simulated
@@ -40,8 +40,8 @@ def bench(context: click.Context) -> None:
 def simulated(terminal: Terminal, plan_path: Path, schedules: int) -> int:
     """Measure schedules and virtual seconds a second on one core."""
     plan = read_plan(plan_path)
-    with tempfile.TemporaryDirectory(prefix="ackproof-bench-") as scratch:
-        speed = measure_simulated(plan, schedules, Path(scratch))
+    with Scratch(ScratchKind.BENCH) as scratch:
+        speed = measure_simulated(plan, schedules, scratch.path)
     return _show(terminal, {"simulated": speed}, speed.lines())
 
 
@@ -52,8 +52,8 @@ def cluster(terminal: Terminal) -> int:
 
     Only acknowledged writes count. The harness's own overhead is measured beside them.
     """
-    with tempfile.TemporaryDirectory(prefix="ackproof-bench-") as scratch:
-        speed = measure_cluster(Path(scratch))
+    with Scratch(ScratchKind.BENCH) as scratch:
+        speed = measure_cluster(scratch.path)
     return _show(terminal, {"cluster": speed}, speed.lines())
 
 

@@ -20,7 +20,7 @@ def heal(terminal: Terminal, path: Path) -> int:
 
     PATH is a run or a campaign. Processes are ended, rules of the network removed, file systems unmounted. A line for
     each thing, then a summary. Exit code 70 if something is still there or in doubt. Temporary directories of harnesses
-    that were killed (ackproof-check-..., ackproof-spark-...) are deleted too, wherever they worked.
+    that were killed (such as ackproof-check-...) are deleted too, wherever they worked.
     """
     remove_abandoned()
     healed = heal_all(path)

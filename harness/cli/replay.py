@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -10,7 +9,7 @@ from typing import Final
 import click
 import msgspec
 
-from checkers import Verdict, judge
+from checkers import Scratch, ScratchKind, Verdict, judge
 from harness.campaign import Replayed, rerun
 from harness.campaign import replay as replay_run
 from harness.choices import Choices
@@ -50,8 +49,8 @@ def replay(terminal: Terminal, run_dir: Path, choices_file: Path | None) -> int:
             f"{run_dir} ran on real processes: its seed repeats the plan of faults, not their effect; running it again"
         )
         return _rerun(terminal, run_dir, record, None)
-    with tempfile.TemporaryDirectory(prefix="ackproof-") as scratch:
-        result = replay_run(run_dir, Path(scratch) / "again")
+    with Scratch(ScratchKind.REPLAY) as scratch:
+        result = replay_run(run_dir, scratch.path / "again")
     terminal.answer(result, [*described(result.again), _conclusion(result, run_dir)])
     return EXIT_HELD if result.identical else EXIT_HARNESS
 

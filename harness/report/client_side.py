@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
-from workloads import Event, EventType, Function, Poll, Send
+from workloads import Function
+from workloads.history import FUNCTION_CODE, NONE, OK, Columns, Kind, read_rows
+
+_COLUMNS: Final = (
+    "index", "position", "kind", "type", "function", "time_us", "invoke_us", "offset", "value", "node",
+)  # fmt: skip
+_SENDS: Final = (FUNCTION_CODE[Function.SEND], FUNCTION_CODE[Function.TXN])
 
 #: The name of OUT_OF_ORDER_SEQUENCE_NUMBER in histories, whichever the client library.
 OUT_OF_ORDER: Final = "OutOfOrderSequenceNumberError"
@@ -41,33 +49,44 @@ class ClientSide(msgspec.Struct):
     out_of_order: int = 0
 
 
-def client_side(events: Iterable[Event], partition: str) -> ClientSide:
-    """Acknowledgements, last reads and the final log end offset of ``partition``, from all events of a history."""
-    invoked: dict[int, int] = {}
-    side = ClientSide()
-    for event in events:
-        if event.function is Function.DRAIN and event.type is EventType.OK and partition in event.partitions:
-            side.end_offset = event.offset
-        for micro in event.micro:
-            if isinstance(micro, Poll):
-                for record in micro.records.get(partition, ()):
-                    side.reads[record.offset] = record.value
-            elif isinstance(micro, Send) and micro.partition == partition:
-                side.out_of_order += (event.error or "").startswith(OUT_OF_ORDER)
-                _note_send(event, micro, invoked, side.acknowledged)
-    return side
+def client_side(history: Path, partition: str) -> ClientSide:
+    """Acknowledgements, last reads and the final log end offset of ``partition``.
+
+    Rows are looked at, column by column: a history may have millions of events.
+
+    Raises:
+        HistoryError: the history cannot be read.
+    """
+    columns, names = read_rows(history)
+    here = np.isin(columns["key"], [code for code, name in enumerate(names["key"]) if name == partition])
+    rows = {name: columns[name][here] for name in _COLUMNS}
+    order = np.lexsort((rows["position"], rows["index"]))
+    rows = {name: column[order] for name, column in rows.items()}
+    kind, answered = rows["kind"], rows["type"] == OK
+    read = kind == Kind.READ
+    drained = answered & (kind == Kind.LISTED) & (rows["function"] == FUNCTION_CODE[Function.DRAIN])
+    ends = rows["offset"][drained].tolist()
+    return ClientSide(
+        acknowledged=_acknowledged(rows, answered & (kind == Kind.SEND) & np.isin(rows["function"], _SENDS)),
+        reads=dict(zip(rows["offset"][read].tolist(), rows["value"][read].tolist(), strict=True)),
+        end_offset=_known(ends[-1]) if ends else None,
+    )
 
 
-def _note_send(event: Event, send: Send, invoked: dict[int, int], acknowledged: dict[int, AcknowledgedWrite]) -> None:
-    if event.function not in {Function.SEND, Function.TXN}:
-        return
-    if event.type is EventType.INVOKE:
-        invoked[send.value] = event.time_us
-    elif event.type is EventType.OK:
-        acknowledged[send.value] = AcknowledgedWrite(
-            value=send.value,
-            invoked_us=invoked.get(send.value, event.time_us),
-            acknowledged_us=event.time_us,
-            offset=send.offset,
-            node=event.node,
+def _acknowledged(rows: Columns, sends: npt.NDArray[np.bool_]) -> dict[int, AcknowledgedWrite]:
+    """The acknowledged writes among ``rows``, by value."""
+    fields = (rows[name][sends].tolist() for name in ("value", "invoke_us", "time_us", "offset", "node"))
+    return {
+        value: AcknowledgedWrite(
+            value=value,
+            invoked_us=time_us if invoke_us == NONE else invoke_us,
+            acknowledged_us=time_us,
+            offset=_known(offset),
+            node=_known(node),
         )
+        for value, invoke_us, time_us, offset, node in zip(*fields, strict=True)
+    }
+
+
+def _known(number: int) -> int | None:
+    return None if number == NONE else number

@@ -23,7 +23,6 @@ from harness.report.leadership import Leadership, LeaderState, answering_broker,
 from harness.report.record_positions import RecordPosition, positions_of
 from nemesis.faults import UnexplainedElection
 from nemesis.receipts import Receipt
-from workloads.history import read_events
 
 #: An account longer than this does not fit one axis: a fault, an election and a return take a few seconds each.
 WINDOW_MAX_US: Final = 20_000_000
@@ -141,10 +140,11 @@ def read_timeline(run: Path, subject: Subject, receipts: Sequence[Receipt], lost
         HistoryError: the history cannot be read.
     """
     partition, value = subject.partition, subject.values[0]
-    side = client_side(read_events(run / HISTORY), partition)
+    side = client_side(run / HISTORY, partition)
     if value not in side.acknowledged:
         return None
-    of_partition = [seen for seen in read_observations(run) if seen.partition in {partition, None}]
+    here = {partition, None}
+    of_partition = [seen for seen in read_observations(run) if seen.partition in here]
     observations = sorted(of_partition, key=lambda seen: seen.time_us)
     effective = [receipt for receipt in receipts if receipt.took_effect]
     several = len(subject.offsets) > 1
@@ -152,24 +152,27 @@ def read_timeline(run: Path, subject: Subject, receipts: Sequence[Receipt], lost
     begin_us, end_us = _window(side.acknowledged[value], effective, observations, positions)
     last_us = max(end_us, *(write.acknowledged_us for write in side.acknowledged.values()))
     led = leaderships(observations, effective, last_us)
-    _name_brokers(side.acknowledged, lost, observations, led)
-    write = side.acknowledged[value]
+    answering = _Answering(lost, [seen for seen in observations if isinstance(seen.fact, Truncated)], led)
+    write = answering.named(side.acknowledged[value])
     overtaking = side.acknowledged.get(subject.values[1]) if subject.anomaly == REORDERED else None
     successor = _successor(subject, write, side)
+    successor_write = None if successor is None else side.acknowledged.get(successor)
+    kinds = _Kinds(subject, write, lost, successor, positions)
     return Timeline(
         anomaly=subject.anomaly,
         partition=partition,
         write=write,
         positions=positions,
-        overtaking=overtaking,
+        overtaking=overtaking and answering.named(overtaking),
         begin_us=begin_us,
         end_us=end_us,
         faults=tuple(f for f in effective if f.begun_us <= end_us and _end_us(f, end_us) >= begin_us),
-        points=_points(
-            side.acknowledged.values(), _Kinds(subject, write, lost, successor, positions), (begin_us, end_us)
+        points=tuple(
+            point._replace(write=answering.named(point.write))
+            for point in _points(side.acknowledged.values(), kinds, (begin_us, end_us))
         ),
         successor=successor,
-        successor_write=None if successor is None else side.acknowledged.get(successor),
+        successor_write=successor_write and answering.named(successor_write),
         end_offset=side.end_offset,
         observations=tuple(seen for seen in observations if seen.time_us <= end_us),
         refusals=_refusals(observations, write),
@@ -192,18 +195,20 @@ def _successor(subject: Subject, write: AcknowledgedWrite, side: ClientSide) -> 
     return side.reads.get(write.offset) if subject.anomaly in LOSSES and write.offset is not None else None
 
 
-def _name_brokers(
-    acknowledged: dict[int, AcknowledgedWrite],
-    lost: frozenset[int],
-    observations: Sequence[Observation],
-    led: Sequence[Leadership],
-) -> None:
-    """Take who answered, where clients do not know it, from what the brokers reported."""
-    for value, write in acknowledged.items():
-        if write.node is None and led:
-            removers = [seen.node for seen in removals(observations, write)] if value in lost else None
-            node = answering_broker(led, write.acknowledged_us, removers)
-            acknowledged[value] = msgspec.structs.replace(write, node=node, node_certain=False)
+class _Answering(NamedTuple):
+    """The brokers that answered, where clients do not know it, by what the brokers reported."""
+
+    lost: frozenset[int]
+    truncations: Sequence[Observation]
+    led: Sequence[Leadership]
+
+    def named(self, write: AcknowledgedWrite) -> AcknowledgedWrite:
+        """The write with the broker that answered, as far as one is known. Few of millions are shown."""
+        if write.node is not None or not self.led:
+            return write
+        removers = [seen.node for seen in removals(self.truncations, write)] if write.value in self.lost else None
+        node = answering_broker(self.led, write.acknowledged_us, removers)
+        return msgspec.structs.replace(write, node=node, node_certain=False)
 
 
 def _end_us(receipt: Receipt, otherwise_us: int) -> int:
@@ -285,10 +290,15 @@ class _Kinds(NamedTuple):
 def _points(acknowledged: Iterable[AcknowledgedWrite], kinds: _Kinds, window: tuple[int, int]) -> tuple[Point, ...]:
     """Writes within the window: of each kind at most POINTS_MAX, those nearest in time, in order of time."""
     by_kind: dict[PointKind, list[Point]] = defaultdict(list)
-    points = [Point(other, other.offset, kinds.of(other)) for other in acknowledged if other.offset is not None]
-    for point in sorted([*points, *kinds.again()], key=lambda point: abs(_at(point) - kinds.write.acknowledged_us)):
-        if window[0] <= _at(point) <= window[1]:
-            by_kind[point.kind].append(point)
+    begin_us, end_us = window
+    points = [
+        Point(other, other.offset, kinds.of(other))
+        for other in acknowledged
+        if other.offset is not None and begin_us <= other.acknowledged_us <= end_us
+    ]
+    points += [point for point in kinds.again() if begin_us <= _at(point) <= end_us]
+    for point in sorted(points, key=lambda point: abs(_at(point) - kinds.write.acknowledged_us)):
+        by_kind[point.kind].append(point)
     kept = [point for points in by_kind.values() for point in points[:POINTS_MAX]]
     return tuple(sorted(kept, key=_at))
 

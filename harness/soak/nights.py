@@ -6,7 +6,6 @@ that a year of nights is read without their verdicts, which may be gigabytes.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
@@ -18,6 +17,8 @@ from checkers import (
     CheckError,
     Matrix,
     Place,
+    Scratch,
+    ScratchKind,
     counted,
     fetch,
     files_at,
@@ -146,11 +147,11 @@ def _is_of(record: NightRecord, directory: Place) -> bool:
 def _from_verdicts(directory: Place) -> Results:
     if isinstance(directory, Path):
         return read_results(directory)
-    with tempfile.TemporaryDirectory(prefix="ackproof-night-") as scratch:
+    with Scratch(ScratchKind.NIGHT) as scratch:
         for file in files_at(directory):
             if file.name in _VERDICTS and file.parent == directory and not isinstance(file, Path):
-                fetch(file, Path(scratch))
-        return msgspec.structs.replace(read_results(Path(scratch)), name=str(directory))
+                fetch(file, scratch.path)
+        return msgspec.structs.replace(read_results(scratch.path), name=str(directory))
 
 
 def _decoded(file: Place, kind: type[Content]) -> Content | None:

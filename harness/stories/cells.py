@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from checkers import HISTORY, NEVER, InconsistentOffset, LostWrite, Verdict, check_one
+from checkers import HISTORY, NEVER, InconsistentOffset, LostWrite, Scratch, ScratchKind, Verdict, check_one
 from harness.plan import RunSpec, Simulated
 from harness.records.replica_dump import write_replicas
 from harness.stories.columns import COLUMNS, Column, column_named
@@ -80,8 +78,8 @@ def perform_cell(story: Story, column: str | Column, watch: Callable[[SimulatedW
     world = SimulatedWorld(spec, Steady(0), invariants=False)
     if watch is not None:
         watch(world)
-    with tempfile.TemporaryDirectory(prefix="ackproof-story-") as name:
-        directory = Path(name)
+    with Scratch(ScratchKind.STORY) as scratch:
+        directory = scratch.path
         with HistoryWriter(directory / HISTORY, f"{story.number}/{chosen.name}") as recorder:
             performance = perform_script(story, spec, world, recorder)
         write_replicas(directory, performance.report.ends, world.replica_logs())

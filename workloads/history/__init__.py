@@ -19,7 +19,7 @@ from workloads.history.files import (
 from workloads.history.importing import DecodeAll, Decoded, Split, decode, decode_here, import_jsonl
 from workloads.history.jsonl import export_jsonl
 from workloads.history.origin import ORIGIN_FILE, Origin, shown_key
-from workloads.history.reader import read_events
+from workloads.history.reader import read_events, read_rows
 from workloads.history.rows import Columns, Rows, to_table
 from workloads.history.schema import (
     DEFECTS,
@@ -50,5 +50,5 @@ __all__ = [
     "NONE", "OK", "ORIGIN_FILE", "ROWS_A_GROUP", "SCHEMA", "Columns", "DecodeAll", "Decoded", "HistoryError",
     "HistoryWriter", "Kind", "LiveHistoryWriter", "Origin", "Rows", "Split", "Subjects", "check_metadata", "cluster",
     "completed", "decode", "decode_here", "export_jsonl", "import_jsonl", "joined", "live_files", "open_file",
-    "open_writer", "read_events", "seal", "shown_key", "subjects", "to_table",
+    "open_writer", "read_events", "read_rows", "seal", "shown_key", "subjects", "to_table",
 ]  # fmt: skip

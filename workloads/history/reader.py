@@ -15,7 +15,7 @@ from workloads.history.rows import Columns, Names, from_tables
 from workloads.operations import Event, EventType, MicroOperation, Poll, Reached, Record, Send
 
 
-def load(directory: Path) -> tuple[Columns, Names]:
+def read_rows(directory: Path) -> tuple[Columns, Names]:
     """All rows of a history, sealed or live, without derived ones.
 
     Raises:
@@ -36,7 +36,7 @@ def read_events(directory: Path) -> Iterator[Event]:
     Raises:
         files.HistoryError: there is no history, or it cannot be read.
     """
-    columns, names = load(directory)
+    columns, names = read_rows(directory)
     order = np.lexsort((columns["position"], columns["index"]))
     rows = {name: column[order] for name, column in columns.items()}
     starts = np.flatnonzero(np.diff(rows["index"], prepend=-1))

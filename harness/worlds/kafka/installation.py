@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from xml.sax.saxutils import escape
 
+from checkers import Scratch, ScratchKind
 from harness.errors import HostError, NotReachableError, PlanError
 from harness.hosts import attempt
 from harness.machine.versions import user_cache
@@ -159,10 +160,10 @@ def _unpacked(source: Path) -> Iterator[Path]:
     if source.is_dir():
         yield source / "libs"
         return
-    with tempfile.TemporaryDirectory(prefix="ackproof-kafka-") as directory:
+    with Scratch(ScratchKind.RELEASE) as scratch:
         try:
             with tarfile.open(source) as archive:
-                _take_jars(archive, Path(directory))
+                _take_jars(archive, scratch.path)
         except OSError as error:
             raise PlanError(
                 f"{source} cannot be read as a release of Apache Kafka ({reason_of(error)}); name a downloaded .tgz"
@@ -171,7 +172,7 @@ def _unpacked(source: Path) -> Iterator[Path]:
             raise PlanError(
                 f"{source} is not a release of Apache Kafka: it is not a whole archive; download it again"
             ) from error
-        yield Path(directory)
+        yield scratch.path
 
 
 def _take_jars(archive: tarfile.TarFile, directory: Path) -> None:
