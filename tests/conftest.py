@@ -271,12 +271,16 @@ class PerfectWorld:
         self.target = self.cluster.target(lacks)
         self.opened, self.closed = 0, 0
         self.died = []
+        self.disk_stands_until_us = 0
 
     def open(self):
         self.opened += 1
 
     def drive(self, finished, limit_us):
         return self.clock.drive(finished, limit_us)
+
+    def serves(self):
+        return not self.disk_stands_until_us or self.clock.time_us >= self.disk_stands_until_us
 
     def crashes(self):
         return self.died

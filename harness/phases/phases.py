@@ -278,9 +278,13 @@ class Phases:
         """Wait until ``finished()``, for ``left_us`` of served time at most; what is left of it."""
         served = ServedTime(self._clock, SERVED_EVERY_MS * 1000)
         latest_us = self._clock.now_us() + left_us * STARVED_TIMES_MAX
-        while not finished() and (more_us := left_us - served.look()) > 0 and self._clock.now_us() < latest_us:
+
+        def left() -> int:
+            return left_us - served.look(serves=self._world.serves())
+
+        while not finished() and (more_us := left()) > 0 and self._clock.now_us() < latest_us:
             self._world.drive(finished, self._clock.now_us() + min(more_us, SERVED_EVERY_MS * 1000))
-        return left_us - served.look()
+        return left()
 
     def _record_fault(self, receipt: Receipt) -> None:
         record_fault(self._recorder, self._clock, receipt)

@@ -134,6 +134,7 @@ class StartedCluster(RealCluster):
             lambda: {"broker": distribution.configuration(nodes)},
             DirectWrites(direct),
             ReplicasOnDisk(nodes, viewer, distribution.own_words(nodes)) if within_reach else None,
+            on_this_machine=within_reach,
         )
 
     def remove_files(self) -> None:

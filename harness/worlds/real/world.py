@@ -19,6 +19,7 @@ from typing_extensions import override
 from harness.clients import CLIENTS, ClientLibrary, RealClients, without_secrets
 from harness.errors import HarnessError, PortError
 from harness.hosts import PORT_CHOICES
+from harness.machine.disk_watch import DiskWatch
 from harness.observations import Observation
 from harness.plan import OPEN, RealTime, RunSpec, Security, require_kind
 from harness.records.journal import FILE_NAME, Journal
@@ -49,7 +50,8 @@ class Opening(NamedTuple):
 class Opened(NamedTuple):
     """A cluster that is ready; ``configuration`` gives its part of the settings in effect, by role.
 
-    ``direct`` and ``replicas`` are for scripted stories, see :class:`harness.worlds.contract.World`.
+    ``direct`` and ``replicas`` are for scripted stories, see :class:`harness.worlds.contract.World`. Nodes that run
+    ``on_this_machine`` have its disk.
     """
 
     target: Target
@@ -57,6 +59,7 @@ class Opened(NamedTuple):
     configuration: Callable[[], Mapping[str, dict[str, Any]]]
     direct: DirectClient | None = None
     replicas: Replicas | None = None
+    on_this_machine: bool = False
 
 
 class RealCluster(ABC):
@@ -119,6 +122,7 @@ class RealWorld(World):
         self._resources = ExitStack()
         self._crashes: Sequence[NodeCrash] = ()
         self._running = False
+        self._disk: DiskWatch | None = None
 
     @property
     def clock(self) -> RealClock:
@@ -176,6 +180,15 @@ class RealWorld(World):
         except BaseException:
             self.close()
             raise
+
+    @override
+    def serves(self) -> bool:
+        if not self._open_cluster().on_this_machine:
+            return True
+        if self._disk is None:
+            self._disk = DiskWatch(self._directory)
+            self._resources.callback(self._disk.close)
+        return self._disk.serves
 
     def observations(self) -> Sequence[Observation]:
         """All observations so far, read from files, so also after :meth:`close` and in another process."""

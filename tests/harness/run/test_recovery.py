@@ -119,6 +119,21 @@ def test_a_log_that_never_comes_back_on_a_starved_machine_is_stalled_when_the_lo
     assert report.ended_us - report.healed_us < 60_000_000
 
 
+@pytest.mark.parametrize("disk_stands", [True, False])
+def test_a_log_is_waited_for_while_the_disk_serves_nobody(world, events, disk_stands):
+    comes_back_us = 40_000_000
+    refused = SendOutcome(EventType.INFO, error="NotEnoughReplicasError")
+    world.disk_stands_until_us = comes_back_us if disk_stands else 0
+
+    def stop():
+        world.clients.answer_send = lambda _: refused if world.clock.now_us() < comes_back_us else None
+
+    world.clock.call_at(4_900_000, stop)
+    report, _, judgement = run(world, events, duration_ms=5_000)
+    assert (judgement.outcome == "stalled") is not disk_stands
+    assert (report.ended_us > comes_back_us) is disk_stands
+
+
 def waited_for(state, running, **settings):
     view = ClusterView({"t-0": state}, running=running, brokers=(0, 1, 2))
     return missing_nodes(view, ["t-0", "t-9"], Settings(**settings))
