@@ -12,16 +12,17 @@ from harness.campaign.runs import Group, side_by_side
 from harness.campaign.simulated_cost import simulated_s
 from harness.errors import AckproofError
 from harness.machine.versions import cores
-from harness.plan import Kafka, Plan, WorldPlan, read_plan
+from harness.plan import Kafka, Plan, WorldPlan, planned_writes, read_plan
 from harness.records.campaign_record import CampaignRecord, read_campaign_record
 from harness.records.files import CAMPAIGN_FILE, PLAN_FILE
 
 #: Seconds of a real run beside its workload: start, recovery, drain; of three Java brokers and of three Python ones.
 AROUND_KAFKA_S: Final = 17.0
 AROUND_PROCESSES_S: Final = 6.0
-#: Seconds of the stages that follow: Spark starts, and reads so many runs a second.
+#: Seconds of the stages that follow: Spark starts, and reads so many runs a second, and so many writes.
 CHECKING_S: Final = 10.0
 CHECKED_A_SECOND: Final = 150.0
+WRITES_CHECKED_A_SECOND: Final = 1_000_000
 
 
 class WorldEstimate(NamedTuple):
@@ -63,7 +64,9 @@ def estimate(plan: Plan, results: Path) -> Estimate:
     groups = [Group(world, [run for run in runs if run.world == world.world]) for world in plan.worlds]
     worlds = {group.name: _world_estimate(group.world, len(group.runs), earlier) for group in groups}
     runs_s = sum(max(worlds[group.name].total_s for group in turn) for turn in side_by_side(groups))
-    return Estimate(tuple(worlds.values()), runs_s, CHECKING_S + len(runs) / CHECKED_A_SECOND)
+    writes = sum(planned_writes(run.workload) for run in runs)
+    checking_s = CHECKING_S + len(runs) / CHECKED_A_SECOND + writes / WRITES_CHECKED_A_SECOND
+    return Estimate(tuple(worlds.values()), runs_s, checking_s)
 
 
 def soak_estimate(plan: Plan, results: Path) -> tuple[WorldEstimate, ...]:

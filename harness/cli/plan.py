@@ -79,7 +79,7 @@ def _show_worlds(terminal: Terminal, wanted: Plan, expected: Estimate) -> None:
         )
         for world, expectation in zip(wanted.worlds, expected.worlds, strict=True)
     ]
-    rows.append(("check and report", "", "", "", "", lasting(expected.checking_s), "the number of runs"))
+    rows.append(("check and report", "", "", "", "", lasting(expected.checking_s), "the numbers of runs and writes"))
     terminal.table(["world", "runs a cell", "runs", "at a time", "one run", "all", "estimated from"], rows)
     least = max(soak_estimate(wanted, RESULTS), key=lambda world: world.total_s)
     terminal.say("")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.campaign import estimate, soak_estimate
+from harness.campaign.estimating import WRITES_CHECKED_A_SECOND
 from harness.machine.versions import MachineSize
 from harness.plan import Plan, parse_plan
 from harness.records.campaign_record import CampaignRecord, WorldRuns, write_campaign_record
@@ -50,6 +51,15 @@ def test_without_earlier_campaigns_the_plans_times_decide(tmp_path: Path) -> Non
     assert processes.total_s == pytest.approx(2 * 26)
     assert simulated.run_s < 1
     assert expected.runs_s == processes.total_s, "virtual time goes beside real time"
+
+
+def test_checks_take_longer_where_more_is_written(tmp_path: Path) -> None:
+    few, many = (
+        parse_plan(f"{TEXT.replace('DURATION', '10_000')}[workload]\nwrites_per_second = {rate}\n", Path("p.toml"))
+        for rate in (100.0, 100_100.0)
+    )
+    more_s = estimate(many, tmp_path).checking_s - estimate(few, tmp_path).checking_s
+    assert more_s == pytest.approx(14 * 10 * 100_000 / WRITES_CHECKED_A_SECOND)
 
 
 def test_virtual_time_costs_in_proportion_and_real_time_has_a_part_that_does_not_grow(tmp_path: Path) -> None:
