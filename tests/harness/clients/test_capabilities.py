@@ -9,9 +9,11 @@ from harness.clients import CLIENTS, JAVA
 from harness.plan import Processes, RunSpec
 from harness.worlds.processes import processes_world
 from harness.worlds.real.clock import RealClock
+from harness.worlds.real.topic import create_topic
 from harness.worlds.simulated.clients import SimulatedClients, SimulatedConsumer, SimulatedProducer
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
+from workloads import LogPartition
 from workloads.client import ClientCapability, Membership, Offsets, Unsent
 from workloads.operations import EventType
 from workloads.plan import WorkloadPlan
@@ -20,23 +22,42 @@ from workloads.settings import Settings
 LIMIT_S = 10
 
 
-@pytest.fixture(params=sorted(CLIENTS))
+SETTINGS = Settings(min_insync_replicas=2)
+
+
+@pytest.fixture(scope="module", params=sorted(CLIENTS))
 def library(request):
     return request.param
 
 
-@pytest.fixture
-def cluster(library, request, tmp_path: Path):
+@pytest.fixture(scope="module")
+def running(library, request, tmp_path_factory):
+    """One cluster for each library."""
     if library == JAVA:
         request.getfixturevalue("real_kafka")
-    quick = {"acks": "all", "min.insync.replicas": 2}
-    plans = {"settings": quick, "workload": WorkloadPlan(), "faults": FaultPlan(), "seed": 1}
-    world = processes_world(RunSpec(world=Processes(client=library), cell="c", family="kill", **plans), tmp_path)
+    plans = {"settings": SETTINGS.to_mapping(), "workload": WorkloadPlan(), "faults": FaultPlan(), "seed": 1}
+    directory = tmp_path_factory.mktemp("run")
+    world = processes_world(RunSpec(world=Processes(client=library), cell="c", family="kill", **plans), directory)
     try:
         world.open()
-        yield Cluster(world, tmp_path)
+        yield Cluster(world, directory)
     finally:
         world.close()
+
+
+@pytest.fixture
+def cluster(running):
+    """The library's cluster, once it is well again after the test before."""
+    assert running.until(running.is_well)
+    return running
+
+
+@pytest.fixture
+def partitions(cluster):
+    """Those of a topic of the test's own."""
+    topic = f"own-{cluster.next_process()}"
+    create_topic(cluster.world.clients.bootstrap, topic, 3, SETTINGS)
+    return tuple(str(LogPartition(topic, number)) for number in range(3))
 
 
 def answered(cluster, ask, *arguments) -> Offsets:
@@ -81,44 +102,45 @@ def test_simulated_clients_lack_all_of_them():
 
 
 @pytest.mark.system
-def test_a_group_goes_on_where_its_last_member_committed(cluster):
-    cluster.write(20, process=0)
-    first = cluster.world.clients.consumer(1, Membership("readers"))
+def test_a_group_goes_on_where_its_last_member_committed(cluster, partitions):
+    written, topic = partitions[0], LogPartition.named(partitions[0]).topic
+    cluster.write(20, cluster.next_process(), partition=written)
+    first = cluster.world.clients.consumer(cluster.next_process(), Membership("readers"))
     dealt: list[tuple[str, ...]] = []
-    first.subscription.subscribe(["ackproof"], dealt.append)
-    assert offsets_read(cluster, first, 20) == [(PARTITIONS[0], offset) for offset in range(20)]
-    assert set(PARTITIONS) == set(dealt[-1])
-    assert answered(cluster, first.positions.ask_positions, PARTITIONS[:1]) == Offsets({PARTITIONS[0]: 20})
+    first.subscription.subscribe([topic], dealt.append)
+    assert offsets_read(cluster, first, 20) == [(written, offset) for offset in range(20)]
+    assert set(partitions) == set(dealt[-1])
+    assert answered(cluster, first.positions.ask_positions, [written]) == Offsets({written: 20})
     taken = answered(cluster, first.commits.commit, None)
-    assert (taken.offsets[PARTITIONS[0]], taken.error) == (20, None)
-    assert answered(cluster, first.commits.ask_committed, PARTITIONS[:1]) == Offsets({PARTITIONS[0]: 20})
+    assert (taken.offsets[written], taken.error) == (20, None)
+    assert answered(cluster, first.commits.ask_committed, [written]) == Offsets({written: 20})
     first.close()
-    cluster.write(5, process=2)
-    second = cluster.world.clients.consumer(3, Membership("readers"))
-    second.subscription.subscribe(["ackproof"], dealt.append)
-    assert offsets_read(cluster, second, 5) == [(PARTITIONS[0], offset) for offset in range(20, 25)]
+    cluster.write(5, cluster.next_process(), partition=written)
+    second = cluster.world.clients.consumer(cluster.next_process(), Membership("readers"))
+    second.subscription.subscribe([topic], dealt.append)
+    assert offsets_read(cluster, second, 5) == [(written, offset) for offset in range(20, 25)]
     second.close()
 
 
 @pytest.mark.system
-def test_a_position_is_where_the_next_poll_goes_on(cluster):
-    cluster.write(7, process=0)
-    consumer = cluster.world.clients.consumer(1)
-    consumer.assign([PARTITIONS[0]], from_start=True)
+def test_a_position_is_where_the_next_poll_goes_on(cluster, partitions):
+    cluster.write(7, cluster.next_process(), partition=partitions[0])
+    consumer = cluster.world.clients.consumer(cluster.next_process())
+    consumer.assign([partitions[0]], from_start=True)
     offsets_read(cluster, consumer, 7)
-    assert answered(cluster, consumer.positions.ask_positions, PARTITIONS[:1]) == Offsets({PARTITIONS[0]: 7})
+    assert answered(cluster, consumer.positions.ask_positions, partitions[:1]) == Offsets({partitions[0]: 7})
     consumer.close()
 
 
 @pytest.mark.system
-def test_a_batch_is_appended_in_its_order_and_each_record_is_answered(cluster, library):
-    producer = cluster.world.clients.producer(0)
+def test_a_batch_is_appended_in_its_order_and_each_record_is_answered(cluster, library, partitions):
+    producer = cluster.world.clients.producer(cluster.next_process())
     if producer.batches is None:
         assert CLIENTS[library].lacks[ClientCapability.BATCHES]
         return
     outcomes = {}
     records = [Unsent(b"key", b"payload-%d" % number) for number in range(30)]
-    producer.batches.send_batch(PARTITIONS[0], records, outcomes.__setitem__)
+    producer.batches.send_batch(partitions[0], records, outcomes.__setitem__)
     assert cluster.until(lambda: len(outcomes) == 30)
     assert [outcomes[place].offset for place in range(30)] == list(range(30))
     producer.close()
@@ -135,7 +157,7 @@ def test_a_crashed_producers_sends_end_unknown_and_its_threads_end(cluster):
     before = library_threads()
     for broker in (0, 1, 2):
         cluster.target.processes.pause(broker)
-    producer, outcomes = cluster.world.clients.producer(5), []
+    producer, outcomes = cluster.world.clients.producer(cluster.next_process()), []
     for number in range(3):
         producer.send(PARTITIONS[0], b"key", b"payload-%d" % number, outcomes.append)
     producer.crash()

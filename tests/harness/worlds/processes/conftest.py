@@ -56,13 +56,15 @@ class Cluster:
         led = all(one.leader is not None and set(one.isr) == set(one.replicas) for one in view.partitions.values())
         return led and view.running == view.brokers
 
-    def write(self, count: int, process: int, producer: Producer | None = None) -> list[SendOutcome]:
-        """How ``count`` writes to the first partition end, by a new producer or by one that is connected."""
+    def write(
+        self, count: int, process: int, producer: Producer | None = None, partition: str = PARTITIONS[0]
+    ) -> list[SendOutcome]:
+        """How ``count`` writes to the partition end, by a new producer or by one that is connected."""
         outcomes: list[SendOutcome] = []
         writer = producer or self.world.clients.producer(process)
         for number in range(count):
-            payload = values.encode(PARTITIONS[0], b"key", values.join(process, number))
-            writer.send(PARTITIONS[0], b"key", payload, outcomes.append)
+            payload = values.encode(partition, b"key", values.join(process, number))
+            writer.send(partition, b"key", payload, outcomes.append)
         assert self.until(lambda: len(outcomes) == count)
         if producer is None:
             writer.close()
