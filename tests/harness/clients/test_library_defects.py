@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -134,33 +134,37 @@ def bootstrap_of(directory: Path) -> str:
     return ",".join(f"{node['host']}:{node['port']}" for node in nodes if node["role"] == "broker")
 
 
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    directory = tmp_path_factory.mktemp("run")
+    world = processes_world(spec({"acks": "all", "min.insync.replicas": 2}), directory)
+    world.open()
+    yield Cluster(world, directory)
+    world.close()
+
+
 @pytest.mark.system
 @pytest.mark.parametrize(("library", "afterwards"), [(kafka_python, "never"), (confluent, "acknowledged")])
 def test_after_a_delivery_timeout_an_idempotent_producer_of_kafka_python_stays_silent(
-    library: Callable[..., Any], afterwards: str, tmp_path: Path
+    library: Callable[..., Any], afterwards: str, cluster: Cluster
 ) -> None:
-    world = processes_world(spec({"acks": "all", "min.insync.replicas": 2}), tmp_path)
-    world.open()
-    try:
-        cluster = Cluster(world, tmp_path)
-        bootstrap = bootstrap_of(tmp_path)
-        send, close = library(bootstrap)
-        assert send()(LIMIT_S) == "acknowledged"
-        followers = {0, 1, 2} - {cluster.leads()}
-        for broker in followers:
-            cluster.target.processes.kill(broker)
-        assert send()(LIMIT_S) == "timed out"
-        for broker in followers:
-            cluster.target.processes.restart(broker)
-        assert cluster.until(cluster.is_well)
-        again = send()
-        fresh_send, close_fresh = library(bootstrap)
-        assert fresh_send()(LIMIT_S) == "acknowledged"
-        assert again(OVERDUE_S).startswith(afterwards)
-        close()
-        close_fresh()
-    finally:
-        world.close()
+    assert cluster.until(cluster.is_well)
+    bootstrap = bootstrap_of(cluster.directory)
+    send, close = library(bootstrap)
+    assert send()(LIMIT_S) == "acknowledged"
+    followers = {0, 1, 2} - {cluster.leads()}
+    for broker in followers:
+        cluster.target.processes.kill(broker)
+    assert send()(LIMIT_S) == "timed out"
+    for broker in followers:
+        cluster.target.processes.restart(broker)
+    assert cluster.until(cluster.is_well)
+    again = send()
+    fresh_send, close_fresh = library(bootstrap)
+    assert fresh_send()(LIMIT_S) == "acknowledged"
+    assert again(OVERDUE_S).startswith(afterwards)
+    close()
+    close_fresh()
 
 
 #: Longer than joining a group takes, so that its leader deals out partitions before it knows them. On a busy machine
@@ -188,15 +192,11 @@ def polled(bootstrap: str, poll_ms: int, metadata_late_ms: int, number: int = 0)
 
 
 @pytest.mark.system
-def test_polls_that_end_before_a_second_join_lose_the_assignment_of_kafka_python_for_good(tmp_path: Path) -> None:
-    world = processes_world(spec({"acks": "all", "min.insync.replicas": 2}), tmp_path)
-    world.open()
-    try:
-        bootstrap = bootstrap_of(tmp_path)
-        assert polled(bootstrap, 1_000, METADATA_LATE_MS) == (3, 3)
-        assert (3, 0) in (polled(bootstrap, 1, METADATA_LATE_MS << (number > 0), number) for number in range(TRIES))
-    finally:
-        world.close()
+def test_polls_that_end_before_a_second_join_lose_the_assignment_of_kafka_python_for_good(cluster: Cluster) -> None:
+    assert cluster.until(cluster.is_well)
+    bootstrap = bootstrap_of(cluster.directory)
+    assert polled(bootstrap, 1_000, METADATA_LATE_MS) == (3, 3)
+    assert (3, 0) in (polled(bootstrap, 1, METADATA_LATE_MS << (number > 0), number) for number in range(TRIES))
 
 
 def run_consume_skips(path: Path | None) -> dict[str, Any]:
