@@ -1,4 +1,4 @@
-"""Notices when this machine's disk serves nobody: then the nodes of a run had no chance either.
+"""Notices when this machine's disk hardly serves: then the nodes of a run had no chance either.
 
 A broker that forces its files to the disk sends no heartbeats meanwhile. If each of them takes longer than a moment,
 brokers are fenced again and again, whatever their log could do.
@@ -35,7 +35,7 @@ class DiskWatch:
         return self._took_s <= SLOW_S and (began_s is None or time.monotonic() - began_s <= SLOW_S)
 
     def close(self) -> None:
-        """Try no more. Nobody waits for a try that is under way."""
+        """Try no more, and wait for no try that is under way."""
         self._closed.set()
 
     def _watch(self, directory: Path) -> None:
