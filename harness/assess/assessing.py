@@ -26,6 +26,7 @@ OF_PROCESSES_AND_LINKS: Final = ("kill", "pause", "partition", "restart", "rolli
 OF_COPIES: Final = ("power", "wipe", "corrupt", "log-directory")
 #: A defect of the reference broker's, which it has in common with Kafka, and the finding about it.
 _FINDINGS: Final = {"missed.epoch": "finding-002"}
+_PROMISES: Final = "docs/explained/promises.md"
 _EXPLAINED: Final = "docs/reference/stories.md#{}"
 #: The settings of a producer that decide.
 _OF_PRODUCERS: Final = ("acks", "enable.idempotence", "max.in.flight.requests.per.connection")
@@ -121,24 +122,28 @@ def _promised(settings: Settings, families: Sequence[str]) -> Iterator[Promised]
 
 
 def _weaknesses(causes: Causes, settings: Mapping[str, object], *, internal: bool) -> Iterator[Concern]:
+    """Every recommended change that is missing; one that no story here shows the need of is a risk."""
     for change in causes.recommended:
-        blamed = [each for each in causes.weak if change.name in each.changes]
-        if not blamed or (internal and change.name == "idempotence"):
+        if internal and change.name == "idempotence":
             continue
-        names = Settings.from_mapping(settings).to_mapping()
-        sentence = change.weakness
-        for name, value in names.items():
-            sentence = sentence.replace(f"{{{name}}}", spelled(value))
+        blamed = [each for each in causes.weak if change.name in each.changes]
         yield Concern(
-            kind="weakness",
+            kind="weakness" if blamed else "risk",
             name=change.name,
-            sentence=sentence,
+            sentence=_filled(change.weakness, settings),
             shown=tuple(_shown(each, change) for each in blamed),
-            command=_command(blamed[0].story, settings),
+            command=_command(blamed[0].story, settings) if blamed else "",
             change=change.how,
             price=change.price,
-            link=_EXPLAINED.format(blamed[0].story.lower()),
+            link=_EXPLAINED.format(blamed[0].story.lower()) if blamed else _PROMISES,
         )
+
+
+def _filled(sentence: str, settings: Mapping[str, object]) -> str:
+    """The sentence with the values of the settings that it names in braces."""
+    for name, value in Settings.from_mapping(settings).to_mapping().items():
+        sentence = sentence.replace(f"{{{name}}}", spelled(value))
+    return sentence
 
 
 def _shown(blamed: Blamed, change: Change | None = None) -> Shown:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from workloads import Settings
+from workloads import NO_ERA, Settings
 
-_ELR_SINCE: Final = "4.1"
+_NEWEST: Final = "4.1"
 
 
 class Change(NamedTuple):
@@ -86,7 +86,7 @@ _IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 HARDENING: Final = (
     Change(
         "eligible-replicas",
-        lambda s: not s.eligible_leader_replicas and s.era == _ELR_SINCE,
+        lambda s: not s.eligible_leader_replicas and s.era == _NEWEST,
         lambda _: {"eligible.leader.replicas": True},
         "",
         "`kafka-features.sh upgrade --feature eligible.leader.replicas.version=1` (Kafka 4.0 or later)",
@@ -99,6 +99,14 @@ HARDENING: Final = (
         "",
         "`flush.messages=1` on the topic",
         "every write waits for the disks of the replicas in sync",
+    ),
+    Change(
+        "newer-release",
+        lambda s: s.era not in {NO_ERA, _NEWEST},
+        lambda _: {"era": _NEWEST},
+        "",
+        "Apache Kafka 4.1 or later, formatted with its own features",
+        "an upgrade",
     ),
 )  # fmt: skip
 

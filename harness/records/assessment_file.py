@@ -98,8 +98,9 @@ class Assessed(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def clean(self) -> bool:
-        """True where nothing is the matter but defects that no setting prevents."""
-        return not [concern for concern in self.concerns if concern.kind != "defect"]
+        """True where nothing is the matter but defects that no setting prevents, and a kill loses nothing."""
+        promised = all(each.kept for each in self.promised if "kill" in each.families)
+        return promised and all(concern.kind == "defect" for concern in self.concerns)
 
 
 class Requirement(msgspec.Struct, frozen=True, kw_only=True):

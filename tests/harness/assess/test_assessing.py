@@ -69,6 +69,15 @@ def test_each_weakness_of_a_topic_is_named_and_no_other(stage: Stage) -> None:
     }
 
 
+def test_a_missing_setting_is_named_although_old_rules_lose_everywhere(stage: Stage) -> None:
+    topics = (topic("safe", SAFE), topic("unclean", SAFE | {"unclean.leader.election.enable": "true"}))
+    assessment = assessed(stage, *topics, release="2.0.1")
+    assert named(assessment) == {"safe": set(), "unclean": {"unclean-election"}}
+    assert not any(group.clean for group in assessment.groups)
+    left = {shown.story: concern.name for concern in assessment.groups[0].left for shown in concern.shown}
+    assert left["S11"] == "left-to-flush"
+
+
 def test_seven_weaknesses_of_one_topic_are_named_together(stage: Stage) -> None:
     weak = topic("weak", {"unclean.leader.election.enable": "true", "retention.ms": "60000"}, racks=2)
     producer = Client(name="p", library="java", settings={"acks": "1", "delivery.timeout.ms": "5000"})
