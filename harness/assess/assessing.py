@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from checkers import counted, promise_under
@@ -10,7 +10,7 @@ from harness.assess.causes import Blamed, Causes, causes_of
 from harness.assess.changes import HARDENING, Change, with_changes
 from harness.assess.client_settings import effective
 from harness.assess.configuration import Client, Cluster, Question
-from harness.assess.defects import Applied, by_name, defects_of, needs_met
+from harness.assess.defects import Applied, defects_of, needs_met
 from harness.assess.grouping import Group, groups_of
 from harness.assess.performing import Stage, families_of, possible, stories
 from harness.assess.reckoning import THE_BROKERS, settings_of
@@ -84,7 +84,7 @@ def _assessed(group: Group, producer: Client, question: Question, stage: Stage) 
                 for risk in risks_of(group, cluster, producer, consumers)
             ),
         ),
-        left=tuple(_left(causes, with_changes(settings, causes.recommended))),
+        left=tuple(_left(causes, with_changes(settings, causes.recommended), {each.defect.name for each in applied})),
         performed=causes.performed - len(causes.unknown),
         departed=causes.departed,
         unknown=tuple(f"{each.story}: {each.wrong}" for each in causes.unknown),
@@ -181,11 +181,11 @@ def _defect(applied: Applied, causes: Causes, settings: Mapping[str, object]) ->
     )
 
 
-def _left(causes: Causes, ideal: Mapping[str, object]) -> Iterator[Concern]:
-    """Harm that no recommended setting prevents, by the hardening that does."""
+def _left(causes: Causes, ideal: Mapping[str, object], defects: Collection[str]) -> Iterator[Concern]:
+    """Harm that no recommended setting prevents, by the hardening that does; without that of ``defects``."""
     by_change: dict[tuple[str, ...], list[Blamed]] = {}
     for each in causes.left:
-        if _FINDINGS.get(each.defect) not in by_name():
+        if _FINDINGS.get(each.defect) not in defects:
             by_change.setdefault(each.changes, []).append(each)
     hardening = {change.name: change for change in HARDENING}
     for names, blamed in by_change.items():

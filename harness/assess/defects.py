@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from importlib import resources
 from typing import Literal, NamedTuple
@@ -139,8 +139,3 @@ def _applied(defect: Defect, release: Release | None) -> Applied | None:
 
 def _parsed(text: str) -> Version:
     return Version(*[int(part) for part in text.split(".")])
-
-
-def by_name() -> Mapping[str, Defect]:
-    """Every defect by its name."""
-    return {defect.name: defect for defect in every_defect()}

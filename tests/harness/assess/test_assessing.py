@@ -115,6 +115,12 @@ def test_a_defect_that_the_reference_broker_has_too_comes_with_its_story(stage: 
     assert [shown.story for shown in defect.shown] == ["S40"]
 
 
+def test_a_story_of_a_defect_that_the_release_is_not_known_to_have_is_left(stage: Stage) -> None:
+    (group,) = assessed(stage, topic("clean", SAFE), release="3.2.3").groups
+    assert "finding-002" not in {concern.name for concern in group.concerns}
+    assert "S40" in {shown.story for concern in group.left for shown in concern.shown}
+
+
 def test_topics_with_the_same_answer_are_one_group(stage: Stage) -> None:
     topics = [topic(f"t{number}", SAFE | {"retention.ms": str(10**9 + number)}) for number in range(20)]
     assessment = assessed(stage, *topics, topic("other", SAFE, replicas=2, racks=2))
