@@ -44,7 +44,16 @@ from checkers.measures.latency import Latency, WritesOverTime, end_us, quantile_
 from checkers.measures.recovery import Recovery
 from checkers.spark.pipeline import check
 from checkers.spark.session import end_session, prepare, spark_context
-from checkers.verdicts.cells import PROMISED_BY, Cell, Witness
+from checkers.verdicts.acceptance import (
+    Acceptance,
+    AcceptanceStatus,
+    DatedCell,
+    Earlier,
+    acceptance_words,
+    accepting,
+    still_back,
+)
+from checkers.verdicts.cells import PROMISED_BY, AcceptedFinding, Cell, Witness
 from checkers.verdicts.copies import fate_of_copies
 from checkers.verdicts.coverage import SITUATIONS
 from checkers.verdicts.exercised import FamilyExercised

@@ -8,7 +8,8 @@ loss. That is *no* promise, and ``note`` says so: a weakness that did not show i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
 from typing import Final
 
 import msgspec
@@ -59,6 +60,20 @@ class Nearest(msgspec.Struct, frozen=True):
     changes: dict[str, SettingValue]
 
 
+class AcceptedFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """A finding of a cell that ``accepted.toml`` names, and what that is worth.
+
+    ``status`` is a word of :class:`checkers.verdicts.acceptance.AcceptanceStatus`; all but "accepted" are red.
+    """
+
+    anomaly: str
+    identity: str
+    status: str
+    reason: str
+    owner: str
+    until: date
+
+
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of ``matrix.json``. Counts are sums over the runs; times are microseconds.
 
@@ -92,6 +107,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
         witness: the run with the fewest faults that shows the worst finding; None without a finding.
         nearest: the settings to change to be rid of a permitted loss; None without such a loss, or if no such cell was
             run. A broken promise is a defect, and no setting is offered as its cure.
+        identities: of what nothing permits: by anomaly and identity, how many runs show the finding.
+        accepted: those of them that ``accepted.toml`` names; ``excused``: it names all, so this cell reddens nothing.
     """
 
     cell: str
@@ -136,6 +153,21 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     at_stake_min: int = AT_STAKE_MIN
     coverage: dict[str, int | None] = {}
     latency: Latency = msgspec.field(default_factory=Latency)
+    identities: dict[str, dict[str, int]] = {}
+    accepted: list[AcceptedFinding] = []
+    excused: bool = False
+
+    @property
+    def key(self) -> str:
+        """Its name in every campaign, as its runs lie below ``runs/``: ``simulated/acks=all,isr=2/kill``."""
+        return f"{self.world}/{self.cell}"
+
+    def shown(self) -> Iterator[tuple[str, str]]:
+        """Anomaly and identity of every finding that nothing permits; of a log that did not come back its outcome."""
+        for anomaly in self.broken:
+            yield from ((anomaly, identity) for identity in self.identities.get(anomaly) or (anomaly,))
+        if self.stalled:
+            yield Outcome.STALLED, Outcome.STALLED
 
 
 class _Tally:
@@ -149,6 +181,7 @@ class _Tally:
         self.runs_lost = self.runs_stalled = self.lost = self.lost_against_promise = 0
         self.exercise: Counter[str] = Counter()
         self.broken: Counter[str] = Counter()
+        self.identities: dict[str, Counter[str]] = {}
         self.permitted: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
         self.without_effect = 0
@@ -172,6 +205,8 @@ class _Tally:
         self.lost += judgement.lost
         self.lost_against_promise += 0 if judgement.permits_loss else judgement.lost
         self.broken.update(judgement.broken)
+        for anomaly in judgement.broken:
+            self.identities.setdefault(anomaly, Counter()).update(judgement.identities.get(anomaly, [anomaly]))
         self.permitted.update(judgement.permitted)
         self.runs_stalled += bool(judgement.stalled)
         self.stalled.update(judgement.stalled.values())
@@ -345,6 +380,7 @@ def _cell(tally: _Tally, varying: Sequence[str]) -> Cell:
         at_stake_min=run.at_stake_min,
         coverage=tally.coverage,
         latency=tally.latency,
+        identities={anomaly: dict(runs) for anomaly, runs in tally.identities.items()},
     )
 
 

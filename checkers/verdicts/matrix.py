@@ -37,7 +37,8 @@ class Summary(msgspec.Struct, frozen=True):
 
     Attributes:
         sentence: for the last lines of a terminal and the head of the report.
-        exit_code: 0 nothing broken, 1 a promise was broken or the log did not come back, 2 it is not known.
+        exit_code: 0 nothing broken but what is accepted, 1 a promise was broken or the log did not come back, 2 it is
+            not known.
         outcomes: number of cells by outcome; every outcome is named. A cell of the plan without a run is not exercised.
         losses: lost writes, those of broken promises apart from those that no promise covered.
     """
@@ -104,25 +105,28 @@ def settings_words(label: Mapping[str, object]) -> str:
 
 def _head(cells: Sequence[Cell], outcomes: Counter[str], left_out: int) -> tuple[str, int]:
     of_all = f"of {counted(outcomes.total(), 'cell')}"
-    broken = [cell for cell in cells if cell.outcome is Outcome.BROKEN_PROMISE]
+    broken = [cell for cell in cells if cell.outcome is Outcome.BROKEN_PROMISE and not cell.excused]
     if broken:
         more = f", and {len(broken) - 1} more" if len(broken) > 1 else ""
         accused = _accusation(broken[0])
         sentence = f"A promise was broken in {len(broken)} {of_all}: {accused}{more}."
         return sentence, Outcome.BROKEN_PROMISE.exit_code
-    stalled = [cell for cell in cells if cell.outcome is Outcome.STALLED]
+    stalled = [cell for cell in cells if cell.outcome is Outcome.STALLED and not cell.excused]
     if stalled:
         where = f"{settings_words(stalled[0].label)} under {stalled[0].family} ({stalled[0].world})"
         sentence = f"The log did not come back in {len(stalled)} {of_all}: {where}, {stalled[0].note}."
         return sentence, Outcome.STALLED.exit_code
     held, lost, rest = outcomes[Outcome.HELD], outcomes[Outcome.PERMITTED_LOSS], _rest(outcomes, left_out)
-    if rest or not held + lost:
-        sentence = f"Unknown: {held + lost} {of_all} could be judged, and in these no promise was broken"
+    excused = sum(cell.excused for cell in cells)
+    accepted = f", but for accepted findings in {excused}" if excused else ""
+    if rest or not held + lost + excused:
+        judged = held + lost + excused
+        sentence = f"Unknown: {judged} {of_all} could be judged, and in these no promise was broken{accepted}"
         return f"{sentence}{rest}.", Outcome.UNKNOWN.exit_code
     permitted = f", {lost} lost acknowledged writes as their settings permit" if lost else ""
     weak = sum(cell.outcome is Outcome.HELD and cell.loss_permitted for cell in cells)
     spared = f", {weak} lost nothing though loss is permitted" if weak else ""
-    sentence = f"No promise was broken: {held - weak} {of_all} held{spared}{permitted}."
+    sentence = f"No promise was broken{accepted}: {held - weak} {of_all} held{spared}{permitted}."
     return sentence, Outcome.HELD.exit_code
 
 

@@ -34,6 +34,7 @@ from checkers import (
 from harness.errors import HarnessError, JavaError, NamedWronglyError, ResultsError
 from harness.machine.java import usable_java
 from harness.progress import Progress
+from harness.records.accepted_file import cells_of_campaign
 from harness.records.files import HISTORY, RUN_FILE, VERDICTS_FILE
 from harness.records.run_record import Ended, RunRecord, read_record
 from harness.records.verdict_lines import Written, facts_of, write_lines, write_matrix
@@ -123,7 +124,8 @@ class Counted(NamedTuple):
     @property
     def exit_code(self) -> int:
         """1 if a promise was broken or a foreign history is not valid, 2 if any could not be judged, else 0."""
-        return exit_code_of([*(cell.outcome for cell in self.cells), *(history.outcome for history in self.alone)])
+        red = [cell.outcome for cell in self.cells if not cell.excused]
+        return exit_code_of([*red, *(history.outcome for history in self.alone)])
 
 
 def count_cells(places: Sequence[Place], judged: Sequence[JudgedHistory]) -> Counted:
@@ -132,8 +134,16 @@ def count_cells(places: Sequence[Place], judged: Sequence[JudgedHistory]) -> Cou
         [history for history in judged if history.line.judgement and _is_below(directory, history)]
         for directory in places
     ]
-    cells = [cell for runs in inside for cell in build_matrix(history.line for history in runs).cells]
+    cells = [
+        cell
+        for directory, runs in zip(places, inside, strict=True)
+        for cell in _accepting(directory, build_matrix(history.line for history in runs).cells)
+    ]
     return Counted(cells, [history for history in judged if not any(history in runs for runs in inside)])
+
+
+def _accepting(directory: Place, cells: list[Cell]) -> list[Cell]:
+    return cells_of_campaign(directory, cells) if isinstance(directory, Path) and directory.is_dir() else cells
 
 
 def _is_below(directory: Place, history: JudgedHistory) -> bool:

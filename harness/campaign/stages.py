@@ -28,7 +28,7 @@ from harness.campaign.witnesses import witness
 from harness.errors import HarnessError, NamedWronglyError, PlanError
 from harness.machine.this_call import this_command, utc_now
 from harness.machine.versions import this_machine, versions
-from harness.plan import AnyWorld, Kafka, Plan, RealTime, RunSpec
+from harness.plan import ACCEPTED_FILE, AnyWorld, Kafka, Plan, RealTime, RunSpec
 from harness.progress import Progress
 from harness.records.campaign_record import (
     CampaignRecord,
@@ -77,6 +77,7 @@ class Campaign:
         """A campaign that begins in the empty ``directory``."""
         record = CampaignRecord(
             name=plan.name,
+            plan=plan.file,
             seed=plan.seed,
             status="running",
             began=utc_now(),
@@ -244,7 +245,8 @@ def write_plan(plan: Plan, directory: Path) -> None:
     Raises:
         ResultsError: they cannot be written.
     """
-    for name, content in _plan_files(plan).items():
+    accepted = {ACCEPTED_FILE: plan.accepted.encode()} if plan.accepted else {}
+    for name, content in (_plan_files(plan) | accepted).items():
         with files_of(file := directory / name):
             file.parent.mkdir(parents=True, exist_ok=True)
         write_file(file, content)

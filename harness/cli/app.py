@@ -37,6 +37,7 @@ COMMANDS: Final = (
     "check",
     "report",
     "compare",
+    "accept",
     "replay",
     "shrink",
     "explain",

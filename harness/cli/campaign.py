@@ -19,7 +19,8 @@ from harness.cli.numbers import BoundedNumber
 from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
 from harness.errors import EXIT_HELD, NamedWronglyError
 from harness.machine.java import usable_java
-from harness.plan import LATEST, Existing, Plan, RunSpec, read_plan
+from harness.plan import ACCEPTED_FILE, LATEST, Existing, Plan, RunSpec, read_plan
+from harness.records.accepted_file import parse_accepted
 from harness.records.files import exact_campaign, new_campaign
 from harness.run import planned, story_of
 
@@ -87,6 +88,7 @@ def perform_campaign(
     terminal: Terminal, plan: Plan, runs: list[RunSpec], out: Path | None, notes: Sequence[str] = ()
 ) -> int:
     """Say ``notes``, do ``runs`` of ``plan`` with all that follows, print the matrix, and answer the exit code."""
+    refuse_wrongly_accepted(plan)
     see_to_what_is_needed(terminal, runs)
     for sentence in notes:
         terminal.note(sentence)
@@ -96,6 +98,11 @@ def perform_campaign(
         _point_latest(directory)
     report = Campaign.new(plan, runs, directory).perform_stages(terminal.progress())
     return show_campaign(terminal, directory, report)
+
+
+def refuse_wrongly_accepted(plan: Plan) -> None:
+    """Refuse an ``accepted.toml`` beside the plan that cannot be understood, before hours of runs."""
+    parse_accepted(plan.accepted, str(Path(plan.file).with_name(ACCEPTED_FILE)))
 
 
 def see_to_what_is_needed(terminal: Terminal, runs: list[RunSpec]) -> None:

@@ -25,6 +25,7 @@ from harness.records.campaign_record import read_campaign_record
 
 _COLOURS: Final = {
     Change.WORSE: "bold red",
+    Change.ACCEPTED: "blue",
     Change.UNTOLD: "magenta",
     Change.DIFFERS: "yellow",
     Change.BETTER: "green",

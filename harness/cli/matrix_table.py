@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -10,8 +11,9 @@ from rich.markup import escape
 
 from checkers import Cell, wedged_clients
 from harness.cli.terminal import Terminal
+from harness.comparison import accepted_sentences, offered_sentences
 from harness.errors import ResultsError
-from harness.records.campaign_record import read_campaign_record
+from harness.records.campaign_record import CampaignRecord, read_campaign_record
 from harness.records.files import PLAN_FILE
 from harness.records.verdict_lines import read_lines, read_matrix
 from harness.report import legend_of, style_of, terminal_colour
@@ -31,12 +33,21 @@ def show_campaign(terminal: Terminal, directory: Path, report: Path) -> int:
         terminal.say(client.sentence())
     for sentence in matrix.left_out_sentences():
         terminal.say(sentence)
+    offered = offered_sentences(directory, matrix.cells, _record(directory))
+    for sentence in (*accepted_sentences(matrix.cells), *offered):
+        terminal.say(sentence)
     if unfinished := _unfinished(directory, matrix.cells):
         terminal.say(unfinished)
     terminal.say(matrix.verdict.sentence)
     show_legend(terminal, matrix.cells)
     terminal.say(str(report))
     return matrix.verdict.exit_code
+
+
+def _record(directory: Path) -> CampaignRecord | None:
+    with suppress(ResultsError):
+        return read_campaign_record(directory)
+    return None
 
 
 def _unfinished(directory: Path, cells: Sequence[Cell]) -> str:

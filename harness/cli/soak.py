@@ -12,7 +12,7 @@ import msgspec
 
 from checkers import counted
 from harness.campaign import room_sentences, soak_estimate, write_plan
-from harness.cli.campaign import out_option, see_to_what_is_needed, seed_range
+from harness.cli.campaign import out_option, refuse_wrongly_accepted, see_to_what_is_needed, seed_range
 from harness.cli.numbers import WholeNumber
 from harness.cli.plan import lasting
 from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
@@ -99,6 +99,7 @@ def soak(
     plan = read_plan(plan_path)
     asked = SoakRequest(
         name=plan.name,
+        plan=plan.file,
         seed=secrets.randbelow(SEEDS) if seed is None else seed,
         began=utc_now(),
         command=this_command(),
@@ -106,6 +107,7 @@ def soak(
         fail_fast=fail_fast,
     )
     asked = msgspec.structs.replace(asked, **given)
+    refuse_wrongly_accepted(plan)
     refuse_too_little(asked.disk_bytes, [world.world for world in plan.worlds])
     see_to_what_is_needed(terminal, plan.runs())
     for sentence in room_sentences(plan.runs(), by_the_clock=True):

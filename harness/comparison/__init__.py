@@ -1,5 +1,6 @@
 """Campaigns and nights beside each other: their cells, the anomalies of each cell, and when one night is worse."""
 
+from harness.comparison.acceptance import accepted_sentences
 from harness.comparison.cell_anomalies import CellAnomaly, CellFinding, FindingStatus, cell_anomalies_of
 from harness.comparison.changes import DEFECTS, SAYING, CellChange, Change, Compared, compare_results
 from harness.comparison.finding_sentences import cells_by_status, finding_sentences
@@ -12,6 +13,7 @@ from harness.comparison.findings import (
     results_of,
     shown_by,
 )
+from harness.comparison.product_findings import client_of, offered_sentences, product_findings
 from harness.comparison.sentences import figures_of, made_with, sentences, side_by_side
 from harness.comparison.settings import Differing, differing
 
@@ -28,14 +30,18 @@ __all__ = [
     "Finding",
     "FindingStatus",
     "Results",
+    "accepted_sentences",
     "cell_anomalies_of",
     "cells_by_status",
+    "client_of",
     "compare_results",
     "differing",
     "figures_of",
     "finding_sentences",
     "key_of",
     "made_with",
+    "offered_sentences",
+    "product_findings",
     "read_results",
     "results_of",
     "sentences",

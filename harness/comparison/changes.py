@@ -12,7 +12,8 @@ exercise or could not judge is no better: that is **not known**. Outcomes that d
 runs do not say which is worse **differ**. Times are maxima, which have no interval: shown, they decide nothing.
 
 An anomaly that no promise permits and that is new in its cell (:mod:`harness.comparison.cell_anomalies`) makes B
-worse, in whatever cell. Another scenario that shows an anomaly which the cell had in A does not: which of many show
+worse, in whatever cell, unless it is accepted there (``accepted.toml`` of B): what would be worse by nothing else is
+**accepted**. Another scenario that shows an anomaly which the cell had in A does not: which of many show
 it is chance.
 """
 
@@ -25,7 +26,7 @@ from typing import Any, Final
 
 import msgspec
 
-from checkers import Cell, Outcome, counted
+from checkers import Cell, Outcome, acceptance_words, counted
 from harness.comparison.cell_anomalies import CellAnomaly, FindingStatus, cell_anomalies_of
 from harness.comparison.findings import Results
 from harness.comparison.settings import Differing, differing
@@ -40,6 +41,7 @@ class Change(StrEnum):
     """The change of a cell from A to B, the worst first; see the module's text."""
 
     WORSE = "worse"
+    ACCEPTED = "accepted"
     UNTOLD = "not known"
     DIFFERS = "differs"
     BETTER = "better"
@@ -77,8 +79,9 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def new_defects(self) -> list[CellAnomaly]:
-        """Anomalies of cells of B that no promise permits, and that are new there."""
-        return [anomaly for anomaly in self.kinds if anomaly.status is FindingStatus.NEW]
+        """Anomalies of cells of B that no promise permits, and that are new there and not accepted."""
+        excused = {cell.key for cell in self.cells if cell.after and cell.after.excused}
+        return [kind for kind in self.kinds if kind.status is FindingStatus.NEW and kind.cell not in excused]
 
     def count(self, change: Change) -> int:
         """The number of cells that changed so."""
@@ -134,6 +137,8 @@ def compare_results(before: Results, after: Results) -> Compared:
 
 def _cell_change(key: str, before: Cell | None, after: Cell | None) -> CellChange:
     change, why = _judged(before, after)
+    if after is not None and after.excused and change is Change.WORSE:
+        change, why = Change.ACCEPTED, f"{why}; {acceptance_words(after)}"
     settings, system = differing(before, after) if before and after else Differing({}, {})
     return CellChange(key=key, before=before, after=after, change=change, why=why, settings=settings, system=system)
 

@@ -15,6 +15,7 @@ import msgspec
 from checkers import Cell, Outcome, RunFacts, VerdictLine, build_matrix, latest_receipts
 from harness.errors import NamedWronglyError
 from harness.plan import Simulated
+from harness.records.accepted_file import cells_of_campaign
 from harness.records.files import MATRIX_FILE, VERDICTS_FILE
 from harness.records.verdict_lines import read_lines, read_matrix, verdicts_in
 
@@ -74,6 +75,10 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     cells: dict[str, Cell]
     findings: dict[str, Finding] | None
 
+    def with_cells(self, cells: Iterable[Cell]) -> Results:
+        """The same with these cells in their place."""
+        return msgspec.structs.replace(self, cells={cell.key: cell for cell in cells})
+
 
 def read_results(directory: Path) -> Results:
     """The results in a campaign's directory: from its verdicts, also packed (``xz``), else from its matrix alone.
@@ -83,7 +88,8 @@ def read_results(directory: Path) -> Results:
         ResultsError: a file of it cannot be read.
     """
     if verdicts_in(directory) is not None:
-        return results_of(str(directory), read_lines(directory).lines.values())
+        results = results_of(str(directory), read_lines(directory).lines.values())
+        return results.with_cells(cells_of_campaign(directory, results.cells.values()))
     if not (directory / MATRIX_FILE).is_file():
         raise NamedWronglyError(f"{directory} holds no {VERDICTS_FILE}; name a campaign that was checked (results/...)")
     cells = read_matrix(directory).cells
@@ -101,8 +107,8 @@ def results_of(name: str, lines: Iterable[VerdictLine]) -> Results:
 
 
 def key_of(cell: Cell) -> str:
-    """The name of ``cell`` in every campaign, as its runs lie below ``runs/``: ``simulated/acks=all,isr=2/kill``."""
-    return _key(cell.world, cell.cell)
+    """The name of ``cell`` in every campaign."""
+    return cell.key
 
 
 def _key(world: str, cell: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from checkers import Cell, Outcome, quantile_us, seconds
+from harness.comparison.acceptance import accepted_sentences
 from harness.comparison.changes import Change, Compared
 from harness.comparison.finding_sentences import LISTED_MAX, each_finding, finding_sentences
 from harness.comparison.settings import Differences
@@ -74,6 +75,7 @@ def sentences(compared: Compared, *, all_: bool = False) -> Iterator[str]:
     elif not compared.kinds:
         yield "Findings that nothing permits: none in either."
     yield from finding_sentences(compared.kinds, compared.after)
+    yield from accepted_sentences(cell.after for cell in compared.cells if cell.after)
     yield from each_finding(compared.kinds) if all_ else ()
 
 

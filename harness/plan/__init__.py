@@ -11,7 +11,7 @@ from harness.plan.chosen_stories import families_in, timings_of, with_stories
 from harness.plan.counting import planned_writes
 from harness.plan.machines import Machine
 from harness.plan.model import Plan, RunSpec, WorldPlan
-from harness.plan.reading import LATEST, parse_plan, read_plan
+from harness.plan.reading import ACCEPTED_FILE, LATEST, parse_plan, read_plan
 from harness.plan.security import OPEN, Security
 from harness.plan.starters import CI_FILES, KINDS, heading, plans_here, starter
 from harness.plan.values import ENDLESS, PlanKey, of_kind, refuse_endless_numbers
@@ -30,6 +30,7 @@ from harness.plan.worlds import (
 )
 
 __all__ = [
+    "ACCEPTED_FILE",
     "BOUNDS",
     "CI_FILES",
     "ENDLESS",

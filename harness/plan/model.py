@@ -109,7 +109,10 @@ class WorldPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Every choice of settings meets every fault family in every world. ``text`` is the file as it was read.
+    """Every choice of settings meets every fault family in every world.
+
+    ``text`` is the file as it was read, ``file`` its path, "" where it had none; ``accepted`` is the text of the
+    ``accepted.toml`` beside it.
 
     A plan with a scripted ``story`` has its number as the only family. One with a ``schedule`` performs exactly these
     faults, and the first run of each cell has the plan's own seed.
@@ -125,6 +128,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     log_dirs: int = 1
     assignment: tuple[tuple[int, ...], ...] = ()
     text: str = ""
+    file: str = ""
+    accepted: str = ""
     schedule: tuple[ScheduledFault, ...] | None = None
     chance: Literal["drawn", "none"] = "drawn"
     story: str = ""

@@ -144,6 +144,8 @@ def _server(server: object, plan_key: PlanKey) -> str:
     return match[0]
 
 
+#: Findings that are accepted, beside a plan.
+ACCEPTED_FILE: Final = "accepted.toml"
 #: The name of a plan is the name of a directory.
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 #: Kafka's own rule for topic names (org.apache.kafka.common.internals.Topic).
@@ -164,7 +166,19 @@ def read_plan(path: Path, overrides: Mapping[str, object] | None = None) -> Plan
         raise PlanError(f"cannot read the plan {path}: {error.strerror}; name a TOML file") from error
     except UnicodeDecodeError as error:
         raise PlanError(f"{path}: byte {error.start} is not UTF-8; name a plan, a TOML file in UTF-8") from error
-    return parse_plan(text, str(path), overrides, name=path.stem)
+    plan = parse_plan(text, str(path), overrides, name=path.stem)
+    return msgspec.structs.replace(plan, file=str(path), accepted=_beside(path))
+
+
+def _beside(path: Path) -> str:
+    """The text of ``accepted.toml`` beside the plan, as it is; what judges findings understands it."""
+    accepted = path.with_name(ACCEPTED_FILE)
+    try:
+        return accepted.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanError(f"cannot read {accepted}, which is beside the plan: {error}; correct or remove it") from error
 
 
 def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = None, name: str = "plan") -> Plan:

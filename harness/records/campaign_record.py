@@ -37,7 +37,8 @@ class CampaignRecord(msgspec.Struct, kw_only=True):
 
     ``status`` is "running", "completed", "interrupted" or "failed"; ``began`` is UTC. ``stages_ms`` is the wall time of
     each stage when it was last done, ``failures`` are the first few runs that failed, and why. ``cells`` is how many
-    the plan has, 0 in a record of a version that did not count them.
+    the plan has, 0 in a record of a version that did not count them. ``plan`` is the path of the plan's file as the
+    command named it.
     """
 
     name: str
@@ -52,6 +53,7 @@ class CampaignRecord(msgspec.Struct, kw_only=True):
     failures: dict[str, str] = {}
     continued: list[Continuation] = []
     cells: int = 0
+    plan: str = ""
 
 
 def write_campaign_record(directory: Path, record: CampaignRecord) -> None:

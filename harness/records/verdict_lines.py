@@ -13,9 +13,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from checkers import ANOMALIES, Matrix, RunFacts, Verdict, VerdictLine, build_matrix
+from checkers import ANOMALIES, Matrix, RunFacts, Verdict, VerdictLine, build_matrix, matrix_of, still_back
 from harness.errors import NamedWronglyError, ResultsError
 from harness.records import files
+from harness.records.accepted_file import cells_of_campaign
 from harness.records.campaign_record import planned_cells
 from harness.records.run_record import RunRecord, read_record
 from workloads import Settings, unknown_name
@@ -186,7 +187,12 @@ def write_matrix(directory: Path) -> Matrix:
         NamedWronglyError, ResultsError: as :func:`read_lines`; or there is no run.
     """
     runs = read_lines(directory)
-    matrix = build_matrix(runs.lines.values(), planned_cells(directory), runs.left_out)
+    planned = planned_cells(directory)
+    matrix = build_matrix(runs.lines.values(), planned, runs.left_out)
+    cells = cells_of_campaign(directory, matrix.cells)
+    with suppress(ResultsError):  # earlier nights are known to a soak only
+        cells = still_back(cells, read_matrix(directory).cells)
+    matrix = matrix_of(cells, planned, runs.left_out)
     if not matrix.cells and not (directory / files.CAMPAIGN_FILE).is_file():
         raise NamedWronglyError(f"{directory} holds no run; name a campaign's directory (results/...)")
     files.write_json(directory / files.MATRIX_FILE, matrix)

@@ -2,7 +2,8 @@
 
 What each outcome is for a job: a promise that is broken, a log that does not come back and a history that is not valid
 **fail**; what could not be judged is an **error**, because a person must look; what was not exercised is **skipped**;
-the others pass, and say in their output what was seen. A campaign that is not finished, or whose runs failed, is an
+the others pass, and say in their output what was seen. So does a cell with accepted findings only.
+A campaign that is not finished, or whose runs failed, is an
 error of its own: the cells that are there may all be green.
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 from xml.etree import ElementTree as Xml
 
-from checkers import Cell, Outcome, settings_words
+from checkers import Cell, Outcome, acceptance_words, settings_words
 from harness.records.campaign_record import CampaignRecord
 from harness.report.accounts import Account
 
@@ -33,7 +34,10 @@ _IMPOSSIBLE: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U00
 
 
 class Case(NamedTuple):
-    """One test case: the suite and class that tools group it by, its name there, its outcome, one line and all text."""
+    """One test case: the suite and class that tools group it by, its name there, its outcome, one line and all text.
+
+    One whose findings are all ``accepted`` passes, and says so in its output.
+    """
 
     suite: str
     group: str
@@ -41,6 +45,12 @@ class Case(NamedTuple):
     outcome: Outcome
     line: str
     text: str
+    accepted: bool = False
+
+    @property
+    def element(self) -> str | None:
+        """The element inside it; None: it passes."""
+        return None if self.accepted else ELEMENTS[self.outcome]
 
 
 def as_junit(cases: Sequence[Case], unfinished: str = "") -> bytes:
@@ -68,11 +78,16 @@ def cases_of(cells: Iterable[Cell], accounts: Iterable[Account] = ()) -> list[Ca
             group=f"{cell.world}.{cell.family}",
             name=cell.cell,
             outcome=cell.outcome,
-            line=cell.note,
+            line=_line(cell),
+            accepted=cell.excused,
             text="\n".join(_account(cell, by_cell.get((cell.world, cell.cell)))),
         )
         for cell in cells
     ]
+
+
+def _line(cell: Cell) -> str:
+    return "; ".join(filter(None, (cell.note, acceptance_words(cell))))
 
 
 def unfinished_words(campaign: CampaignRecord | None, cells: Sequence[Cell]) -> str:
@@ -88,7 +103,7 @@ def unfinished_words(campaign: CampaignRecord | None, cells: Sequence[Cell]) -> 
 
 
 def _account(cell: Cell, account: Account | None) -> Iterable[str]:
-    yield f"{settings_words(cell.label)} under {cell.family} in the world {cell.world}: {cell.outcome}, {cell.note}."
+    yield f"{settings_words(cell.label)} under {cell.family} in the world {cell.world}: {cell.outcome}, {_line(cell)}."
     yield cell.promise
     if account is not None:
         yield from ("", account.title, *(f"{number}. {words}" for number, words in enumerate(account.sentences, 1)))
@@ -99,7 +114,7 @@ def _account(cell: Cell, account: Account | None) -> Iterable[str]:
 
 def _append(suite: Xml.Element, case: Case) -> None:
     case_element = Xml.SubElement(suite, "testcase", classname=_possible(case.group), name=_possible(case.name))
-    element = ELEMENTS[case.outcome]
+    element = case.element
     inside = Xml.SubElement(case_element, element or "system-out")
     if element:
         inside.set("message", _possible(case.line))
@@ -109,7 +124,7 @@ def _append(suite: Xml.Element, case: Case) -> None:
 
 
 def _counts(cases: Sequence[Case], *, unfinished: bool = False) -> dict[str, str]:
-    elements = [ELEMENTS[case.outcome] for case in cases] + ["error"] * unfinished
+    elements = [case.element for case in cases] + ["error"] * unfinished
     named = {"failures": "failure", "errors": "error", "skipped": "skipped"}
     return {"tests": str(len(elements)), **{name: str(elements.count(element)) for name, element in named.items()}}
 

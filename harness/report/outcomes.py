@@ -50,6 +50,16 @@ UNPROMISED: Final = OutcomeStyle(
 )
 
 
+#: A promise that is broken, as is known: each finding of the cell is in ``accepted.toml``.
+EXCUSED: Final = OutcomeStyle(
+    "accepted",
+    "◆",
+    "a promise is broken, or the log did not come back, and accepted.toml names each finding until a day",
+    ("#f3d9e4", "#43202f"),
+    ("#7a1f47", "#f0b4cd"),
+)
+
+
 #: Every other cell, the worst outcome first.
 STYLES: Final[dict[Outcome, OutcomeStyle]] = {
     Outcome.BROKEN_PROMISE: OutcomeStyle(
@@ -96,7 +106,7 @@ STYLES: Final[dict[Outcome, OutcomeStyle]] = {
         ("#49386b", "#d2c4f2"),
     ),
 }
-ALL_STYLES: Final = (*STYLES.values(), UNPROMISED)
+ALL_STYLES: Final = (*STYLES.values(), EXCUSED, UNPROMISED)
 #: Follows the meaning of "held" wherever a bound is shown.
 BOUND_MEANING: Final = "≤ x % after n faults: at most x % of such faults lose a write (95 %); n alone decides x"
 
@@ -109,11 +119,15 @@ def legend_of(cells: Iterable[Cell]) -> list[OutcomeStyle]:
 
 def style_of(cell: Cell) -> OutcomeStyle:
     """Give the look of a cell of the matrix."""
+    if cell.excused:
+        return EXCUSED
     return UNPROMISED if is_unpromised(cell) else STYLES[cell.outcome]
 
 
 def terminal_colour(cell: Cell) -> str:
     """Give a cell's colour on a terminal, in Rich's words."""
+    if cell.excused:
+        return "blue"
     return "cyan" if is_unpromised(cell) else cell.outcome.colour
 
 

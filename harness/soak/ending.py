@@ -6,24 +6,27 @@ from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from checkers import Matrix, VerdictLine, counted, matrix_of
+from checkers import Matrix, VerdictLine, accepting, counted, matrix_of
 from harness.campaign import FAILED_SHARE_MAX, witness, world_runs, write_report
 from harness.comparison import (
     CellAnomaly,
     Results,
+    accepted_sentences,
     cell_anomalies_of,
     cells_by_status,
     finding_sentences,
+    offered_sentences,
     results_of,
 )
 from harness.errors import EXIT_BROKEN, EXIT_HARNESS, ResultsError
 from harness.machine.versions import this_machine, versions
 from harness.plan import Plan
 from harness.progress import Progress
+from harness.records.accepted_file import read_accepted
 from harness.records.campaign_record import CampaignRecord, WorldRuns, write_campaign_record
 from harness.records.files import MATRIX_FILE, REPORT_FILE, VERDICTS_FILE, write_json
 from harness.soak.ledger import Sampled, read_ledger, read_verdicts
-from harness.soak.nights import NIGHT_FILE, Night, NightRecord, accumulated
+from harness.soak.nights import NIGHT_FILE, Night, NightRecord, accumulated, cells_before
 from harness.soak.soak_file import SoakRequest
 from harness.soak.state import RecordedState, SoakState
 from harness.soak.trend import write_trend
@@ -51,6 +54,9 @@ def end(
     """
     directory, state = recorded.directory, recorded.state
     results = results_of(str(directory), _kept_first(directory, state))
+    results = results.with_cells(
+        accepting(results.cells.values(), read_accepted(directory), asked.began, cells_before(earlier, results))
+    )
     matrix = matrix_of(list(results.cells.values()), len(plan.cells))
     night = _night(directory, asked, state, results)
     before = [night.results for night in earlier]
@@ -58,13 +64,15 @@ def end(
     lines = [*sentences(state, why), *_without_run(plan.cells, results.cells)]
     if earlier:
         lines += _memory([*earlier, night], kinds)
-    lines += finding_sentences(kinds, str(directory))
+    lines += [*finding_sentences(kinds, str(directory)), *accepted_sentences(results.cells.values())]
+    record = campaign_record(asked, plan, state, "interrupted" if why else "completed")
+    lines += offered_sentences(directory, results.cells.values(), record)
     lines += _tried(state)
     report = None
     try:
         write_json(directory / MATRIX_FILE, matrix)
         write_json(directory / NIGHT_FILE, night.record)
-        write_campaign_record(directory, campaign_record(asked, plan, state, "interrupted" if why else "completed"))
+        write_campaign_record(directory, record)
         if matrix.cells:
             witness(directory, progress)
             write_report(directory, progress)
@@ -176,6 +184,7 @@ def campaign_record(asked: SoakRequest, plan: Plan, state: SoakState, status: st
         worlds[name] = counted
     return CampaignRecord(
         name=asked.name,
+        plan=asked.plan,
         seed=asked.seed,
         status=status,
         began=asked.began,

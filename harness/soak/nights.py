@@ -15,6 +15,8 @@ import msgspec
 from checkers import (
     Cell,
     CheckError,
+    DatedCell,
+    Earlier,
     Matrix,
     Place,
     Scratch,
@@ -207,6 +209,18 @@ def _each_once(cells: Sequence[tuple[int | None, Cell]]) -> list[Cell]:
     order = sorted(cells, key=lambda item: (item[1].runs_lost > 0, item[1].runs_judged))
     repeated = {seed: cell for seed, cell in order if seed is not None and cell.world == Simulated.name}
     return [*repeated.values(), *(cell for seed, cell in cells if seed not in repeated)]
+
+
+def cells_before(nights: Sequence[Night], results: Results) -> Earlier:
+    """The cells of ``results`` as earlier nights showed them with the same settings."""
+    return {
+        key: [
+            DatedCell(night.began, before)
+            for night in nights
+            if (before := night.results.cells.get(key)) is not None and not differing(before, cell).settings
+        ]
+        for key, cell in results.cells.items()
+    }
 
 
 def known_findings(nights: Iterable[Night]) -> frozenset[str]:

@@ -17,6 +17,7 @@ from harness.errors import AckproofError, HarnessError, ResultsError
 from harness.machine.this_call import utc_now
 from harness.plan import Plan
 from harness.progress import Progress
+from harness.records.accepted_file import accepted_identities, read_accepted
 from harness.records.files import only_user_of
 from harness.run import undone_sentence
 from harness.soak.disk_budget import DiskBudget
@@ -78,6 +79,7 @@ def perform_soak(
                 checks=checks or Checking(),
                 progress=progress,
                 known_findings=known_findings(earlier),
+                accepted=accepted_identities(read_accepted(directory), asked.began),
                 clock=clock,
             )
             session = _Session(asked, recorded, disk, loop, progress=progress, clock=clock)

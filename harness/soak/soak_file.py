@@ -22,7 +22,7 @@ class SoakRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The request for a soak; it is resumed with the same, where nothing else is said.
 
     ``for_s`` are seconds of work, None: until a finding. ``tries`` is how often a finding of a real world is tried
-    again, ``nights`` are the directories and stores of earlier nights.
+    again, ``nights`` are the directories and stores of earlier nights, ``plan`` is the path of the plan's file.
     """
 
     name: str
@@ -36,6 +36,7 @@ class SoakRequest(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int | None = None
     tries: int = TRIES
     nights: tuple[str, ...] = ()
+    plan: str = ""
 
 
 class SoakHeartbeat(msgspec.Struct, frozen=True, kw_only=True):

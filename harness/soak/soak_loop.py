@@ -40,6 +40,8 @@ class SoakLoop(TurnLoop):
 
     Attributes:
         stop_asked: set it, and the soak ends at its next step.
+
+    ``known_findings`` and those that are ``accepted`` do not end it where it goes on until a finding.
     """
 
     def __init__(
@@ -53,11 +55,12 @@ class SoakLoop(TurnLoop):
         checks: Checks,
         progress: Progress,
         known_findings: frozenset[str] = frozenset(),
+        accepted: frozenset[str] = frozenset(),
         clock: Callable[[], float],
     ) -> None:
         super().__init__(recorded.directory, runs=runs, checks=checks, progress=progress, clock=clock)
         self._asked, self._planner, self._recorded, self._disk = asked, planner, recorded, disk
-        self._known, self._state = known_findings, recorded.state
+        self._known, self._accepted, self._state = known_findings | accepted, accepted, recorded.state
         self._again = deque(recorded.state.planned.values())
         self._turns: dict[Path, Planned] = {}
         self._batch_at = float("-inf")
@@ -84,7 +87,7 @@ class SoakLoop(TurnLoop):
         """The reason to end before its time; "" without one."""
         if self.stop_asked:
             return "it was asked to stop"
-        if self._asked.fail_fast and self._state.findings:
+        if self._asked.fail_fast and self._state.findings.keys() - self._accepted:
             return "a promise was broken (--fail-fast)"
         return ""
 

@@ -1,0 +1,133 @@
+"""The command `ackproof accept`."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Collection, Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import Final
+
+import click
+
+from checkers import Acceptance, Cell
+from harness.cli.terminal import Terminal, path_type, takes_json
+from harness.comparison import client_of, product_findings, read_results
+from harness.errors import EXIT_HELD, NamedWronglyError
+from harness.plan import ACCEPTED_FILE
+from harness.records.accepted_file import add_accepted
+from harness.records.campaign_record import CampaignRecord, read_campaign_record
+from workloads import unknown_name
+
+#: Digits of an identity that are enough, where no other begins with them.
+PREFIX_MIN: Final = 4
+
+
+@click.command()
+@click.argument("directory", type=path_type, metavar="DIR")
+@click.argument("what", metavar="ID")
+@click.option("--reason", required=True, help="Why it is accepted.")
+@click.option("--until", "until_", required=True, metavar="DAY", help="The last day on which it is, as 2027-01-31.")
+@click.option("--owner", help="Whom to ask when it ends; by default you.")
+@click.option("--cell", "only", multiple=True, metavar="CELL", help="Only in this cell; may be repeated.")
+@click.option("--into", type=path_type, metavar="FILE", help="Another accepted.toml than the one beside the plan.")
+@takes_json
+def accept(
+    terminal: Terminal,
+    directory: Path,
+    what: str,
+    *,
+    reason: str,
+    until_: str,
+    owner: str | None,
+    only: Sequence[str],
+    into: Path | None,
+) -> int:
+    """Accept a finding of the campaign or soak in DIR until a day.
+
+    ID is its identity (or how it begins), an anomaly's name for all its findings, or the number of an account in
+    docs/findings. The entry goes into accepted.toml beside the plan, for the cells in which DIR shows the finding. From
+    the next campaign or night on it is shown and counted there, and reddens nothing until that day. In another cell it
+    still does, and so does one that was gone and is back.
+    """
+    record = read_campaign_record(directory)
+    if record is None:
+        raise NamedWronglyError(f"{directory} holds no campaign.json, which says when it began; name a campaign")
+    began = datetime.fromisoformat(record.began)
+    until = _day(until_)
+    if until < began.date():
+        raise NamedWronglyError(f"--until {until} is before {began.date()}, when {directory} began; name a later day")
+    path = into or _beside_the_plan(record)
+    named = _named(what, read_results(directory).cells.values(), record, only)
+    entries = [
+        Acceptance(
+            identity=identity,
+            anomaly=anomaly,
+            cells=tuple(cells),
+            reason=reason,
+            owner=owner or _user(),
+            until=until,
+            since=began,
+            finding=what if what in product_findings() else "",
+        )
+        for (anomaly, identity), cells in named.items()
+    ]
+    add_accepted(path, entries)
+    lines = [
+        f"accepted until {until}: {' '.join(filter(None, (entry.anomaly, entry.identity)))} in {', '.join(entry.cells)}"
+        for entry in entries
+    ]
+    terminal.answer({"file": str(path), "accepted": entries}, [*lines, str(path)])
+    return EXIT_HELD
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise NamedWronglyError(f'--until "{text}" is not a day; write it as 2027-01-31') from error
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError) as error:
+        raise NamedWronglyError("this machine does not know who you are; say whom to ask with --owner NAME") from error
+
+
+def _beside_the_plan(record: CampaignRecord) -> Path:
+    plan = Path(record.plan)
+    if not record.plan or not plan.is_file():
+        where = f"its plan {plan} is not here" if record.plan else "its campaign.json does not name its plan"
+        raise NamedWronglyError(f"{where}; say where entries go: --into DIRECTORY/{ACCEPTED_FILE}, beside the plan")
+    return plan.with_name(ACCEPTED_FILE)
+
+
+def _named(
+    what: str, cells: Collection[Cell], record: CampaignRecord, only: Sequence[str]
+) -> dict[tuple[str, str], list[str]]:
+    """By anomaly and identity ("": each of the anomaly), the cells in which ``what`` is shown."""
+    keys_here = dict.fromkeys(cell.key for cell in cells)
+    if strange := [key for key in only if key not in keys_here]:
+        raise NamedWronglyError(unknown_name("cell", strange[0], keys_here))
+    named: dict[tuple[str, str], list[str]] = {}
+    for cell in cells:
+        for anomaly, identity in cell.shown() if not only or cell.key in only else ():
+            if _is_named(what, cell, anomaly, identity, client_of(record, cell)):
+                all_of_it = anomaly in {what, identity}
+                keys = named.setdefault((anomaly, "" if all_of_it else identity), [])
+                keys.extend([] if cell.key in keys else [cell.key])
+    by_prefix = {identity for _, identity in named if identity}
+    if not named:
+        offered = dict.fromkeys(word for cell in cells for pair in cell.shown() for word in pair[::-1])
+        shows = f"; it shows {', '.join(offered)}" if offered else "; it shows nothing that is not permitted"
+        raise NamedWronglyError(f'nothing that is not permitted in it is called "{what}"{shows}')
+    if len(by_prefix) > 1 and what not in product_findings():
+        raise NamedWronglyError(f"several findings begin with {what}: {', '.join(sorted(by_prefix))}; name one of them")
+    return named
+
+
+def _is_named(what: str, cell: Cell, anomaly: str, identity: str, client: str) -> bool:
+    if (product := product_findings().get(what)) is not None:
+        return product.fits(cell, anomaly, client)
+    return what == anomaly or (len(what) >= PREFIX_MIN and identity.startswith(what))

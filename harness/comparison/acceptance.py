@@ -1,0 +1,37 @@
+"""Acceptances in words: what is accepted and reddens nothing, and what was and does so again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from checkers import AcceptanceStatus, AcceptedFinding, Cell, counted
+from harness.comparison.finding_sentences import LISTED_MAX
+
+_HEADS: Final = {
+    AcceptanceStatus.GROWN: "accepted elsewhere, and now in",
+    AcceptanceStatus.BACK: "was accepted and gone, and is back in",
+    AcceptanceStatus.EXPIRED: "accepted no longer in",
+    AcceptanceStatus.ACCEPTED: "accepted in",
+}
+
+
+def accepted_sentences(cells: Iterable[Cell]) -> Iterator[str]:
+    """A line for each finding that ``accepted.toml`` names, the red ones first, and the number of those that count."""
+    all_cells = list(cells)
+    named = [(finding, cell) for cell in all_cells for finding in cell.accepted]
+    order = list(_HEADS)
+    named.sort(key=lambda each: order.index(AcceptanceStatus(each[0].status)))
+    yield from (_line(finding, cell) for finding, cell in named[:LISTED_MAX])
+    if len(named) > LISTED_MAX:
+        yield f"... and {len(named) - LISTED_MAX:,} more such findings."
+    accepted = sum(finding.status == AcceptanceStatus.ACCEPTED for finding, _ in named)
+    if named:
+        excused = counted(sum(cell.excused for cell in all_cells), "cell")
+        yield f"Accepted: {counted(accepted, 'finding')}; {excused} with no other redden nothing."
+
+
+def _line(finding: AcceptedFinding, cell: Cell) -> str:
+    name = " ".join(dict.fromkeys((finding.anomaly, finding.identity)))
+    head = _HEADS[AcceptanceStatus(finding.status)]
+    return f"{head} {cell.key}: {name}, until {finding.until} ({finding.owner}: {finding.reason})."

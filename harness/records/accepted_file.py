@@ -1,0 +1,105 @@
+"""``accepted.toml``, beside a plan and copied into its campaigns: the findings that a team accepts until a day."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from checkers import ANOMALIES, Acceptance, Cell, Outcome, accepting
+from harness.errors import NamedWronglyError, PlanError
+from harness.plan import ACCEPTED_FILE
+from harness.records.campaign_record import read_campaign_record
+from harness.records.files import read_file, write_file
+from workloads import in_toml, unknown_name
+
+_HEAD: Final = """\
+# Findings that are known. They are shown and counted, and redden no campaign and no night until the day that they name.
+# `ackproof accept` writes entries; edit and remove them at will.
+"""
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    accepted: list[Acceptance] = []
+
+
+def accepted_text(directory: Path) -> str:
+    """The text of ``accepted.toml`` in ``directory``, which was understood; "" without that file.
+
+    Raises:
+        PlanError: it says something wrong; the sentence says what.
+        ResultsError: it cannot be read.
+    """
+    path = directory / ACCEPTED_FILE
+    try:
+        text = (read_file(path, "correct it, or remove it") or b"").decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise PlanError(f"{path}: byte {error.start} is not UTF-8; write it again in UTF-8") from error
+    parse_accepted(text, str(path))
+    return text
+
+
+def read_accepted(directory: Path) -> list[Acceptance]:
+    """The entries of ``accepted.toml`` in ``directory``, none without that file; errors as :func:`accepted_text`."""
+    return parse_accepted(accepted_text(directory), str(directory / ACCEPTED_FILE))
+
+
+def parse_accepted(text: str, file: str) -> list[Acceptance]:
+    """The entries that ``text`` writes; ``file`` names it in errors.
+
+    Raises:
+        PlanError: one sentence with the place in the text.
+    """
+    try:
+        entries = msgspec.convert(tomllib.loads(text), _File).accepted
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise PlanError(f"{file}: {error}; correct it as docs/guides/accept.md shows") from error
+    for number, entry in enumerate(entries):
+        if not (entry.identity or entry.anomaly):
+            raise PlanError(f"{file}: accepted[{number}] names neither an identity nor an anomaly; write one of them")
+        if entry.anomaly not in {"", Outcome.STALLED, *ANOMALIES}:
+            raise PlanError(f"{file}: accepted[{number}]: {unknown_name('anomaly', entry.anomaly, ANOMALIES)}")
+    return entries
+
+
+def cells_of_campaign(directory: Path, cells: Iterable[Cell]) -> list[Cell]:
+    """The same cells, held against the ``accepted.toml`` in their campaign's directory."""
+    if not (acceptances := read_accepted(directory)):
+        return list(cells)
+    record = read_campaign_record(directory)
+    return accepting(cells, acceptances, record.began if record else "")
+
+
+def accepted_identities(acceptances: Iterable[Acceptance], began: str) -> frozenset[str]:
+    """The findings that are accepted by their identity on the day on which a night began, in some cell."""
+    if not (lasting := [entry for entry in acceptances if entry.identity]):
+        return frozenset()
+    day = datetime.fromisoformat(began).date()
+    return frozenset(entry.identity for entry in lasting if day <= entry.until)
+
+
+def add_accepted(path: Path, entries: Iterable[Acceptance]) -> None:
+    """Write these entries behind what is in the file ``path``.
+
+    Raises:
+        PlanError: what is in it cannot be understood.
+        ResultsError: it cannot be read or written.
+    """
+    if path.name != ACCEPTED_FILE:
+        raise NamedWronglyError(f"{path} would not be found beside a plan; name a file {ACCEPTED_FILE}")
+    before = accepted_text(path.parent) or _HEAD
+    blocks = ["\n".join(_block(entry)) for entry in entries]
+    write_file(path, "\n".join([before.rstrip("\n") + "\n", *blocks, ""]).encode())
+
+
+def _block(entry: Acceptance) -> Iterator[str]:
+    yield "[[accepted]]"
+    for name in entry.__struct_fields__:
+        value = getattr(entry, name)
+        if value or name in {"cells", "reason"}:
+            yield f"{name} = {in_toml(value)}"
+    yield ""

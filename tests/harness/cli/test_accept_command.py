@@ -1,0 +1,161 @@
+"""`ackproof accept`: the entry it writes, what it refuses, and what the next campaign makes of it."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from harness.cli.app import exit_code_of
+from harness.comparison import compare_results, product_findings, read_results
+from harness.machine.versions import this_machine
+from harness.plan import read_plan
+from harness.records.accepted_file import parse_accepted, read_accepted
+from harness.records.campaign_record import CampaignRecord, WorldRuns, write_campaign_record
+from harness.records.verdict_lines import write_matrix
+from tests.harness.comparison.conftest import STRONG, run_lines, write_campaign
+
+KEY = "kafka/c/kill"
+PLAN = 'families = ["kill"]\n[worlds.simulated]\n'
+
+
+@pytest.fixture
+def campaign(tmp_path: Path):
+    """Make a campaign of a plan in ``tmp_path`` whose one cell loses a write against its promise."""
+    (tmp_path / "mine.toml").write_text(PLAN)
+
+    def make(name: str, *, cell: str = "c/kill", began: str = "2027-01-01T00:00:00+00:00") -> Path:
+        directory = write_campaign(tmp_path / name, run_lines(STRONG, losing=2, world="kafka", cell=cell))
+        record = CampaignRecord(
+            name=name,
+            seed=1,
+            status="completed",
+            began=began,
+            command="",
+            machine=this_machine(),
+            versions={},
+            worlds={"kafka": WorldRuns(planned=10, client="java")},
+            plan=str(tmp_path / "mine.toml"),
+        )
+        write_campaign_record(directory, record)
+        write_matrix(directory)
+        return directory
+
+    return make
+
+
+def accept(directory: Path, what: str, *more: str) -> int:
+    return exit_code_of(["accept", str(directory), what, "--reason", "KAFKA-1", "--owner", "ann", *more])
+
+
+def test_an_accepted_finding_is_in_the_file_beside_the_plan_and_excuses_the_next_night(
+    campaign, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, later = campaign("1"), campaign("2", began="2027-01-02T00:00:00+00:00")
+    (identity,) = read_results(first).cells[KEY].identities["lost-write"]
+    assert accept(first, identity[:6], "--until", "2027-01-31") == 0
+    file = tmp_path / "accepted.toml"
+    assert capsys.readouterr().out.splitlines() == [
+        f"accepted until 2027-01-31: lost-write {identity} in {KEY}",
+        str(file),
+    ]
+    (entry,) = read_accepted(tmp_path)
+    assert (entry.identity, entry.cells, entry.owner, str(entry.until)) == (identity, (KEY,), "ann", "2027-01-31")
+    assert read_plan(tmp_path / "mine.toml").accepted == file.read_text()
+
+    assert write_matrix(later).verdict.exit_code == 1
+    (later / "accepted.toml").write_text(file.read_text())  # as a campaign of this plan has it
+    assert write_matrix(later).verdict.exit_code == 0
+    clean = write_campaign(tmp_path / "0", run_lines(STRONG, world="kafka"))
+    compared = compare_results(read_results(clean), read_results(later))
+    assert (compared.exit_code, [cell.change for cell in compared.cells]) == (0, ["accepted"])
+    assert compare_results(read_results(clean), read_results(first)).exit_code == 1
+
+
+def test_entries_are_added_and_what_was_written_by_hand_stays(campaign, tmp_path: Path) -> None:
+    (tmp_path / "accepted.toml").write_text("# ours\n")
+    assert accept(campaign("1"), "lost-write", "--until", "2027-01-31", "--cell", KEY) == 0
+    assert accept(campaign("2"), "002", "--until", "2027-02-28") == 0
+    text = (tmp_path / "accepted.toml").read_text()
+    assert text.startswith("# ours\n")
+    by_name, by_number = parse_accepted(text, "")
+    assert (by_name.identity, by_name.anomaly) == ("", "lost-write")
+    assert (by_number.finding, by_number.anomaly, bool(by_number.identity)) == ("002", "lost-write", True)
+    assert tomllib.loads(text)["accepted"][0]["reason"] == "KAFKA-1"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("ffff", "--until", "2027-01-31"), 'nothing that is not permitted in it is called "ffff"'),
+        (("006", "--until", "2027-01-31"), 'nothing that is not permitted in it is called "006"'),
+        (("lost-write", "--until", "2026-12-31"), "--until 2026-12-31 is before 2027-01-01"),
+        (("lost-write", "--until", "soon"), '--until "soon" is not a day'),
+        (("lost-write", "--until", "2027-01-31", "--cell", "kafka/c/kil"), "did you mean"),
+        (("lost-write", "--until", "2027-01-31", "--into", "other.toml"), "would not be found beside a plan"),
+    ],
+)
+def test_what_cannot_be_accepted_is_refused(
+    campaign, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], message: str
+) -> None:
+    assert accept(campaign("1"), *words) == 64
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "accepted.toml").exists()
+
+
+def test_where_the_plan_is_gone_the_place_must_be_said(campaign, tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = campaign("1")
+    (tmp_path / "mine.toml").unlink()
+    assert accept(directory, "lost-write", "--until", "2027-01-31") == 64
+    assert "--into" in capsys.readouterr().err
+    into = str(tmp_path / "accepted.toml")
+    assert accept(directory, "lost-write", "--until", "2027-01-31", "--into", into) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[[accepted]\n", "Expected"),
+        ("[[accepted]]\nidentity = 'a'\ncells = ['c']\nowner = 'o'\nuntil = 2027-01-01\n", "`reason`"),
+        ("[[accepted]]\ncells = ['c']\nowner = 'o'\nreason = 'r'\nuntil = 2027-01-01\n", "neither an identity nor"),
+        (
+            "[[accepted]]\nanomaly = 'lost-writ'\ncells = ['c']\nowner = 'o'\nreason = 'r'\nuntil = 2027-01-01\n",
+            "lost-write",
+        ),
+        ("[[accepted]]\nanomaly = 'unseen'\ncells = []\nowner = 'o'\nreason = 'r'\nuntil = 2027-01-01\n", "cells"),
+        ("[[accepted]]\nanomaly = 'unseen'\ncells = ['c']\nowner = 'o'\nreason = 'r'\nuntil = 'x'\n", "until"),
+        ("[[accepted]]\nuntill = 2027-01-01\n", "until"),
+    ],
+)
+def test_a_file_that_says_something_wrong_is_refused_before_anything_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
+) -> None:
+    (tmp_path / "mine.toml").write_text(PLAN)
+    (tmp_path / "accepted.toml").write_text(text)
+    for words in (["campaign"], ["soak", "--for", "1s"]):
+        assert exit_code_of([*words, str(tmp_path / "mine.toml"), "--out", str(tmp_path / "out")]) == 64
+        assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_documented_finding_that_fits_is_offered_by_name(campaign, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = campaign("1")
+    exit_code_of(["compare", str(campaign("2")), str(directory)])
+    capsys.readouterr()
+    from harness.comparison import offered_sentences  # noqa: PLC0415 - beside what it is about
+    from harness.records.campaign_record import read_campaign_record  # noqa: PLC0415
+
+    first, second = offered_sentences(
+        directory, read_results(directory).cells.values(), read_campaign_record(directory)
+    )
+    assert first.startswith(f"{KEY}: maybe finding 002, ")
+    assert f"ackproof accept {directory} 002 --reason WHY --until DAY" in second
+
+
+def test_every_account_has_its_facts_and_every_page_exists() -> None:
+    pages = {path.name for path in (Path(__file__).parents[3] / "docs/findings").glob("*.md")}
+    assert {finding.page for finding in product_findings().values()} == pages
+    from checkers import ANOMALIES  # noqa: PLC0415
+
+    assert all(finding.anomalies <= ANOMALIES.keys() for finding in product_findings().values())
