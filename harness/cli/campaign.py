@@ -26,7 +26,7 @@ from harness.run import planned, story_of
 
 plan_argument = click.argument("plan_path", metavar="PLAN", type=path_type)
 seed_range = BoundedNumber("seed")
-dry_option = click.option("--dry-run", is_flag=True, help="Say what would be done on machines over SSH; do nothing.")
+dry_option = click.option("--dry-run", is_flag=True, help="Say what would be done by SSH or commands; do nothing.")
 out_option = click.option("--out", type=path_type, help="The campaign's directory, instead of results/NAME.")
 
 
@@ -69,9 +69,11 @@ def campaign(
 
 
 def rehearse_all(terminal: Terminal, runs: list[RunSpec]) -> int:
-    """Say what ``runs`` on machines over SSH would do; nothing is done."""
+    """Say what ``runs`` on machines over SSH, or with an operator's own commands, would do; nothing is done."""
     from harness.worlds.kafka.rehearsal import PREFACE, rehearse, require_machines  # noqa: PLC0415 - brings clients
 
+    if all(isinstance(run.world, Existing) and run.world.commands for run in runs):
+        return _rehearse_commands(terminal, runs)
     require_machines(runs)
     refuse_unfit(runs)
     for sentence in limits_where_all_can_run(runs):
@@ -81,6 +83,19 @@ def rehearse_all(terminal: Terminal, runs: list[RunSpec]) -> int:
     for run in runs:
         terminal.say(f"## {run.directory()}")
         rehearse(run, planned(run, Choices(run.seed).draw), terminal.say)
+    return EXIT_HELD
+
+
+def _rehearse_commands(terminal: Terminal, runs: list[RunSpec]) -> int:
+    from harness.worlds.commanded_rehearsal import rehearse_commands  # noqa: PLC0415 - brings clients
+
+    refuse_unfit(runs)
+    terminal.say(
+        "This is only shown: nothing is done. In a run the cluster decides who leads, and targets are chosen late."
+    )
+    for run in runs:
+        terminal.say(f"## {run.directory()}")
+        rehearse_commands(run, planned(run, Choices(run.seed).draw), terminal.say)
     return EXIT_HELD
 
 

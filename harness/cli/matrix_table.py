@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -11,8 +11,9 @@ from rich.markup import escape
 
 from checkers import Cell, wedged_clients
 from harness.cli.terminal import Terminal
-from harness.comparison import accepted_sentences, offered_sentences
-from harness.errors import ResultsError
+from harness.comparison import accepted_sentences, expected_sentences, offered_sentences
+from harness.errors import AckproofError, ResultsError
+from harness.plan import read_plan
 from harness.records.campaign_record import CampaignRecord, read_campaign_record
 from harness.records.files import PLAN_FILE
 from harness.records.verdict_lines import read_lines, read_matrix
@@ -38,10 +39,20 @@ def show_campaign(terminal: Terminal, directory: Path, report: Path) -> int:
         terminal.say(sentence)
     if unfinished := _unfinished(directory, matrix.cells):
         terminal.say(unfinished)
+    for sentence in _as_expected(directory, matrix.cells):
+        terminal.say(sentence)
     terminal.say(matrix.verdict.sentence)
     show_legend(terminal, matrix.cells)
     terminal.say(str(report))
     return matrix.verdict.exit_code
+
+
+def _as_expected(directory: Path, cells: Sequence[Cell]) -> Iterator[str]:
+    """Say whether the plan's expected outcome came, where all its runs are here."""
+    with suppress(AckproofError):  # a plan of another version, or no plan
+        plan = read_plan(directory / PLAN_FILE)
+        if len(plan.runs()) == sum(cell.runs for cell in cells):
+            yield from expected_sentences(plan.expected, cells)
 
 
 def _record(directory: Path) -> CampaignRecord | None:

@@ -3,6 +3,7 @@
 from harness.comparison.acceptance import accepted_sentences
 from harness.comparison.cell_anomalies import CellAnomaly, CellFinding, FindingStatus, cell_anomalies_of
 from harness.comparison.changes import DEFECTS, SAYING, CellChange, Change, Compared, compare_results
+from harness.comparison.expectations import expected_sentences, unexpected
 from harness.comparison.finding_sentences import cells_by_status, finding_sentences
 from harness.comparison.findings import (
     Example,
@@ -36,6 +37,7 @@ __all__ = [
     "client_of",
     "compare_results",
     "differing",
+    "expected_sentences",
     "figures_of",
     "finding_sentences",
     "key_of",
@@ -47,4 +49,5 @@ __all__ = [
     "sentences",
     "shown_by",
     "side_by_side",
+    "unexpected",
 ]

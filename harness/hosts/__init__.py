@@ -6,6 +6,7 @@ namespaces   each node in a network namespace, with an address of its own
 ssh          each node on a machine of an inventory
 cut_links, link_speed, disks, disk_speed, clocks   faults below the nodes
 ports        the ports of the nodes, held for the run
+operator_commands   nodes elsewhere, broken and mended by commands of their operator
 processes    a node's process on this machine; node_calls: requests to its control socket
 undo         undoes what a run left, at its end or after a crash
 """
@@ -19,6 +20,7 @@ from harness.hosts.local import LocalHost, LoopbackHost
 from harness.hosts.namespaces import NamespaceHost
 from harness.hosts.namespaces import probe as probe_namespaces
 from harness.hosts.node_calls import NodeCall
+from harness.hosts.operator_commands import Answer, CommandedNodes
 from harness.hosts.ports import ADDRESS_TAKEN, PORT_CHOICES, Ports
 from harness.hosts.processes import NAME_PREFIX, LocalProcess, attempt
 from harness.hosts.ssh import PLACEHOLDERS, DryShell, LocalFiles, Show, SshHost, undo_machines
@@ -30,7 +32,9 @@ __all__ = [
     "PLACEHOLDERS",
     "PORT_CHOICES",
     "Address",
+    "Answer",
     "Clocks",
+    "CommandedNodes",
     "Disk",
     "DiskThrottle",
     "DryShell",

@@ -15,6 +15,7 @@ kind              facts                                       undone by
 ``ssh-...``       machine, ...                                see :mod:`harness.hosts.ssh.undo`
 ``slow-device``   device, file, boot_id                       lifting the limit on writes to the device
 ``slow-group``    group, boot_id                              moving its processes out, and removing it
+``operator-...``  act, node, token, undo, ...                 see :mod:`harness.hosts.operator_commands`
 ``topic``         name, bootstrap, security; then topic_id    see :mod:`harness.worlds.kafka.own_topic`; not undone here
 ================  ==========================================  ==============================================
 """
@@ -35,6 +36,8 @@ import msgspec
 from harness.errors import HostError, NotUndoneError
 from harness.hosts import disk_speed
 from harness.hosts.disks import keep_files
+from harness.hosts.operator_commands import KIND as OPERATOR_COMMAND
+from harness.hosts.operator_commands import undo_command
 from harness.hosts.processes import NAME_PREFIX, Identity, attempt, boot_id, end, marked_with
 from harness.records.journal import Facts, Journal, Undo, not_undone
 from workloads import in_toml, reason_of
@@ -125,5 +128,6 @@ _UNDO: Final[Mapping[str, Callable[[Facts], list[str]]]] = {
     "link": partial(_delete_with_ip, ["link", "delete"], Path("/sys/class/net")),
     "directory": _remove_directory,
     "disk": keep_files,
+    OPERATOR_COMMAND: undo_command,
     **disk_speed.UNDO,
 }

@@ -9,8 +9,10 @@ from harness.plan.as_toml import plan_text
 from harness.plan.bounds import BOUNDS, TRACED_WRITES_MAX
 from harness.plan.chosen_stories import families_in, timings_of, with_stories
 from harness.plan.counting import planned_writes
+from harness.plan.expected import Expected
 from harness.plan.machines import Machine
 from harness.plan.model import Plan, RunSpec, WorldPlan
+from harness.plan.operator_commands import NODE, PEER, UNDONE_BY, Act, OperatorCommands
 from harness.plan.reading import ACCEPTED_FILE, LATEST, parse_plan, read_plan
 from harness.plan.security import OPEN, Security
 from harness.plan.starters import CI_FILES, KINDS, heading, plans_here, starter
@@ -36,15 +38,21 @@ __all__ = [
     "ENDLESS",
     "KINDS",
     "LATEST",
+    "NODE",
     "OPEN",
+    "PEER",
     "TRACED_WRITES_MAX",
+    "UNDONE_BY",
+    "Act",
     "AnyHost",
     "AnyWorld",
     "Existing",
+    "Expected",
     "Kafka",
     "Loopback",
     "Machine",
     "Namespaces",
+    "OperatorCommands",
     "Plan",
     "PlanKey",
     "Processes",

@@ -69,6 +69,7 @@ BOUNDS: Final[Mapping[str, Bounds]] = {
     "parallel": Bounds(1, 256, "each run has processes of its own"),
     "controllers": Bounds(1, NUMBER_MAX, _NUMBER.reason),
     "node": Bounds(0, NUMBER_MAX, _NUMBER.reason),
+    "limit_s": Bounds(0.1, 600, "the workload waits for a command"),
     "port": _PORT,
     "broker_port": _PORT,
     # Of the workload.

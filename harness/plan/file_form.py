@@ -67,6 +67,11 @@ class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
     chance: Chance = "drawn"
     """`"none"`, with a `[[schedule]]`: in the simulated world every message takes a millisecond, and no cut lets a
     message be sent again. Elsewhere it changes nothing."""
+    expected: list[Table] = []
+    """The outcome that is expected of each cell. A campaign says at its end whether it came; it changes no exit code. A
+    cell is held against the first entry that fits its `world`, `family` and `settings` (a value, or a list of them);
+    what an entry leaves out is any. `outcomes` are those that the cell may have; `some` is one that a cell of the entry
+    has at least; `anomalies` are all that a broken promise may be of."""
     worlds: Table = {}
     """The tables [`[worlds.simulated]`, `[worlds.processes]` and `[worlds.kafka]`](#worlds); at least one."""
 
@@ -86,8 +91,8 @@ class WorldTable(msgspec.Struct, frozen=True, kw_only=True):
     faults: Table = {}
     """Values that replace those of `[faults]` in this world."""
     host: HostName = "loopback"
-    """The place of the nodes. `"namespaces"` needs root: addresses and links of their own. `"ssh"` and `"existing"` are
-    for the kafka world only."""
+    """The place of the nodes. `"namespaces"` needs root: addresses and links of their own. `"ssh"`, `"existing"`
+    and `"commands"` are for the kafka world only."""
     client: ClientName = "kafka-python"
     """The client library of real worlds ([clients](../guides/clients.md))."""
     client_version: str = ""
@@ -104,7 +109,10 @@ class WorldTable(msgspec.Struct, frozen=True, kw_only=True):
     bootstrap: list[str] = []
     """Kafka with `host = "existing"`: addresses of brokers, `["host:port"]`."""
     security: Table = {}
-    """Kafka with `host = "existing"`: TLS and SASL ([below](#security))."""
+    """Kafka with `host = "existing"` or `"commands"`: TLS and SASL ([below](#security))."""
+    commands: Table = {}
+    """Kafka with `host = "commands"`: the operator's own commands, each with one that observes it ([your
+    cluster](../start/your-cluster.md#break-it-by-your-own-commands))."""
 
 
 class ScheduleEntry(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,11 +15,13 @@ from harness.plan import worlds
 from harness.plan.bounds import BOUNDS, PORT_MAX
 from harness.plan.chosen_stories import check_stories, chosen_stories, families_in, story_in
 from harness.plan.counting import refuse_too_many_runs, refuse_too_many_writes
+from harness.plan.expected import expected_in
 from harness.plan.file_form import PLAN_DEFAULTS, WORLD_DEFAULTS, Chance, PlanFile, WorldTable
 from harness.plan.listed_runs import check_given, listed, schedule_in, writes_in
 from harness.plan.machines import machines_at
 from harness.plan.matrix import choices_in
 from harness.plan.model import Plan, WorldPlan
+from harness.plan.operator_commands import operator_commands_at
 from harness.plan.placement import assignment_in, check_placement, racks_in
 from harness.plan.security import security_at
 from harness.plan.transactions import check_transactions
@@ -40,6 +42,8 @@ from workloads import WORKLOADS, WorkloadPlan, kind_of, shown, topics_of, unknow
 
 #: Keys whose values a cluster that exists already has itself.
 _ITS_OWN: Final = ("version", "controllers", "mode")
+#: Clusters that exist already.
+_ELSEWHERE: Final = ("existing", "commands")
 #: A release of Apache Kafka.
 _VERSION: Final = re.compile(r"\d{1,3}(\.\d{1,3}){2,3}")
 #: An even number outlives no more deaths than the odd one below it.
@@ -62,10 +66,13 @@ def world_at(name: str, table: Table, brokers: int, topic: str, plan_key: PlanKe
         return worlds.Simulated()
     client = value_at(table, "client", worlds.ClientName, WORLD_DEFAULTS.client, plan_key)
     release = _version(value_at(table, "client_version", str, "", plan_key), plan_key / "client_version")
-    if host == "existing":
+    if host in _ELSEWHERE:
         security = security_at(table, plan_key)
         bootstrap = _bootstrap(table, topic, plan_key)
-        return worlds.Existing(bootstrap=bootstrap, security=security, client=client, client_version=release)
+        commands = operator_commands_at(table, plan_key) if host == "commands" else None
+        return worlds.Existing(
+            bootstrap=bootstrap, security=security, commands=commands, client=client, client_version=release
+        )
     local: worlds.LocalHost = worlds.Namespaces() if host == "namespaces" else worlds.Loopback()
     if name == "processes":
         return worlds.Processes(host=local, client=client, client_version=release)
@@ -88,16 +95,17 @@ def _refuse_host(world: str, host: worlds.HostName, plan_key: PlanKey) -> None:
         raise plan_key.wrong("the simulated world is one process and has no hosts; leave this key out")
     if host == "ssh" and world != "kafka":
         raise plan_key.wrong("only Apache Kafka runs on machines over SSH; write this host under [worlds.kafka]")
-    if host == "existing" and world != "kafka":
+    if host in _ELSEWHERE and world != "kafka":
         raise plan_key.wrong("only Apache Kafka clusters can exist already; write this host under [worlds.kafka]")
 
 
 def _refuse_what_others_take(world: str, host: worlds.HostName, table: Table, plan_key: PlanKey) -> None:
-    existing, kafka = host == "existing", world == "kafka"
+    existing, kafka = host in _ELSEWHERE, world == "kafka"
     for key, taken, what in (
         ("inventory", host == "ssh", 'machines are for host = "ssh"; write that, or leave the inventory out'),
         ("bootstrap", existing, 'bootstrap servers are for host = "existing"; write that, or leave them out'),
         ("security", existing, 'TLS and SASL are for host = "existing"; write that, or leave them out'),
+        ("commands", host == "commands", 'commands are for host = "commands"; write that, or leave them out'),
         ("client", world != "simulated", "the simulated world has models of clients; leave this key out"),
         ("client_version", table.get("client") == "java", 'it is for client = "java"; write that, or leave it out'),
         ("version", kafka, "only the kafka world has versions; leave this key out"),
@@ -212,6 +220,7 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
         log_dirs=value_at(table, "log_dirs", int, PLAN_DEFAULTS.log_dirs, plan_key),
         assignment=assignment_in(table, brokers, plan_key),
         text=text,
+        expected=expected_in(table, plan_key),
         schedule=schedule_in(table, families, brokers, plan_key),
         chance=value_at(table, "chance", Chance, PLAN_DEFAULTS.chance, plan_key),
         story=story,

@@ -14,6 +14,7 @@ import msgspec
 from typing_extensions import override
 
 from harness.plan.machines import Machine
+from harness.plan.operator_commands import OperatorCommands
 from harness.plan.security import OPEN, Security
 
 #: Libraries whose producers and consumers a real world can use; their adapters are in harness.clients.
@@ -26,7 +27,7 @@ ModeName = Literal["kraft", "zookeeper"]
 #: Names of worlds in plans, paths, cells and reports.
 WorldName = Literal["simulated", "processes", "kafka"]
 #: Names of the places of a world's nodes in plans and reports.
-HostName = Literal["loopback", "namespaces", "ssh", "existing"]
+HostName = Literal["loopback", "namespaces", "ssh", "existing", "commands"]
 
 #: Clusters at a time where the plan does not say: they mostly wait, but each is four processes.
 PARALLEL_CLUSTERS: Final = 3
@@ -196,16 +197,20 @@ class Kafka(Started, frozen=True, kw_only=True, tag="kafka"):
 
 
 class Existing(RealTime, frozen=True, kw_only=True, tag="existing"):
-    """An Apache Kafka cluster that exists already, found from its ``bootstrap`` servers ("host:port")."""
+    """An Apache Kafka cluster that exists already, found from its ``bootstrap`` servers ("host:port").
+
+    With ``commands`` of its operator's own its nodes can be broken.
+    """
 
     name: ClassVar[WorldName] = "kafka"
     bootstrap: tuple[str, ...]
     security: Security = OPEN
+    commands: OperatorCommands | None = None
 
     @property
     @override
     def host_name(self) -> HostName | None:
-        return "existing"
+        return "commands" if self.commands else "existing"
 
     @property
     @override

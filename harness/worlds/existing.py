@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +18,7 @@ from kafka.errors import KafkaError
 
 from harness.clients import at_home, named, require_credentials
 from harness.errors import HostError, PlanError
+from harness.hosts import CommandedNodes
 from harness.observations import BrokerFenced, BrokerRegistered, Fact, IsrChanged, LeaderElected, Observation, to_line
 from harness.plan import Existing, RunSpec, require_kind
 from harness.worlds.kafka import client_library
@@ -41,12 +42,32 @@ _WHY_NOT: Final = "the machines of an existing cluster are out of reach; familie
 )
 #: The capabilities that such a cluster lacks, and why.
 OUT_OF_REACH: Final = dict.fromkeys(sorted(set(Capability) - _WITHIN_REACH), _WHY_NOT)
+#: The act that a fault on processes takes, by its kind.
+_ACTS: Final = {"kill": "kill", "stop": "stop", "pause": "pause"}
 LOOK_EVERY_S: Final = 0.25
 _LOG: Final = logging.getLogger(__name__)
 #: The time that a look at the cluster may take to end: it may wait for a broker that is gone.
 _END_LIMIT_S: Final = 10.0
 #: "No leader" in the controller's records.
 _NO_LEADER: Final = -1
+
+
+def existing_lacks(spec: RunSpec) -> Mapping[Capability, str]:
+    """The capabilities that the cluster of ``spec`` lacks, and why: of those that are out of reach without commands,
+    the operator's own bring back what they are for.
+    """
+    commands = require_kind(spec.world, Existing).commands
+    if commands is None:
+        return OUT_OF_REACH
+    lacks = dict.fromkeys(OUT_OF_REACH, "the plan's commands cannot do it, and the cluster's machines are out of reach")
+    if "cut" in commands.acts:
+        del lacks[Capability.LINKS]
+    struck = {kind for family in spec.faults.families for kind in strikes_of(family)}
+    missing = [act for kind, act in _ACTS.items() if kind in struck and act not in commands.acts]
+    lacks[Capability.PROCESSES] = f"the plan has no command {' and '.join(missing)} ([worlds.kafka.commands])"
+    if not missing:
+        del lacks[Capability.PROCESSES]
+    return lacks
 
 
 def existing_world(spec: RunSpec, directory: Path) -> RealWorld:
@@ -62,7 +83,7 @@ class ExistingCluster(RealCluster):
         self._settings = spec.chosen()
         self._directory = directory
         world = require_kind(spec.world, Existing)
-        self._bootstrap = world.bootstrap
+        self._bootstrap, self._commands = world.bootstrap, world.commands
         self._security = at_home(world.security)
 
     def open(self, opening: Opening) -> Opened:
@@ -110,11 +131,17 @@ class ExistingCluster(RealCluster):
         confirmed = ConfirmedReassignment(
             administration.move_leader, administration.reassign, lambda: poller.view().partitions
         )
+        nodes = None if self._commands is None else CommandedNodes(self._commands, opening.journal)
+        if nodes is not None:
+            opening.resources.callback(nodes.close)
+        lacks = existing_lacks(self._spec)
         target = Target(
             view=poller.view,
+            processes=None if Capability.PROCESSES in lacks else nodes,
+            links=None if Capability.LINKS in lacks else nodes,
             leadership=confirmed,
             reassignment=confirmed,
-            lacks=OUT_OF_REACH,
+            lacks=lacks,
         )
         return Opened(target, clients, lambda: configuration)
 

@@ -35,9 +35,9 @@ def out_of_reach(spec: RunSpec) -> Mapping[Capability, str]:
 
             return kafka_lacks(spec)
         case Existing():
-            from harness.worlds.existing import OUT_OF_REACH
+            from harness.worlds.existing import existing_lacks
 
-            return OUT_OF_REACH
+            return existing_lacks(spec)
 
 
 def limits_of(spec: RunSpec) -> list[Limit]:

@@ -1,0 +1,47 @@
+"""Holds the cells of a campaign against the outcomes that its plan expects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from checkers import Cell, counted
+from harness.plan import Expected
+
+#: Cells that are named.
+NAMED_MAX: Final = 12
+
+
+def unexpected(expected: Sequence[Expected], cells: Iterable[Cell]) -> Iterator[str]:
+    """A sentence without its full stop for each cell that is not as expected, and for each outcome that did not come.
+
+    A cell that no entry fits is not as expected.
+    """
+    fitting: dict[int, list[Cell]] = {}
+    for cell in cells:
+        fits = (index for index, entry in enumerate(expected) if entry.fits(cell.world, cell.family, cell.settings))
+        number = next(fits, None)
+        if number is None:
+            yield f"{cell.key}: {cell.outcome}, and the plan expects nothing of it"
+            continue
+        fitting.setdefault(number, []).append(cell)
+        entry = expected[number]
+        if cell.outcome not in entry.outcomes:
+            yield f"{cell.key}: {cell.outcome}, expected: {' or '.join(entry.outcomes)}"
+        elif entry.anomalies and (others := cell.broken.keys() - set(entry.anomalies)):
+            yield f"{cell.key}: {', '.join(sorted(others))}, expected: {', '.join(entry.anomalies)}"
+    for number, own in fitting.items():
+        if (some := expected[number].some) and all(cell.outcome.value != some for cell in own):
+            yield f"none of {counted(len(own), 'cell')} is {some}, expected of some: {own[0].key}, ..."
+
+
+def expected_sentences(expected: Sequence[Expected], cells: Sequence[Cell]) -> Iterator[str]:
+    """Say whether what the plan expects has come; nothing where it expects nothing."""
+    if not expected:
+        return
+    lines = list(unexpected(expected, cells))
+    if not lines:
+        yield f"As the plan expects: {counted(len(cells), 'cell')}."
+    yield from (f"Not as the plan expects: {line}." for line in lines[:NAMED_MAX])
+    if len(lines) > NAMED_MAX:
+        yield f"... and {len(lines) - NAMED_MAX:,} more."

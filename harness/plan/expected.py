@@ -1,0 +1,62 @@
+"""The expected outcome of a plan, as data: each cell is held against the first entry of ``[[expected]]`` that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+import msgspec
+
+from harness.plan.values import PlanKey, Table, flattened, known_keys, table_at, tables_at
+from workloads import Settings, SettingValue, spelled, unknown_name
+
+Word = Literal["broken promise", "stalled", "unknown", "permitted loss", "not exercised", "held"]
+
+
+class Expected(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An entry: the cells that it fits, and the outcomes that they may have.
+
+    Without a ``world``, a ``family`` or ``settings`` it fits any. ``some`` is an outcome that one of its cells has at
+    least. ``anomalies`` are all that a broken promise may be of; none: any.
+    """
+
+    outcomes: tuple[Word, ...]
+    some: Word | Literal[""] = ""
+    world: str = ""
+    family: str = ""
+    settings: dict[str, SettingValue | list[SettingValue]] = {}
+    anomalies: tuple[str, ...] = ()
+
+    def fits(self, world: str, family: str, settings: Mapping[str, SettingValue]) -> bool:
+        """True of a cell of this world, family and these complete settings."""
+        return (
+            self.world in {"", world}
+            and self.family in {"", family}
+            and all(_is_one_of(settings.get(name), value) for name, value in self.settings.items())
+        )
+
+
+def _is_one_of(value: object, wanted: object) -> bool:
+    choices = wanted if isinstance(wanted, list) else [wanted]
+    return spelled(value) in map(spelled, choices)
+
+
+def expected_in(table: Table, plan_key: PlanKey) -> tuple[Expected, ...]:
+    """The entries of ``expected`` in a plan.
+
+    Raises:
+        PlanError: one has a key or a value that does not exist.
+    """
+    entries = []
+    for here, entry in tables_at(table, "expected", plan_key):
+        known_keys(entry, Expected.__struct_fields__, here)
+        settings = flattened(table_at(entry, "settings", here))
+        if strange := settings.keys() - Settings().to_mapping().keys():
+            raise (here / "settings").wrong(unknown_name("setting", min(strange), Settings().to_mapping()))
+        try:
+            entries.append(msgspec.convert({**entry, "settings": settings}, Expected))
+        except msgspec.ValidationError as error:
+            raise here.wrong(f"{error}; outcomes are {', '.join(get_args(Word))}") from error
+        if not entries[-1].outcomes:
+            raise (here / "outcomes").wrong("no outcome is expected; name those that these cells may have")
+    return tuple(entries)

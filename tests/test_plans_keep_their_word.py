@@ -1,0 +1,143 @@
+"""Each plan of the project says what is expected of it, and in virtual time that comes, where it can be performed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pytest
+
+from checkers import Cell, Outcome
+from harness.comparison import unexpected
+from harness.comparison.expectations import expected_sentences
+from harness.errors import PlanError
+from harness.plan import Plan, Simulated, parse_plan, read_plan
+from tests.plans_performed import every_plan, performed, virtual_runs
+from workloads import Settings
+
+PLANS: Final = Path(__file__).parent.parent / "plans"
+ALL: Final = [path.relative_to(PLANS).as_posix() for path in every_plan(PLANS)]
+#: What they are about does not exist in virtual time: groups, compaction, transactions. Whoever runs them compares.
+REAL_ONLY: Final = {"groups.toml", "keyed.toml", "transactions.toml"}
+#: Whole in the fast suite: scripted stories, and plans of seconds.
+STORIES: Final = [name for name in ALL if name.startswith("stories/")]
+VIRTUAL: Final = [name for name in ALL if name not in REAL_ONLY and name not in STORIES]
+#: With fewer runs than the plan has, these say only that too little was seen.
+SILENT: Final = frozenset({Outcome.HELD, Outcome.NOT_EXERCISED})
+
+
+def plan_of(name: str) -> Plan:
+    return read_plan(PLANS / name)
+
+
+def problems(plan: Plan, runs_max: int) -> list[str]:
+    """Where the cells of at most so many runs each contradict the plan; silence of too few runs contradicts nothing."""
+    runs = virtual_runs(plan, runs_max)
+    cells = performed(runs)
+    whole = any(isinstance(world.world, Simulated) and world.runs <= runs_max for world in plan.worlds)
+    expected = [one if whole else msgspec.structs.replace(one, some="") for one in plan.expected]
+    telling = [cell for cell in cells if whole or cell.outcome not in SILENT]
+    return list(unexpected(expected, telling))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_each_plan_expects_something_of_each_of_its_cells(name: str) -> None:
+    plan = plan_of(name)
+    for world in plan.worlds:
+        for choice in plan.choices:
+            settings = choice.settings_in(world.world)
+            for family in plan.families:
+                assert any(one.fits(world.world.name, family, settings) for one in plan.expected), (
+                    family,
+                    choice.label,
+                )
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_scripted_story_comes_out_as_its_plan_expects(name: str) -> None:
+    assert problems(plan_of(name), 1) == []
+
+
+@pytest.mark.parametrize("name", ["canary.toml", "smoke.toml", "demo.toml", "lag-by-messages.toml", "racks.toml"])
+def test_no_run_of_a_plan_contradicts_it(name: str) -> None:
+    assert problems(plan_of(name), 2) == []
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("name", [name for name in VIRTUAL if name not in {"default.toml", "soak.toml"}])
+def test_a_plan_comes_out_as_it_expects(name: str) -> None:
+    assert problems(plan_of(name), 20) == []
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("name", ["default.toml", "soak.toml"])
+def test_a_large_plan_is_not_contradicted(name: str) -> None:
+    assert problems(plan_of(name), 3) == []
+
+
+@pytest.mark.system
+def test_the_eras_hold_with_brokers_that_know_all_batches_after_a_restart() -> None:
+    text = (
+        (PLANS / "eras.toml")
+        .read_text()
+        .replace("[settings]\n", '[settings]\nproducers.after.restart = "all-batches"\n')
+    )
+    assert problems(parse_plan(text, "eras.toml"), 5) == []
+
+
+def cell(plan: Plan, **changes) -> Cell:
+    (made, *_) = performed(virtual_runs(plan, 1))
+    return msgspec.structs.replace(made, **changes)
+
+
+PLAN = """
+families = ["kill"]
+[matrix]
+acks = [1, "all"]
+[settings]
+min.insync.replicas = 2
+[workload]
+duration_ms = 4_000
+[worlds.simulated]
+runs = 1
+"""
+
+
+def test_what_did_not_come_is_named() -> None:
+    text = PLAN + '[[expected]]\nsettings = { acks = 1 }\noutcomes = ["held"]\nsome = "held"\n'
+    plan = parse_plan(text, "p.toml")
+    one = cell(plan, outcome=Outcome.HELD)
+    other = msgspec.structs.replace(one, settings=Settings().to_mapping(), cell="acks=all/kill")
+    assert list(expected_sentences(plan.expected, [one])) == ["As the plan expects: 1 cell."]
+    lost = msgspec.structs.replace(one, outcome=Outcome.PERMITTED_LOSS)
+    first, second = expected_sentences(plan.expected, [lost])
+    assert first.endswith("permitted loss, expected: held.")
+    assert "none of 1 cell is held" in second
+    assert "the plan expects nothing of it" in next(iter(unexpected(plan.expected, [other])))
+    assert list(expected_sentences((), [one])) == []
+
+
+def test_a_broken_promise_of_another_anomaly_is_not_as_expected() -> None:
+    text = PLAN + '[[expected]]\noutcomes = ["broken promise"]\nanomalies = ["duplicate"]\n'
+    plan = parse_plan(text, "p.toml")
+    broken = cell(plan, outcome=Outcome.BROKEN_PROMISE, broken={"duplicate": 1})
+    assert list(unexpected(plan.expected, [broken])) == []
+    (sentence,) = unexpected(plan.expected, [msgspec.structs.replace(broken, broken={"lost-write": 1, "duplicate": 1})])
+    assert sentence.endswith("lost-write, expected: duplicate")
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ('outcomes = ["hold"]', "outcomes are broken promise, stalled"),
+        ("outcomes = []", "no outcome is expected"),
+        ('family = "kill"', "outcomes"),
+        ('outcomes = ["held"]\nsettings = { ack = 1 }', "acks"),
+        ('outcome = ["held"]', "outcomes"),
+    ],
+)
+def test_expectations_that_cannot_be_understood_are_refused(entry: str, message: str) -> None:
+    with pytest.raises(PlanError) as error:
+        parse_plan(f"{PLAN}[[expected]]\n{entry}\n", "p.toml")
+    assert message in str(error.value)
