@@ -19,7 +19,7 @@ from workloads import Settings
 PLANS: Final = Path(__file__).parent.parent / "plans"
 ALL: Final = [path.relative_to(PLANS).as_posix() for path in every_plan(PLANS)]
 #: What they are about does not exist in virtual time: groups, compaction, transactions. Whoever runs them compares.
-REAL_ONLY: Final = {"groups.toml", "keyed.toml", "transactions.toml"}
+REAL_ONLY: Final = {"consume-transform-produce.toml", "groups.toml", "keyed.toml", "transactions.toml"}
 #: Whole in the fast suite: scripted stories, and plans of seconds.
 STORIES: Final = [name for name in ALL if name.startswith("stories/")]
 VIRTUAL: Final = [name for name in ALL if name not in REAL_ONLY and name not in STORIES]

@@ -195,7 +195,7 @@ class CommandedNodes(Processes, Links):
         self._open[entry] = undoing
         own = _of(commands.acts[act], who)
         ended = self._run(own.run, commands.limit_s, undoing.token)
-        seen = observed(own.observe, commands.limit_s if ended.code == 0 else LOOK_EVERY_S, self._run)
+        seen = observed(own.observe, commands.limit_s if ended.code == 0 else 0, commands.limit_s, self._run)
         return _evidence(act, ended, seen)
 
     def _mend(self, undo: str, who: Mapping[str, str]) -> Evidence:
@@ -205,7 +205,7 @@ class CommandedNodes(Processes, Links):
             if undoing.node != name or UNDONE_BY[undoing.act] != undo:
                 continue
             ended = self._run(undoing.undo.run, undoing.limit_s, "")
-            seen = observed(undoing.undo.observe, min(undoing.limit_s, MENDED_S), self._run)
+            seen = observed(undoing.undo.observe, min(undoing.limit_s, MENDED_S), undoing.limit_s, self._run)
             evidence = _evidence(undo, ended, seen)
             if seen.code == 0:
                 self._done(entry)
@@ -236,11 +236,14 @@ def _filled(words: Iterable[str], who: Mapping[str, str]) -> Words:
     return tuple(filled)
 
 
-def observed(words: Words, limit_s: float, run: Call = call) -> Answer:
-    """Look until the observation says that it took effect, or the limit is over; the answer is the last one."""
-    until = time.monotonic() + limit_s
+def observed(words: Words, wait_s: float, limit_s: float, run: Call) -> Answer:
+    """Look, at least once, until it took effect or ``wait_s`` is over; the answer is the last one.
+
+    One look may take ``limit_s``.
+    """
+    until = time.monotonic() + wait_s
     while True:
-        answer = run(words, max(until - time.monotonic(), LOOK_EVERY_S), "")
+        answer = run(words, limit_s, "")
         if answer.code == 0 or time.monotonic() + LOOK_EVERY_S >= until:
             return answer
         time.sleep(LOOK_EVERY_S)
@@ -272,11 +275,11 @@ def undo_command(facts: Mapping[str, Any], run: Call | None = None) -> list[str]
     if run(undoing.undo.observe, limit_s, "").code == 0:
         return []
     ended = run(undoing.undo.run, limit_s, "")
-    seen = observed(undoing.undo.observe, limit_s, run)
+    seen = observed(undoing.undo.observe, limit_s, limit_s, run)
     if seen.code != 0 and undoing.last_resort is not None:
         run(undoing.last_resort.run, limit_s, "")
-        if observed(undoing.last_resort.observe, limit_s, run).code == 0:
-            seen = observed(undoing.undo.observe, limit_s, run)
+        if observed(undoing.last_resort.observe, limit_s, limit_s, run).code == 0:
+            seen = observed(undoing.undo.observe, limit_s, limit_s, run)
     if seen.code == 0:
         return [what]
     evidence = _evidence("undo", ended, seen)

@@ -153,9 +153,10 @@ def test_a_documented_finding_that_fits_is_offered_by_name(campaign, capsys: pyt
     assert f"ackproof accept {directory} 002 --reason WHY --until DAY" in second
 
 
-def test_every_account_has_its_facts_and_every_page_exists() -> None:
+def test_the_pages_of_documented_findings_exist() -> None:
     pages = {path.name for path in (Path(__file__).parents[3] / "docs/findings").glob("*.md")}
-    assert {finding.page for finding in product_findings().values()} == pages
+    assert {finding.page for finding in product_findings().values()} <= pages
+    assert {f"00{number}" for number in range(1, 9)} <= product_findings().keys()
     from checkers import ANOMALIES  # noqa: PLC0415
 
     assert all(finding.anomalies <= ANOMALIES.keys() for finding in product_findings().values())
