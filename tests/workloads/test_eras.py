@@ -76,12 +76,16 @@ def test_a_setting_that_is_named_wins_over_its_era() -> None:
     assert not chosen.strict_min_isr
 
 
-@pytest.mark.parametrize("era", ["0.9", 4.1, "", ["2.0"]])
+@pytest.mark.parametrize("era", ["0.9", 4.2, "", ["2.0"]])
 def test_an_unknown_era_is_refused_with_the_choices(era: Any) -> None:
     with pytest.raises(
         SettingsError, match=r"era=.* is not possible; choose one of \"none\", \"4\.1\", \"3\.7\", .*\"0\.8\.2\""
     ):
         of(era)
+
+
+def test_an_era_may_be_written_as_a_number() -> None:
+    assert of(4.1) == of("4.1")
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -52,7 +52,7 @@ EXERCISED: dict[str, Any] = {
     "valid": True,
     "exercise": DRAINED,
     "faults": [KILL],
-    "fault_exercise": [FaultExercise(sequence=0, acknowledged=5)],
+    "fault_exercise": [FaultExercise(sequence=0, acknowledged=20)],
     "recovery": Recovery(tried=True),
 }
 

@@ -29,12 +29,15 @@ def nothing_left(world: AnyWorld) -> set[str]:
 @pytest.mark.parametrize(
     ("world", "impossible"),
     [
-        (Simulated(), "clock full-disk slow-disk reassign"),
-        (Processes(), "slow-link reassign log-directory"),
+        (Simulated(), "clock connection full-disk slow-disk reassign"),
+        (Processes(), "connection slow-link reassign log-directory"),
         (Processes(host=Namespaces()), "reassign log-directory"),
-        (Kafka(), "partition outage slow-link log-directory"),
+        (Kafka(), "connection partition outage slow-link log-directory"),
         (Kafka(host=Namespaces()), "log-directory"),
-        (Kafka(host=SSH), "power wipe away-wiped corrupt lying-disk full-disk slow-disk slow-link clock log-directory"),
+        (
+            Kafka(host=SSH),
+            "power wipe away-wiped corrupt lying-disk full-disk slow-disk slow-link clock connection log-directory",
+        ),
     ],
     ids=["simulated", "processes", "processes in namespaces", "kafka", "kafka in namespaces", "kafka over SSH"],
 )

@@ -30,7 +30,11 @@ def outcomes(world: AnyWorld, directory: Path, *, count: int = 3) -> tuple[Outco
         workload=WorkloadPlan(writes_per_second=300.0, duration_ms=24_000, drain_limit_ms=STOPPED_DRAIN_MS),
         # So long between faults that every send has ended: one that is still in flight at the next is exercised by it.
         faults=FaultPlan(
-            families=("restart",), stories=("restart/bounce-leader",), count=count, healed_ms_min=SENDS_END_MS
+            families=("restart",),
+            stories=("restart/bounce-leader",),
+            count=count,
+            healed_ms_min=SENDS_END_MS,
+            at_stake_min=1,
         ),
         seed=5,
     )
