@@ -32,6 +32,7 @@ from workloads.generators import WORKLOADS, kind_of, topics_of
 from workloads.log_partition import LogPartition
 from workloads.operations import (
     NEMESIS,
+    NOTHING,
     BrokenInvariant,
     Defect,
     Event,
@@ -68,7 +69,7 @@ from workloads.settings import (
 
 __all__ = [
     "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "GAVE_UP", "IDEMPOTENCE", "KAFKA_DEFECTS", "LISTED", "NEMESIS",
-    "NEVER", "NEVER_SENT", "NO_ERA", "PAYLOAD_HEADER", "PRESETS", "TIME_LIMIT", "WORKLOADS", "Batches",
+    "NEVER", "NEVER_SENT", "NOTHING", "NO_ERA", "PAYLOAD_HEADER", "PRESETS", "TIME_LIMIT", "WORKLOADS", "Batches",
     "BrokenInvariant", "ClientCapability", "Clients", "Clock", "Commits", "Consumer", "Defect", "Event", "EventType",
     "Fetched", "FreshWrites", "Function", "GroupMember", "GroupProtocol", "IsolationLevel", "LogPartition",
     "MemberToken", "Membership", "MicroOperation", "Offsets", "PlannedWrite", "PlantedBug", "Poll", "PollOutcome",

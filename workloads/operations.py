@@ -54,6 +54,7 @@ class Function(StrEnum):
     * ``REBALANCE``, without an invoke: ``partitions`` are those that the member has from now on.
     * ``OFFSETS``: a member hands offsets over to a transaction. OK lists those that the group took; they count once the
       transaction is committed.
+    * ``DELETE_GROUP``: an operator deletes the group. Of each partition :class:`Reached` says :data:`NOTHING`.
 
     ``STABLE``, without an invoke, is what a broker answered after healing: :class:`Reached` is the last stable offset
     of one log partition. Its ``detail`` is a :class:`StableOffset`.
@@ -77,6 +78,7 @@ class Function(StrEnum):
     REBALANCE = "rebalance"
     STABLE = "stable"
     OFFSETS = "offsets"
+    DELETE_GROUP = "delete-group"
 
     __hash__ = str.__hash__
 

@@ -20,10 +20,11 @@ from checkers.columns.log_rows import LogRows
 from workloads import Function, GroupMember
 from workloads.history import FUNCTION_CODE, GROUPED, INVOKE, NONE, OK, Kind
 
-_COMMIT, _COMMITTED, _PROCESS, _REBALANCE, _OFFSETS, _TXN = (
+_COMMIT, _COMMITTED, _PROCESS, _REBALANCE, _OFFSETS, _TXN, _DELETE = (
     FUNCTION_CODE[name]
     for name in (
         Function.COMMIT, Function.COMMITTED, Function.PROCESS, Function.REBALANCE, Function.OFFSETS, Function.TXN,
+        Function.DELETE_GROUP,
     )
 )  # fmt: skip
 
@@ -59,7 +60,15 @@ class GroupRows:
 
         A transaction that commits offsets of the group is one, from its begin to its end.
         """
-        log, rows = self.log, self._rows(Kind.REACHED, _COMMIT, _TXN)
+        return self._asked_for(_COMMIT, _TXN)
+
+    @cached_property
+    def deletions(self) -> Numbers:
+        """Rows of deletions of the group, as :attr:`commits`; their offset is -1."""
+        return self._asked_for(_DELETE)
+
+    def _asked_for(self, *functions: int) -> Numbers:
+        log, rows = self.log, self._rows(Kind.REACHED, *functions)
         begun = rows[log.type[rows] == INVOKE]
         done = rows[log.type[rows] != INVOKE]
         answered = np.isin(self._operation(begun, log.index), self._operation(done, log.invoke_index))

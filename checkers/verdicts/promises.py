@@ -64,9 +64,9 @@ reasons then name the gap.
 *Clients.* `wedged-client` is about a client library, so it is always permitted, whatever the settings.
 
 *Consumer groups.* Commits are records of `__consumer_offsets`, written with acks=all and without unclean elections, so
-`group-went-back` is permitted only where a copy was destroyed, or where readable records can vanish (a consumer whose
-position is gone begins at the start). `group-skip` also where members commit before they process. `two-owners` is never
-permitted: brokers fence a member that was given up.
+`group-went-back` and `returned-group` are permitted only where a copy was destroyed, or where readable records can
+vanish (a consumer whose position is gone begins at the start). `group-skip` also where members commit before they
+process. `two-owners` is never permitted: brokers fence a member that was given up.
 
 *Pipelines.* What is read and what is written count together. `doubled-effect` and `unstable-offset` are promised to
 readers of committed records only. They, `missing-effect` and `aborted-commit` rest on what brokers keep of records, of
@@ -96,6 +96,7 @@ STATE = ("returned-key", "divergent-state", "divergent-tables")
 NEVER = ("corrupt-read", "phantom-read", "G1a", "broken-invariant", "failed-send-committed")
 #: Promised to readers of committed records only.
 OF_COMMITTED = ("aborted-read", "early-read")
+OF_COMMITS = ("group-went-back", "returned-group")
 OF_TRANSACTIONS = ("zombie", "hanging-transaction")
 OF_PIPELINES = ("missing-effect", "aborted-commit")
 #: Promised to pipelines whose members, and whose readers, read committed records only.
@@ -270,7 +271,7 @@ def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = AN
         _claim("reordered", (*overtaken, *forgotten), (_IN_ORDER,)),
         *(_claim(name, (*overtaken, *duplicates, *reused), (_IN_ORDER,)) for name in SEND_ORDER),
         _claim("group-skip", (*_skip_reasons(settings), *readable), (_PROCESSED_FIRST,)),
-        _claim("group-went-back", (*forgetful, *readable), (_COMMIT_SAFE,)),
+        *(_claim(name, (*forgetful, *readable), (_COMMIT_SAFE,)) for name in OF_COMMITS),
         _claim("two-owners", (), (_FENCED,)),
         _claim("divergent-replicas", _divergence_reasons(settings, faults, copies), (below,)),
         *(_claim(name, (*uncommitted, *readable), (_STABLE, *late)) for name in OF_COMMITTED),

@@ -53,6 +53,7 @@ TITLES: Final = {
     "duplicate": "A record is in the log more than once",
     "group-skip": "A group committed past a record that no member processed",
     "group-went-back": "A group forgot a commit that was acknowledged",
+    "returned-group": "A deleted group is back",
     "two-owners": "A group took a commit of a member that it had given up",
     "missing-effect": "A pipeline committed past a record without its effect",
     "doubled-effect": "A pipeline did a record twice",

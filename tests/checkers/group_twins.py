@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from tests.checkers.brute_force import Findings, Log, sound
-from workloads.operations import Event, EventType, Function, GroupMember, Reached
+from workloads.operations import NOTHING, Event, EventType, Function, GroupMember, Reached
 
 OK, FAIL, INVOKE = EventType.OK, EventType.FAIL, EventType.INVOKE
 EVER = 10**9
@@ -36,9 +36,9 @@ def operations(events: list[Event], function: Function) -> Iterator[tuple[Event,
             yield begun, next(rest, None)
 
 
-def commits_of(events: list[Event]) -> list[Commit]:
+def commits_of(events: list[Event], function: Function = Function.COMMIT) -> list[Commit]:
     found = []
-    for begun, done in operations(events, Function.COMMIT):
+    for begun, done in operations(events, function):
         asked = reached(begun if done is None else done)
         found += [Commit(begun, done, key, offset) for key, offset in asked.items()]
     return found
@@ -67,25 +67,40 @@ def two_owners(events: list[Event]) -> Findings:
     return sorted(found)
 
 
+Answers = Iterator[tuple[str, str, int, int, int]]
+
+
 def group_went_back(events: list[Event]) -> Findings:
-    commits, found = commits_of(events), []
-    for key, group, asked, told, offset in [*_read_back(events), *_first_reads(events)]:
-        own = [c for c in commits if (c.key, c.group) == (key, group) and c.begun < told]
-        before = [c for c in own if c.taken and c.end < asked]
-        possible = [c.offset for c in own if not any(later.begun > c.end for later in before)]
-        if before and offset < min(possible):
-            found.append((key, told, offset, min(possible)))
-    return sorted(found)
+    answers = [*_read_back(events), *_first_reads(events)]
+    return sorted(
+        (answer[0], answer[3], answer[4], min(possible))
+        for answer in answers
+        if (possible := _possible(events, answer)) and answer[4] < min(possible)
+    )
 
 
-def _read_back(events: list[Event]) -> Iterator[tuple[str, str, int, int, int]]:
+def returned_group(events: list[Event]) -> Findings:
+    answers = _read_back(events)
+    return sorted((a[0], a[3], a[4]) for a in answers if set(_possible(events, a)) == {NOTHING} and a[4] != NOTHING)
+
+
+def _possible(events: list[Event], answer: tuple[str, str, int, int, int]) -> list[int]:
+    """The offsets that may be the last ones; none if no commit or deletion was acknowledged before the question."""
+    key, group, asked, told, _ = answer
+    acts = [*commits_of(events), *commits_of(events, Function.DELETE_GROUP)]
+    own = [c for c in acts if (c.key, c.group) == (key, group) and c.begun < told]
+    before = [c for c in own if c.taken and c.end < asked]
+    return [c.offset for c in own if before and not any(later.begun > c.end for later in before)]
+
+
+def _read_back(events: list[Event]) -> Answers:
     for begun, done in operations(events, Function.COMMITTED):
         if done is not None and done.type == OK:
             for key, offset in reached(done).items():
                 yield key, group_of(begun), begun.index, done.index, offset
 
 
-def _first_reads(events: list[Event]) -> Iterator[tuple[str, str, int, int, int]]:
+def _first_reads(events: list[Event]) -> Answers:
     """The first record after each assignment that does not go on from the one before, as far as is known."""
     for event in events:
         if event.function != Function.REBALANCE:

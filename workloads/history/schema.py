@@ -92,7 +92,14 @@ MARKS: Final = tuple(
 #: Codes of the functions of consumer groups; the detail of such an event is a :class:`workloads.GroupMember`.
 GROUPED: Final = tuple(
     FUNCTION_CODE[f]
-    for f in (Function.COMMIT, Function.COMMITTED, Function.PROCESS, Function.REBALANCE, Function.OFFSETS)
+    for f in (
+        Function.COMMIT,
+        Function.COMMITTED,
+        Function.PROCESS,
+        Function.REBALANCE,
+        Function.OFFSETS,
+        Function.DELETE_GROUP,
+    )
 )
 
 INVOKE, OK, FAIL, INFO = (TYPE_CODE[t] for t in (EventType.INVOKE, EventType.OK, EventType.FAIL, EventType.INFO))

@@ -12,11 +12,11 @@ from tests.checkers.findings import forbidden
 from tests.checkers.in_memory import judge_events
 from tests.checkers.scenes import FAIL, INFO, INVOKE, OK, Scene
 from tests.workloads.history.event_strategies import examples
-from workloads.operations import Event, Function, GroupMember, MicroOperation, Poll, Reached, Record
+from workloads.operations import NOTHING, Event, Function, GroupMember, MicroOperation, Poll, Reached, Record
 
 KEY = "t-0"
 #: C is the only member of another group.
-A, B, ASKER, C = 10, 20, 30, 40
+A, B, ASKER, C, OPERATOR = 10, 20, 30, 40, 50
 
 
 class GroupScene(Scene):
@@ -50,6 +50,11 @@ class GroupScene(Scene):
     def committed(self, offset: int, group: str = "g") -> int:
         self.of_member(ASKER, INVOKE, Function.COMMITTED, group, partitions=(KEY,))
         return self.of_member(ASKER, OK, Function.COMMITTED, group, micro=(Reached(KEY, offset),))
+
+    def delete(self, kind: Any = OK, group: str = "g") -> int:
+        for each in (INVOKE, kind):
+            index = self.of_member(OPERATOR, each, Function.DELETE_GROUP, group, micro=(Reached(KEY, NOTHING),))
+        return index
 
     def work(self, member: int, *offsets: int) -> int:
         self.read(member, *offsets)
@@ -167,6 +172,54 @@ def test_commits_that_overlap_may_take_effect_in_either_order() -> None:
     assert "group-went-back" not in judged(made).counts
 
 
+def test_a_deleted_group_that_has_an_offset_again_is_back() -> None:
+    made = healthy()
+    deletion = made.delete()
+    asked = made.committed(6)
+    (back,) = judged(made).anomalies["returned-group"]
+    assert (back.group, back.offset, back.op.op_pos, back.deletion.op_pos) == ("g", 6, asked, deletion)
+    assert forbidden(judged(made)) == ["returned-group"]
+
+
+def test_a_deleted_group_that_has_nothing_did_not_go_back() -> None:
+    made = healthy()
+    made.delete()
+    made.committed(-1)
+    assert forbidden(judged(made)) == []
+
+
+def test_a_deleted_group_may_commit_again() -> None:
+    made = healthy()
+    made.delete()
+    made.commit(B, 3)
+    made.committed(3)
+    assert forbidden(judged(made)) == []
+
+
+def test_a_commit_under_way_while_the_group_is_deleted_may_take_effect_after_it() -> None:
+    made = healthy()
+    made.begin(B, 6)
+    made.delete()
+    made.committed(6)
+    assert "returned-group" not in judged(made).counts
+
+
+def test_a_group_is_not_back_where_its_deletion_was_refused_or_not_answered() -> None:
+    for kind in (FAIL, INFO):
+        made = healthy()
+        made.delete(kind)
+        made.committed(6)
+        assert forbidden(judged(made)) == []
+
+
+def test_the_group_of_another_name_was_not_deleted() -> None:
+    made = healthy()
+    made.commit(C, 4)
+    made.delete(group="h")
+    made.committed(6)
+    assert "returned-group" not in judged(made).counts
+
+
 def test_a_commit_of_a_superseded_member_that_is_taken_makes_two_owners() -> None:
     made = scene()
     made.deal(A, KEY)
@@ -244,6 +297,8 @@ def group_histories(draw: st.DrawFn, steps: tuple[str, ...]) -> list[Event]:
             case "end" if member in open_commits:
                 micro: tuple[MicroOperation, ...] = (Reached(KEY, open_commits.pop(member)),)
                 made.of_member(member + 1, draw(st.sampled_from((OK, FAIL))), Function.COMMIT, micro=micro)
+            case "delete":
+                made.delete(draw(st.sampled_from((OK, OK, FAIL, INFO))), draw(st.sampled_from("gh")))
             case "ask":
                 made.committed(draw(st.integers(-1, 5)), draw(st.sampled_from("ggh")))
             case _:
@@ -257,15 +312,17 @@ COMPARED = {
         group_twins.group_went_back,
         lambda f: (f["key"], f["op"]["op_pos"], f["offset"], f["committed"]),
     ),
+    "returned-group": (group_twins.returned_group, lambda f: (f["key"], f["op"]["op_pos"], f["offset"])),
     "two-owners": (group_twins.two_owners, lambda f: (f["key"], f["op"]["op_pos"])),
 }
 
 
 EVERYTHING = ("deal", "deal", "revoke", "read", "read", "process", "commit", "begin", "end", "ask", "ask")
 COMMITS = ("deal", "commit", "commit", "begin", "end")
+DELETIONS = ("commit", "begin", "end", "delete", "delete", "ask", "ask")
 
 
-@given(group_histories(EVERYTHING) | group_histories(COMMITS))
+@given(group_histories(EVERYTHING) | group_histories(COMMITS) | group_histories(DELETIONS))
 @examples(400)
 def test_every_kernel_agrees_with_its_twin(history: list[Event]) -> None:
     verdict = judge_events(history, shown=None)

@@ -74,6 +74,7 @@ COMPARED_APART: dict[str, tuple[Callable[..., Any], ...]] = {
     "divergent-tables": (brute_force.divergent_keys,),
     "group-skip": (group_twins.group_skip,),
     "group-went-back": (group_twins.group_went_back,),
+    "returned-group": (group_twins.returned_group,),
     "two-owners": (group_twins.two_owners,),
     **{name: (twin,) for name, twin in (transactional_twins.TWINS | pipeline_twins.TWINS).items()},
 }
