@@ -1,4 +1,4 @@
-"""Which commit of a group may be its last one at some moment. A deletion of the group is a commit of nothing."""
+"""The commits of a group that may be its last one at some moment. A deletion of the group is a commit of nothing."""
 
 from __future__ import annotations
 
