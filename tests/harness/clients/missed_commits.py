@@ -11,10 +11,11 @@ group's commit, or of a transaction's; the exit code is 1 where something is los
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Collection
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -24,11 +25,12 @@ from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.releases import DEFAULT_VERSION
 from harness.worlds.real.view import OFFSETS
 from nemesis.cluster import CONTROLLER, Link, PartitionView, require
+from tests.harness.clients import killed_producer
 from tests.harness.clients.internal_topics import TRANSACTIONS, serving, stored, tuned_world
 from tests.harness.clients.script import Script, rules_of
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
-from workloads.client import Membership, Offsets, SendOutcome
-from workloads.operations import EventType
+from workloads import values
+from workloads.client import Membership, Offsets
 
 #: The name of the group, and of the transactional id.
 NAME: Final = "missed"
@@ -99,23 +101,46 @@ class MissedEpoch(Script):
         return Seen(acknowledged, left)
 
     def decision(self) -> Seen:
-        """A producer writes to two partitions and commits, and ends without an answer; its successor takes over."""
+        """A producer writes to two partitions and is killed while it commits; its successor takes over."""
         partition = serving(TRANSACTIONS, NAME)
-        producer, calls = self.transactional(NAME)
+        first, _ = self.transactional(NAME)  # so that the topic is there
+        first.close()
         self._lead(partition, FIRST)
-        self.done(calls.begin)
-        sent = self.send(producer, [(REACHED, b"key"), (OUT_OF_REACH, b"key")])
-        answers: list[SendOutcome] = []
-        self._miss(partition, lambda: calls.commit(answers.append))
-        self.cluster.until(lambda: bool(answers) or self._marked(REACHED), ANSWER_US)
-        acknowledged = bool(answers) and answers[0].type is EventType.OK
-        producer.crash()
+        with self._producer() as (commit, kill):
+            self._miss(partition, commit)
+            self.cluster.until(lambda: self._marked(REACHED), ANSWER_US)
+            acknowledged = kill()
         self._lead(partition, LAST, whole=False)
         successor, _ = self.transactional(NAME)
+        sent = {values.join(killed_producer.PROCESS, number) for number in range(2)}
         read = {one.partition: one.value for one in self.read((REACHED, OUT_OF_REACH)) if one.value in sent}
         successor.close()
         self._heal()
         return Seen(acknowledged, read)
+
+    @contextmanager
+    def _producer(self) -> Iterator[tuple[Callable[[], None], Callable[[], bool]]]:
+        """A producer that has written: its commit, and its end (SIGKILL), which says if the commit was answered."""
+        servers = ",".join(self.cluster.world.clients.bootstrap)
+        command = (sys.executable, "-m", killed_producer.__name__, servers, NAME, REACHED, OUT_OF_REACH)
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            stdin, stdout = process.stdin, process.stdout
+
+            def commit() -> None:
+                stdin.write("\n")
+                stdin.flush()
+
+            def kill() -> bool:
+                process.kill()
+                return "committed" in stdout.read()
+
+            try:
+                assert stdout.readline() == "sent\n"
+                yield commit, kill
+            finally:
+                process.kill()
 
     def _miss(self, partition: str, write: Callable[[], None]) -> None:
         """Broker 0 writes to ``partition`` what 1 does not have, and misses the epoch in which 1 leads."""
