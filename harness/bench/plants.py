@@ -14,6 +14,7 @@ import msgspec
 from typing_extensions import Unpack
 
 from workloads import (
+    NOTHING,
     Defect,
     EventType,
     Function,
@@ -303,6 +304,13 @@ def _went_back(history: HistoryBuilder) -> None:
     _asked_and_told(history, TWO, Function.COMMITTED, history.end - 1)
 
 
+def _returned_group(history: HistoryBuilder) -> None:
+    _join(history, ONE)
+    _asked_and_told(history, ONE, Function.COMMIT, history.end)
+    _asked_and_told(history, TWO, Function.DELETE_GROUP, NOTHING)
+    _asked_and_told(history, TWO, Function.COMMITTED, history.end)
+
+
 def _two_owners(history: HistoryBuilder) -> None:
     for member in (ONE, TWO):
         _join(history, member)
@@ -372,6 +380,7 @@ PLANTS: Final[dict[str, Plant]] = {
     "hanging-transaction": Plant(_hanging, {"hanging-transaction": 1}),
     "group-skip": Plant(_skipped, {"group-skip": 1}),
     "group-went-back": Plant(_went_back, {"group-went-back": 1}),
+    "returned-group": Plant(_returned_group, {"returned-group": 1}),
     "two-owners": Plant(_two_owners, {"two-owners": 1}),
     "returned-key": Plant(_returned, {"returned-key": 1}),
     "divergent-state": Plant(_different_states, {"divergent-state": 1}),

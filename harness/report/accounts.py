@@ -92,6 +92,7 @@ WHY: Final = {
     "group-skip": "A member processes before it commits, and its successor begins at the last commit: at least once.",
     "group-went-back": "A commit is acknowledged once every in-sync replica of __consumer_offsets has it "
     "(KAFKA-16736).",
+    "returned-group": "A deletion is answered once every in-sync replica of __consumer_offsets has it.",
     "two-owners": "The group's coordinator refuses commits of a member that was given up (KIP-345, KIP-429, KIP-848).",
     "torn-transaction": "All writes of a transaction count, or none (KIP-98).",
     "returned-key": "A compacted log keeps the last state of each key, and a tombstone's is that the key is gone.",

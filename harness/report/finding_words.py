@@ -20,6 +20,7 @@ from checkers import (
     HangingTransaction,
     MissingEffect,
     OlderOffset,
+    ReturnedGroup,
     ReturnedKey,
     SkippedRecord,
     StaleCommit,
@@ -100,6 +101,15 @@ def _(finding: OlderOffset) -> str:
         f"Group {finding.group} had acknowledged commits of {finding.key}, and none that may have been the last one "
         f"was below {finding.committed} (operation {_number(finding.commit)} of the history). Asked later, or when its "
         f"next member began to read (operation {_number(finding.op)}), {reached}."
+    )
+
+
+@in_words.register
+def _(finding: ReturnedGroup) -> str:
+    deleted = f"Group {finding.group} was deleted (operation {_number(finding.deletion)} of the history)"
+    return (
+        f"{deleted}, and committed nothing of {finding.key} after that. Asked later (operation "
+        f"{_number(finding.op)}), it was at {finding.offset}."
     )
 
 

@@ -33,7 +33,6 @@ PLANTED_APART: Final = {
     "divergent-replicas": ("it is in the replicas' own logs", "verdicts/test_replicas.py"),
     "divergent-tables": ("it is in the replicas' own logs", "verdicts/test_replica_tables.py"),
     "broken-invariant": ("a simulated world has to see it", "anomalies/test_broken_invariant.py"),
-    "returned-group": ("an operator has to delete a group", "anomalies/test_groups.py"),
     "wedged-client": ("a run has to replace a producer", "anomalies/test_wedged_client.py"),
     **dict.fromkeys(PIPELINE_TWINS, ("members of a group have to write, too", "anomalies/test_pipelines.py")),
 }

@@ -31,6 +31,7 @@ WORDS = {
     "hanging-transaction": "The last stable offset of t000000-0 was 32 and its high watermark 33, 20.00 s after",
     "group-skip": "no member of group planted processed it, and the group has committed 34",
     "group-went-back": "it was at 31",
+    "returned-group": "Asked later (operation ",
     "two-owners": "the member before it began a commit of offset 32, and the group took it",
     "returned-key": "Key 7 of t000000-0 was deleted by the tombstone at offset 33",
     "divergent-state": "Of key 7 of t000000-0, final readers had different last records",
