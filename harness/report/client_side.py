@@ -13,7 +13,7 @@ from workloads import Function
 from workloads.history import FUNCTION_CODE, NONE, OK, Columns, Kind, read_rows
 
 _COLUMNS: Final = (
-    "index", "position", "kind", "type", "function", "time_us", "invoke_us", "offset", "value", "node",
+    "index", "position", "kind", "type", "function", "time_us", "invoke_us", "offset", "value", "node", "error",
 )  # fmt: skip
 _SENDS: Final = (FUNCTION_CODE[Function.SEND], FUNCTION_CODE[Function.TXN])
 
@@ -65,11 +65,13 @@ def client_side(history: Path, partition: str) -> ClientSide:
     kind, answered = rows["kind"], rows["type"] == OK
     read = kind == Kind.READ
     drained = answered & (kind == Kind.LISTED) & (rows["function"] == FUNCTION_CODE[Function.DRAIN])
+    refused = [code for code, name in enumerate(names["error"]) if name.startswith(OUT_OF_ORDER)]
     ends = rows["offset"][drained].tolist()
     return ClientSide(
         acknowledged=_acknowledged(rows, answered & (kind == Kind.SEND) & np.isin(rows["function"], _SENDS)),
         reads=dict(zip(rows["offset"][read].tolist(), rows["value"][read].tolist(), strict=True)),
         end_offset=_known(ends[-1]) if ends else None,
+        out_of_order=int(np.count_nonzero((kind == Kind.SEND) & np.isin(rows["error"], refused))),
     )
 
 

@@ -241,7 +241,7 @@ def test_acks_in_quotes_is_the_same_cell() -> None:
         ("[worlds.simulated]\nworkload.writes_per_second = -0.5", "p.toml: worlds.simulated.workload.writes_per_second: -0.5 is too small; the least is 0.001"),
         ("[worlds.simulated]\nworkload.writes_per_second = nan", "p.toml: worlds.simulated.workload.writes_per_second: nan is not a number; write one"),
         ("[worlds.simulated]\nworkload.duration_ms = 'long'", "p.toml: worlds.simulated.workload.duration_ms: takes a whole number, not \"long\""),
-        ("[worlds.simulated]\nhost = 'moon'", "p.toml: worlds.simulated.host: takes one of \"loopback\", \"namespaces\", \"ssh\", \"existing\", not \"moon\""),
+        ("[worlds.simulated]\nhost = 'moon'", "p.toml: worlds.simulated.host: takes one of \"loopback\", \"namespaces\", \"ssh\", \"existing\", \"commands\", not \"moon\""),
         ("[worlds.simulated]\nfaults = { fault_ms_min = 9_000 }", "p.toml: worlds.simulated.faults: fault_ms_min=9000 exceeds fault_ms_max=3000; swap them"),
         ("[worlds.simulated]\nfaults.families = ['kill']", "p.toml: worlds.simulated.faults.families: write families at the top of the plan; each is a row of the matrix"),
         ("worlds = 3", "p.toml: worlds: takes a table ([worlds]), not 3"),
