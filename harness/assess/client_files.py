@@ -66,7 +66,7 @@ def clients_named(words: Sequence[str], option: str, library: str = "") -> list[
     for word in words:
         name, separator, value = word.partition("=")
         if separator and not Path(word).exists():
-            given.setdefault("the command line", {})[name.strip()] = value.strip()
+            given.setdefault("of the command line", {})[name.strip()] = value.strip()
         else:
             given[word] = _values(Path(word), option)
     return [

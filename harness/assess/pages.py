@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from checkers import counted
 from harness.assess.sentences import TITLES, clean_words, heading, names_of, settings_words, story_words
 from harness.records.assessment_file import Assessed, Assessment, Concern
 from harness.report import page_style
@@ -18,6 +19,7 @@ def as_page(assessment: Assessment) -> str:
     """The page. Everything from the configuration is escaped."""
     environment = templates_of("harness.assess")
     environment.filters.update(names=names_of, settings=settings_words, clean=clean_words, story=story_words)
+    environment.filters.update(counted=counted)
     template = environment.get_template("assessment.html.j2")
     return template.render(
         assessment=assessment,

@@ -145,7 +145,7 @@ def test_a_client_keeps_no_secret_and_its_names_tell_its_library(tmp_path: Path)
     assert clients_named([str(java), str(rdkafka), "acks=0", "linger.ms=5"], "--producer") == [
         Client(name=str(java), library="java", settings={"acks": "-1"}),
         Client(name=str(rdkafka), library="librdkafka", settings={"acks": "1", "delivery.timeout.ms": "1000"}),
-        Client(name="the command line", library="java", settings={"acks": "0", "linger.ms": "5"}),
+        Client(name="of the command line", library="java", settings={"acks": "0", "linger.ms": "5"}),
     ]
 
 
