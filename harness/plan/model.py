@@ -198,10 +198,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         _refuse_absent("fault family", families, family)
         _refuse_absent("world", worlds, world)
         if len(self.choices) > 1:
-            open_ = [
-                name for name in self.choices[0].settings if len({str(c.settings[name]) for c in self.choices}) > 1
-            ]
-            raise PlanError(f"one run needs one choice of settings; fix with --settings NAME=VALUE: {', '.join(open_)}")
+            first = self.choices[0].settings
+            open_ = [name for name in first if len({str(choice.settings[name]) for choice in self.choices}) > 1]
+            example = ",".join(f"{name}={spelled(first[name])}" for name in open_)
+            raise PlanError(f"one run needs one choice of settings, for example --settings {example}")
         cell = msgspec.structs.replace(
             self,
             families=(_only("fault family", "--family", families, family),),
