@@ -3,7 +3,7 @@
 It reads and changes nothing. Files (:mod:`cluster_files`, :mod:`client_files`) or a live cluster become data
 (:mod:`configuration`), topics of the same answer a group (:mod:`grouping`), group and producer the settings of the
 simulation (:mod:`reckoning`). Then stories are performed (:mod:`performing`, :mod:`causes`), and defects and risks
-looked up (:mod:`defects`, :mod:`risks`).
+looked up (:mod:`defects`, :mod:`risks`). Words (:mod:`sentences`) become lines (:mod:`lines`) and pages (:mod:`pages`).
 """
 
 from harness.assess.assessing import assess
@@ -11,11 +11,11 @@ from harness.assess.baseline import compared, read_baseline
 from harness.assess.client_files import assumed_client, clients_named
 from harness.assess.cluster_files import ClusterFiles
 from harness.assess.configuration import Client, Cluster, Question, Release, Topic
+from harness.assess.lines import lines_of
 from harness.assess.live import read_live
 from harness.assess.pages import as_markdown, as_page
 from harness.assess.performing import Stage
 from harness.assess.requirements import families_required, judged
-from harness.assess.sentences import lines_of
 from harness.records.assessment_file import (
     ASSESSMENT_VERSION,
     Assessed,

@@ -14,10 +14,10 @@ from harness.assess.defects import Applied, defects_of, needs_met
 from harness.assess.grouping import Group, groups_of
 from harness.assess.performing import Stage, families_of, possible, stories
 from harness.assess.reckoning import THE_BROKERS, settings_of
+from harness.assess.repeating import command_of, command_that_shows
 from harness.assess.risks import risks_of
 from harness.progress import Progress
 from harness.records.assessment_file import Assessed, Assessment, Concern, Promised, Shown
-from harness.stories import own_column
 from workloads import NEVER, Settings, spelled
 
 #: Faults after which every copy is as it was.
@@ -77,17 +77,21 @@ def _assessed(group: Group, producer: Client, question: Question, stage: Stage) 
         assessed,
         promised=tuple(_promised(Settings.from_mapping(settings), families)),
         concerns=(
-            *_weaknesses(causes, settings, internal=group.internal),
-            *(_defect(each, causes, settings) for each in applied),
+            *_weaknesses(causes, settings, stage, internal=group.internal),
+            *(_defect(each, causes, settings, stage) for each in applied),
             *(
                 Concern(kind="risk", name=risk.name, sentence=risk.sentence, change=risk.change, price=risk.price)
                 for risk in risks_of(group, cluster, producer, consumers)
             ),
         ),
-        left=tuple(_left(causes, with_changes(settings, causes.recommended), {each.defect.name for each in applied})),
+        left=tuple(
+            _left(causes, with_changes(settings, causes.recommended), {each.defect.name for each in applied}, stage)
+        ),
         performed=causes.performed - len(causes.unknown),
         departed=causes.departed,
-        unknown=tuple(f"{each.story}: {each.wrong}" for each in causes.unknown),
+        unknown=tuple(
+            f"{each.story}: {each.wrong}; step by step: {command_of(each.story, settings)}" for each in causes.unknown
+        ),
     )
 
 
@@ -121,7 +125,7 @@ def _promised(settings: Settings, families: Sequence[str]) -> Iterator[Promised]
         yield Promised(families=tuple(under), kept=kept, sentence=sentence)
 
 
-def _weaknesses(causes: Causes, settings: Mapping[str, object], *, internal: bool) -> Iterator[Concern]:
+def _weaknesses(causes: Causes, settings: Mapping[str, object], stage: Stage, *, internal: bool) -> Iterator[Concern]:
     """Every recommended change that is missing; one that no story here shows the need of is a risk."""
     for change in causes.recommended:
         if internal and change.name == "idempotence":
@@ -132,7 +136,7 @@ def _weaknesses(causes: Causes, settings: Mapping[str, object], *, internal: boo
             name=change.name,
             sentence=_filled(change.weakness, settings),
             shown=tuple(_shown(each, change) for each in blamed),
-            command=_command(blamed[0].story, settings) if blamed else "",
+            command=command_that_shows(blamed[0], settings, stage) if blamed else "",
             change=change.how,
             price=change.price,
             link=_EXPLAINED.format(blamed[0].story.lower()) if blamed else _PROMISES,
@@ -160,11 +164,7 @@ def _shown(blamed: Blamed, change: Change | None = None) -> Shown:
     )
 
 
-def _command(story: str, settings: Mapping[str, object]) -> str:
-    return f"ackproof stories {story} --settings {own_column(settings).name}"
-
-
-def _defect(applied: Applied, causes: Causes, settings: Mapping[str, object]) -> Concern:
+def _defect(applied: Applied, causes: Causes, settings: Mapping[str, object], stage: Stage) -> Concern:
     """A defect, with the stories that show it where the reference broker has it, too."""
     defect = applied.defect
     shown = [each for each in causes.left if _FINDINGS.get(each.defect) == defect.name]
@@ -174,14 +174,14 @@ def _defect(applied: Applied, causes: Causes, settings: Mapping[str, object]) ->
         name=defect.name,
         sentence=f"{defect.title}: {defect.harm}{unsure}",
         shown=tuple(_shown(each) for each in shown),
-        command=_command(shown[0].story, settings) if shown else "",
+        command=command_that_shows(shown[0], settings, stage) if shown else "",
         change=defect.change,
         price=defect.price,
         link=defect.link,
     )
 
 
-def _left(causes: Causes, ideal: Mapping[str, object], defects: Collection[str]) -> Iterator[Concern]:
+def _left(causes: Causes, ideal: Mapping[str, object], defects: Collection[str], stage: Stage) -> Iterator[Concern]:
     """Harm that no recommended setting prevents, by the hardening that does; without that of ``defects``."""
     by_change: dict[tuple[str, ...], list[Blamed]] = {}
     for each in causes.left:
@@ -193,9 +193,9 @@ def _left(causes: Causes, ideal: Mapping[str, object], defects: Collection[str])
         yield Concern(
             kind="weakness",
             name=f"left-to-{'-or-'.join(names) or 'chance'}",
-            sentence="no recommended setting prevents this",
+            sentence=f"no recommended setting prevents this{', but this change does' if chosen else ''}",
             shown=tuple(_shown(each) for each in blamed),
-            command=_command(blamed[0].story, ideal),
+            command=command_that_shows(blamed[0], ideal, stage),
             change=", or ".join(change.how for change in chosen),
             price="; ".join(change.price for change in chosen),
         )

@@ -6,27 +6,46 @@ from collections.abc import Iterator
 from typing import Final
 
 from checkers import counted
-from harness.assess.sentences import TITLES, clean_words, heading, names_of, settings_words, story_words
+from harness.assess.sentences import (
+    CLEAN,
+    TITLES,
+    clean_words,
+    first_change,
+    gathered,
+    heading,
+    names_of,
+    not_known,
+    settings_words,
+    story_words,
+    without_common,
+    worst_of,
+)
 from harness.records.assessment_file import Assessed, Assessment, Concern
 from harness.report import page_style
 from harness.templates import templates_of
 
 #: Names of topics that the page lists of a group.
 LISTED_MAX: Final = 500
+#: Reasons of a requirement that are seen without opening the rest.
+REASONS_MAX: Final = 3
 
 
 def as_page(assessment: Assessment) -> str:
     """The page. Everything from the configuration is escaped."""
     environment = templates_of("harness.assess")
     environment.filters.update(names=names_of, settings=settings_words, clean=clean_words, story=story_words)
-    environment.filters.update(counted=counted)
+    environment.filters.update(counted=counted, worst=worst_of, change=first_change, own=without_common)
     template = environment.get_template("assessment.html.j2")
     return template.render(
         assessment=assessment,
         heading=heading(assessment),
+        requirements=sorted(assessment.requirements, key=lambda requirement: requirement.met),
+        common=gathered(assessment, ("defect",)),
+        unknown=list(not_known(assessment)),
         titles=TITLES,
         style=page_style(),
         listed_max=LISTED_MAX,
+        reasons_max=REASONS_MAX,
         code=_code(assessment),
     )
 
@@ -35,7 +54,7 @@ def _code(assessment: Assessment) -> int:
     """The colour of the heading: 0 where all is well, 1 where a requirement is not met or something is new."""
     if assessment.new or any(not requirement.met for requirement in assessment.requirements):
         return 1
-    return 0 if all(group.clean for group in assessment.groups) else 2
+    return 0 if all(worst_of(group) == CLEAN for group in assessment.groups) else 2
 
 
 def as_markdown(assessment: Assessment) -> str:
@@ -47,7 +66,7 @@ def _markdown(assessment: Assessment) -> Iterator[str]:
     yield "# ackproof assess"
     yield ""
     yield heading(assessment)
-    for requirement in assessment.requirements:
+    for requirement in sorted(assessment.requirements, key=lambda each: each.met):
         yield ""
         yield f"**{'Met' if requirement.met else 'Not met'}**: {_escaped(requirement.text)}"
         yield from (f"- {_escaped(reason)}" for reason in requirement.reasons)
@@ -56,39 +75,41 @@ def _markdown(assessment: Assessment) -> Iterator[str]:
             yield ""
             yield f"**{title}**"
             yield from (f"- {_escaped(text)}" for text in texts)
+    if assessment.groups:
+        yield from ("", "| topics | producer | answer | first change |", "|---|---|---|---|")
+        for group in assessment.groups:
+            yield _row(names_of(group.topics), group.producer, worst_of(group), first_change(group))
     for group in assessment.groups:
         yield from _group(group)
-    yield ""
-    yield "## Limits"
-    yield ""
+    if common := gathered(assessment, ("defect",)):
+        yield from ("", "## Known defects, and what no recommended setting prevents")
+        yield from _table([(f"{said.title} ({said.of})", said.concern) for said in common])
+    yield from ("", "## Limits", "")
+    yield from (f"- Not known: {_escaped(text)}" for text in not_known(assessment))
     yield from (f"- {_escaped(limit)}" for limit in assessment.limits)
 
 
 def _group(group: Assessed) -> Iterator[str]:
-    yield ""
-    yield f"## {_escaped(names_of(group.topics))}"
-    yield ""
+    yield from ("", f"## {_escaped(names_of(group.topics))}", "")
     yield f"Producer: {_escaped(group.producer)}. {_escaped(settings_words(group))}."
     yield ""
     for promised in group.promised:
         yield f"- {', '.join(promised.families)}: {_escaped(promised.sentence)}"
     if group.clean:
-        yield ""
-        yield clean_words(group)
-    if rows := [(TITLES[concern.kind], concern) for concern in group.concerns]:
-        yield from _table([*rows, *(("Whatever is set", concern) for concern in group.left)])
-    elif group.left:
-        yield from _table([("Whatever is set", concern) for concern in group.left])
+        yield from ("", clean_words(group))
+    if concerns := without_common(group).concerns:
+        yield from _table([(TITLES[concern.kind], concern) for concern in concerns])
 
 
 def _table(rows: list[tuple[str, Concern]]) -> Iterator[str]:
-    yield ""
-    yield "| | what | shown by | change | price |"
-    yield "|---|---|---|---|---|"
+    yield from ("", "| | what | shown by | change | price |", "|---|---|---|---|---|")
     for title, concern in rows:
         shown = "; ".join(map(story_words, concern.shown)) or concern.link
-        cells = (title, f"{concern.name}: {concern.sentence}", shown, concern.change, concern.price)
-        yield f"| {' | '.join(map(_escaped, cells))} |"
+        yield _row(title, f"{concern.name}: {concern.sentence}", shown, concern.change, concern.price)
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(map(_escaped, cells))} |"
 
 
 def _escaped(text: str) -> str:

@@ -19,7 +19,8 @@ _ERAS: Final = sorted(
     ((Version(*[int(part) for part in (*era.split("."), "0")[:3]]), era) for era in PRESETS if era[0].isdigit()),
     reverse=True,
 )
-_TIMES: Final = (
+#: Limits and intervals, which no promise depends on.
+TIMES: Final = (
     "request.timeout.ms", "delivery.timeout.ms", "retry.backoff.ms", "linger.ms", "replica.lag.time.max.ms",
     "replica.fetch.wait.max.ms", "replica.fetch.backoff.ms", "broker.session.timeout.ms",
     "broker.heartbeat.interval.ms", "unclean.leader.election.interval.ms",
@@ -59,7 +60,7 @@ def settings_of(group: Group, producer: Client, cluster: Cluster) -> dict[str, o
     values["max.in.flight.requests.per.connection"] = int(client["max.in.flight.requests.per.connection"])
     if group.settings["flush.messages"] == "1":
         values["flush.messages"] = 1
-    for name in _TIMES:
+    for name in TIMES:
         value = whole(client.get(name) or cluster.broker_setting(name), 0)
         values[name] = min(max(value, 1 if name != "linger.ms" else 0), _MOST_MS.get(name, _HOUR_MS))
     # librdkafka takes a request limit beyond the limit of the delivery; then the shorter one acts.

@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from checkers import counted
 from harness.assess.performing import LOSSES, Harm, families_of
-from harness.assess.sentences import names_of
+from harness.assess.sentences import names_of, story_words
 from harness.errors import PlanError
-from harness.records.assessment_file import Assessed, Assessment, Concern, Requirement, Shown
+from harness.records.assessment_file import Assessed, Assessment, Requirement, Shown
 from nemesis.scenarios import FAMILIES
 from workloads import shown, unknown_name
 
@@ -38,7 +39,11 @@ def families_required(texts: Sequence[str]) -> list[str]:
 def judged(text: str, assessment: Assessment) -> Requirement:
     """The requirement ``text``, held against an assessment."""
     form, families = _required(text)
-    reasons = [f"{names_of(group.topics)}: {reason}" for group in assessment.groups for reason in form(group, families)]
+    having: dict[str, list[str]] = {}
+    for group in assessment.groups:
+        for reason in form(group, families):
+            having.setdefault(reason, []).extend(name for name in group.topics if name not in having.get(reason, ()))
+    reasons = [f"{names_of(topics)}: {reason}" for reason, topics in having.items()]
     reasons += [f"not known: {what} could not be read" for what in assessment.unread]
     if not assessment.groups:
         reasons.append("not known: there is no topic, or none that the user may see")
@@ -58,9 +63,7 @@ def _loses(group: Assessed, families: Sequence[str]) -> Iterator[str]:
     for promised in group.promised:
         if not promised.kept and (some := [family for family in promised.families if family in families]):
             yield f"not promised under {', '.join(some)}: {promised.sentence}"
-    for concern, story in _stories(group):
-        if story.harm in LOSSES and set(story.families) <= set(families):
-            yield f"{story.story} {story.title}: {', '.join(story.records)} {story.harm} ({concern.name})"
+    yield from _shown_by(group, lambda story: story.harm in LOSSES and set(story.families) <= set(families))
     yield from _unknown(group, families)
     yield from (concern.sentence for concern in group.concerns if concern.name == "unwritable")
 
@@ -73,9 +76,7 @@ def _unknown(group: Assessed, families: Sequence[str]) -> Iterator[str]:
 
 def _harmed(*harms: Harm) -> Form:
     def reasons(group: Assessed, _: Sequence[str]) -> Iterator[str]:
-        for concern, story in _stories(group):
-            if story.harm in harms:
-                yield f"{story.story} {story.title}: {story.harm} ({concern.name})"
+        yield from _shown_by(group, lambda story: story.harm in harms)
 
     return reasons
 
@@ -87,14 +88,15 @@ def _of_kind(kind: str) -> Form:
     return reasons
 
 
-def _stories(group: Assessed) -> Iterator[tuple[Concern, Shown]]:
-    """Every story that shows harm, once."""
-    seen = set()
+def _shown_by(group: Assessed, counts: Callable[[Shown], bool]) -> Iterator[str]:
+    """A reason for each concern: the first story of it that counts, and how many more there are; each story once."""
+    seen: set[tuple[str, str]] = set()
     for concern in (*group.concerns, *group.left):
-        for story in concern.shown:
-            if (story.story, story.harm) not in seen:
-                seen.add((story.story, story.harm))
-                yield concern, story
+        stories = [story for story in concern.shown if counts(story) and (story.story, story.harm) not in seen]
+        seen |= {(story.story, story.harm) for story in stories}
+        if stories:
+            more = f"; and {counted(len(stories) - 1, 'more story', 'more stories')}" if stories[1:] else ""
+            yield f"{concern.name}: {story_words(stories[0])}{more}"
 
 
 _SIMPLE: Final[Mapping[str, Form]] = {

@@ -1,30 +1,56 @@
-"""An assessment in words: lines for a terminal, and the parts that Markdown and the page share."""
+"""An assessment in words: the parts that the terminal, Markdown and the page share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
 
 from checkers import counted
 from harness.records.assessment_file import Assessed, Assessment, Concern, Shown
 
 #: Names of topics that a line shows.
 NAMES_MAX: Final = 3
-#: Stories that a concern shows in the terminal; JSON and the page have all.
-STORIES_MAX: Final = 3
-TITLES: Final = {"weakness": "Weak", "defect": "Known defects", "risk": "Risky"}
+#: Where a group has nothing that is known here.
+CLEAN: Final = "clean"
+#: Where old rules lose writes whatever is set, so that no change of settings is missing.
+NOT_PROMISED: Final = "not promised"
+TITLES: Final = {"weakness": "Weak", "risk": "Risky", "defect": "Known defect"}
+#: Titles of what no recommended setting prevents: where a further change does, and where none does.
+AT_A_PRICE: Final = "At a higher price"
+WHATEVER_IS_SET: Final = "Whatever is set"
+_WORST: Final = {"weakness": "weak", "risk": "risky", "defect": "known defects"}
+_NUMBER: Final = re.compile(r"\d+")
+
+
+class Said(NamedTuple):
+    """A concern with its title, said once for every topic that has it. ``of`` names these."""
+
+    title: str
+    concern: Concern
+    of: str
 
 
 def heading(assessment: Assessment) -> str:
-    """The first line: what was assessed, and what came of it."""
-    topics = len({name for group in assessment.groups for name in group.topics})
+    """The first line: what was assessed, and what came of it. A topic counts where its worst answer is."""
+    worst: dict[str, str] = {}
+    order = (CLEAN, *reversed(_WORST.values()), NOT_PROMISED)
+    for group in assessment.groups:
+        for name in group.topics:
+            worst[name] = max(worst.get(name, CLEAN), worst_of(group), key=order.index)
+    words = list(worst.values())
+    clean, defective = words.count(CLEAN), words.count(_WORST["defect"])
     release = f", Apache Kafka {assessment.release}" if assessment.release else ""
     brokers = f", {counted(assessment.brokers, 'broker')}" if assessment.brokers else ""
-    clean = len({name for group in assessment.groups if group.clean for name in group.topics})
     answers = counted(len(assessment.groups), "answer")
+    unknown = {text.partition(":")[0] for group in assessment.groups for text in group.unknown}
+    untold = f" {counted(len(unknown), 'story tells', 'stories tell')} nothing, see below." if unknown else ""
     return (
-        f"{counted(topics, 'topic')} with {answers}{release}{brokers}: {clean:,} with no weakness and no risk that is "
-        f"known here, {topics - clean:,} with some."
+        f"{counted(len(words), 'topic')} with {answers}{release}{brokers}: "
+        f"{len(words) - clean - defective:,} with a weakness or a risk, {defective:,} with known defects only, "
+        f"{clean:,} with nothing that is known here.{untold}"
     )
 
 
@@ -40,65 +66,121 @@ def settings_words(group: Assessed) -> str:
     return ", ".join(f"{name}={value}" for name, value in group.settings.items())
 
 
+def worst_of(group: Assessed) -> str:
+    """One word for a group: that of its worst concern."""
+    kinds = {concern.kind for concern in group.concerns}
+    if not group.clean and not kinds & {"weakness", "risk"}:
+        return NOT_PROMISED
+    return next((word for kind, word in _WORST.items() if kind in kinds), CLEAN)
+
+
+def first_change(group: Assessed) -> str:
+    """The change to begin with, and how many more there are."""
+    changes = list(dict.fromkeys(concern.change for concern in ordered(group.concerns) if concern.change))
+    if not changes:
+        return "-"
+    more = len(changes) - 1
+    return f"{changes[0]} ({more:,} more)" if more else changes[0]
+
+
 def clean_words(group: Assessed) -> str:
-    """The word about a group in which nothing is the matter, with its limits."""
+    """The words about a group that has neither weakness nor risk, with their limits."""
     departed = f" ({group.departed} of them could not do every step under these settings)" if group.departed else ""
+    defects = sum(concern.kind == "defect" for concern in group.concerns)
+    head = f"{counted(defects, 'known defect')}, and no weakness or risk" if defects else "Nothing is the matter"
     return (
-        f"Nothing is the matter that is known here: of {counted(group.performed, 'story', 'stories')} none shows harm "
+        f"{head} that is known here: of {counted(group.performed, 'story', 'stories')} none shows harm "
         f"that a recommended setting prevents{departed}. That is no proof: a story is one order of events."
     )
 
 
 def story_words(shown: Shown) -> str:
     """One story, and what it shows."""
-    together = f" (until {' and '.join(shown.together)} is changed, too)" if shown.together else ""
-    return f"{shown.story} {shown.title}: {', '.join(shown.records)} {shown.harm}{together}"
+    verb = "is" if len(shown.together) == 1 else "are"
+    together = f" (until {' and '.join(shown.together)} {verb} changed, too)" if shown.together else ""
+    return f"{shown.story} {shown.title}: {_records(shown.records)} {shown.harm}{together}"
 
 
-def lines_of(assessment: Assessment) -> Iterator[str]:
-    """The assessment for a terminal."""
-    yield heading(assessment)
+def _records(records: Sequence[str]) -> str:
+    """Records of a script, such as ``x``, so that a reader who has not seen it knows what these are."""
+    if list(records) == ["a record"]:
+        return "a record"
+    return f"{'a record' if len(records) == 1 else 'records'} ({', '.join(records)})"
+
+
+def ordered(concerns: Sequence[Concern]) -> list[Concern]:
+    """Weaknesses, then risks, then defects; defects by the numbers in their names."""
+    kinds = list(TITLES)
+
+    def place(concern: Concern) -> tuple[int, str]:
+        by_name = _NUMBER.sub(lambda digits: digits[0].zfill(9), concern.name) if concern.kind == "defect" else ""
+        return kinds.index(concern.kind), by_name
+
+    return sorted(concerns, key=place)
+
+
+def left_title(concern: Concern) -> str:
+    """The title of something that no recommended setting prevents."""
+    return AT_A_PRICE if concern.change else WHATEVER_IS_SET
+
+
+def gathered(assessment: Assessment, kinds: Collection[str] = tuple(TITLES), *, left: bool = True) -> list[Said]:
+    """Every concern of these kinds once, then what is ``left``, however many groups have it.
+
+    One that several groups show is taken from the group in which most stories show it.
+    """
+    having: dict[tuple[str, ...], list[tuple[Assessed, Concern]]] = {}
     for group in assessment.groups:
-        yield ""
-        yield from _group(group)
-    if assessment.groups:
-        yield ""
-    for limit in assessment.limits:
-        yield f"limit: {limit}"
-    for requirement in assessment.requirements:
-        yield f"{'met' if requirement.met else 'NOT MET'}: {requirement.text}"
-        yield from (f"  {reason}" for reason in requirement.reasons)
-    yield from (f"new: {text}" for text in assessment.new)
-    yield from (f"gone: {text}" for text in assessment.gone)
+        for title, concern in _titled(group, kinds, left=left):
+            having.setdefault((title, concern.name, concern.sentence, concern.change), []).append((group, concern))
+    said = []
+    for (title, *_), pairs in having.items():
+        most = max((concern for _, concern in pairs), key=lambda concern: len(concern.shown))
+        said.append(Said(title, most, _whose([group for group, _ in pairs], assessment)))
+    places = [*TITLES.values(), AT_A_PRICE, WHATEVER_IS_SET]
+    names = [concern.name for concern in ordered([each.concern for each in said])]
+    in_order = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    defect = TITLES["defect"]
+    return sorted(
+        said, key=lambda each: (places.index(each.title), in_order[each.concern.name] if each.title == defect else 0)
+    )
 
 
-def _group(group: Assessed) -> Iterator[str]:
-    racks = f" in {counted(group.racks, 'rack')}" if group.racks else ""
-    yield f"{names_of(group.topics)}: {counted(group.partitions, 'log partition')}{racks}, producer {group.producer}"
-    yield f"  {settings_words(group)}"
-    for promised in group.promised:
-        yield f"  Promised under {', '.join(promised.families)}: {promised.sentence}"
-    if group.clean:
-        yield f"  {clean_words(group)}"
-    for kind, title in TITLES.items():
-        for concern in group.concerns:
-            if concern.kind == kind:
-                yield from _concern(title, concern)
-    for concern in group.left:
-        yield from _concern("Whatever is set", concern)
-    if group.unknown:
-        yield f"  Not known of {counted(len(group.unknown), 'story', 'stories')}: {'; '.join(group.unknown)}"
+def _titled(group: Assessed, kinds: Collection[str], *, left: bool) -> Iterator[tuple[str, Concern]]:
+    yield from ((TITLES[each.kind], each) for each in ordered(group.concerns) if each.kind in kinds)
+    if left:
+        yield from ((left_title(each), each) for each in group.left)
 
 
-def _concern(title: str, concern: Concern) -> Iterator[str]:
-    yield f"  {title}: {concern.name}: {concern.sentence}"
-    for shown in concern.shown[:STORIES_MAX]:
-        yield f"    {story_words(shown)}"
-    if (more := len(concern.shown) - STORIES_MAX) > 0:
-        yield f"    and {counted(more, 'more story', 'more stories')}"
-    if concern.command:
-        yield f"    again: {concern.command}"
-    if concern.change:
-        yield f"    change: {concern.change}; price: {concern.price}"
-    if concern.link:
-        yield f"    more: {concern.link}"
+def _whose(groups: Sequence[Assessed], assessment: Assessment) -> str:
+    topics = tuple(dict.fromkeys(name for group in groups for name in group.topics))
+    all_topics = {name for group in assessment.groups for name in group.topics}
+    names = "every topic" if len(topics) == len(all_topics) > 1 else names_of(topics)
+    producers = tuple(dict.fromkeys(group.producer for group in groups))
+    all_producers = {group.producer for group in assessment.groups}
+    return names if len(producers) == len(all_producers) else f"{names}; producer {names_of(producers)}"
+
+
+def not_known(assessment: Assessment) -> Iterator[str]:
+    """Each story that tells nothing, once, with the topics of which that is so."""
+    having: dict[str, list[Assessed]] = {}
+    for group in assessment.groups:
+        for text in group.unknown:
+            having.setdefault(text, []).append(group)
+    for text, groups in having.items():
+        yield f"{text} ({_whose(groups, assessment)})"
+
+
+def clean_said(assessment: Assessment) -> Iterator[str]:
+    """The words about topics that have neither weakness nor risk, once for those of which they are the same."""
+    having: dict[str, list[str]] = {}
+    for group in assessment.groups:
+        if group.clean:
+            having.setdefault(clean_words(group), []).extend(group.topics)
+    yield from (f"{names_of(topics)}: {words}" for words, topics in having.items())
+
+
+def without_common(group: Assessed) -> Assessed:
+    """The group with its weaknesses and risks only, where the rest is said once for all groups."""
+    own = [concern for concern in ordered(group.concerns) if concern.kind != "defect"]
+    return msgspec.structs.replace(group, concerns=tuple(own), left=())

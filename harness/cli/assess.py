@@ -15,7 +15,7 @@ from harness.errors import EXIT_BROKEN, EXIT_HELD, PlanError
 from harness.machine.versions import cores
 from harness.plan import Existing, parse_plan, read_plan
 from harness.progress import Progress
-from harness.records.files import write_file
+from harness.records.files import check_writable, write_file
 from harness.worlds.kafka.releases import parse_version
 from workloads import in_toml
 
@@ -40,6 +40,7 @@ _NOTHING = (
 @click.option("--save", type=path_type, help="Write what was read there, as a FILE for another time.")
 @click.option("--summary", type=path_type, help="Write the same in Markdown there, for a job's page.")
 @click.option("--page", type=path_type, help="Write the same as a page there.")
+@click.option("--details", is_flag=True, help="Also print promises, settings and every story of each group.")
 @click.option(
     "--workers", type=BoundedNumber("workers"), help="Processes at a time; by default as many as there are cores."
 )
@@ -59,6 +60,7 @@ def assess(
     save: Path | None,
     summary: Path | None,
     page: Path | None,
+    details: bool,
     workers: int | None,
 ) -> int:
     """Say what settings of a cluster keep and lose.
@@ -67,6 +69,8 @@ def assess(
     --describe, and server.properties. Topics with the same answer are one group. Every story is performed under exactly
     their settings, in virtual time. See docs/start/your-settings.md.
     """
+    for path in filter(None, (save, summary, page)):
+        check_writable(path)
     families = assessing.families_required(require)
     before = None if baseline is None else assessing.read_baseline(baseline)
     writing = assessing.clients_named(producers, "--producer", library) or [assessing.assumed_client(library)]
@@ -86,7 +90,7 @@ def assess(
         write_file(summary, assessing.as_markdown(assessment).encode())
     if page is not None:
         write_file(page, assessing.as_page(assessment).encode())
-    terminal.answer(assessment, assessing.lines_of(assessment))
+    terminal.answer(assessment, assessing.lines_of(assessment, details=details))
     return EXIT_BROKEN if assessment.new or not all(each.met for each in met) else EXIT_HELD
 
 

@@ -123,7 +123,8 @@ class Assessment(msgspec.Struct, frozen=True, kw_only=True):
         limits: what this answer does not say.
         unread: what could not be read, so that no requirement is met.
         requirements: those of ``--require``.
-        new, gone: against a baseline, "topic: kind name".
+        new, gone: against a baseline, "topic: kind name", or "topics: defect name" of one that no topic had; of a topic
+            that is not there any more, "topic: the topic".
     """
 
     version: int = ASSESSMENT_VERSION

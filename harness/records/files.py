@@ -124,6 +124,20 @@ def write_file(path: Path, content: bytes) -> None:
             raise
 
 
+def check_writable(path: Path) -> None:
+    """Check that a file can be written there, before the work whose result it will have.
+
+    Raises:
+        NamedWronglyError: it is a directory, or its directory is missing or cannot be written to.
+    """
+    if path.is_dir():
+        raise NamedWronglyError(f"{path} is a directory; name a file in it, such as {path / 'result'}")
+    if not path.parent.is_dir():
+        raise NamedWronglyError(f"{path} cannot be written: there is no directory {path.parent}; make it first")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise NamedWronglyError(f"{path} cannot be written: you may not write into {path.parent}; name another file")
+
+
 def write_json(path: Path, value: object) -> None:
     """Write ``value`` as one indented JSON document, whole or not at all.
 

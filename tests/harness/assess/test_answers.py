@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
 
 import jsonschema
 import msgspec
 import pytest
+from typing_extensions import override
 
 from harness import assess as assessing
 from harness.assess import Assessment, Concern, Requirement, as_markdown, as_page, compared, judged
+from harness.cli import terminal
 from harness.cli.app import exit_code_of
-from harness.errors import HostError, PlanError
+from harness.errors import HostError, OutputError, PlanError
 from harness.plan import Existing
 from harness.progress import Progress
 from harness.records.assessment_file import Assessed, Promised, Shown
@@ -86,7 +90,31 @@ def test_only_what_changed_since_the_baseline_is_new() -> None:
     now = assessment(concern("acks"), concern("retention", kind="risk"), topics=("a", "c"))
     answer = compared(now, before)
     assert answer.new == ("a: risk retention", "c: risk retention", "c: weakness acks")
-    assert answer.gone == ("a: risk racks", "b: risk racks", "b: weakness acks")
+    assert answer.gone == ("a: risk racks", "b: the topic")
+
+
+def test_a_defect_is_new_once_and_not_by_a_new_topic() -> None:
+    known = concern("KAFKA-1", kind="defect")
+    before = assessment(known, topics=("a", "b"))
+    assert compared(assessment(known, topics=("a", "b", "c", "d")), before).new == ()
+    upgraded = compared(assessment(known, concern("KAFKA-2", kind="defect"), topics=tuple("abcde")), before)
+    assert upgraded.new == ("a, b, c and 2 more: defect KAFKA-2",)
+    assert compared(assessment(topics=("a", "b")), before).gone == ("a, b: defect KAFKA-1",)
+
+
+def test_a_known_defect_that_an_old_topic_gets_is_new() -> None:
+    has, had_not = assessment(concern("KAFKA-1", kind="defect"), topics=("a",)), assessment(topics=("b",))
+    before = msgspec.structs.replace(has, groups=(*has.groups, *had_not.groups))
+    now = assessment(concern("KAFKA-1", kind="defect"), topics=("a", "b"))
+    assert compared(now, before).new == ("b: defect KAFKA-1",)
+    assert compared(before, now).gone == ("b: defect KAFKA-1",)
+
+
+def test_a_requirement_gives_each_reason_once_with_all_its_topics() -> None:
+    weak = concern("acks", LOSING, msgspec.structs.replace(LOSING, story="S07"))
+    one, other = assessment(weak, topics=("a",)), assessment(weak, topics=("b",))
+    answer = judged("no loss by kill, partition", msgspec.structs.replace(one, groups=(*one.groups, *other.groups)))
+    assert answer.reasons == ("a, b: acks: S06 t: a record (x) acknowledged and lost; and 1 more story",)
 
 
 def test_pages_escape_names_and_have_everything() -> None:
@@ -137,8 +165,7 @@ def test_the_command_from_files_to_json_baseline_and_exit_code(
     written = ["--page", str(page), "--summary", str(summary)]
     assert exit_code_of(["assess", str(topics), *required, "--baseline", str(baseline), *written]) == 1
     printed = capsys.readouterr().out
-    assert "new: clean: weakness too-few-in-sync" in printed
-    assert "met: no loss by kill, pause, partition" in printed
+    assert printed.startswith("met: no loss by kill, pause, partition\nnew: clean: weakness too-few-in-sync\n")
     assert "S07" in page.read_text()
     assert "| Weak | too-few-in-sync" in summary.read_text()
 
@@ -148,7 +175,44 @@ def test_a_requirement_that_is_not_met_ends_with_1(tmp_path: Path, capsys: pytes
     topics = tmp_path / "topics"
     topics.write_text(TOPICS)
     assert exit_code_of(["assess", str(topics), "--producer", "acks=1", "--require", "no loss by kill, partition"]) == 1
-    assert "NOT MET: no loss by kill, partition" in capsys.readouterr().out
+    assert capsys.readouterr().out.startswith("NOT MET: no loss by kill, partition\n  clean: ")
+
+
+@pytest.mark.parametrize("option", ["--page", "--summary", "--save"])
+def test_a_place_that_cannot_be_written_is_said_before_the_work(
+    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(assessing, "Stage", None)
+    topics = tmp_path / "topics"
+    topics.write_text(TOPICS)
+    assert exit_code_of(["assess", str(topics), option, str(tmp_path)]) == 64
+    assert f"{tmp_path} is a directory" in capsys.readouterr().err
+    assert exit_code_of(["assess", str(topics), option, str(tmp_path / "missing" / "file")]) == 64
+    assert f"there is no directory {tmp_path / 'missing'}" in capsys.readouterr().err
+
+
+class _Gone(io.StringIO):
+    """Standard output whose reader has gone."""
+
+    @override
+    def write(self, _: str) -> int:
+        raise OutputError("gone", unread=True)
+
+
+@pytest.mark.usefixtures("two_stories")
+@pytest.mark.parametrize(("producer", "code"), [("acks=all", 0), ("acks=1", 1)])
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_a_reader_that_goes_away_changes_no_answer(
+    producer: str, code: int, form: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = tmp_path / "topics"
+    topics.write_text(TOPICS)
+    dropped: list[bool] = []
+    monkeypatch.setattr(sys, "stdout", _Gone())
+    monkeypatch.setattr(terminal, "drop_output", lambda: dropped.append(True))
+    required = ["--require", "no loss by kill, partition", "--producer", producer]
+    assert exit_code_of(["assess", str(topics), *required, *form]) == code
+    assert dropped == [True]
 
 
 def test_the_way_in_is_that_of_a_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +240,7 @@ def test_the_way_in_is_that_of_a_plan(tmp_path: Path, monkeypatch: pytest.Monkey
         (["--bootstrap", "nonsense"], "is not the address of a server"),
         (["--bootstrap", "127.0.0.1:1", "{file}"], "not both"),
         (["{file}", "--release", "4.x"], "is not a version"),
-        (["{file}", "--baseline", "{file}"], "is not an assessment"),
+        (["{file}", "--baseline", "{file}"], "--json > last.json"),
         (["--access", "{file}"], "{file}"),
     ],
 )

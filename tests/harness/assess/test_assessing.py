@@ -7,6 +7,10 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from harness.assess import Assessment, Client, Cluster, Question, Release, Stage, Topic, assess
+from harness.assess.causes import Blamed
+from harness.assess.performing import Harm, Performed
+from harness.assess.repeating import command_that_shows
+from harness.cli.terminal import assigned
 from harness.progress import Progress
 from harness.worlds.kafka.releases import parse_version
 
@@ -131,3 +135,27 @@ def test_kafkas_own_topics_are_judged_by_the_brokers_as_producers(stage: Stage) 
     producer = Client(name="p", library="java", settings={"acks": "1"})
     assessment = assessed(stage, topic("__consumer_offsets", SAFE | {"cleanup.policy": "compact"}), producer=producer)
     assert named(assessment) == {"__consumer_offsets": set()}
+
+
+def test_the_command_is_short_and_shows_what_the_concern_says(stage: Stage) -> None:
+    producer = Client(name="p", library="java", settings={"acks": "1"})
+    (group,) = assessed(stage, topic("t", {"unclean.leader.election.enable": "true"}), producer=producer).groups
+    commands = [(concern.shown[0], concern.command) for concern in (*group.concerns, *group.left) if concern.command]
+    assert len(commands) > 3
+    for shown, command in commands:
+        *words, settings = command.split()
+        assert words == ["ackproof", "stories", shown.story, "--settings"]
+        assert ".ms=" not in settings
+        performed = stage.perform(assigned([settings]), [shown.story])[shown.story]
+        assert performed.shows(Harm(shown.harm))
+
+
+def test_times_stay_in_a_command_that_shows_something_else_without_them(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Performed, "shows", lambda _, __: False)
+    blamed = Blamed(story="S01", harm=Harm.LOST, records=("x",))
+    settings = {"era": "4.1", "acks": 1, "min.insync.replicas": 2, "linger.ms": 5, "retries": 2**31 - 1}
+    assert command_that_shows(blamed, settings, stage) == (
+        "ackproof stories S01 --settings era=4.1,acks=1,min.insync.replicas=2,linger.ms=5"
+    )

@@ -1,0 +1,120 @@
+"""An assessment in lines for a terminal: verdicts, one table, then each concern once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from checkers import counted
+from harness.assess.sentences import (
+    Said,
+    clean_said,
+    clean_words,
+    first_change,
+    gathered,
+    heading,
+    left_title,
+    names_of,
+    not_known,
+    ordered,
+    settings_words,
+    story_words,
+    without_common,
+    worst_of,
+)
+from harness.records.assessment_file import Assessed, Assessment, Concern
+
+#: Columns that a cell of the table is padded to; longer names move their line only.
+CELL_MAX: Final = 40
+_MORE: Final = "more: --details has promises, settings and every story of each group; --page writes them as a page"
+
+
+def lines_of(assessment: Assessment, *, details: bool = False) -> Iterator[str]:
+    """The assessment for a terminal; ``details`` adds each group with its promises, settings and stories."""
+    if verdicts := list(_verdicts(assessment)):
+        yield from (*verdicts, "")
+    yield heading(assessment)
+    if assessment.groups:
+        yield ""
+        yield from _table(assessment)
+    if details:
+        for group in assessment.groups:
+            yield ""
+            yield from _group(group)
+    said = gathered(assessment, ("defect",)) if details else gathered(assessment)
+    for each in said:
+        yield ""
+        yield from _said(each, details=details)
+    if not details:
+        yield from (line for clean in clean_said(assessment) for line in ("", clean))
+    yield ""
+    yield from (f"not known: {text}" for text in not_known(assessment))
+    yield from (f"limit: {limit}" for limit in assessment.limits)
+    if assessment.groups and not details:
+        yield _MORE
+
+
+def _verdicts(assessment: Assessment) -> Iterator[str]:
+    """What the exit code is about: requirements, those that are not met first, and what is new."""
+    for requirement in sorted(assessment.requirements, key=lambda each: each.met):
+        yield f"{'met' if requirement.met else 'NOT MET'}: {requirement.text}"
+        yield from (f"  {reason}" for reason in requirement.reasons)
+    yield from (f"new: {text}" for text in assessment.new)
+    yield from (f"gone: {text}" for text in assessment.gone)
+
+
+def _table(assessment: Assessment) -> Iterator[str]:
+    several = len({group.producer for group in assessment.groups}) > 1
+    producers = ["producer"] if several else []
+    rows = [["topics", *producers, "answer", "first change"]]
+    for group in assessment.groups:
+        producer = [group.producer] if several else []
+        rows.append([names_of(group.topics), *producer, worst_of(group), first_change(group)])
+    widths = [min(max(map(len, column)), CELL_MAX) for column in zip(*rows, strict=True)]
+    for row in rows:
+        padded = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]
+        yield "  ".join([*padded, row[-1]])
+
+
+def _said(said: Said, *, details: bool) -> Iterator[str]:
+    concern = said.concern
+    yield f"{said.title}: {concern.name} ({said.of}): {concern.sentence}"
+    yield from _concern(concern, "  ", details=details)
+
+
+def _group(group: Assessed) -> Iterator[str]:
+    racks = f" in {counted(group.racks, 'rack')}" if group.racks else ""
+    yield f"{names_of(group.topics)}: {counted(group.partitions, 'log partition')}{racks}, producer {group.producer}"
+    yield f"  {settings_words(group)}"
+    for promised in group.promised:
+        yield f"  Promised under {', '.join(promised.families)}: {promised.sentence}"
+    if group.clean:
+        yield f"  {clean_words(group)}"
+    for concern in without_common(group).concerns:
+        yield f"  {'Weak' if concern.kind == 'weakness' else 'Risky'}: {concern.name}: {concern.sentence}"
+        yield from _concern(concern, "    ", details=True)
+    if common := _common(group):
+        yield f"  Said below: {common}"
+
+
+def _common(group: Assessed) -> str:
+    defects = [concern.name for concern in ordered(group.concerns) if concern.kind == "defect"]
+    return "; ".join([*defects, *(f"{left_title(concern).lower()}: {concern.name}" for concern in group.left)])
+
+
+def _concern(concern: Concern, indent: str, *, details: bool) -> Iterator[str]:
+    yield from (f"{indent}{line}" for line in _stories(concern, details=details))
+    if concern.command:
+        yield f"{indent}again: {concern.command}"
+    if concern.change:
+        yield f"{indent}change: {concern.change}; price: {concern.price}"
+    if concern.link and (details or concern.kind == "defect"):
+        yield f"{indent}more: {concern.link}"
+
+
+def _stories(concern: Concern, *, details: bool) -> Sequence[str]:
+    if details or not concern.shown:
+        return [story_words(shown) for shown in concern.shown]
+    more = len(concern.shown) - 1
+    others = f"; and {counted(more, 'more story', 'more stories')}" if more else ""
+    return [f"{story_words(concern.shown[0])}{others}"]
