@@ -117,13 +117,7 @@ class Claim(msgspec.Struct, frozen=True):
 
     def why(self) -> str:
         """Say all reasons, each as a sentence."""
-        return " ".join(f"{_begun(str(reason)) if number else reason}." for number, reason in enumerate(self.reasons))
-
-
-def _begun(sentence: str) -> str:
-    """The sentence with a capital, unless a setting's name begins it."""
-    word = sentence.partition(" ")[0]
-    return sentence if any(sign in word for sign in ".=:") else sentence[:1].upper() + sentence[1:]
+        return " ".join(f"{reason}." for reason in self.reasons)
 
 
 class Promise(msgspec.Struct, frozen=True):

@@ -16,6 +16,7 @@ from harness.assess.performing import Stage, families_of, possible, stories
 from harness.assess.reckoning import THE_BROKERS, settings_of
 from harness.assess.repeating import command_of, command_that_shows
 from harness.assess.risks import risks_of
+from harness.assess.sentences import begun
 from harness.progress import Progress
 from harness.records.assessment_file import Assessed, Assessment, Concern, Promised, Shown
 from workloads import NEVER, Settings, spelled
@@ -120,7 +121,7 @@ def _promised(settings: Settings, families: Sequence[str]) -> Iterator[Promised]
     by_sentence: dict[tuple[bool, str], list[str]] = {}
     for family in dict.fromkeys((*OF_PROCESSES_AND_LINKS, *OF_COPIES, *families)):
         promise = promise_under(settings, [family])
-        by_sentence.setdefault((not promise.permits_loss, promise.sentence()), []).append(family)
+        by_sentence.setdefault((not promise.permits_loss, begun(promise.sentence())), []).append(family)
     for (kept, sentence), under in by_sentence.items():
         yield Promised(families=tuple(under), kept=kept, sentence=sentence)
 

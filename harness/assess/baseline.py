@@ -55,7 +55,7 @@ class _Of(NamedTuple):
 
 
 class _Had(NamedTuple):
-    """What an assessment has: concerns, topics, and names of defects."""
+    """The concerns, topics, and names of defects that an assessment has."""
 
     concerns: set[_Of]
     topics: set[str]

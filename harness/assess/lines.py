@@ -55,7 +55,7 @@ def lines_of(assessment: Assessment, *, details: bool = False) -> Iterator[str]:
 
 
 def _verdicts(assessment: Assessment) -> Iterator[str]:
-    """What the exit code is about: requirements, those that are not met first, and what is new."""
+    """Requirements, those that are not met first, and what is new: the exit code is about these."""
     for requirement in sorted(assessment.requirements, key=lambda each: each.met):
         yield f"{'met' if requirement.met else 'NOT MET'}: {requirement.text}"
         yield from (f"  {reason}" for reason in requirement.reasons)

@@ -40,5 +40,5 @@ def _shortest(settings: Chosen) -> Mapping[str, object]:
     return kept
 
 
-def _same(one: Chosen, other: Chosen) -> bool:
-    return Settings.from_mapping(one) == Settings.from_mapping(other)
+def _same(fewer: Chosen, more: Chosen) -> bool:
+    return Settings.from_mapping(fewer) == Settings.from_mapping(more)

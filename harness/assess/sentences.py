@@ -13,9 +13,9 @@ from harness.records.assessment_file import Assessed, Assessment, Concern, Shown
 
 #: Names of topics that a line shows.
 NAMES_MAX: Final = 3
-#: Where a group has nothing that is known here.
+#: The word for a group that has nothing that is known here.
 CLEAN: Final = "clean"
-#: Where old rules lose writes whatever is set, so that no change of settings is missing.
+#: The word for a group whose old rules lose writes whatever is set, so that no change of settings is missing.
 NOT_PROMISED: Final = "not promised"
 TITLES: Final = {"weakness": "Weak", "risk": "Risky", "defect": "Known defect"}
 #: Titles of what no recommended setting prevents: where a further change does, and where none does.
@@ -23,6 +23,8 @@ AT_A_PRICE: Final = "At a higher price"
 WHATEVER_IS_SET: Final = "Whatever is set"
 _WORST: Final = {"weakness": "weak", "risk": "risky", "defect": "known defects"}
 _NUMBER: Final = re.compile(r"\d+")
+#: The first word of a further reason of a promise, unless it is a setting's name.
+_BEGINNING: Final = re.compile(r"(?<=\)\. )[a-z](?=[a-z]* )")
 
 
 class Said(NamedTuple):
@@ -108,6 +110,11 @@ def _records(records: Sequence[str]) -> str:
     return f"{'a record' if len(records) == 1 else 'records'} ({', '.join(records)})"
 
 
+def begun(promise: str) -> str:
+    """The words of a promise, each of its reasons with a capital."""
+    return _BEGINNING.sub(lambda letter: letter[0].upper(), promise)
+
+
 def ordered(concerns: Sequence[Concern]) -> list[Concern]:
     """Weaknesses, then risks, then defects; defects by the numbers in their names."""
     kinds = list(TITLES)
@@ -139,7 +146,7 @@ def gathered(assessment: Assessment, kinds: Collection[str] = tuple(TITLES), *, 
         said.append(Said(title, most, _whose([group for group, _ in pairs], assessment)))
     places = [*TITLES.values(), AT_A_PRICE, WHATEVER_IS_SET]
     names = [concern.name for concern in ordered([each.concern for each in said])]
-    in_order = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    in_order = {name: index for index, name in enumerate(dict.fromkeys(names))}
     defect = TITLES["defect"]
     return sorted(
         said, key=lambda each: (places.index(each.title), in_order[each.concern.name] if each.title == defect else 0)
@@ -162,7 +169,7 @@ def _whose(groups: Sequence[Assessed], assessment: Assessment) -> str:
 
 
 def not_known(assessment: Assessment) -> Iterator[str]:
-    """Each story that tells nothing, once, with the topics of which that is so."""
+    """Each story that tells nothing, once, with its topics."""
     having: dict[str, list[Assessed]] = {}
     for group in assessment.groups:
         for text in group.unknown:
@@ -172,7 +179,7 @@ def not_known(assessment: Assessment) -> Iterator[str]:
 
 
 def clean_said(assessment: Assessment) -> Iterator[str]:
-    """The words about topics that have neither weakness nor risk, once for those of which they are the same."""
+    """The words about topics that have neither weakness nor risk; topics with the same words together."""
     having: dict[str, list[str]] = {}
     for group in assessment.groups:
         if group.clean:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from harness.assess import Assessed, Assessment, Concern, Promised, Requirement, Shown, as_markdown, as_page, lines_of
-from harness.assess.sentences import clean_words, heading, ordered, story_words
+from harness.assess.sentences import begun, clean_words, heading, ordered, story_words
 
 SHOWN = Shown(story="S06", title="t", harm="acknowledged and lost", records=("x",), families=("kill",), link="l")
 ACKS = Concern(
@@ -125,6 +125,11 @@ def test_old_rules_without_a_promise_are_not_called_clean() -> None:
 )
 def test_a_story_names_its_records(records: tuple[str, ...], together: tuple[str, ...], said: str) -> None:
     assert story_words(msgspec.structs.replace(SHOWN, records=records, together=together)) == said
+
+
+def test_reasons_of_a_promise_begin_with_a_capital() -> None:
+    said = "May be lost: acks=1: why (rule 2). a copy was destroyed (KIP-966). unclean.leader=true: why (rule 3)."
+    assert begun(said) == said.replace("a copy", "A copy")
 
 
 def test_defects_are_in_the_order_of_their_numbers() -> None:
