@@ -7,6 +7,7 @@ from typing import Final
 
 from checkers import counted
 from harness.assess.sentences import (
+    REASONS_MAX,
     Said,
     clean_said,
     clean_words,
@@ -20,6 +21,7 @@ from harness.assess.sentences import (
     settings_words,
     story_words,
     without_common,
+    worst_first,
     worst_of,
 )
 from harness.records.assessment_file import Assessed, Assessment, Concern
@@ -31,7 +33,8 @@ _MORE: Final = "more: --details has promises, settings and every story of each g
 
 def lines_of(assessment: Assessment, *, details: bool = False) -> Iterator[str]:
     """The assessment for a terminal; ``details`` adds each group with its promises, settings and stories."""
-    if verdicts := list(_verdicts(assessment)):
+    assessment = worst_first(assessment)
+    if verdicts := list(_verdicts(assessment, details=details)):
         yield from (*verdicts, "")
     yield heading(assessment)
     if assessment.groups:
@@ -54,11 +57,13 @@ def lines_of(assessment: Assessment, *, details: bool = False) -> Iterator[str]:
         yield _MORE
 
 
-def _verdicts(assessment: Assessment) -> Iterator[str]:
+def _verdicts(assessment: Assessment, *, details: bool) -> Iterator[str]:
     """Requirements, those that are not met first, and what is new: the exit code is about these."""
     for requirement in sorted(assessment.requirements, key=lambda each: each.met):
         yield f"{'met' if requirement.met else 'NOT MET'}: {requirement.text}"
-        yield from (f"  {reason}" for reason in requirement.reasons)
+        yield from (f"  {reason}" for reason in requirement.reasons[: None if details else REASONS_MAX])
+        if not details and (more := len(requirement.reasons) - REASONS_MAX) > 0:
+            yield f"  and {counted(more, 'more reason')}"
     yield from (f"new: {text}" for text in assessment.new)
     yield from (f"gone: {text}" for text in assessment.gone)
 

@@ -8,6 +8,7 @@ from typing import Final
 from checkers import counted
 from harness.assess.sentences import (
     CLEAN,
+    REASONS_MAX,
     TITLES,
     clean_words,
     first_change,
@@ -18,6 +19,7 @@ from harness.assess.sentences import (
     settings_words,
     story_words,
     without_common,
+    worst_first,
     worst_of,
 )
 from harness.records.assessment_file import Assessed, Assessment, Concern
@@ -26,12 +28,11 @@ from harness.templates import templates_of
 
 #: Names of topics that the page lists of a group.
 LISTED_MAX: Final = 500
-#: Reasons of a requirement that are seen without opening the rest.
-REASONS_MAX: Final = 3
 
 
 def as_page(assessment: Assessment) -> str:
     """The page. Everything from the configuration is escaped."""
+    assessment = worst_first(assessment)
     environment = templates_of("harness.assess")
     environment.filters.update(names=names_of, settings=settings_words, clean=clean_words, story=story_words)
     environment.filters.update(counted=counted, worst=worst_of, change=first_change, own=without_common)
@@ -59,7 +60,7 @@ def _code(assessment: Assessment) -> int:
 
 def as_markdown(assessment: Assessment) -> str:
     """The same in Markdown, for the page of a job."""
-    return "\n".join(_markdown(assessment)) + "\n"
+    return "\n".join(_markdown(worst_first(assessment))) + "\n"
 
 
 def _markdown(assessment: Assessment) -> Iterator[str]:

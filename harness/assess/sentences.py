@@ -13,6 +13,8 @@ from harness.records.assessment_file import Assessed, Assessment, Concern, Shown
 
 #: Names of topics that a line shows.
 NAMES_MAX: Final = 3
+#: Reasons of a requirement that are seen without asking for the rest.
+REASONS_MAX: Final = 3
 #: The word for a group that has nothing that is known here.
 CLEAN: Final = "clean"
 #: The word for a group whose old rules lose writes whatever is set, so that no change of settings is missing.
@@ -22,6 +24,8 @@ TITLES: Final = {"weakness": "Weak", "risk": "Risky", "defect": "Known defect"}
 AT_A_PRICE: Final = "At a higher price"
 WHATEVER_IS_SET: Final = "Whatever is set"
 _WORST: Final = {"weakness": "weak", "risk": "risky", "defect": "known defects"}
+#: Every word for a group, the worst first.
+_ANSWERS: Final = (NOT_PROMISED, *_WORST.values(), CLEAN)
 _NUMBER: Final = re.compile(r"\d+")
 #: The first word of a further reason of a promise, unless it is a setting's name.
 _BEGINNING: Final = re.compile(r"(?<=\)\. )[a-z](?=[a-z]* )")
@@ -38,10 +42,9 @@ class Said(NamedTuple):
 def heading(assessment: Assessment) -> str:
     """The first line: what was assessed, and what came of it. A topic counts where its worst answer is."""
     worst: dict[str, str] = {}
-    order = (CLEAN, *reversed(_WORST.values()), NOT_PROMISED)
     for group in assessment.groups:
         for name in group.topics:
-            worst[name] = max(worst.get(name, CLEAN), worst_of(group), key=order.index)
+            worst[name] = min(worst.get(name, CLEAN), worst_of(group), key=_ANSWERS.index)
     words = list(worst.values())
     clean, defective = words.count(CLEAN), words.count(_WORST["defect"])
     release = f", Apache Kafka {assessment.release}" if assessment.release else ""
@@ -74,6 +77,12 @@ def worst_of(group: Assessed) -> str:
     if not group.clean and not kinds & {"weakness", "risk"}:
         return NOT_PROMISED
     return next((word for kind, word in _WORST.items() if kind in kinds), CLEAN)
+
+
+def worst_first(assessment: Assessment) -> Assessment:
+    """The same with the groups of the worst answers first."""
+    groups = sorted(assessment.groups, key=lambda group: _ANSWERS.index(worst_of(group)))
+    return msgspec.structs.replace(assessment, groups=tuple(groups))
 
 
 def first_change(group: Assessed) -> str:

@@ -70,6 +70,16 @@ def test_every_concern_is_said_once_below_a_table_with_the_verdicts_first() -> N
     assert sum("again:" in line for line in lines) == 1
 
 
+def test_the_worst_answers_come_first_and_reasons_are_few() -> None:
+    reasons = tuple(f"reason {number}" for number in range(5))
+    required = (Requirement(text="no risk", met=False, reasons=reasons),)
+    backwards = Assessment(source="files", groups=FOUR.groups[::-1], requirements=required)
+    lines = list(lines_of(backwards))
+    assert lines[1:5] == ["  reason 0", "  reason 1", "  reason 2", "  and 2 more reasons"]
+    assert [line[0] for line in lines[9:13]] == ["c", "a", "d", "e"]
+    assert "  reason 4" in list(lines_of(backwards, details=True))
+
+
 def test_details_add_promises_settings_and_every_story_of_each_group() -> None:
     short, long = list(lines_of(FOUR)), list(lines_of(FOUR, details=True))
     assert sum("S06" in line for line in short) == 3
