@@ -45,8 +45,11 @@ def lines_of(assessment: Assessment, *, details: bool = False) -> Iterator[str]:
             yield ""
             yield from _group(group)
     said = gathered(assessment, ("defect",)) if details else gathered(assessment)
+    title = ""
     for each in said:
-        yield ""
+        if details or each.title != title:
+            yield ""
+        title = each.title
         yield from _said(each, details=details)
     if not details:
         yield from (line for clean in clean_said(assessment) for line in ("", clean))
@@ -111,10 +114,10 @@ def _concern(concern: Concern, indent: str, *, details: bool) -> Iterator[str]:
     yield from (f"{indent}{line}" for line in _stories(concern, details=details))
     if concern.command:
         yield f"{indent}again: {concern.command}"
-    if concern.change:
-        yield f"{indent}change: {concern.change}; price: {concern.price}"
-    if concern.link and (details or concern.kind == "defect"):
-        yield f"{indent}more: {concern.link}"
+    more = f"more: {concern.link}" if concern.link and (details or concern.kind == "defect") else ""
+    change = f"change: {concern.change}; price: {concern.price}" if concern.change else ""
+    if change or more:
+        yield f"{indent}{'; '.join(filter(None, (change, more)))}"
 
 
 def _stories(concern: Concern, *, details: bool) -> Sequence[str]:
