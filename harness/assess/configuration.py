@@ -141,10 +141,12 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """A producer or a consumer: its library, and its settings as they were given, under Kafka's names.
 
     ``name`` is its file, or says where it came from; ``assumed``: no one was named. ``version`` may be empty.
+    ``strange`` are names in its file that no such client is known to have.
     """
 
     name: str
     library: Library
     version: str = ""
     settings: Mapping[str, str] = {}
+    strange: tuple[str, ...] = ()
     assumed: bool = False

@@ -131,3 +131,11 @@ def test_kafkas_own_topics_are_judged_by_the_brokers_as_producers(stage: Stage) 
     producer = Client(name="p", library="java", settings={"acks": "1"})
     assessment = assessed(stage, topic("__consumer_offsets", SAFE | {"cleanup.policy": "compact"}), producer=producer)
     assert named(assessment) == {"__consumer_offsets": set()}
+
+
+def test_settings_of_a_file_that_no_client_is_known_to_have_are_a_limit(stage: Stage) -> None:
+    producer = Client(name="p.properties", library="java", strange=("ack", "schema.registry.url"))
+    limits = assessed(stage, topic("t", SAFE), producer=producer).limits
+    assert any(
+        "p.properties has settings that no producer" in each and "ack (acks?), schema" in each for each in limits
+    )

@@ -182,3 +182,38 @@ def test_defaults_are_those_of_the_library(
 def test_clients_that_cannot_be_are_refused(words: list[str], library: str, said: str) -> None:
     with pytest.raises(PlanError, match=said):
         clients_named(words, "--producer", library)
+
+
+@pytest.mark.parametrize(
+    ("option", "word", "said"),
+    [
+        ("--producer", "ack=all", "no producer has a setting ack; did you mean acks?"),
+        ("--producer", "ackss=0", "no producer has a setting ackss; did you mean acks?"),
+        ("--producer", "enable.idempotance=false", "did you mean enable.idempotence?"),
+        ("--producer", "group.id=7", "no producer has a setting group.id; a consumer has it: write --consumer"),
+        ("--producer", "min.insync.replicas=2", "no producer has a setting min.insync.replicas; correct its name"),
+        ("--consumer", "acks=all", "no consumer has a setting acks; a producer has it: write --producer"),
+        ("--consumer", "isolation.level=committed", "choose one of read_committed, read_uncommitted"),
+    ],
+)
+def test_a_setting_that_no_client_has_is_refused_on_the_command_line(
+    option: str, word: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topics = tmp_path / "topics"
+    topics.write_text(DESCRIBED)
+    assert exit_code_of(["assess", str(topics), option, word]) == 64
+    assert said in capsys.readouterr().err
+
+
+def test_a_setting_that_no_client_is_known_to_have_is_kept_by_name_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "p.properties"
+    file.write_text("bootstrap.servers=b:1\nack=0\nacks=1\nschema.registry.url=u\nssl.key.password=p\ngroup.id=g\n")
+    (client,) = clients_named([str(file)], "--producer")
+    assert client.settings == {"acks": "1"}
+    assert client.strange == ("ack", "group.id", "schema.registry.url")
+
+
+@pytest.mark.parametrize("name", ["max_in_flight_requests_per_connection", "max.in.flight", "queue.buffering.max.ms"])
+def test_every_spelling_of_a_setting_is_known(name: str) -> None:
+    (client,) = clients_named([f"{name}=3"], "--producer")
+    assert list(client.settings.values()) == ["3"]

@@ -1,0 +1,60 @@
+"""Says what an assessment leaves out, so that no one takes silence for an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from harness.assess.client_names import nearest
+from harness.assess.configuration import Client, Cluster
+
+
+def limits_of(cluster: Cluster, producers: Sequence[Client], consumers: Sequence[Client]) -> Iterator[str]:
+    """What is not said of this cluster with these clients."""
+    yield (
+        "Stories are performed in virtual time on the reference broker, with one log partition and a "
+        "broker for each replica; real Kafka was not run."
+    )
+    yield "What no story, defect or rule here is about, this says nothing of: tiered storage, mirrors, applications."
+    yield from _of_release(cluster)
+    yield from _of_clients(producers, consumers)
+    if all(topic.racks is None for topic in cluster.topics):
+        yield "Racks are not known."
+    for what in cluster.unread:
+        yield f"Not read, so Kafka's defaults are taken: {what}."
+
+
+def _of_release(cluster: Cluster) -> Iterator[str]:
+    if cluster.release is None:
+        yield (
+            "The release is not known, so the newest rules are taken, and only defects that no release is without; "
+            "name it with --release."
+        )
+    elif not cluster.release.patch_seen:
+        yield f"Brokers tell their line ({cluster.release.words}), not their patch; name it with --release."
+    if releases := cluster.differing.get("release"):
+        yield f"Brokers are of several releases ({', '.join(releases)}); the oldest is assessed."
+
+
+def _of_clients(producers: Sequence[Client], consumers: Sequence[Client]) -> Iterator[str]:
+    if any(producer.assumed for producer in producers):
+        yield "No producer was named: the defaults of Kafka's own client are assumed; name one with --producer."
+    if not all(client.version for client in (*producers, *consumers)):
+        yield (
+            "The release of a client is not known, so of its defects only those are named that no release is without; "
+            "write, for example, --client java:3.9.1."
+        )
+    for option, clients in (("--producer", producers), ("--consumer", consumers)):
+        yield from (_strange(client, option) for client in clients if client.strange)
+    if not consumers:
+        yield "No consumer was named, so nothing is said of groups; name one with --consumer."
+    if not any("transactional.id" in producer.settings for producer in producers):
+        yield "No producer has a transactional.id, so nothing is said of transactions."
+
+
+def _strange(client: Client, option: str) -> str:
+    near = {name: nearest(name, option) for name in client.strange}
+    names = ", ".join(f"{name} ({near[name]}?)" if near[name] else name for name in client.strange)
+    return (
+        f"{client.name} has settings that no {option.removeprefix('--')} is known to have; nothing is said of them: "
+        f"{names}."
+    )
