@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
+from checkers import counted
 from harness.assess.client_names import nearest
 from harness.assess.configuration import Client, Cluster
+from harness.assess.grouping import whole
+from harness.assess.risks import of_internal
+
+#: Names of topics in one sentence.
+NAMES_MAX: Final = 3
 
 
 def limits_of(cluster: Cluster, producers: Sequence[Client], consumers: Sequence[Client]) -> Iterator[str]:
-    """What is not said of this cluster with these clients."""
+    """What is not said of this cluster with these clients; first what is the matter at this moment."""
+    yield from _of_now(cluster)
     yield (
         "Stories are performed in virtual time on the reference broker, with one log partition and a "
         "broker for each replica; real Kafka was not run."
@@ -17,10 +25,36 @@ def limits_of(cluster: Cluster, producers: Sequence[Client], consumers: Sequence
     yield "What no story, defect or rule here is about, this says nothing of: tiered storage, mirrors, applications."
     yield from _of_release(cluster)
     yield from _of_clients(producers, consumers)
+    for risk in of_internal(cluster, producers, consumers, used=False):
+        yield f"It is not known whether this is in use: {risk.sentence}. Change: {risk.change}."
     if all(topic.racks is None for topic in cluster.topics):
         yield "Racks are not known."
     for what in cluster.unread:
         yield f"Not read, so Kafka's defaults are taken: {what}."
+
+
+def _of_now(cluster: Cluster) -> Iterator[str]:
+    """What is broken at this moment, which no setting tells."""
+    refusing = [
+        topic.name
+        for topic in cluster.topics
+        if topic.now.in_sync is not None
+        and topic.now.in_sync < min(whole(cluster.setting_of(topic, "min.insync.replicas"), 1), topic.replicas)
+    ]
+    leaderless = {topic.name: topic.now.leaderless for topic in cluster.topics if topic.now.leaderless}
+    behind = {topic.name: topic.now.behind for topic in cluster.topics if topic.now.behind}
+    partitions = "log partition"
+    for names, things, what in (
+        ([*leaderless], counted(sum(leaderless.values()), partitions), "without a leader"),
+        ([*behind], counted(sum(behind.values()), partitions), "with fewer replicas in sync than there are"),
+        (refusing, counted(len(refusing), "topic"), "whose replicas in sync are fewer than min.insync.replicas"),
+    ):
+        if names:
+            more = f" and {len(names) - NAMES_MAX:,} more" if len(names) > NAMES_MAX else ""
+            yield (
+                f"The cluster was not whole when this was read: {things} {what} "
+                f"({', '.join(names[:NAMES_MAX])}{more}). What is said here is of settings only; mend that first."
+            )
 
 
 def _of_release(cluster: Cluster) -> Iterator[str]:

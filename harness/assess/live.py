@@ -9,7 +9,7 @@ from typing import Final
 from kafka.errors import KafkaError, UnsupportedVersionError
 
 from harness.assess.cluster_files import racks_of, shared
-from harness.assess.configuration import OF_BROKERS, OF_TOPICS, Cluster, Release, Topic
+from harness.assess.configuration import OF_BROKERS, OF_TOPICS, Cluster, Now, Release, Topic
 from harness.clients import at_home, named, require_credentials
 from harness.errors import HostError
 from harness.plan import Existing
@@ -43,11 +43,11 @@ def read_live(world: Existing, progress: Progress) -> Cluster:
 def _read(administration: Administration, bootstrap: Sequence[str], progress: Progress) -> Cluster:
     racks = administration.racks()
     progress.say(f"{len(racks)} brokers answer")
-    placements = administration.placements()
-    progress.say(f"{len(placements)} topics")
+    topics = administration.topics()
+    progress.say(f"{len(topics)} topics")
     unread: list[str] = []
     settings: dict[str, dict[str, str]] = {}
-    for names in _chunks(sorted(placements)):
+    for names in _chunks(sorted(topics)):
         settings |= _settings(administration, names, unread)
     brokers = {str(broker): _of_broker(administration, broker, unread) for broker in racks}
     releases = {administration.release(broker) for broker in racks}
@@ -60,12 +60,17 @@ def _read(administration: Administration, bootstrap: Sequence[str], progress: Pr
         topics=tuple(
             Topic(
                 name=name,
-                partitions=len(replicas),
-                replicas=min(map(len, replicas), default=1),
-                racks=racks_of(set(replicas), in_racks),
+                partitions=len(partitions),
+                replicas=min((len(partition.replicas) for partition in partitions), default=1),
+                racks=racks_of({partition.replicas for partition in partitions}, in_racks),
                 settings=settings.get(name, {}),
+                now=Now(
+                    leaderless=sum(partition.leader is None for partition in partitions),
+                    behind=sum(len(partition.isr) < len(partition.replicas) for partition in partitions),
+                    in_sync=min((len(partition.isr) for partition in partitions), default=None),
+                ),
             )
-            for name, replicas in sorted(placements.items())
+            for name, partitions in sorted(topics.items())
         ),
         brokers=len(racks),
         settings=same,

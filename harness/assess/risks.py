@@ -17,6 +17,15 @@ _SPARE_MS: Final = 3_000
 _MS_A_DAY: Final = 86_400_000
 
 
+#: A topic of Kafka's own: the brokers' settings with which it is made, what is right for each, and what it holds.
+_OFFSETS: Final = ("__consumer_offsets", {"offsets.topic.replication.factor": 3}, "the commits of every group")
+_TRANSACTIONS: Final = (
+    "__transaction_state",
+    {"transaction.state.log.replication.factor": 3, "transaction.state.log.min.isr": 2},
+    "what was decided of every transaction",
+)
+
+
 class Risk(NamedTuple):
     """A risk: its name, what may happen, the change that removes it, and its price."""
 
@@ -30,9 +39,33 @@ def risks_of(group: Group, cluster: Cluster, producer: Client, consumers: Sequen
     """The risks of one group with its clients."""
     yield from _of_topics(group, cluster)
     if not group.internal:
+        yield from of_internal(cluster, [producer], consumers)
         yield from _of_producer(cluster, producer)
         for consumer in consumers:
             yield from _of_consumer(consumer)
+
+
+def of_internal(
+    cluster: Cluster, producers: Sequence[Client], consumers: Sequence[Client], *, used: bool = True
+) -> Iterator[Risk]:
+    """The risks of Kafka's own topics where these are not among the topics, and are, or are not known to be, ``used``.
+
+    A topic that is there was judged by its own settings; brokers read these only when they make it.
+    """
+    there = {topic.name for topic in cluster.topics}
+    transactions = any("transactional.id" in producer.settings for producer in producers)
+    for (topic, right, holds), in_use in ((_OFFSETS, bool(consumers)), (_TRANSACTIONS, transactions)):
+        if topic in there or in_use is not used:
+            continue
+        for name, least in right.items():
+            if 0 < (value := whole(cluster.broker_setting(name), least)) < least:
+                yield Risk(
+                    f"internal-{name}",
+                    f"{name}={value} on the brokers: {topic} is made with it, and holds {holds}",
+                    f"{name}={least} before {topic} is made; for one that is there, "
+                    + ("its min.insync.replicas" if name.endswith("isr") else "kafka-reassign-partitions.sh"),
+                    "disk space and traffic of small topics",
+                )
 
 
 def _of_topics(group: Group, cluster: Cluster) -> Iterator[Risk]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import msgspec
 import pytest
 
 from harness.assess import Assessment, Client, Cluster, Question, Release, Stage, Topic, assess
+from harness.assess.configuration import Now
 from harness.progress import Progress
 from harness.worlds.kafka.releases import parse_version
 
@@ -139,3 +141,42 @@ def test_settings_of_a_file_that_no_client_is_known_to_have_are_a_limit(stage: S
     assert any(
         "p.properties has settings that no producer" in each and "ack (acks?), schema" in each for each in limits
     )
+
+
+def test_a_cluster_that_is_not_whole_is_told_first(stage: Stage) -> None:
+    broken = msgspec.structs.replace(topic("t", SAFE), now=Now(leaderless=1, behind=2, in_sync=1))
+    first, second, third, *_ = assessed(stage, broken).limits
+    assert "not whole when this was read: 1 log partition without a leader (t)" in first
+    assert "2 log partitions with fewer replicas in sync than there are (t)" in second
+    assert "1 topic whose replicas in sync are fewer than min.insync.replicas (t)" in third
+    whole = msgspec.structs.replace(topic("t", SAFE), now=Now(in_sync=3))
+    assert not any("not whole" in limit for limit in assessed(stage, whole).limits)
+
+
+ONE_COPY = {
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+}
+
+
+def test_few_copies_of_kafkas_own_topics_are_a_risk_to_whoever_uses_them(stage: Stage) -> None:
+    producer = Client(name="p", library="java", settings={"transactional.id": "t"})
+    consumer = Client(
+        name="c", library="java", settings={"auto.offset.reset": "earliest", "enable.auto.commit": "false"}
+    )
+    used = assessed(stage, topic("t", SAFE), producer=producer, consumers=(consumer,), settings=ONE_COPY)
+    assert named(used)["t"] == {f"internal-{name}" for name in ONE_COPY}
+    assert not any("is made with it" in limit for limit in used.limits)
+    unused = assessed(stage, topic("t", SAFE), settings=ONE_COPY)
+    assert named(unused)["t"] == set()
+    assert [name for name in ONE_COPY if any(f"{name}=1 on the brokers" in limit for limit in unused.limits)] == [
+        *ONE_COPY
+    ]
+
+
+def test_kafkas_own_topics_that_are_there_are_judged_by_their_own_settings(stage: Stage) -> None:
+    own = topic("__consumer_offsets", SAFE | {"cleanup.policy": "compact"})
+    limits = assessed(stage, topic("t", SAFE), own, settings=ONE_COPY).limits
+    assert not any("offsets.topic" in limit for limit in limits)
+    assert any("transaction.state.log.min.isr=1" in limit for limit in limits)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from harness.assess.configuration import Now
 from harness.assess.live import TOPICS_A_REQUEST, _read
 from harness.progress import Progress
 from harness.worlds.kafka.releases import Version
+from nemesis.cluster import PartitionView
 
 
 class Answers:
@@ -20,8 +22,10 @@ class Answers:
     def racks(self) -> dict[int, str]:
         return {1: "a", 2: "b"}
 
-    def placements(self) -> dict[str, list[tuple[int, ...]]]:
-        return {name: [(1, 2), (2,)] for name in self.names}
+    def topics(self) -> dict[str, list[PartitionView]]:
+        whole = PartitionView(leader=1, leader_epoch=0, isr=(1, 2), replicas=(1, 2))
+        gone = PartitionView(leader=None, leader_epoch=0, isr=(), replicas=(2,))
+        return {name: [whole, gone] for name in self.names}
 
     def features(self) -> dict[str, int]:
         return {"metadata.version": 29}
@@ -43,6 +47,7 @@ def test_topics_brokers_and_features_are_read() -> None:
     (topic,) = cluster.topics
     assert (topic.partitions, topic.replicas, topic.racks) == (2, 1, 1)
     assert topic.settings == {"min.insync.replicas": "2"}
+    assert topic.now == Now(leaderless=1, behind=1, in_sync=0)
     assert cluster.settings["broker.session.timeout.ms"] == "9000"
     assert cluster.differing == {"log.retention.hours": ("1", "2")}
     assert cluster.release is not None
