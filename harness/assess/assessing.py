@@ -12,7 +12,7 @@ from harness.assess.client_settings import effective
 from harness.assess.configuration import Client, Question
 from harness.assess.defects import Applied, defects_of, needs_met
 from harness.assess.grouping import Group, groups_of
-from harness.assess.limits import limits_of
+from harness.assess.limits import limits_of, require_known
 from harness.assess.performing import Stage, families_of, possible, stories
 from harness.assess.reckoning import THE_BROKERS, settings_of
 from harness.assess.risks import risks_of
@@ -37,8 +37,12 @@ def assess(question: Question, stage: Stage, progress: Progress) -> Assessment:
     """The assessment of every group of topics with every producer.
 
     Promises are those under the usual families of faults, and under those that are asked about.
+
+    Raises:
+        PlanError: nothing is known of the release.
     """
     cluster, producers, consumers, _ = question
+    require_known(cluster.release)
     pairs = [
         (group, producer)
         for group in groups_of(cluster)

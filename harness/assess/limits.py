@@ -7,9 +7,12 @@ from typing import Final
 
 from checkers import counted
 from harness.assess.client_names import nearest
-from harness.assess.configuration import Client, Cluster
+from harness.assess.configuration import Client, Cluster, Release
+from harness.assess.defects import every_defect, parsed
 from harness.assess.grouping import whole
 from harness.assess.risks import of_internal
+from harness.errors import PlanError
+from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
 
 #: Names of topics in one sentence.
 NAMES_MAX: Final = 3
@@ -57,7 +60,27 @@ def _of_now(cluster: Cluster) -> Iterator[str]:
             )
 
 
+def require_known(release: Release | None) -> None:
+    """Refuse a release of which nothing is known here.
+
+    Raises:
+        PlanError: it is older than every release that has a defect or rules here.
+    """
+    oldest = min(parsed(first) for defect in every_defect() if defect.of == "kafka" for first, _ in defect.affected)
+    if release is not None and release.version < oldest:
+        raise PlanError(
+            f"nothing is known here of Apache Kafka {release.words}: the oldest release with rules and defects is "
+            f"{oldest}; correct --release"
+        )
+
+
 def _of_release(cluster: Cluster) -> Iterator[str]:
+    newest = parse_version(DEFAULT_VERSION)
+    if cluster.release is not None and cluster.release.version > newest:
+        yield (
+            f"Nothing newer than Apache Kafka {newest} is known here: {cluster.release.words} is taken for it, and "
+            "nothing is said of what is new or mended since."
+        )
     if cluster.release is None:
         yield (
             "The release is not known, so the newest rules are taken, and only defects that no release is without; "

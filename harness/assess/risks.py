@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from harness.assess.client_settings import effective, excluded
+from harness.assess.client_settings import effective, excluded, refused
 from harness.assess.configuration import Client, Cluster
 from harness.assess.grouping import Group, whole
 from workloads import NEVER
@@ -98,19 +98,25 @@ def _of_topics(group: Group, cluster: Cluster) -> Iterator[Risk]:
 def _of_producer(cluster: Cluster, producer: Client) -> Iterator[Risk]:
     values = effective(producer)
     obstacle = excluded(values)
-    asked = producer.settings.get("enable.idempotence")
-    if asked is None and obstacle and producer.library != "librdkafka" and values["acks"] != "0":
+    if (
+        "enable.idempotence" not in producer.settings
+        and obstacle
+        and producer.library != "librdkafka"
+        and values["acks"] != "0"
+    ):
         yield Risk(
             "silent-idempotence",
             f"{obstacle} switches idempotence off without a word, though it is the client's default",
             "enable.idempotence=true, so that the client refuses to begin with what excludes it",
             "none",
         )
-    if asked == "true" and obstacle:
+    if denied := " and ".join(refused(producer)):
+        wanted = "transactional.id" if "transactional.id" in producer.settings else "enable.idempotence=true"
         yield Risk(
             "refused-idempotence",
-            f"enable.idempotence=true and {obstacle} exclude each other: the client refuses to begin",
-            f"leave out {obstacle}",
+            f"refused by the client: it does not begin with {wanted} and {denied}; all else here is said of the "
+            f"producer without {denied}",
+            f"leave out {denied}",
             "none",
         )
     session_ms = whole(cluster.broker_setting("broker.session.timeout.ms"), 9_000)

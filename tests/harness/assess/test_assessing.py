@@ -9,6 +9,7 @@ import pytest
 
 from harness.assess import Assessment, Client, Cluster, Question, Release, Stage, Topic, assess
 from harness.assess.configuration import Now
+from harness.errors import PlanError
 from harness.progress import Progress
 from harness.worlds.kafka.releases import parse_version
 
@@ -180,3 +181,42 @@ def test_kafkas_own_topics_that_are_there_are_judged_by_their_own_settings(stage
     limits = assessed(stage, topic("t", SAFE), own, settings=ONE_COPY).limits
     assert not any("offsets.topic" in limit for limit in limits)
     assert any("transaction.state.log.min.isr=1" in limit for limit in limits)
+
+
+@pytest.mark.parametrize(
+    ("settings", "denied"),
+    [
+        (
+            {"acks": "1", "transactional.id": "t", "enable.idempotence": "false"},
+            "transactional.id and enable.idempotence=false and acks=1",
+        ),
+        ({"acks": "0", "transactional.id": "t"}, "transactional.id and acks=0"),
+        (
+            {"enable.idempotence": "true", "max.in.flight.requests.per.connection": "10"},
+            "enable.idempotence=true and max.in.flight.requests.per.connection=10",
+        ),
+        ({"enable.idempotence": "true", "retries": "0"}, "enable.idempotence=true and retries=0"),
+    ],
+)
+def test_a_producer_that_does_not_begin_is_told_once_and_without_a_contradiction(
+    settings: dict[str, str], denied: str, stage: Stage
+) -> None:
+    assessment = assessed(stage, topic("t", SAFE), producer=Client(name="p", library="java", settings=settings))
+    assert named(assessment)["t"] == {"refused-idempotence"}
+    (group,) = assessment.groups
+    assert any(f"refused by the client: it does not begin with {denied};" in each.sentence for each in group.concerns)
+    shown = {name: group.settings[name] for name in ("acks", "enable.idempotence")}
+    assert shown == {"acks": "all", "enable.idempotence": "true"}
+    assert group.settings["max.in.flight.requests.per.connection"] == "5"
+
+
+def test_of_a_release_that_is_newer_than_any_known_one_that_is_said(stage: Stage) -> None:
+    newer = "Nothing newer than Apache Kafka 4.3.1 is known here"
+    assert any(newer in limit for limit in assessed(stage, topic("t", SAFE), release="9.9.9").limits)
+    assert any(newer in limit for limit in assessed(stage, topic("t", SAFE), release="4.3.2").limits)
+    assert not any(newer in limit for limit in assessed(stage, topic("t", SAFE), release="4.3.1").limits)
+
+
+def test_a_release_of_which_nothing_is_known_is_refused(stage: Stage) -> None:
+    with pytest.raises(PlanError, match="the oldest release with rules and defects is 0.8.0"):
+        assessed(stage, topic("t", SAFE), release="0.7.0")

@@ -156,6 +156,8 @@ def test_a_client_keeps_no_secret_and_its_names_tell_its_library(tmp_path: Path)
     [
         ("java", "", {}, "all", "true"),
         ("java", "2.8.2", {}, "1", "false"),
+        ("java", "2.8.2", {"enable.idempotence": "true"}, "all", "true"),
+        ("java", "2.8.2", {"transactional.id": "t"}, "all", "true"),
         ("java", "", {"acks": "1"}, "1", "false"),
         ("java", "", {"acks": "-1", "retries": "0"}, "all", "false"),
         ("librdkafka", "", {}, "all", "false"),
