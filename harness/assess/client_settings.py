@@ -68,7 +68,7 @@ def effective(client: Client) -> dict[str, str]:
 
     A default of idempotence gives way where another setting excludes it, without a word: so do Kafka's own client and
     kafka-python. One that was asked for does not, and the client refuses to begin: what it refuses is left out here,
-    as whoever runs it will have to (see :func:`refused`).
+    as its operator will have to do (see :func:`refused`).
     """
     return _with_defaults(client, without=[setting.partition("=")[0] for setting in refused(client)])
 

@@ -44,7 +44,7 @@ _OF_SERVERS: Final = frozenset({*OF_BROKERS, "node.id", "broker.id", "listeners"
 class _Partition(NamedTuple):
     """One log partition as a file has it. ``isr`` is None where the file does not say; no leader is an empty text."""
 
-    place: Path
+    path: Path
     replicas: tuple[int, ...]
     leader: str = "?"
     isr: tuple[int, ...] | None = None
@@ -141,24 +141,24 @@ class ClusterFiles:
         """Add a log partition, or the later word about one that another file has, too."""
         if not partition.replicas:
             raise ValueError(f"a log partition of {topic} has no replica")
-        known = self._partitions.setdefault(topic, {})
-        before = known.get(number)
+        partitions = self._partitions.setdefault(topic, {})
+        before = partitions.get(number)
         if before is not None and set(before.replicas) != set(partition.replicas):
             raise PlanError(
-                f"log partition {number} of {topic} has the replicas {_listed(before.replicas)} in {before.place}, and "
-                f"{_listed(partition.replicas)} in {partition.place}; leave out the one that is not so"
+                f"log partition {number} of {topic} has the replicas {_listed(before.replicas)} in {before.path}, and "
+                f"{_listed(partition.replicas)} in {partition.path}; leave out the one that is not so"
             )
         if before is None or partition.isr is not None:
-            known[number] = partition
+            partitions[number] = partition
 
     def _add_settings(self, tool: str, topic: str, path: Path, settings: Mapping[str, str]) -> None:
         """Add a topic's settings. What kafka-configs.sh says wins, but one tool says the same of a topic each time."""
         own = self._topics.setdefault(topic, {})
         for name in sorted(settings.keys() & DECISIVE):
-            value, place = self._said.setdefault((tool, topic, name), (settings[name], path))
+            value, before = self._said.setdefault((tool, topic, name), (settings[name], path))
             if value != settings[name]:
                 raise PlanError(
-                    f"{topic} has {name}={value} in {place}, and {name}={settings[name]} in {path}; leave out the one "
+                    f"{topic} has {name}={value} in {before}, and {name}={settings[name]} in {path}; leave out the one "
                     "that is not so"
                 )
             own[name] = value
@@ -198,10 +198,10 @@ class ClusterFiles:
 
 def _fields(line: str) -> dict[str, str]:
     """The fields of a line of kafka-topics.sh; of two with one name (Adding Replicas) the first."""
-    found = list(_FIELD.finditer(line))
-    ends = [match.start() for match in found[1:]] + [len(line)]
+    names = list(_FIELD.finditer(line))
+    ends = [match.start() for match in names[1:]] + [len(line)]
     fields: dict[str, str] = {}
-    for match, end in zip(found, ends, strict=True):
+    for match, end in zip(names, ends, strict=True):
         words = line[match.end() : end].split()
         fields.setdefault(match[1], words[0] if words else "")
     return fields
@@ -221,11 +221,11 @@ def _pair(config: str) -> tuple[str, str]:
 
 
 def _now(partitions: Collection[_Partition]) -> Now:
-    known = [(partition.isr, partition.replicas) for partition in partitions if partition.isr is not None]
+    in_sync = [(partition.isr, partition.replicas) for partition in partitions if partition.isr is not None]
     return Now(
         leaderless=sum(not partition.leader for partition in partitions),
-        behind=sum(len(isr) < len(replicas) for isr, replicas in known),
-        in_sync=min((len(isr) for isr, _ in known), default=None),
+        behind=sum(len(isr) < len(replicas) for isr, replicas in in_sync),
+        in_sync=min((len(isr) for isr, _ in in_sync), default=None),
     )
 
 

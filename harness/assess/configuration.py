@@ -73,7 +73,7 @@ INTERNAL: Final = ("__consumer_offsets", "__transaction_state", "__share_group_s
 
 
 class Now(msgspec.Struct, frozen=True):
-    """How many log partitions of a topic lacked something when they were read: a leader, or a replica in sync.
+    """The numbers of log partitions of a topic that lacked a leader, or a replica in sync, when they were read.
 
     ``in_sync`` is the least number of replicas in sync; None where it is not known.
     """

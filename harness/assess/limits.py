@@ -19,7 +19,7 @@ NAMES_MAX: Final = 3
 
 
 def limits_of(cluster: Cluster, producers: Sequence[Client], consumers: Sequence[Client]) -> Iterator[str]:
-    """What is not said of this cluster with these clients; first what is the matter at this moment."""
+    """The limits of an answer about this cluster with these clients; the state of the cluster comes first."""
     yield from _of_now(cluster)
     yield (
         "Stories are performed in virtual time on the reference broker, with one log partition and a "
@@ -37,7 +37,7 @@ def limits_of(cluster: Cluster, producers: Sequence[Client], consumers: Sequence
 
 
 def _of_now(cluster: Cluster) -> Iterator[str]:
-    """What is broken at this moment, which no setting tells."""
+    """The state at this moment, which no setting tells."""
     refusing = [
         topic.name
         for topic in cluster.topics
@@ -47,21 +47,29 @@ def _of_now(cluster: Cluster) -> Iterator[str]:
     leaderless = {topic.name: topic.now.leaderless for topic in cluster.topics if topic.now.leaderless}
     behind = {topic.name: topic.now.behind for topic in cluster.topics if topic.now.behind}
     partitions = "log partition"
-    for names, things, what in (
-        ([*leaderless], counted(sum(leaderless.values()), partitions), "without a leader"),
-        ([*behind], counted(sum(behind.values()), partitions), "with fewer replicas in sync than there are"),
-        (refusing, counted(len(refusing), "topic"), "whose replicas in sync are fewer than min.insync.replicas"),
-    ):
-        if names:
-            more = f" and {len(names) - NAMES_MAX:,} more" if len(names) > NAMES_MAX else ""
-            yield (
-                f"The cluster was not whole when this was read: {things} {what} "
-                f"({', '.join(names[:NAMES_MAX])}{more}). What is said here is of settings only; mend that first."
-            )
+    lacking = [
+        f"{things} {what} ({_first(names)})"
+        for names, things, what in (
+            ([*leaderless], counted(sum(leaderless.values()), partitions), "without a leader"),
+            ([*behind], counted(sum(behind.values()), partitions), "with fewer replicas in sync than there are"),
+            (refusing, counted(len(refusing), "topic"), "with fewer in sync than min.insync.replicas"),
+        )
+        if names
+    ]
+    if lacking:
+        yield (
+            f"The cluster was not whole when this was read: {', '.join(lacking)}. What is said here is of "
+            "settings only; mend that first."
+        )
+
+
+def _first(names: Sequence[str]) -> str:
+    more = len(names) - NAMES_MAX
+    return ", ".join(names[:NAMES_MAX]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def require_known(release: Release | None) -> None:
-    """Refuse a release of which nothing is known here.
+    """Refuse a release that is older than all that is known here.
 
     Raises:
         PlanError: it is older than every release that has a defect or rules here.

@@ -51,7 +51,7 @@ def read_live(world: Existing, progress: Progress) -> Cluster:
 
 
 def why_silent(server: str) -> str:
-    """Why a server ("host:port") gives no answer: its name, its port, or itself."""
+    """The reason of a server ("host:port") that gives no answer: its name, its port, or itself."""
     host, _, port = server.rpartition(":")
     try:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=_TOUCH_LIMIT_S):

@@ -52,10 +52,10 @@ def of_internal(
 
     A topic that is there was judged by its own settings; brokers read these only when they make it.
     """
-    there = {topic.name for topic in cluster.topics}
+    topics = {topic.name for topic in cluster.topics}
     transactions = any("transactional.id" in producer.settings for producer in producers)
     for (topic, right, holds), in_use in ((_OFFSETS, bool(consumers)), (_TRANSACTIONS, transactions)):
-        if topic in there or in_use is not used:
+        if topic in topics or in_use is not used:
             continue
         for name, least in right.items():
             if 0 < (value := whole(cluster.broker_setting(name), least)) < least:
@@ -98,12 +98,8 @@ def _of_topics(group: Group, cluster: Cluster) -> Iterator[Risk]:
 def _of_producer(cluster: Cluster, producer: Client) -> Iterator[Risk]:
     values = effective(producer)
     obstacle = excluded(values)
-    if (
-        "enable.idempotence" not in producer.settings
-        and obstacle
-        and producer.library != "librdkafka"
-        and values["acks"] != "0"
-    ):
+    by_default = "enable.idempotence" not in producer.settings and producer.library != "librdkafka"
+    if by_default and obstacle and values["acks"] != "0":
         yield Risk(
             "silent-idempotence",
             f"{obstacle} switches idempotence off without a word, though it is the client's default",

@@ -146,10 +146,10 @@ def test_settings_of_a_file_that_no_client_is_known_to_have_are_a_limit(stage: S
 
 def test_a_cluster_that_is_not_whole_is_told_first(stage: Stage) -> None:
     broken = msgspec.structs.replace(topic("t", SAFE), now=Now(leaderless=1, behind=2, in_sync=1))
-    first, second, third, *_ = assessed(stage, broken).limits
-    assert "not whole when this was read: 1 log partition without a leader (t)" in first
-    assert "2 log partitions with fewer replicas in sync than there are (t)" in second
-    assert "1 topic whose replicas in sync are fewer than min.insync.replicas (t)" in third
+    first, *_ = assessed(stage, broken).limits
+    assert "not whole when this was read: 1 log partition without a leader (t), " in first
+    assert ", 2 log partitions with fewer replicas in sync than there are (t), " in first
+    assert ", 1 topic with fewer in sync than min.insync.replicas (t). " in first
     whole = msgspec.structs.replace(topic("t", SAFE), now=Now(in_sync=3))
     assert not any("not whole" in limit for limit in assessed(stage, whole).limits)
 
@@ -218,5 +218,5 @@ def test_of_a_release_that_is_newer_than_any_known_one_that_is_said(stage: Stage
 
 
 def test_a_release_of_which_nothing_is_known_is_refused(stage: Stage) -> None:
-    with pytest.raises(PlanError, match="the oldest release with rules and defects is 0.8.0"):
+    with pytest.raises(PlanError, match="the oldest release with rules and defects is"):
         assessed(stage, topic("t", SAFE), release="0.7.0")
