@@ -81,8 +81,7 @@ class NotUndoneError(HostError):
 
 
 class NotReachableError(HostError):
-    """Something that is to be fetched or asked is out of this machine's reach: install what fetches it, or see to the
-    network.
+    """Something is out of this machine's reach, to be fetched or asked: install what fetches it, or see to the network.
 
     A test that needs it has nothing to test; everything else that goes wrong with fetching is a HostError.
     """
