@@ -39,8 +39,8 @@ def risks_of(group: Group, cluster: Cluster, producer: Client, consumers: Sequen
     """The risks of one group with its clients."""
     yield from _of_topics(group, cluster)
     if not group.internal:
-        yield from of_internal(cluster, [producer], consumers)
         yield from _of_producer(cluster, producer)
+        yield from of_internal(cluster, [producer], consumers)
         for consumer in consumers:
             yield from _of_consumer(consumer)
 
@@ -98,14 +98,6 @@ def _of_topics(group: Group, cluster: Cluster) -> Iterator[Risk]:
 def _of_producer(cluster: Cluster, producer: Client) -> Iterator[Risk]:
     values = effective(producer)
     obstacle = excluded(values)
-    by_default = "enable.idempotence" not in producer.settings and producer.library != "librdkafka"
-    if by_default and obstacle and values["acks"] != "0":
-        yield Risk(
-            "silent-idempotence",
-            f"{obstacle} switches idempotence off without a word, though it is the client's default",
-            "enable.idempotence=true, so that the client refuses to begin with what excludes it",
-            "none",
-        )
     if denied := " and ".join(refused(producer)):
         wanted = "transactional.id" if "transactional.id" in producer.settings else "enable.idempotence=true"
         yield Risk(
@@ -113,6 +105,14 @@ def _of_producer(cluster: Cluster, producer: Client) -> Iterator[Risk]:
             f"refused by the client: it does not begin with {wanted} and {denied}; all else here is said of the "
             f"producer without {denied}",
             f"leave out {denied}",
+            "none",
+        )
+    by_default = "enable.idempotence" not in producer.settings and producer.library != "librdkafka"
+    if by_default and obstacle and values["acks"] != "0":
+        yield Risk(
+            "silent-idempotence",
+            f"{obstacle} switches idempotence off without a word, though it is the client's default",
+            "enable.idempotence=true, so that the client refuses to begin with what excludes it",
             "none",
         )
     session_ms = whole(cluster.broker_setting("broker.session.timeout.ms"), 9_000)
