@@ -73,6 +73,13 @@ def effective(client: Client) -> dict[str, str]:
     return _with_defaults(client, without=[setting.partition("=")[0] for setting in refused(client)])
 
 
+def idempotent_by_default(client: Client) -> bool:
+    """True if the client's library is idempotent where no setting says anything else."""
+    version = version_of(client)
+    old = client.library == "java" and version is not None and version < _SAFE_SINCE
+    return client.library != "librdkafka" and not old
+
+
 def refused(client: Client) -> tuple[str, ...]:
     """The settings, as ``name=value``, for which the client refuses to begin: they exclude what was asked for."""
     given = client.settings
@@ -99,8 +106,7 @@ def _excluding(values: Mapping[str, str]) -> Iterator[str]:
 
 def _with_defaults(client: Client, without: Collection[str] = ()) -> dict[str, str]:
     given = {name: value for name, value in client.settings.items() if name not in without}
-    version = version_of(client)
-    old = client.library == "java" and version is not None and version < _SAFE_SINCE
+    old = client.library == "java" and not idempotent_by_default(client)
     values = {**_COMMON, **_OWN[client.library], **(_OLD_JAVA if old else {}), **given}
     if client.library == "librdkafka" and values["delivery.timeout.ms"] == "0":  # to it, never
         values["delivery.timeout.ms"] = _INT_MAX
@@ -109,7 +115,6 @@ def _with_defaults(client: Client, without: Collection[str] = ()) -> dict[str, s
     if asked == "true":
         values |= {name: value for name, value in _WITH_IDEMPOTENCE.items() if name not in given}
     elif not asked:
-        by_default = client.library != "librdkafka" and not old
-        asked = str(by_default and excluded(values) is None).lower()
+        asked = str(idempotent_by_default(client) and excluded(values) is None).lower()
     values["enable.idempotence"] = asked
     return values

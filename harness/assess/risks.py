@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from harness.assess.client_settings import effective, excluded, refused
+from harness.assess.client_settings import effective, excluded, idempotent_by_default, refused
 from harness.assess.configuration import Client, Cluster
 from harness.assess.grouping import Group, whole
 from workloads import NEVER
@@ -107,8 +107,8 @@ def _of_producer(cluster: Cluster, producer: Client) -> Iterator[Risk]:
             f"leave out {denied}",
             "none",
         )
-    by_default = "enable.idempotence" not in producer.settings and producer.library != "librdkafka"
-    if by_default and obstacle and values["acks"] != "0":
+    unasked = "enable.idempotence" not in producer.settings
+    if unasked and obstacle and idempotent_by_default(producer) and values["acks"] != "0":
         yield Risk(
             "silent-idempotence",
             f"{obstacle} switches idempotence off without a word, though it is the client's default",

@@ -132,3 +132,11 @@ def test_of_a_release_that_is_newer_than_any_known_one_that_is_said(stage: Stage
 def test_a_release_of_which_nothing_is_known_is_refused(stage: Stage) -> None:
     with pytest.raises(PlanError, match="the oldest release with rules and defects is"):
         assessed(stage, topic("t", SAFE), release="0.7.0")
+
+
+@pytest.mark.parametrize(("version", "told"), [("3.9.1", True), ("2.8.2", False)])
+def test_idempotence_is_not_said_to_be_off_in_silence_where_it_was_never_on(
+    version: str, told: bool, stage: Stage
+) -> None:
+    producer = Client(name="p", library="java", version=version, settings={"acks": "1"})
+    assert ("silent-idempotence" in named(assessed(stage, topic("t", SAFE), producer=producer))["t"]) is told
