@@ -9,7 +9,7 @@
         * ``JavaError``        no usable Java for the checking
         * ``HostError``        this machine lacks what a host needs (root, namespaces, nftables, SSH)
             * ``NotUndoneError``     what a run did is still there
-            * ``NotReachableError``  nor could it be fetched: no server answers, or no program to fetch it (69)
+            * ``NotReachableError``  nor could it be fetched or asked: no server answers, or no program to fetch it (69)
         * ``OutputError``      standard output cannot be written
         * ``ResultsError``     a run directory cannot be read or written
             * ``NamedWronglyError``  what the command line names is not what the command works on (64)
@@ -81,7 +81,7 @@ class NotUndoneError(HostError):
 
 
 class NotReachableError(HostError):
-    """Something that is to be fetched is out of this machine's reach: install what fetches it, or see to the network.
+    """Something is out of this machine's reach, to be fetched or asked: install what fetches it, or see to the network.
 
     A test that needs it has nothing to test; everything else that goes wrong with fetching is a HostError.
     """

@@ -9,9 +9,10 @@ from checkers import counted, promise_under
 from harness.assess.causes import Blamed, Causes, causes_of
 from harness.assess.changes import HARDENING, Change, with_changes
 from harness.assess.client_settings import effective
-from harness.assess.configuration import Client, Cluster, Question
+from harness.assess.configuration import Client, Question
 from harness.assess.defects import Applied, defects_of, needs_met
 from harness.assess.grouping import Group, groups_of
+from harness.assess.limits import limits_of, require_known
 from harness.assess.performing import Stage, families_of, possible, stories
 from harness.assess.reckoning import THE_BROKERS, settings_of
 from harness.assess.repeating import command_of, command_that_shows
@@ -37,8 +38,12 @@ def assess(question: Question, stage: Stage, progress: Progress) -> Assessment:
     """The assessment of every group of topics with every producer.
 
     Promises are those under the usual families of faults, and under those that are asked about.
+
+    Raises:
+        PlanError: nothing is known of the release.
     """
     cluster, producers, consumers, _ = question
+    require_known(cluster.release)
     pairs = [
         (group, producer)
         for group in groups_of(cluster)
@@ -53,7 +58,7 @@ def assess(question: Question, stage: Stage, progress: Progress) -> Assessment:
         release=cluster.release.words if cluster.release else "",
         brokers=cluster.brokers,
         groups=tuple(assessed),
-        limits=tuple(_limits(cluster, producers, consumers)),
+        limits=tuple(limits_of(cluster, producers, consumers)),
         unread=cluster.unread,
     )
 
@@ -200,35 +205,3 @@ def _left(causes: Causes, ideal: Mapping[str, object], defects: Collection[str],
             change=", or ".join(change.how for change in chosen),
             price="; ".join(change.price for change in chosen),
         )
-
-
-def _limits(cluster: Cluster, producers: Sequence[Client], consumers: Sequence[Client]) -> Iterator[str]:
-    yield (
-        "Stories are performed in virtual time on the reference broker, with one log partition and a "
-        "broker for each replica; real Kafka was not run."
-    )
-    yield "What no story, defect or rule here is about, this says nothing of: tiered storage, mirrors, applications."
-    if cluster.release is None:
-        yield (
-            "The release is not known, so the newest rules are taken, and only defects that no release is without; "
-            "name it with --release."
-        )
-    elif not cluster.release.patch_seen:
-        yield f"Brokers tell their line ({cluster.release.words}), not their patch; name it with --release."
-    if any(producer.assumed for producer in producers):
-        yield "No producer was named: the defaults of Kafka's own client are assumed; name one with --producer."
-    if not all(client.version for client in (*producers, *consumers)):
-        yield (
-            "The release of a client is not known, so of its defects only those are named that no release is without; "
-            "write, for example, --client java:3.9.1."
-        )
-    if not consumers:
-        yield "No consumer was named, so nothing is said of groups; name one with --consumer."
-    if not any("transactional.id" in producer.settings for producer in producers):
-        yield "No producer has a transactional.id, so nothing is said of transactions."
-    if all(topic.racks is None for topic in cluster.topics):
-        yield "Racks are not known."
-    for what in cluster.unread:
-        yield f"Not read, so Kafka's defaults are taken: {what}."
-    if releases := cluster.differing.get("release"):
-        yield f"Brokers are of several releases ({', '.join(releases)}); the oldest is assessed."

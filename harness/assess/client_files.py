@@ -8,14 +8,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, get_args
 
+from harness.assess.client_names import known, stranger
 from harness.assess.client_settings import ALIASES, TELLING
-from harness.assess.configuration import DECISIVE, Client, Library
+from harness.assess.configuration import OF_CLIENTS, Client, Library
 from harness.errors import PlanError
 from workloads import reason_of, shown, unknown_name
 
 #: A configuration of a client has a few kilobytes.
 _BYTES_MAX: Final = 1_000_000
 _PAIR: Final = re.compile(r"\s*((?:\\.|[^\\=:\s])+)\s*(?:[=:]|\s)\s*(.*)", re.DOTALL)
+_COMMAND_LINE: Final = "of the command line"
 _ESCAPED: Final = re.compile(r"\\(.)")
 _NUMBERS: Final = frozenset(
     {"retries", "max.in.flight.requests.per.connection", "request.timeout.ms", "delivery.timeout.ms", "linger.ms"}
@@ -23,6 +25,8 @@ _NUMBERS: Final = frozenset(
 _CHOICES: Final[Mapping[str, frozenset[str]]] = {
     "acks": frozenset({"all", "-1", "0", "1"}),
     "enable.idempotence": frozenset({"true", "false"}),
+    "enable.auto.commit": frozenset({"true", "false"}),
+    "isolation.level": frozenset({"read_committed", "read_uncommitted"}),
 }
 
 
@@ -56,17 +60,19 @@ def read_text(path: Path, what: str) -> str:
 def clients_named(words: Sequence[str], option: str, library: str = "") -> list[Client]:
     """The clients that an ``option`` names: each file is one, and all ``NAME=VALUE`` together are one.
 
-    ``library`` is the user's own word, such as "librdkafka:2.16.0"; else the names of settings tell it.
+    ``library`` is the user's own word, such as "librdkafka:2.16.0"; else the names of settings tell it. A file may have
+    settings of serializers and the like: what no client is known to have is named in the client's ``strange``.
 
     Raises:
-        PlanError: a file cannot be read, or a setting has a value that no client takes.
+        PlanError: a file cannot be read, a setting has a value that no client takes, or one that is written on the
+            command line does not exist.
     """
     chosen, version = _library(library)
     given: dict[str, dict[str, str]] = {}
     for word in words:
         name, separator, value = word.partition("=")
         if separator and not Path(word).exists():
-            given.setdefault("of the command line", {})[name.strip()] = value.strip()
+            given.setdefault(_COMMAND_LINE, {})[_dotted(name.strip(), option)] = value.strip()
         else:
             given[word] = _values(Path(word), option)
     return [
@@ -74,7 +80,8 @@ def clients_named(words: Sequence[str], option: str, library: str = "") -> list[
             name=name,
             library=chosen or ("librdkafka" if TELLING & values.keys() else "java"),
             version=version,
-            settings=_settings(values, f"{option} {name}"),
+            settings=_settings(values, f"{option} {name}", option),
+            strange=tuple(sorted(name for name in values if not known(_with_dots(name), option))),
         )
         for name, values in given.items()
     ]
@@ -112,7 +119,7 @@ def _values(path: Path, option: str) -> dict[str, str]:
         if not isinstance(content, dict):
             raise PlanError(f"{path} is not a table of settings; name {what}")
         values = {str(name): _spelled(value) for name, value in content.items()}
-    if not any("." in name or name in DECISIVE or "_" in name for name in values):
+    if not any("." in name or name in OF_CLIENTS or "_" in name for name in values):
         raise PlanError(f"{path} has no setting of a client; name {what}")
     return values
 
@@ -121,14 +128,25 @@ def _spelled(value: object) -> str:
     return json.dumps(value) if isinstance(value, bool | dict | list) else str(value)
 
 
-def _settings(values: Mapping[str, str], where: str) -> dict[str, str]:
+def _dotted(given: str, option: str) -> str:
+    """The name of a setting that was written on the command line; it must be one."""
+    name = _with_dots(given)
+    if not known(name, option):
+        raise PlanError(f"{option} {given}=...: {stranger(name, option)}")
+    return name
+
+
+def _with_dots(name: str) -> str:
+    return name if "." in name else name.replace("_", ".")
+
+
+def _settings(values: Mapping[str, str], where: str, option: str) -> dict[str, str]:
     """The decisive settings under Kafka's names."""
     kept: dict[str, str] = {}
     for given, value in values.items():
-        dotted = given if "." in given else given.replace("_", ".")
+        dotted = _with_dots(given)
         name = ALIASES.get(dotted, dotted)
-        name = "max.in.flight.requests.per.connection" if name == "max.in.flight" else name
-        if name not in DECISIVE:
+        if name not in OF_CLIENTS or not known(dotted, option):
             continue
         lowered = value.lower()
         if name in _CHOICES and lowered not in _CHOICES[name]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from harness.assess.configuration import Client, Library
@@ -35,8 +35,10 @@ _OWN: Final[Mapping[Library, Mapping[str, str]]] = {
 #: Up to this release Kafka's own producer asked the leader alone (KIP-679).
 _SAFE_SINCE: Final = Version(3, 0, 0)
 _OLD_JAVA: Final[Mapping[str, str]] = {"acks": "1", "linger.ms": "0"}
-#: librdkafka lowers its own default, not a value that was given.
+_IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 _IDEMPOTENT_IN_FLIGHT: Final = "5"
+#: A library changes its own defaults where idempotence is asked for, not a value that was given.
+_WITH_IDEMPOTENCE: Final[Mapping[str, str]] = {"acks": "all", _IN_FLIGHT: _IDEMPOTENT_IN_FLIGHT}
 #: Names of librdkafka, and old ones, for what others call otherwise.
 ALIASES: Final[Mapping[str, str]] = {
     "request.required.acks": "acks",
@@ -65,30 +67,54 @@ def effective(client: Client) -> dict[str, str]:
     """Every setting of the client, with its library's defaults.
 
     A default of idempotence gives way where another setting excludes it, without a word: so do Kafka's own client and
-    kafka-python. One that was asked for does not; the client refuses to begin.
+    kafka-python. One that was asked for does not, and the client refuses to begin: what it refuses is left out here,
+    as its operator will have to do (see :func:`refused`).
     """
+    return _with_defaults(client, without=[setting.partition("=")[0] for setting in refused(client)])
+
+
+def idempotent_by_default(client: Client) -> bool:
+    """True if the client's library is idempotent where no setting says anything else."""
     version = version_of(client)
-    old = _OLD_JAVA if client.library == "java" and version is not None and version < _SAFE_SINCE else {}
-    values = {**_COMMON, **_OWN[client.library], **old, **client.settings}
-    if client.library == "librdkafka" and values["delivery.timeout.ms"] == "0":  # to it, never
-        values["delivery.timeout.ms"] = _INT_MAX
-    values["acks"] = _ALL.get(values["acks"].lower(), values["acks"])
-    asked = client.settings.get("enable.idempotence")
-    if asked is None:
-        by_default = client.library != "librdkafka" and not old
-        asked = str(by_default and excluded(values) is None).lower()
-    if "transactional.id" in client.settings:
-        asked = "true"
-    values["enable.idempotence"] = asked.lower()
-    if values["enable.idempotence"] == "true" and "max.in.flight.requests.per.connection" not in client.settings:
-        values["max.in.flight.requests.per.connection"] = _IDEMPOTENT_IN_FLIGHT
-    return values
+    old = client.library == "java" and version is not None and version < _SAFE_SINCE
+    return client.library != "librdkafka" and not old
+
+
+def refused(client: Client) -> tuple[str, ...]:
+    """The settings, as ``name=value``, for which the client refuses to begin: they exclude what was asked for."""
+    given = client.settings
+    transactional = "transactional.id" in given
+    if not transactional and given.get("enable.idempotence", "").lower() != "true":
+        return ()
+    denied = ("enable.idempotence=false",) if given.get("enable.idempotence", "").lower() == "false" else ()
+    return (*denied, *(each for each in _excluding(_with_defaults(client)) if each.partition("=")[0] in given))
 
 
 def excluded(values: Mapping[str, str]) -> str | None:
     """The setting that excludes idempotence, as ``name=value``; None where it is possible."""
+    return next(_excluding(values), None)
+
+
+def _excluding(values: Mapping[str, str]) -> Iterator[str]:
     if values["acks"] != "all":
-        return f"acks={values['acks']}"
-    if int(values["max.in.flight.requests.per.connection"]) > int(_IDEMPOTENT_IN_FLIGHT):
-        return f"max.in.flight.requests.per.connection={values['max.in.flight.requests.per.connection']}"
-    return "retries=0" if values["retries"] == "0" else None
+        yield f"acks={values['acks']}"
+    if int(values[_IN_FLIGHT]) > int(_IDEMPOTENT_IN_FLIGHT):
+        yield f"{_IN_FLIGHT}={values[_IN_FLIGHT]}"
+    if values["retries"] == "0":
+        yield "retries=0"
+
+
+def _with_defaults(client: Client, without: Collection[str] = ()) -> dict[str, str]:
+    given = {name: value for name, value in client.settings.items() if name not in without}
+    old = client.library == "java" and not idempotent_by_default(client)
+    values = {**_COMMON, **_OWN[client.library], **(_OLD_JAVA if old else {}), **given}
+    if client.library == "librdkafka" and values["delivery.timeout.ms"] == "0":  # to it, never
+        values["delivery.timeout.ms"] = _INT_MAX
+    values["acks"] = _ALL.get(values["acks"].lower(), values["acks"])
+    asked = "true" if "transactional.id" in given else given.get("enable.idempotence", "").lower()
+    if asked == "true":
+        values |= {name: value for name, value in _WITH_IDEMPOTENCE.items() if name not in given}
+    elif not asked:
+        asked = str(idempotent_by_default(client) and excluded(values) is None).lower()
+    values["enable.idempotence"] = asked
+    return values

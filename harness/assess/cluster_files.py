@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from harness.assess.client_files import properties_in, read_text
-from harness.assess.configuration import DECISIVE, OF_BROKERS, OF_TOPICS, Cluster, Topic
+from harness.assess.configuration import DECISIVE, OF_BROKERS, OF_TOPICS, Cluster, Now, Topic
 from harness.errors import PlanError
 from workloads import shown
 
@@ -28,7 +28,8 @@ WHAT: Final = (
     "a file that kafka-topics.sh --describe or kafka-configs.sh --describe printed, the JSON of a reassignment, "
     "a server.properties, or what `ackproof assess --save` wrote"
 )
-_FIELD: Final = re.compile(r"(\w+):[ \t]*([^\t]*)")
+#: Names of fields stand behind a tab, or behind spaces where a terminal or an editor made these of tabs.
+_FIELD: Final = re.compile(r"(?:^|(?<=\s))(\w+):")
 _SUBJECT: Final = re.compile(
     r"(?:All|Dynamic|Default) configs for (topic|broker)s?(?: (\S+?))?(?: in the cluster)? are:\s*"
 )
@@ -40,16 +41,13 @@ _OF_SERVERS: Final = frozenset({*OF_BROKERS, "node.id", "broker.id", "listeners"
 }
 
 
-class _Partitions:
-    """The log partitions of one topic as they are read: their number, and the brokers of each kind of placement."""
+class _Partition(NamedTuple):
+    """One log partition as a file has it. ``isr`` is None where the file does not say; no leader is an empty text."""
 
-    def __init__(self) -> None:
-        self.number = 0
-        self.replicas: set[tuple[int, ...]] = set()
-
-    def add(self, brokers: Iterable[str | int]) -> None:
-        self.number += 1
-        self.replicas.add(tuple(sorted(map(int, brokers))))
+    path: Path
+    replicas: tuple[int, ...]
+    leader: str = "?"
+    isr: tuple[int, ...] | None = None
 
 
 class ClusterFiles:
@@ -57,8 +55,9 @@ class ClusterFiles:
 
     def __init__(self) -> None:
         self._names: list[str] = []
-        self._partitions: dict[str, _Partitions] = {}
+        self._partitions: dict[str, dict[int, _Partition]] = {}
         self._topics: dict[str, dict[str, str]] = {}
+        self._said: dict[tuple[str, str, str], tuple[str, Path]] = {}
         self._brokers: dict[str, dict[str, str]] = {}
         self._of_all: dict[str, str] = {}
         self._saved: Cluster | None = None
@@ -78,11 +77,11 @@ class ClusterFiles:
 
     def _take(self, text: str, path: Path) -> None:
         if text.lstrip().startswith("{"):
-            self._json(text)
+            self._json(text, path)
         elif _SUBJECT.search(text):
-            self._configs(text)
+            self._configs(text, path)
         elif re.search(r"^\s*Topic:.*Partition", text, re.MULTILINE):
-            self._described(text)
+            self._described(text, path)
         else:
             self._server(properties_in(text), path)
 
@@ -99,17 +98,21 @@ class ClusterFiles:
                 f"{', '.join(self._names)}: no topic with its replicas; add the text of `kafka-topics.sh --describe`"
             )
         racks = {name: rack for name, own in self._brokers.items() if (rack := own.get("broker.rack"))}
-        numbers = {broker for topic in self._partitions.values() for row in topic.replicas for broker in row}
+        numbers = {broker for topic in self._partitions.values() for row in topic.values() for broker in row.replicas}
         settings, differing = shared(self._brokers)
         return Cluster(
             source=", ".join(self._names),
             topics=tuple(
                 Topic(
                     name=name,
-                    partitions=own.number,
-                    replicas=min(map(len, own.replicas)),
-                    racks=racks_of(own.replicas, {int(broker): rack for broker, rack in racks.items()}),
+                    partitions=len(own),
+                    replicas=min(len(partition.replicas) for partition in own.values()),
+                    racks=racks_of(
+                        {partition.replicas for partition in own.values()},
+                        {int(broker): rack for broker, rack in racks.items()},
+                    ),
                     settings=self._topics.get(name, {}),
+                    now=_now(own.values()),
                 )
                 for name, own in sorted(self._partitions.items())
             ),
@@ -120,38 +123,65 @@ class ClusterFiles:
 
     # --- kinds of files ----------------------------------------------------------------------------------------------
 
-    def _described(self, text: str) -> None:
+    def _described(self, text: str, path: Path) -> None:
         for line in text.splitlines():
-            fields = {name: value.strip() for name, value in _FIELD.findall(line)}
+            fields = _fields(line)
             if not (topic := fields.get("Topic")):
                 continue
             if "Partition" in fields:
-                self._add_partition(topic, [broker for broker in fields["Replicas"].split(",") if broker])
+                isr = _brokers(fields["Isr"]) if "Isr" in fields else None
+                leader = fields.get("Leader", "?").replace("none", "").replace("-1", "")
+                partition = _Partition(path, _brokers(fields["Replicas"]), leader, isr)
+                self._add_partition(topic, int(fields["Partition"]), partition)
             else:
                 configs = _NEXT.split(fields["Configs"]) if fields.get("Configs") else []
-                pairs = [config.partition("=") for config in configs]
-                self._topics.setdefault(topic, {}).update({name: value for name, _, value in pairs if name in DECISIVE})
+                self._add_settings("describe", topic, path, dict(_pair(config) for config in configs))
 
-    def _add_partition(self, topic: str, brokers: Sequence[str | int]) -> None:
-        if not brokers:
+    def _add_partition(self, topic: str, number: int, partition: _Partition) -> None:
+        """Add a log partition, or the later word about one that another file has, too."""
+        if not partition.replicas:
             raise ValueError(f"a log partition of {topic} has no replica")
-        self._partitions.setdefault(topic, _Partitions()).add(brokers)
+        partitions = self._partitions.setdefault(topic, {})
+        before = partitions.get(number)
+        if before is not None and set(before.replicas) != set(partition.replicas):
+            raise PlanError(
+                f"log partition {number} of {topic} has the replicas {_listed(before.replicas)} in {before.path}, and "
+                f"{_listed(partition.replicas)} in {partition.path}; leave out the one that is not so"
+            )
+        if before is None or partition.isr is not None:
+            partitions[number] = partition
 
-    def _configs(self, text: str) -> None:
+    def _add_settings(self, tool: str, topic: str, path: Path, settings: Mapping[str, str]) -> None:
+        """Add a topic's settings. What kafka-configs.sh says wins, but one tool says the same of a topic each time."""
+        own = self._topics.setdefault(topic, {})
+        for name in sorted(settings.keys() & DECISIVE):
+            value, before = self._said.setdefault((tool, topic, name), (settings[name], path))
+            if value != settings[name]:
+                raise PlanError(
+                    f"{topic} has {name}={value} in {before}, and {name}={settings[name]} in {path}; leave out the one "
+                    "that is not so"
+                )
+            own[name] = value
+
+    def _configs(self, text: str, path: Path) -> None:
         into: dict[str, str] = {}
+        topics: dict[str, dict[str, str]] = {}
         for line in text.splitlines():
             if subject := _SUBJECT.fullmatch(line):
                 kind, name = subject.groups()
-                of_kind = self._topics if kind == "topic" else self._brokers
+                of_kind = topics if kind == "topic" else self._brokers
                 into = self._of_all if name is None else of_kind.setdefault(name, {})
             elif (entry := _ENTRY.fullmatch(line)) and entry[1] in DECISIVE and entry[2] != "null":
                 into[entry[1]] = entry[2]
+        for name, settings in topics.items():
+            self._add_settings("configs", name, path, settings)
 
-    def _json(self, text: str) -> None:
+    def _json(self, text: str, path: Path) -> None:
         content = json.loads(text)
         if "partitions" in content and "brokers" not in content:
-            for partition in content["partitions"]:
-                self._add_partition(str(partition["topic"]), partition["replicas"])
+            for row in content["partitions"]:
+                replicas = tuple(int(broker) for broker in row["replicas"])
+                self._add_partition(str(row["topic"]), int(row["partition"]), _Partition(path, replicas))
             return
         try:
             self._saved = msgspec.convert(content, Cluster)
@@ -164,6 +194,39 @@ class ClusterFiles:
         own = {name: value for name, value in properties.items() if name in DECISIVE}
         name = properties.get("node.id") or properties.get("broker.id") or str(path)
         self._brokers[name] = own | self._brokers.get(name, {})
+
+
+def _fields(line: str) -> dict[str, str]:
+    """The fields of a line of kafka-topics.sh; of two with one name (Adding Replicas) the first."""
+    names = list(_FIELD.finditer(line))
+    ends = [match.start() for match in names[1:]] + [len(line)]
+    fields: dict[str, str] = {}
+    for match, end in zip(names, ends, strict=True):
+        words = line[match.end() : end].split()
+        fields.setdefault(match[1], words[0] if words else "")
+    return fields
+
+
+def _brokers(text: str) -> tuple[int, ...]:
+    return tuple(int(broker) for broker in text.split(",") if broker)
+
+
+def _listed(brokers: Iterable[int]) -> str:
+    return ",".join(map(str, brokers))
+
+
+def _pair(config: str) -> tuple[str, str]:
+    name, _, value = config.partition("=")
+    return name, value
+
+
+def _now(partitions: Collection[_Partition]) -> Now:
+    in_sync = [(partition.isr, partition.replicas) for partition in partitions if partition.isr is not None]
+    return Now(
+        leaderless=sum(not partition.leader for partition in partitions),
+        behind=sum(len(isr) < len(replicas) for isr, replicas in in_sync),
+        in_sync=min((len(isr) for isr, _ in in_sync), default=None),
+    )
 
 
 def shared(brokers: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:

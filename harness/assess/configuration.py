@@ -48,6 +48,7 @@ OF_BROKERS: Final[Mapping[str, str]] = {
     "default.replication.factor": "1",
     "offsets.topic.replication.factor": "3",
     "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
     "transaction.partition.verification.enable": "true",
     "log.dirs": "",
     "process.roles": "",
@@ -71,6 +72,17 @@ DECISIVE: Final = frozenset({*OF_TOPICS, *OF_BROKERS, *OF_CLIENTS, *_BY_BROKERS}
 INTERNAL: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata")
 
 
+class Now(msgspec.Struct, frozen=True):
+    """The numbers of log partitions of a topic that lacked a leader, or a replica in sync, when they were read.
+
+    ``in_sync`` is the least number of replicas in sync; None where it is not known.
+    """
+
+    leaderless: int = 0
+    behind: int = 0
+    in_sync: int | None = None
+
+
 class Topic(msgspec.Struct, frozen=True, kw_only=True):
     """One topic. ``replicas`` and ``racks`` are those of its log partition that has the fewest; racks None: not known.
 
@@ -82,6 +94,7 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True):
     replicas: int
     racks: int | None = None
     settings: Mapping[str, str] = {}
+    now: Now = Now()
 
 
 class Release(NamedTuple):
@@ -141,10 +154,12 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """A producer or a consumer: its library, and its settings as they were given, under Kafka's names.
 
     ``name`` is its file, or says where it came from; ``assumed``: no one was named. ``version`` may be empty.
+    ``strange`` are names in its file that no such client is known to have.
     """
 
     name: str
     library: Library
     version: str = ""
     settings: Mapping[str, str] = {}
+    strange: tuple[str, ...] = ()
     assumed: bool = False

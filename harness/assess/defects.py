@@ -129,7 +129,7 @@ def _applied(defect: Defect, release: Release | None) -> Applied | None:
             if not since:
                 return Applied(defect, sure=False, since="")
             continue
-        low, high = _parsed(first), _parsed(since) if since else None
+        low, high = parsed(first), parsed(since) if since else None
         last = release.version if release.patch_seen else release.version._replace(patch=_ANY_PATCH)
         if last >= low and (high is None or release.version < high):
             sure = release.version >= low and (high is None or last < high)
@@ -137,5 +137,6 @@ def _applied(defect: Defect, release: Release | None) -> Applied | None:
     return None
 
 
-def _parsed(text: str) -> Version:
+def parsed(text: str) -> Version:
+    """A release as defects.toml has it."""
     return Version(*[int(part) for part in text.split(".")])

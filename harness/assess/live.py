@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Final
@@ -9,15 +10,18 @@ from typing import Final
 from kafka.errors import KafkaError, UnsupportedVersionError
 
 from harness.assess.cluster_files import racks_of, shared
-from harness.assess.configuration import OF_BROKERS, OF_TOPICS, Cluster, Release, Topic
+from harness.assess.configuration import OF_BROKERS, OF_TOPICS, Cluster, Now, Release, Topic
 from harness.clients import at_home, named, require_credentials
-from harness.errors import HostError
+from harness.errors import HostError, NotReachableError
 from harness.plan import Existing
 from harness.progress import Progress
-from harness.worlds.kafka.administration import FAR_ASK_LIMIT_S, Administration
+from harness.worlds.kafka.administration import FAR_ASK_LIMIT_S, Administration, UnansweredError
+from workloads import reason_of
 
 #: Topics whose settings are asked for at a time.
 TOPICS_A_REQUEST: Final = 500
+#: The wait for a server that gave no answer, to see why.
+_TOUCH_LIMIT_S: Final = 2.0
 _OF_BROKERS: Final = tuple(OF_BROKERS) + tuple(name for inherited in OF_TOPICS.values() for name in inherited.brokers)
 
 
@@ -25,7 +29,8 @@ def read_live(world: Existing, progress: Progress) -> Cluster:
     """The cluster of ``world``.
 
     Raises:
-        HostError: no server answers, or the cluster refuses us; the text says why.
+        NotReachableError: no server answers; the text says why of each.
+        HostError: the cluster refuses us; the text says why.
     """
     security = at_home(world.security)
     require_credentials(security)
@@ -33,6 +38,11 @@ def read_live(world: Existing, progress: Progress) -> Cluster:
     with closing(administration):
         try:
             return _read(administration, world.bootstrap, progress)
+        except UnansweredError as error:
+            reasons = "; ".join(map(why_silent, world.bootstrap))
+            raise NotReachableError(
+                f"no server answers: {reasons}; correct the servers, or see to the network"
+            ) from error
         except KafkaError as error:
             raise HostError(
                 f"the cluster refuses a question ({named(error)}); its user needs Describe and DescribeConfigs on "
@@ -40,14 +50,28 @@ def read_live(world: Existing, progress: Progress) -> Cluster:
             ) from error
 
 
+def why_silent(server: str) -> str:
+    """The reason of a server ("host:port") that gives no answer: its name, its port, or itself."""
+    host, _, port = server.rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=_TOUCH_LIMIT_S):
+            return f"{server} takes connections and says nothing that a broker says; is TLS or SASL missing (--access)?"
+    except socket.gaierror:
+        return f"the name {host} does not resolve"
+    except ConnectionRefusedError:
+        return f"{server} refuses connections, so no process listens there"
+    except OSError as error:
+        return f"{server} cannot be reached ({reason_of(error)})"
+
+
 def _read(administration: Administration, bootstrap: Sequence[str], progress: Progress) -> Cluster:
     racks = administration.racks()
     progress.say(f"{len(racks)} brokers answer")
-    placements = administration.placements()
-    progress.say(f"{len(placements)} topics")
+    topics = administration.topics()
+    progress.say(f"{len(topics)} topics")
     unread: list[str] = []
     settings: dict[str, dict[str, str]] = {}
-    for names in _chunks(sorted(placements)):
+    for names in _chunks(sorted(topics)):
         settings |= _settings(administration, names, unread)
     brokers = {str(broker): _of_broker(administration, broker, unread) for broker in racks}
     releases = {administration.release(broker) for broker in racks}
@@ -60,12 +84,17 @@ def _read(administration: Administration, bootstrap: Sequence[str], progress: Pr
         topics=tuple(
             Topic(
                 name=name,
-                partitions=len(replicas),
-                replicas=min(map(len, replicas), default=1),
-                racks=racks_of(set(replicas), in_racks),
+                partitions=len(partitions),
+                replicas=min((len(partition.replicas) for partition in partitions), default=1),
+                racks=racks_of({partition.replicas for partition in partitions}, in_racks),
                 settings=settings.get(name, {}),
+                now=Now(
+                    leaderless=sum(partition.leader is None for partition in partitions),
+                    behind=sum(len(partition.isr) < len(partition.replicas) for partition in partitions),
+                    in_sync=min((len(partition.isr) for partition in partitions), default=None),
+                ),
             )
-            for name, replicas in sorted(placements.items())
+            for name, partitions in sorted(topics.items())
         ),
         brokers=len(racks),
         settings=same,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from harness.assess.client_settings import effective, excluded
+from harness.assess.client_settings import effective, excluded, idempotent_by_default, refused
 from harness.assess.configuration import Client, Cluster
 from harness.assess.grouping import Group, whole
 from workloads import NEVER
@@ -15,6 +15,15 @@ OUTAGE_MS: Final = 3 * 86_400_000
 #: A new leader needs a session to end, and clients need to hear of it.
 _SPARE_MS: Final = 3_000
 _MS_A_DAY: Final = 86_400_000
+
+
+#: A topic of Kafka's own: the brokers' settings with which it is made, what is right for each, and what it holds.
+_OFFSETS: Final = ("__consumer_offsets", {"offsets.topic.replication.factor": 3}, "the commits of every group")
+_TRANSACTIONS: Final = (
+    "__transaction_state",
+    {"transaction.state.log.replication.factor": 3, "transaction.state.log.min.isr": 2},
+    "what was decided of every transaction",
+)
 
 
 class Risk(NamedTuple):
@@ -31,8 +40,32 @@ def risks_of(group: Group, cluster: Cluster, producer: Client, consumers: Sequen
     yield from _of_topics(group, cluster)
     if not group.internal:
         yield from _of_producer(cluster, producer)
+        yield from of_internal(cluster, [producer], consumers)
         for consumer in consumers:
             yield from _of_consumer(consumer)
+
+
+def of_internal(
+    cluster: Cluster, producers: Sequence[Client], consumers: Sequence[Client], *, used: bool = True
+) -> Iterator[Risk]:
+    """The risks of Kafka's own topics where these are not among the topics, and are, or are not known to be, ``used``.
+
+    A topic that is there was judged by its own settings; brokers read these only when they make it.
+    """
+    topics = {topic.name for topic in cluster.topics}
+    transactions = any("transactional.id" in producer.settings for producer in producers)
+    for (topic, right, holds), in_use in ((_OFFSETS, bool(consumers)), (_TRANSACTIONS, transactions)):
+        if topic in topics or in_use is not used:
+            continue
+        for name, least in right.items():
+            if 0 < (value := whole(cluster.broker_setting(name), least)) < least:
+                yield Risk(
+                    f"internal-{name}",
+                    f"{name}={value} on the brokers: {topic} is made with it, and holds {holds}",
+                    f"{name}={least} before {topic} is made; for one that is there, "
+                    + ("its min.insync.replicas" if name.endswith("isr") else "kafka-reassign-partitions.sh"),
+                    "disk space and traffic of small topics",
+                )
 
 
 def _of_topics(group: Group, cluster: Cluster) -> Iterator[Risk]:
@@ -65,19 +98,21 @@ def _of_topics(group: Group, cluster: Cluster) -> Iterator[Risk]:
 def _of_producer(cluster: Cluster, producer: Client) -> Iterator[Risk]:
     values = effective(producer)
     obstacle = excluded(values)
-    asked = producer.settings.get("enable.idempotence")
-    if asked is None and obstacle and producer.library != "librdkafka" and values["acks"] != "0":
+    if denied := " and ".join(refused(producer)):
+        wanted = "transactional.id" if "transactional.id" in producer.settings else "enable.idempotence=true"
+        yield Risk(
+            "refused-idempotence",
+            f"refused by the client: it does not begin with {wanted} and {denied}; all else here is said of the "
+            f"producer without {denied}",
+            f"leave out {denied}",
+            "none",
+        )
+    unasked = "enable.idempotence" not in producer.settings
+    if unasked and obstacle and idempotent_by_default(producer) and values["acks"] != "0":
         yield Risk(
             "silent-idempotence",
             f"{obstacle} switches idempotence off without a word, though it is the client's default",
             "enable.idempotence=true, so that the client refuses to begin with what excludes it",
-            "none",
-        )
-    if asked == "true" and obstacle:
-        yield Risk(
-            "refused-idempotence",
-            f"enable.idempotence=true and {obstacle} exclude each other: the client refuses to begin",
-            f"leave out {obstacle}",
             "none",
         )
     session_ms = whole(cluster.broker_setting("broker.session.timeout.ms"), 9_000)

@@ -90,7 +90,7 @@ def cli(terminal: Terminal, *, debug: bool) -> None:
       1    a promise was broken
       2    unknown
       64   the plan or the command is wrong
-      69   Apache Kafka cannot be fetched from here
+      69   Apache Kafka cannot be fetched from here, or no server answers
       70   the harness itself failed
       130  interrupted
     """

@@ -19,7 +19,7 @@ EXIT_CODES: Final = {
     EXIT_BROKEN: "a promise was broken, or a log stalled",
     EXIT_UNKNOWN: "it could not be judged, or too little was put to the test",
     EXIT_PLAN: "the plan or the command is wrong; nothing was started",
-    EXIT_NOT_REACHABLE: "Apache Kafka cannot be fetched from here",
+    EXIT_NOT_REACHABLE: "Apache Kafka cannot be fetched from here, or no server answers `assess`",
     EXIT_HARNESS: "the harness itself failed; nothing is claimed about the log",
     EXIT_INTERRUPTED: "interrupted by Ctrl-C or SIGTERM",
 }

@@ -208,17 +208,14 @@ class Administration:
 
     # --- all of it, to be read only ----------------------------------------------------------------------------------
 
-    def placements(self) -> dict[str, list[tuple[int, ...]]]:
-        """The brokers of each log partition of every topic that our user may see.
+    def topics(self) -> dict[str, list[PartitionView]]:
+        """The log partitions of every topic that our user may see.
 
         Raises:
             UnansweredError: no broker could be asked.
         """
         described = self._ask(lambda admin: admin.describe_topics())
-        return {
-            topic["name"]: [tuple(partition["replica_nodes"]) for partition in topic["partitions"]]
-            for topic in described
-        }
+        return {topic["name"]: [_view(partition) for partition in topic["partitions"]] for topic in described}
 
     def racks(self) -> dict[int, str]:
         """The rack of each broker that runs; empty where it has none."""
@@ -338,14 +335,15 @@ def _image(answer: Mapping[str, Any]) -> TopicImage:
     partitions = sorted(answer["partitions"], key=lambda partition: partition["partition_index"])
     return TopicImage(
         topic_id=UUID(str(answer["topic_id"])),
-        partitions={
-            f"{answer['name']}-{partition['partition_index']}": PartitionView(
-                leader=None if partition["leader_id"] == _NO_LEADER else partition["leader_id"],
-                leader_epoch=partition["leader_epoch"],
-                isr=tuple(partition["isr_nodes"]),
-                replicas=tuple(partition["replica_nodes"]),
-                elr=tuple(partition.get("eligible_leader_replicas") or ()),
-            )
-            for partition in partitions
-        },
+        partitions={f"{answer['name']}-{partition['partition_index']}": _view(partition) for partition in partitions},
+    )
+
+
+def _view(partition: Mapping[str, Any]) -> PartitionView:
+    return PartitionView(
+        leader=None if partition["leader_id"] == _NO_LEADER else partition["leader_id"],
+        leader_epoch=partition["leader_epoch"],
+        isr=tuple(partition["isr_nodes"]),
+        replicas=tuple(partition["replica_nodes"]),
+        elr=tuple(partition.get("eligible_leader_replicas") or ()),
     )

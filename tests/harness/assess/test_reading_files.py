@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from harness.assess import Client, ClusterFiles, Topic, clients_named
 from harness.assess.client_files import properties_in
 from harness.assess.client_settings import effective
+from harness.assess.configuration import Now
 from harness.assess.grouping import groups_of
 from harness.cli.app import exit_code_of
 from harness.errors import PlanError
@@ -45,12 +46,13 @@ def read(tmp_path: Path, **texts: str) -> ClusterFiles:
 def test_the_text_of_kafka_topics_is_read(tmp_path: Path) -> None:
     cluster = read(tmp_path, topics=DESCRIBED).cluster()
     assert cluster.topics == (
-        Topic(name="old", partitions=1, replicas=1),
+        Topic(name="old", partitions=1, replicas=1, now=Now(in_sync=1)),
         Topic(
             name="orders",
             partitions=2,
             replicas=2,
             settings={"min.insync.replicas": "2", "cleanup.policy": "compact,delete"},
+            now=Now(in_sync=2),
         ),
     )
     assert cluster.brokers == 3
@@ -154,6 +156,8 @@ def test_a_client_keeps_no_secret_and_its_names_tell_its_library(tmp_path: Path)
     [
         ("java", "", {}, "all", "true"),
         ("java", "2.8.2", {}, "1", "false"),
+        ("java", "2.8.2", {"enable.idempotence": "true"}, "all", "true"),
+        ("java", "2.8.2", {"transactional.id": "t"}, "all", "true"),
         ("java", "", {"acks": "1"}, "1", "false"),
         ("java", "", {"acks": "-1", "retries": "0"}, "all", "false"),
         ("librdkafka", "", {}, "all", "false"),
@@ -182,3 +186,81 @@ def test_defaults_are_those_of_the_library(
 def test_clients_that_cannot_be_are_refused(words: list[str], library: str, said: str) -> None:
     with pytest.raises(PlanError, match=said):
         clients_named(words, "--producer", library)
+
+
+@pytest.mark.parametrize(
+    ("option", "word", "said"),
+    [
+        ("--producer", "ack=all", "no producer has a setting ack; did you mean acks?"),
+        ("--producer", "ackss=0", "no producer has a setting ackss; did you mean acks?"),
+        ("--producer", "enable.idempotance=false", "did you mean enable.idempotence?"),
+        ("--producer", "group.id=7", "no producer has a setting group.id; a consumer has it: write --consumer"),
+        ("--producer", "min.insync.replicas=2", "no producer has a setting min.insync.replicas; correct its name"),
+        ("--consumer", "acks=all", "no consumer has a setting acks; a producer has it: write --producer"),
+        ("--consumer", "isolation.level=committed", "choose one of read_committed, read_uncommitted"),
+    ],
+)
+def test_a_setting_that_no_client_has_is_refused_on_the_command_line(
+    option: str, word: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topics = tmp_path / "topics"
+    topics.write_text(DESCRIBED)
+    assert exit_code_of(["assess", str(topics), option, word]) == 64
+    assert said in capsys.readouterr().err
+
+
+def test_a_setting_that_no_client_is_known_to_have_is_kept_by_name_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "p.properties"
+    file.write_text("bootstrap.servers=b:1\nack=0\nacks=1\nschema.registry.url=u\nssl.key.password=p\ngroup.id=g\n")
+    (client,) = clients_named([str(file)], "--producer")
+    assert client.settings == {"acks": "1"}
+    assert client.strange == ("ack", "group.id", "schema.registry.url")
+
+
+@pytest.mark.parametrize("name", ["max_in_flight_requests_per_connection", "max.in.flight", "queue.buffering.max.ms"])
+def test_every_spelling_of_a_setting_is_known(name: str) -> None:
+    (client,) = clients_named([f"{name}=3"], "--producer")
+    assert list(client.settings.values()) == ["3"]
+
+
+def test_fields_behind_spaces_are_read_as_those_behind_tabs(tmp_path: Path) -> None:
+    spaced = DESCRIBED.replace("\t", "    ")
+    single = DESCRIBED.replace("\t", " ")
+    (tmp_path / "a").mkdir()
+    expected = read(tmp_path, topics=DESCRIBED).cluster().topics
+    assert read(tmp_path, topics=spaced).cluster().topics == expected
+    assert read(tmp_path, topics=single).cluster().topics == expected
+
+
+def test_replicas_of_a_reassignment_under_way_are_not_taken_for_the_present_ones(tmp_path: Path) -> None:
+    text = "\tTopic: t\tPartition: 0\tLeader: 0\tReplicas: 0,1,3\tIsr: 0,1\tAdding Replicas: 3\tRemoving Replicas: \n"
+    (topic,) = read(tmp_path, topics=text).cluster().topics
+    assert (topic.replicas, topic.now) == (3, Now(behind=1, in_sync=2))
+
+
+def test_a_topic_in_two_files_counts_once(tmp_path: Path) -> None:
+    once = read(tmp_path, a=DESCRIBED, configs=CONFIGS).cluster().topics
+    moves = '{"version": 1, "partitions": [{"topic": "orders", "partition": 1, "replicas": [2, 1]}]}'
+    twice = read(tmp_path, a=DESCRIBED, b=DESCRIBED, configs=CONFIGS, configs2=CONFIGS, moves=moves).cluster().topics
+    assert twice == once
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "said"),
+    [
+        ("Replicas: 1,2", "Replicas: 1,3", "log partition 1 of orders has the replicas 1,2 in {a}, and 1,3 in {b}"),
+        ("min.insync.replicas=2", "min.insync.replicas=1", "orders has min.insync.replicas=2 in {a}, and "),
+    ],
+)
+def test_files_that_contradict_each_other_are_refused(there: str, here: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(PlanError) as caught:
+        read(tmp_path, a=DESCRIBED, b=DESCRIBED.replace(there, here))
+    assert said.format(a=tmp_path / "a", b=tmp_path / "b") in str(caught.value)
+    assert str(tmp_path / "b") in str(caught.value)
+
+
+@pytest.mark.parametrize(("leader", "isr"), [("none", ""), ("-1", "0")])
+def test_a_log_partition_without_a_leader_is_seen(leader: str, isr: str, tmp_path: Path) -> None:
+    text = DESCRIBED.replace("Leader: 0\tReplicas: 0,1,2\tIsr: 0,1,2", f"Leader: {leader}\tReplicas: 0,1,2\tIsr: {isr}")
+    _, orders = read(tmp_path, topics=text).cluster().topics
+    assert orders.now == Now(leaderless=1, behind=1, in_sync=len(isr))

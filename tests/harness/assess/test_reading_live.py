@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
 
+import pytest
+
+from harness.assess import live
+from harness.assess.configuration import Cluster, Now
 from harness.assess.live import TOPICS_A_REQUEST, _read
+from harness.cli.app import exit_code_of
 from harness.progress import Progress
+from harness.worlds.kafka.administration import UnansweredError
 from harness.worlds.kafka.releases import Version
+from nemesis.cluster import PartitionView
 
 
 class Answers:
@@ -20,8 +28,10 @@ class Answers:
     def racks(self) -> dict[int, str]:
         return {1: "a", 2: "b"}
 
-    def placements(self) -> dict[str, list[tuple[int, ...]]]:
-        return {name: [(1, 2), (2,)] for name in self.names}
+    def topics(self) -> dict[str, list[PartitionView]]:
+        whole = PartitionView(leader=1, leader_epoch=0, isr=(1, 2), replicas=(1, 2))
+        gone = PartitionView(leader=None, leader_epoch=0, isr=(), replicas=(2,))
+        return {name: [whole, gone] for name in self.names}
 
     def features(self) -> dict[str, int]:
         return {"metadata.version": 29}
@@ -43,6 +53,7 @@ def test_topics_brokers_and_features_are_read() -> None:
     (topic,) = cluster.topics
     assert (topic.partitions, topic.replicas, topic.racks) == (2, 1, 1)
     assert topic.settings == {"min.insync.replicas": "2"}
+    assert topic.now == Now(leaderless=1, behind=1, in_sync=0)
     assert cluster.settings["broker.session.timeout.ms"] == "9000"
     assert cluster.differing == {"log.retention.hours": ("1", "2")}
     assert cluster.release is not None
@@ -66,3 +77,20 @@ def test_brokers_of_two_releases_count_as_the_older() -> None:
     assert cluster.release is not None
     assert cluster.release.words == "4.2"
     assert cluster.differing["release"] == ("4.2", "4.3")
+
+
+def test_a_server_that_does_not_answer_is_told_from_a_name_that_does_not_resolve(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def silent(*_: object) -> Cluster:
+        raise UnansweredError("no broker answered")
+
+    monkeypatch.setattr(live, "_read", silent)
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    assert exit_code_of(["assess", "--bootstrap", f"127.0.0.1:{port},nowhere.invalid:9092"]) == 69
+    said = capsys.readouterr().err
+    assert f"127.0.0.1:{port} refuses connections" in said
+    assert "the name nowhere.invalid does not resolve" in said
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        assert "is TLS or SASL missing" in live.why_silent(f"127.0.0.1:{mute.getsockname()[1]}")
