@@ -25,7 +25,7 @@ PLANS: Final = plans_here()
 ALARMING: Final = {"canary", "eras"}
 #: Plans of which nothing can be done in virtual time: there is no wall clock, and only Kafka has transactions, groups
 #: that are led by a broker, and a cleaner.
-REAL_ONLY: Final = {"drawn/clock", "groups", "keyed", "transactions"}
+REAL_ONLY: Final = {"consume-transform-produce", "drawn/clock", "groups", "keyed", "transactions"}
 #: Cells that are tried, runs of each, and writes of a run: enough to put a cell to the test.
 RUNS_MAX: Final = 3
 CELLS_MAX: Final = 9
@@ -49,7 +49,10 @@ def ending(plan: Plan, directory: Path) -> Summary:
     lines = []
     for spec in plan.runs():
         place, rate = directory / spec.directory(), min(spec.workload.writes_per_second, WRITES_PER_SECOND_MAX)
-        slow = msgspec.structs.replace(spec, workload=msgspec.structs.replace(spec.workload, writes_per_second=rate))
+        workload = msgspec.structs.replace(spec.workload, writes_per_second=rate)
+        # So few runs and writes put few at stake.
+        faults = msgspec.structs.replace(spec.faults, at_stake_min=1)
+        slow = msgspec.structs.replace(spec, workload=workload, faults=faults)
         assert perform_run(slow, place).status == "completed"
         lines.append(VerdictLine.of(check_one(place), facts_of(read_record(place))))
     return build_matrix(lines, len(plan.cells)).verdict

@@ -17,7 +17,9 @@ from workloads.history import read_events
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka-theirs")]
 
 
-def verdict_on(cluster: SecuredCluster, directory: Path, workload: str, settings: str) -> Verdict:
+def verdict_on(
+    cluster: SecuredCluster, directory: Path, workload: str, settings: str, client: str = "confluent-kafka"
+) -> Verdict:
     """The verdict on one run in which nothing was broken."""
     text = f"""
     families = ["client-crash"]
@@ -35,7 +37,7 @@ def verdict_on(cluster: SecuredCluster, directory: Path, workload: str, settings
     [worlds.kafka]
     host = "existing"
     bootstrap = {msgspec.json.encode(cluster.ways.plain[:2]).decode()}
-    client = "confluent-kafka"
+    client = "{client}"
     faults.count = 1
     """
     run = parse_plan(text, "p.toml").single(None, None, None)
@@ -67,7 +69,8 @@ def test_members_write_and_commit_in_one_transaction_and_each_record_has_its_eff
 ) -> None:
     workload = 'name = "consume-transform-produce"\n    consumers = 3\n    member_change_ms = 1_500\n'
     settings = f'isolation.level = "read_committed"\n    group.protocol = "{protocol}"'
-    verdict = verdict_on(cluster, tmp_path / "run", f"{workload}    aborts_percent = 40", settings)
+    # With librdkafka and classic groups a member once began at the start of its log partition, not where its group was.
+    verdict = verdict_on(cluster, tmp_path / "run", f"{workload}    aborts_percent = 40", settings, "java")
     counts, groups = verdict.transactions, verdict.groups
     assert min(counts.committed, counts.offsets_aborted, counts.aborted_passed) > 0
     assert (groups.unfinished, groups.rebalanced_over_commits != 0) == (0, True)
