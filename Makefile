@@ -7,7 +7,7 @@ BIN := .venv/bin
 # Where it is set, each of the hundreds of processes that tests start would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup setup-test campaign check test canary soak-smoke kafka reference bench bench-check compiled lock clean
+.PHONY: help setup setup-test campaign check test findings canary soak-smoke kafka reference bench bench-check compiled lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -28,8 +28,11 @@ check: setup ## format, lint, strict types, layer contract, fast tests (two to t
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/lint-imports --no-cache
 	@$(BIN)/pytest -q -n 2 -m "not system and not root"
 
-test: setup-test ## all tests, on real Kafka too (about ten minutes on 2 cores; four workers, because some tests wait)
-	@$(BIN)/pytest -q -n 4 --dist loadgroup
+test: setup-test ## tests of everything, on real Kafka too (a quarter of an hour on 2 cores; four workers, because some tests wait)
+	@$(BIN)/pytest -q -n 4 --dist loadgroup -m "not finding"
+
+findings: setup-test ## the scripts of findings about Kafka 4.3.1, which must show what their pages say (ten minutes)
+	@$(BIN)/pytest -q -m finding
 
 canary: setup ## a campaign with a planted bug, which must end with a broken promise (1 minute)
 	@scripts/canary.sh

@@ -12,7 +12,7 @@ import pytest
 from harness.worlds.kafka.installation import Installation
 from tests.harness.clients.away import ABORTED, STUCK, Played, State, Trial, played
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("findings")]
+pytestmark = [pytest.mark.system, pytest.mark.finding]
 
 
 @pytest.fixture(scope="module")

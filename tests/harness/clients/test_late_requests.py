@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.system,
     pytest.mark.root,
     needs_root("ip", "nft", "ss"),
-    pytest.mark.xdist_group("findings"),
+    pytest.mark.finding,
 ]
 
 TORN: Final[Run] = ("confluent-kafka", "abort", "end")

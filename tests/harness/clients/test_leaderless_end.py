@@ -11,7 +11,7 @@ from harness.worlds.kafka.installation import Installation
 from tests.harness.clients.leaderless_end import LEADERLESS, LED, Played, Seen, played
 from workloads.operations import EventType
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("findings")]
+pytestmark = [pytest.mark.system, pytest.mark.finding]
 
 
 @pytest.fixture(scope="module")

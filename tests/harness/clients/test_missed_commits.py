@@ -16,7 +16,7 @@ from tests.harness.needs import needs_root
 pytestmark = [
     pytest.mark.system,
     pytest.mark.root,
-    pytest.mark.xdist_group("findings"),
+    pytest.mark.finding,
     needs_root("ip", "nft", "nsenter"),
 ]
 
