@@ -31,7 +31,7 @@ check: setup ## format, lint, strict types, layer contract, fast tests (two to t
 test: setup-test ## tests of everything, on real Kafka too (a quarter of an hour on 2 cores; four workers, because some tests wait)
 	@$(BIN)/pytest -q -n 4 --dist loadgroup -m "not finding"
 
-findings: setup-test ## the scripts of findings about Kafka 4.3.1, which must show what their pages say (ten minutes)
+findings: setup-test ## the scripts of findings about Kafka 4.3.1, which must show what their pages say (ten minutes; not part of .ci/run)
 	@$(BIN)/pytest -q -m finding
 
 canary: setup ## a campaign with a planted bug, which must end with a broken promise (1 minute)

@@ -28,7 +28,7 @@ min.insync.replicas = 2
 [worlds.simulated]
 runs = 2
 workload = { writes_per_second = 20.0, duration_ms = 12_000 }
-faults = { exercised_min = 1 }
+faults = { exercised_min = 1, at_stake_min = 1 }
 """
 
 

@@ -29,7 +29,7 @@ faults = { count = 2 }
 [worlds.processes]
 parallel = 2
 workload = { writes_per_second = 50.0, duration_ms = 4_000 }
-faults = { count = 1, exercised_min = 1 }
+faults = { count = 1, exercised_min = 1, at_stake_min = 1 }
 """
 LONG = """
 [worlds.processes]

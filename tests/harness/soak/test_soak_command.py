@@ -34,7 +34,7 @@ workload = { writes_per_second = 20.0, duration_ms = 8_000 }
 [worlds.processes]
 parallel = 1
 workload = { writes_per_second = 30.0, duration_ms = 8_000, drain_limit_ms = 15_000 }
-faults = { count = 2, exercised_min = 1 }
+faults = { count = 2, exercised_min = 1, at_stake_min = 1 }
 """
 LIMIT_S = 240.0
 ROOT = Path(__file__).parents[3]
