@@ -11,6 +11,7 @@ from harness.assess import live
 from harness.assess.configuration import Cluster, Now
 from harness.assess.live import TOPICS_A_REQUEST, _read
 from harness.cli.app import exit_code_of
+from harness.hosts.ports import Ports
 from harness.progress import Progress
 from harness.worlds.kafka.administration import UnansweredError
 from harness.worlds.kafka.releases import Version
@@ -80,17 +81,16 @@ def test_brokers_of_two_releases_count_as_the_older() -> None:
 
 
 def test_a_server_that_does_not_answer_is_told_from_a_name_that_does_not_resolve(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ports: Ports
 ) -> None:
     def silent(*_: object) -> Cluster:
         raise UnansweredError("no broker answered")
 
     monkeypatch.setattr(live, "_read", silent)
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
+    port, mute_port = (ports.take("127.0.0.1").port for _ in range(2))
     assert exit_code_of(["assess", "--bootstrap", f"127.0.0.1:{port},nowhere.invalid:9092"]) == 69
     said = capsys.readouterr().err
     assert f"127.0.0.1:{port} refuses connections" in said
     assert "the name nowhere.invalid does not resolve" in said
-    with socket.create_server(("127.0.0.1", 0)) as mute:
-        assert "is TLS or SASL missing" in live.why_silent(f"127.0.0.1:{mute.getsockname()[1]}")
+    with socket.create_server(("127.0.0.1", mute_port)):
+        assert "is TLS or SASL missing" in live.why_silent(f"127.0.0.1:{mute_port}")
