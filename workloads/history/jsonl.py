@@ -29,7 +29,8 @@ from workloads.quoting import QUOTED_MAX
 _PROCESSES: Final = {"nemesis": operations.NEMESIS, "harness": operations.HARNESS}
 _NAMES: Final = {number: name for name, number in _PROCESSES.items()}
 _MICRO: Final = tuple(
-    map(operations.Function, ("send", "poll", "txn", "commit", "committed", "process", "stable", "offsets"))
+    operations.Function(name)
+    for name in ("send", "poll", "txn", "commit", "committed", "process", "stable", "offsets", "delete-group")
 )
 _LISTS: Final = tuple(map(operations.Function, ("assign", "subscribe", "drain", "rebalance")))
 #: Errors that a line which is not an operation raises when it is decoded and read; OSError is about the file.

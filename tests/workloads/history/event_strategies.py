@@ -24,7 +24,9 @@ from workloads.operations import (
 )
 
 KEYS = ("t-0", "t-1", "t-2")
-_MICRO = tuple(map(Function, ("send", "poll", "txn", "commit", "committed", "process", "stable")))
+_MICRO = tuple(
+    map(Function, ("send", "poll", "txn", "commit", "committed", "process", "stable", "offsets", "delete-group"))
+)
 _MORE = 10 if os.environ.get("HYPOTHESIS_PROFILE") == "explore" else 1
 
 
