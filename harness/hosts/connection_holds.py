@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from harness.hosts.cut_links import REPLACE, chain, dropped_packets
+from harness.hosts.cut_links import REPLACE, dropped_packets, replacement
 from nemesis.cluster import CLIENTS, Connections, Link, link_name
 from nemesis.evidence import Evidence
 
@@ -48,17 +48,17 @@ class ConnectionHolds(Connections):
 
     def hold(self, links: Collection[Link]) -> Evidence:
         """Hold the connections that are open now. Evidence: as :meth:`Connections.hold` says."""
-        held: dict[Link, set[End]] = {}
         singles = sorted(self._single_links(links))
-        for target in {link.target for link in singles}:
-            calls = self._calls_of(target)
-            for link in (link for link in singles if link.target == target):
-                held[link] = {call for call in calls if call[0] == self._addresses.get(link.source)}
-        held = {link: ends for link, ends in held.items() if ends}
+        calls = {node: self._calls_of(node) for node in {link.target for link in singles}}
+        held = {
+            link: ends
+            for link in singles
+            if (ends := [call for call in calls[link.target] if call[0] == self._addresses.get(link.source)])
+        }
         for link, ends in held.items():
-            self._held[link] = self._held.get(link, set()) | ends
+            self._held.setdefault(link, set()).update(ends)
         self._update(held)
-        named = {link_name(link): [f"{host}:{port}" for host, port in sorted(held[link])] for link in sorted(held)}
+        named = {link_name(link): [f"{host}:{port}" for host, port in ends] for link, ends in held.items()}
         return {"connections": named} if named else {}
 
     def deliver(self, links: Collection[Link]) -> Evidence:
@@ -89,10 +89,7 @@ def ruleset(held: Mapping[Link, Collection[End]], port: int) -> str:
         for link in sorted(held)
         for host, source in sorted(held[link])
     ]
-    # Naming the table first makes its deletion succeed where it does not exist yet.
-    return "\n".join(
-        [f"table ip {TABLE}", f"delete table ip {TABLE}", f"table ip {TABLE} {{", *chain("input", rules), "}", ""]
-    )
+    return replacement(TABLE, {"input": rules})
 
 
 def callers(listing: str, port: int) -> list[End]:

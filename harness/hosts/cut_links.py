@@ -197,18 +197,17 @@ def ruleset(
         address = f"ip saddr {addresses[source]}" if target == node else f"ip daddr {addresses[target]}"
         rules = [f'{address} {match}counter drop comment "{link_name(link)}"' for match in _matches(link, ports)]
         (entering if target == node else leaving).extend(rules)
-    return "\n".join(
-        [
-            # Naming the table first makes its deletion succeed where it does not exist yet.
-            f"table ip {table}",
-            f"delete table ip {table}",
-            f"table ip {table} {{",
-            *chain("input", entering),
-            *chain("output", leaving),
-            "}",
-            "",
-        ]
-    )
+    return replacement(table, {"input": entering, "output": leaving})
+
+
+def replacement(table: str, chains: Mapping[str, list[str]]) -> str:
+    """The text that replaces a table by one with these rules, by the hook of the kernel where they are looked at."""
+    # Naming the table first makes its deletion succeed where it does not exist yet.
+    lines = [f"table ip {table}", f"delete table ip {table}", f"table ip {table} {{"]
+    for hook, rules in chains.items():
+        lines += [f"  chain {hook} {{", f"    type filter hook {hook} priority filter; policy accept;"]
+        lines += [*(f"    {rule}" for rule in rules), "  }"]
+    return "\n".join([*lines, "}", ""])
 
 
 def _matches(link: Link, ports: Mapping[int, int] | None) -> list[str]:
@@ -217,12 +216,6 @@ def _matches(link: Link, ports: Mapping[int, int] | None) -> list[str]:
         return [""]
     to = [f"tcp dport {ports[link.target]} "] if link.target in ports else []
     return to + ([f"tcp sport {ports[link.source]} "] if link.source in ports else [])
-
-
-def chain(hook: str, rules: list[str]) -> list[str]:
-    """The lines of one chain of rules at a hook of the kernel."""
-    head = [f"  chain {hook} {{", f"    type filter hook {hook} priority filter; policy accept;"]
-    return [*head, *(f"    {rule}" for rule in rules), "  }"]
 
 
 def dropped_packets(listing: str) -> dict[Link, int]:
