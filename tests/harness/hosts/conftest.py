@@ -1,4 +1,4 @@
-"""A run's journal, and two brokers' disks on this machine."""
+"""A run's journal, and two nodes in namespaces and two brokers' disks on this machine."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.hosts.disks import Disk, make_disks
+from harness.hosts.namespaces import NamespaceHost
 from harness.hosts.undo import undo_here
 from harness.records.journal import FILE_NAME, Journal
 
@@ -13,6 +14,17 @@ from harness.records.journal import FILE_NAME, Journal
 @pytest.fixture
 def journal(tmp_path: Path) -> Journal:
     return Journal(tmp_path / FILE_NAME)
+
+
+@pytest.fixture
+def host(journal: Journal) -> Iterator[NamespaceHost]:
+    """Needs root and the commands ip and nft."""
+    host = NamespaceHost(journal)
+    try:
+        host.open([0, 1])
+        yield host
+    finally:
+        host.close()
 
 
 @pytest.fixture

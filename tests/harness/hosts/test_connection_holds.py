@@ -3,7 +3,6 @@
 import socket
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from harness.hosts.connection_holds import callers, ruleset
 from harness.hosts.contract import Launch
 from harness.hosts.namespaces import NamespaceHost
-from harness.records.journal import Journal
 from nemesis.cluster import CLIENTS, Link
 from tests.harness.needs import needs_root
 
@@ -31,16 +29,6 @@ print("listening", flush=True)
 while True:
     threading.Thread(target=serve, args=server.accept()[:1], daemon=True).start()
 """
-
-
-@pytest.fixture
-def host(journal: Journal) -> Iterator[NamespaceHost]:
-    host = NamespaceHost(journal)
-    try:
-        host.open([0, 1])
-        yield host
-    finally:
-        host.close()
 
 
 def wait_for(log: Path, line: str) -> None:

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,16 +36,6 @@ try:
 except OSError as error:
     print(type(error).__name__)
 """
-
-
-@pytest.fixture
-def host(journal: Journal) -> Iterator[NamespaceHost]:
-    host = NamespaceHost(journal)
-    try:
-        host.open([0, 1])
-        yield host
-    finally:
-        host.close()
 
 
 def start_echo(host: NamespaceHost, directory: Path, node: int) -> None:
