@@ -34,10 +34,9 @@ from checkers import (
 from harness.errors import HarnessError, JavaError, NamedWronglyError, ResultsError
 from harness.machine.java import usable_java
 from harness.progress import Progress
-from harness.records.accepted_file import cells_of_campaign
 from harness.records.files import HISTORY, RUN_FILE, VERDICTS_FILE
 from harness.records.run_record import Ended, RunRecord, read_record
-from harness.records.verdict_lines import Written, facts_of, write_lines, write_matrix
+from harness.records.verdict_lines import Written, cells_of_campaign, facts_of, write_lines, write_matrix
 from workloads.history import HistoryError
 
 

@@ -15,9 +15,8 @@ import msgspec
 from checkers import Cell, Outcome, RunFacts, VerdictLine, build_matrix, latest_receipts
 from harness.errors import NamedWronglyError
 from harness.plan import Simulated
-from harness.records.accepted_file import cells_of_campaign
 from harness.records.files import MATRIX_FILE, VERDICTS_FILE
-from harness.records.verdict_lines import read_lines, read_matrix, verdicts_in
+from harness.records.verdict_lines import cells_of_campaign, read_lines, read_matrix, verdicts_in
 
 
 class Example(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,10 +10,9 @@ from typing import Final
 
 import msgspec
 
-from checkers import ANOMALIES, Acceptance, Cell, Outcome, accepting
+from checkers import ANOMALIES, Acceptance, Outcome
 from harness.errors import NamedWronglyError, PlanError
 from harness.plan import ACCEPTED_FILE
-from harness.records.campaign_record import read_campaign_record
 from harness.records.files import read_file, write_file
 from workloads import in_toml, unknown_name
 
@@ -64,14 +63,6 @@ def parse_accepted(text: str, file: str) -> list[Acceptance]:
         if entry.anomaly not in {"", Outcome.STALLED, *ANOMALIES}:
             raise PlanError(f"{file}: accepted[{number}]: {unknown_name('anomaly', entry.anomaly, ANOMALIES)}")
     return entries
-
-
-def cells_of_campaign(directory: Path, cells: Iterable[Cell]) -> list[Cell]:
-    """The same cells, held against the ``accepted.toml`` in their campaign's directory."""
-    if not (acceptances := read_accepted(directory)):
-        return list(cells)
-    record = read_campaign_record(directory)
-    return accepting(cells, acceptances, record.began if record else "")
 
 
 def accepted_identities(acceptances: Iterable[Acceptance], began: str) -> frozenset[str]:

@@ -13,11 +13,22 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from checkers import ANOMALIES, Matrix, RunFacts, Verdict, VerdictLine, build_matrix, matrix_of, still_back
+from checkers import (
+    ANOMALIES,
+    Cell,
+    Matrix,
+    RunFacts,
+    Verdict,
+    VerdictLine,
+    accepting,
+    build_matrix,
+    matrix_of,
+    still_back,
+)
 from harness.errors import NamedWronglyError, ResultsError
 from harness.records import files
-from harness.records.accepted_file import cells_of_campaign
-from harness.records.campaign_record import planned_cells
+from harness.records.accepted_file import read_accepted
+from harness.records.campaign_record import planned_cells, read_campaign_record
 from harness.records.run_record import RunRecord, read_record
 from workloads import Settings, unknown_name
 
@@ -188,10 +199,7 @@ def write_matrix(directory: Path) -> Matrix:
     """
     runs = read_lines(directory)
     planned = planned_cells(directory)
-    matrix = build_matrix(runs.lines.values(), planned, runs.left_out)
-    cells = cells_of_campaign(directory, matrix.cells)
-    with suppress(ResultsError):  # earlier nights are known to a soak only
-        cells = still_back(cells, read_matrix(directory).cells)
+    cells = cells_of_campaign(directory, build_matrix(runs.lines.values()).cells)
     matrix = matrix_of(cells, planned, runs.left_out)
     if not matrix.cells and not (directory / files.CAMPAIGN_FILE).is_file():
         raise NamedWronglyError(f"{directory} holds no run; name a campaign's directory (results/...)")
@@ -206,3 +214,17 @@ def read_matrix(directory: Path) -> Matrix:
         ResultsError: it is missing or cannot be read.
     """
     return files.read_json(directory / files.MATRIX_FILE, Matrix, f"make it with: ackproof report {directory}")
+
+
+def cells_of_campaign(directory: Path, cells: Iterable[Cell]) -> list[Cell]:
+    """The same cells, held against the ``accepted.toml`` in their campaign's directory.
+
+    What was gone and is back is known to a soak only, which sees earlier nights: its ``matrix.json`` says it.
+    """
+    if not (acceptances := read_accepted(directory)):
+        return list(cells)
+    record = read_campaign_record(directory)
+    held = accepting(cells, acceptances, record.began if record else "")
+    with suppress(ResultsError):
+        return still_back(held, read_matrix(directory).cells)
+    return held

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from checkers import Outcome
+from harness.comparison import compare_results, read_results
 from harness.records.verdict_lines import read_matrix, write_matrix
 from harness.report.junit import as_junit, cases_of
 from harness.report.markdown import as_markdown
@@ -85,14 +86,18 @@ def test_a_night_that_shows_one_finding_more_than_is_accepted_is_red(night) -> N
     assert night(1, entry(IDENTITIES[0]))[0].exit_code == 1
 
 
-def test_a_finding_that_was_gone_and_is_back_reddens_the_night_and_its_report(night, monkeypatch) -> None:
+def test_a_finding_that_was_gone_and_is_back_reddens_the_night_its_report_and_what_compares_it(
+    night, monkeypatch
+) -> None:
     assert night(1, BOTH)[0].exit_code == 0
     monkeypatch.setattr("tests.harness.soak.test_accepted_nights.CELLS", ())
-    assert night(2, BOTH)[0].exit_code == 0
+    clean, before = night(2, BOTH)
+    assert clean.exit_code == 0
     monkeypatch.undo()
     for name in ("witness", "write_report"):
         monkeypatch.setattr(f"harness.soak.ending.{name}", lambda directory, progress: None)
     third, directory = night(3, BOTH)
     assert third.exit_code == 1
     assert any(words.startswith("was accepted and gone, and is back in ") for words in third.sentences)
+    assert compare_results(read_results(before), read_results(directory)).exit_code == 1
     assert write_matrix(directory).verdict.exit_code == 1
