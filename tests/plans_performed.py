@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import msgspec
 
-from checkers import HISTORY, Cell, RunFacts, Verdict, VerdictLine, build_matrix, check_one
+from checkers import HISTORY, Cell, Verdict, VerdictLine, build_matrix, check_one
 from harness.plan import Plan, RunSpec, Simulated
-from harness.records.run_record import read_record
 from harness.records.verdict_lines import facts_of
 from harness.run import perform_run
 from harness.search.judged_run import run_in_memory
@@ -33,32 +31,12 @@ def performed(runs: list[RunSpec]) -> list[Cell]:
 
 
 def _line(spec: RunSpec) -> VerdictLine:
-    return _of_story(spec) if spec.story else VerdictLine.of(_in_memory(spec), _facts(spec))
+    verdict = _of_story(spec) if spec.story else run_in_memory(spec, invariants=False).verdict
+    return VerdictLine.of(verdict, facts_of(spec))
 
 
-def _in_memory(spec: RunSpec) -> Verdict:
-    return run_in_memory(spec, invariants=False).verdict
-
-
-def _facts(spec: RunSpec) -> RunFacts:
-    return RunFacts(
-        cell=spec.cell,
-        family=spec.family,
-        world=spec.world.name,
-        seed=spec.seed,
-        settings=spec.chosen().to_mapping(),
-        client_defaults=spec.client_defaults,
-        exercised_min=spec.faults.exercised_min,
-    )
-
-
-def _of_story(spec: RunSpec) -> VerdictLine:
+def _of_story(spec: RunSpec) -> Verdict:
     with TemporaryDirectory(prefix="ackproof-plan-") as scratch:
         directory = Path(scratch) / "run"
         perform_run(spec, directory, invariants=False)
-        return VerdictLine.of(check_one(directory / HISTORY), facts_of(read_record(directory)))
-
-
-def every_plan(root: Path) -> Iterator[Path]:
-    """The plans below ``root``, by name."""
-    yield from sorted(root.rglob("*.toml"))
+        return check_one(directory / HISTORY)

@@ -16,8 +16,7 @@ from harness.plan import Plan, Simulated, parse_plan, read_plan
 from tests.plans_performed import every_plan, performed, virtual_runs
 from workloads import Settings
 
-PLANS: Final = Path(__file__).parent.parent / "plans"
-ALL: Final = [path.relative_to(PLANS).as_posix() for path in every_plan(PLANS)]
+PLANS: Final = plans_here()
 #: What they are about does not exist in virtual time: groups, compaction, transactions. Whoever runs them compares.
 REAL_ONLY: Final = {"consume-transform-produce.toml", "groups.toml", "keyed.toml", "transactions.toml"}
 #: Whole in the fast suite: scripted stories, and plans of seconds.

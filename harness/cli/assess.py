@@ -69,8 +69,9 @@ def assess(
     --describe, and server.properties. Topics with the same answer are one group. Every story is performed under exactly
     their settings, in virtual time. See docs/start/your-settings.md.
     """
-    for path in filter(None, (save, summary, page)):
-        check_writable(path)
+    for option, file in (("--save", save), ("--summary", summary), ("--page", page)):
+        if file is not None:
+            check_writable(option, file)
     families = assessing.families_required(require)
     before = None if baseline is None else assessing.read_baseline(baseline)
     writing = assessing.clients_named(producers, "--producer", library) or [assessing.assumed_client(library)]

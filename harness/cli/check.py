@@ -15,7 +15,7 @@ from harness.cli.terminal import Terminal, path_type, takes_json
 from harness.cli.verdict_table import show_judged
 from harness.errors import EXIT_PLAN, NamedWronglyError
 from harness.progress import Progress
-from harness.records.files import LEDGER_FILE, VERDICTS_FILE, write_file
+from harness.records.files import LEDGER_FILE, VERDICTS_FILE, check_writable, write_file
 from harness.records.verdict_lines import Written
 from harness.report import Case, as_junit, cases_as_markdown, cases_of
 from harness.run import lacks_observations
@@ -63,7 +63,8 @@ def check(
     except CheckError as error:
         raise click.BadParameter(str(error)) from error
     for option, file in (("--out", out), ("--junit", junit), ("--summary", summary)):
-        _refuse_no_file(option, file)
+        if file is not None:
+            check_writable(option, file)
     if out is None:
         _refuse_soaks(places)
     asked = campaign.CheckOptions(master=master, ww_deps=ww_deps, shown=None if all_ else SHOWN, scratch=scratch)
@@ -92,18 +93,6 @@ def check(
         terminal.say(f"{kept} earlier verdicts on histories that cannot be read now are kept")
     show_judged(terminal, judged, counted.cells, [str(history.file) for history in written])
     return code
-
-
-def _refuse_no_file(option: str, file: Path | None) -> None:
-    """Before the checking, which may take long."""
-    if file is not None and file.is_dir():
-        raise NamedWronglyError(f"{option} {file} is a directory; name a file")
-    if file is not None and file.exists() and not file.is_file():  # a file would take the place of /dev/null
-        raise NamedWronglyError(f"{option} {file} is not a regular file; name a file")
-    if file is not None and not file.parent.is_dir():
-        raise NamedWronglyError(
-            f"{option} {file}: the directory {file.parent} does not exist; make it, or name another file"
-        )
 
 
 def _refuse_soaks(places: Iterable[Place]) -> None:

@@ -124,18 +124,22 @@ def write_file(path: Path, content: bytes) -> None:
             raise
 
 
-def check_writable(path: Path) -> None:
-    """Check that a file can be written there, before the work whose result it will have.
+def check_writable(option: str, path: Path) -> None:
+    """Check that the file that ``option`` names can be written, before the work whose result it will have.
 
     Raises:
-        NamedWronglyError: it is a directory, or its directory is missing or cannot be written to.
+        NamedWronglyError: it is something else than a file, or its directory is missing or cannot be written to.
     """
     if path.is_dir():
-        raise NamedWronglyError(f"{path} is a directory; name a file in it, such as {path / 'result'}")
+        raise NamedWronglyError(f"{option} {path} is a directory; name a file")
+    if path.exists() and not path.is_file():  # a file would take the place of /dev/null
+        raise NamedWronglyError(f"{option} {path} is not a regular file; name a file")
     if not path.parent.is_dir():
-        raise NamedWronglyError(f"{path} cannot be written: there is no directory {path.parent}; make it first")
+        raise NamedWronglyError(
+            f"{option} {path}: the directory {path.parent} does not exist; make it, or name another file"
+        )
     if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise NamedWronglyError(f"{path} cannot be written: you may not write into {path.parent}; name another file")
+        raise NamedWronglyError(f"{option} {path}: you may not write into {path.parent}; name another file")
 
 
 def write_json(path: Path, value: object) -> None:

@@ -26,6 +26,7 @@ from checkers import (
     still_back,
 )
 from harness.errors import NamedWronglyError, ResultsError
+from harness.plan import RunSpec
 from harness.records import files
 from harness.records.accepted_file import read_accepted
 from harness.records.campaign_record import planned_cells, read_campaign_record
@@ -50,17 +51,17 @@ class Written(NamedTuple):
     kept: int = 0
 
 
-def facts_of(record: RunRecord) -> RunFacts:
+def facts_of(spec: RunSpec) -> RunFacts:
     """Return the facts of a run that its judgement needs."""
     return RunFacts(
-        cell=record.cell,
-        family=record.family,
-        world=record.world.name,
-        seed=record.seed,
-        settings=record.chosen().to_mapping(),
-        client_defaults=record.client_defaults,
-        exercised_min=record.faults.exercised_min,
-        at_stake_min=record.faults.at_stake_min,
+        cell=spec.cell,
+        family=spec.family,
+        world=spec.world.name,
+        seed=spec.seed,
+        settings=spec.chosen().to_mapping(),
+        client_defaults=spec.client_defaults,
+        exercised_min=spec.faults.exercised_min,
+        at_stake_min=spec.faults.at_stake_min,
     )
 
 

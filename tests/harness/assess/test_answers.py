@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import json
 import sys
 from pathlib import Path
@@ -186,9 +187,11 @@ def test_a_place_that_cannot_be_written_is_said_before_the_work(
     topics = tmp_path / "topics"
     topics.write_text(TOPICS)
     assert exit_code_of(["assess", str(topics), option, str(tmp_path)]) == 64
-    assert f"{tmp_path} is a directory" in capsys.readouterr().err
+    assert f"{option} {tmp_path} is a directory; name a file" in capsys.readouterr().err
     assert exit_code_of(["assess", str(topics), option, str(tmp_path / "missing" / "file")]) == 64
-    assert f"there is no directory {tmp_path / 'missing'}" in capsys.readouterr().err
+    assert f"the directory {tmp_path / 'missing'} does not exist" in capsys.readouterr().err
+    assert exit_code_of(["assess", str(topics), option, os.devnull]) == 64
+    assert f"{option} {os.devnull} is not a regular file; name a file" in capsys.readouterr().err
 
 
 class _Gone(io.StringIO):
