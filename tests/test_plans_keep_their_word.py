@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -12,22 +11,22 @@ from checkers import Cell, Outcome
 from harness.comparison import unexpected
 from harness.comparison.expectations import expected_sentences
 from harness.errors import PlanError
-from harness.plan import Plan, Simulated, parse_plan, read_plan
-from tests.plans_performed import every_plan, performed, virtual_runs
+from harness.plan import Plan, Simulated, parse_plan, plans_here, read_plan
+from tests.plans_performed import performed, virtual_runs
 from workloads import Settings
 
 PLANS: Final = plans_here()
 #: What they are about does not exist in virtual time: groups, compaction, transactions. Whoever runs them compares.
-REAL_ONLY: Final = {"consume-transform-produce.toml", "groups.toml", "keyed.toml", "transactions.toml"}
+REAL_ONLY: Final = {"consume-transform-produce", "groups", "keyed", "transactions"}
 #: Whole in the fast suite: scripted stories, and plans of seconds.
-STORIES: Final = [name for name in ALL if name.startswith("stories/")]
-VIRTUAL: Final = [name for name in ALL if name not in REAL_ONLY and name not in STORIES]
+STORIES: Final = [name for name in PLANS if name.startswith("stories/")]
+VIRTUAL: Final = [name for name in PLANS if name not in REAL_ONLY and name not in STORIES]
 #: With fewer runs than the plan has, these say only that too little was seen.
 SILENT: Final = frozenset({Outcome.HELD, Outcome.NOT_EXERCISED})
 
 
 def plan_of(name: str) -> Plan:
-    return read_plan(PLANS / name)
+    return read_plan(PLANS[name])
 
 
 def problems(plan: Plan, runs_max: int) -> list[str]:
@@ -40,7 +39,7 @@ def problems(plan: Plan, runs_max: int) -> list[str]:
     return list(unexpected(expected, telling))
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", PLANS)
 def test_each_plan_expects_something_of_each_of_its_cells(name: str) -> None:
     plan = plan_of(name)
     for world in plan.worlds:
@@ -58,30 +57,26 @@ def test_a_scripted_story_comes_out_as_its_plan_expects(name: str) -> None:
     assert problems(plan_of(name), 1) == []
 
 
-@pytest.mark.parametrize("name", ["canary.toml", "smoke.toml", "demo.toml", "lag-by-messages.toml", "racks.toml"])
+@pytest.mark.parametrize("name", ["canary", "smoke", "demo", "lag-by-messages", "racks"])
 def test_no_run_of_a_plan_contradicts_it(name: str) -> None:
     assert problems(plan_of(name), 2) == []
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("name", [name for name in VIRTUAL if name not in {"default.toml", "soak.toml"}])
+@pytest.mark.parametrize("name", [name for name in VIRTUAL if name not in {"default", "soak"}])
 def test_a_plan_comes_out_as_it_expects(name: str) -> None:
     assert problems(plan_of(name), 20) == []
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("name", ["default.toml", "soak.toml"])
+@pytest.mark.parametrize("name", ["default", "soak"])
 def test_a_large_plan_is_not_contradicted(name: str) -> None:
     assert problems(plan_of(name), 3) == []
 
 
 @pytest.mark.system
 def test_the_eras_hold_with_brokers_that_know_all_batches_after_a_restart() -> None:
-    text = (
-        (PLANS / "eras.toml")
-        .read_text()
-        .replace("[settings]\n", '[settings]\nproducers.after.restart = "all-batches"\n')
-    )
+    text = PLANS["eras"].read_text().replace("[settings]\n", '[settings]\nproducers.after.restart = "all-batches"\n')
     assert problems(parse_plan(text, "eras.toml"), 5) == []
 
 
