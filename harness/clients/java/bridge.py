@@ -1,8 +1,9 @@
 """One JVM that runs Kafka's own client for one run, and the calls to it.
 
-Janino, which PySpark brings, compiles ``Bridge.java`` when the JVM starts, so no Java compiler is needed. Calls go to
-the JVM's standard input: secrets are on no command line, no port is taken, and the JVM ends with its input, also after
-a harness that was killed. This module logs the lines that the JVM writes to standard error.
+Janino, which PySpark brings, compiles the Java files beside this one when the JVM starts (``Start.java``), so no Java
+compiler is needed. Calls go to the JVM's standard input: secrets are on no command line, no port is taken, and the JVM
+ends with its input, also after a harness that was killed. This module logs the lines that the JVM writes to standard
+error.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from harness.errors import HostError
 
 log = logging.getLogger(__name__)
 
-#: The class that compiles a Java file and calls its ``main``.
+#: The class that compiles one Java file and calls its ``main``.
 COMPILER: Final = "org.codehaus.janino.SimpleCompiler"
 _JARS: Final = ("janino-*.jar", "commons-compiler-*.jar")
 #: A JVM answers within two seconds; a busy machine gets this long.
@@ -56,7 +57,8 @@ def compiler_jars() -> list[Path]:
 
 def words_of_bridge() -> tuple[str, ...]:
     """The main class and the arguments of the JVM."""
-    return (COMPILER, str(resources.files("harness.clients.java") / "Bridge.java"), "Bridge")
+    sources = resources.files("harness.clients.java")
+    return (COMPILER, str(sources / "Start.java"), "Start", str(sources))
 
 
 class Bridge:

@@ -95,7 +95,7 @@ def test_a_property_that_java_refuses_is_its_exception_and_leaves_no_client(runn
 
 def test_secrets_are_not_on_the_command_line_of_the_jvm(running: Cluster) -> None:
     words = " ".join(bridge_of(running)._command)
-    assert "Bridge.java" in words
+    assert "Start.java" in words
     assert "bootstrap" not in words
 
 
