@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Self, TypeVar
@@ -17,6 +17,7 @@ from checkers.columns.log_rows import EventPlace
 from workloads.history import NONE, Origin, shown_key
 
 Part = TypeVar("Part", bound=msgspec.Struct)
+Kernel = TypeVar("Kernel", bound=Callable[..., "Found"])
 
 
 class Finding(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -118,6 +119,21 @@ class Anomaly:
         """Make one whose specification is a docstring."""
         specification = inspect.cleandoc(text or "")
         return cls(name=name, specification=specification, finding=finding, kernel=kernel, allowed=allowed, about=about)
+
+    @classmethod
+    def each_documented(
+        cls,
+        over: Callable[[Kernel], Callable[[Log], Found]],
+        kernels: Iterable[tuple[str, Kernel, type[Finding], About]],
+    ) -> tuple[Anomaly, ...]:
+        """Make those of one subject, by name, whose specifications are the docstrings of their kernels.
+
+        ``over`` makes a kernel over a log of one that wants the log's subject.
+        """
+        return tuple(
+            cls.documented(name, kernel.__doc__, finding, over(kernel), about=about)
+            for name, kernel, finding, about in kernels
+        )
 
 
 @dataclass(kw_only=True)

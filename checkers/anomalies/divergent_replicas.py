@@ -21,14 +21,17 @@ Findings, one for each offset: key, offset, replicas ({node: value}). O(n log n)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
 from checkers.anomalies.anomaly import Anomaly, Finding
 from checkers.columns.ids import Numbers
+
+Replica = TypeVar("Replica")
+Finds = TypeVar("Finds", bound=Finding)
 
 
 class DivergentReplicas(Finding, kw_only=True):
@@ -57,11 +60,19 @@ class ReplicaLog:
 
 def divergent_replicas(partitions: Mapping[str, Sequence[ReplicaLog]]) -> list[DivergentReplicas]:
     """Findings over all log partitions, in order of partition and offset."""
-    return [finding for key in sorted(partitions) for finding in _divergent(key, partitions[key])]
+    return of_several(partitions, _divergent)
+
+
+def of_several(
+    partitions: Mapping[str, Sequence[Replica]], compare: Callable[[str, Sequence[Replica]], list[Finds]]
+) -> list[Finds]:
+    """Compare the replicas of each log partition that has several, in order of partition."""
+    compared = [key for key in sorted(partitions) if len(partitions[key]) > 1]
+    return [finding for key in compared for finding in compare(key, partitions[key])]
 
 
 def _divergent(key: str, replicas: Sequence[ReplicaLog]) -> list[DivergentReplicas]:
-    if len(replicas) < 2 or _alike(replicas):
+    if _alike(replicas):
         return []
     committed = min(replica.high_watermark for replica in replicas)
     offsets = np.concatenate([replica.offsets for replica in replicas])

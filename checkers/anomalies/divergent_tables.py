@@ -27,6 +27,7 @@ import msgspec
 import numpy as np
 
 from checkers.anomalies.anomaly import Anomaly, Finding
+from checkers.anomalies.divergent_replicas import of_several
 from checkers.columns.ids import Flags, Numbers
 from checkers.columns.replica_file import Part
 from workloads.history import NONE
@@ -62,12 +63,10 @@ class ReplicaRecords:
 
 def divergent_tables(partitions: Mapping[str, Sequence[ReplicaRecords]]) -> list[DivergentTables]:
     """Findings over all log partitions, in order of partition and key."""
-    return [finding for key in sorted(partitions) for finding in _divergent(key, partitions[key])]
+    return of_several(partitions, _divergent)
 
 
 def _divergent(key: str, replicas: Sequence[ReplicaRecords]) -> list[DivergentTables]:
-    if len(replicas) < 2:
-        return []
     tables = [_table(replica) for replica in replicas]
     keys = np.unique(np.concatenate([record_keys for record_keys, _ in tables]))
     states = np.full((len(replicas), len(keys)), _DELETED, dtype=np.int64)

@@ -24,6 +24,7 @@ from __future__ import annotations
 import numpy as np
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
+from checkers.anomalies.group_places import group_place
 from checkers.columns.group_commits import GroupCommits
 from checkers.columns.group_rows import GroupRows
 from checkers.columns.ids import Flags, Numbers
@@ -52,14 +53,8 @@ def find(log: Log) -> Found:
 
     def describe(number: int) -> OlderOffset:
         row, of_group, commit = older[number]
-        return OlderOffset(
-            key=log.key(row),
-            group=log.group_of(of_group),
-            offset=int(log.offset[row]),
-            committed=int(log.offset[commit]),
-            op=log.op(row),
-            commit=log.op(commit),
-        )
+        place = group_place(log, row, named_by=of_group)
+        return OlderOffset(**place, committed=int(log.offset[commit]), commit=log.op(commit))
 
     return Found(partition=log.partition[rows], describe=describe, row=rows)
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
+from checkers.anomalies.group_places import group_place
 from checkers.anomalies.group_skip import furthest_commits
 from checkers.columns.group_rows import GroupRows, running_max
 from checkers.columns.ids import Flags, Numbers
@@ -164,14 +165,7 @@ def aborted_commit(log: Log, groups: GroupRows, facts: Transactions) -> Found:
     told, abort = told[wrong], abort[wrong]
 
     def describe(number: int) -> AbortedCommit:
-        row = int(told[number])
-        return AbortedCommit(
-            key=log.key(row),
-            group=log.group_of(row),
-            offset=int(log.offset[row]),
-            op=log.op(row),
-            transaction=log.op(int(abort[number])),
-        )
+        return AbortedCommit(**group_place(log, int(told[number])), transaction=log.op(int(abort[number])))
 
     return Found(partition=log.partition[told], describe=describe, row=told)
 
@@ -213,14 +207,7 @@ def unstable_offset(log: Log, groups: GroupRows, facts: Transactions) -> Found:
 
     def describe(number: int) -> UnstableOffset:
         row, of = int(told[number]), pending[number]
-        return UnstableOffset(
-            key=log.key(row),
-            group=log.group_of(row),
-            offset=int(log.offset[row]),
-            pending=int(log.offset[of]),
-            op=log.op(row),
-            transaction=log.op(of),
-        )
+        return UnstableOffset(**group_place(log, row), pending=int(log.offset[of]), transaction=log.op(of))
 
     return Found(partition=log.partition[told], describe=describe, row=told)
 
@@ -264,12 +251,12 @@ def _where_there_are(kernel: Callable[[Log, GroupRows, Transactions], Found]) ->
 
 
 #: In the order in which a report lists them.
-PIPELINES: Final = tuple(
-    Anomaly.documented(name, kernel.__doc__, finding, _where_there_are(kernel), about=about)
-    for name, kernel, finding, about in (
+PIPELINES: Final = Anomaly.each_documented(
+    _where_there_are,
+    (
         ("missing-effect", missing_effect, MissingEffect, About.READERS),
         ("doubled-effect", doubled_effect, DoubledEffect, About.READERS),
         ("aborted-commit", aborted_commit, AbortedCommit, About.LOG),
         ("unstable-offset", unstable_offset, UnstableOffset, About.LOG),
-    )
+    ),
 )

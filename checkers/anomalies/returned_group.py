@@ -23,6 +23,7 @@ from __future__ import annotations
 import numpy as np
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
+from checkers.anomalies.group_places import group_place
 from checkers.columns.group_commits import GroupCommits
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
@@ -55,13 +56,7 @@ def find(log: Log) -> Found:
 
     def describe(number: int) -> ReturnedGroup:
         row, deletion = back[number]
-        return ReturnedGroup(
-            key=log.key(row),
-            group=log.group_of(row),
-            offset=int(log.offset[row]),
-            op=log.op(row),
-            deletion=log.op(deletion),
-        )
+        return ReturnedGroup(**group_place(log, row), deletion=log.op(deletion))
 
     return Found(partition=log.partition[rows], describe=describe, row=rows)
 

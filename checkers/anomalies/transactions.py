@@ -252,14 +252,14 @@ def _where_there_are(kernel: Callable[[Log, Transactions], Found]) -> Callable[[
 
 
 #: In the order in which a report lists them.
-TRANSACTIONS: Final = tuple(
-    Anomaly.documented(name, kernel.__doc__, finding, _where_there_are(kernel), about=about)
-    for name, kernel, finding, about in (
+TRANSACTIONS: Final = Anomaly.each_documented(
+    _where_there_are,
+    (
         ("aborted-read", aborted_read, TransactionRead, About.READERS),
         ("early-read", early_read, TransactionRead, About.READERS),
         ("torn-transaction", torn_transaction, TornTransaction, About.LOG),
         ("failed-send-committed", failed_send_committed, FailedSend, About.PRODUCERS),
         ("zombie", zombie, ZombieWrite, About.PRODUCERS),
         ("hanging-transaction", hanging_transaction, HangingTransaction, About.LOG),
-    )
+    ),
 )

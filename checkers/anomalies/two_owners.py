@@ -25,6 +25,7 @@ from __future__ import annotations
 import numpy as np
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
+from checkers.anomalies.group_places import group_place
 from checkers.columns.group_rows import running_max
 from checkers.columns.ids import Numbers
 from checkers.columns.log import Log
@@ -62,13 +63,7 @@ def find(log: Log) -> Found:
     def describe(number: int) -> StaleCommit:
         row, last = int(rows[number]), int(before[stale[number]])
         successor = _first_with(since, int(newest[last]), segment, int(segment[last]))
-        return StaleCommit(
-            key=log.key(row),
-            group=log.group_of(row),
-            offset=int(log.offset[row]),
-            op=log.op(row),
-            successor=log.op(int(commits[successor])),
-        )
+        return StaleCommit(**group_place(log, row), successor=log.op(int(commits[successor])))
 
     return Found(partition=log.partition[rows], describe=describe, row=rows)
 
