@@ -49,7 +49,7 @@ reference: setup ## docs/reference/, generated from the code
 bench: setup ## speed of the simulator, of the cluster, and of the harness itself
 	@$(BIN)/ackproof bench
 
-bench-check: setup ## speed and memory of the checking: 10^5 to 10^8 operations, JSON lines, transactions, groups
+bench-check: setup ## speed and memory of the checking: 10^5 to 10^8 operations, JSON lines, transactions, groups, pipelines
 	@$(BIN)/ackproof bench check
 
 compiled: setup-test ## what simulated runs spend their time in, compiled into build/compiled (3 minutes, needs gcc; see scripts/compile.py)

@@ -26,18 +26,21 @@ import psutil
 from checkers import check
 from harness.bench.committed_transactions import TRANSACTION_PLANTS, write_committed_transactions
 from harness.bench.group_work import GROUP_PLANTS, write_group_work
+from harness.bench.pipeline_work import PIPELINE_PLANTS, write_pipeline_work
 from harness.bench.synthetic import Written, write_synthetic
 from harness.bench.transactions import TRANSACTIONS, write_transactions
 from workloads.history import export_jsonl
 
 #: By kind of history the measured sizes, in completed operations: "cycles" are transactions that also read,
-#: "transactions" those of transactional producers, "groups" polls, PROCESS and commits of members.
+#: "transactions" those of transactional producers, "groups" polls, PROCESS and commits of members, "pipelines" the
+#: transactions of members.
 SIZES: Final = {
     "operations": (10**5, 10**6, 10**7, 10**8),
     "json-lines": (10**6, 10**7),
     "cycles": (10**6,),
     "transactions": (10**6,),
     "groups": (10**7,),
+    "pipelines": (10**6,),
 }
 #: Cycles in a history of transactions that read; each size is measured without and with them.
 CYCLES: Final = 20
@@ -79,6 +82,21 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class WorkOfClients(NamedTuple):
+    """A kind of history about one workload: what writes it, and how many operations it has for each plant."""
+
+    write: Callable[..., Written]
+    plants: Sequence[str]
+    operations_a_plant: int
+
+
+WORK: Final = {
+    "groups": WorkOfClients(write_group_work, GROUP_PLANTS, 50_000),
+    "transactions": WorkOfClients(write_committed_transactions, TRANSACTION_PLANTS, 10_000),
+    "pipelines": WorkOfClients(write_pipeline_work, PIPELINE_PLANTS, 10_000),
+}
+
+
 class Subject(NamedTuple):
     """A history to measure: its name, and a function that writes it below a directory and returns its path."""
 
@@ -92,12 +110,9 @@ def subjects(kind: str, size: int) -> list[Subject]:
         return [Subject("operations", partial(_operations, size))]
     if kind == "json-lines":
         return [Subject("JSON lines", partial(_json_lines, size))]
-    if kind == "groups":
-        plants = min(len(GROUP_PLANTS), size // 50_000)
-        return [Subject("groups", partial(_in, write_group_work, size, plants))]
-    if kind == "transactions":
-        plants = min(len(TRANSACTION_PLANTS), size // 10_000)
-        return [Subject("transactions", partial(_in, write_committed_transactions, size, plants))]
+    if kind in WORK:
+        work = WORK[kind]
+        return [Subject(kind, partial(_in, work.write, size, min(len(work.plants), size // work.operations_a_plant)))]
     return [
         Subject(f"transactions, {n} cycles", partial(_in, write_transactions, size, n))
         for n in (0, min(CYCLES, size // TRANSACTIONS))

@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 from typing_extensions import override
 
 from harness.bench.event_sequence import LATENCY_US, asked
-from harness.bench.plants import OPEN_MS
+from harness.bench.plants_of_clients import OPEN_MS
 from harness.bench.synthetic import KEYS, BlockBuilder, Written, write_synthetic
 from workloads import EventType, Function, Poll, Reached, Record, Send, StableOffset, TransactionEnd
 

@@ -13,14 +13,12 @@ from typing import ClassVar, Final
 from typing_extensions import override
 
 from harness.bench.event_sequence import LATENCY_US, STEP_US
-from harness.bench.plants import FIRST_PROCESS
+from harness.bench.plant_parts import FIRST_PROCESS
 from harness.bench.synthetic import KEYS, BlockBuilder, Written, write_synthetic
 from workloads import EventType, Function, GroupMember, Poll, Reached, Record
 
 GROUPS: Final = 8
 MEMBERS: Final = 4
-#: A turn of a member: a poll, a PROCESS and a commit, each with its longest duration.
-_TURN_US: Final = 3 * LATENCY_US[1]
 #: One in this number of a group's turns begins with a rebalance, or a question.
 REBALANCE_EVERY: Final = 32
 ASK_EVERY: Final = 16
@@ -30,14 +28,14 @@ GROUP_PLANTS: Final = ("group-skip", "group-went-back", "returned-group", "two-o
 _SENT_IN_A_TURN: Final = 1
 
 
-class _Group:
+class Group:
     """A group: who owns which log partition, and how far the group is in each."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, inputs: int) -> None:
         self.detail = GroupMember(group=f"g{number}")
         self.first = FIRST_PROCESS + 1000 * (number + 1)
-        self.owner = [key % MEMBERS for key in range(KEYS)]
-        self.reached = [0] * KEYS
+        self.owner = [key % MEMBERS for key in range(inputs)]
+        self.reached = [0] * inputs
 
     def member(self, number: int) -> int:
         """The process of a member's polls; its commits have the next one."""
@@ -48,10 +46,15 @@ class GroupBlock(BlockBuilder):
     """A block of the work of groups, which are done with it at its end."""
 
     uncounted: ClassVar[frozenset[Function]] = frozenset({Function.SEND})
+    #: Groups, and how many of the log partitions they read.
+    groups: ClassVar[int] = GROUPS
+    inputs: ClassVar[int] = KEYS
+    #: A turn of a member: a poll, a PROCESS and a commit, each with its longest duration.
+    turn_us: ClassVar[int] = 3 * LATENCY_US[1]
 
     @override
     def build(self) -> None:
-        groups = [_Group(number) for number in range(GROUPS)]
+        groups = [Group(number, self.inputs) for number in range(self.groups)]
         for group in groups:
             for number in range(MEMBERS):
                 self.rebalanced(group, number)
@@ -64,18 +67,18 @@ class GroupBlock(BlockBuilder):
             for group in groups:
                 self.turn(group, turn)
                 self.sequence.time_us = begin
-            self.sequence.time_us = begin + _TURN_US + STEP_US
+            self.sequence.time_us = begin + self.turn_us + STEP_US
         self.spoil()
 
     def write(self, values: range) -> None:
         """Send these values to every log partition."""
         for value in values:
-            for key in range(KEYS):
+            for key in range(self.inputs):
                 self.sequence.operation(key % 8, Function.SEND, self.sent(key, value))
         self.sequence.quiet()
         self.seen_to = [values.stop] * KEYS
 
-    def turn(self, group: _Group, turn: int) -> None:
+    def turn(self, group: Group, turn: int) -> None:
         """Let one member of a group take its turn; the others wait."""
         if turn % REBALANCE_EVERY == REBALANCE_EVERY - 1:
             first = (turn // REBALANCE_EVERY) % MEMBERS
@@ -86,27 +89,40 @@ class GroupBlock(BlockBuilder):
         if turn % ASK_EVERY == 0:
             self.ask(group)
         number = turn % MEMBERS
-        records = {
-            self.keys[key]: tuple(Record(value, value) for value in range(group.reached[key], self.seen_to[key]))
-            for key in range(KEYS)
-            if group.owner[key] == number and group.reached[key] < self.seen_to[key]
-        }
-        if not records:
+        mine = [k for k in range(self.inputs) if group.owner[k] == number and group.reached[k] < self.seen_to[k]]
+        if not mine:
             return
+        read = {self.keys[key]: range(group.reached[key], self.seen_to[key]) for key in mine}
+        records = {name: tuple(Record(value, value) for value in values) for name, values in read.items()}
         member = group.member(number)
         done = self.sequence.operation(member, Function.POLL, (Poll(records),))
-        ranges = tuple(Reached(key, read[-1].offset + 1, read[0].offset) for key, read in records.items())
+        ranges = tuple(Reached(name, values.stop, values.start) for name, values in read.items())
         self.sequence.event(done + 1, member, EventType.OK, Function.PROCESS, micro=ranges, detail=group.detail)
-        asked = tuple(Reached(reached.partition, reached.offset) for reached in ranges)
-        committed = done + 2 + self.sequence.chance.randint(*LATENCY_US)
-        self.sequence.event(done + 2, member + 1, EventType.INVOKE, Function.COMMIT, micro=asked, detail=group.detail)
-        self.sequence.event(committed, member + 1, EventType.OK, Function.COMMIT, micro=asked, detail=group.detail)
-        for key in range(KEYS):
-            group.reached[key] = self.seen_to[key] if self.keys[key] in records else group.reached[key]
+        self.commits(group, member, done + 2, ranges)
+        for key in mine:
+            group.reached[key] = self.seen_to[key]
 
-    def rebalanced(self, group: _Group, number: int) -> None:
+    def commits(self, group: Group, member: int, time_us: int, ranges: tuple[Reached, ...]) -> None:
+        """Let a member commit what it has processed, from this time on."""
+        end_us = time_us + self.sequence.chance.randint(*LATENCY_US)
+        self.asks((time_us, end_us), member, Function.COMMIT, ranges, group.detail)
+
+    def asks(
+        self,
+        times_us: tuple[int, int],
+        member: int,
+        function: Function,
+        ranges: tuple[Reached, ...],
+        detail: GroupMember,
+    ) -> None:
+        """Let a member ask the group for something with offsets, which is answered: the times of both."""
+        asked = tuple(Reached(reached.partition, reached.offset) for reached in ranges)
+        for time_us, kind in zip(times_us, (EventType.INVOKE, EventType.OK), strict=True):
+            self.sequence.event(time_us, member + 1, kind, function, micro=asked, detail=detail)
+
+    def rebalanced(self, group: Group, number: int) -> None:
         """Tell a member what it has from now on."""
-        mine = tuple(self.keys[key] for key in range(KEYS) if group.owner[key] == number)
+        mine = tuple(self.keys[key] for key in range(self.inputs) if group.owner[key] == number)
         self.sequence.event(
             self.sequence.time_us,
             group.member(number),
@@ -117,12 +133,19 @@ class GroupBlock(BlockBuilder):
         )
         self.sequence.time_us += 1
 
-    def ask(self, group: _Group) -> None:
+    def ask(self, group: Group) -> None:
         """Ask a group where it is."""
-        told = tuple(Reached(self.keys[key], group.reached[key] or -1) for key in range(KEYS))
+        told = tuple(Reached(self.keys[key], group.reached[key] or -1) for key in range(self.inputs))
         asker = group.first + 900
         for kind, micro in ((EventType.INVOKE, ()), (EventType.OK, told)):
-            self.event(asker, kind, Function.COMMITTED, micro=micro, partitions=tuple(self.keys), detail=group.detail)
+            self.event(
+                asker,
+                kind,
+                Function.COMMITTED,
+                micro=micro,
+                partitions=tuple(self.keys[: self.inputs]),
+                detail=group.detail,
+            )
 
 
 def write_group_work(directory: Path, operations: int, *, planted: int = 0) -> Written:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Final, NamedTuple
 
@@ -21,7 +21,8 @@ import numpy as np
 from typing_extensions import Unpack
 
 from harness.bench.event_sequence import LATENCY_US, STEP_US, EventSequence
-from harness.bench.plants import PLANTS, EventRest
+from harness.bench.plant_parts import EventRest
+from harness.bench.plants import PLANTS
 from workloads import EventType, Function, MicroOperation, Poll, Record, Send, TransactionEnd
 from workloads.history import (
     CLUSTERED,
@@ -193,6 +194,7 @@ def make_block(seed: int, plant: str | None = None, builder: type[BlockBuilder] 
     rest = (clustered["key"] == 0) & (clustered["index"] >= first) & (clustered["index"] < last)
     counted = [event for event in sequence.events[first:last] if event.function not in builder.uncounted]
     own = {name: column[mine] for name, column in clustered.items()}
+    names = {keys[code]: _name(0, rank) for rank, code in enumerate(np.unique(own["key"]).tolist())}
     return Block(
         _moved(clustered, mine, -first, -bounds[1]),
         _moved(clustered, rest, -first, -bounds[1]),
@@ -201,7 +203,7 @@ def make_block(seed: int, plant: str | None = None, builder: type[BlockBuilder] 
         bounds[2] - bounds[1],
         joined(own),
         subjects(own),
-        tuple(_later(detail, -bounds[1]) for detail in rows.names["detail"]),
+        tuple(_told_later(detail, -bounds[1], names) for detail in rows.names["detail"]),
     )
 
 
@@ -218,15 +220,21 @@ def _shifted(rows: Columns, index: int, time_us: int) -> Columns:
     return shifted
 
 
-def _later(detail: str, by_us: int) -> str:
-    """A detail with its moments, if it has any, moved in time."""
+def _told_later(detail: str, by_us: int, names: Mapping[str, str]) -> str:
+    """A detail with its moments, if it has any, moved in time, and with these names of log partitions."""
     try:
         end = msgspec.json.decode(detail, type=TransactionEnd)
     except msgspec.ValidationError:
         return detail
-    moments = {name: getattr(end, name) for name in ("ending_us", "superseded_us")}
+    moments = {name: getattr(end, name) for name in ("ending_us", "superseded_us", "handed_us")}
     moved = {name: at_us + by_us for name, at_us in moments.items() if at_us is not None}
-    return msgspec.json.encode(msgspec.structs.replace(end, **moved)).decode()
+    sources = {names.get(name, name): offsets for name, offsets in end.sources.items()}
+    return msgspec.json.encode(msgspec.structs.replace(end, sources=sources, **moved)).decode()
+
+
+def _name(block: int, key: int) -> str:
+    """The name of a log partition in a long history."""
+    return f"t{block:06d}-{key}"
 
 
 def write_synthetic(
@@ -303,12 +311,13 @@ def _row_groups(blocks: list[Block]) -> Iterator[tuple[Columns, list[str], list[
                 _, ranks = np.unique(part["key"], return_inverse=True)
                 part["key"] = ranks + len(waiting) * KEYS
             part["detail"] = np.where(part["detail"] == NONE, NONE, part["detail"] + len(details))
-            details += [_later(detail, time_us) for detail in block.details]
+            renamed = {_name(0, key): _name(number, key) for key in range(KEYS)}
+            details += [_told_later(detail, time_us, renamed) for detail in block.details]
             waiting.append(part)
             index, time_us = index + block.events, time_us + block.end_us
             rows = sum(len(columns["key"]) for columns in waiting)
             if rows and (rows >= ROWS_A_GROUP or number == len(blocks) - 1):
                 first = number + 1 - len(waiting)
-                names = [""] if rest else [f"t{b:06d}-{k}" for b in range(first, number + 1) for k in range(KEYS)]
+                names = [""] if rest else [_name(b, k) for b in range(first, number + 1) for k in range(KEYS)]
                 yield {name: np.concatenate([columns[name] for columns in waiting]) for name in part}, names, details
                 waiting, details = [], []

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.bench.event_sequence import LATENCY_US, STEP_US
-from harness.bench.plants import FIRST_PROCESS
+from harness.bench.plant_parts import FIRST_PROCESS
 from harness.bench.synthetic import KEYS, BlockBuilder, Written, write_synthetic
 from workloads import Function, MicroOperation, Poll, Record, Send
 

@@ -18,7 +18,6 @@ from harness.bench.plants import PLANTS
 from tests.checkers.anomalies.test_kernels_against_brute_force import COMPARED, COMPARED_APART
 from tests.checkers.conformance import BY_NAME, cases, write_history
 from tests.checkers.in_memory import judge_events
-from tests.checkers.pipeline_twins import TWINS as PIPELINE_TWINS
 from tests.checkers.scenes import Scene
 from workloads.settings import Settings
 
@@ -34,7 +33,6 @@ PLANTED_APART: Final = {
     "divergent-tables": ("it is in the replicas' own logs", "verdicts/test_replica_tables.py"),
     "broken-invariant": ("a simulated world has to see it", "anomalies/test_broken_invariant.py"),
     "wedged-client": ("a run has to replace a producer", "anomalies/test_wedged_client.py"),
-    **dict.fromkeys(PIPELINE_TWINS, ("members of a group have to write, too", "anomalies/test_pipelines.py")),
 }
 
 

@@ -11,6 +11,7 @@ from checkers import ANOMALIES, check_one
 from harness.bench import committed_transactions, synthetic, transactions
 from harness.bench.committed_transactions import TRANSACTION_PLANTS, write_committed_transactions
 from harness.bench.group_work import GROUP_PLANTS, write_group_work
+from harness.bench.pipeline_work import PIPELINE_PLANTS, write_pipeline_work
 from harness.bench.plants import PLANTS
 from harness.bench.synthetic import make_block, write_synthetic
 from harness.bench.transactions import write_transactions
@@ -78,3 +79,15 @@ def test_transactions_of_producers_are_clean_but_for_what_was_planted(
     assert set(TRANSACTION_PLANTS) <= written.expected.keys()
     assert verdict.transactions.aborted_passed > 90
     assert pq.read_schema(tmp_path / CLUSTERED).metadata[META_JOINED] == b"true"
+
+
+@pytest.mark.parametrize("planted", [0, len(PIPELINE_PLANTS)])
+def test_the_work_of_pipelines_is_clean_but_for_what_was_planted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: int
+) -> None:
+    monkeypatch.setattr(synthetic, "WRITES", 48)
+    written = write_pipeline_work(tmp_path, 3_000, planted=planted)
+    verdict = check_one(tmp_path, ww_deps=True)
+    assert verdict.counts == written.expected == dict.fromkeys(PIPELINE_PLANTS[:planted], 1)
+    assert verdict.transactions.effects > 10_000
+    assert verdict.transactions.offsets_aborted > 100
