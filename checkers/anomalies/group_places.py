@@ -9,7 +9,7 @@ from checkers.columns.log_rows import EventPlace
 
 
 class GroupPlace(TypedDict):
-    """Where a group was: the log partition, the group, the offset, and the event that tells it."""
+    """The log partition, the group, its offset there, and the event that tells it."""
 
     key: str
     group: str

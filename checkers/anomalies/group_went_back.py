@@ -53,8 +53,8 @@ def find(log: Log) -> Found:
 
     def describe(number: int) -> OlderOffset:
         row, of_group, commit = older[number]
-        place = group_place(log, row, named_by=of_group)
-        return OlderOffset(**place, committed=int(log.offset[commit]), commit=log.op(commit))
+        answer = group_place(log, row, named_by=of_group)
+        return OlderOffset(**answer, committed=int(log.offset[commit]), commit=log.op(commit))
 
     return Found(partition=log.partition[rows], describe=describe, row=rows)
 

@@ -59,7 +59,7 @@ class PipelineBlock(GroupBlock):
         self, group: Group, member: int, begin_us: int, ranges: tuple[Reached, ...], kind: EventType
     ) -> int:
         """Let a member write what it makes of these records in one transaction; the time at which it ends."""
-        sources = {one.partition: tuple(range(one.since or 0, one.offset)) for one in ranges}
+        sources = {part.partition: tuple(range(part.since or 0, part.offset)) for part in ranges}
         sends = [self.effect(name, offset, kind) for name, offsets in sources.items() for offset in offsets]
         for partition in {send.partition for send in sends}:
             self.ends[self.keys.index(partition)] += 1
@@ -84,12 +84,12 @@ class PipelineBlock(GroupBlock):
         """Append what is made of a record to the log partition that belongs to its own."""
         source = self.keys.index(name)
         key = self.inputs + source
-        place = self.ends[key]
+        end = self.ends[key]
         self.ends[key] += 1
         value = self.made * 2 * self.end + offset
         if kind is EventType.OK:
-            self.log[key].append(Record(place, value))
-        return Send(self.keys[key], value, place)
+            self.log[key].append(Record(end, value))
+        return Send(self.keys[key], value, end)
 
 
 def write_pipeline_work(directory: Path, transactions: int, *, planted: int = 0) -> Written:

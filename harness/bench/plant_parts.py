@@ -1,4 +1,4 @@
-"""What plants are made of: a history that is being built, clients that no other operation has, sends and polls."""
+"""The parts of plants: a history that is being built, clients that no other operation has, sends and polls."""
 
 from __future__ import annotations
 
