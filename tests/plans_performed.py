@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
-import msgspec
+from msgspec.structs import replace
 
-from checkers import HISTORY, Cell, Verdict, VerdictLine, build_matrix, check_one
+from checkers import HISTORY, Cell, Outcome, Verdict, VerdictLine, build_matrix, check_one
+from harness.comparison import unexpected
 from harness.plan import Plan, RunSpec, Simulated
 from harness.records.verdict_lines import facts_of
 from harness.run import perform_run
 from harness.search.judged_run import run_in_memory
+
+#: With fewer runs than the plan has, these say only that too little was seen.
+SILENT: Final = frozenset({Outcome.HELD, Outcome.NOT_EXERCISED})
 
 
 def virtual_runs(plan: Plan, runs_max: int) -> list[RunSpec]:
@@ -20,9 +26,9 @@ def virtual_runs(plan: Plan, runs_max: int) -> list[RunSpec]:
     A plan for real nodes alone is performed as it stands, with as many runs as it has.
     """
     own = [world for world in plan.worlds if isinstance(world.world, Simulated)]
-    here = own or [msgspec.structs.replace(plan.worlds[0], world=Simulated())]
-    worlds = tuple(msgspec.structs.replace(world, runs=min(world.runs, runs_max)) for world in here)
-    return msgspec.structs.replace(plan, worlds=worlds).runs()
+    here = own or [replace(plan.worlds[0], world=Simulated())]
+    worlds = tuple(replace(world, runs=min(world.runs, runs_max)) for world in here)
+    return replace(plan, worlds=worlds).runs()
 
 
 def performed(runs: list[RunSpec]) -> list[Cell]:
@@ -40,3 +46,19 @@ def _of_story(spec: RunSpec) -> Verdict:
         directory = Path(scratch) / "run"
         perform_run(spec, directory, invariants=False)
         return check_one(directory / HISTORY)
+
+
+def problems(plan: Plan, runs_max: int) -> list[str]:
+    """Where the cells of at most so many runs each contradict the plan; silence of too few runs contradicts nothing."""
+    runs = virtual_runs(plan, runs_max)
+    cells = performed(runs)
+    whole = any(isinstance(world.world, Simulated) and world.runs <= runs_max for world in plan.worlds)
+    expected = [one if whole else replace(one, some="") for one in plan.expected]
+    telling = [cell for cell in cells if whole or cell.outcome not in SILENT]
+    return list(unexpected(expected, telling))
+
+
+def has_come(plan: Plan, cells: Iterable[Cell]) -> bool:
+    """True if few runs of each cell showed all that the plan expects; a promise holds as long as nothing broke it."""
+    early = [replace(cell, outcome=Outcome.HELD) if cell.outcome in SILENT else cell for cell in cells]
+    return not list(unexpected(plan.expected, early))

@@ -4,39 +4,24 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from checkers import Cell, Outcome
 from harness.comparison import unexpected
 from harness.comparison.expectations import expected_sentences
 from harness.errors import PlanError
-from harness.plan import Plan, Simulated, parse_plan, plans_here, read_plan
-from tests.plans_performed import performed, virtual_runs
+from harness.plan import Plan, parse_plan, plans_here, read_plan
+from tests.plans_performed import performed, problems, virtual_runs
 from workloads import Settings
 
 PLANS: Final = plans_here()
-#: What they are about does not exist in virtual time: groups, compaction, transactions. Whoever runs them compares.
-REAL_ONLY: Final = {"consume-transform-produce", "groups", "keyed", "transactions"}
-#: Whole in the fast suite: scripted stories, and plans of seconds.
+#: Scripted stories: a second each. Drawn ones and others are performed by tests/harness/test_shipped_plans.py.
 STORIES: Final = [name for name in PLANS if name.startswith("stories/")]
-VIRTUAL: Final = [name for name in PLANS if name not in REAL_ONLY and name not in STORIES]
-#: With fewer runs than the plan has, these say only that too little was seen.
-SILENT: Final = frozenset({Outcome.HELD, Outcome.NOT_EXERCISED})
 
 
 def plan_of(name: str) -> Plan:
     return read_plan(PLANS[name])
-
-
-def problems(plan: Plan, runs_max: int) -> list[str]:
-    """Where the cells of at most so many runs each contradict the plan; silence of too few runs contradicts nothing."""
-    runs = virtual_runs(plan, runs_max)
-    cells = performed(runs)
-    whole = any(isinstance(world.world, Simulated) and world.runs <= runs_max for world in plan.worlds)
-    expected = [one if whole else msgspec.structs.replace(one, some="") for one in plan.expected]
-    telling = [cell for cell in cells if whole or cell.outcome not in SILENT]
-    return list(unexpected(expected, telling))
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -63,18 +48,6 @@ def test_no_run_of_a_plan_contradicts_it(name: str) -> None:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("name", [name for name in VIRTUAL if name not in {"default", "soak"}])
-def test_a_plan_comes_out_as_it_expects(name: str) -> None:
-    assert problems(plan_of(name), 20) == []
-
-
-@pytest.mark.system
-@pytest.mark.parametrize("name", ["default", "soak"])
-def test_a_large_plan_is_not_contradicted(name: str) -> None:
-    assert problems(plan_of(name), 3) == []
-
-
-@pytest.mark.system
 def test_the_eras_hold_with_brokers_that_know_all_batches_after_a_restart() -> None:
     text = PLANS["eras"].read_text().replace("[settings]\n", '[settings]\nproducers.after.restart = "all-batches"\n')
     assert problems(parse_plan(text, "eras.toml"), 5) == []
@@ -82,7 +55,7 @@ def test_the_eras_hold_with_brokers_that_know_all_batches_after_a_restart() -> N
 
 def cell(plan: Plan, **changes) -> Cell:
     (made, *_) = performed(virtual_runs(plan, 1))
-    return msgspec.structs.replace(made, **changes)
+    return replace(made, **changes)
 
 
 PLAN = """
@@ -102,9 +75,9 @@ def test_what_did_not_come_is_named() -> None:
     text = PLAN + '[[expected]]\nsettings = { acks = 1 }\noutcomes = ["held"]\nsome = "held"\n'
     plan = parse_plan(text, "p.toml")
     one = cell(plan, outcome=Outcome.HELD)
-    other = msgspec.structs.replace(one, settings=Settings().to_mapping(), cell="acks=all/kill")
+    other = replace(one, settings=Settings().to_mapping(), cell="acks=all/kill")
     assert list(expected_sentences(plan.expected, [one])) == ["As the plan expects: 1 cell."]
-    lost = msgspec.structs.replace(one, outcome=Outcome.PERMITTED_LOSS)
+    lost = replace(one, outcome=Outcome.PERMITTED_LOSS)
     first, second = expected_sentences(plan.expected, [lost])
     assert first.endswith("permitted loss, expected: held.")
     assert "none of 1 cell is held" in second
@@ -117,7 +90,7 @@ def test_a_broken_promise_of_another_anomaly_is_not_as_expected() -> None:
     plan = parse_plan(text, "p.toml")
     broken = cell(plan, outcome=Outcome.BROKEN_PROMISE, broken={"duplicate": 1})
     assert list(unexpected(plan.expected, [broken])) == []
-    (sentence,) = unexpected(plan.expected, [msgspec.structs.replace(broken, broken={"lost-write": 1, "duplicate": 1})])
+    (sentence,) = unexpected(plan.expected, [replace(broken, broken={"lost-write": 1, "duplicate": 1})])
     assert sentence.endswith("lost-write, expected: duplicate")
 
 
