@@ -28,8 +28,8 @@ check: setup ## format, lint, strict types, layer contract, fast tests (two to t
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/lint-imports --no-cache
 	@$(BIN)/pytest -q -n 2 -m "not system and not root"
 
-test: setup-test ## tests of everything, on real Kafka too (a quarter of an hour on 2 cores; four workers, because some tests wait)
-	@$(BIN)/pytest -q -n 4 --dist loadgroup -m "not finding"
+test: setup-test ## tests of everything, on real Kafka too (N minutes on 2 cores; four workers, because some tests wait)
+	@$(BIN)/pytest -q -n 4 --dist loadgroup -m "not kafka and not finding"
 
 findings: setup-test ## the scripts of findings about Kafka 4.3.1, which must show what their pages say (ten minutes; not part of .ci/run)
 	@$(BIN)/pytest -q -m finding
@@ -40,7 +40,8 @@ canary: setup ## a campaign with a planted bug, which must end with a broken pro
 soak-smoke: setup ## a soak of a minute that is killed and resumed (1 minute)
 	@scripts/soak-smoke.sh
 
-kafka: setup-test ## a short campaign on real Apache Kafka, where Maven and root are at hand (3 minutes)
+kafka: setup-test ## whole runs and a short campaign on real Apache Kafka, where Maven and root are at hand (8 minutes)
+	@$(BIN)/pytest -q -n 4 --dist loadgroup -m kafka
 	@scripts/kafka-campaign.sh
 
 reference: setup ## docs/reference/, generated from the code

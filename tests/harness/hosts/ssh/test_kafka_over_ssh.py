@@ -27,7 +27,7 @@ from nemesis.plan import FaultPlan
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
-pytestmark = [pytest.mark.system, pytest.mark.root, pytest.mark.xdist_group("kafka-over-ssh")]
+pytestmark = [pytest.mark.system, pytest.mark.kafka, pytest.mark.root, pytest.mark.xdist_group("kafka-over-ssh")]
 #: Copying, starting four nodes, on a machine that does something else besides.
 BEGIN_LIMIT_S = 120.0
 

@@ -22,7 +22,7 @@ from tests.harness.needs import missing_for_root
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
-pytestmark = [pytest.mark.system, pytest.mark.root, pytest.mark.xdist_group("kafka-eras")]
+pytestmark = [pytest.mark.system, pytest.mark.kafka, pytest.mark.root, pytest.mark.xdist_group("kafka-eras")]
 RELEASE = "3.5.2"
 PARTITION = "ackproof-0"
 BROKERS = (0, 1, 2)

@@ -17,7 +17,7 @@ from tests.harness.worlds.trials import hit_by, lose_or_hold
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka-run")]
+pytestmark = [pytest.mark.system, pytest.mark.kafka, pytest.mark.xdist_group("kafka-run")]
 on_namespaces = needs_root("ip", "nft", "nsenter", "mkfs.ext4")
 
 

@@ -16,6 +16,7 @@ from tests.harness.worlds.trials import SEEDS, lose_or_hold
 
 pytestmark = [
     pytest.mark.system,
+    pytest.mark.kafka,
     pytest.mark.root,
     pytest.mark.xdist_group("kafka-stories"),
     pytest.mark.usefixtures("real_kafka"),

@@ -25,7 +25,7 @@ from tests.harness.worlds.trials import hit_by, lose_or_hold
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
-pytestmark = [pytest.mark.system, pytest.mark.root, pytest.mark.xdist_group("kafka-eras")]
+pytestmark = [pytest.mark.system, pytest.mark.kafka, pytest.mark.root, pytest.mark.xdist_group("kafka-eras")]
 RELEASE = "0.10.2.2"
 #: How that release works.
 ERA = {
