@@ -165,6 +165,21 @@ class Connections(Protocol):
         ...
 
 
+class Packets(Protocol):
+    """The packets on their way over links. TCP sends again what was lost, so all arrives, some of it late."""
+
+    def lose(self, links: Collection[Link]) -> Evidence:
+        """Lose a share of the packets on these links, each by chance, until :meth:`spare`.
+
+        Evidence: ``lost_pct``, the share, and ``dropped`` packets by link so far.
+        """
+        ...
+
+    def spare(self, links: Collection[Link]) -> Evidence:
+        """Lose no more packets on these links. Evidence: ``dropped`` packets by link."""
+        ...
+
+
 class Messages(Protocol):
     """Single messages on their way over a link.
 
@@ -332,6 +347,7 @@ class Capability(StrEnum):
     LINKS = "links"
     LINK_SPEED = "link_speed"
     CONNECTIONS = "connections"
+    PACKETS = "packets"
     MESSAGES = "messages"
     FILES = "files"
     WRITE_CACHES = "write_caches"
@@ -358,6 +374,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     links: Links | None = None
     link_speed: LinkSpeed | None = None
     connections: Connections | None = None
+    packets: Packets | None = None
     messages: Messages | None = None
     files: Files | None = None
     write_caches: WriteCaches | None = None

@@ -80,6 +80,7 @@ class Evidence(TypedDict, total=False):
     cut: int
     under_way: str
     dropped: dict[str, int] | int
+    lost_pct: int
     delayed: int
     held: dict[str, Any] | int
     silent: list[int]

@@ -140,6 +140,8 @@ def restore(target: Target) -> None:
         target.links.heal(links)
     if target.connections is not None:
         target.connections.deliver(links)
+    if target.packets is not None:
+        target.packets.spare(links)
     if target.messages is not None:
         target.messages.release(links)
     if processes is None:

@@ -27,7 +27,7 @@ NODES: Final = tuple(
 )
 
 #: The capabilities that need host = "namespaces".
-_OF_NAMESPACES: Final = frozenset({Capability.LINK_SPEED, Capability.CONNECTIONS})
+_OF_NAMESPACES: Final = frozenset({Capability.LINK_SPEED, Capability.CONNECTIONS, Capability.PACKETS})
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

@@ -104,8 +104,8 @@ class DroppedLinks(LinkCuts):
 
     Rules are made at ``nodes``; ``addresses(node)`` are those of all nodes and of the clients as that node sees them.
     ``nft(node, words, text)`` gives the command of that name ``words`` and, on standard input, ``text``, and answers
-    what it writes: the host knows how a command gets to a node's kernel. ``ports`` and ``table`` are as of
-    :func:`ruleset`. ``rest`` cuts the links with an end that has no address, such as a single client.
+    what it writes: the host knows how a command gets to a node's kernel. ``ports``, ``table`` and ``lost_pct`` are as
+    of :func:`ruleset`. ``rest`` cuts the links with an end that has no address, such as a single client.
     """
 
     def __init__(
@@ -116,6 +116,7 @@ class DroppedLinks(LinkCuts):
         *,
         ports: Mapping[int, int] | None = None,
         table: str = TABLE,
+        lost_pct: int = 100,
         rest: LinkCuts | None = None,
     ) -> None:
         self._nodes = nodes
@@ -123,6 +124,7 @@ class DroppedLinks(LinkCuts):
         self._nft = nft
         self._ports = ports
         self._table = table
+        self._lost_pct = lost_pct
         self._rest = rest or LinkCuts()
         self._ruled: set[int] = set()
         self._cut: set[Link] = set()
@@ -166,7 +168,8 @@ class DroppedLinks(LinkCuts):
                 self._dropped[link] = self._dropped.get(link, 0) + packets
             own = [link for link in links_at(self._cut, node) if self._enforcer(link) == node]
             if own or node in self._ruled:
-                rules = ruleset(node, own, self._addresses(node), ports=self._ports, table=self._table)
+                addresses = self._addresses(node)
+                rules = ruleset(node, own, addresses, ports=self._ports, table=self._table, lost_pct=self._lost_pct)
                 self._nft(node, REPLACE, rules)
                 self._ruled.add(node)
         dropped = {link_name(link): self._dropped.get(link, 0) for link in sorted(addressed)}
@@ -184,18 +187,22 @@ def ruleset(
     *,
     ports: Mapping[int, int] | None = None,
     table: str = TABLE,
+    lost_pct: int = 100,
 ) -> str:
     """The table of rules of one node, which replaces the old one in one step; counters begin at 0.
 
     ``links`` are those that are cut at ``node``; ``addresses`` holds both ends of each. With ``ports``, only
-    TCP to and from these ports of the nodes is dropped, and everything else between the two (SSH) goes on.
+    TCP to and from these ports of the nodes is dropped, and everything else between the two (SSH) goes on. With
+    ``lost_pct`` below 100 each packet is dropped by that chance.
     """
+    chance = "" if lost_pct == 100 else f"numgen random mod 100 < {lost_pct} "
     entering: list[str] = []
     leaving: list[str] = []
     for link in sorted(links):
         source, target = link
         address = f"ip saddr {addresses[source]}" if target == node else f"ip daddr {addresses[target]}"
-        rules = [f'{address} {match}counter drop comment "{link_name(link)}"' for match in _matches(link, ports)]
+        dropping = f'{chance}counter drop comment "{link_name(link)}"'
+        rules = [f"{address} {match}{dropping}" for match in _matches(link, ports)]
         (entering if target == node else leaving).extend(rules)
     return replacement(table, {"input": entering, "output": leaving})
 

@@ -29,6 +29,7 @@ from harness.hosts.contract import Address
 from harness.hosts.cut_links import REPLACE, DroppedLinks, ruleset
 from harness.hosts.link_speed import Interface, Shaper, probe_slow_links
 from harness.hosts.local import LocalHost
+from harness.hosts.packet_loss import PacketLoss
 from harness.hosts.processes import NAME_PREFIX, attempt, boot_id, run
 from harness.records.journal import Journal
 from nemesis.cluster import CLIENTS, Link
@@ -98,6 +99,10 @@ class NamespaceHost(LocalHost):
     ) -> ConnectionHolds:
         """The part that holds connections to nodes of this host; ``single_links`` as for :class:`ConnectionHolds`."""
         return ConnectionHolds(self._ips, PORT, self._in_namespace, single_links)
+
+    def packet_loss(self, single_links: Callable[[Collection[Link]], Collection[Link]] = sorted) -> PacketLoss:
+        """The part that loses packets of this host's nodes; ``single_links`` as for :class:`PacketLoss`."""
+        return PacketLoss(self._addresses, self._ips, self._nft, single_links)
 
     def interfaces(self) -> dict[int, Interface]:
         """By node, the interface by which its packets leave; the clients' one too."""

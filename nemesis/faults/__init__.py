@@ -30,6 +30,7 @@ from nemesis.faults.hold_connections import HoldConnections as HoldConnections
 from nemesis.faults.hold_messages import DropMessages as DropMessages
 from nemesis.faults.hold_messages import HoldMessages as HoldMessages
 from nemesis.faults.kill import Kill as Kill
+from nemesis.faults.lossy_link import LossyLink as LossyLink
 from nemesis.faults.lying_disk import LyingDisk as LyingDisk
 from nemesis.faults.move_leader import MoveLeader as MoveLeader
 from nemesis.faults.partition import Partition as Partition

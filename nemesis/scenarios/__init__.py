@@ -18,7 +18,7 @@ from nemesis.scenarios.connections import CONNECTIONS
 from nemesis.scenarios.controller import CONTROLLERS
 from nemesis.scenarios.coordinator import COORDINATORS, TRANSACTION_COORDINATORS
 from nemesis.scenarios.disks import CORRUPT, DIRECTORY, FULL_DISK, LYING_DISK, SLOW_DISK, WIPE
-from nemesis.scenarios.links import PARTITION, SLOW_LINK
+from nemesis.scenarios.links import LOSSY_LINK, PARTITION, SLOW_LINK
 from nemesis.scenarios.racks import RACK
 from nemesis.scenarios.scene import Family, Part, Scenario, Scene, Timings
 from nemesis.scenarios.shared import family_of
@@ -41,7 +41,7 @@ __all__ = [
 _SCRIPTS: Final = (
     KILL, PAUSE, PARTITION, RESTART, POWER, ROLLING, CLOCK, SLOW_LINK, MOVE, REASSIGN, WIPE, CORRUPT, FULL_DISK,
     SLOW_DISK, LYING_DISK, CONTROLLERS, RACK, DIRECTORY, OUTAGE, COORDINATORS, AWAY, AWAY_WIPED,
-    TRANSACTION_COORDINATORS, CONNECTIONS,
+    TRANSACTION_COORDINATORS, CONNECTIONS, LOSSY_LINK,
 )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
-"""Network partitions, messages that are held while everything else arrives, and slow links.
+"""Network partitions, messages that are held while everything else arrives, and slow or lossy links.
 
-Over slow links followers lag without a connection breaking.
+Over slow and lossy links followers lag without a connection breaking.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from nemesis.faults import HoldMessages, Kill, Partition, SlowLink
+from nemesis.faults import HoldMessages, Kill, LossyLink, Partition, SlowLink
 from nemesis.roles import Role, RoleKind
 from nemesis.scenarios import shared
 from nemesis.scenarios.scene import Family, Part, Scenario, Scene
@@ -101,28 +101,29 @@ PARTITION: Final = Family(
 )
 
 
-def _leader_ahead(scene: Scene) -> list[Part]:
-    """As S01, over slow links: followers lag behind the leader, which dies with what has not arrived."""
+def _leader_ahead(scene: Scene, late: type[LossyLink | SlowLink]) -> list[Part]:
+    """As S01, over links that deliver late: followers lag behind the leader, which dies with what has not arrived."""
     leader, dies_at_ms = Role(RoleKind.LEADER, scene.partition()), scene.between_ms(1_000, 2_000)
     end_ms = dies_at_ms + scene.lasting_ms(scene.timings.fence_ms + shared.SUCCESSOR_MS)
-    slow = SlowLink(leader, Shape.FROM_BROKERS)
+    slow = late(leader, Shape.FROM_BROKERS)
     return [Part(0, dies_at_ms + shared.OVERLAP_MS, slow), Part(dies_at_ms, end_ms, Kill(leader))]
 
 
-def _slow(name: str, shape: Shape, kind: RoleKind) -> Scenario:
-    strike = partial(SlowLink, shape=shape)
-    return shared.hit_one(name, strike, kind, at_least_ms=lambda timings: timings.shrink_ms)
+def _late(late: type[LossyLink | SlowLink]) -> tuple[Scenario, ...]:
+    """Links of one kind deliver late. The first makes acks=1 lose whenever it fits."""
+
+    def scenario(name: str, shape: Shape, kind: RoleKind) -> Scenario:
+        strike = partial(late, shape=shape)
+        return shared.hit_one(name, strike, kind, at_least_ms=lambda timings: timings.shrink_ms)
+
+    return (
+        Scenario("leader-ahead", partial(_leader_ahead, late=late)),
+        scenario("replication", Shape.FROM_BROKERS, RoleKind.LEADER),
+        scenario("one-follower", Shape.FROM_BROKERS, RoleKind.FOLLOWER),
+        scenario("leader-and-controller", Shape.FROM_CONTROLLER, RoleKind.LEADER),
+        scenario("leader-and-clients", Shape.FROM_CLIENTS, RoleKind.LEADER),
+    )
 
 
-#: The first makes acks=1 lose whenever it fits.
-SLOW_LINK: Final = Family(
-    "slow-link",
-    (
-        Scenario("leader-ahead", _leader_ahead),
-        _slow("replication", Shape.FROM_BROKERS, RoleKind.LEADER),
-        _slow("one-follower", Shape.FROM_BROKERS, RoleKind.FOLLOWER),
-        _slow("leader-and-controller", Shape.FROM_CONTROLLER, RoleKind.LEADER),
-        _slow("leader-and-clients", Shape.FROM_CLIENTS, RoleKind.LEADER),
-    ),
-    about="Links deliver late.",
-)
+SLOW_LINK: Final = Family("slow-link", _late(SlowLink), about="Links deliver late.")
+LOSSY_LINK: Final = Family("lossy-link", _late(LossyLink), about="Links lose packets by chance, and TCP repeats them.")

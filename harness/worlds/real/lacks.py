@@ -19,7 +19,7 @@ from nemesis.cluster import Capability
 #: The capabilities for which each broker needs a disk of its own.
 ON_DISKS: Final = (Capability.POWER, Capability.WRITE_CACHES, Capability.DISK_SPACE, Capability.DISK_SPEED)
 _NO_INTERFACES: Final = 'links can be slow with host = "namespaces" only, which needs root'
-_NO_RULES: Final = 'connections can be held with host = "namespaces" only, which needs root'
+_NO_RULES: Final = 'connections can be held, and packets lost, with host = "namespaces" only, which needs root'
 _CLOCKS_ELSEWHERE: Final = "clocks can be wrong only for nodes on this machine"
 _DISKS_ELSEWHERE: Final = "the disks of machines over SSH are left alone"
 
@@ -28,7 +28,8 @@ def out_of_reach(distribution_lacks: Mapping[Capability, str], host: type[Host])
     """The capabilities that nodes of a distribution with these lacks do not have on such a host, on any machine."""
     lacks = dict(distribution_lacks)
     if not issubclass(host, NamespaceHost):
-        lacks |= {Capability.LINK_SPEED: _NO_INTERFACES, Capability.CONNECTIONS: _NO_RULES}
+        lacks |= {Capability.LINK_SPEED: _NO_INTERFACES}
+        lacks |= dict.fromkeys((Capability.CONNECTIONS, Capability.PACKETS), _NO_RULES)
     if not issubclass(host, LocalHost):
         lacks |= dict.fromkeys((Capability.FILES, *ON_DISKS), _DISKS_ELSEWHERE) | {Capability.CLOCKS: _CLOCKS_ELSEWHERE}
     if Capability.LINKS in lacks:

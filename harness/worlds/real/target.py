@@ -62,9 +62,10 @@ def assemble(
     )
     if slow_disks is not None:
         attacked.after_start.append(slow_disks.started)
-    link_speed = connections = None
+    link_speed = connections = packets = None
     if isinstance(host, NamespaceHost):
         connections = host.connection_holds(nodes.single_links)
+        packets = host.packet_loss(nodes.single_links)
         link_speed = preparation.prepare(lambda: host.shaper(nodes.single_links), Capability.LINK_SPEED)
     if links is None:
         lacks[Capability.MESSAGES] = lacks[Capability.LINKS]
@@ -76,6 +77,7 @@ def assemble(
         links=links,
         link_speed=link_speed,
         connections=connections,
+        packets=packets,
         messages=links,
         files=None if Capability.FILES in lacks else FileStorage(nodes),
         disk_space=own_disks,

@@ -109,3 +109,8 @@ def test_counters_are_read_by_link() -> None:
     listing = """{"nftables": [{"metainfo": {}}, {"table": {"name": "ackproof"}}, {"rule": {"comment": "0>1", "expr": [
         {"match": {}}, {"counter": {"packets": 7, "bytes": 420}}, {"drop": null}]}}]}"""
     assert dropped_packets(listing) == {Link(0, 1): 7}
+
+
+def test_a_share_of_packets_is_dropped_by_chance() -> None:
+    rules = ruleset(1, [Link(0, 1)], ADDRESSES, lost_pct=25)
+    assert 'ip saddr 10.77.5.1 numgen random mod 100 < 25 counter drop comment "0>1"' in rules

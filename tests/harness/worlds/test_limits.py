@@ -14,6 +14,8 @@ from nemesis.scenarios import FAMILIES
 
 SSH = Ssh(machines=(Machine(node=0, address="10.0.0.1", user="kafka"),))
 ALL = set(FAMILIES)
+#: What needs a network namespace of each node.
+OF_NAMESPACES = "slow-link lossy-link connection"
 
 
 def spec(world: AnyWorld, family: str) -> RunSpec:
@@ -29,14 +31,14 @@ def nothing_left(world: AnyWorld) -> set[str]:
 @pytest.mark.parametrize(
     ("world", "impossible"),
     [
-        (Simulated(), "clock connection full-disk slow-disk reassign"),
-        (Processes(), "connection slow-link reassign log-directory"),
+        (Simulated(), "clock connection lossy-link full-disk slow-disk reassign"),
+        (Processes(), f"reassign log-directory {OF_NAMESPACES}"),
         (Processes(host=Namespaces()), "reassign log-directory"),
-        (Kafka(), "connection partition outage slow-link log-directory"),
+        (Kafka(), f"partition outage log-directory {OF_NAMESPACES}"),
         (Kafka(host=Namespaces()), "log-directory"),
         (
             Kafka(host=SSH),
-            "power wipe away-wiped corrupt lying-disk full-disk slow-disk slow-link clock connection log-directory",
+            "power wipe away-wiped corrupt lying-disk full-disk slow-disk clock log-directory " + OF_NAMESPACES,
         ),
     ],
     ids=["simulated", "processes", "processes in namespaces", "kafka", "kafka in namespaces", "kafka over SSH"],
