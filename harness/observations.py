@@ -66,6 +66,15 @@ class ControllerStarted(_Fact, frozen=True, kw_only=True, tag="controller-starts
     """This controller's process began to work."""
 
 
+# --- said by every node ----------------------------------------------------------------------------------------------
+
+
+class NodeStarted(_Fact, frozen=True, kw_only=True, tag="started"):
+    """This node is ready after a start, and runs this ``version`` of the system."""
+
+    version: str
+
+
 # --- said by leaders and followers -----------------------------------------------------------------------------------
 
 
@@ -175,6 +184,7 @@ Fact = (
     | BrokerFenced
     | ControllerActivated
     | ControllerStarted
+    | NodeStarted
     | IsrChanged
     | BecameLeader
     | BecameFollower

@@ -21,6 +21,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from nemesis.evidence import Evidence
+from nemesis.succession import Succession
 
 CONTROLLER: Final = 100
 CLIENTS: Final = 1000
@@ -358,6 +359,7 @@ class Capability(StrEnum):
     REASSIGNMENT = "reassignment"
     CLOCKS = "clocks"
     CLIENTS = "clients"
+    SUCCESSION = "succession"
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -385,6 +387,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     reassignment: Reassignment | None = None
     clocks: WallClocks | None = None
     clients: ClientProcesses | None = None
+    succession: Succession | None = None
     lacks: Mapping[Capability, str] = {}
     unplanned: frozenset[Capability] = frozenset()
 

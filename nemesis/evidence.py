@@ -71,6 +71,12 @@ class Evidence(TypedDict, total=False):
     leader_epoch: int
     replicas: list[int]
     election: str
+    # Forms of nodes: the release that is wanted, the one that runs, features by level, and settings in effect.
+    wanted: str
+    version: str
+    features: dict[str, int]
+    features_before: dict[str, int]
+    changed: dict[str, str]
     # Clocks and clients.
     offset_ms: int
     instance: int

@@ -49,14 +49,14 @@ class Player:
         self._target = target
         self._clock = clock
         self._dead_brokers_max = dead_brokers_max
-        self._faults = OpenFaults(target, clock.now_us, witness)
+        self.faults: Final = OpenFaults(target, clock.now_us, witness)
         self._healed = self._looking = False
         self._late_us = 0
 
     @property
     def receipts(self) -> list[Receipt]:
         """The receipts of all faults that have begun or were skipped."""
-        return self._faults.receipts
+        return self.faults.receipts
 
     @property
     def late_us(self) -> int:
@@ -76,7 +76,7 @@ class Player:
         """
         self._skip_the_rest()
         self._healed = True
-        self._faults.end_all()
+        self.faults.end_all()
         restore(self._target)
 
     def _arm(self, planned_us: int, do: Callable[[], None]) -> None:
@@ -96,11 +96,11 @@ class Player:
         view = self._target.view()
         aim = self._within_budget(step, _aim(step, self._target, view), view)
         if aim.impossible:
-            self._faults.skip(step.fault, aim, _cause(step), sequence)
+            self.faults.skip(step.fault, aim, _cause(step), sequence)
             return
         self._look_later()
-        self._faults.begin(step.fault, aim, _cause(step), view=view, sequence=sequence)
-        self._arm(zero_us + step.end_ms * 1000, partial(self._faults.end, sequence))
+        self.faults.begin(step.fault, aim, _cause(step), view=view, sequence=sequence)
+        self._arm(zero_us + step.end_ms * 1000, partial(self.faults.end, sequence))
 
     def _look_later(self) -> None:
         """Look again, once."""
@@ -110,8 +110,8 @@ class Player:
 
     def _look(self) -> None:
         self._looking = False
-        self._faults.view()
-        if self._faults:
+        self.faults.view()
+        if self.faults:
             self._look_later()
 
     def _skip_the_rest(self) -> None:
@@ -120,7 +120,7 @@ class Player:
         too_late = Aim(impossible="the faults before it took too long for its turn to come")
         for sequence, step in enumerate(self._schedule.steps):
             if sequence not in had_their_turn:
-                self._faults.skip(step.fault, too_late, _cause(step), sequence)
+                self.faults.skip(step.fault, too_late, _cause(step), sequence)
 
     def _within_budget(self, step: ScheduledFault, aim: Aim, view: ClusterView) -> Aim:
         """The aim, or an impossible one if it would stop more brokers than the plan allows at one time."""

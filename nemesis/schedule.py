@@ -74,9 +74,10 @@ def draw_schedule(
 
     Rounds follow each other: in each, every family performs one scenario, the families in a drawn order. The first
     round has their signatures, the others their other scenarios in a drawn order, round and round. So a short schedule
-    is about other families in each run. Where the plan chooses scenarios (``stories``), these are performed instead, in
-    its order and each at least once. A scenario that does not fit any more, or is above the budget, is passed over;
-    ``rack_size`` is the most brokers of a rack. A wrong family is the reader of plans' business: it is a KeyError here.
+    is about other families in each run. Families that go on beside the others have no part in it. Where the plan
+    chooses scenarios (``stories``), these are performed instead, in its order and each at least once. A scenario that
+    does not fit any more, or is above the budget, is passed over; ``rack_size`` is the most brokers of a rack. A wrong
+    family is the reader of plans' business: it is a KeyError here.
     """
     scene = Scene(
         draw=draw,
@@ -126,7 +127,7 @@ def _order(plan: FaultPlan, draw: Draw) -> tuple[list[tuple[str, Scenario]], int
     if plan.stories:
         chosen = [named for word in plan.stories for named in scenarios_named(word, plan.families)]
         return chosen, len(chosen)
-    return _drawn_order(plan.families, draw), 0
+    return _drawn_order([name for name in plan.families if not FAMILIES[name].beside], draw), 0
 
 
 def _drawn_order(families: Sequence[str], draw: Draw) -> list[tuple[str, Scenario]]:

@@ -24,7 +24,13 @@ from tests.harness.worlds.simulated.protocol_coverage import Coverage
 from tests.harness.worlds.simulated.protocol_words import WORDS
 from workloads import PRESETS, Event, Settings, SettingsError, WorkloadPlan
 
-LACKING: Final = {Capability.CLOCKS, Capability.DISK_SPACE, Capability.DISK_SPEED, Capability.REASSIGNMENT}
+LACKING: Final = {
+    Capability.CLOCKS,
+    Capability.DISK_SPACE,
+    Capability.DISK_SPEED,
+    Capability.REASSIGNMENT,
+    Capability.SUCCESSION,
+}
 QUICK: Final = {
     "replica.lag.time.max.ms": 1_000,
     "broker.session.timeout.ms": 1_000,

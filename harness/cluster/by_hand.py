@@ -95,7 +95,7 @@ class ByHand:
 
 def _made_ready(fault: type[Fault]) -> str:
     """Advice on how to get a cluster that ``fault`` can be done to."""
-    family = next(name for name in FAMILIES if fault.kind in strikes_of(name))
+    family = next((name for name in FAMILIES if fault.kind in strikes_of(name)), fault.family)
     host = "--host namespaces " if _OF_NAMESPACES & {*fault.needs} else ""
     return f"end it, and start one with: ackproof cluster up {host}--family {family}"
 

@@ -12,7 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 from harness.plan.values import Table
-from harness.plan.worlds import ClientName, HostName, ModeName
+from harness.plan.worlds import ClientName, HostName, ModeName, UpgradeEnd
 
 #: The source of a run's draws: chance, or nowhere, so that every message takes a millisecond.
 Chance = Literal["drawn", "none"]
@@ -100,6 +100,13 @@ class WorldTable(msgspec.Struct, frozen=True, kw_only=True):
     kafka world, else the newest that was tried."""
     version: str = ""
     """Kafka: an installed release; by default the newest that was tried."""
+    upgrade_to: str = ""
+    """Kafka: the release to which the family `upgrade` takes every node, one after the other; by default the same."""
+    upgrade_end: UpgradeEnd = "finalize"
+    """Kafka: the end of an upgrade. `"finalize"` raises the features, `"back"` takes every node back, `"leave"` does
+    neither."""
+    change: Table = {}
+    """Kafka: settings that nodes have after their step of the family `upgrade`: `{ "num.io.threads" = 8 }`."""
     controllers: int = 1
     """Kafka: 1, 3 or 5 controllers."""
     mode: ModeName = "kraft"

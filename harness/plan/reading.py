@@ -25,6 +25,7 @@ from harness.plan.operator_commands import operator_commands_at
 from harness.plan.placement import assignment_in, check_placement, racks_in
 from harness.plan.security import security_at
 from harness.plan.transactions import check_transactions
+from harness.plan.upgrades import UPGRADE_KEYS, check_upgrade, release_at, with_upgrade
 from harness.plan.values import (
     ENDLESS,
     PlanKey,
@@ -41,11 +42,9 @@ from nemesis.plan import FaultPlan
 from workloads import WORKLOADS, WorkloadPlan, kind_of, shown, topics_of, unknown_name
 
 #: Keys whose values a cluster that exists already has itself.
-_ITS_OWN: Final = ("version", "controllers", "mode")
+_ITS_OWN: Final = ("version", "controllers", "mode", *UPGRADE_KEYS)
 #: Clusters that exist already.
 _ELSEWHERE: Final = ("existing", "commands")
-#: A release of Apache Kafka.
-_VERSION: Final = re.compile(r"\d{1,3}(\.\d{1,3}){2,3}")
 #: An even number outlives no more deaths than the odd one below it.
 _CONTROLLERS: Final = (1, 3, 5)
 _SERVER: Final = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9.-]{0,252}|\[[0-9A-Fa-f:.]{2,45}\]):(?P<port>\d{1,5})")
@@ -65,7 +64,7 @@ def world_at(name: str, table: Table, brokers: int, topic: str, plan_key: PlanKe
     if name == "simulated":
         return worlds.Simulated()
     client = value_at(table, "client", worlds.ClientName, WORLD_DEFAULTS.client, plan_key)
-    release = _version(value_at(table, "client_version", str, "", plan_key), plan_key / "client_version")
+    release = release_at(table, "client_version", plan_key)
     if host in _ELSEWHERE:
         security = security_at(table, plan_key)
         bootstrap = _bootstrap(table, topic, plan_key)
@@ -84,10 +83,11 @@ def world_at(name: str, table: Table, brokers: int, topic: str, plan_key: PlanKe
     if host == "ssh":
         nodes = [*range(brokers), *range(CONTROLLER, CONTROLLER + controllers)]
         nodes_host = worlds.Ssh(machines_at(table, nodes, plan_key))
-    version = _version(value_at(table, "version", str, WORLD_DEFAULTS.version, plan_key), plan_key / "version")
-    return worlds.Kafka(
+    version = release_at(table, "version", plan_key)
+    started = worlds.Kafka(
         version=version, mode=mode, controllers=controllers, host=nodes_host, client=client, client_version=release
     )
+    return with_upgrade(started, table, plan_key)
 
 
 def _refuse_host(world: str, host: worlds.HostName, plan_key: PlanKey) -> None:
@@ -111,16 +111,11 @@ def _refuse_what_others_take(world: str, host: worlds.HostName, table: Table, pl
         ("version", kafka, "only the kafka world has versions; leave this key out"),
         ("mode", kafka, "only the kafka world has modes; leave this key out"),
         ("controllers", kafka, "the reference broker has one controller; leave this key out"),
+        *((key, kafka, "only nodes of the kafka world can be upgraded; leave this key out") for key in UPGRADE_KEYS),
         *((key, not existing, "a cluster that exists already has its own; leave this key out") for key in _ITS_OWN),
     ):
         if key in table and not taken:
             raise (plan_key / key).wrong(what)
-
-
-def _version(version: str, plan_key: PlanKey) -> str:
-    if version and not _VERSION.fullmatch(version):
-        raise plan_key.wrong(f'"{version}" is not a version of Apache Kafka; write three numbers, for example "4.1.1"')
-    return version
 
 
 def _controllers(controllers: int, mode: worlds.ModeName, plan_key: PlanKey) -> int:
@@ -233,6 +228,7 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
     _refuse_impatience(plan, plan_key)
     _refuse_cleaning(plan, plan_key)
     check_transactions(plan, plan_key)
+    check_upgrade(plan, plan_key)
     _refuse_protocol(plan, plan_key)
     return plan
 

@@ -17,6 +17,8 @@ from harness.plan.machines import Machine
 from harness.plan.operator_commands import OperatorCommands
 from harness.plan.security import OPEN, Security
 
+#: The end of a rolling upgrade: feature levels are raised, or every node goes back, or nothing more is done.
+UpgradeEnd = Literal["finalize", "back", "leave"]
 #: Libraries whose producers and consumers a real world can use; their adapters are in harness.clients.
 ClientName = Literal["kafka-python", "confluent-kafka", "java"]
 #: Libraries whose producers are idempotent unless they are configured otherwise, or in a way that speaks against it: as
@@ -168,12 +170,17 @@ class Kafka(Started, frozen=True, kw_only=True, tag="kafka"):
     """Apache Kafka of the release ``version`` (empty: the default one), its metadata kept as ``mode`` says.
 
     ``controllers`` is the size of the KRaft quorum; with ZooKeeper one broker is the controller, and it is 1.
+    With the family "upgrade" every node becomes one of the release ``upgrade_to`` (empty: as before) in turn, with the
+    settings ``change``, each a name and a value; ``upgrade_end`` says what follows.
     """
 
     name: ClassVar[WorldName] = "kafka"
     version: str = ""
     mode: ModeName = "kraft"
     controllers: int = 1
+    upgrade_to: str = ""
+    upgrade_end: UpgradeEnd = "finalize"
+    change: tuple[tuple[str, str], ...] = ()
 
     @property
     @override

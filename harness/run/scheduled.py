@@ -7,12 +7,15 @@ from typing import Final
 import msgspec
 
 from harness.phases import Phases, RunReport, opened, unhealthy
-from harness.plan import RunSpec, timings_of
+from harness.plan import Kafka, RunSpec, timings_of
 from harness.records.fault_events import record_fault
 from harness.worlds.contract import World
+from nemesis.cluster import CONTROLLER
+from nemesis.faults import Upgrade
 from nemesis.player import Player
 from nemesis.receipts import Receipt
 from nemesis.roles import largest_rack
+from nemesis.rollout import Rollout, Step, steps_of
 from nemesis.scenarios import Draw
 from nemesis.schedule import Schedule, draw_schedule
 from workloads import LISTED, Recorder
@@ -57,6 +60,18 @@ def planned(spec: RunSpec, draw: Draw) -> Schedule:
     )
 
 
+def rollout_of(spec: RunSpec) -> list[Step]:
+    """The steps of the rolling upgrade beside a drawn schedule; none without the family "upgrade"."""
+    if spec.schedule is not None or Upgrade.family not in spec.faults.families:
+        return []
+    brokers, world = range(spec.brokers), spec.world
+    if not isinstance(world, Kafka):
+        return steps_of(brokers)
+    controllers = range(CONTROLLER, CONTROLLER + world.controllers)
+    finalizes = world.upgrade_end == "finalize" and bool(world.upgrade_to)
+    return steps_of([*controllers, *brokers], back=world.upgrade_end == "back", finalize=finalizes)
+
+
 class _Scheduled:
     """The middle of such a run (:class:`harness.phases.Middle`)."""
 
@@ -73,6 +88,14 @@ class _Scheduled:
             world.clock,
             dead_brokers_max=spec.faults.dead_brokers_max,
             witness=self._record_fault,
+        )
+        self._rollout = Rollout(
+            rollout_of(spec),
+            self._player.faults,
+            world.target,
+            world.clock,
+            first_sequence=len(schedule.steps),
+            first_group=1 + max((step.group for step in schedule.steps), default=-1),
         )
         self.schedule: Final = schedule
 
@@ -96,8 +119,12 @@ class _Scheduled:
             self._until_well(WARM_UP_MS_MAX)
         planned_us = self._clock.now_us() + self._spec.workload.duration_ms * 1000
         self._player.start()
+        self._rollout.start()
         while self._clock.now_us() < (end_us := planned_us + min(self._player.late_us, LATE_MS_MAX * 1000)):
             self._world.drive(lambda: False, end_us)
+        # A step that lasts may still end well; without writes the next ones would put nothing to the test.
+        self._world.drive(lambda: self._rollout.over, end_us + LATE_MS_MAX * 1000)
+        self._rollout.stop("the run's time was over before its turn came; raise duration_ms")
         self._player.heal_all()
 
     def recover(self) -> int | None:

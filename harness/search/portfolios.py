@@ -190,7 +190,13 @@ _SAFE: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 _MIXED: Final = ("kill", "pause", "stop", "cut", "cut", "slow", "hold", "move", "power", "wipe", "corrupt", "fail")
 #: Faults that a cluster in virtual time cannot do.
-_LACKING: Final = {Capability.CLOCKS, Capability.DISK_SPACE, Capability.DISK_SPEED, Capability.REASSIGNMENT}
+_LACKING: Final = {
+    Capability.CLOCKS,
+    Capability.DISK_SPACE,
+    Capability.DISK_SPEED,
+    Capability.REASSIGNMENT,
+    Capability.SUCCESSION,
+}
 
 #: Families for compacted topics, which the core does not have.
 _COMPACTING: Final = {"away", "away-wiped"}

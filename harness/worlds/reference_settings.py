@@ -12,7 +12,8 @@ from workloads import Settings
 
 #: The capabilities that the reference broker lacks in every world.
 LACKS: Final = {
-    Capability.REASSIGNMENT: "the reference broker's controller never changes the replicas of a log partition"
+    Capability.REASSIGNMENT: "the reference broker's controller never changes the replicas of a log partition",
+    Capability.SUCCESSION: "the reference broker has one release; only nodes of Apache Kafka are upgraded",
 }
 
 

@@ -42,6 +42,8 @@ from nemesis.faults.slow_link import SlowLink as SlowLink
 from nemesis.faults.stop import Stop as Stop
 from nemesis.faults.unscheduled import Crash as Crash
 from nemesis.faults.unscheduled import UnexplainedElection as UnexplainedElection
+from nemesis.faults.upgrade import Finalize as Finalize
+from nemesis.faults.upgrade import Upgrade as Upgrade
 from nemesis.faults.wipe_disk import WipeDisk as WipeDisk
 
 #: Every kind of fault by its name in receipts.

@@ -116,13 +116,15 @@ class Family(msgspec.Struct, frozen=True):
     """Scenarios with one purpose. The first is its signature, with which every schedule of the family begins.
 
     ``on_request`` ones are never drawn by chance: a plan asks for them by name or number. ``about`` says what happens,
-    for people; a family of a fault that needs no script leaves that to the fault.
+    for people; a family of a fault that needs no script leaves that to the fault. The steps of one that goes on
+    ``beside`` the others wait for the cluster (:mod:`nemesis.rollout`), so no schedule has them.
     """
 
     name: str
     scenarios: tuple[Scenario, ...]
     on_request: tuple[Scenario, ...] = ()
     about: str = ""
+    beside: bool = False
 
     @property
     def every_scenario(self) -> tuple[Scenario, ...]:

@@ -11,7 +11,8 @@ from nemesis.scenarios import FAMILIES, Timings
 from nemesis.schedule import Schedule, draw_schedule, most_stopped
 
 seeds = st.integers(0, 2**32)
-families = st.lists(st.sampled_from(sorted(FAMILIES)), min_size=1, max_size=3, unique=True).map(tuple)
+DRAWN = sorted(name for name, family in FAMILIES.items() if not family.beside)
+families = st.lists(st.sampled_from(DRAWN), min_size=1, max_size=3, unique=True).map(tuple)
 
 
 def drawn(seed, *, brokers=3, duration_ms=30_000, timings=None, **plan):
@@ -54,10 +55,17 @@ def test_the_same_chance_gives_the_same_schedule(seed, names):
     assert drawn(seed, families=names) == drawn(seed, families=names)
 
 
-@given(seeds, st.sampled_from(sorted(FAMILIES)))
+@given(seeds, st.sampled_from(DRAWN))
 def test_every_schedule_tells_its_familys_signature_first(seed, family):
     schedule = drawn(seed, families=(family,), count=1)
     assert schedule.steps[0].story == FAMILIES[family].scenarios[0].name
+
+
+@given(seeds, families)
+@settings(max_examples=20)
+def test_a_family_that_goes_on_beside_the_others_changes_nothing_in_their_schedule(seed, names):
+    assert drawn(seed, families=(*names, "upgrade")) == drawn(seed, families=names)
+    assert drawn(seed, families=("upgrade",)).steps == ()
 
 
 @given(seeds, families, st.integers(1, 3))

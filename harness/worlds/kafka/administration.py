@@ -226,11 +226,24 @@ class Administration:
 
     def features(self) -> dict[str, int]:
         """The level of each feature that was finalized; none where brokers know no features."""
-        try:
-            described = self._ask(lambda admin: admin.describe_features())
-        except errors.UnsupportedVersionError:
-            return {}
-        return {name: levels["finalized"][1] for name, levels in described.items() if "finalized" in levels}
+        return self._feature_levels("finalized")
+
+    def supported_features(self) -> dict[str, int]:
+        """The highest level of each feature that the broker which answers supports."""
+        return self._feature_levels("supported")
+
+    def finalize(self, levels: Mapping[str, int]) -> str:
+        """Raise features to these levels. The answer is empty, or says why not.
+
+        Raises:
+            UnansweredError: no broker answered; they may be raised all the same.
+        """
+
+        def update(admin: KafkaAdminClient) -> str:
+            answers = admin.update_features(dict(levels), timeout_ms=REQUEST_LIMIT_MS)
+            return "; ".join(f"{name}: {answer}" for name, answer in answers.items() if answer != "OK")
+
+        return self._granted(update)
 
     def configurations(
         self, kind: Literal["broker", "topic"], names: Sequence[str], settings: Sequence[str]
@@ -248,6 +261,13 @@ class Administration:
         }
 
     # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _feature_levels(self, kind: Literal["finalized", "supported"]) -> dict[str, int]:
+        try:
+            described = self._ask(lambda admin: admin.describe_features())
+        except errors.UnsupportedVersionError:
+            return {}
+        return {name: levels[kind][1] for name, levels in described.items() if kind in levels}
 
     def _granted(self, action: Callable[[KafkaAdminClient], str]) -> str:
         """The answer of ``action``, or the name of the refusal. Without an answer the whole action begins again."""

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from typing_extensions import override
 
-from harness.hosts import Host, Launch, LocalFiles, LoopbackHost, SshHost
+from harness.hosts import Host, Launch, LocalFiles, LocalHost, LoopbackHost, SshHost
 from harness.machine.java import java_program
 from harness.observations import Observation
 from harness.plan import Kafka, RunSpec, Ssh, require_kind
@@ -26,6 +26,7 @@ from harness.worlds.kafka.logged_metadata import BrokerLogs, ControllerLogs, Log
 from harness.worlds.kafka.logged_roles import LoggedRoles
 from harness.worlds.kafka.properties import NodePlace, as_text, node_properties, possible_with_kraft
 from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
+from harness.worlds.kafka.succession import Form, Forms, KafkaSuccession
 from harness.worlds.kafka.zookeeper import ASKED_SINCE, ZooKeeperAdministration, possible_with_zookeeper
 from harness.worlds.real import Distribution, lifetime_s, local_host
 from harness.worlds.real.direct_access import Ask
@@ -33,9 +34,12 @@ from harness.worlds.real.leadership import ConfirmedReassignment
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.view import Metadata, Viewer
 from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
+from nemesis.succession import Succession
 from workloads import Settings
 
 _NO_CUTS: Final = 'links of Apache Kafka are cut with host = "namespaces" only, which needs root'
+_NO_KRAFT: Final = "clusters with ZooKeeper are not upgraded here"
+_ONE_RELEASE: Final = "machines over SSH are given one release"
 _ONE_DIRECTORY: Final = "nodes of Apache Kafka are started with one log directory here"
 #: Before it leaders log the in-sync replicas that they have written to ZooKeeper at level TRACE only.
 LOUD_ISR_SINCE: Final = (2, 4, 0)
@@ -44,7 +48,7 @@ ORDERED_SINCE: Final = (0, 11, 0)
 
 
 def release_for(world: Kafka, settings: Settings) -> Installation:
-    """The installed release that ``world`` asks for, and that can do what the ``settings`` ask for.
+    """The installed release that ``world`` begins with, and that can do what the ``settings`` ask for.
 
     Raises:
         PlanError: it cannot, or this release does not exist.
@@ -56,6 +60,20 @@ def release_for(world: Kafka, settings: Settings) -> Installation:
     else:
         possible_with_kraft(settings, version)
     installation = find(str(version))  # last: no user should fetch a release that cannot do it
+    installation.require_startable()
+    return installation
+
+
+def successor_for(world: Kafka, first: Installation) -> Installation:
+    """The installed release that nodes of ``world`` are upgraded to; the ``first`` one where the plan names none.
+
+    Raises:
+        PlanError: this release does not exist.
+        HostError: it is not installed here, or does not start here.
+    """
+    if not world.upgrade_to:
+        return first
+    installation = find(world.upgrade_to)
     installation.require_startable()
     return installation
 
@@ -133,6 +151,10 @@ class KafkaDistribution(Distribution):
         return release_for(self._world, self._spec.chosen())
 
     @cached_property
+    def _forms(self) -> Forms:
+        return Forms(Form(self.release), Form(successor_for(self._world, self.release), dict(self._world.change)))
+
+    @cached_property
     def _mode(self) -> Mode:
         make = with_zookeeper if self._world.mode == "zookeeper" else kraft
         return make(self._spec.chosen(), self.release, self._spec.brokers)
@@ -140,10 +162,15 @@ class KafkaDistribution(Distribution):
     @override
     def check(self) -> None:
         make_archive(self.release)
+        make_archive(self._forms.successor.release)
 
     @override
     def lacks(self, host: type[Host]) -> Mapping[Capability, str]:
         lacks = {Capability.LOG_DIRECTORIES: _ONE_DIRECTORY}
+        if self._world.mode == "zookeeper":
+            lacks[Capability.SUCCESSION] = _NO_KRAFT
+        elif not issubclass(host, LocalHost):
+            lacks[Capability.SUCCESSION] = _ONE_RELEASE
         return lacks | {Capability.LINKS: _NO_CUTS} if issubclass(host, LoopbackHost) else lacks
 
     @override
@@ -152,12 +179,13 @@ class KafkaDistribution(Distribution):
         properties = nodes.directory / "data" / f"{node}.properties"
         properties.write_text(as_text(self.properties(nodes, node)), encoding="utf-8")
         logs = nodes.log(node).parent
-        files = LogFiles(logs / "logging.properties", logs / f"gc-{node}.log")
-        files.write(self.release, self._mode.levels)
+        release = self._forms.of(node).release
+        files = LogFiles(logs / f"logging-{release.version}.properties", logs / f"gc-{node}.log")
+        files.write(release, self._mode.levels)
         return Launch(
             node=node,
             command=node_command(
-                self.release,
+                release,
                 node,
                 properties,
                 files,
@@ -181,7 +209,7 @@ class KafkaDistribution(Distribution):
             controllers={controller: nodes.host.address(controller) for controller in nodes.controllers},
             rack=dict(enumerate(self._spec.racks)).get(node, ""),
         )
-        return self._mode.properties(node_place)
+        return {**self._mode.properties(node_place), **self._forms.of(node).change}
 
     @override
     def metadata(self, nodes: Nodes) -> Metadata:
@@ -195,15 +223,18 @@ class KafkaDistribution(Distribution):
         if self.release.version < ASKED_SINCE:
             operator = ZooKeeperAdministration(lambda: nodes.host.address(CONTROLLER))
         else:
-            addresses = nodes.host.address
-            operator = asked = Administration(lambda: [f"{a.host}:{a.port}" for a in map(addresses, viewer.running())])
-            resources.callback(asked.close)
+            operator = _operator(nodes, viewer, resources)
         confirmed = ConfirmedReassignment(operator.move_leader, operator.reassign, viewer.partitions)
         return confirmed, confirmed
 
     @override
+    def succession(self, nodes: Nodes, viewer: Viewer, resources: ExitStack) -> Succession:
+        return KafkaSuccession(nodes, self._forms, _operator(nodes, viewer, resources))
+
+    @override
     def configuration(self, nodes: Nodes) -> dict[str, Any]:
-        return {"version": str(self.release.version)} | self.properties(nodes, nodes.brokers[0])
+        to = f" to {self._world.upgrade_to}" if self._world.upgrade_to else ""
+        return {"version": f"{self.release.version}{to}"} | self.properties(nodes, nodes.brokers[0])
 
     @override
     def own_words(self, nodes: Nodes) -> Ask:
@@ -214,6 +245,14 @@ class KafkaDistribution(Distribution):
         logs = directory / "logs"
         by_node = {int(path.stem.rpartition("-")[2]): path for path in logs.glob("node-*.log")}
         return [*observations_in(by_node, wall_begin_us), *pauses_in(logs, wall_begin_us)]
+
+
+def _operator(nodes: Nodes, viewer: Viewer, resources: ExitStack) -> Administration:
+    """An administration that asks the brokers that run."""
+    addresses = nodes.host.address
+    administration = Administration(lambda: [f"{a.host}:{a.port}" for a in map(addresses, viewer.running())])
+    resources.callback(administration.close)
+    return administration
 
 
 def host_kind(world: Kafka) -> type[Host]:

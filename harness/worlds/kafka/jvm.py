@@ -59,6 +59,7 @@ LEVELS: Final[Mapping[str, str]] = {
     "org.apache.kafka.storage.internals.log": "INFO",
     "org.apache.kafka.controller": "INFO",
     "org.apache.kafka.controller.ReplicationControlManager": "DEBUG",
+    "org.apache.kafka.common.utils.AppInfoParser": "INFO",
 }
 
 

@@ -134,7 +134,7 @@ _JAVA: Final = {
 _READ: Final[Mapping[str, Callable[[str], Any]]] = {
     "partition": _name,
     **dict.fromkeys(("isr", "elr", "replicas"), _brokers),
-    **dict.fromkeys(("state", "changes", "role"), str),
+    **dict.fromkeys(("state", "changes", "role", "version"), str),
     "unclean": bool,
 }
 #: "foo-0", and how brokers before 1.0 write it at times.
@@ -240,6 +240,8 @@ _EVENTS: Final[Mapping[str, Sequence[tuple[str, Callable[..., LogEvent]]]]] = {
     f"{_CONTROLLER}.QuorumController": (
         (r"Becoming the active controller at epoch (?P<epoch>\d+)", observations.ControllerActivated),
     ),
+    # With KRaft a node registers its version last of all, when it is unfenced.
+    "org.apache.kafka.common.utils.AppInfoParser": ((r"Kafka version ?: (?P<version>\S+)", observations.NodeStarted),),
     "kafka.server.ControllerServer": ((r"\] Starting controller", observations.ControllerStarted),),
     "org.apache.kafka.common.errors.OutOfOrderSequenceException": (
         (

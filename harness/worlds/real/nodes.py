@@ -6,6 +6,7 @@ so by itself. A look asks the operating system about child processes, which cost
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -46,6 +47,7 @@ class Nodes:
         self._launch = launch
         self._processes: dict[int, NodeProcess] = {}
         self._log_begins: dict[int, int] = {}
+        self._starts: Counter[int] = Counter()
         #: More variables for the environment of a node.
         self.environment_of: Callable[[int], dict[str, str]] = lambda _: {}
         self.crashes: Final = CrashWatch(self._processes, self.last_words)
@@ -58,10 +60,15 @@ class Nodes:
         launch = self._launch(self, node)
         environment = launch.environment | self.environment_of(node)
         self._processes[node] = self.host.start(msgspec.structs.replace(launch, environment=environment))
+        self._starts[node] += 1
 
     def process(self, node: int) -> NodeProcess:
         """The newest process of a node."""
         return self._processes[node]
+
+    def starts(self, node: int) -> int:
+        """The number of times that a node was started."""
+        return self._starts[node]
 
     def in_state(self, state: NodeState, nodes: Iterable[int]) -> tuple[int, ...]:
         """The nodes among ``nodes`` whose process is in this state now."""

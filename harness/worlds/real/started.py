@@ -30,6 +30,7 @@ from harness.worlds.real.view import ClusterImage, Metadata, Viewer, are_whole, 
 from harness.worlds.real.world import Opened, Opening, RealCluster
 from harness.worlds.replica_logs import logs_on_disks
 from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
+from nemesis.succession import Succession
 from workloads import topics_of
 
 #: The reference broker starts in about a second, Kafka in about four; a busy machine gets this long.
@@ -64,6 +65,10 @@ class Distribution(Protocol):
         self, nodes: Nodes, viewer: Viewer, resources: ExitStack
     ) -> tuple[Leadership, Reassignment | None]:
         """The parts that change leaders and replicas; whatever has to be closed is pushed to ``resources``."""
+
+    def succession(self, nodes: Nodes, viewer: Viewer, resources: ExitStack) -> Succession | None:  # noqa: ARG002
+        """The part that gives nodes another form, if this system does not lack it; resources as above."""
+        return None
 
     def configuration(self, nodes: Nodes) -> dict[str, Any]:
         """The configuration of every broker."""
@@ -123,7 +128,10 @@ class StartedCluster(RealCluster):
         clients = opening.make_clients(bootstrap, OPEN)
         attacked = AttackedNodes(nodes, viewer, journal, opening.clock, connect)
         administration = distribution.administration(nodes, viewer, opening.resources)
-        target = assemble(attacked, preparation, disks, clocks, administration)
+        succession = preparation.prepare(
+            lambda: distribution.succession(nodes, viewer, opening.resources), Capability.SUCCESSION
+        )
+        target = assemble(attacked, preparation, disks, clocks, administration, succession=succession)
         self._nodes = nodes
         direct = DirectClient(opening.clock, host.address)
         opening.resources.callback(direct.close)

@@ -13,6 +13,7 @@ from harness.worlds.real.own_disks import OwnDisks
 from harness.worlds.real.storage import FileStorage, SlowDisks
 from nemesis.cluster import Capability, Leadership, Reassignment, Target, require
 from nemesis.scenarios import FAMILIES, needs_of
+from nemesis.succession import Succession
 
 Made = TypeVar("Made")
 
@@ -52,8 +53,10 @@ def assemble(
     disks: Mapping[int, Disk] | None,
     clocks: Clocks | None,
     administration: tuple[Leadership, Reassignment | None],
+    *,
+    succession: Succession | None = None,
 ) -> Target:
-    """The target with everything that its host, its machine and its administration offer."""
+    """The target with everything that its host, its machine, its administration and its releases offer."""
     nodes, host, lacks = attacked.nodes, attacked.nodes.host, preparation.lacks
     links = None if Capability.LINKS in lacks else HeldConnections(attacked)
     own_disks = None if disks is None else OwnDisks(attacked, disks)
@@ -85,6 +88,7 @@ def assemble(
         leadership=administration[0],
         reassignment=administration[1],
         clocks=clocks,
+        succession=succession,
         lacks=lacks,
         unplanned=frozenset(preparation.unplanned),
     )

@@ -31,14 +31,14 @@ def nothing_left(world: AnyWorld) -> set[str]:
 @pytest.mark.parametrize(
     ("world", "impossible"),
     [
-        (Simulated(), "clock connection lossy-link full-disk slow-disk reassign"),
-        (Processes(), f"reassign log-directory {OF_NAMESPACES}"),
-        (Processes(host=Namespaces()), "reassign log-directory"),
+        (Simulated(), "clock connection lossy-link full-disk slow-disk reassign upgrade"),
+        (Processes(), f"reassign log-directory upgrade {OF_NAMESPACES}"),
+        (Processes(host=Namespaces()), "reassign log-directory upgrade"),
         (Kafka(), f"partition outage log-directory {OF_NAMESPACES}"),
         (Kafka(host=Namespaces()), "log-directory"),
         (
             Kafka(host=SSH),
-            "power wipe away-wiped corrupt lying-disk full-disk slow-disk clock log-directory " + OF_NAMESPACES,
+            "power wipe away-wiped corrupt lying-disk full-disk slow-disk clock log-directory upgrade " + OF_NAMESPACES,
         ),
     ],
     ids=["simulated", "processes", "processes in namespaces", "kafka", "kafka in namespaces", "kafka over SSH"],

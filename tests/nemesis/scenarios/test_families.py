@@ -137,7 +137,10 @@ def test_an_outage_leaves_one_replica_that_lags_and_is_still_in_sync(story):
 
 
 #: Faults that no scenario has, and why.
-ALONE = {"dropmessages": "the storms of hunts draw it; scripts and schedules name it"}
+ALONE = {
+    "dropmessages": "the storms of hunts draw it; scripts and schedules name it",
+    "finalize": "the last step of an upgrade",
+}
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -1,0 +1,98 @@
+"""Reads what a plan says of a rolling upgrade, and refuses, in a sentence, one that Kafka does not have."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from harness.plan.file_form import WORLD_DEFAULTS
+from harness.plan.model import Plan
+from harness.plan.values import PlanKey, Table, flattened, table_at, value_at
+from harness.plan.worlds import Kafka, Ssh, UpgradeEnd
+from nemesis.faults import Upgrade
+from workloads import Settings, spelled
+
+#: The keys of a world's table that are about it.
+UPGRADE_KEYS: Final = ("upgrade_to", "upgrade_end", "change")
+#: A release of Apache Kafka.
+_VERSION: Final = re.compile(r"\d{1,3}(\.\d{1,3}){2,3}")
+#: Settings by which the harness knows a node, and finds its files.
+_IDENTITY: Final = (
+    "process.roles", "node.id", "broker.id", "controller.quorum.voters", "controller.listener.names", "listeners",
+    "listener.security.protocol.map", "advertised.listeners", "log.dirs", "log.dir", "metadata.log.dir",
+)  # fmt: skip
+
+
+def release_at(table: Table, key: str, plan_key: PlanKey) -> str:
+    """The release of Kafka under ``key``, or "".
+
+    Raises:
+        PlanError: it is not a version.
+    """
+    version: str = value_at(table, key, str, "", plan_key)
+    if version and not _VERSION.fullmatch(version):
+        raise (plan_key / key).wrong(
+            f'"{version}" is not a version of Apache Kafka; write three numbers, for example "4.1.1"'
+        )
+    return version
+
+
+def with_upgrade(world: Kafka, table: Table, plan_key: PlanKey) -> Kafka:
+    """``world`` with the upgrade that its ``table`` describes.
+
+    Raises:
+        PlanError: Kafka, or this host, has no such upgrade.
+    """
+    end: UpgradeEnd = value_at(table, "upgrade_end", UpgradeEnd, WORLD_DEFAULTS.upgrade_end, plan_key)
+    change = flattened(table_at(table, "change", plan_key))
+    to = release_at(table, "upgrade_to", plan_key)
+    asked = next((key for key in UPGRADE_KEYS if key in table), "")
+    if asked and world.mode == "zookeeper":
+        raise (plan_key / asked).wrong("clusters with ZooKeeper are not upgraded here; leave it out, or mode")
+    if asked and isinstance(world.host, Ssh):
+        raise (plan_key / asked).wrong(
+            "nodes on machines over SSH have one release; leave it out, or take another host"
+        )
+    _refuse_older(world.version, to, plan_key)
+    for name in change:
+        if name in _IDENTITY:
+            raise (plan_key / "change").wrong(f"{name} is how the harness finds a node; change another setting")
+        if name in Settings().to_mapping():
+            raise (plan_key / "change").wrong(
+                f"{name} is a setting of the run, from which its promise follows; write it under [settings]"
+            )
+    return msgspec.structs.replace(
+        world, upgrade_to=to, upgrade_end=end, change=tuple((name, spelled(value)) for name, value in change.items())
+    )
+
+
+def check_upgrade(plan: Plan, plan_key: PlanKey) -> None:
+    """Refuse a world that says what an upgrade is, where no family of the plan does one.
+
+    Raises:
+        PlanError: one sentence.
+    """
+    if any(Upgrade.family in family.split("+") for family in plan.families):
+        return
+    for world in plan.worlds:
+        if isinstance(world.world, Kafka) and (world.world.upgrade_to or world.world.change):
+            raise (plan_key / "families").wrong(
+                f'[worlds.kafka] says what an upgrade is, and no family does one; write "{Upgrade.family}", or, for '
+                f'example, "{Upgrade.family}+kill"'
+            )
+
+
+def _refuse_older(version: str, to: str, plan_key: PlanKey) -> None:
+    """A cluster has the features of the release that formatted it, and an older minor release does not know them."""
+    if not to:
+        return
+    if not version:
+        raise (plan_key / "upgrade_to").wrong("write version too, the release with which the cluster begins")
+    first, then = ([int(part) for part in release.split(".")] for release in (version, to))
+    if then[:2] < first[:2]:
+        raise (plan_key / "upgrade_to").wrong(
+            f"a cluster that began with {version} has the features of {version}, which {to} does not know; write "
+            f'version = "{to}", upgrade_to = "{version}" and upgrade_end = "back", which ends before they are finalized'
+        )

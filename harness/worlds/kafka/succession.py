@@ -1,0 +1,118 @@
+"""Two forms of a node of Apache Kafka, from one installed release or two, and the way from the first to the second."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from kafka.errors import KafkaError
+from typing_extensions import override
+
+from harness.clients import without_secrets
+from harness.errors import HostError
+from harness.observations import NodeStarted
+from harness.worlds.kafka.administration import Administration
+from harness.worlds.kafka.installation import Installation
+from harness.worlds.kafka.log_events import LogTail
+from harness.worlds.real.nodes import Nodes
+from nemesis.cluster import CONTROLLER
+from nemesis.evidence import Evidence
+from nemesis.succession import FormName, Succession
+
+#: Brokers hear of a new feature level within a second.
+CONFIRM_LIMIT_S: Final = 5.0
+_LOOK_EVERY_S: Final = 0.1
+#: Features that an upgrade leaves alone: the protocol of a quorum that was formatted without directories of voters, and
+#: a rule that the run's settings choose.
+LEFT_ALONE: Final = frozenset({"kraft.version", "eligible.leader.replicas.version"})
+
+
+class Form(NamedTuple):
+    """One form of a node: its ``release``, and settings by name that differ from the run's own."""
+
+    release: Installation
+    change: Mapping[str, str] = {}
+
+
+class Forms:
+    """The form of each node's next start: the ``first`` one, until it is chosen otherwise."""
+
+    def __init__(self, first: Form, successor: Form) -> None:
+        self.first: Final = first
+        self.successor: Final = successor
+        self._chosen: dict[int, Form] = {}
+
+    def of(self, node: int) -> Form:
+        """The form in which ``node`` starts next."""
+        return self._chosen.get(node, self.first)
+
+    def choose(self, node: int, form: Form) -> None:
+        """Let ``node`` start in this form from now on."""
+        self._chosen[node] = form
+
+
+class KafkaSuccession(Succession):
+    """Chooses forms, reads in nodes' own logs which release runs, and asks the cluster for its features."""
+
+    def __init__(self, nodes: Nodes, forms: Forms, administration: Administration) -> None:
+        self._nodes = nodes
+        self._forms = forms
+        self._administration = administration
+        self._tails: dict[tuple[int, int], LogTail] = {}
+        self._seen: dict[tuple[int, int], Evidence] = {}
+
+    @override
+    def prepare(self, node: int, form: FormName) -> Evidence:
+        chosen = self._forms.first if form == "first" else self._forms.successor
+        self._forms.choose(node, chosen)
+        return {"wanted": str(chosen.release.version)}
+
+    @override
+    def observe(self, node: int) -> Evidence:
+        start = node, self._nodes.starts(node)
+        if start not in self._seen:
+            tail = self._tails.setdefault(start, LogTail(self._nodes.log(node), self._nodes.log_begin(node)))
+            versions = [event.version for event in tail.events() if isinstance(event, NodeStarted)]
+            if versions:
+                self._seen[start] = {"version": versions[-1], "incarnation": start[1]}
+        return self._seen.get(start, {})
+
+    @override
+    def describe(self, node: int) -> Evidence:
+        def ask() -> Evidence:
+            seen: Evidence = {"features": self._administration.features()}
+            if (names := [*self._forms.successor.change]) and node < CONTROLLER:
+                seen["changed"] = self._administration.configurations("broker", [str(node)], names)[str(node)]
+            return seen
+
+        return _answered(ask)
+
+    @override
+    def finalize(self) -> Evidence:
+        return _answered(self._finalize)
+
+    def _finalize(self) -> Evidence:
+        before, supported = self._administration.features(), self._administration.supported_features()
+        wanted = {
+            name: level for name, level in supported.items() if name not in LEFT_ALONE and level > before.get(name, 0)
+        }
+        state: Evidence = {"features_before": before}
+        if not wanted:
+            return {**state, "features": before}
+        if refused := self._administration.finalize(wanted):
+            return {**state, "refused": refused}
+        deadline = time.monotonic() + CONFIRM_LIMIT_S
+        while not wanted.items() <= (after := self._administration.features()).items():
+            if time.monotonic() > deadline:
+                return {**state, "features": after, "unconfirmed": f"the levels {wanted} were not seen afterwards"}
+            time.sleep(_LOOK_EVERY_S)
+        return {**state, "features": after}
+
+
+def _answered(ask: Callable[[], Evidence]) -> Evidence:
+    """The evidence that ``ask`` gives; or why no answer came."""
+    try:
+        return ask()
+    except (HostError, KafkaError) as error:
+        return {"unconfirmed": without_secrets(str(error) or type(error).__name__)}

@@ -1,0 +1,67 @@
+"""Rolling upgrades: nodes that are stopped in order and started again in another form, until there is no way back."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from typing_extensions import override
+
+from nemesis.cluster import Capability, ClusterView, Target, require
+from nemesis.evidence import Evidence
+from nemesis.faults.fault import Aim, NodeFault
+
+
+class Upgrade(NodeFault, frozen=True):
+    """Ask a node's process to end (SIGTERM), and start it again in another form as soon as it has.
+
+    The form is another release (`upgrade_to`), other settings (`change`), or, without these, the same: a rolling
+    restart. ``back`` is the way back to the first form. It ends when the node runs in the new form, and every replica
+    is in sync again.
+    """
+
+    kind: ClassVar[str] = "upgrade"
+    verb: ClassVar[str] = "upgrade"
+    operands: ClassVar[str] = ""
+    family: ClassVar[str] = "upgrade"
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.PROCESSES, Capability.SUCCESSION)
+    stops_brokers: ClassVar[bool] = True
+
+    back: bool = False
+
+    @override
+    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+        succession, processes = require(target.succession), require(target.processes)
+        before, stopped = succession.observe(node), processes.stop(node)
+        if not stopped:  # it is frozen or dead
+            return {}
+        prepared = succession.prepare(node, "first" if self.back else "next")
+        return {**before, **stopped, **prepared, **processes.restart(node)}
+
+    @override
+    def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
+        succession = require(target.succession)
+        seen = succession.observe(node)
+        return {**seen, **succession.describe(node)} if seen else {}
+
+
+class Finalize(NodeFault, frozen=True):
+    """Raise the feature levels of the cluster to those of the release that every node runs: from then on there is no
+    way back.
+    """
+
+    kind: ClassVar[str] = "finalize"
+    verb: ClassVar[str] = "finalize"
+    operands: ClassVar[str] = ""
+    family: ClassVar[str] = "upgrade"
+    lasts: ClassVar[bool] = False
+    needs: ClassVar[tuple[Capability, ...]] = (Capability.SUCCESSION,)
+    spares_process: ClassVar[bool] = True
+    spares_cluster: ClassVar[bool] = True
+
+    @override
+    def aim(self, view: ClusterView) -> Aim:
+        return Aim(nodes=view.controllers[:1])
+
+    @override
+    def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
+        return require(target.succession).finalize()

@@ -1,0 +1,43 @@
+"""The forms in which the nodes of a cluster start, one after the other: another release, other settings, or the same.
+
+A rolling upgrade, a rolling change of a setting and a rolling restart are one thing with another difference between the
+first form and the next. :mod:`nemesis.rollout` does it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+from nemesis.evidence import Evidence
+
+FormName = Literal["first", "next"]
+
+
+class Succession(Protocol):
+    """The form of each node's next start, and what nodes say of the form that they run in."""
+
+    def prepare(self, node: int, form: FormName) -> Evidence:
+        """Let ``node`` start in this form from now on. Evidence: ``wanted``, its version.
+
+        A running process goes on as it is.
+        """
+        ...
+
+    def observe(self, node: int) -> Evidence:
+        """Read what ``node`` itself has said since its newest start, once it is ready; nothing before.
+
+        Evidence: its ``version``, and ``incarnation``, the number of its start.
+        """
+        ...
+
+    def describe(self, node: int) -> Evidence:
+        """Ask the cluster about a node that is ready. Evidence: finalized ``features``, changed settings in effect."""
+        ...
+
+    def finalize(self) -> Evidence:
+        """Raise the cluster's features to what the next form supports, after which there is no way back.
+
+        Evidence: ``features`` afterwards and ``features_before``; where they stayed as they were, ``refused`` or
+        ``unconfirmed``.
+        """
+        ...

@@ -1,0 +1,76 @@
+"""Rolling upgrades in plans: what is read, and what Kafka does not have and is refused in a sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.errors import PlanError
+from harness.plan import Kafka, parse_plan, require_kind
+from harness.run.scheduled import rollout_of
+
+PLAN = 'families = ["upgrade+kill"]\n[worlds.kafka]\n'
+
+
+def steps(keys: str, family: str = "upgrade+kill") -> list[tuple[int, bool | str]]:
+    text = PLAN.replace("upgrade+kill", family) + keys
+    (run,) = parse_plan(text, "p.toml").runs()
+    return [(step.node, getattr(step.fault, "back", step.fault.kind)) for step in rollout_of(run)]
+
+
+def test_controllers_come_first_and_the_features_last() -> None:
+    forth = [(100, False), (0, False), (1, False), (2, False)]
+    assert steps('version = "3.9.2"\nupgrade_to = "4.3.1"\n') == [*forth, (100, "finalize")]
+    assert steps('version = "3.9.2"\nupgrade_to = "4.3.1"\nupgrade_end = "leave"\n') == forth
+    assert steps("change = { num.io.threads = 8 }\n") == forth
+    assert steps("", "upgrade") == forth
+    assert steps("", "kill") == []
+
+
+def test_every_node_goes_back_in_the_reverse_order_without_a_last_step() -> None:
+    back = steps('version = "4.0.0"\nupgrade_to = "4.3.1"\nupgrade_end = "back"\ncontrollers = 3\n')
+    nodes = [100, 101, 102, 0, 1, 2]
+    assert back == [*((node, False) for node in nodes), *((node, True) for node in reversed(nodes))]
+
+
+def test_a_given_schedule_has_every_fault_of_its_run() -> None:
+    given = '\n[[schedule]]\nbegin_ms = 1_000\nend_ms = 9_000\nfault = "upgrade"\nbroker = 1\n'
+    assert steps(given, "upgrade") == []
+
+
+def test_a_changed_setting_is_written_as_kafka_has_it() -> None:
+    plan = parse_plan(PLAN + 'change = { "num.io.threads" = 8, log.cleaner.enable = false }\n', "p.toml")
+    world = require_kind(plan.worlds[0].world, Kafka)
+    assert world.change == (("num.io.threads", "8"), ("log.cleaner.enable", "false"))
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ('version = "3.9.2"\nupgrade_to = "4.x"', r'"4\.x" is not a version of Apache Kafka'),
+        ('upgrade_to = "4.3.1"', "write version too"),
+        ('version = "4.3.1"\nupgrade_to = "3.9.2"', r'has the features of 4\.3\.1, which 3\.9\.2 does not know; write'),
+        ('version = "3.9.2"\nmode = "zookeeper"\nupgrade_to = "4.3.1"', "clusters with ZooKeeper are not upgraded"),
+        ('change = { "node.id" = 7 }', r"node\.id is how the harness finds a node"),
+        ('change = { "min.insync.replicas" = 1 }', r"min\.insync\.replicas is a setting of the run.*\[settings\]"),
+        ('upgrade_end = "never"', 'takes one of "finalize", "back", "leave"'),
+        ('host = "existing"\nbootstrap = ["b:9092"]\nupgrade_to = "4.3.1"', "a cluster that exists already has"),
+    ],
+)  # fmt: skip
+def test_an_upgrade_that_cannot_be_is_refused(keys: str, sentence: str) -> None:
+    with pytest.raises(PlanError, match=sentence):
+        parse_plan(PLAN + keys, "p.toml")
+
+
+def test_a_step_within_one_minor_release_may_go_down() -> None:
+    assert steps('version = "4.3.1"\nupgrade_to = "4.3.0"\n')
+
+
+def test_an_upgrade_that_no_family_does_is_refused() -> None:
+    with pytest.raises(PlanError, match=r'no family does one; write "upgrade"'):
+        parse_plan('families = ["kill"]\n[worlds.kafka]\nversion = "3.9.2"\nupgrade_to = "4.3.1"\n', "p.toml")
+
+
+@pytest.mark.parametrize("world", ["simulated", "processes"])
+def test_only_nodes_of_kafka_are_upgraded(world: str) -> None:
+    with pytest.raises(PlanError, match="only nodes of the kafka world can be upgraded"):
+        parse_plan(f'families = ["upgrade"]\n[worlds.{world}]\nupgrade_to = "4.3.1"\n', "p.toml")
