@@ -90,17 +90,13 @@ class NotReachableError(HostError):
 
 
 class OutputError(HarnessError):
-    """Standard output cannot be written: make room, or send it elsewhere. ``unread``: its reader has gone."""
-
-    def __init__(self, text: str, *, unread: bool = False) -> None:
-        super().__init__(text)
-        self.unread: Final = unread
+    """Standard output cannot be written: make room, or send it elsewhere."""
 
     @classmethod
     def of(cls, error: OSError) -> OutputError:
         """That ``error`` kept standard output from being written."""
         why = f"standard output cannot be written ({error.strerror or error}); make room or send it elsewhere"
-        return cls(f"{why}; what this command wrote into files is there", unread=isinstance(error, BrokenPipeError))
+        return cls(f"{why}; what this command wrote into files is there")
 
 
 class ResultsError(HarnessError):

@@ -10,8 +10,9 @@ from typing import Final, get_args
 
 from harness.assess.client_names import known, stranger
 from harness.assess.client_settings import ALIASES, TELLING
-from harness.assess.configuration import OF_CLIENTS, Client, Library
+from harness.assess.configuration import OF_CLIENTS, Client
 from harness.errors import PlanError
+from harness.known_defects import Library
 from workloads import reason_of, shown, unknown_name
 
 #: A configuration of a client has a few kilobytes.

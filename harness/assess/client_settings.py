@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from harness.assess.configuration import Client, Library
+from harness.assess.configuration import Client
+from harness.known_defects import Library
 from harness.worlds.kafka.releases import Version
 
 _INT_MAX: Final = str(2**31 - 1)

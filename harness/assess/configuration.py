@@ -7,13 +7,12 @@ configuration that has secrets.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
+from harness.known_defects import Library
 from harness.worlds.kafka.releases import Version
-
-Library = Literal["java", "librdkafka", "kafka-python"]
 
 
 class Inherited(NamedTuple):

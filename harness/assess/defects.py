@@ -2,53 +2,21 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Collection, Iterator, Sequence
-from functools import cache
-from importlib import resources
-from typing import Literal, NamedTuple
-
-import msgspec
+from typing import NamedTuple
 
 from harness.assess.client_settings import effective, version_of
-from harness.assess.configuration import Client, Cluster, Library, Release
+from harness.assess.configuration import Client, Cluster, Release
 from harness.assess.grouping import Group
+from harness.known_defects import Defect, Need, every_defect
 from harness.worlds.kafka.releases import Version
 
-Need = Literal[
-    "acks-all",
-    "compaction",
-    "consumers",
-    "end-of-partition",
-    "groups",
-    "idempotence",
-    "new-protocol",
-    "old-transactions",
-    "replicated",
-    "several-directories",
-    "several-in-flight",
-    "transactions",
-]
 #: The feature with which each transaction has a producer epoch of its own (KIP-890).
 _TRANSACTION_VERSION = "transaction.version"
 #: The Java client that ends transactions so.
 _NEW_ENDS = Version(4, 0, 0)
 #: The patch of a release of which only the line is known.
 _ANY_PATCH = 999
-
-
-class Defect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A defect as defects.toml has it."""
-
-    name: str
-    title: str
-    harm: str
-    of: Literal["kafka"] | Library
-    affected: list[tuple[str, str]]
-    needs: list[Need]
-    link: str
-    change: str
-    price: str
 
 
 class Applied(NamedTuple):
@@ -60,13 +28,6 @@ class Applied(NamedTuple):
     defect: Defect
     sure: bool
     since: str
-
-
-@cache
-def every_defect() -> tuple[Defect, ...]:
-    """All defects of defects.toml."""
-    content = tomllib.loads(resources.files("harness.assess").joinpath("defects.toml").read_text(encoding="utf-8"))
-    return tuple(msgspec.convert(content["defect"], list[Defect]))
 
 
 def defects_of(cluster: Cluster, clients: Sequence[Client], met: Collection[Need]) -> Iterator[Applied]:
@@ -138,5 +99,5 @@ def _applied(defect: Defect, release: Release | None) -> Applied | None:
 
 
 def parsed(text: str) -> Version:
-    """A release as defects.toml has it."""
+    """A release as the file of known defects has it."""
     return Version(*[int(part) for part in text.split(".")])

@@ -8,10 +8,11 @@ from typing import Final
 from checkers import counted
 from harness.assess.client_names import nearest
 from harness.assess.configuration import Client, Cluster, Release
-from harness.assess.defects import every_defect, parsed
+from harness.assess.defects import parsed
 from harness.assess.grouping import whole
 from harness.assess.risks import of_internal
 from harness.errors import PlanError
+from harness.known_defects import every_defect
 from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
 
 #: Names of topics in one sentence.

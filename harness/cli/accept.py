@@ -12,8 +12,9 @@ import click
 
 from checkers import Acceptance, Cell
 from harness.cli.terminal import Terminal, path_type, takes_json
-from harness.comparison import client_of, product_findings, read_results
+from harness.comparison import client_of, fits, read_results
 from harness.errors import EXIT_HELD, NamedWronglyError
+from harness.known_defects import product_findings
 from harness.plan import ACCEPTED_FILE
 from harness.records.accepted_file import add_accepted
 from harness.records.campaign_record import CampaignRecord, read_campaign_record
@@ -129,5 +130,5 @@ def _named(
 
 def _is_named(what: str, cell: Cell, anomaly: str, identity: str, client: str) -> bool:
     if (product := product_findings().get(what)) is not None:
-        return product.fits(cell, anomaly, client)
+        return fits(product, cell, anomaly, client)
     return what == anomaly or (len(what) >= PREFIX_MIN and identity.startswith(what))

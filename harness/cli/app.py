@@ -117,8 +117,7 @@ def exit_code_of(arguments: Sequence[str] | None = None) -> int:
         return EXIT_PLAN
     except OutputError as error:
         drop_output()
-        if not error.unread:
-            terminal.complain(str(error))
+        terminal.complain(str(error))
         return error.exit_code
     except AckproofError as error:
         terminal.complain(str(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -29,7 +30,7 @@ def schema(terminal: Terminal, name: str | None, out: Path | None) -> int:
     if out is None:
         for file in SCHEMAS:
             if file.partition(".")[0] == name:
-                click.echo(schema_text(file), nl=False)
+                sys.stdout.write(schema_text(file).decode())
         return EXIT_HELD
     with files_of(out):
         out.mkdir(parents=True, exist_ok=True)

@@ -59,11 +59,16 @@ def _to_nowhere(number: int) -> None:
 def writing_output() -> Iterator[None]:
     """Tell errors of standard output, which the block writes to, from those of other files.
 
+    A reader that has read enough and went away, such as ``head``, is no error: the block ends, what follows goes
+    nowhere, and the command ends with the exit code of what it found.
+
     Raises:
         OutputError: it cannot be written.
     """
     try:
         yield
+    except BrokenPipeError:
+        drop_output()
     except OSError as error:
         raise OutputError.of(error) from error
 
@@ -97,7 +102,8 @@ class Output(io.TextIOWrapper):
             OutputError: it cannot be written.
         """
         with writing_output():
-            return super().write(text)
+            super().write(text)
+        return len(text)
 
     def flush(self) -> None:
         """Write what is held back.

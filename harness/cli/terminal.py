@@ -22,8 +22,7 @@ from rich.table import Table
 from typing_extensions import override
 
 from harness.cli.shown_progress import printable, progress_for
-from harness.cli.streams import drop_output
-from harness.errors import OutputError, PlanError
+from harness.errors import PlanError
 from harness.plan import ENDLESS, PlanKey, refuse_endless_numbers
 from harness.progress import Progress
 from workloads import shown, unknown_name
@@ -102,21 +101,12 @@ class Terminal:
             self.note(f"ackproof: {text}")
 
     def answer(self, value: Any, lines: Iterable[str]) -> None:
-        """Print ``value`` as JSON where that is asked for, else the ``lines``.
-
-        A reader that has read enough and went away, such as ``head``, changes nothing of what the answer is.
-        """
-        try:
-            if self.as_json:
-                self.json(value)
-            else:
-                for line in lines:
-                    self.say(line)
-            sys.stdout.flush()
-        except OutputError as error:
-            if not error.unread:
-                raise
-            drop_output()
+        """Print ``value`` as JSON where that is asked for, else the ``lines``."""
+        if self.as_json:
+            self.json(value)
+        else:
+            for line in lines:
+                self.say(line)
 
     def fold(self, text: str) -> None:
         """Print one sentence; a terminal shows what does not fit below it, broken between words and indented."""

@@ -14,7 +14,7 @@ from harness.comparison.findings import (
     results_of,
     shown_by,
 )
-from harness.comparison.product_findings import client_of, offered_sentences, product_findings
+from harness.comparison.product_findings import client_of, fits, offered_sentences
 from harness.comparison.sentences import figures_of, made_with, sentences, side_by_side
 from harness.comparison.settings import Differing, differing
 
@@ -40,10 +40,10 @@ __all__ = [
     "expected_sentences",
     "figures_of",
     "finding_sentences",
+    "fits",
     "key_of",
     "made_with",
     "offered_sentences",
-    "product_findings",
     "read_results",
     "results_of",
     "sentences",

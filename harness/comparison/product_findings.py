@@ -1,57 +1,47 @@
-"""The project's own accounts of defects (docs/findings), by number: what a history shows of each, and where they fit.
+"""Offers the project's own findings (docs/findings) by number where a cell shows what may be of one.
 
-That one fits says that a finding may be this defect, and not that it is: the account says how to tell.
+That one fits says that a finding may be this defect, and not that it is: its page says how to tell.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
-from importlib import resources
 from pathlib import Path
-
-import msgspec
+from typing import Final
 
 from checkers import Cell
+from harness.known_defects import Defect, Library, Need, ProductFinding, product_findings
 from harness.machine.this_call import command
 from harness.records.campaign_record import CampaignRecord
 from workloads import SettingValue, spelled
 
-
-class ProductFinding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One account: its number, its page in docs/findings and title; what a cell shows that may be of it.
-
-    Without ``worlds`` or ``clients`` any fits.
-    """
-
-    number: str
-    page: str
-    title: str
-    anomalies: frozenset[str]
-    worlds: frozenset[str] = frozenset()
-    clients: frozenset[str] = frozenset()
-    settings: dict[str, SettingValue] = {}
-
-    def fits(self, cell: Cell, anomaly: str, client: str) -> bool:
-        """True if the anomaly that nothing permits in this cell, with this client library, may be of it."""
-        return (
-            anomaly in self.anomalies
-            and (not self.worlds or cell.world in self.worlds)
-            and (not self.clients or client in self.clients)
-            and all(spelled(cell.settings.get(name)) == spelled(value) for name, value in self.settings.items())
-        )
+#: A client of a plan, by its library.
+_CLIENTS: Final[Mapping[Library, str]] = {
+    "java": "java",
+    "librdkafka": "confluent-kafka",
+    "kafka-python": "kafka-python",
+}
+#: The setting by which a cell says that what a defect needs is in use; of the rest it says nothing.
+_SETTINGS: Final[Mapping[Need, tuple[str, SettingValue]]] = {
+    "acks-all": ("acks", "all"),
+    "compaction": ("cleanup.policy", "compact"),
+    "idempotence": ("enable.idempotence", True),
+}
 
 
-class _Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    finding: list[ProductFinding]
+def fits(finding: ProductFinding, cell: Cell, anomaly: str, client: str) -> bool:
+    """True if the anomaly that nothing permits in this cell, with this client library, may be of the finding."""
+    return any(_fits(defect, cell, anomaly, client) for defect in finding.defect)
 
 
-@cache
-def product_findings() -> Mapping[str, ProductFinding]:
-    """All of them by number."""
-    text = (resources.files("harness.comparison") / "product_findings.toml").read_text(encoding="utf-8")
-    return {finding.number: finding for finding in msgspec.convert(tomllib.loads(text), _Data).finding}
+def _fits(defect: Defect, cell: Cell, anomaly: str, client: str) -> bool:
+    here = cell.world == "kafka" if defect.of == "kafka" else client == _CLIENTS[defect.of]
+    asked = [_SETTINGS[need] for need in defect.needs if need in _SETTINGS]
+    return (
+        here
+        and anomaly in defect.anomalies
+        and all(spelled(cell.settings.get(name)) == spelled(value) for name, value in asked)
+    )
 
 
 def client_of(record: CampaignRecord | None, cell: Cell) -> str:
@@ -66,7 +56,7 @@ def offered_sentences(directory: Path, cells: Iterable[Cell], record: CampaignRe
     for cell in cells:
         accepted = {entry.anomaly for entry in cell.accepted}
         for finding in product_findings().values():
-            if any(finding.fits(cell, name, client_of(record, cell)) for name in cell.broken.keys() - accepted):
+            if any(fits(finding, cell, name, client_of(record, cell)) for name in cell.broken.keys() - accepted):
                 fitting.setdefault(finding.number, []).append(cell.key)
     for number, keys in fitting.items():
         finding = product_findings()[number]

@@ -12,7 +12,8 @@ from scripts.reference.markdown import page, table, wrapped
 
 INTRODUCTION: Final = """
 A cell of the matrix has one outcome, and so has each run of it. Files, the terminal and the page use the same word. The
-exit code of a command is 1 if any outcome asks for 1, else 2 if any asks for 2, else 0.
+exit code of a command is 1 if any outcome asks for 1, else 2 if any asks for 2, else 0. A reader that goes away, such
+as `head`, changes no exit code.
 """
 EXIT_CODES: Final = {
     EXIT_HELD: "nothing is broken",

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from harness.assess import Client, Cluster, Release, Topic
-from harness.assess.defects import defects_of, every_defect, needs_met
+from harness.assess.defects import defects_of, needs_met
 from harness.assess.grouping import groups_of
-from harness.worlds.kafka.releases import Version, parse_version
+from harness.worlds.kafka.releases import parse_version
 
-ROOT = Path(__file__).parents[3]
 PLAIN = Client(name="p", library="java", version="4.3.1")
 TRANSACTIONAL = Client(name="p", library="java", version="4.3.1", settings={"transactional.id": "t"})
 MEMBER = Client(name="c", library="java", version="4.3.1", settings={"group.id": "g"})
@@ -88,23 +85,3 @@ def test_a_client_has_its_own() -> None:
     assert "librdkafka-4844" in named("4.3.1", consumers=(at_the_end,))
     newer = Client(name="c", library="librdkafka", version="2.13.2", settings={"enable.partition.eof": "true"})
     assert "librdkafka-4844" not in named("4.3.1", consumers=(newer,))
-
-
-def test_every_finding_of_the_project_is_in_the_file() -> None:
-    linked = {defect.link for defect in every_defect()}
-    pages = {page.relative_to(ROOT).as_posix() for page in (ROOT / "docs" / "findings").glob("*.md")}
-    assert pages <= linked, "each finding has its entry in harness/assess/defects.toml"
-
-
-def test_the_file_is_sound() -> None:
-    defects = every_defect()
-    assert len({defect.name for defect in defects}) == len(defects)
-    for defect in defects:
-        for first, since in defect.affected:
-            version = Version(*map(int, first.split(".")))
-            assert not since or version < Version(*map(int, since.split("."))), defect.name
-        assert defect.link.startswith("https://") or (ROOT / defect.link).is_file(), defect.name
-        assert defect.title
-        assert defect.harm
-        assert defect.change
-        assert defect.price

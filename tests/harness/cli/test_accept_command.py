@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.app import exit_code_of
-from harness.comparison import compare_results, product_findings, read_results
+from harness.comparison import compare_results, read_results
 from harness.machine.versions import this_machine
 from harness.plan import read_plan
 from harness.records.accepted_file import parse_accepted, read_accepted
@@ -151,12 +151,3 @@ def test_a_documented_finding_that_fits_is_offered_by_name(campaign, capsys: pyt
     )
     assert first.startswith(f"{KEY}: maybe finding 002, ")
     assert f"ackproof accept {directory} 002 --reason WHY --until DAY" in second
-
-
-def test_the_pages_of_documented_findings_exist() -> None:
-    pages = {path.name for path in (Path(__file__).parents[3] / "docs/findings").glob("*.md")}
-    assert {finding.page for finding in product_findings().values()} <= pages
-    assert {f"00{number}" for number in range(1, 9)} <= product_findings().keys()
-    from checkers import ANOMALIES  # noqa: PLC0415
-
-    assert all(finding.anomalies <= ANOMALIES.keys() for finding in product_findings().values())

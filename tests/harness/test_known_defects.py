@@ -1,0 +1,75 @@
+"""The file of known defects, from which assessments and campaigns take what they say of them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from checkers import ANOMALIES
+from harness.comparison import fits
+from harness.known_defects import every_defect, product_findings
+from tests.harness.comparison.conftest import night, run_lines
+from workloads import Settings
+
+ROOT = Path(__file__).parents[2]
+#: What is in use in every cell here, if nothing else is said: acks=all with idempotence.
+SAFE = Settings(enable_idempotence=True, min_insync_replicas=2)
+
+
+def numbers(release: str) -> list[int]:
+    return [int(part) for part in release.split(".")]
+
+
+def test_every_page_of_a_finding_is_in_the_file_once() -> None:
+    pages = sorted(page.name for page in (ROOT / "docs" / "findings").glob("*.md"))
+    assert [finding.page for finding in product_findings().values()] == pages
+    assert [finding.page[:3] for finding in product_findings().values()] == list(product_findings())
+
+
+def test_every_defect_is_whole() -> None:
+    defects = every_defect()
+    assert len({defect.name for defect in defects}) == len(defects)
+    for defect in defects:
+        bounds = [numbers(bound) for pair in defect.affected for bound in pair if bound]
+        assert bounds, defect.name
+        assert all(before < after for before, after in pairwise(bounds)), defect.name
+        assert all(defect.link.startswith(("https://", "docs/")) for defect in defects)
+        assert defect.link.startswith("https://") or (ROOT / defect.link).is_file(), defect.name
+        assert all((defect.title, defect.harm, defect.change, defect.price)), defect.name
+
+
+def test_a_defect_of_the_projects_own_findings_says_what_a_history_shows_and_no_other_does() -> None:
+    own = {defect.name for finding in product_findings().values() for defect in finding.defect}
+    for defect in every_defect():
+        assert bool(defect.anomalies) is (defect.name in own), defect.name
+        assert defect.anomalies <= ANOMALIES.keys()
+
+
+@pytest.mark.parametrize(
+    ("number", "world", "client", "anomaly", "settings", "fitting"),
+    [
+        ("001", "simulated", "confluent-kafka", "lost-write", SAFE, True),
+        ("001", "kafka", "java", "lost-write", SAFE, False),
+        ("001", "kafka", "confluent-kafka", "lost-write", Settings(), False),
+        ("002", "kafka", "", "lost-write", SAFE, True),
+        ("002", "kafka", "", "lost-write", Settings(acks=1), False),
+        ("002", "processes", "", "lost-write", SAFE, False),
+        ("004", "simulated", "java", "duplicate", SAFE, True),
+        ("005", "kafka", "java", "duplicate", SAFE, True),
+        ("006", "kafka", "", "returned-key", Settings(cleanup_policy="compact"), True),
+        ("006", "kafka", "", "returned-key", SAFE, False),
+        ("006", "kafka", "", "returned-group", SAFE, True),
+        ("007", "kafka", "", "group-went-back", SAFE, True),
+        ("007", "kafka", "", "torn-transaction", SAFE, True),
+        ("008", "kafka", "", "aborted-read", SAFE, True),
+        ("009", "kafka", "", "torn-transaction", SAFE, True),
+        ("009", "kafka", "", "lost-write", SAFE, False),
+    ],
+)
+def test_a_finding_fits_by_client_world_anomaly_and_settings(
+    *, number: str, world: str, client: str, anomaly: str, settings: Settings, fitting: bool
+) -> None:
+    (cell,) = night("1", run_lines(settings, runs=1, world=world)).cells.values()
+    assert fits(product_findings()[number], cell, anomaly, client) is fitting
