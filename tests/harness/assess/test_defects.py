@@ -54,6 +54,9 @@ def test_a_defect_needs_what_it_is_about() -> None:
     assert "finding-008" in named("4.3.1", TRANSACTIONAL)
     assert "KAFKA-20634" in named("4.3.0", consumers=(MEMBER,))
     assert "KAFKA-20634" not in named("4.3.1", consumers=(MEMBER,))
+    member = Client(name="c", library="librdkafka", version="2.16.0", settings={"group.id": "g"})
+    assert "finding-010" in named("4.3.1", TRANSACTIONAL, (member,))
+    assert "finding-010" not in named("4.3.1", consumers=(member,))
     one_by_one = Client(
         name="p", library="java", version="4.3.1", settings={"max.in.flight.requests.per.connection": "1"}
     )

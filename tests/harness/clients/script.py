@@ -124,9 +124,14 @@ class Script:
                 return
             self.let_pass(_ASK_AGAIN_US)
 
-    def committed(self, group: str, partitions: Sequence[str]) -> dict[str, int]:
-        """What a group says that it has committed of these partitions, once its coordinator answers."""
-        consumer = self.clients.consumer(self.cluster.next_process(), Membership(group))
+    def committed(
+        self, group: str, partitions: Sequence[str], isolation: IsolationLevel = "read_uncommitted"
+    ) -> dict[str, int]:
+        """What a group says that it has committed of these partitions, once its coordinator answers.
+
+        With read_committed it answers once no transaction with its offsets is open.
+        """
+        consumer = self.clients.consumer(self.cluster.next_process(), Membership(group), isolation)
         assert consumer.commits is not None
         ask_committed = consumer.commits.ask_committed
         while True:
