@@ -157,6 +157,15 @@ class SequenceRefused(_PartitionFact, frozen=True, kw_only=True, tag="out-of-ord
     last_sequence: int | None = None
 
 
+class NotEnoughReplicas(_PartitionFact, frozen=True, kw_only=True, tag="not-enough-replicas"):
+    """A leader answered a produce request with an error for want of in-sync replicas.
+
+    ``appended``: its records are in the log all the same (NOT_ENOUGH_REPLICAS_AFTER_APPEND).
+    """
+
+    appended: bool = False
+
+
 # --- seen from outside -----------------------------------------------------------------------------------------------
 
 
@@ -194,6 +203,7 @@ Fact = (
     | Acknowledged
     | Truncated
     | SequenceRefused
+    | NotEnoughReplicas
     | NodeCrashed
     | JvmPaused
 )

@@ -290,6 +290,9 @@ class PerfectWorld:
 
     broken_invariant = None
 
+    def refused_attempts(self):
+        return None
+
     def replica_logs(self):
         return None
 

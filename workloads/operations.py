@@ -39,9 +39,9 @@ class Function(StrEnum):
     """The functions of operations.
 
     ``DRAIN`` is a final reader's statement without an invoke: OK if it read the partition from its start to ``offset``.
-    ``RETIRE``, ``RECOVERY`` and ``INVARIANT`` have no invoke either; their ``detail`` is a :class:`Retirement`, a
-    :class:`FreshWrites`, a :class:`BrokenInvariant`. A new member goes to the end, because its place is its code in
-    stored histories.
+    ``RETIRE``, ``RECOVERY``, ``INVARIANT`` and ``REFUSED`` have no invoke either; their ``detail`` is a
+    :class:`Retirement`, a :class:`FreshWrites`, a :class:`BrokenInvariant`, a :class:`RefusedAttempts`. A new member
+    goes to the end, because its place is its code in stored histories.
 
     ``TXN`` is one transaction: invoked when it begins, OK once its commit is answered, FAIL if it certainly was
     aborted. Its ``detail`` at the end is a :class:`TransactionEnd`.
@@ -79,6 +79,7 @@ class Function(StrEnum):
     STABLE = "stable"
     OFFSETS = "offsets"
     DELETE_GROUP = "delete-group"
+    REFUSED = "refused"
 
     __hash__ = str.__hash__
 
@@ -268,6 +269,21 @@ class BrokenInvariant(msgspec.Struct, frozen=True, kw_only=True):
     partition: str
     time_us: int
     text: str
+
+
+class RefusedAttempts(msgspec.Struct, frozen=True, kw_only=True):
+    """The attempts to append of a whole run that leaders refused for want of in-sync replicas, by log partition.
+
+    Each attempt is one batch in one request. Clients repeat it and seldom tell. A log partition without any is left
+    out.
+
+    Attributes:
+        before_append: answered with NOT_ENOUGH_REPLICAS; nothing was appended.
+        after_append: answered with NOT_ENOUGH_REPLICAS_AFTER_APPEND; the batch is in the leader's log.
+    """
+
+    before_append: dict[str, int]
+    after_append: dict[str, int]
 
 
 class Recorder(Protocol):

@@ -12,13 +12,10 @@ import numpy as np
 
 from checkers.columns.ids import Numbers
 from nemesis.receipts import Receipt
-from workloads import BrokenInvariant, FreshWrites, Function, Retirement
-from workloads.history import FUNCTION_CODE, HistoryError
+from workloads import BrokenInvariant, FreshWrites, RefusedAttempts, Retirement
+from workloads.history import MARKS, HistoryError
 
-_FAULT, _PHASE, _RETIRE, _RECOVERY, _INVARIANT = (
-    FUNCTION_CODE[name]
-    for name in (Function.FAULT, Function.PHASE, Function.RETIRE, Function.RECOVERY, Function.INVARIANT)
-)
+_FAULT, _PHASE, _RETIRE, _RECOVERY, _INVARIANT, _REFUSED = MARKS
 _Detail = TypeVar("_Detail")
 #: Names of the phases of a run.
 WORKLOAD_BEGINS = ("break",)
@@ -83,6 +80,11 @@ class Phases:
     def fresh_writes(self) -> FreshWrites | None:
         """The writes of fresh clients after healing, None if they tried no write."""
         return next((writes for _, writes in reversed(self._facts(_RECOVERY, FreshWrites))), None)
+
+    @property
+    def refused_attempts(self) -> RefusedAttempts | None:
+        """The attempts that leaders refused in the whole run, None if no world counted them."""
+        return next((attempts for _, attempts in reversed(self._facts(_REFUSED, RefusedAttempts))), None)
 
     def _facts(self, function: int, kind: type[_Detail]) -> list[tuple[Moment, _Detail]]:
         """Marks of one kind with their facts. Those of another tool mean something else and are passed over."""

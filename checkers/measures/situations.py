@@ -21,7 +21,6 @@ from checkers.measures.latency import added
 from checkers.measures.measure import Measure
 from checkers.measures.writes_met import RECENT_US
 from nemesis.receipts import Look
-from workloads import Refusal
 from workloads.history import OK
 
 _FAR = np.iinfo(np.int64).max
@@ -41,8 +40,9 @@ class Situations(Measure):
         read_across_truncation: consumers of a log partition that read it before acknowledged writes were truncated, and
             again afterwards. A truncation is seen where a write was acknowledged at an offset no larger than that of
             one acknowledged before it was made; with acks=0 no client learns an offset.
-        refused_before_append, refused_after_append: sends that ended with NOT_ENOUGH_REPLICAS, or with
-            NOT_ENOUGH_REPLICAS_AFTER_APPEND; with acks=0 no client learns of it.
+        refused_before_append, refused_after_append: attempts to append that leaders answered with NOT_ENOUGH_REPLICAS,
+            or with NOT_ENOUGH_REPLICAS_AFTER_APPEND, by the brokers' own account (:class:`workloads.RefusedAttempts`):
+            clients repeat them, and the outcome of a send tells of the last attempt at most.
     """
 
     leader_changed_in_flight: int | None = None
@@ -76,25 +76,21 @@ def _situations(log: Log, phases: Sequence[Phases]) -> list[Situations]:
     """Count every situation of each history. O(n log n)."""
     acknowledged = log.sends[log.type[log.sends] == OK]
     of_history = [Situations() for _ in phases]
-    _add_refusals(log, acknowledged, of_history)
+    _add_refusals(log, phases, of_history)
     _add_truncations(log, acknowledged, of_history)
     _add_seen(log, acknowledged, phases, of_history)
     return of_history
 
 
-def _add_refusals(log: Log, acknowledged: Numbers, of_history: list[Situations]) -> None:
-    owner = log.partition_history[log.partition[log.sends]]
-    count = len(of_history)
-    before, after = (
-        np.bincount(owner[log.refusal[log.sends] == kind], minlength=count)
-        for kind in (Refusal.BEFORE_APPEND, Refusal.AFTER_APPEND)
-    )
-    ok = np.bincount(log.partition_history[log.partition[acknowledged]], minlength=count)
-    is_known = (ok == 0) | (_with_offset(log, acknowledged, count) > 0) | (before + after > 0)
-    for history, situations in enumerate(of_history):
-        if is_known[history]:
-            situations.refused_before_append = int(before[history])
-            situations.refused_after_append = int(after[history])
+def _add_refusals(log: Log, phases: Sequence[Phases], of_history: list[Situations]) -> None:
+    """Count those of the log partitions that are here: parts of a history each see the account of the whole."""
+    for history, phase in enumerate(phases):
+        if (attempts := phase.refused_attempts) is None:
+            continue
+        here = np.flatnonzero(log.partition_history == history).tolist()
+        keys = [log.partition_key[partition] for partition in here]
+        of_history[history].refused_before_append = sum(attempts.before_append.get(key, 0) for key in keys)
+        of_history[history].refused_after_append = sum(attempts.after_append.get(key, 0) for key in keys)
 
 
 def _with_offset(log: Log, acknowledged: Numbers, histories: int) -> Numbers:

@@ -19,8 +19,8 @@ SITUATIONS: Final[Mapping[str, str]] = {
     "the leader alone: the ISR was one, or acks is not all",
     "unflushed_at_power_loss": "losses of power that took what no fsync had reached",
     "read_across_truncation": "consumers that read a log partition before acknowledged writes were truncated and after",
-    "refused_before_append": "sends that ended with NOT_ENOUGH_REPLICAS",
-    "refused_after_append": "sends that ended with NOT_ENOUGH_REPLICAS_AFTER_APPEND",
+    "refused_before_append": "attempts to append that leaders refused with NOT_ENOUGH_REPLICAS, as they say",
+    "refused_after_append": "attempts that leaders appended and refused with NOT_ENOUGH_REPLICAS_AFTER_APPEND",
 }
 
 

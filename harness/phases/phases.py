@@ -21,7 +21,7 @@ from harness.phases.missing_nodes import missing_nodes
 from harness.phases.unplanned_events import LOOK_EVERY_MS as LOOK_FOR_DEATHS_EVERY_MS
 from harness.phases.unplanned_events import CrashRecorder, unexplained_election
 from harness.plan import RunSpec
-from harness.records.fault_events import record_broken_invariant, record_fault
+from harness.records.fault_events import record_broken_invariant, record_fault, record_refused_attempts
 from harness.worlds.contract import NodeCrash, World
 from nemesis.cluster import ClusterView, Leadership
 from nemesis.receipts import Receipt
@@ -140,6 +140,7 @@ class Phases:
         self._look_for_unexplained(middle, before, begun_us)
         self._read_under_each_leader(lacking)
         record_broken_invariant(self._recorder, self._clock, self._world.broken_invariant)
+        record_refused_attempts(self._recorder, self._clock, self._world.refused_attempts())
         self.workload.mark("end")
         return RunReport(
             schedule=middle.schedule,

@@ -1,11 +1,11 @@
-"""Writes receipts of faults and broken invariants into a history, as events."""
+"""Writes receipts of faults, broken invariants and refused attempts into a history, as events."""
 
 from __future__ import annotations
 
 import msgspec
 
 from nemesis.receipts import Receipt, to_json
-from workloads import NEMESIS, BrokenInvariant, Clock, Event, EventType, Function, Recorder
+from workloads import NEMESIS, BrokenInvariant, Clock, Event, EventType, Function, Recorder, RefusedAttempts
 
 
 def record_fault(recorder: Recorder, clock: Clock, receipt: Receipt) -> None:
@@ -17,6 +17,12 @@ def record_broken_invariant(recorder: Recorder, clock: Clock, broken: BrokenInva
     """Record the invariant that a run broke first, if it broke any."""
     if broken is not None:
         _record(recorder, clock, Function.INVARIANT, msgspec.json.encode(broken).decode())
+
+
+def record_refused_attempts(recorder: Recorder, clock: Clock, attempts: RefusedAttempts | None) -> None:
+    """Record what brokers counted in a whole run, if they could."""
+    if attempts is not None:
+        _record(recorder, clock, Function.REFUSED, msgspec.json.encode(attempts).decode())
 
 
 def _record(recorder: Recorder, clock: Clock, function: Function, detail: str) -> None:

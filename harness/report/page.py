@@ -158,6 +158,7 @@ def _environment() -> Environment:
         exercised_words=exercised_words,
         percent=percent,
         ground=lambda style: f"light-dark({', '.join(style.background)})",
+        known=lambda number: "not known" if number is None else f"{number:,}",
         ms=lambda time_us: "?" if time_us is None else milliseconds(time_us / 1000),
         of=_of,
         quantile=quantile_us,

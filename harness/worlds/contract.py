@@ -15,7 +15,7 @@ from harness.observations import Observation
 from harness.records.replica_dump import ReplicaLogs
 from nemesis.cluster import Target
 from nemesis.evidence import Evidence
-from workloads import BrokenInvariant, Clients, Clock, SendOutcome
+from workloads import BrokenInvariant, Clients, Clock, RefusedAttempts, SendOutcome
 
 
 class NodeCrash(msgspec.Struct, frozen=True):
@@ -142,6 +142,9 @@ class World(Protocol):
 
     def observations(self) -> Sequence[Observation]:
         """All observations of the cluster so far, in order of time."""
+
+    def refused_attempts(self) -> RefusedAttempts | None:
+        """Count the attempts to append that leaders refused until now; None where no one can."""
 
     def crashes(self) -> Sequence[NodeCrash]:
         """Every node that ended by itself until now, in the order in which they were noticed."""

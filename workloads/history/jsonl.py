@@ -36,7 +36,7 @@ _LISTS: Final = tuple(map(operations.Function, ("assign", "subscribe", "drain", 
 #: Errors that a line which is not an operation raises when it is decoded and read; OSError is about the file.
 _NONSENSE: Final = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
 #: Marks of the harness itself; every other event of a process that is not a client is a fault.
-_MARKS: Final = (operations.Function.PHASE, operations.Function.RECOVERY, operations.Function.INVARIANT)
+_MARKS: Final = tuple(map(operations.Function, ("phase", "recovery", "invariant", "refused")))
 _NO_OPERATION: Final = "not an operation, which is an object with type, f and value"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _TYPES: Final = frozenset(operations.EventType)

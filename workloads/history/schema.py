@@ -84,9 +84,17 @@ TYPE_CODE: Final = {name: code for code, name in enumerate(TYPES)}
 FUNCTION_CODE: Final = {name: code for code, name in enumerate(FUNCTIONS)}
 DEFECT_CODE: Final = {name: code for code, name in enumerate(DEFECTS)}
 
-#: Codes of the functions that tell of the run as a whole.
+#: Codes of the functions that tell of the run as a whole, in the order of the functions.
 MARKS: Final = tuple(
-    FUNCTION_CODE[f] for f in (Function.FAULT, Function.PHASE, Function.RETIRE, Function.RECOVERY, Function.INVARIANT)
+    FUNCTION_CODE[f]
+    for f in (
+        Function.FAULT,
+        Function.PHASE,
+        Function.RETIRE,
+        Function.RECOVERY,
+        Function.INVARIANT,
+        Function.REFUSED,
+    )
 )
 
 #: Codes of the functions of consumer groups; the detail of such an event is a :class:`workloads.GroupMember`.

@@ -19,7 +19,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from harness.observations import Acknowledged
+from harness.observations import Acknowledged, NotEnoughReplicas
 from harness.reference.core import messages
 from harness.reference.core.effects import Context, Timer
 from harness.reference.core.read_replica import named_by_leader
@@ -31,6 +31,7 @@ from harness.reference.core.types import ACKS_ALL, NO_ERROR, NO_NODE, NONE, Erro
 PARKED_MAX = 10_000
 
 DEADLINES = Timer("deadlines")
+_LACKING = (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
 
 class ParkedProduce(msgspec.Struct, eq=False):
@@ -235,7 +236,9 @@ class RequestHandler:
             produce.client,
             messages.ProduceResponse(produce.correlation, produce.partition, error, offset, replica.log.start_offset),
         )
-        if context.observing and not error:
+        if error:
+            self._report_refusal(produce.partition, error)
+        elif context.observing:
             context.observe(
                 Acknowledged(
                     partition=str(produce.partition),
@@ -249,6 +252,13 @@ class RequestHandler:
 
     def _refuse(self, message: messages.Produce, error: ErrorCode) -> None:
         self._context.answer(messages.ProduceResponse(message.correlation, message.partition, error))
+        self._report_refusal(message.partition, error)
+
+    def _report_refusal(self, partition: TopicPartition, error: ErrorCode) -> None:
+        """Report want of in-sync replicas, which is counted in every run: whether it is observed or not."""
+        if error in _LACKING:
+            appended = error is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+            self._context.observe(NotEnoughReplicas(partition=str(partition), appended=appended))
 
     # --- fetch -----------------------------------------------------------------------------------------------------
 

@@ -49,10 +49,12 @@ _ARCHIVE_LIMIT_S: Final = 180.0
 _STARTS_MAX: Final = 50
 #: Time in UTC (the JVM is configured so), level, class, words.
 PATTERN: Final = "%d{yyyy-MM-dd'T'HH:mm:ss.SSS} %p %c %m%n"
-#: Classes that log leaders, in-sync replicas and truncation, from the level named on; all others log warnings.
+#: Classes that log leaders, in-sync replicas, truncation and refused requests, from the level named on; all others log
+#: warnings.
 LEVELS: Final[Mapping[str, str]] = {
     "state.change.logger": "INFO",
     "kafka.server": "INFO",
+    "kafka.server.KafkaApis": "DEBUG",
     "kafka.cluster.Partition": "INFO",
     "kafka.log": "INFO",
     "kafka.raft": "INFO",

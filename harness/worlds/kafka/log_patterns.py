@@ -135,7 +135,7 @@ _READ: Final[Mapping[str, Callable[[str], Any]]] = {
     "partition": _name,
     **dict.fromkeys(("isr", "elr", "replicas"), _brokers),
     **dict.fromkeys(("state", "changes", "role", "version"), str),
-    "unclean": bool,
+    **dict.fromkeys(("unclean", "appended"), bool),
 }
 #: "foo-0", and how brokers before 1.0 write it at times.
 _PLAIN: Final = r"[A-Za-z0-9._-]+-\d+"
@@ -250,6 +250,15 @@ _EVENTS: Final[Mapping[str, Sequence[tuple[str, Callable[..., LogEvent]]]]] = {
                 rf"{_PARTITION}: (?P<sequence>\d+) \(incoming seq\. number\), (?P<last_sequence>-?\d+) \(current"
             ),
             observations.SequenceRefused,
+        ),
+    ),
+    "kafka.server.KafkaApis": (
+        (
+            (  # young brokers put the topic's id before its name
+                rf"Produce request .* on partition (?:\S+:)?{_EITHER} failed due to "
+                r"org\.apache\.kafka\.common\.errors\.NotEnoughReplicas(?P<appended>AfterAppend)?Exception"
+            ),
+            observations.NotEnoughReplicas,
         ),
     ),
     f"{_CONTROLLER}.BrokerHeartbeatManager": (

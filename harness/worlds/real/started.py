@@ -14,7 +14,7 @@ from typing_extensions import override
 from harness.clients import DirectClient
 from harness.errors import HostError, StartError
 from harness.hosts import Clocks, Disk, Host, Launch, LocalHost, LoopbackHost, NamespaceHost, make_disks, undo_here
-from harness.observations import Observation
+from harness.observations import NotEnoughReplicas, Observation, of_kind
 from harness.plan import OPEN, Loopback, Namespaces, RunSpec
 from harness.records.journal import Journal
 from harness.records.replica_dump import ReplicaLogs
@@ -28,10 +28,11 @@ from harness.worlds.real.target import Preparation, assemble
 from harness.worlds.real.topic import create_topic
 from harness.worlds.real.view import ClusterImage, Metadata, Viewer, are_whole, partitions_of
 from harness.worlds.real.world import Opened, Opening, RealCluster
+from harness.worlds.refused_attempts import RefusalCounter
 from harness.worlds.replica_logs import logs_on_disks
 from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
 from nemesis.succession import Succession
-from workloads import topics_of
+from workloads import RefusedAttempts, topics_of
 
 #: The reference broker starts in about a second, Kafka in about four; a busy machine gets this long.
 START_LIMIT_S: Final = 120.0
@@ -102,6 +103,7 @@ class StartedCluster(RealCluster):
         self._distribution = distribution
         self._make_host = make_host
         self._nodes: Nodes | None = None
+        self._within_reach = False
 
     @override
     def check(self) -> None:
@@ -135,7 +137,7 @@ class StartedCluster(RealCluster):
         self._nodes = nodes
         direct = DirectClient(opening.clock, host.address)
         opening.resources.callback(direct.close)
-        within_reach = isinstance(host, LocalHost)
+        self._within_reach = within_reach = isinstance(host, LocalHost)
         return Opened(
             target,
             clients,
@@ -154,6 +156,14 @@ class StartedCluster(RealCluster):
     def observations(self, wall_begin_us: int) -> list[Observation]:
         observed = self._distribution.observations(self._directory, wall_begin_us)
         return rightly_timed(observed, self._directory / "clocks")
+
+    @override
+    def refused_attempts(self, wall_begin_us: int) -> RefusedAttempts | None:
+        if not self._within_reach:
+            return None
+        counter = RefusalCounter(self._spec.workload.log_partitions)
+        counter.add(*(seen.fact for seen in of_kind(self.observations(wall_begin_us), NotEnoughReplicas)))
+        return counter.attempts()
 
     @override
     def crashes(self, now_us: int) -> Sequence[NodeCrash]:

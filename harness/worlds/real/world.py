@@ -28,6 +28,7 @@ from harness.worlds.contract import DirectClient, NodeCrash, Replicas, World
 from harness.worlds.real.clock import RealClock
 from harness.worlds.real.observation_times import keep_begin, kept_begin_us, with_crashes
 from nemesis.cluster import Target
+from workloads import RefusedAttempts
 
 #: Clients give up at once; their threads get this time to notice.
 CLIENTS_LIMIT_S: Final = 10.0
@@ -86,6 +87,10 @@ class RealCluster(ABC):
     @abstractmethod
     def observations(self, wall_begin_us: int) -> list[Observation]:
         """The observations in the run's files; time 0 is ``wall_begin_us``, in microseconds since the epoch."""
+
+    def refused_attempts(self, wall_begin_us: int) -> RefusedAttempts | None:  # noqa: ARG002
+        """Count the refused attempts as :class:`World` does; None if the brokers' words are out of reach."""
+        return None
 
     def crashes(self, now_us: int) -> Sequence[NodeCrash]:  # noqa: ARG002
         """The nodes that ended by themselves; none if the cluster's processes are not the run's own."""
@@ -194,6 +199,11 @@ class RealWorld(World):
         """All observations so far, read from files, so also after :meth:`close` and in another process."""
         begin_us = kept_begin_us(self._directory)
         return with_crashes([] if begin_us is None else self._cluster.observations(begin_us), self._crashes)
+
+    @override
+    def refused_attempts(self) -> RefusedAttempts | None:
+        begin_us = kept_begin_us(self._directory)
+        return None if begin_us is None else self._cluster.refused_attempts(begin_us)
 
     def crashes(self) -> Sequence[NodeCrash]:
         """Every node that ended by itself until now, or until :meth:`close`."""

@@ -49,6 +49,7 @@ class SimulatedCluster:
 
     Nodes are brokers from 0, and CONTROLLER; ``racks`` are those of the brokers, in order, if they have any, and
     ``log_dirs`` is how many log directories each has. ``draw`` decides, by label, when timers of a node ring first.
+    ``observe`` gets the facts that nodes tell: all that there are if ``observing``, else those of every run.
     """
 
     def __init__(
@@ -57,8 +58,9 @@ class SimulatedCluster:
         config: BrokerConfig,
         loop: Loop,
         network: Network,
-        observe: Observer | None,
+        observe: Observer,
         *,
+        observing: bool,
         draw: Callable[[str, int], int],
         racks: Sequence[str] = (),
         log_dirs: int = 1,
@@ -68,8 +70,8 @@ class SimulatedCluster:
         self._config = config
         self._loop = loop
         self._network = network
-        self._observe: Observer = observe or _unseen
-        self._observing = observe is not None
+        self._observe = observe
+        self._observing = observing
         self._draw = draw
         self._watchers: list[Watcher] = []
         self._starts = 0
@@ -286,10 +288,6 @@ class SimulatedCluster:
         """Deliver as before."""
         slow = self._network.restore_link_speed(links)
         return {"quick": [f"{source}>{target}" for source, target in slow]} if slow else {}
-
-
-def _unseen(_node: int, _fact: object) -> None:
-    """Ignore a fact that no one watches."""
 
 
 def _partitions_of(image: Image) -> dict[str, PartitionView]:

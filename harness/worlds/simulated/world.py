@@ -9,13 +9,14 @@ import msgspec
 
 from harness.choices import Choices
 from harness.errors import HarnessError
-from harness.observations import Fact, Observation
+from harness.observations import Fact, NotEnoughReplicas, Observation
 from harness.plan import RunSpec
 from harness.records.replica_dump import ReplicaLogs
 from harness.reference.core.messages import CreateTopic, TopicResponse
 from harness.reference.core.types import ErrorCode, NodeId
 from harness.worlds.contract import NodeCrash
 from harness.worlds.reference_settings import broker_config, refuse_what_it_lacks, topic_config
+from harness.worlds.refused_attempts import RefusalCounter
 from harness.worlds.simulated.clients import SimulatedClients
 from harness.worlds.simulated.cluster import SimulatedCluster
 from harness.worlds.simulated.direct_client import SimulatedDirectClient
@@ -26,7 +27,7 @@ from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.replica_logs import logs_of
 from harness.worlds.simulated.replica_view import SimulatedReplicas
 from nemesis.cluster import CONTROLLER, Target
-from workloads import BrokenInvariant
+from workloads import BrokenInvariant, RefusedAttempts
 
 #: Virtual time to register, create the topic and fill the ISRs: three network round trips each, and slack for sessions.
 OPEN_LIMIT_US: Final = 30_000_000
@@ -62,14 +63,17 @@ class SimulatedWorld:
         self._assignment = spec.assignment
         self._loop = Loop()
         self._network = Network(self._loop, choices)
+        self._observing = observe
         self._observations: list[Observation] = []
+        self._refusals = RefusalCounter(spec.workload.log_partitions)
         brokers = range(spec.brokers)
         self._cluster = SimulatedCluster(
             brokers,
             broker_config(self._settings),
             self._loop,
             self._network,
-            self._witness if observe else None,
+            self._witness,
+            observing=observe,
             draw=choices.draw,
             racks=spec.racks,
             log_dirs=spec.log_dirs,
@@ -133,6 +137,10 @@ class SimulatedWorld:
         """Give what the core observed, in order of time; empty without ``observe``."""
         return self._observations
 
+    def refused_attempts(self) -> RefusedAttempts:
+        """Give what the brokers counted; they do so in every run."""
+        return self._refusals.attempts()
+
     def crashes(self) -> Sequence[NodeCrash]:
         """See :meth:`World.crashes`. A simulated node does not end by itself: what a core raises ends the run."""
         return ()
@@ -189,4 +197,7 @@ class SimulatedWorld:
             )
 
     def _witness(self, node: int, fact: Fact) -> None:
-        self._observations.append(Observation(self._loop.time_us, node, fact))
+        if isinstance(fact, NotEnoughReplicas):
+            self._refusals.add(fact)
+        if self._observing:
+            self._observations.append(Observation(self._loop.time_us, node, fact))

@@ -7,13 +7,14 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers.measures.writes_met import RECENT_US
 from tests.checkers.in_memory import judge_events
 from tests.checkers.receipts import PLAIN
-from workloads.operations import HARNESS, NEMESIS, Event, EventType, Function, Poll, Record, Send
+from workloads.operations import HARNESS, NEMESIS, Event, EventType, Function, Poll, Record, RefusedAttempts, Send
 
 OK, FAIL, INFO, INVOKE = EventType.OK, EventType.FAIL, EventType.INFO, EventType.INVOKE
 MS = 1_000
@@ -159,16 +160,30 @@ def test_writes_of_log_partitions_that_a_fault_did_not_touch_are_not_exercised_b
     assert counts(history) == (0, 0, 0, 0)
 
 
-def test_refusals_are_counted_by_their_names_before_and_after_the_append() -> None:
-    names = ["NotEnoughReplicasError", "NotEnoughReplicasAfterAppendError", "NOT_ENOUGH_REPLICAS_AFTER_APPEND: late"]
-    history = History([Sent("t-0", 0, MS, INFO, error=name) for name in names])
-    met = judge_events(history.events()).situations
-    assert (met.refused_before_append, met.refused_after_append) == (1, 2)
+def counted(attempts: RefusedAttempts | None) -> tuple[int | None, int | None]:
+    """What a history of two log partitions says of refused attempts when brokers said this."""
+    sends = [Sent("t-0", 0, MS, INFO, error="NotEnoughReplicasError"), Sent("t-1", 0, MS, OK, 0)]
+    events = History(sends).events()
+    if attempts is not None:
+        detail = msgspec.json.encode(attempts).decode()
+        events.append(Event(time_us=MS, process=NEMESIS, type=INFO, function=Function.REFUSED, detail=detail))
+    met = judge_events(events).situations
+    return met.refused_before_append, met.refused_after_append
 
 
-def test_with_acks_0_nobody_is_told_of_refusals_or_of_truncations() -> None:
+def test_refused_attempts_are_those_that_brokers_told_not_those_that_clients_ended_with() -> None:
+    other = {"t-0": 4, "t-1": 3, "not-here-0": 9}
+    assert counted(RefusedAttempts(before_append=other, after_append={"t-1": 2})) == (7, 2)
+    assert counted(RefusedAttempts(before_append={}, after_append={})) == (0, 0)
+
+
+def test_refused_attempts_that_nobody_counted_are_not_known_and_not_0() -> None:
+    assert counted(None) == (None, None)
+
+
+def test_with_acks_0_nobody_is_told_of_truncations() -> None:
     met = judge_events(History([Sent("t-0", 0, MS, OK)]).events()).situations
-    assert (met.refused_before_append, met.read_across_truncation) == (None, None)
+    assert met.read_across_truncation is None
 
 
 def test_what_only_the_cluster_knew_is_not_known_without_its_word() -> None:

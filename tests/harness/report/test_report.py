@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 from checkers import ANOMALIES, Latency, Verdict, WritesOverTime
+from checkers.measures.situations import Situations
 from harness.campaign.witnesses import choose_witnesses
 from harness.cli import run
 from harness.cli.app import exit_code_of
@@ -367,12 +368,19 @@ def test_a_panel_says_what_its_cell_put_to_the_test_and_what_that_cost(campaign:
         "Note: the plan asks for 1 exercised fault of each family and 59 writes at stake, usual are 3 and 59",
         "bound ≤ 95 % after 1 fault: at most this share of such faults loses a write, at 95 %",
         "writes 800 acknowledged, 300 during faults",
-        "refused 0 refused, 0 of unknown outcome",
+        "attempts refused for want of in-sync replicas: not known before the append, not known after it",
         "unavailable 2.10 s at the longest; 0.09 s from the last heal to the next write",
         "latency p50 1.12 ms, p99 1.14 s, p99.9 1.14 s",
     ):
         assert fact in words
     assert "1.12 ms 1.14 s 1.14 s 1.12 ms 10.0 0 0 0 0 0 2.10 s 0.09 s" in words
+
+
+def test_attempts_that_leaders_refused_are_counted_though_no_write_was(campaign: Campaign) -> None:
+    directory, make = campaign
+    make(SAFE, situations=Situations(refused_before_append=1_116, refused_after_append=0))
+    words = page_of(directory).words()
+    assert "in-sync replicas: 1,116 before the append, 0 after it" in words
 
 
 def test_a_held_cell_with_wedged_clients_says_so_in_the_matrix(campaign: Campaign) -> None:

@@ -64,6 +64,11 @@ def test_kafka_loses_exactly_what_its_settings_permit(tmp_path: Path, family, se
     shown = lose_or_hold(spec(family, client, **settings), tmp_path, loses=loses, exercised=hit_by("partition", broke))
     reported = {type(seen.fact) for seen in read_observations(shown.directory)}
     assert {BecameLeader, BecameFollower, LeaderElected, IsrChanged, BrokerFenced, BrokerRegistered} <= reported
+    if client == "kafka-python":  # which logs each refusal that reaches it
+        log = (shown.directory / "logs" / "clients.log").read_text(encoding="utf-8")
+        refused = shown.judgement.coverage["refused_before_append"]
+        assert refused is not None
+        assert refused >= log.count("attempts left): NotEnoughReplicasError") > 0
     ended = read_record(shown.directory).ended
     assert ended.configuration is not None
     assert ended.configuration["producer"].get("library", "kafka-python").startswith(client)

@@ -13,6 +13,7 @@ from harness.observations import (
     HighWatermarkMoved,
     IsrChanged,
     LeaderElected,
+    NotEnoughReplicas,
     Observation,
     ReplicaRecovered,
     SequenceRefused,
@@ -142,6 +143,22 @@ def test_the_exception_of_an_entry_tells_which_batch_was_refused(tmp_path: Path)
         f"{failed} partition foo-0\n{errors}.InvalidTxnStateException: Out of order sequence number for producer 1\n"
     )
     fact = SequenceRefused(partition="foo.2-0", producer_id=1000, sequence=12, last_sequence=8)
+    assert observations_in({1: log}, WALL_US - 5_000) == [Observation(5_000, 1, fact)]
+
+
+@pytest.mark.parametrize("partition", ["foo.2-0", "[foo.2,0]", "4x90Ow5TSx2qtw0DbTz6TQ:foo.2-0"])
+@pytest.mark.parametrize("appended", [False, True])
+def test_a_produce_request_that_fails_for_want_of_in_sync_replicas_says_so(
+    tmp_path: Path, partition: str, appended: bool
+) -> None:
+    log = tmp_path / "node-1.log"
+    failed = f"{TIME} DEBUG kafka.server.KafkaApis [KafkaApi-1] Produce request with correlation id 7 from client a-1"
+    errors = "failed due to org.apache.kafka.common.errors"
+    log.write_text(
+        f"{failed} on partition {partition} {errors}.NotEnoughReplicas{'AfterAppend' * appended}Exception\n"
+        f"{failed} on partition {partition} {errors}.NotLeaderOrFollowerException\n"
+    )
+    fact = NotEnoughReplicas(partition="foo.2-0", appended=appended)
     assert observations_in({1: log}, WALL_US - 5_000) == [Observation(5_000, 1, fact)]
 
 

@@ -43,7 +43,7 @@ class Driven:
         self.network.filter(self.links, self._is_lost, keeps=False)
         self.network.started(CLIENT, self)
         self.cluster = SimulatedCluster(
-            range(3), config, self.loop, self.network, self._observe, draw=self.choices.draw
+            range(3), config, self.loop, self.network, self._observe, observing=True, draw=self.choices.draw
         )
         self.invariants = Invariants(self.cluster, config)
         self.cluster.watch(self.invariants.step)
