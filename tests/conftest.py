@@ -212,7 +212,7 @@ class ObedientCluster:
     def _state(self, name, running):
         replicas = self.places[name]
         isr = tuple(n for n in replicas if n in running and n not in self.never_in_sync.get(name, ()))
-        elections = sum(what not in {"heal", "release", "deliver"} for what, _ in self.calls) + self.elected
+        elections = sum(what not in {"heal", "release", "deliver", "spare"} for what, _ in self.calls) + self.elected
         return PartitionView(isr[0] if isr else None, elections, isr, tuple(replicas))
 
     def _did(self, what, whom):

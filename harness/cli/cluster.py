@@ -96,7 +96,7 @@ def _of_cluster(function: Callable[..., Any]) -> Callable[..., Any]:
     return takes_json(click.option("--in", "directory", type=path_type, help=help_)(function))
 
 
-@cluster.command("break", epilog=f"FAULT is one of {', '.join(VERBS)} (docs/guides/cluster-by-hand.md).")
+@cluster.command("break", epilog=f"FAULT is one of {', '.join(VERBS)}.\n\nSee docs/guides/cluster-by-hand.md.")
 @click.argument("fault", type=Word("fault", BREAKS), metavar="FAULT")
 @click.option("--node", default="leader", show_default=True, help=f"Whom: a broker's number, or {', '.join(NODES)}.")
 @click.option(

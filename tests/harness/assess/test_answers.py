@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
-import sys
 from pathlib import Path
 
 import jsonschema
 import msgspec
 import pytest
-from typing_extensions import override
 
 from harness import assess as assessing
 from harness.assess import Assessment, Concern, Requirement, as_markdown, as_page, compared, judged
-from harness.cli import terminal
 from harness.cli.app import exit_code_of
-from harness.errors import HostError, OutputError, PlanError
+from harness.errors import HostError, PlanError
 from harness.plan import Existing
 from harness.progress import Progress
 from harness.records.assessment_file import Assessed, Promised, Shown
@@ -192,30 +188,6 @@ def test_a_place_that_cannot_be_written_is_said_before_the_work(
     assert f"the directory {tmp_path / 'missing'} does not exist" in capsys.readouterr().err
     assert exit_code_of(["assess", str(topics), option, os.devnull]) == 64
     assert f"{option} {os.devnull} is not a regular file; name a file" in capsys.readouterr().err
-
-
-class _Gone(io.StringIO):
-    """Standard output whose reader has gone."""
-
-    @override
-    def write(self, _: str) -> int:
-        raise OutputError("gone", unread=True)
-
-
-@pytest.mark.usefixtures("two_stories")
-@pytest.mark.parametrize(("producer", "code"), [("acks=all", 0), ("acks=1", 1)])
-@pytest.mark.parametrize("form", [[], ["--json"]])
-def test_a_reader_that_goes_away_changes_no_answer(
-    producer: str, code: int, form: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    topics = tmp_path / "topics"
-    topics.write_text(TOPICS)
-    dropped: list[bool] = []
-    monkeypatch.setattr(sys, "stdout", _Gone())
-    monkeypatch.setattr(terminal, "drop_output", lambda: dropped.append(True))
-    required = ["--require", "no loss by kill, partition", "--producer", producer]
-    assert exit_code_of(["assess", str(topics), *required, *form]) == code
-    assert dropped == [True]
 
 
 def test_the_way_in_is_that_of_a_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
