@@ -1,13 +1,23 @@
-"""A live cluster is assessed through TLS, and has the same answer as the files that Kafka's own tools print of it."""
+"""A live cluster is assessed, also through TLS and SASL, and has the same answer as files of Kafka's own tools."""
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
+import msgspec
 import pytest
 from kafka import KafkaAdminClient
+from kafka.admin import (
+    ACL,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    ResourcePattern,
+    ResourceType,
+)
 
 from harness.assess import (
     Assessment,
@@ -26,10 +36,11 @@ from harness.progress import Progress
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.jvm import tool_command
 from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
-from tests.harness.worlds.kafka.theirs.secured import SecuredCluster
+from tests.harness.worlds.kafka.theirs.secured import PASSWORD, STRANGER, USER, SecuredCluster
 from tests.harness.worlds.waiting import wait_for_topics
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka-theirs")]
+VARIABLE = "AK_TEST_PASSWORD"
 RELEASE = parse_version(DEFAULT_VERSION)
 TELLING = ("S01", "S02", "S07", "S14", "S22", "S32", "S40", "S52")
 #: Each with its replicas, its settings, and what must be named.
@@ -65,6 +76,23 @@ def topics(cluster: SecuredCluster) -> Iterator[None]:
             wait_for_topics(cluster.topics, ["theirs"])
 
 
+@pytest.fixture
+def readers(cluster: SecuredCluster) -> Iterator[None]:
+    """The users of TLS and of SASL may see every topic, and nothing more."""
+    every = ResourcePattern(ResourceType.TOPIC, "*", ACLResourcePatternType.LITERAL)
+    rights = [
+        ACL(f"User:{user}", "*", operation, ACLPermissionType.ALLOW, every)
+        for user in (USER, "CN=client")
+        for operation in (ACLOperation.DESCRIBE, ACLOperation.DESCRIBE_CONFIGS)
+    ]
+    with KafkaAdminClient(bootstrap_servers=cluster.ways.plain) as admin:
+        admin.create_acls(rights)
+        try:
+            yield
+        finally:
+            admin.delete_acls(rights)
+
+
 def assessed(cluster: Cluster, stage: Stage) -> Assessment:
     named = Cluster(
         **{name: getattr(cluster, name) for name in Cluster.__struct_fields__} | {"release": Release(RELEASE)}
@@ -86,7 +114,6 @@ def printed(cluster: SecuredCluster, real_kafka: Installation, directory: Path) 
 def test_a_live_cluster_and_its_files_have_the_same_answer(
     cluster: SecuredCluster, real_kafka: Installation, tmp_path: Path
 ) -> None:
-    security = Security(protocol="SSL", ca=str(cluster.authority.file), certificate=str(cluster.client))
     live = read_live(Existing(bootstrap=tuple(cluster.ways.plain)), Progress())
     files = ClusterFiles()
     for file in printed(cluster, real_kafka, tmp_path):
@@ -105,9 +132,32 @@ def test_a_live_cluster_and_its_files_have_the_same_answer(
     assert named == {name: names for name, (_, _, names) in TOPICS.items()}
     own = [group for group in by_life.groups if group.topics[0] in TOPICS]
     assert own == [group for group in by_files.groups if group.topics[0] in TOPICS]
-    # Through TLS it is the same cluster; the user may see less of it.
-    through_tls = read_live(Existing(bootstrap=tuple(cluster.ways.mutual), security=security), Progress())
-    assert through_tls.brokers == live.brokers
+
+
+@pytest.mark.usefixtures("topics", "readers")
+def test_a_cluster_behind_tls_and_sasl_is_read_as_an_open_one(
+    cluster: SecuredCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, PASSWORD)
+    ca = str(cluster.authority.file)
+    live = read_live(Existing(bootstrap=tuple(cluster.ways.plain)), Progress())
+    for servers, security in (
+        (cluster.ways.mutual, Security(protocol="SSL", ca=ca, certificate=str(cluster.client))),
+        (cluster.ways.sasl, by_password(ca, USER, "SCRAM-SHA-512")),
+        (cluster.ways.sasl, by_password(ca, USER, "PLAIN")),
+    ):
+        secured = read_live(Existing(bootstrap=tuple(servers), security=security), Progress())
+        assert not secured.unread
+        assert msgspec.structs.replace(secured, source=live.source) == live
+    # A user without these rights is told so, and no requirement is met by what it may not see.
+    world = Existing(bootstrap=tuple(cluster.ways.sasl), security=by_password(ca, STRANGER, "SCRAM-SHA-512"))
+    hidden = read_live(world, Progress())
+    assert not hidden.topics
+    assert hidden.unread == ("settings of brokers (DescribeConfigs on the cluster)",)
+
+
+def by_password(ca: str, user: str, mechanism: Literal["SCRAM-SHA-512", "PLAIN"]) -> Security:
+    return Security(protocol="SASL_SSL", ca=ca, mechanism=mechanism, username=user, password_env=VARIABLE)
 
 
 def test_an_unreachable_cluster_ends_in_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
