@@ -22,6 +22,7 @@ from nemesis.scenarios.links import LOSSY_LINK, PARTITION, SLOW_LINK
 from nemesis.scenarios.racks import RACK
 from nemesis.scenarios.scene import Family, Part, Scenario, Scene, Timings
 from nemesis.scenarios.shared import family_of
+from nemesis.scenarios.storm import STORM
 from nemesis.scenarios.upgrade import UPGRADE
 
 __all__ = [
@@ -42,7 +43,7 @@ __all__ = [
 _SCRIPTS: Final = (
     KILL, PAUSE, PARTITION, RESTART, POWER, ROLLING, CLOCK, SLOW_LINK, MOVE, REASSIGN, WIPE, CORRUPT, FULL_DISK,
     SLOW_DISK, LYING_DISK, CONTROLLERS, RACK, DIRECTORY, OUTAGE, COORDINATORS, AWAY, AWAY_WIPED,
-    TRANSACTION_COORDINATORS, CONNECTIONS, LOSSY_LINK, UPGRADE,
+    TRANSACTION_COORDINATORS, CONNECTIONS, LOSSY_LINK, STORM, UPGRADE,
 )  # fmt: skip
 
 

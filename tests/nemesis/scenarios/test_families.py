@@ -68,6 +68,7 @@ def test_a_family_is_about_the_faults_of_each_of_its_stories_not_about_what_prep
         "transaction-coordinator": {"kill", "pause"},
         "lying-disk": {"lyingdisk", "powerloss"},
         "rack": {"kill", "partition", "powerloss"},
+        "storm": {"kill", "pause", "partition", "moveleader"},
     }
     assert {family: len(strikes_of(family)) for family in FAMILIES if family not in two} == dict.fromkeys(
         [family for family in FAMILIES if family not in two], 1
