@@ -13,7 +13,18 @@ from harness.cli.numbers import BoundedNumber, WholeNumber
 from harness.cli.terminal import Terminal, assigned, seconds_type, takes_json
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, HarnessError, PlanError
 from harness.machine.versions import cores
-from harness.search import ASSERTION, CRASH, EVERYTHING, PORTFOLIOS, HuntedRun, HuntResult, Portfolio, as_it_is, shrunk
+from harness.search import (
+    ASSERTION,
+    CRASH,
+    EVERYTHING,
+    PORTFOLIOS,
+    HuntedRun,
+    HuntResult,
+    Portfolio,
+    Workers,
+    as_it_is,
+    shrunk,
+)
 from harness.search import hunt as hunt_for
 from harness.worlds.reference_settings import WITHOUT_EFFECT
 from workloads import PlantedBug, SettingsError, spelled, unknown_name
@@ -44,6 +55,9 @@ TEXT_MAX: Final = 160
     "--workers", type=BoundedNumber("workers"), help="Processes at a time; by default as many as there are cores."
 )
 @click.option(
+    "--master", metavar="URL", help="Spark master, such as spark://host:7077: its executors perform the runs."
+)
+@click.option(
     "--shrink", type=seconds_type, default=20.0, show_default=True, help="Seconds for making what one bug did small."
 )
 @takes_json
@@ -59,6 +73,7 @@ def hunt(
     seconds: float,
     seed: int,
     workers: int | None,
+    master: str | None,
     shrink: float,
 ) -> int:
     """Look for planted bugs with random schedules.
@@ -67,23 +82,25 @@ def hunt(
     them (docs/hunt.md). What is found counts only if the same run without the bug finds nothing. Exit code 0 if all
     were found, 2 if one was not; 1 if the broker as it is breaks a promise.
     """
-    workers, first = workers or cores(), 0
+    performers, first = _performers(workers, master), 0
     if number is not None:
         if clean is not None:
             raise PlanError("--run performs one run, and --clean many; leave one of the two out")
         if len(names) != 1:
             raise PlanError(f"--run {number} is a run of one portfolio; name it, and only it, with --portfolio NAME")
-        workers, first, seconds = 1, number, 0.0
+        performers, first, seconds = 1, number, 0.0
     if clean is not None:
         if bugs or settings or as_is:
             raise PlanError(
                 "--clean hunts in the code as it is: name no bug, --settings or --as-is, or leave --clean out"
             )
-        return _clean(terminal, clean, _chosen(names, EVERYTHING), seed, workers)
+        return _clean(terminal, clean, _chosen(names, EVERYTHING), seed, performers)
     results, portfolios = [], _chosen(names, PORTFOLIOS)
     for changed in _changes(bugs, assigned(settings), as_is=as_is):
         try:
-            result = hunt_for(changed, seed=seed, seconds=seconds, workers=workers, portfolios=portfolios, first=first)
+            result = hunt_for(
+                changed, seed=seed, seconds=seconds, workers=performers, portfolios=portfolios, first=first
+            )
         except SettingsError as error:
             raise PlanError(str(error)) from error
         results.append(result)
@@ -102,6 +119,12 @@ def hunt(
     if spurious:
         return EXIT_BROKEN
     return EXIT_HELD if seen == len(results) or as_is else EXIT_UNKNOWN
+
+
+def _performers(workers: int | None, master: str | None) -> Workers:
+    if master is not None and workers is not None:
+        raise PlanError("--workers are processes of this machine, and --master names others; leave one of the two out")
+    return master or workers or cores()
 
 
 def _changes(bugs: Sequence[str], settings: Mapping[str, Any], *, as_is: bool) -> list[Mapping[str, Any]]:
@@ -162,7 +185,7 @@ def _show_small(terminal: Terminal, run: HuntedRun, seconds: float) -> None:
         terminal.say(schedule.describe())
 
 
-def _clean(terminal: Terminal, count: int, portfolios: Sequence[Portfolio], seed: int, workers: int) -> int:
+def _clean(terminal: Terminal, count: int, portfolios: Sequence[Portfolio], seed: int, workers: Workers) -> int:
     seconds, alarmed = 0.0, []
     progress = terminal.progress()
     with progress.phase("runs", count):

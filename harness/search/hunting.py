@@ -12,9 +12,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from multiprocessing import get_context
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -23,7 +24,10 @@ from harness.errors import HarnessError
 from harness.plan import RunSpec
 from harness.search.judged_run import JudgedRun, run_in_memory
 from harness.search.portfolios import PORTFOLIOS, Portfolio
+from harness.search.spread import spread
 
+#: Processes of this machine by their number, or the executors of a Spark cluster by its master's address.
+Workers: TypeAlias = int | str
 #: Runs that are given to a worker at a time.
 BLOCK: Final = 4
 #: Worker processes may be killed as often as this in a row over the same runs, mostly because memory is short.
@@ -74,7 +78,7 @@ def hunt(
     *,
     seed: int,
     seconds: float,
-    workers: int = 1,
+    workers: Workers = 1,
     portfolios: Sequence[Portfolio] = PORTFOLIOS,
     first: int = 0,
 ) -> HuntResult:
@@ -102,7 +106,7 @@ def hunt(
     return result
 
 
-def as_it_is(count: int, *, seed: int, workers: int = 1, portfolios: Sequence[Portfolio]) -> Iterator[HuntedRun]:
+def as_it_is(count: int, *, seed: int, workers: Workers = 1, portfolios: Sequence[Portfolio]) -> Iterator[HuntedRun]:
     """``count`` runs of the core as it is, in the order of their numbers: none of them should have an alarm."""
     yield from islice(runs({}, seed=seed, workers=workers, portfolios=portfolios), count)
 
@@ -115,16 +119,20 @@ def without(spec: RunSpec, changed: Mapping[str, Any]) -> RunSpec:
 
 
 def runs(
-    changed: Mapping[str, Any], *, seed: int, workers: int, portfolios: Sequence[Portfolio], first: int = 0
+    changed: Mapping[str, Any], *, seed: int, workers: Workers, portfolios: Sequence[Portfolio], first: int = 0
 ) -> Iterator[HuntedRun]:
     """Run after run in the order of their numbers, from ``first`` on; the iterator never ends by itself.
 
-    Runs whose worker process was killed are performed again by another.
+    Runs whose worker was killed are performed again by another.
 
     Raises:
-        HarnessError: workers were killed over the same runs :data:`KILLED_MAX` times.
+        HarnessError: workers were killed over the same runs :data:`KILLED_MAX` times, or a Spark job failed.
     """
     number, killed = first, 0
+    if isinstance(workers, str):
+        perform = partial(_block, changed=changed, seed=seed, portfolios=portfolios)
+        yield from chain.from_iterable(spread(workers, perform, first, BLOCK))
+        return
     while workers < 2:
         yield _run(number, changed, seed, portfolios)
         number += 1

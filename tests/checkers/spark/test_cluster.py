@@ -29,6 +29,7 @@ ROOT = str(Path(__file__).parents[3])
 SPARK_SUBMIT = SPARK_CLASS.with_name("spark-submit")
 #: Of JVMs that live for seconds; half of their work would be the second compiler's.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -Xshare:auto -XX:+UseSerialGC"
+HUNT = ("hunt", "join-by-high-watermark", "--portfolio", "moves", "--seed", "3", "--json")
 #: What a user gives to spark-submit.
 PROGRAM = "from harness.cli import main; main()"
 
@@ -98,23 +99,44 @@ def verdicts_of(command: list[str], directory: Path, out: Path, *options: str) -
     return [json.loads(line) for line in out.read_bytes().splitlines()]
 
 
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with cluster(tmp_path_factory.mktemp("cluster")) as address:
+        yield address
+
+
 @pytest.mark.system
 @pytest.mark.timeout(600)
-def test_a_cluster_gives_the_verdicts_of_the_plain_kernels(tmp_path: Path) -> None:
+def test_a_cluster_gives_the_verdicts_of_the_plain_kernels(master: str, tmp_path: Path) -> None:
     directory = tmp_path / "histories"
     directory.mkdir()
     for name in cases("analysis"):
         write_history(BY_NAME[name], directory / (name.replace("/", "_") + ".jsonl"))
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    with cluster(tmp_path) as master:
-        # One worker is enough here; the job below has both.
-        submit = [str(SPARK_SUBMIT), "--master", master, "--conf", "spark.cores.max=1", str(program)]
-        submitted = verdicts_of(submit, directory, tmp_path / "s.jsonl")
-        through_cluster = verdicts_of(
-            [sys.executable, str(program)], directory, tmp_path / "c.jsonl", "--master", master
-        )
+    # One worker is enough here; the job below has both.
+    submit = [str(SPARK_SUBMIT), "--master", master, "--conf", "spark.cores.max=1", str(program)]
+    submitted = verdicts_of(submit, directory, tmp_path / "s.jsonl")
+    through_cluster = verdicts_of([sys.executable, str(program)], directory, tmp_path / "c.jsonl", "--master", master)
     paths = sorted(directory.iterdir())
     plain = [json.loads(msgspec.json.encode(VerdictLine.of(check_one(path)))) for path in paths]
     assert through_cluster == plain
     assert submitted == plain
+
+
+@pytest.mark.system
+@pytest.mark.timeout(600)
+def test_a_hunt_on_a_cluster_finds_what_one_here_finds(master: str, tmp_path: Path) -> None:
+    """Workers get the code from the driver: their directory has none of it."""
+    environment = {**os.environ, "SPARK_LOCAL_IP": HOST, "JAVA_TOOL_OPTIONS": JAVA_OPTIONS}
+    command = [sys.executable, "-c", PROGRAM, *HUNT]
+    found = [
+        subprocess.run([*command, *where], cwd=ROOT, env=environment, capture_output=True, timeout=300, check=False)
+        for where in (("--master", master), ("--workers", "1"))
+    ]
+    there, here = (json.loads(done.stdout) for done in found)
+    assert [done.returncode for done in found] == [0, 0]
+    assert here["schedules"] > 4, "more than one block"
+    for result in (there, here):
+        result["seconds"] = result["found"]["seconds"] = 0.0
+    assert there == here
