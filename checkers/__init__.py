@@ -41,6 +41,7 @@ from checkers.histories.stores import Place, fetch, files_at, place_of, read_byt
 from checkers.local import check_one, check_rows
 from checkers.measures.availability import Availability
 from checkers.measures.history_counts import Exercise
+from checkers.measures.lag import ConsumerLag
 from checkers.measures.latency import Latency, WritesOverTime, end_us, quantile_us
 from checkers.measures.recovery import Recovery
 from checkers.spark.pipeline import check

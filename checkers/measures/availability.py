@@ -32,7 +32,7 @@ def availability(log: Log, phases: Sequence[Phases]) -> list[Availability]:
     The workload phase lasts from the moment at which it begins to the final heal (or the drain, or the last attempt). A
     history without phases is measured from the first attempt on the partition to the last. O(n).
     """
-    begin, end, heal = _bounds(log, phases)
+    begin, end, heal = bounds(log, phases)
     rows = log.sends[log.type[log.sends] == OK]
     partition, time_us = log.partition[rows], log.time_us[rows]
     if np.any((np.diff(time_us) < 0) & (np.diff(partition) == 0)):  # a history of another tool
@@ -51,7 +51,7 @@ def availability(log: Log, phases: Sequence[Phases]) -> list[Availability]:
     ]
 
 
-def _bounds(log: Log, phases: Sequence[Phases]) -> tuple[Numbers, Numbers, Numbers]:
+def bounds(log: Log, phases: Sequence[Phases]) -> tuple[Numbers, Numbers, Numbers]:
     """Begin and end of the workload phase and the time of the final heal (-1: it did not heal), by log partition."""
     first = np.full(log.partition_count, np.iinfo(np.int64).max)
     last = np.full(log.partition_count, NONE, dtype=np.int64)

@@ -14,6 +14,7 @@ nothing of a partition, the last one lags most, so one number a row is enough (s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -21,6 +22,9 @@ import numpy as np
 
 from checkers.columns.ids import Flags, Numbers, dense_ids, one_of, starts_of
 from checkers.columns.log import Log
+from checkers.columns.phases import Phases
+from checkers.measures.availability import bounds
+from checkers.measures.latency import Histogram, added, histogram
 from workloads import Function
 from workloads.history import FUNCTION_CODE, INFO, NONE, OK, Kind
 
@@ -38,6 +42,19 @@ class WorstLag(msgspec.Struct, kw_only=True):
     process: int
     key: str | int
     lag: int
+
+
+class ConsumerLag(msgspec.Struct, kw_only=True):
+    """The lags of polls within the workload phase, by bucket: of those that brought records, and of the last empty one.
+
+    Empty where no consumer polled.
+    """
+
+    polls: Histogram = {}
+
+    def add(self, other: ConsumerLag) -> None:
+        """Count the polls of ``other`` too."""
+        self.polls = added(self.polls, other.polls)
 
 
 class Lags(NamedTuple):
@@ -67,7 +84,8 @@ def lags(log: Log) -> Lags:
     rank = np.concatenate([held[polled], before[waited]])
     # Rank r of a holder is offset id r - 1; it lags from the moment at which the log has the next larger offset.
     offset = np.where(rank > 0, ranks.number[np.maximum(rank - 1, 0)], NONE) if len(ranks) else np.full(len(rank), NONE)
-    grown = _grown_us(log, log.partition[row], offset + 1)
+    shown = np.flatnonzero(_shows(log) & one_of(log.type, OK, INFO))
+    grown = grown_us(log, shown, log.partition[row], offset + 1)
     return Lags(np.maximum(0, time_us - grown), time_us, log.process[row], log.partition[row])
 
 
@@ -99,9 +117,8 @@ def _last_of_operation(log: Log, rows: Numbers) -> Flags:
     return last
 
 
-def _grown_us(log: Log, partition: Numbers, offset: Numbers) -> Numbers:
-    """``int64``: the time at which an ok or uncertain operation first showed that offset or a larger one, or never."""
-    rows = np.flatnonzero(_shows(log) & one_of(log.type, OK, INFO))
+def grown_us(log: Log, rows: Numbers, partition: Numbers, offset: Numbers) -> Numbers:
+    """``int64``: the time of the first of the ascending ``rows`` with that offset or a larger one, or never."""
     both = dense_ids(
         np.concatenate([log.partition[rows], partition]),
         np.concatenate([log.offset[rows], offset]),
@@ -119,9 +136,16 @@ def _grown_us(log: Log, partition: Numbers, offset: Numbers) -> Numbers:
     return times
 
 
-def worst(log: Log, histories: int) -> list[WorstLag | None]:
+def lags_in_workload(log: Log, every: Lags, phases: Sequence[Phases]) -> list[ConsumerLag]:
+    """Count the lags of each history within its workload phase: final readers begin at the start of a long log."""
+    begin, end, _ = bounds(log, phases)
+    within = (every.time_us >= begin[every.partition]) & (every.time_us <= end[every.partition])
+    owner, lag_us = log.partition_history[every.partition[within]], every.lag_us[within]
+    return [ConsumerLag(polls=histogram(lag_us[owner == history])) for history in range(len(phases))]
+
+
+def worst(log: Log, every: Lags, histories: int) -> list[WorstLag | None]:
     """The largest lag of each history, of equal ones the first in time; None where no client polled."""
-    every = lags(log)
     owner = log.partition_history[every.partition]
     largest_us, earliest_us = np.full(histories, NONE), np.full(histories, np.iinfo(np.int64).max)
     np.maximum.at(largest_us, owner, every.lag_us)

@@ -125,9 +125,8 @@ def _of_history(log: Log, rows: Numbers, phases: Phases) -> tuple[Latency, Write
         rows = rows[(invoked >= begun) & (invoked <= ended)]
     acknowledged = rows[log.type[rows] == OK]
     took_us = np.maximum(log.time_us[acknowledged] - log.invoke_us[acknowledged], 1)
-    buckets = np.minimum(np.floor(np.log2(took_us) * BUCKETS_A_DOUBLING), BUCKET_MAX).astype(np.int64)
     disturbed = inside(log.invoke_us[acknowledged], phases.fault_windows())
-    latency = Latency(calm=_histogram(buckets[~disturbed]), in_fault=_histogram(buckets[disturbed]))
+    latency = Latency(calm=histogram(took_us[~disturbed]), in_fault=histogram(took_us[disturbed]))
     if begun is None or ended is None or ended <= begun:
         return latency, WritesOverTime()
     latency.workload_us = ended - begun
@@ -155,7 +154,9 @@ def _workload(phases: Phases) -> tuple[int | None, int | None]:
     return phases.phase_us(WORKLOAD_BEGINS), healed if healed is not None else phases.phase_us(DRAINING)
 
 
-def _histogram(buckets: Numbers) -> Histogram:
+def histogram(took_us: Numbers) -> Histogram:
+    """Count times (microseconds) by bucket; one of less than a microsecond is in the first."""
+    buckets = np.minimum(np.floor(np.log2(np.maximum(took_us, 1)) * BUCKETS_A_DOUBLING), BUCKET_MAX).astype(np.int64)
     values, counts = np.unique(buckets, return_counts=True)
     return dict(zip(values.tolist(), counts.tolist(), strict=True))
 

@@ -21,6 +21,7 @@ from checkers.verdicts.exercised import OLDER, FamilyExercised, RunsExercised
 from checkers.verdicts.judgement import Judgement, RunFacts, VerdictLine
 from checkers.verdicts.outcome import Outcome, outcome_of
 from checkers.verdicts.proportions import Proportion, proportion
+from checkers.verdicts.readers import CellReaders
 from checkers.verdicts.verdict import Verdict
 from checkers.words import counted
 from nemesis.plan import AT_STAKE_MIN, EXERCISED_MIN
@@ -98,6 +99,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
             fault. ``bound``: at most this share of the faults of any family loses a write, at 95 % confidence, if no
             exercised fault did; the family with the fewest decides. ``bound_writes``: the same of the writes that were
             at stake, None if their number is not known. ``exercised_min``, ``at_stake_min``: what the plan asks for.
+        readers: how long readers waited for records that were there, and their lag.
         latency: latencies of acknowledged writes, and the duration of the workloads of all runs together.
         coverage: counts of each of :data:`checkers.verdicts.coverage.SITUATIONS` over all runs; None if no run knows.
         stalled: reasons why log partitions did not come back after healing, where nothing permits it, with counts.
@@ -153,6 +155,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     at_stake_min: int = AT_STAKE_MIN
     coverage: dict[str, int | None] = {}
     latency: Latency = msgspec.field(default_factory=Latency)
+    readers: CellReaders = msgspec.field(default_factory=CellReaders)
     identities: dict[str, dict[str, int]] = {}
     accepted: list[AcceptedFinding] = []
     excused: bool = False
@@ -193,6 +196,7 @@ class _Tally:
         self.delivery: Counter[str] = Counter()
         self.gap_us, self.recovery_us, self.unrecovered = 0, -1, 0
         self.latency = Latency()
+        self.readers = CellReaders()
         self.witness: Witness | None = None
         self.witness_rank: tuple[bool, bool, int] | None = None
 
@@ -232,6 +236,7 @@ class _Tally:
         self.exercise.update({name: n for name, n in counts.items() if name != "drained"})
 
     def _add_availability(self, verdict: Verdict) -> None:
+        self.readers.add(verdict)
         self.latency.add(verdict.latency)
         self.latency.workload_us += verdict.latency.workload_us
         for partition in verdict.availability.values():
@@ -380,6 +385,7 @@ def _cell(tally: _Tally, varying: Sequence[str]) -> Cell:
         at_stake_min=run.at_stake_min,
         coverage=tally.coverage,
         latency=tally.latency,
+        readers=tally.readers,
         identities={anomaly: dict(runs) for anomaly, runs in tally.identities.items()},
     )
 

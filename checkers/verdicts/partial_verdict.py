@@ -22,8 +22,9 @@ from checkers.cycles.trimming import core_steps
 from checkers.measures.availability import availability
 from checkers.measures.delivery import consume_counts, decide
 from checkers.measures.history_counts import drained
-from checkers.measures.lag import worst
+from checkers.measures.lag import lags, lags_in_workload, worst
 from checkers.measures.latency import latencies
+from checkers.measures.read_availability import read_availability
 from checkers.measures.recovery import recovery
 from checkers.measures.writes_met import fault_exercise
 from checkers.verdicts.verdict import MEASURES, Measures, Verdict
@@ -65,7 +66,8 @@ def judge_batch(batch: RowBatch, *, shown: int | None = SHOWN) -> list[PartialVe
     """Apply every kernel to a batch."""
     log, histories = batch.log, len(batch.histories)
     put_to_test = fault_exercise(log, batch.phases)
-    lagging, consumed = worst(log, histories), consume_counts(log, histories)
+    every_lag, consumed = lags(log), consume_counts(log, histories)
+    lagging, consumer_lag = worst(log, every_lag, histories), lags_in_workload(log, every_lag, batch.phases)
     took, over_time = latencies(log, batch.phases)
     reached, depends = drained(log), related(log)
     subscribed = np.bincount(log.partition_history[log.partition[log.function == _SUBSCRIBE]], minlength=histories) > 0
@@ -81,6 +83,7 @@ def judge_batch(batch: RowBatch, *, shown: int | None = SHOWN) -> list[PartialVe
             latency=took[number],
             over_time=over_time[number],
             worst_realtime_lag=lagging[number],
+            consumer_lag=consumer_lag[number],
             consume_counts=consumed[number],
             ww_deps=bool(batch.ww_deps[number]),
             related=bool(depends[number]),
@@ -117,7 +120,9 @@ def _add_anomalies(log: Log, partials: list[PartialVerdict], shown: int | None) 
 
 def _by_partition(batch: RowBatch, partials: list[PartialVerdict], reached: Any) -> None:
     log = batch.log
-    measured = availability(log, batch.phases) if log.partition_count <= AVAILABILITY_MAX * len(partials) else []
+    is_listed = log.partition_count <= AVAILABILITY_MAX * len(partials)
+    measured = availability(log, batch.phases) if is_listed else []
+    readers = read_availability(log, batch.phases) if is_listed else []
     for partition, key in enumerate(log.partition_key):
         partial = partials[int(log.partition_history[partition])]
         partial.partitions += 1
@@ -125,6 +130,8 @@ def _by_partition(batch: RowBatch, partials: list[PartialVerdict], reached: Any)
             partial.undrained.append(key)
         if measured:
             partial.availability[key] = measured[partition]
+            if (waited := readers[partition]) is not None:
+                partial.read_availability[key] = waited
 
 
 def verdict(name: str, parts: Iterable[PartialVerdict], origin: Origin, *, shown: int | None = SHOWN) -> Verdict:
@@ -174,7 +181,7 @@ def _merged(parts: Iterable[PartialVerdict], shown: int | None) -> PartialVerdic
         merged.steps += part.steps
         merged.add(part)
         if merged.partitions > AVAILABILITY_MAX:
-            merged.availability = {}
+            merged.availability, merged.read_availability = {}, {}
         for name in part.counts:
             merged.findings[name] = (merged.findings.get(name, []) + part.findings[name])[:shown]
             merged.times_us[name] = (merged.times_us.get(name, []) + part.times_us[name])[:shown]

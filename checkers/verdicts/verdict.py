@@ -12,9 +12,10 @@ from checkers.measures.availability import Availability
 from checkers.measures.delivery import Delivery
 from checkers.measures.groups import Groups
 from checkers.measures.history_counts import Exercise
-from checkers.measures.lag import WorstLag
+from checkers.measures.lag import ConsumerLag, WorstLag
 from checkers.measures.latency import Latency, WritesOverTime
 from checkers.measures.measure import Measure
+from checkers.measures.read_availability import ReadAvailability
 from checkers.measures.recovery import Recovery
 from checkers.measures.situations import Situations
 from checkers.measures.transaction_counts import TransactionCounts
@@ -37,6 +38,8 @@ class Measures(msgspec.Struct, kw_only=True):
     times_us: dict[str, list[int | None]] = {}
     exercise: Exercise = msgspec.field(default_factory=Exercise)
     availability: dict[str, Availability] = {}
+    read_availability: dict[str, ReadAvailability] = {}
+    consumer_lag: ConsumerLag = msgspec.field(default_factory=ConsumerLag)
     faults: list[Receipt] = []
     fault_exercise: list[FaultExercise] | None = None
     situations: Situations = msgspec.field(default_factory=Situations)
@@ -54,6 +57,8 @@ class Measures(msgspec.Struct, kw_only=True):
         for name in MEASURES:
             getattr(self, name).add(getattr(other, name))
         self.availability |= other.availability
+        self.read_availability |= other.read_availability
+        self.consumer_lag.add(other.consumer_lag)
         self.recovery.unread |= other.recovery.unread
         self.latency.add(other.latency)
         self.latency.workload_us = max(self.latency.workload_us, other.latency.workload_us)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from checkers import Cell, Latency, quantile_us, settings_words
+from checkers import Cell, ConsumerLag, Latency, quantile_us, settings_words
 
 
 class Price(NamedTuple):
     """One choice of settings in one world, over all families of faults; times in microseconds, None where unknown.
 
+    ``read_gap_us`` is the longest time that readers waited for a record that was there, ``lag_p99_us`` of their polls.
     ``calm_p99_us`` is of writes that began while no fault was in effect, the other quantiles of all of the workload.
     ``lost``, ``doubled`` and ``reordered`` count acknowledged writes that are gone, are in the log more than once, or
     were overtaken, permitted or not; None where no run could be judged.
@@ -29,6 +30,8 @@ class Price(NamedTuple):
     gap_us: int
     recovery_us: int | None
     unrecovered: int
+    read_gap_us: int | None
+    lag_p99_us: int | None
     lost: int | None
     doubled: int | None
     reordered: int | None
@@ -44,10 +47,11 @@ def prices_of(cells: Sequence[Cell]) -> list[Price]:
 
 
 def _price(world: str, settings: str, cells: Sequence[Cell]) -> Price:
-    latency = Latency()
+    latency, lag = Latency(), ConsumerLag()
     judged = any(cell.runs_judged for cell in cells)
     for cell in cells:
         latency.add(cell.latency)
+        lag.add(cell.readers.lag)
         latency.workload_us += cell.latency.workload_us
     return Price(
         settings=settings,
@@ -63,6 +67,10 @@ def _price(world: str, settings: str, cells: Sequence[Cell]) -> Price:
         gap_us=max(cell.longest_gap_us for cell in cells),
         recovery_us=max((cell.recovery_us for cell in cells if cell.recovery_us is not None), default=None),
         unrecovered=sum(cell.unrecovered for cell in cells),
+        read_gap_us=max(
+            (cell.readers.longest_gap_us for cell in cells if cell.readers.longest_gap_us is not None), default=None
+        ),
+        lag_p99_us=quantile_us(lag.polls, 0.99),
         lost=sum(cell.lost for cell in cells) if judged else None,
         doubled=_found("duplicate", cells) if judged else None,
         reordered=_found("reordered", cells) if judged else None,
