@@ -5,6 +5,7 @@ from checkers.anomalies.divergent_replicas import DivergentReplicas
 from checkers.anomalies.divergent_state import DivergentState
 from checkers.anomalies.divergent_tables import DivergentTables
 from checkers.anomalies.duplicate import Duplicate
+from checkers.anomalies.early_cleaning import EarlyGone
 from checkers.anomalies.group_skip import SkippedRecord
 from checkers.anomalies.group_went_back import OlderOffset
 from checkers.anomalies.inconsistent_offsets import InconsistentOffset
@@ -20,6 +21,7 @@ from checkers.anomalies.transactions import (
     ZombieWrite,
 )
 from checkers.anomalies.two_owners import StaleCommit
+from checkers.anomalies.unfenced_instance import UnfencedCommit
 from checkers.anomalies.unseen import Unseen
 from checkers.anomalies.wedged_client import WedgedClient, wedged_clients
 from checkers.columns.log_rows import EventPlace

@@ -34,6 +34,7 @@ from workloads.operations import (
     NEMESIS,
     NOTHING,
     BrokenInvariant,
+    CleanerTimes,
     Defect,
     Event,
     EventType,
@@ -71,8 +72,8 @@ from workloads.settings import (
 __all__ = [
     "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "GAVE_UP", "IDEMPOTENCE", "KAFKA_DEFECTS", "LISTED", "NEMESIS",
     "NEVER", "NEVER_SENT", "NOTHING", "NO_ERA", "PAYLOAD_HEADER", "PRESETS", "TIME_LIMIT", "WORKLOADS", "Batches",
-    "BrokenInvariant", "ClientCapability", "Clients", "Clock", "Commits", "Consumer", "Defect", "Event", "EventType",
-    "Fetched", "FreshWrites", "Function", "GroupMember", "GroupProtocol", "IsolationLevel", "LogPartition",
+    "BrokenInvariant", "CleanerTimes", "ClientCapability", "Clients", "Clock", "Commits", "Consumer", "Defect", "Event",
+    "EventType", "Fetched", "FreshWrites", "Function", "GroupMember", "GroupProtocol", "IsolationLevel", "LogPartition",
     "MemberToken", "Membership", "MicroOperation", "Offsets", "PlannedWrite", "PlantedBug", "Poll", "PollOutcome",
     "Positions", "Producer", "Reached", "Record", "Recorder", "Refusal", "RefusedAttempts", "Retirement", "Send",
     "SendOutcome", "ServedTime", "SettingValue", "Settings", "SettingsError", "StableOffset", "Subscription",

@@ -24,7 +24,7 @@ from workloads.instance import SendCounts, Writers
 from workloads.log_partition import LogPartition
 from workloads.members import FREEZE_SESSIONS, Members, membership_of
 from workloads.membership import Member
-from workloads.operations import HARNESS, Event, EventType, FreshWrites, Function, Recorder
+from workloads.operations import HARNESS, CleanerTimes, Event, EventType, FreshWrites, Function, Recorder
 from workloads.pipeline import PipelineReaders, pipeline_end
 from workloads.pipeline_member import Pipeline
 from workloads.plan import WorkloadPlan
@@ -85,6 +85,8 @@ class Workload:
         inputs = len(plan.log_partitions)
         self.inputs, self.outputs = self.partitions[:inputs], self.partitions[inputs:]
         self.keyed = kind_of(plan).keyed
+        times = CleanerTimes(record_ms=settings.min_compaction_lag_ms, tombstone_ms=settings.delete_retention_ms)
+        self._cleaner = times if self.keyed else None
         self._writers = Writers(clients, clock, recorder, self.new_process, SendCounts(), self.keyed)
         transactional = kind_of(plan).transactional
         self.stable = StableOffsets(self._readers, settings) if transactional else None
@@ -178,7 +180,14 @@ class Workload:
         return self._read(unhealthy, leader=leader)
 
     def _read(self, unhealthy: Mapping[str, str], **wanted: Any) -> Drain:
-        drain = Drain(self._readers, self.partitions, unhealthy=unhealthy, consumers=self._plan.consumers, **wanted)
+        drain = Drain(
+            self._readers,
+            self.partitions,
+            unhealthy=unhealthy,
+            consumers=self._plan.consumers,
+            cleaner=self._cleaner,
+            **wanted,
+        )
         drain.start()
         return drain
 

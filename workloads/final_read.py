@@ -15,7 +15,7 @@ import msgspec
 
 from workloads.client import Offsets
 from workloads.consumers import Reader, Readers, shares
-from workloads.operations import EventType, Function, Poll
+from workloads.operations import CleanerTimes, EventType, Function, Poll
 from workloads.served_time import ServedTime
 
 #: Pause after an incomplete answer before the end offsets are asked for again, and the most asks: an election or a high
@@ -55,7 +55,8 @@ class _Progress(msgspec.Struct):
 class Drain:
     """One drain of all log partitions. ``unhealthy`` maps those that cannot be drained for good to the reason.
 
-    ``leader`` is the broker that leads the healthy ones, where they were moved to it for this drain.
+    ``leader`` is the broker that leads the healthy ones, where they were moved to it for this drain. ``cleaner`` says
+    how long the cleaner of a compacted log keeps records.
     ``found`` are the values among ``looked_for`` that some reader saw. ``unread`` has, once it is over, the healthy log
     partitions whose end no leader named, or that brought nothing any more, with the reason. One that was still being
     read is not among them: the log is only too long for the limit.
@@ -70,8 +71,10 @@ class Drain:
         consumers: int,
         looked_for: Collection[int] = (),
         leader: int | None = None,
+        cleaner: CleanerTimes | None = None,
     ) -> None:
         self._leader = leader
+        self._detail = None if cleaner is None else msgspec.json.encode(cleaner).decode()
         self._looked_for = frozenset(looked_for)
         self.found: frozenset[int] = frozenset()
         self._make = partial(Reader, readers, on_read=self._read, lost=self._replace)
@@ -208,6 +211,7 @@ class Drain:
                 offset=self._ends.get(partition) if why_not is None else None,
                 node=self._leader,
                 error=why_not,
+                detail=self._detail,
             )
         )
 

@@ -154,13 +154,13 @@ WORKLOADS: Final[dict[str, WorkloadKind]] = {
     "bursts": WorkloadKind(bursts, ("lost-write", "unseen", "worst_realtime_lag")),
     "groups": WorkloadKind(
         groups,
-        ("group-skip", "group-went-back", "two-owners"),
+        ("group-skip", "group-went-back", "two-owners", "unfenced-instance"),
         reading="group",
         needs=(ClientCapability.SUBSCRIPTION, ClientCapability.COMMITS),
     ),
     "keyed": WorkloadKind(
         keyed,
-        ("lost-write", "returned-key", "divergent-state"),
+        ("lost-write", "returned-key", "divergent-state", "lost-tombstone", "cleaned-early"),
         needs=(ClientCapability.TOMBSTONES,),
         keyed=True,
     ),
@@ -172,6 +172,7 @@ WORKLOADS: Final[dict[str, WorkloadKind]] = {
             "aborted-commit",
             "unstable-offset",
             "two-owners",
+            "unfenced-instance",
             "aborted-read",
             "torn-transaction",
             "lost-write",

@@ -39,6 +39,7 @@ class Function(StrEnum):
     """The functions of operations.
 
     ``DRAIN`` is a final reader's statement without an invoke: OK if it read the partition from its start to ``offset``.
+    Of a compacted log its ``detail`` is a :class:`CleanerTimes`.
     ``RETIRE``, ``RECOVERY``, ``INVARIANT`` and ``REFUSED`` have no invoke either; their ``detail`` is a
     :class:`Retirement`, a :class:`FreshWrites`, a :class:`BrokenInvariant`, a :class:`RefusedAttempts`. A new member
     goes to the end, because its place is its code in stored histories.
@@ -210,6 +211,18 @@ class StableOffset(msgspec.Struct, frozen=True, kw_only=True):
 
     high_watermark: int
     open_ms: int
+
+
+class CleanerTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """The times for which a compacted log keeps records that its cleaner may remove later, as its topic was made.
+
+    Attributes:
+        record_ms: every record, from when it was written: `min.compaction.lag.ms`.
+        tombstone_ms: a tombstone, after it was first cleaned: `delete.retention.ms`.
+    """
+
+    record_ms: int
+    tombstone_ms: int
 
 
 class GroupMember(msgspec.Struct, frozen=True, kw_only=True):

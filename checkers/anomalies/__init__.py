@@ -25,11 +25,13 @@ from checkers.anomalies import (
     returned_group,
     returned_key,
     two_owners,
+    unfenced_instance,
     unseen,
     wedged_client,
 )
 from checkers.anomalies.anomaly import Allowed, Anomaly, Finding, Found
 from checkers.anomalies.cycles import CYCLES, EMPTY_GRAPH
+from checkers.anomalies.early_cleaning import EARLY_CLEANING
 from checkers.anomalies.order import ORDER
 from checkers.anomalies.pipelines import PIPELINES
 from checkers.anomalies.transactions import TRANSACTIONS
@@ -55,10 +57,12 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
         group_went_back.ANOMALY,
         returned_group.ANOMALY,
         two_owners.ANOMALY,
+        unfenced_instance.ANOMALY,
         *PIPELINES,
         *CYCLES,
         divergent_replicas.ANOMALY,
         returned_key.ANOMALY,
+        *EARLY_CLEANING,
         divergent_state.ANOMALY,
         divergent_tables.ANOMALY,
         broken_invariant.ANOMALY,

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from checkers.columns.ids import Numbers, dense_ids, stable_order
+from checkers.columns.ids import Numbers, dense_ids, one_of, stable_order
 from checkers.columns.log_rows import LogRows
 from workloads import Function, GroupMember
 from workloads.history import FUNCTION_CODE, GROUPED, INVOKE, NONE, OK, Kind
@@ -177,26 +177,37 @@ class GroupRows:
         return self.segment[rows] * self.span + (self.log.index[rows] if moment is None else moment)
 
 
-def groups_of(
-    columns: Mapping[str, npt.NDArray[Any]], codes: Numbers, details: Sequence[str]
-) -> tuple[Numbers, tuple[str, ...]]:
-    """The group of each row (int64, an index into the names, -1 for none), and the names of the groups.
+class GroupColumns(NamedTuple):
+    """The groups of rows, and their static members by their own names (KIP-345).
 
-    ``codes`` are by row, places in ``details``, or -1.
+    ``group`` and ``static`` are int64 by row, indexes into the names, -1 for none. A static member's name is that of
+    its group and its own.
     """
+
+    group: Numbers
+    group_names: Sequence[str]
+    static: Numbers
+    static_names: Sequence[tuple[str, str]]
+
+
+def groups_of(columns: Mapping[str, npt.NDArray[Any]], codes: Numbers, details: Sequence[str]) -> GroupColumns:
+    """Look up the groups of rows whose details have these ``codes``, places in ``details``, or -1."""
     committing = (columns["function"] == _TXN) & (columns["kind"] == Kind.REACHED)
-    wanted = (np.isin(columns["function"], GROUPED) | committing) & (codes >= 0)
+    rows = np.flatnonzero((one_of(columns["function"], *GROUPED) | committing) & (codes >= 0))
     names: dict[str, int] = {}
-    group_of = np.full(len(details), NONE, dtype=np.int64)
-    for code in np.unique(codes[wanted]).tolist():
+    static_names: dict[tuple[str, str], int] = {}
+    group_of, static_of = (np.full(len(details), NONE, dtype=np.int64) for _ in range(2))
+    for code in np.flatnonzero(np.bincount(codes[rows], minlength=len(details))).tolist():
         try:
-            group = msgspec.json.decode(details[code], type=GroupMember).group
+            member = msgspec.json.decode(details[code], type=GroupMember)
         except msgspec.DecodeError:  # another tool's, or a transaction's that commits nothing of a group
             continue
-        group_of[code] = names.setdefault(group, len(names))
-    groups = np.full(len(codes), NONE, dtype=np.int64)
-    groups[wanted] = group_of[codes[wanted]]
-    return groups, tuple(names)
+        group_of[code] = names.setdefault(member.group, len(names))
+        if member.instance_id is not None:
+            static_of[code] = static_names.setdefault((member.group, member.instance_id), len(static_names))
+    group, static = (np.full(len(codes), NONE, dtype=np.int64) for _ in range(2))
+    group[rows], static[rows] = group_of[codes[rows]], static_of[codes[rows]]
+    return GroupColumns(group, [*names], static, [*static_names])
 
 
 def group_rows(log: LogRows) -> GroupRows | None:

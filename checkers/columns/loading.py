@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import msgspec
@@ -11,22 +11,24 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from checkers.columns.group_rows import groups_of
+from checkers.columns.group_rows import GroupColumns, groups_of
 from checkers.columns.ids import Flags, Numbers, starts_of
 from checkers.columns.log import Log
 from checkers.columns.log_rows import pack_operation
 from checkers.columns.phases import Moment, Phases
-from checkers.columns.transactions import Transactions, transactions_of
+from checkers.columns.transactions import Transactions, decoded, transactions_of
 from checkers.histories.stores import open_history, place_of
-from workloads import refusal
+from workloads import CleanerTimes, Function, refusal
 from workloads.history import (
     FAIL,
+    FUNCTION_CODE,
     MARKS,
     META_COMPLETE,
     META_EVENTS,
     META_JOINED,
     META_SUBJECTS,
     NONE,
+    OK,
     Columns,
     HistoryError,
     Subjects,
@@ -56,6 +58,7 @@ _OF_KEYS: Final = {"record_key": NONE, "tombstone": 0}
 NO_SUBJECTS: Final = Subjects()
 #: The text column; kernels need only what it says of in-sync replicas.
 _ERROR: Final = "error"
+_DRAIN: Final = FUNCTION_CODE[Function.DRAIN]
 _OF_MOMENTS: Final = ("time_us", "function", "index", "process")
 
 
@@ -99,8 +102,8 @@ class RowBatch:
 class HistoryPart:
     """Rows of one history; the column ``partition`` (int64, by row) is an index into ``names``, its log partitions.
 
-    ``group`` is one into ``group_names``, -1 for none; None where no row is about a consumer group. ``transactions`` is
-    None where it has none of our own.
+    ``groups`` is None where no row is about a consumer group, ``transactions``
+    None where it has none of our own. ``cleaner_times`` are by row of a final reader's statement.
     """
 
     columns: Columns
@@ -109,9 +112,9 @@ class HistoryPart:
     complete: bool
     events: int
     joined: bool
-    group: Numbers | None = None
-    group_names: tuple[str, ...] = ()
+    groups: GroupColumns | None = None
     transactions: Transactions | None = None
+    cleaner_times: Mapping[int, CleanerTimes] = field(default_factory=dict)
 
 
 def load_units(units: Sequence[Unit], proofs: Mapping[int, Numbers] | None = None) -> RowBatch:
@@ -163,18 +166,25 @@ def assemble(units: Sequence[Unit], parts: Sequence[HistoryPart]) -> RowBatch:
     shift = np.cumsum([0, *sizes[:-1]])
     columns["partition"] = columns["partition"] + np.repeat(shift, lengths)
     first = np.searchsorted(owners, histories).tolist()
-    group, group_names = _groups(parts, lengths)
+    groups = _groups(parts, lengths)
     log = Log(
         **columns,
         partition_history=np.repeat(local, sizes),
         partition_key=[name for part in parts for name in part.names],
         complete=np.array([parts[number].complete for number in first], dtype=bool),
         retirements=[parts[number].phases.retirements for number in first],
-        group=group,
-        group_names=group_names,
+        group=None if groups is None else groups.group,
+        group_names=[] if groups is None else [*groups.group_names],
+        static=groups.static if groups is not None and groups.static_names else None,
+        static_names=[] if groups is None else [*groups.static_names],
         transactions=Transactions.joined(
             [(length, part.transactions) for length, part in zip(lengths, parts, strict=True)]
         ),
+        cleaner_times={
+            begin + row: times
+            for begin, part in zip(np.cumsum([0, *lengths]).tolist(), parts, strict=False)
+            for row, times in part.cleaner_times.items()
+        },
     )
     return RowBatch(
         histories,
@@ -187,17 +197,21 @@ def assemble(units: Sequence[Unit], parts: Sequence[HistoryPart]) -> RowBatch:
     )
 
 
-def _groups(parts: Sequence[HistoryPart], lengths: Sequence[int]) -> tuple[Numbers | None, list[str]]:
-    """The groups of all rows, each history's numbered after those before."""
-    if all(part.group is None for part in parts):
-        return None, []
-    names: list[str] = []
-    columns = []
+def _groups(parts: Sequence[HistoryPart], lengths: Sequence[int]) -> GroupColumns | None:
+    """The groups of all rows, each part's numbered after those before; None where no row is about one."""
+    if all(part.groups is None for part in parts):
+        return None
+    group_names: list[str] = []
+    static_names: list[tuple[str, str]] = []
+    columns: tuple[list[Numbers], list[Numbers]] = [], []
     for part, length in zip(parts, lengths, strict=True):
-        group = np.full(length, NONE, dtype=np.int64) if part.group is None else part.group
-        columns.append(np.where(group >= 0, group + len(names), NONE))
-        names += part.group_names
-    return np.concatenate(columns), names
+        none = np.full(length, NONE, dtype=np.int64)
+        mine = part.groups or GroupColumns(none, (), none, ())
+        columns[0].append(np.where(mine.group >= 0, mine.group + len(group_names), NONE))
+        columns[1].append(np.where(mine.static >= 0, mine.static + len(static_names), NONE))
+        group_names += mine.group_names
+        static_names += mine.static_names
+    return GroupColumns(np.concatenate(columns[0]), group_names, np.concatenate(columns[1]), static_names)
 
 
 def _read(unit: Unit) -> HistoryPart:
@@ -222,7 +236,7 @@ def _read_part(unit: Unit) -> HistoryPart:
         wanted = ["key", _ERROR, *COLUMNS, *(_OF_KEYS if subjects.keys else ())]
         if unit.groups is None:
             return part_of(file.read(columns=["detail", *wanted], use_threads=False), **facts)
-        with_details = ["detail"] if 0 in unit.groups or subjects.groups or subjects.transactions else []
+        with_details = ["detail"] if 0 in unit.groups or any(subjects) else []
         table = file.read_row_groups(list(unit.groups), columns=[*with_details, *wanted], use_threads=False)
         first = file.read_row_group(0, columns=["key", "detail", *_OF_MOMENTS]) if 0 not in unit.groups else None
         return part_of(table, phases=first, **facts)
@@ -248,15 +262,23 @@ def part_of(
     columns: Columns = {name: _numpy(table, name)[kept] for name in (*COLUMNS, *(_OF_KEYS if subjects.keys else ()))}
     columns |= {"refusal": _refusals(table)[kept], "partition": partition[kept]}
     part = HistoryPart(columns, names, moments, complete, events, joined)
-    if not (subjects.groups or subjects.transactions):
+    if not any(subjects):
         return part
     codes, details = _details(table)
-    group, group_names = groups_of(columns, codes[kept], details) if subjects.groups else (None, ())
+    groups = groups_of(columns, codes[kept], details) if subjects.groups else None
     transactions = transactions_of(columns, names, codes[kept], details) if subjects.transactions else None
     if transactions is not None and transactions.failed:
         columns["type"] = columns["type"].copy()
         columns["type"][[*transactions.failed]] = FAIL
-    return replace(part, group=group, group_names=group_names, transactions=transactions)
+    cleaner_times = _cleaner_times(columns, codes[kept], details) if subjects.keys else {}
+    return replace(part, groups=groups, transactions=transactions, cleaner_times=cleaner_times)
+
+
+def _cleaner_times(columns: Columns, codes: Numbers, details: Sequence[str]) -> dict[int, CleanerTimes]:
+    """The times that final readers' statements tell, by row."""
+    drains = np.flatnonzero((columns["function"] == _DRAIN) & (columns["type"] == OK) & (codes >= 0))
+    told = {row: decoded(details[codes[row]], CleanerTimes) for row in drains.tolist()}
+    return {row: times for row, times in told.items() if times is not None}
 
 
 def _partitions(table: pa.Table) -> tuple[Numbers, list[str]]:

@@ -19,7 +19,7 @@ import numpy as np
 from checkers.columns.ids import Flags, Ids, Numbers, dense_ids, stable_order
 from checkers.columns.phases import Moment
 from checkers.columns.transactions import Transactions
-from workloads import Function, Retirement
+from workloads import CleanerTimes, Function, Retirement
 from workloads.history import FAIL, FUNCTION_CODE, INFO, INVOKE, NONE, OK, Kind
 
 _DRAIN = FUNCTION_CODE[Function.DRAIN]
@@ -49,9 +49,12 @@ class LogRows:
             transactions, that a read elsewhere proved to have happened; in no order.
         group: of row: the index in ``group_names`` of the consumer group that it is about (int64), -1 for none; None
             where no row is about a group.
+        static: of row: the index in ``static_names`` of the static member whose row it is (int64), -1 for none; None
+            where no row is a static member's.
         retirements: of history: the producers that were given up, as :attr:`Phases.retirements` has them.
         transactions: what is known of transactions; None where no history has any of our own.
         record_key, tombstone: of row, as in the schema; None where no history has keys (:class:`RecordKeys`).
+        cleaner_times: by row of a final reader's statement, how long the log keeps what its cleaner may remove.
     """
 
     partition: Numbers
@@ -78,9 +81,12 @@ class LogRows:
     retirements: list[list[tuple[Moment, Retirement]]] = field(default_factory=list)
     group: Numbers | None = None
     group_names: list[str] = field(default_factory=list)
+    static: Numbers | None = None
+    static_names: list[tuple[str, str]] = field(default_factory=list)
     transactions: Transactions | None = None
     record_key: Numbers | None = None
     tombstone: Numbers | None = None
+    cleaner_times: dict[int, CleanerTimes] = field(default_factory=dict)
 
     @property
     def partition_count(self) -> int:

@@ -30,14 +30,20 @@ class RecordKeys:
         of: a dense number for (log partition, record key), -1 for a value without a key (int64).
         number: by that number, the record key itself (int64).
         tombstone: the value deletes its key (bool).
-        removable: its absence proves nothing: it is a tombstone, or a later record of its key was acknowledged or read,
-            or its own place is not known and its key has others (bool).
+        superseded: a later record of its key was acknowledged or read, or its own place is not known and its key has
+            others (bool).
     """
 
     of: Numbers
     number: Numbers
     tombstone: Flags
-    removable: Flags
+    superseded: Flags
+
+    @property
+    def removable(self) -> Flags:
+        """``bool[value]``: its absence proves nothing, because a cleaner may have removed it."""
+        may_go: Flags = self.superseded | self.tombstone
+        return may_go
 
 
 def record_keys(log: LogRows) -> RecordKeys | None:
@@ -46,7 +52,7 @@ def record_keys(log: LogRows) -> RecordKeys | None:
         return None
     values = len(log.values)
     key_of, offset = np.full(values, NONE, dtype=np.int64), np.full(values, NONE, dtype=np.int64)
-    tombstone, removable = np.zeros(values, dtype=bool), np.zeros(values, dtype=bool)
+    tombstone, superseded = np.zeros(values, dtype=bool), np.zeros(values, dtype=bool)
     keyed = log.attempts[log.record_key[log.attempts] != NONE]
     ids = dense_ids(log.partition[keyed], log.record_key[keyed].astype(np.int64), log.partition_count)
     key_of[log.value_id[keyed]] = ids.of
@@ -60,6 +66,5 @@ def record_keys(log: LogRows) -> RecordKeys | None:
     others = np.bincount(key_of[exists], minlength=len(ids))
     keyed_values = np.flatnonzero(key_of != NONE)
     mine, key = offset[keyed_values], key_of[keyed_values]
-    superseded = np.where(mine == NONE, others[key] > exists[keyed_values], mine < head[key])
-    removable[keyed_values] = superseded | tombstone[keyed_values]
-    return RecordKeys(key_of, ids.number, tombstone, removable)
+    superseded[keyed_values] = np.where(mine == NONE, others[key] > exists[keyed_values], mine < head[key])
+    return RecordKeys(key_of, ids.number, tombstone, superseded)

@@ -124,7 +124,7 @@ def transactions_of(
     of_transaction = (function == _TXN) & (codes >= 0)
     own = np.flatnonzero(of_transaction & one_of(kind, Kind.SEND, Kind.REACHED))
     used, number_of = np.unique(codes[own], return_inverse=True)
-    ends = [_decoded(details[code], TransactionEnd) or _FOREIGN for code in used.tolist()]
+    ends = [decoded(details[code], TransactionEnd) or _FOREIGN for code in used.tolist()]
     asked = [NO_TRANSACTION if end is _FOREIGN else _ASKED[end.asked] for end in ends]
     facts.asked[own] = np.array(asked, dtype=np.int8)[number_of]
     facts.ending_us[own] = np.array([NONE if end.ending_us is None else end.ending_us for end in ends])[number_of]
@@ -141,7 +141,7 @@ def transactions_of(
         if value in end.late:
             facts.late.add(row)
     for row in np.flatnonzero((function == _STABLE) & (kind == Kind.REACHED) & (codes >= 0)).tolist():
-        if (stable := _decoded(details[int(codes[row])], StableOffset)) is not None:
+        if (stable := decoded(details[int(codes[row])], StableOffset)) is not None:
             facts.stable[row] = stable
     return facts
 
@@ -183,8 +183,8 @@ def _add_sources(
     facts.done, facts.done_offset = np.array(done, dtype=np.int64), np.array(done_offset, dtype=np.int64)
 
 
-def _decoded(detail: str, kind: type[_Detail]) -> _Detail | None:
-    """Read a detail; None for one that another tool wrote."""
+def decoded(detail: str, kind: type[_Detail]) -> _Detail | None:
+    """Read the detail of an event; None for one that another tool wrote."""
     try:
         return msgspec.json.decode(detail, type=kind)
     except msgspec.DecodeError:

@@ -85,7 +85,7 @@ import msgspec
 
 from checkers.verdicts.copies import SPARED, FateOfCopies, Reason, fate_of_copies
 from checkers.verdicts.receipts import ANY, FaultSeen
-from nemesis.faults import fault_kind
+from nemesis.faults import ClockStep, fault_kind
 from nemesis.scenarios import strikes_of
 from workloads import ACKS_ALL, Settings
 
@@ -93,10 +93,14 @@ LOSS = ("lost-write", "unseen")
 POLL_ORDER = ("poll-skip", "nonmonotonic-poll", "int-poll-skip", "int-nonmonotonic-poll")
 SEND_ORDER = ("nonmonotonic-send", "int-nonmonotonic-send")
 STATE = ("returned-key", "divergent-state", "divergent-tables")
+#: Promised of compacted logs whose brokers have right clocks.
+IN_TIME = ("lost-tombstone", "cleaned-early")
 NEVER = ("corrupt-read", "phantom-read", "G1a", "broken-invariant", "failed-send-committed")
 #: Promised to readers of committed records only.
 OF_COMMITTED = ("aborted-read", "early-read")
 OF_COMMITS = ("group-went-back", "returned-group")
+#: Promised of static members as long as the group's coordinator keeps its state.
+OF_STATIC_MEMBERS = ("unfenced-instance",)
 OF_TRANSACTIONS = ("zombie", "hanging-transaction")
 OF_PIPELINES = ("missing-effect", "aborted-commit")
 #: Promised to pipelines whose members, and whose readers, read committed records only.
@@ -234,6 +238,9 @@ _LATE_END = Reason("a request to end a transaction that arrives in the next one 
 _TOGETHER = Reason("offsets count with their transaction, and members are told to wait for those of an open one",
                    "KIP-98, KIP-447")  # fmt: skip
 _CLIENT = Reason("a client library stopped working; the log did what it promises", "docs/guides/clients.md")
+_KEPT = Reason("a cleaner keeps records for min.compaction.lag.ms, and tombstones for delete.retention.ms after that",
+               "Kafka's design, KIP-534")  # fmt: skip
+_CLOCK = Reason("a broker's clock was ahead, and its cleaner goes by it", "Kafka's design")
 _AT_MOST_ONCE = Reason("commit.mode=before-processing: what a member committed and did not process is passed over",
                        "Kafka's design, at most once")  # fmt: skip
 _PROCESSED_FIRST = Reason("a member processes before it commits, and its successor begins at the last commit",
@@ -259,12 +266,14 @@ def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = AN
     duplicates = (*_duplicate_reasons(settings), *forgotten)
     overtaken = _overtaking_reasons(settings)
     late = (_LATE_END,) if any(fault.facts.delivers_late for fault in faults) else ()
+    clocks = (_CLOCK,) if any(fault.kind == ClockStep.kind for fault in faults) else ()
     forgetful = _went_back_reasons(faults)
     uncommitted = (_UNCOMMITTED,) if settings.isolation_level == "read_uncommitted" else ()
     claims = (
         *(_claim(name, losses, _safe_reasons(settings, faults, copies)) for name in LOSS),
         _claim("torn-transaction", losses, (*_safe_reasons(settings, faults, copies), *late)),
         *(_claim(name, losses, _safe_reasons(settings, faults, copies)) for name in STATE),
+        *(_claim(name, (*losses, *clocks), (_KEPT, *_safe_reasons(settings, faults, copies))) for name in IN_TIME),
         _claim("inconsistent-offsets", (*readable, *reused), (below,)),
         *(_claim(name, readable, (below,)) for name in POLL_ORDER),
         _claim("duplicate", duplicates, (_SEQUENCES if settings.enable_idempotence else _NO_RETRY,)),
@@ -273,6 +282,7 @@ def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = AN
         _claim("group-skip", (*_skip_reasons(settings), *readable), (_PROCESSED_FIRST,)),
         *(_claim(name, (*forgetful, *readable), (_COMMIT_SAFE,)) for name in OF_COMMITS),
         _claim("two-owners", (), (_FENCED,)),
+        *(_claim(name, (*forgetful, *readable), (_FENCED,)) for name in OF_STATIC_MEMBERS),
         _claim("divergent-replicas", _divergence_reasons(settings, faults, copies), (below,)),
         *(_claim(name, (*uncommitted, *readable), (_STABLE, *late)) for name in OF_COMMITTED),
         *(_claim(name, readable, (_REPLACED,)) for name in OF_TRANSACTIONS),

@@ -23,7 +23,7 @@ MEMBERS: Final = 4
 REBALANCE_EVERY: Final = 32
 ASK_EVERY: Final = 16
 #: Planted in turn, each at the end of a block.
-GROUP_PLANTS: Final = ("group-skip", "group-went-back", "returned-group", "two-owners")
+GROUP_PLANTS: Final = ("group-skip", "group-went-back", "returned-group", "two-owners", "unfenced-instance")
 #: Values in one log partition that are sent while each group has one turn.
 _SENT_IN_A_TURN: Final = 1
 

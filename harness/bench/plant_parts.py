@@ -22,7 +22,7 @@ class EventRest(TypedDict, total=False):
 
     micro: tuple[MicroOperation, ...]
     partitions: tuple[str, ...]
-    detail: msgspec.Struct
+    detail: msgspec.Struct | None
     offset: int
 
 

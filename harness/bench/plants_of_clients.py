@@ -9,6 +9,7 @@ import msgspec
 from harness.bench.plant_parts import ONE, OTHER, READER, TWO, A, B, C, HistoryBuilder, Plant, read_of, send_of, written
 from workloads import (
     NOTHING,
+    CleanerTimes,
     EventType,
     Function,
     GroupMember,
@@ -22,6 +23,10 @@ from workloads import (
 #: A transaction that its producer does not end may be open for this time.
 OPEN_MS: Final = 20_000
 GROUP: Final = GroupMember(group="planted")
+STATIC: Final = GroupMember(group="planted", instance_id="m")
+#: A cleaner that keeps tombstones for a day, and one that keeps every record for an hour.
+TOMBSTONES_KEPT: Final = CleanerTimes(record_ms=0, tombstone_ms=86_400_000)
+RECORDS_KEPT: Final = CleanerTimes(record_ms=3_600_000, tombstone_ms=0)
 
 
 # --- transactions ---
@@ -103,21 +108,24 @@ def _of_group(
     *,
     micro: tuple[MicroOperation, ...] = (),
     partitions: tuple[str, ...] = (),
+    detail: GroupMember = GROUP,
 ) -> None:
-    history.event(member, EventType.OK, function, micro=micro, partitions=partitions, detail=GROUP)
+    history.event(member, EventType.OK, function, micro=micro, partitions=partitions, detail=detail)
 
 
-def _asked_and_told(history: HistoryBuilder, member: int, function: Function, offset: int) -> None:
+def _asked_and_told(
+    history: HistoryBuilder, member: int, function: Function, offset: int, detail: GroupMember = GROUP
+) -> None:
     """A member asks the group for something with an offset, and the group answers."""
     for kind in (EventType.INVOKE, EventType.OK):
-        history.event(member + 1, kind, function, micro=(Reached(history.keys[0], offset),), detail=GROUP)
+        history.event(member + 1, kind, function, micro=(Reached(history.keys[0], offset),), detail=detail)
 
 
-def _join(history: HistoryBuilder, member: int) -> None:
+def _join(history: HistoryBuilder, member: int, detail: GroupMember = GROUP) -> None:
     """A member is assigned the log partition, and processes it from its begin to its end."""
-    _of_group(history, member, Function.REBALANCE, partitions=(history.keys[0],))
+    _of_group(history, member, Function.REBALANCE, partitions=(history.keys[0],), detail=detail)
     history.together((member, _all_of(history)))
-    _of_group(history, member, Function.PROCESS, micro=(Reached(history.keys[0], history.end, 0),))
+    _of_group(history, member, Function.PROCESS, micro=(Reached(history.keys[0], history.end, 0),), detail=detail)
 
 
 def _skipped(history: HistoryBuilder) -> None:
@@ -146,6 +154,12 @@ def _two_owners(history: HistoryBuilder) -> None:
         _join(history, member)
     for member in (TWO, ONE):
         _asked_and_told(history, member, Function.COMMIT, history.end)
+
+
+def _unfenced_instance(history: HistoryBuilder) -> None:
+    for instance in (ONE, TWO):
+        _join(history, instance, STATIC)
+    _asked_and_told(history, ONE, Function.COMMIT, history.end, STATIC)
 
 
 # --- pipelines ---
@@ -213,11 +227,23 @@ def _keyed(history: HistoryBuilder, *tombstones: bool) -> None:
         history.together((ONE, (send,)))
 
 
-def _final_read(history: HistoryBuilder, reader: int, placed: tuple[int, int]) -> None:
-    """A reader reads the log partition to its end, two records behind what was there; one of these it sees."""
-    history.together((reader, _all_of(history, placed)))
+def _final_read(
+    history: HistoryBuilder, reader: int, *placed: tuple[int, int], cleaner: CleanerTimes | None = None
+) -> None:
+    """A reader reads the log partition to its end, two records behind what was there; of these it sees some."""
+    history.together((reader, _all_of(history, *placed)))
     end = history.end + 2
-    history.event(reader, EventType.OK, Function.DRAIN, partitions=(history.keys[0],), offset=end)
+    history.event(reader, EventType.OK, Function.DRAIN, partitions=(history.keys[0],), offset=end, detail=cleaner)
+
+
+def _lost_tombstone(history: HistoryBuilder) -> None:
+    _keyed(history, False, True)
+    _final_read(history, READER, cleaner=TOMBSTONES_KEPT)
+
+
+def _cleaned_early(history: HistoryBuilder) -> None:
+    _keyed(history, False, False)
+    _final_read(history, READER, (B, 1), cleaner=RECORDS_KEPT)
 
 
 def _returned(history: HistoryBuilder) -> None:
@@ -243,10 +269,13 @@ OF_CLIENTS: Final[dict[str, Plant]] = {
     "group-went-back": Plant(_went_back, {"group-went-back": 1}),
     "returned-group": Plant(_returned_group, {"returned-group": 1}),
     "two-owners": Plant(_two_owners, {"two-owners": 1}),
+    "unfenced-instance": Plant(_unfenced_instance, {"unfenced-instance": 1}),
     "missing-effect": Plant(_missing_effect, {"missing-effect": 1}),
     "doubled-effect": Plant(_doubled_effect, {"doubled-effect": 1}),
     "aborted-commit": Plant(_aborted_commit, {"aborted-commit": 1}),
     "unstable-offset": Plant(_unstable_offset, {"unstable-offset": 1}),
     "returned-key": Plant(_returned, {"returned-key": 1}),
+    "lost-tombstone": Plant(_lost_tombstone, {"lost-tombstone": 1}),
+    "cleaned-early": Plant(_cleaned_early, {"cleaned-early": 1}),
     "divergent-state": Plant(_different_states, {"divergent-state": 1}),
 }

@@ -14,6 +14,7 @@ from checkers import (
     DivergentState,
     DivergentTables,
     DoubledEffect,
+    EarlyGone,
     EventPlace,
     FailedSend,
     Finding,
@@ -26,6 +27,7 @@ from checkers import (
     StaleCommit,
     TornTransaction,
     TransactionRead,
+    UnfencedCommit,
     UnstableOffset,
     ZombieWrite,
     seconds,
@@ -60,6 +62,17 @@ def _(finding: ReturnedKey) -> str:
         f"Key {finding.record_key} of {finding.key} was deleted by the tombstone at offset "
         f"{finding.tombstone_offset}, which was acknowledged. A reader from the start of the log to its end then "
         f"had its older record at offset {finding.offset} as the last one: the key is back."
+    )
+
+
+@in_words.register
+def _(finding: EarlyGone) -> str:
+    written = f"{_write(finding.value).capitalize()} of key {finding.record_key} of {finding.key}"
+    told = f"was acknowledged at offset {finding.offset} (operation {_number(finding.writer)} of the history)"
+    ended = f"{_span(finding.age_us)} after the write began (operation {_number(finding.reader)})"
+    return (
+        f"{written} {told}. A final reader that came to the end {ended} did not see it, though the log keeps it for "
+        f"{_span(finding.kept_us)} at least."
     )
 
 
@@ -119,6 +132,16 @@ def _(finding: StaleCommit) -> str:
         f"A successor had {finding.key} and had committed in group {finding.group} (operation "
         f"{_number(finding.successor)} of the history). After that the member before it began a commit of offset "
         f"{finding.offset}, and the group took it (operation {_number(finding.op)})."
+    )
+
+
+@in_words.register
+def _(finding: UnfencedCommit) -> str:
+    return (
+        f"Another instance of the static member {finding.instance_id} of group {finding.group} had started and was "
+        f"assigned {finding.key} (operation {_number(finding.successor)} of the history). After that the instance "
+        f"before it began a commit of offset {finding.offset}, and the group took it (operation "
+        f"{_number(finding.op)})."
     )
 
 

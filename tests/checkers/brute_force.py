@@ -12,8 +12,10 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+import msgspec
+
 from checkers.columns.replica_file import Part
-from workloads.operations import Event, EventType, Function, Poll, Record, Send
+from workloads.operations import CleanerTimes, Event, EventType, Function, Poll, Record, Send
 
 OK, FAIL, INFO, INVOKE = EventType.OK, EventType.FAIL, EventType.INFO, EventType.INVOKE
 Findings = list[tuple[Any, ...]]
@@ -94,9 +96,14 @@ class Log:
     @cached_property
     def removable(self) -> set[tuple[str, int]]:
         """The values that a cleaner may remove."""
+        return self.superseded | {name for name, send in keyed_sends(self.events).items() if send.tombstone}
+
+    @cached_property
+    def superseded(self) -> set[tuple[str, int]]:
+        """The values with a later record of their key."""
         happened = {(s.partition, s.value) for e in self.done if self.committed(e) for s in sends_of(e)} | self.read_ok
         sends = keyed_sends(self.events)
-        gone = {name for name, send in sends.items() if send.tombstone}
+        gone = set()
         for (key, value), send in sends.items():
             mine = self.last_offset(key, value)
             for (k, other), its in sends.items():
@@ -195,6 +202,40 @@ def divergent_state(events: list[Event]) -> Findings:
         if len(set(states.values())) > 1:
             found.append((key, number, tuple(sorted(states.items()))))
     return sorted(found, key=repr)
+
+
+def lost_tombstone(events: list[Event]) -> Findings:
+    return _gone_early(events, tombstones=True)
+
+
+def cleaned_early(events: list[Event]) -> Findings:
+    return _gone_early(events, tombstones=False)
+
+
+def _gone_early(events: list[Event], *, tombstones: bool) -> Findings:
+    log, sends, began = Log(events), keyed_sends(events), _invocations(events)
+    found: dict[tuple[str, int], tuple[Any, ...]] = {}
+    for drain in drains_of(events):
+        if not drain.detail:
+            continue
+        (key,), times = drain.partitions, msgspec.json.decode(drain.detail, type=CleanerTimes)
+        kept_ms = times.record_ms + (times.tombstone_ms if tombstones else 0)
+        seen = {r.value for e in events if e.type == OK and e.process == drain.process for k, r in sound(e) if k == key}
+        for event in events:
+            if event.type != OK or event.index not in began:
+                continue
+            for send in sends_of(event):
+                name = (send.partition, send.value)
+                if name not in sends or send.offset is None or send.partition != key:
+                    continue
+                superseded = name in log.superseded
+                due = (sends[name].tombstone and not superseded) if tombstones else superseded
+                age_us = drain.time_us - events[began[event.index]].time_us
+                young = age_us < kept_ms * 1000 - 1_000_000
+                if due and young and send.offset < (drain.offset or 0) and send.value not in seen:
+                    number = sends[name].record_key
+                    found.setdefault(name, (key, number, send.value, send.offset, event.index, drain.index))
+    return sorted(found.values())
 
 
 def _touching(events: list[Event], key: str, process: int) -> Iterator[int]:

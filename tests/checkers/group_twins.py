@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from tests.checkers.brute_force import Findings, Log, sound
-from workloads.operations import NOTHING, Event, EventType, Function, GroupMember, Reached
+from workloads.operations import NOTHING, Event, EventType, Function, GroupMember, Poll, Reached
 
 OK, FAIL, INVOKE = EventType.OK, EventType.FAIL, EventType.INVOKE
 EVER = 10**9
@@ -65,6 +65,33 @@ def two_owners(events: list[Event]) -> Findings:
             if same and mine is not None and theirs is not None and theirs > mine and other.end < stale.begun:
                 found.add((stale.key, stale.op))
     return sorted(found)
+
+
+def unfenced_instance(events: list[Event]) -> Findings:
+    found = set()
+    for commit in [*commits_of(events), *commits_of(events, Function.OFFSETS)]:
+        mine = assigned_at(events, commit.instance, commit.group, commit.key, commit.begun)
+        name = _static_name(events[commit.op])
+        if not commit.taken or mine is None or name is None:
+            continue
+        for other in events[: commit.begun]:
+            listed = other.function == Function.REBALANCE and commit.key in other.partitions
+            if listed and other.instance != commit.instance and _static_name(other) == name:
+                began = min(e.index for e in events if e.instance == other.instance and _names(e, commit.key))
+                if began > mine:
+                    found.add((commit.key, commit.op, name[1]))
+    return sorted(found)
+
+
+def _static_name(event: Event) -> tuple[str, str] | None:
+    member = msgspec.json.decode(event.detail or "", type=GroupMember)
+    return None if member.instance_id is None else (member.group, member.instance_id)
+
+
+def _names(event: Event, key: str) -> bool:
+    """The event says something of the log partition."""
+    polled = any(key in micro.records for micro in event.micro if isinstance(micro, Poll))
+    return polled or key in event.partitions or key in reached(event)
 
 
 Answers = Iterator[tuple[str, str, int, int, int]]

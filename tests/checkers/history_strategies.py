@@ -13,13 +13,26 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from workloads.operations import NO_INSTANCE, Defect, Event, EventType, Function, MicroOperation, Poll, Record, Send
+from workloads.operations import (
+    NO_INSTANCE,
+    CleanerTimes,
+    Defect,
+    Event,
+    EventType,
+    Function,
+    MicroOperation,
+    Poll,
+    Record,
+    Send,
+)
 
 KEYS = ("x", "y")
 PROCESSES = 3
 #: Offsets near the end of what kernels promise to handle.
 HUGE = 2**62 - 100
 OUTCOMES = (EventType.OK, EventType.OK, EventType.OK, EventType.INFO, EventType.FAIL)
+#: Times for which a cleaner keeps records.
+KEPT_MS = (0, 0, 2_000, 5_000, 10_000, 2**63 - 1)
 #: Instances of processes: not known, one for all, and one of two processes beside another.
 INSTANCES = ({}, {0: 0, 1: 0, 2: 0}, {0: 0, 1: 1, 2: 1})
 
@@ -110,7 +123,10 @@ def histories(draw: st.DrawFn, operations_max: int = 30) -> list[Event]:
 
 @st.composite
 def keyed_histories(draw: st.DrawFn) -> list[Event]:
-    """The same, where values have one of two keys and some of them delete it; two readers read to the end."""
+    """The same, where values have one of two keys and some of them delete it; two readers read to the end.
+
+    Some readers say how long the cleaner keeps records; half a second passes from event to event.
+    """
     events = draw(histories())
     seed = draw(st.integers(0, 2**32))
     chosen = random.Random(seed)
@@ -122,7 +138,43 @@ def keyed_histories(draw: st.DrawFn) -> list[Event]:
         number, tombstone = of[micro.value]
         return Send(micro.partition, micro.value, micro.offset, number, tombstone)
 
-    return [msgspec.structs.replace(event, micro=tuple(map(keyed, event.micro))) for event in events]
+    return [_told(msgspec.structs.replace(e, micro=tuple(map(keyed, e.micro))), chosen) for e in events]
+
+
+def _told(event: Event, chosen: random.Random) -> Event:
+    """The same half a second after the event before, and with the times of the cleaner where a reader may say them."""
+    detail = None
+    if event.function == Function.DRAIN and chosen.randrange(4):
+        times = CleanerTimes(record_ms=chosen.choice(KEPT_MS), tombstone_ms=chosen.choice(KEPT_MS))
+        detail = msgspec.json.encode(times).decode()
+    return msgspec.structs.replace(event, time_us=event.index * 500_000, detail=detail)
+
+
+@st.composite
+def cleaned_histories(draw: st.DrawFn) -> list[Event]:
+    """Writes of a few keys, and final readers between them and behind them that miss every second record."""
+    chosen = random.Random(draw(st.integers(0, 2**32)))
+    scene = Scene(chosen, dict.fromkeys(KEYS, 0))
+    for value in range(draw(st.integers(0, 16))):
+        key, kind = chosen.choice(KEYS), chosen.choice(OUTCOMES)
+        offset = len(scene.logs[key])
+        if kind == EventType.OK or scene.chance(2):
+            scene.logs[key].append((offset, value))
+        send = Send(key, value, None if scene.chance(6) else offset, chosen.randrange(3), scene.chance(2))
+        scene.add(0, EventType.INVOKE, Function.SEND, micro=(msgspec.structs.replace(send, offset=None),))
+        scene.add(0, kind, Function.SEND, micro=(send,))
+        if scene.chance(3):
+            _final_reader(scene, 10 + value)
+    _final_reader(scene, 9)
+    return [_told(event, chosen) for event in scene.events]
+
+
+def _final_reader(scene: Scene, process: int) -> None:
+    for key, log in scene.logs.items():
+        read = tuple(Record(*record) for record in log if scene.chance(2))
+        scene.add(process, EventType.OK, Function.POLL, micro=(Poll({key: read}),))
+        end = len(log) - scene.random.choice([0, 0, 0, 1])
+        scene.add(process, EventType.OK, Function.DRAIN, partitions=(key,), offset=max(end, 0))
 
 
 #: Even processes mostly read, odd ones mostly write.

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 
+from checkers.verdicts.promises import promise
+from checkers.verdicts.receipts import FaultSeen
 from checkers.verdicts.verdict import Verdict
 from tests.checkers.findings import forbidden
 from tests.checkers.in_memory import judge_events
-from tests.checkers.scenes import INFO, Scene
+from tests.checkers.scenes import INFO, OK, Scene
+from workloads.operations import CleanerTimes, EventType, Function
+from workloads.settings import Settings
 
 #: The kinds of anomaly that only keys can show.
 RETURNED, DIVERGENT = "returned-key", "divergent-state"
@@ -142,3 +149,123 @@ def test_a_skip_counts_over_what_has_to_stay() -> None:
     scene.poll((3, 1), process=1)
     scene.poll((11, 7), process=1)
     assert "poll-skip" in judged(scene).counts
+
+
+# --- records that are gone before their time ---
+
+DAY_MS = 86_400_000
+EARLY = ("lost-tombstone", "cleaned-early")
+
+
+class SlowScene(Scene):
+    """A scene whose events are ten seconds apart."""
+
+    def event(self, process: int, kind: EventType, function: Function, **rest: Any) -> int:
+        index = super().event(process, kind, function, **rest)
+        self.events[index] = msgspec.structs.replace(self.events[index], time_us=10_000_000 * index)
+        return index
+
+
+def cleaned(
+    *read: tuple[int, int], record_ms: int = 0, tombstone_ms: int = 0, told: bool = True, process: int = 9
+) -> SlowScene:
+    """Three keys, and a reader that has come to the end 120 s after the begin.
+
+    Written before: 1 of key 7 (0 s), its tombstone 2 (20 s), the tombstone 3 of key 8 (40 s), 4 of key 6 (60 s), and 5
+    of it (80 s).
+    """
+    scene = SlowScene()
+    scene.keyed(1, 3, 7)
+    scene.keyed(2, 8, 7, tombstone=True)
+    scene.keyed(3, 9, 8, tombstone=True)
+    scene.keyed(4, 10, 6)
+    scene.keyed(5, 11, 6)
+    return final(scene, *read, record_ms=record_ms, tombstone_ms=tombstone_ms, told=told, process=process)
+
+
+def final(
+    scene: SlowScene, *read: tuple[int, int], record_ms: int, tombstone_ms: int, told: bool = True, process: int = 9
+) -> SlowScene:
+    scene.poll(*read, process=process)
+    times = CleanerTimes(record_ms=record_ms, tombstone_ms=tombstone_ms)
+    detail = msgspec.json.encode(times).decode() if told else None
+    scene.event(process, OK, Function.DRAIN, partitions=("t-0",), offset=12, detail=detail)
+    return scene
+
+
+def gone(scene: Scene) -> dict[str, list[int]]:
+    """The values that are gone too early, by anomaly; a skip is what a reader of a cleaned log may do."""
+    verdict = judged(scene)
+    assert {name for name in forbidden(verdict) if name not in EARLY} == set()
+    return {name: [f.value for f in verdict.anomalies[name]] for name in EARLY if name in verdict.anomalies}
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        ({}, {}),
+        ({"tombstone_ms": DAY_MS, "told": False}, {}),
+        ({"tombstone_ms": DAY_MS}, {"lost-tombstone": [2, 3]}),
+        ({"tombstone_ms": 95_000}, {"lost-tombstone": [3]}),
+        ({"tombstone_ms": 81_000}, {}),
+        ({"tombstone_ms": 81_001}, {"lost-tombstone": [3]}),
+        ({"record_ms": 50_000, "tombstone_ms": 40_000}, {"lost-tombstone": [3]}),
+        ({"record_ms": 61_001}, {"cleaned-early": [4]}),
+        ({"record_ms": 61_000}, {}),
+        ({"record_ms": DAY_MS}, {"lost-tombstone": [2, 3], "cleaned-early": [1, 4]}),
+        ({"record_ms": 2**63 - 1, "tombstone_ms": 2**63 - 1}, {"lost-tombstone": [2, 3], "cleaned-early": [1, 4]}),
+    ],
+)
+def test_each_record_has_an_age_of_its_own(times: dict[str, Any], expected: dict[str, list[int]]) -> None:
+    assert gone(cleaned((11, 5), **times)) == expected
+
+
+def test_a_tombstone_and_records_that_are_there_are_in_time() -> None:
+    everything = ((3, 1), (8, 2), (9, 3), (10, 4), (11, 5))
+    assert gone(cleaned(*everything, record_ms=DAY_MS, tombstone_ms=DAY_MS)) == {}
+
+
+def test_what_one_reader_saw_another_one_may_have_missed_too_early() -> None:
+    scene = cleaned((8, 2), (9, 3), (11, 5), tombstone_ms=DAY_MS, process=9)
+    final(scene, (9, 3), (11, 5), record_ms=0, tombstone_ms=DAY_MS, process=10)
+    (finding,) = judged(scene).anomalies["lost-tombstone"]
+    assert (finding.value, finding.record_key, finding.offset) == (2, 7, 8)
+    assert (finding.age_us, finding.kept_us) == (130_000_000, DAY_MS * 1000)
+    assert finding.reader.op_pos == len(scene.events) - 1
+
+
+def test_a_tombstone_that_was_superseded_is_a_record_like_others() -> None:
+    for times, expected in (({"tombstone_ms": DAY_MS}, {}), ({"record_ms": DAY_MS}, {"cleaned-early": [1, 2]})):
+        scene = SlowScene()
+        scene.keyed(1, 3, 7)
+        scene.keyed(2, 8, 7, tombstone=True)
+        scene.keyed(3, 11, 7)
+        final(scene, (11, 3), **{"record_ms": 0, "tombstone_ms": 0, **times})
+        assert gone(scene) == expected
+
+
+def test_a_tombstone_that_may_not_be_there_is_not_gone() -> None:
+    uncertain, behind, placeless = SlowScene(), SlowScene(), SlowScene()
+    uncertain.keyed(2, 8, 7, tombstone=True, kind=INFO)
+    behind.keyed(2, 12, 7, tombstone=True)
+    placeless.keyed(2, None, 7, tombstone=True)
+    for scene in (uncertain, behind, placeless):
+        scene.keyed(1, 3, 6)
+        final(scene, (3, 1), record_ms=DAY_MS, tombstone_ms=DAY_MS)
+        assert gone(scene) == {}
+
+
+def test_the_times_that_another_tool_wrote_are_not_known() -> None:
+    scene = cleaned((11, 5), tombstone_ms=DAY_MS)
+    scene.events[-1] = msgspec.structs.replace(scene.events[-1], detail='{"kept": "long"}')
+    assert gone(scene) == {}
+
+
+@pytest.mark.parametrize("name", EARLY)
+def test_only_a_loss_or_a_clock_that_was_ahead_permits_it(name: str) -> None:
+    safe = Settings(min_insync_replicas=2)
+    kinds = ("kill", "clockstep")
+    permitted = {kind: promise(safe, [FaultSeen(kind)]).about(name).permitted for kind in kinds}
+    assert permitted == {"kill": False, "clockstep": True}
+    assert not promise(safe, [FaultSeen("clockstep")]).about("returned-key").permitted
+    assert promise(Settings(acks=1), [FaultSeen("kill")] * 2).about(name).permitted

@@ -1,6 +1,6 @@
 """Anomalies of consumer groups: planted one at a time, and by chance against their twins."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from hypothesis import given
@@ -16,15 +16,18 @@ from workloads.operations import NOTHING, Event, Function, GroupMember, MicroOpe
 
 KEY = "t-0"
 #: C is the only member of another group.
-A, B, ASKER, C, OPERATOR = 10, 20, 30, 40, 50
+A, B, ASKER, C, OPERATOR, D = 10, 20, 30, 40, 50, 60
 
 
 class GroupScene(Scene):
     """A scene with members, whose commits are of the process after their own."""
 
+    #: By instance, its own name where it is a static member.
+    static: ClassVar[dict[int, str]] = {}
+
     def of_member(self, member: int, kind: Any, function: Function, group: str = "", **rest: Any) -> int:
         instance = member // 10 * 10
-        named = GroupMember(group=group or ("h" if instance == C else "g"))
+        named = GroupMember(group=group or ("h" if instance == C else "g"), instance_id=self.static.get(instance))
         detail = msgspec.json.encode(named).decode()
         return self.event(member, kind, function, instance=instance, detail=detail, **rest)
 
@@ -256,6 +259,97 @@ def test_a_superseded_member_that_is_refused_is_no_second_owner() -> None:
     assert forbidden(judged(made)) == []
 
 
+class StaticScene(GroupScene):
+    """A scene whose members A, B and, in another group, C have one name."""
+
+    static: ClassVar[dict[int, str]] = {A: "m", B: "m", C: "m"}
+
+    def start(self, member: int) -> None:
+        for kind in (INVOKE, OK):
+            self.event(member, kind, Function.SUBSCRIBE, partitions=(KEY,), instance=member)
+
+
+def taken_over() -> StaticScene:
+    """A has the log partition and freezes; B starts with its name, and has it then."""
+    made = StaticScene()
+    for offset in range(6):
+        made.send(offset + 100, offset)
+    made.start(A)
+    made.deal(A, KEY)
+    made.read(A, 0, 1)
+    made.process(A, 0, 2)
+    made.start(B)
+    return made
+
+
+def test_a_commit_of_an_instance_whose_name_another_one_has_taken_over_is_not_fenced() -> None:
+    made = taken_over()
+    successor = made.deal(B, KEY)
+    stale = made.commit(A, 2)
+    (found,) = judged(made).anomalies["unfenced-instance"]
+    assert (found.key, found.group, found.offset, found.op.op_pos) == (KEY, "g", 2, stale)
+    assert (found.instance_id, found.successor.op_pos) == ("m", successor)
+    assert forbidden(judged(made)) == ["unseen", "unfenced-instance"], "nobody read the rest"
+
+
+def test_a_commit_before_the_other_instance_was_assigned_anything_or_that_was_refused_is_in_order() -> None:
+    for kind, begins_late in ((OK, False), (FAIL, True), (INFO, True)):
+        made = taken_over()
+        if begins_late:
+            made.deal(B, KEY)
+            made.commit(A, 2, kind)
+        else:
+            made.begin(A, 2)
+            made.deal(B, KEY)
+            made.of_member(A + 1, kind, Function.COMMIT, micro=(Reached(KEY, 2),))
+        assert "unfenced-instance" not in judged(made).counts
+
+
+def test_a_refused_successor_fences_nothing() -> None:
+    """KIP-848: UNRELEASED_INSTANCE_ID, so it is assigned nothing."""
+    made = taken_over()
+    made.deal(B)
+    made.commit(A, 2)
+    assert forbidden(judged(made)) == ["unseen"]
+
+
+def test_the_exemption_of_a_refused_successor_is_not_that_of_the_next_one() -> None:
+    made = taken_over()
+    made.deal(B)
+    made.commit(A, 2)
+    made.deal(B, KEY)
+    stale = made.commit(A, 3)
+    assert [found.op.op_pos for found in judged(made).anomalies["unfenced-instance"]] == [stale]
+
+
+def test_an_instance_that_got_the_log_partition_back_may_commit_but_not_the_one_before() -> None:
+    made = taken_over()
+    made.deal(B, KEY)
+    made.deal(A, KEY)
+    made.commit(A, 2)
+    assert "unfenced-instance" not in judged(made).counts
+    made.static = {**made.static, ASKER: "m"}
+    made.start(ASKER)
+    made.deal(ASKER, KEY)
+    made.commit(ASKER, 2)
+    assert "unfenced-instance" not in judged(made).counts
+    stale = [made.commit(A, 2), made.commit(B, 2)]
+    assert [found.op.op_pos for found in judged(made).anomalies["unfenced-instance"]] == stale
+
+
+def test_the_same_name_in_another_group_and_members_without_a_name_fence_nothing() -> None:
+    made = taken_over()
+    made.start(C)
+    made.deal(C, KEY)
+    made.commit(A, 2)
+    assert "unfenced-instance" not in judged(made).counts
+    dynamic = scene()
+    dynamic.deal(A, KEY)
+    dynamic.deal(B, KEY)
+    dynamic.commit(A, 2)
+    assert "unfenced-instance" not in judged(dynamic).counts
+
+
 def test_polls_are_compared_within_an_assignment_only() -> None:
     made = scene()
     made.deal(A, KEY)
@@ -273,11 +367,15 @@ def test_polls_are_compared_within_an_assignment_only() -> None:
 
 @st.composite
 def group_histories(draw: st.DrawFn, steps: tuple[str, ...]) -> list[Event]:
-    """Members of two groups and a reader that take these steps at random, with commits that may be open."""
+    """Members of two groups and a reader that take these steps at random, with commits that may be open.
+
+    Some of them are static members, of one name or of two.
+    """
     made = scene()
+    made.static = draw(st.sampled_from(({}, {A: "m", B: "m", C: "m"}, {A: "m", B: "n", D: "m", C: "m"})))
     open_commits: dict[int, int] = {}
     for _ in range(draw(st.integers(1, 18))):
-        member = draw(st.sampled_from((A, B, A, B, C)))
+        member = draw(st.sampled_from((A, B, A, B, D, C)))
         offset = draw(st.integers(0, 5))
         match draw(st.sampled_from(steps)):
             case "deal":
@@ -314,6 +412,10 @@ COMPARED = {
     ),
     "returned-group": (group_twins.returned_group, lambda f: (f["key"], f["op"]["op_pos"], f["offset"])),
     "two-owners": (group_twins.two_owners, lambda f: (f["key"], f["op"]["op_pos"])),
+    "unfenced-instance": (
+        group_twins.unfenced_instance,
+        lambda f: (f["key"], f["op"]["op_pos"], f["instance-id"]),
+    ),
 }
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from checkers.anomalies.lost_write import LostWrite
 from checkers.local import check_rows
 from tests.checkers import brute_force, group_twins, pipeline_twins, transactional_twins
-from tests.checkers.history_strategies import KEYS, histories, keyed_histories, pipelined_histories
+from tests.checkers.history_strategies import KEYS, cleaned_histories, histories, keyed_histories, pipelined_histories
 from tests.checkers.in_memory import judge_events
 from tests.checkers.series import Lag, lag_series, unseen_series
 from tests.workloads.history.event_strategies import examples
@@ -34,6 +34,10 @@ def _inner(f: Finding) -> tuple[Any, ...]:
 
 def _step(f: Finding) -> tuple[Any, ...]:
     return (f["key"], *map(_op, f["ops"]))
+
+
+def _gone(f: Finding) -> tuple[Any, ...]:
+    return (f["key"], f["record-key"], f["value"], f["offset"], _op(f["writer"]), _op(f["reader"]))
 
 
 COMPARED: dict[str, tuple[Callable[[list[Event]], list[tuple[Any, ...]]], Callable[[Finding], tuple[Any, ...]]]] = {
@@ -59,6 +63,8 @@ COMPARED: dict[str, tuple[Callable[[list[Event]], list[tuple[Any, ...]]], Callab
         brute_force.returned_key,
         lambda f: (f["key"], f["record-key"], f["value"], f["offset"], f["tombstone"], f["tombstone-offset"]),
     ),
+    "lost-tombstone": (brute_force.lost_tombstone, _gone),
+    "cleaned-early": (brute_force.cleaned_early, _gone),
     "divergent-state": (
         brute_force.divergent_state,
         lambda f: (f["key"], f["record-key"], tuple(sorted(f["states"].items()))),
@@ -76,6 +82,7 @@ COMPARED_APART: dict[str, tuple[Callable[..., Any], ...]] = {
     "group-went-back": (group_twins.group_went_back,),
     "returned-group": (group_twins.returned_group,),
     "two-owners": (group_twins.two_owners,),
+    "unfenced-instance": (group_twins.unfenced_instance,),
     **{name: (twin,) for name, twin in (transactional_twins.TWINS | pipeline_twins.TWINS).items()},
 }
 
@@ -87,6 +94,16 @@ def test_every_kernel_agrees_with_its_twin(history: list[Event]) -> None:
     for anomaly, (twin, essence) in COMPARED.items():
         found = [essence(msgspec.to_builtins(finding)) for finding in verdict.anomalies.get(anomaly, [])]
         assert sorted(found, key=repr) == sorted(twin(history), key=repr), anomaly
+
+
+@given(cleaned_histories())
+@examples(300)
+def test_records_that_are_gone_too_early_are_those_that_each_reader_had_to_see(history: list[Event]) -> None:
+    verdict = judge_events(history, shown=None)
+    for anomaly in ("lost-tombstone", "cleaned-early"):
+        twin, essence = COMPARED[anomaly]
+        found = [essence(msgspec.to_builtins(finding)) for finding in verdict.anomalies.get(anomaly, [])]
+        assert sorted(found) == twin(history), anomaly
 
 
 @given(pipelined_histories())

@@ -1,0 +1,79 @@
+"""``unfenced-instance``: a group took a commit of a static member whose name another instance had taken over.
+
+Example: A, whose group.instance.id is ``m``, is assigned ``t-0``, and freezes. B starts with the same name, and is
+assigned ``t-0``. After that A begins a commit of ``t-0``, and the group acknowledges it. Kafka fences A
+(FENCED_INSTANCE_ID) as soon as B has joined, before B has committed anything; with KIP-848 it refuses B as long as A
+is a member (UNRELEASED_INSTANCE_ID), so that B is assigned nothing.
+
+B has taken over where its first event came after A's last assignment of the log partition, and B was assigned this,
+too, before A's commit began. So which of them was in charge later does not depend on when a client heard of it.
+Offsets that A hands over to a transaction count as a commit.
+
+False alarms avoided: commits that began before B was assigned anything; a member that got the log partition back after
+that; members of other groups with the same name; instances that ran side by side from the begin.
+
+Not found: an instance that goes on with a log partition that B was not assigned; a static member that came back within
+session.timeout.ms, and cost a rebalance all the same, because histories do not tell generations.
+
+Findings, one a commit: key, group, offset, op, instance-id, successor (the assignment of the other instance).
+Source: KIP-345. O(n log n) in the rows of groups.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
+from checkers.anomalies.group_places import group_place
+from checkers.columns.group_rows import GroupRows, running_max
+from checkers.columns.ids import Numbers
+from checkers.columns.log import Log
+from checkers.columns.log_rows import EventPlace
+
+
+class UnfencedCommit(Finding, kw_only=True):
+    """A commit of a static member whose name had gone to another instance."""
+
+    group: str
+    offset: int
+    op: EventPlace
+    instance_id: str = msgspec.field(name="instance-id")
+    successor: EventPlace
+
+
+def find(log: Log) -> Found:
+    """Commits taken from instances whose name had gone to another one, in order."""
+    groups, static = log.groups, log.static
+    if groups is None or static is None:
+        return Found.nothing()
+    assigned = groups.assigned[static[groups.assigned] >= 0]
+    commits = groups.taken[static[groups.taken] >= 0]
+    position = groups.latest(assigned, commits, groups.begun(commits), groups.member)
+    commits, position = commits[position >= 0], position[position >= 0]
+    since = log.index[groups.ordered(assigned, groups.member)[position]]
+    name = groups.segment * len(log.static_names) + static
+    assigned = groups.ordered(assigned, name)
+    newest = running_max(_began(log, groups)[groups.member[assigned]], name[assigned])
+    before = groups.latest(assigned, commits, groups.begun(commits), name)
+    late = (before >= 0) & (newest[before] > since)
+    rows, before = commits[late], before[late]
+
+    def describe(number: int) -> UnfencedCommit:
+        row, last = int(rows[number]), int(before[number])
+        mine = np.flatnonzero((name[assigned[: last + 1]] == name[row]) & (newest[: last + 1] == newest[last]))
+        _, instance_id = log.static_names[int(static[row])]
+        successor = log.op(int(assigned[mine[0]]))
+        return UnfencedCommit(**group_place(log, row), instance_id=instance_id, successor=successor)
+
+    return Found(partition=log.partition[rows], describe=describe, row=rows)
+
+
+def _began(log: Log, groups: GroupRows) -> Numbers:
+    """``int64[member]``: the event index at which its first event about the log partition began."""
+    began = np.full(int(groups.member.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(began, groups.member, groups.begun(np.arange(len(log.index))))
+    return began
+
+
+ANOMALY = Anomaly.documented("unfenced-instance", __doc__, UnfencedCommit, find, about=About.LOG)
