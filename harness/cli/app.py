@@ -34,6 +34,7 @@ COMMANDS: Final = (
     "run",
     "campaign",
     "soak",
+    "upgrade",
     "check",
     "report",
     "compare",

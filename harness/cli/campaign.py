@@ -102,7 +102,14 @@ def _rehearse_commands(terminal: Terminal, runs: list[RunSpec]) -> int:
 def perform_campaign(
     terminal: Terminal, plan: Plan, runs: list[RunSpec], out: Path | None, notes: Sequence[str] = ()
 ) -> int:
-    """Say ``notes``, do ``runs`` of ``plan`` with all that follows, print the matrix, and answer the exit code."""
+    """Do it as :func:`perform_stages` does, print the matrix, and answer the exit code."""
+    return show_campaign(terminal, *perform_stages(terminal, plan, runs, out, notes))
+
+
+def perform_stages(
+    terminal: Terminal, plan: Plan, runs: list[RunSpec], out: Path | None, notes: Sequence[str] = ()
+) -> tuple[Path, Path]:
+    """Say ``notes``, do ``runs`` of ``plan`` with all that follows; the directory, and the report's path."""
     refuse_wrongly_accepted(plan)
     see_to_what_is_needed(terminal, runs)
     for sentence in notes:
@@ -111,8 +118,7 @@ def perform_campaign(
     terminal.note(f"{counted(len(runs), 'run')} of {plan.name} into {directory}")
     if not out:
         _point_latest(directory)
-    report = Campaign.new(plan, runs, directory).perform_stages(terminal.progress())
-    return show_campaign(terminal, directory, report)
+    return directory, Campaign.new(plan, runs, directory).perform_stages(terminal.progress())
 
 
 def refuse_wrongly_accepted(plan: Plan) -> None:

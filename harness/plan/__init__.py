@@ -20,6 +20,7 @@ from harness.plan.values import ENDLESS, PlanKey, of_kind, refuse_endless_number
 from harness.plan.worlds import (
     AnyHost,
     AnyWorld,
+    ClientName,
     Existing,
     Kafka,
     Loopback,
@@ -28,6 +29,7 @@ from harness.plan.worlds import (
     RealTime,
     Simulated,
     Ssh,
+    UpgradeEnd,
     require_kind,
 )
 
@@ -46,6 +48,7 @@ __all__ = [
     "Act",
     "AnyHost",
     "AnyWorld",
+    "ClientName",
     "Existing",
     "Expected",
     "Kafka",
@@ -61,6 +64,7 @@ __all__ = [
     "Security",
     "Simulated",
     "Ssh",
+    "UpgradeEnd",
     "WorldPlan",
     "families_in",
     "heading",

@@ -13,7 +13,9 @@ import msgspec
 
 from checkers import ANOMALIES, Cell, wedged_clients
 from harness.records.files import JUNIT_FILE, MATRIX_TEXT_FILE, REPORT_FILE, run_directories, write_file
+from harness.records.verdict_lines import read_lines
 from harness.report.accounts import Narration, accounts_of, narration_of
+from harness.report.certificate import Certificate, as_lines, certificates_of
 from harness.report.compared import compared_with
 from harness.report.junit import Case, as_junit, cases_of, unfinished_words
 from harness.report.loading import read_campaign
@@ -27,10 +29,13 @@ from harness.report.trend_chart import trend_chart
 
 __all__ = [
     "Case",
+    "Certificate",
     "Narration",
     "as_junit",
+    "as_lines",
     "cases_as_markdown",
     "cases_of",
+    "certificates_in",
     "fault_name",
     "legend_of",
     "narration_of",
@@ -66,6 +71,7 @@ def write(campaign_directory: Path, other: Path | None = None) -> Path:
         definitions=_definitions(cells),
         left_out=files.matrix.left_out_sentences(),
         wedged=wedged_clients(line.anomalies for line in files.lines.values()),
+        certificates=certificates_of(campaign_directory, files.lines),
         seen=seen_in(cells, files.lines.values()),
         other=compared_with(other, campaign_directory) if other else None,
         **content_of(summary, cells, accounts, files.searches),
@@ -73,6 +79,15 @@ def write(campaign_directory: Path, other: Path | None = None) -> Path:
     path = campaign_directory / REPORT_FILE
     write_file(path, page.encode())
     return path
+
+
+def certificates_in(campaign_directory: Path) -> list[Certificate]:
+    """The certificates of a campaign's rolling upgrades.
+
+    Raises:
+        ResultsError: the campaign was not checked, or a file of it cannot be read.
+    """
+    return certificates_of(campaign_directory, read_lines(campaign_directory).lines)
 
 
 def _definitions(cells: Sequence[Cell]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from harness.plan import Kafka
 from harness.records.searched_scopes import SearchedScope
 from harness.report.accounts import Account
 from harness.report.cells_charts import availability_chart, latency_chart, loss_rate_chart
+from harness.report.certificate import loss_words
 from harness.report.every_state import seen_in_every_state, sentences
 from harness.report.grid import (
     bound_of_writes,
@@ -156,6 +157,7 @@ def _environment() -> Environment:
         count=lambda number: f"{number:,}",
         exercised_faults=exercised_faults,
         exercised_words=exercised_words,
+        loss_words=loss_words,
         percent=percent,
         ground=lambda style: f"light-dark({', '.join(style.background)})",
         known=lambda number: "not known" if number is None else f"{number:,}",

@@ -87,11 +87,11 @@ def release_lacks(spec: RunSpec) -> str:
     has_java = isinstance(world, RealTime) and world.client == "java"
     if not isinstance(world, Kafka) and not has_java:
         return ""
-    from harness.worlds.kafka import client_release, release_for
+    from harness.worlds.kafka import client_release, release_for, successor_for
 
     try:
         if isinstance(world, Kafka):
-            release_for(world, spec.chosen())
+            successor_for(world, release_for(world, spec.chosen()))
         if isinstance(world, RealTime) and has_java:
             client_release(world)
     except HostError as error:

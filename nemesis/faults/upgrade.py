@@ -7,7 +7,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from nemesis.cluster import Capability, ClusterView, Target, require
-from nemesis.evidence import Evidence
+from nemesis.evidence import ByNode, Evidence
 from nemesis.faults.fault import Aim, NodeFault
 
 
@@ -27,6 +27,12 @@ class Upgrade(NodeFault, frozen=True):
     stops_brokers: ClassVar[bool] = True
 
     back: bool = False
+
+    @classmethod
+    @override
+    def in_words(cls, evidence: ByNode) -> str:
+        forms = [(seen.get("version", "?"), seen.get("wanted", "?")) for seen in evidence.values()]
+        return ", ".join(f"from {before} to {wanted}" for before, wanted in forms)
 
     @override
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
@@ -58,6 +64,11 @@ class Finalize(NodeFault, frozen=True):
     spares_process: ClassVar[bool] = True
     spares_cluster: ClassVar[bool] = True
 
+    @classmethod
+    @override
+    def in_words(cls, evidence: ByNode) -> str:
+        return "; ".join(_level_changes(seen) for seen in evidence.values())
+
     @override
     def aim(self, view: ClusterView) -> Aim:
         return Aim(nodes=view.controllers[:1])
@@ -65,3 +76,10 @@ class Finalize(NodeFault, frozen=True):
     @override
     def hit(self, target: Target, aim: Aim, node: int) -> Evidence:
         return require(target.succession).finalize()
+
+
+def _level_changes(evidence: Evidence) -> str:
+    """Name the features whose level was raised: ``metadata.version 21 to 30``."""
+    before, after = evidence.get("features_before", {}), evidence.get("features", {})
+    raised = {name: level for name, level in after.items() if before.get(name, 0) != level}
+    return ", ".join(f"{name} {before.get(name, 0)} to {level}" for name, level in sorted(raised.items()))

@@ -4,12 +4,20 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from harness.plan import Kafka, RunSpec, require_kind
-from harness.worlds.kafka.distribution import KafkaDistribution, host_for, host_kind, release_for
+from harness.worlds.kafka.distribution import KafkaDistribution, host_for, host_kind, release_for, successor_for
 from harness.worlds.kafka.java_client import client_library, client_release, client_version
 from harness.worlds.real import RealWorld, StartedCluster, out_of_reach
 from nemesis.cluster import Capability
 
-__all__ = ["client_library", "client_release", "client_version", "kafka_lacks", "kafka_world", "release_for"]
+__all__ = [
+    "client_library",
+    "client_release",
+    "client_version",
+    "kafka_lacks",
+    "kafka_world",
+    "release_for",
+    "successor_for",
+]
 
 
 def kafka_world(spec: RunSpec, directory: Path) -> RealWorld:

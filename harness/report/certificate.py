@@ -1,0 +1,282 @@
+"""The certificate of a rolling upgrade: what was written and put to the test, and at which step something was lost.
+
+It is made from the files of a run: receipts say what each node ran, and brokers' observations when a write went. A loss
+belongs to the step in which it could be read no more, which a fault beside that step may have caused: both are named.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from checkers import LostWrite, Unseen, VerdictLine, counted, latest_receipts
+from harness.records.cluster_file import read_observations
+from harness.records.files import HISTORY
+from harness.report.client_side import ClientSide, client_side
+from harness.report.names import fault_name, moment
+from harness.report.timeline import Timeline
+from nemesis.evidence import by_node
+from nemesis.faults import Finalize, Upgrade
+from nemesis.receipts import Receipt
+
+#: Lost writes whose moment is looked up, each with a look at the brokers' observations.
+PLACED_MAX: Final = 1_000
+#: A fault that ended so long before a write went can still be its cause: the next leader is elected later.
+AFTERMATH_US: Final = 3_000_000
+
+
+class StepTaken(msgspec.Struct, frozen=True, kw_only=True):
+    """One step of a rollout, as its receipt has it.
+
+    ``before`` and ``after`` are the releases that the node itself named, "" where it named none. ``done`` is true if
+    the node came back as was wanted and every replica was in sync again; else ``why_not`` says what it lacks.
+    ``raised`` names the features that were raised. ``writes`` were acknowledged while it lasted, ``lost`` are those
+    that went then. ``beside`` are the faults that struck meanwhile.
+    """
+
+    number: int
+    node: str
+    act: str
+    begun_us: int
+    ended_us: int
+    before: str = ""
+    wanted: str = ""
+    after: str = ""
+    features: dict[str, int] = {}
+    raised: str = ""
+    changed: dict[str, str] = {}
+    done: bool = False
+    why_not: str = ""
+    writes: int = 0
+    lost: int = 0
+    beside: tuple[str, ...] = ()
+
+
+class Loss(msgspec.Struct, frozen=True, kw_only=True):
+    """Acknowledged writes that went at one time for one cause.
+
+    ``step`` is the number of the step ``during`` which they went, or after which; 0 before the first.
+    """
+
+    step: int
+    during: bool
+    faults: tuple[str, ...]
+    writes: int
+    first_us: int
+
+
+class Certificate(msgspec.Struct, frozen=True, kw_only=True):
+    """The certificate of one run. ``granted`` is true if every step was done, and no promise was broken.
+
+    ``faults`` are those that took effect beside the steps, by kind; ``broken`` are findings against the promise, by
+    anomaly. ``lacks`` says why silence is no evidence. Lost writes without a known moment are not in ``losses``.
+    """
+
+    run: str
+    cell: str
+    outcome: str
+    granted: bool
+    attempted: int
+    acknowledged: int
+    lost: int
+    steps: tuple[StepTaken, ...]
+    losses: tuple[Loss, ...]
+    faults: dict[str, int]
+    broken: dict[str, int]
+    lacks: str = ""
+    sentence: str = ""
+
+    @property
+    def done(self) -> bool:
+        """True if no step is missing."""
+        return all(step.done for step in self.steps)
+
+
+def certificates_of(directory: Path, lines: Mapping[str, VerdictLine]) -> list[Certificate]:
+    """The certificate of each run of the campaign in ``directory`` in which nodes were upgraded."""
+    certificates = (certificate_of(directory / name, line) for name, line in lines.items())
+    return [certificate for certificate in certificates if certificate is not None]
+
+
+def certificate_of(run: Path, line: VerdictLine) -> Certificate | None:
+    """The certificate of the run in ``run`` with this verdict; None where no node was to be upgraded."""
+    receipts = latest_receipts(line.faults)
+    of_steps = [receipt for receipt in receipts if receipt.fault in {Upgrade.kind, Finalize.kind}]
+    of_steps.sort(key=lambda receipt: receipt.sequence)
+    if not of_steps or line.judgement is None:
+        return None
+    beside = [receipt for receipt in receipts if receipt.took_effect and receipt not in of_steps]
+    losses = tuple(_losses(run, line, of_steps, beside))
+    met = {fault.sequence: fault.acknowledged for fault in line.fault_exercise or ()}
+    steps = tuple(
+        _step(number, receipt, met.get(receipt.sequence, 0), losses, beside)
+        for number, receipt in enumerate(of_steps, 1)
+    )
+    judgement = line.judgement
+    certificate = Certificate(
+        run=line.history,
+        cell="" if line.run is None else line.run.cell,
+        outcome=line.outcome,
+        granted=all(step.done for step in steps) and not judgement.broken and not line.outcome.proves_nothing,
+        attempted=line.exercise.attempted,
+        acknowledged=line.exercise.acknowledged,
+        lost=judgement.lost,
+        steps=steps,
+        losses=losses,
+        faults=dict(Counter(receipt.fault for receipt in beside)),
+        broken=judgement.broken,
+        lacks=line.why_unknown or "",
+    )
+    return msgspec.structs.replace(certificate, sentence=_sentence(certificate))
+
+
+def _sentence(certificate: Certificate) -> str:
+    """Say what is certified, or why nothing is."""
+    steps, faults = len(certificate.steps), sum(certificate.faults.values())
+    lost = f"{counted(certificate.lost, 'acknowledged write')} lost"
+    if certificate.lost:
+        numbers = sorted({loss.step for loss in certificate.losses})
+        where = f", at step {', '.join(map(str, numbers))}" if numbers else ""
+        permitted = "against the promise of the settings" if certificate.broken else "as the settings permit"
+        return f"{lost} {permitted}{where}; {_undone(certificate) or 'every step was done'}"
+    if certificate.broken:
+        return f"a promise was broken: {', '.join(f'{count} {name}' for name, count in certificate.broken.items())}"
+    if why_not := _undone(certificate) or ("" if certificate.granted else certificate.lacks or certificate.outcome):
+        return f"not certified: {why_not}"
+    return f"certified: {lost} in {counted(steps, 'step')} and {counted(faults, 'fault')} beside"
+
+
+def _undone(certificate: Certificate) -> str:
+    first = next((step for step in certificate.steps if not step.done), None)
+    return "" if first is None else f"step {first.number} ({first.act} {first.node}) was not done: {first.why_not}"
+
+
+def _step(number: int, receipt: Receipt, writes: int, losses: Iterable[Loss], beside: Sequence[Receipt]) -> StepTaken:
+    (node,) = receipt.targets or (-1,)
+    begun, ended = (by_node(seen).get(str(node), {}) for seen in (receipt.begin_evidence, receipt.end_evidence))
+    seen = begun if receipt.fault == Finalize.kind else ended
+    why_not = _why_not(receipt, begun.get("wanted", ""), ended.get("version", ""))
+    return StepTaken(
+        number=number,
+        node=receipt.role,
+        act=receipt.fault,
+        begun_us=receipt.begun_us,
+        ended_us=receipt.begun_us if receipt.ended_us is None else receipt.ended_us,
+        before=begun.get("version", ""),
+        wanted=begun.get("wanted", ""),
+        after=ended.get("version", ""),
+        features=seen.get("features", {}),
+        raised=Finalize.in_words(receipt.of_nodes) if receipt.fault == Finalize.kind else "",
+        changed=ended.get("changed", {}),
+        done=not why_not,
+        why_not=why_not,
+        writes=writes,
+        lost=sum(loss.writes for loss in losses if loss.step == number and loss.during),
+        beside=tuple(fault_name(other) for other in beside if _overlaps(other, receipt)),
+    )
+
+
+def _why_not(receipt: Receipt, wanted: str, after: str) -> str:
+    if not receipt.took_effect:
+        return receipt.reason
+    if receipt.mark != "end":
+        return "the run ended before it"
+    if receipt.fault == Finalize.kind:
+        return ""
+    return "" if after == wanted else f"{receipt.role} runs {after or 'an unknown release'}, not {wanted}"
+
+
+def _overlaps(other: Receipt, step: Receipt) -> bool:
+    ends = (receipt.begun_us if receipt.ended_us is None else receipt.ended_us for receipt in (other, step))
+    other_us, step_us = ends
+    return other.begun_us <= step_us and step.begun_us <= other_us
+
+
+def _losses(run: Path, line: VerdictLine, steps: Sequence[Receipt], beside: Sequence[Receipt]) -> Iterator[Loss]:
+    """Lost writes by step and cause, in order of time."""
+    causes: dict[tuple[int, bool, tuple[str, ...]], list[int]] = {}
+    for gone_us, acknowledged_us in sorted(_moments(run, line)):
+        step, during = _step_at(gone_us, steps)
+        faults = tuple(
+            f"{fault_name(fault)} at {moment(fault.begun_us)}"
+            for fault in beside
+            if fault.begun_us <= gone_us and (fault.ended_us or gone_us) + AFTERMATH_US >= acknowledged_us
+        )
+        causes.setdefault((step, during, faults), []).append(gone_us)
+    for (step, during, faults), times_us in causes.items():
+        yield Loss(step=step, during=during, faults=faults, writes=len(times_us), first_us=times_us[0])
+
+
+def _moments(run: Path, line: VerdictLine) -> Iterator[tuple[int, int]]:
+    """Give, of each lost write that is listed, the time at which it went, and that of its acknowledgement."""
+    observations = sorted(read_observations(run), key=lambda seen: seen.time_us)
+
+    @cache
+    def side_of(partition: str) -> ClientSide:
+        return client_side(run / HISTORY, partition)
+
+    findings = [*line.findings(LostWrite), *line.findings(Unseen)]
+    pairs = {
+        (finding.key, value): None
+        for finding in findings
+        if isinstance(finding.key, str)
+        for value in finding.written
+        if isinstance(value, int)
+    }
+    for partition, value in [*pairs][:PLACED_MAX]:
+        write = side_of(partition).acknowledged.get(value)
+        if write is None:
+            continue
+        seen = tuple(seen for seen in observations if seen.partition in {partition, None})
+        answered_us = write.acknowledged_us
+        timeline = Timeline(partition=partition, write=write, begin_us=0, end_us=answered_us, observations=seen)
+        yield timeline.gone_us or answered_us, answered_us
+
+
+def _step_at(time_us: int, steps: Sequence[Receipt]) -> tuple[int, bool]:
+    """The number of the step that lasts at this time, or of the last before; and whether it lasts."""
+    begun = [number for number, step in enumerate(steps, 1) if step.took_effect and step.begun_us <= time_us]
+    if not begun:
+        return 0, False
+    step = steps[begun[-1] - 1]
+    return begun[-1], step.ended_us is None or time_us <= step.ended_us
+
+
+def as_lines(certificate: Certificate) -> Iterator[str]:
+    """The certificate for people, a line each."""
+    yield f"{certificate.cell}: {certificate.sentence}"
+    for step in certificate.steps:
+        yield f"  {step.number}. {step_words(step)}"
+    yield f"  written: {certificate.acknowledged:,} of {certificate.attempted:,} writes acknowledged"
+    kinds = ", ".join(f"{count} {kind}" for kind, count in certificate.faults.items()) or "none"
+    yield f"  faults beside: {kinds}"
+    yield from (f"  lost: {loss_words(loss)}" for loss in certificate.losses)
+    if certificate.lost > (placed := sum(loss.writes for loss in certificate.losses)):
+        yield f"  lost: {certificate.lost - placed:,} more, whose moment is not known"
+
+
+def step_words(step: StepTaken) -> str:
+    """One step in a line."""
+    if not step.done:
+        return f"{step.act} {step.node}: not done, {step.why_not}"
+    if step.act == Finalize.kind:
+        return f"features finalized at {moment(step.begun_us)}: {step.raised or 'none was lower'}"
+    changed = "".join(f", {name}={value}" for name, value in step.changed.items())
+    whole = f"every replica in sync again after {(step.ended_us - step.begun_us) / 1e6:.1f} s"
+    beside = f"; beside: {', '.join(step.beside)}" if step.beside else ""
+    return (
+        f"{step.node}: {step.before or '?'} to {step.after}{changed}, {whole}; {step.writes:,} writes acknowledged, "
+        f"{step.lost:,} lost{beside}"
+    )
+
+
+def loss_words(loss: Loss) -> str:
+    """One loss in a line."""
+    where = "before step 1" if not loss.step else f"{'during' if loss.during else 'after'} step {loss.step}"
+    faults = f", beside {'; '.join(loss.faults)}" if loss.faults else ", beside no other fault"
+    return f"{counted(loss.writes, 'write')} {where} at {moment(loss.first_us)}{faults}"

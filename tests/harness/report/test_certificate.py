@@ -1,0 +1,154 @@
+"""The certificate of an upgrade: each step with what nodes said, and a loss at the step in which it went."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from checkers import Verdict
+from checkers.measures.writes_met import FaultExercise
+from harness.campaign.witnesses import choose_witnesses
+from harness.records.verdict_lines import write_matrix
+from harness.report import Certificate, as_lines, certificates_in, write
+from nemesis.receipts import Receipt
+from tests.harness.report.conftest import kill_receipt
+from tests.nemesis.receipt_factory import a_receipt
+from workloads import Settings
+
+Campaign = tuple[Path, Callable[..., Verdict]]
+
+
+def step(number: int, begun_ms: int, ended_ms: int, **changes: Any) -> Receipt:
+    """Broker ``number - 1`` becomes 4.3.1, unless ``changes`` say otherwise."""
+    node = number - 1
+    usual: dict[str, Any] = {
+        "sequence": 10 + number,
+        "group": 10 + number,
+        "family": "upgrade",
+        "story": f"step-{number}",
+        "fault": "upgrade",
+        "role": f"broker {node}",
+        "targets": (node,),
+        "begun_us": begun_ms * 1000,
+        "ended_us": ended_ms * 1000,
+        "begin_evidence": {str(node): {"version": "3.9.2", "wanted": "4.3.1", "incarnation": 1}},
+        "end_evidence": {str(node): {"version": "4.3.1", "incarnation": 2, "features": {"metadata.version": 21}}},
+    }
+    return a_receipt(**usual | changes)
+
+
+FINALIZED = step(
+    4,
+    8_100,
+    8_200,
+    fault="finalize",
+    role="controller 100",
+    targets=(100,),
+    begin_evidence={"100": {"features_before": {"metadata.version": 21}, "features": {"metadata.version": 30}}},
+    end_evidence={},
+)
+STEPS = (step(1, 1_000, 3_000), step(2, 4_000, 7_000), step(3, 7_100, 8_000), FINALIZED)
+
+
+def certified(campaign: Campaign, *steps: Receipt, acks: Any = 1, lost: int = 1, **more: Any) -> Certificate:
+    """The certificate of a run with these steps, a kill from 4.2 s to 7.5 s, and a write that went at 5.9 s."""
+    directory, make = campaign
+    faults = [msgspec.to_builtins(receipt) for receipt in (kill_receipt(), *steps)]
+    settings = Settings(acks=acks, min_insync_replicas=2)
+    make(settings, family="upgrade", world="kafka", lost=lost, history=True, cluster=True, faults=faults, **more)
+    write_matrix(directory)
+    (certificate,) = certificates_in(directory)
+    return certificate
+
+
+def test_a_loss_is_at_the_step_in_which_a_leader_without_it_began(campaign: Campaign) -> None:
+    certificate = certified(campaign, *STEPS)
+    assert [(taken.number, taken.before, taken.after, taken.lost) for taken in certificate.steps[:3]] == [
+        (1, "3.9.2", "4.3.1", 0),
+        (2, "3.9.2", "4.3.1", 1),
+        (3, "3.9.2", "4.3.1", 0),
+    ]
+    (loss,) = certificate.losses
+    assert (loss.step, loss.during, loss.writes, loss.first_us) == (2, True, 1, 5_900_000)
+    assert loss.faults == ("kill broker 0 [leader of partition 0] at 4.200 s",)
+    assert certificate.sentence == ("1 acknowledged write lost as the settings permit, at step 2; every step was done")
+
+
+def test_a_loss_between_two_steps_is_after_the_one_before(campaign: Campaign) -> None:
+    (loss,) = certified(campaign, step(1, 1_000, 3_000), step(2, 7_600, 8_000)).losses
+    assert (loss.step, loss.during) == (1, False)
+
+
+def test_a_loss_before_the_first_step_is_no_steps(campaign: Campaign) -> None:
+    certificate = certified(campaign, step(1, 7_600, 8_000))
+    assert [(loss.step, loss.during) for loss in certificate.losses] == [(0, False)]
+    assert any("before step 1" in line for line in as_lines(certificate))
+
+
+def test_a_loss_against_the_promise_is_not_granted(campaign: Campaign) -> None:
+    certificate = certified(campaign, *STEPS, acks="all")
+    assert not certificate.granted
+    assert "lost against the promise of the settings, at step 2" in certificate.sentence
+
+
+def test_features_are_named_that_were_raised(campaign: Campaign) -> None:
+    certificate = certified(campaign, *STEPS)
+    assert certificate.steps[3].raised == "metadata.version 21 to 30"
+    assert any("features finalized at 8.100 s: metadata.version 21 to 30" in line for line in as_lines(certificate))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why_not"),
+    [
+        ({"end_evidence": {}}, "broker 1 runs an unknown release, not 4.3.1"),
+        ({"end_evidence": {"1": {"version": "3.9.2"}}}, "broker 1 runs 3.9.2, not 4.3.1"),
+        ({"mark": "begin", "ended_us": None}, "the run ended before it"),
+        ({"mark": "skipped", "took_effect": False, "reason": "t-0 had not every replica in sync"}, "t-0 had not every"),
+    ],
+)
+def test_a_step_that_was_not_done_is_named_and_nothing_is_certified(
+    campaign: Campaign, wrong: dict[str, Any], why_not: str
+) -> None:
+    certificate = certified(campaign, step(1, 1_000, 3_000), step(2, 4_000, 7_000, **wrong), acks="all", lost=0)
+    assert not certificate.done
+    assert not certificate.granted
+    assert certificate.sentence.startswith("not certified: step 2 (upgrade broker 1) was not done: ")
+    assert why_not in certificate.sentence
+
+
+def test_silence_without_writes_at_stake_certifies_nothing(campaign: Campaign) -> None:
+    certificate = certified(campaign, *STEPS, acks="all", lost=0, in_fault=0)
+    assert not certificate.granted
+    assert certificate.sentence.startswith("not certified: ")
+    assert certificate.lacks
+
+
+def test_an_upgrade_that_lost_nothing_under_faults_is_certified(campaign: Campaign) -> None:
+    met = [FaultExercise(sequence=number, acknowledged=100) for number in (0, 11, 12, 13)]
+    certificate = certified(campaign, *STEPS, acks="all", lost=0, fault_exercise=met)
+    assert certificate.granted
+    assert certificate.sentence == "certified: 0 acknowledged writes lost in 4 steps and 1 fault beside"
+    assert [taken.writes for taken in certificate.steps] == [100, 100, 100, 0]
+    assert [taken.beside for taken in certificate.steps] == [
+        (), *[("kill broker 0 [leader of partition 0]",)] * 2, (),
+    ]  # fmt: skip
+
+
+def test_a_run_without_an_upgrade_has_no_certificate(campaign: Campaign) -> None:
+    directory, make = campaign
+    make(Settings(acks=1), lost=1, history=True, cluster=True)
+    write_matrix(directory)
+    assert certificates_in(directory) == []
+
+
+def test_the_page_has_the_steps_and_the_loss(campaign: Campaign) -> None:
+    certificate = certified(campaign, *STEPS)
+    choose_witnesses(campaign[0])
+    page = write(campaign[0]).read_text(encoding="utf-8")
+    assert "Upgrades, step by step" in page
+    assert certificate.sentence in page
+    assert "1 write during step 2 at 5.900 s" in page
