@@ -14,6 +14,7 @@ from harness.assess.defects import Applied, defects_of, needs_met
 from harness.assess.grouping import Group, groups_of
 from harness.assess.limits import limits_of, require_known
 from harness.assess.performing import Stage, families_of, possible, stories
+from harness.assess.present_state import broken_now
 from harness.assess.reckoning import THE_BROKERS, settings_of
 from harness.assess.repeating import command_of, command_that_shows
 from harness.assess.risks import risks_of
@@ -75,7 +76,7 @@ def _assessed(group: Group, producer: Client, question: Question, stage: Stage) 
         producer=f"{producer.name} ({producer.library} {producer.version}".rstrip() + ")",
     )
     if why_not := possible(settings):
-        return _replaced(assessed, concerns=(_unwritable(why_not),))
+        return _replaced(assessed, concerns=(*broken_now(group), _unwritable(why_not)))
     causes = causes_of(settings, stage)
     met = needs_met(group, cluster, producer, consumers)
     applied = list(defects_of(cluster, [producer, *consumers], met))
@@ -83,6 +84,7 @@ def _assessed(group: Group, producer: Client, question: Question, stage: Stage) 
         assessed,
         promised=tuple(_promised(Settings.from_mapping(settings), families)),
         concerns=(
+            *broken_now(group),
             *_weaknesses(causes, settings, stage, internal=group.internal),
             *(_defect(each, causes, settings, stage) for each in applied),
             *(

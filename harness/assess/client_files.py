@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, get_args
 
-from harness.assess.client_names import known, stranger
-from harness.assess.client_settings import ALIASES, TELLING
+from harness.assess.client_settings import ALIASES
 from harness.assess.configuration import OF_CLIENTS, Client
+from harness.assess.setting_names import KIND_OF, known, only_of_librdkafka, stranger, with_dots
 from harness.errors import PlanError
 from harness.known_defects import Library
 from workloads import reason_of, shown, unknown_name
@@ -62,7 +62,8 @@ def clients_named(words: Sequence[str], option: str, library: str = "") -> list[
     """The clients that an ``option`` names: each file is one, and all ``NAME=VALUE`` together are one.
 
     ``library`` is the user's own word, such as "librdkafka:2.16.0"; else the names of settings tell it. A file may have
-    settings of serializers and the like: what no client is known to have is named in the client's ``strange``.
+    settings of serializers and the like: what no client of its library is known to have, so that it has no effect, is
+    named in the client's ``strange``.
 
     Raises:
         PlanError: a file cannot be read, a setting has a value that no client takes, or one that is written on the
@@ -73,19 +74,27 @@ def clients_named(words: Sequence[str], option: str, library: str = "") -> list[
     for word in words:
         name, separator, value = word.partition("=")
         if separator and not Path(word).exists():
-            given.setdefault(_COMMAND_LINE, {})[_dotted(name.strip(), option)] = value.strip()
+            given.setdefault(_COMMAND_LINE, {})[_dotted(name.strip(), option, chosen)] = value.strip()
         else:
             given[word] = _values(Path(word), option)
-    return [
-        Client(
-            name=name,
-            library=chosen or ("librdkafka" if TELLING & values.keys() else "java"),
-            version=version,
-            settings=_settings(values, f"{option} {name}", option),
-            strange=tuple(sorted(name for name in values if not known(_with_dots(name), option))),
-        )
-        for name, values in given.items()
-    ]
+    return [_client(name, values, option, (chosen, version)) for name, values in given.items()]
+
+
+def _client(name: str, values: Mapping[str, str], option: str, named: tuple[Library | None, str]) -> Client:
+    kind = KIND_OF[option]
+    chosen, version = named
+    telling = any(only_of_librdkafka(with_dots(each), kind) for each in values)
+    library: Library = chosen or ("librdkafka" if telling else "java")
+    # What is written on the command line was held against the names that are possible there.
+    own = library if chosen or name != _COMMAND_LINE else None
+    strange = {each for each in values if not known(with_dots(each), kind, own)}
+    return Client(
+        name=name,
+        library=library,
+        version=version,
+        settings=_settings({each: value for each, value in values.items() if each not in strange}, f"{option} {name}"),
+        strange=tuple(sorted(strange)),
+    )
 
 
 def assumed_client(library: str = "") -> Client:
@@ -129,25 +138,21 @@ def _spelled(value: object) -> str:
     return json.dumps(value) if isinstance(value, bool | dict | list) else str(value)
 
 
-def _dotted(given: str, option: str) -> str:
+def _dotted(given: str, option: str, library: Library | None) -> str:
     """The name of a setting that was written on the command line; it must be one."""
-    name = _with_dots(given)
-    if not known(name, option):
-        raise PlanError(f"{option} {given}=...: {stranger(name, option)}")
+    name = with_dots(given)
+    if not known(name, KIND_OF[option], library):
+        raise PlanError(f"{option} {given}=...: {stranger(name, KIND_OF[option], library)}")
     return name
 
 
-def _with_dots(name: str) -> str:
-    return name if "." in name else name.replace("_", ".")
-
-
-def _settings(values: Mapping[str, str], where: str, option: str) -> dict[str, str]:
+def _settings(values: Mapping[str, str], where: str) -> dict[str, str]:
     """The decisive settings under Kafka's names."""
     kept: dict[str, str] = {}
     for given, value in values.items():
-        dotted = _with_dots(given)
+        dotted = with_dots(given)
         name = ALIASES.get(dotted, dotted)
-        if name not in OF_CLIENTS or not known(dotted, option):
+        if name not in OF_CLIENTS:
             continue
         lowered = value.lower()
         if name in _CHOICES and lowered not in _CHOICES[name]:

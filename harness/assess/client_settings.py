@@ -35,11 +35,20 @@ _OWN: Final[Mapping[Library, Mapping[str, str]]] = {
 }
 #: Up to this release Kafka's own producer asked the leader alone (KIP-679).
 _SAFE_SINCE: Final = Version(3, 0, 0)
-_OLD_JAVA: Final[Mapping[str, str]] = {"acks": "1", "linger.ms": "0"}
+#: Defaults of Kafka's own client before a release (KIP-1030, KIP-679, KIP-91), the newest first.
+_OLD_JAVA: Final = (
+    (Version(4, 0, 0), {"linger.ms": "0"}),
+    (_SAFE_SINCE, {"acks": "1"}),
+    (Version(2, 1, 0), {"retries": "0"}),
+)
 _IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 _IDEMPOTENT_IN_FLIGHT: Final = "5"
 #: A library changes its own defaults where idempotence is asked for, not a value that was given.
-_WITH_IDEMPOTENCE: Final[Mapping[str, str]] = {"acks": "all", _IN_FLIGHT: _IDEMPOTENT_IN_FLIGHT}
+_WITH_IDEMPOTENCE: Final[Mapping[str, str]] = {
+    "acks": "all",
+    _IN_FLIGHT: _IDEMPOTENT_IN_FLIGHT,
+    "retries": _INT_MAX,
+}
 #: Names of librdkafka, and old ones, for what others call otherwise.
 ALIASES: Final[Mapping[str, str]] = {
     "request.required.acks": "acks",
@@ -48,10 +57,6 @@ ALIASES: Final[Mapping[str, str]] = {
     "max.in.flight": "max.in.flight.requests.per.connection",
     "queue.buffering.max.ms": "linger.ms",
     "compression.codec": "compression.type",
-}
-#: Only librdkafka knows these names.
-TELLING: Final = frozenset({*ALIASES, "metadata.broker.list", "socket.timeout.ms", "enable.partition.eof"}) - {
-    "max.in.flight"
 }
 _ALL: Final = {"-1": "all", "all": "all", "1": "1", "0": "0"}
 
@@ -107,8 +112,7 @@ def _excluding(values: Mapping[str, str]) -> Iterator[str]:
 
 def _with_defaults(client: Client, without: Collection[str] = ()) -> dict[str, str]:
     given = {name: value for name, value in client.settings.items() if name not in without}
-    old = client.library == "java" and not idempotent_by_default(client)
-    values = {**_COMMON, **_OWN[client.library], **(_OLD_JAVA if old else {}), **given}
+    values = {**_COMMON, **_OWN[client.library], **_old_defaults(client), **given}
     if client.library == "librdkafka" and values["delivery.timeout.ms"] == "0":  # to it, never
         values["delivery.timeout.ms"] = _INT_MAX
     values["acks"] = _ALL.get(values["acks"].lower(), values["acks"])
@@ -119,3 +123,10 @@ def _with_defaults(client: Client, without: Collection[str] = ()) -> dict[str, s
         asked = str(idempotent_by_default(client) and excluded(values) is None).lower()
     values["enable.idempotence"] = asked
     return values
+
+
+def _old_defaults(client: Client) -> dict[str, str]:
+    version = version_of(client)
+    if client.library != "java" or version is None:
+        return {}
+    return {name: value for before, own in _OLD_JAVA if version < before for name, value in own.items()}

@@ -60,6 +60,7 @@ class ClusterFiles:
         self._said: dict[tuple[str, str, str], tuple[str, Path]] = {}
         self._brokers: dict[str, dict[str, str]] = {}
         self._of_all: dict[str, str] = {}
+        self._given: dict[str, set[str]] = {"broker": set(), "topic": set()}
         self._saved: Cluster | None = None
 
     def add(self, path: Path) -> None:
@@ -119,6 +120,7 @@ class ClusterFiles:
             brokers=max(len(numbers), len(self._brokers)),
             settings=settings | self._of_all,
             differing=differing,
+            given={kind: tuple(sorted(names)) for kind, names in self._given.items() if names},
         )
 
     # --- kinds of files ----------------------------------------------------------------------------------------------
@@ -154,6 +156,7 @@ class ClusterFiles:
     def _add_settings(self, tool: str, topic: str, path: Path, settings: Mapping[str, str]) -> None:
         """Add a topic's settings. What kafka-configs.sh says wins, but one tool says the same of a topic each time."""
         own = self._topics.setdefault(topic, {})
+        self._given["topic"] |= settings.keys()
         for name in sorted(settings.keys() & DECISIVE):
             value, before = self._said.setdefault((tool, topic, name), (settings[name], path))
             if value != settings[name]:
@@ -165,14 +168,17 @@ class ClusterFiles:
 
     def _configs(self, text: str, path: Path) -> None:
         into: dict[str, str] = {}
+        kind = ""
         topics: dict[str, dict[str, str]] = {}
         for line in text.splitlines():
             if subject := _SUBJECT.fullmatch(line):
                 kind, name = subject.groups()
                 of_kind = topics if kind == "topic" else self._brokers
                 into = self._of_all if name is None else of_kind.setdefault(name, {})
-            elif (entry := _ENTRY.fullmatch(line)) and entry[1] in DECISIVE and entry[2] != "null":
-                into[entry[1]] = entry[2]
+            elif kind and (entry := _ENTRY.fullmatch(line)):
+                self._given[kind].add(entry[1])
+                if entry[1] in DECISIVE and entry[2] != "null":
+                    into[entry[1]] = entry[2]
         for name, settings in topics.items():
             self._add_settings("configs", name, path, settings)
 
@@ -192,6 +198,7 @@ class ClusterFiles:
         if not _OF_SERVERS & properties.keys():
             raise ValueError("it has no setting of a broker")
         own = {name: value for name, value in properties.items() if name in DECISIVE}
+        self._given["broker"] |= properties.keys()
         name = properties.get("node.id") or properties.get("broker.id") or str(path)
         self._brokers[name] = own | self._brokers.get(name, {})
 

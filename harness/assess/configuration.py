@@ -55,6 +55,11 @@ OF_BROKERS: Final[Mapping[str, str]] = {
     "replica.selector.class": "",
     "broker.rack": "",
 }
+#: Defaults before a release, of topics and of brokers (KIP-106, KIP-537).
+_BEFORE: Final[Mapping[str, tuple[Version, str]]] = {
+    "unclean.leader.election.enable": (Version(0, 11, 0), "true"),
+    "replica.lag.time.max.ms": (Version(2, 5, 0), "10000"),
+}
 #: The settings of clients.
 OF_CLIENTS: Final = frozenset(
     {
@@ -74,12 +79,14 @@ INTERNAL: Final = ("__consumer_offsets", "__transaction_state", "__share_group_s
 class Now(msgspec.Struct, frozen=True):
     """The numbers of log partitions of a topic that lacked a leader, or a replica in sync, when they were read.
 
-    ``in_sync`` is the least number of replicas in sync; None where it is not known.
+    ``in_sync`` is the least number of replicas in sync; None where it is not known. ``absent`` are brokers that are
+    named as replicas, and that the cluster does not count as running.
     """
 
     leaderless: int = 0
     behind: int = 0
     in_sync: int | None = None
+    absent: tuple[int, ...] = ()
 
 
 class Topic(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,7 +120,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     """The topics, and what is the same for all of them.
 
     ``differing`` names settings that brokers do not share, with the values; ``source`` says where all was read,
-    ``unread`` what could not be.
+    ``unread`` what could not be. ``given`` are the names of the settings that files have, without values, by whether
+    they are of brokers ("broker") or of topics ("topic").
     """
 
     source: str
@@ -124,20 +132,26 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     features: Mapping[str, int] = {}
     release: Release | None = None
     unread: tuple[str, ...] = ()
+    given: Mapping[str, tuple[str, ...]] = {}
 
     def broker_setting(self, name: str) -> str:
-        """The value of a broker's setting, or Kafka's default."""
-        return self.settings.get(name) or OF_BROKERS[name]
+        """The value of a broker's setting, or the default of its release."""
+        return self.settings.get(name) or self._default(name, OF_BROKERS[name])
 
     def setting_of(self, topic: Topic, name: str) -> str:
-        """The effective value of a topic's setting: its own, else its brokers', else Kafka's default."""
+        """The effective value of a topic's setting: its own, else its brokers', else the default of their release."""
         if name in topic.settings:
             return topic.settings[name]
         for broker_name, factor in OF_TOPICS[name].brokers.items():
             value = self.settings.get(broker_name, "")
             if value and value != "null":
                 return value if factor == 1 or not value.lstrip("-").isdigit() else str(int(value) * factor)
-        return OF_TOPICS[name].default
+        return self._default(name, OF_TOPICS[name].default)
+
+    def _default(self, name: str, newest: str) -> str:
+        since, before = _BEFORE.get(name, (None, ""))
+        old = self.release is not None and since is not None and self.release.version < since
+        return before if old else newest
 
 
 class Question(NamedTuple):

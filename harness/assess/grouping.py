@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
 
-from harness.assess.configuration import INTERNAL, OF_TOPICS, Cluster, Topic
+from harness.assess.configuration import INTERNAL, OF_TOPICS, Cluster, Now, Topic
 from workloads import NEVER
 
 _DAY_MS: Final = 86_400_000
@@ -17,7 +17,10 @@ LONG_MS: Final = 4 * _DAY_MS
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """Topics with the same answer, by name, and what decides it. ``settings`` are effective, under Kafka's names."""
+    """Topics with the same answer, by name, and what decides it. ``settings`` are effective, under Kafka's names.
+
+    ``now`` has the numbers of all of them together, and the least number of replicas in sync.
+    """
 
     topics: tuple[str, ...]
     partitions: int
@@ -25,6 +28,12 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     racks: int | None
     settings: Mapping[str, str]
     internal: bool
+    now: Now = Now()
+
+    @property
+    def refuses_writes(self) -> bool:
+        """True if a log partition has fewer replicas in sync at this moment than its settings demand."""
+        return refuses_writes(self.now, self.settings["min.insync.replicas"], self.replicas)
 
     @property
     def compacted(self) -> bool:
@@ -37,7 +46,15 @@ def groups_of(cluster: Cluster) -> list[Group]:
     by_key: dict[tuple[object, ...], list[Topic]] = defaultdict(list)
     for topic in cluster.topics:
         values = {name: cluster.setting_of(topic, name) for name in OF_TOPICS}
-        key = (topic.replicas, topic.racks, topic.name in INTERNAL and topic.name, tuple(_deciding(values).items()))
+        now = topic.now
+        broken = (
+            now.leaderless > 0,
+            now.behind > 0,
+            now.absent,
+            refuses_writes(now, values["min.insync.replicas"], topic.replicas) and now.in_sync,
+        )
+        own = topic.name in INTERNAL and topic.name
+        key = (topic.replicas, topic.racks, own, broken, tuple(_deciding(values).items()))
         by_key[key].append(topic)
     groups = [
         Group(
@@ -47,10 +64,26 @@ def groups_of(cluster: Cluster) -> list[Group]:
             racks=topics[0].racks,
             settings=_deciding({name: cluster.setting_of(topics[0], name) for name in OF_TOPICS}),
             internal=topics[0].name in INTERNAL,
+            now=_together([topic.now for topic in topics]),
         )
         for topics in by_key.values()
     ]
     return sorted(groups, key=lambda group: (-len(group.topics), group.topics[0]))
+
+
+def refuses_writes(now: Now, min_in_sync: str, replicas: int) -> bool:
+    """True if fewer replicas are in sync than are demanded, and than there are: a demand beyond them is a weakness."""
+    return now.in_sync is not None and now.in_sync < min(whole(min_in_sync, 1), replicas)
+
+
+def _together(each: Sequence[Now]) -> Now:
+    in_sync = [now.in_sync for now in each if now.in_sync is not None]
+    return Now(
+        leaderless=sum(now.leaderless for now in each),
+        behind=sum(now.behind for now in each),
+        in_sync=min(in_sync, default=None),
+        absent=each[0].absent,
+    )
 
 
 def _deciding(values: Mapping[str, str]) -> dict[str, str]:

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
 
-from checkers import counted
-from harness.assess.client_names import nearest
+from harness.assess.client_settings import version_of
 from harness.assess.configuration import Client, Cluster, Release
 from harness.assess.defects import parsed
-from harness.assess.grouping import whole
 from harness.assess.risks import of_internal
+from harness.assess.setting_names import KIND_OF, Kind, names_of_kafka, nearest, newest, strange_to_kafka
 from harness.errors import PlanError
-from harness.known_defects import every_defect
+from harness.known_defects import Library, every_defect
 from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
-
-#: Names of topics in one sentence.
-NAMES_MAX: Final = 3
 
 
 def limits_of(cluster: Cluster, producers: Sequence[Client], consumers: Sequence[Client]) -> Iterator[str]:
-    """The limits of an answer about this cluster with these clients; the state of the cluster comes first."""
-    yield from _of_now(cluster)
+    """The limits of an answer about this cluster with these clients."""
     yield (
         "Stories are performed in virtual time on the reference broker, with one log partition and a "
         "broker for each replica; real Kafka was not run."
     )
     yield "What no story, defect or rule here is about, this says nothing of: tiered storage, mirrors, applications."
     yield from _of_release(cluster)
+    yield from _of_names(cluster)
     yield from _of_clients(producers, consumers)
     for risk in of_internal(cluster, producers, consumers, used=False):
         yield f"It is not known whether this is in use: {risk.sentence}. Change: {risk.change}."
@@ -35,38 +30,6 @@ def limits_of(cluster: Cluster, producers: Sequence[Client], consumers: Sequence
         yield "Racks are not known."
     for what in cluster.unread:
         yield f"Not read, so Kafka's defaults are taken: {what}."
-
-
-def _of_now(cluster: Cluster) -> Iterator[str]:
-    """The state at this moment, which no setting tells."""
-    refusing = [
-        topic.name
-        for topic in cluster.topics
-        if topic.now.in_sync is not None
-        and topic.now.in_sync < min(whole(cluster.setting_of(topic, "min.insync.replicas"), 1), topic.replicas)
-    ]
-    leaderless = {topic.name: topic.now.leaderless for topic in cluster.topics if topic.now.leaderless}
-    behind = {topic.name: topic.now.behind for topic in cluster.topics if topic.now.behind}
-    partitions = "log partition"
-    lacking = [
-        f"{things} {what} ({_first(names)})"
-        for names, things, what in (
-            ([*leaderless], counted(sum(leaderless.values()), partitions), "without a leader"),
-            ([*behind], counted(sum(behind.values()), partitions), "with fewer replicas in sync than there are"),
-            (refusing, counted(len(refusing), "topic"), "with fewer in sync than min.insync.replicas"),
-        )
-        if names
-    ]
-    if lacking:
-        yield (
-            f"The cluster was not whole when this was read: {', '.join(lacking)}. What is said here is of "
-            "settings only; mend that first."
-        )
-
-
-def _first(names: Sequence[str]) -> str:
-    more = len(names) - NAMES_MAX
-    return ", ".join(names[:NAMES_MAX]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def require_known(release: Release | None) -> None:
@@ -84,11 +47,10 @@ def require_known(release: Release | None) -> None:
 
 
 def _of_release(cluster: Cluster) -> Iterator[str]:
-    newest = parse_version(DEFAULT_VERSION)
-    if cluster.release is not None and cluster.release.version > newest:
+    if cluster.release is not None and cluster.release.version > parse_version(DEFAULT_VERSION):
         yield (
-            f"Nothing newer than Apache Kafka {newest} is known here: {cluster.release.words} is taken for it, and "
-            "nothing is said of what is new or mended since."
+            f"Nothing newer than Apache Kafka {DEFAULT_VERSION} is known here: {cluster.release.words} is taken for "
+            "it, and nothing is said of what is new or mended since."
         )
     if cluster.release is None:
         yield (
@@ -101,6 +63,43 @@ def _of_release(cluster: Cluster) -> Iterator[str]:
         yield f"Brokers are of several releases ({', '.join(releases)}); the oldest is assessed."
 
 
+def _of_names(cluster: Cluster) -> Iterator[str]:
+    """Settings of files that no broker or topic has, or none of this release."""
+    kinds: tuple[Kind, ...] = ("broker", "topic")
+    for kind in kinds:
+        given = cluster.given.get(kind, ())
+        if strange := [name for name in given if strange_to_kafka(name, kind)]:
+            yield f"No {kind} is known to have these settings; nothing is said of them: {_near(strange, kind)}."
+        if cluster.release is not None:
+            here = names_of_kafka(kind, cluster.release.version)
+            if elsewhere := sorted(names_of_kafka(kind).intersection(given) - here):
+                yield (
+                    f"A {kind} of Apache Kafka {cluster.release.words} does not have these settings, which other "
+                    f"releases have: {', '.join(elsewhere)}."
+                )
+
+
+def _near(names: Sequence[str], kind: Kind, library: Library | None = None) -> str:
+    """The names, each with the nearest that exists."""
+    near = {name: nearest(name, kind, library) for name in names}
+    return ", ".join(f"{name} ({near[name]}?)" if near[name] else name for name in names)
+
+
+def _of_releases(clients: Sequence[Client]) -> Iterator[str]:
+    """Releases of clients that are older or newer than all that is known of their library."""
+    for client in {(client.library, client.version): client for client in clients}.values():
+        library, version = client.library, version_of(client)
+        firsts = [parsed(first) for defect in every_defect() if defect.of == library for first, _ in defect.affected]
+        if version is not None and not min(firsts) <= version <= newest(library):
+            taken = (
+                "is taken for the newest, and nothing is said of what is new or mended since"
+                if version > newest(library)
+                else "has the settings and defects that are said of it here, and may have others"
+            )
+            releases = f"{min(firsts)} to {newest(library)}"
+            yield f"Of {library} the releases {releases} are known here: {client.version} {taken}."
+
+
 def _of_clients(producers: Sequence[Client], consumers: Sequence[Client]) -> Iterator[str]:
     if any(producer.assumed for producer in producers):
         yield "No producer was named: the defaults of Kafka's own client are assumed; name one with --producer."
@@ -109,6 +108,7 @@ def _of_clients(producers: Sequence[Client], consumers: Sequence[Client]) -> Ite
             "The release of a client is not known, so of its defects only those are named that no release is without; "
             "write, for example, --client java:3.9.1."
         )
+    yield from _of_releases([*producers, *consumers])
     for option, clients in (("--producer", producers), ("--consumer", consumers)):
         yield from (_strange(client, option) for client in clients if client.strange)
     if not consumers:
@@ -118,9 +118,8 @@ def _of_clients(producers: Sequence[Client], consumers: Sequence[Client]) -> Ite
 
 
 def _strange(client: Client, option: str) -> str:
-    near = {name: nearest(name, option) for name in client.strange}
-    names = ", ".join(f"{name} ({near[name]}?)" if near[name] else name for name in client.strange)
+    kind = KIND_OF[option]
     return (
-        f"{client.name} has settings that no {option.removeprefix('--')} is known to have; nothing is said of them: "
-        f"{names}."
+        f"{client.name} has settings that no {kind} of {client.library} is known to have; nothing is said of them: "
+        f"{_near(client.strange, kind, client.library)}."
     )

@@ -8,6 +8,7 @@ from typing import Final
 from checkers import counted
 from harness.assess.sentences import (
     REASONS_MAX,
+    TITLES,
     Said,
     clean_said,
     clean_words,
@@ -99,7 +100,7 @@ def _group(group: Assessed) -> Iterator[str]:
     if group.clean:
         yield f"  {clean_words(group)}"
     for concern in without_common(group).concerns:
-        yield f"  {'Weak' if concern.kind == 'weakness' else 'Risky'}: {concern.name}: {concern.sentence}"
+        yield f"  {TITLES[concern.kind]}: {concern.name}: {concern.sentence}"
         yield from _concern(concern, "    ", details=True)
     if common := _common(group):
         yield f"  Said below: {common}"

@@ -92,6 +92,7 @@ def _read(administration: Administration, bootstrap: Sequence[str], progress: Pr
                     leaderless=sum(partition.leader is None for partition in partitions),
                     behind=sum(len(partition.isr) < len(partition.replicas) for partition in partitions),
                     in_sync=min((len(partition.isr) for partition in partitions), default=None),
+                    absent=tuple(sorted({broker for each in partitions for broker in each.replicas} - racks.keys())),
                 ),
             )
             for name, partitions in sorted(topics.items())

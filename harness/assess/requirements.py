@@ -19,7 +19,8 @@ Form = Callable[[Assessed, Sequence[str]], Iterator[str]]
 
 _NO_LOSS: Final = re.compile(r"no loss by (.+)")
 _FORMS: Final = (
-    '"no loss by kill, pause, partition", "no duplicates", "no disorder", "no weakness", "no risk" or "no known defect"'
+    '"no loss by kill, pause, partition", "no duplicates", "no disorder", "no weakness", "no risk", "no known defect" '
+    'or "nothing broken now"'
 )
 
 
@@ -105,4 +106,5 @@ _SIMPLE: Final[Mapping[str, Form]] = {
     "no weakness": _of_kind("weakness"),
     "no risk": _of_kind("risk"),
     "no known defect": _of_kind("defect"),
+    "nothing broken now": _of_kind("now"),
 }

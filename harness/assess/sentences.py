@@ -19,13 +19,15 @@ REASONS_MAX: Final = 3
 CLEAN: Final = "clean"
 #: The word for a group whose old rules lose writes whatever is set, so that no change of settings is missing.
 NOT_PROMISED: Final = "not promised"
-TITLES: Final = {"weakness": "Weak", "risk": "Risky", "defect": "Known defect"}
+TITLES: Final = {"now": "At this moment", "weakness": "Weak", "risk": "Risky", "defect": "Known defect"}
 #: Titles of what no recommended setting prevents: where a further change does, and where none does.
 AT_A_PRICE: Final = "At a higher price"
 WHATEVER_IS_SET: Final = "Whatever is set"
+#: The word for a group whose log partitions lack a leader or replicas in sync.
+BROKEN_NOW: Final = "broken now"
 _WORST: Final = {"weakness": "weak", "risk": "risky", "defect": "known defects"}
 #: Every word for a group, the worst first.
-_ANSWERS: Final = (NOT_PROMISED, *_WORST.values(), CLEAN)
+_ANSWERS: Final = (BROKEN_NOW, NOT_PROMISED, *_WORST.values(), CLEAN)
 _NUMBER: Final = re.compile(r"\d+")
 #: The first word of a further reason of a promise, unless it is a setting's name.
 _BEGINNING: Final = re.compile(r"(?<=\)\. )[a-z](?=[a-z]* )")
@@ -46,16 +48,17 @@ def heading(assessment: Assessment) -> str:
         for name in group.topics:
             worst[name] = min(worst.get(name, CLEAN), worst_of(group), key=_ANSWERS.index)
     words = list(worst.values())
-    clean, defective = words.count(CLEAN), words.count(_WORST["defect"])
+    clean, defective, broken = words.count(CLEAN), words.count(_WORST["defect"]), words.count(BROKEN_NOW)
     release = f", Apache Kafka {assessment.release}" if assessment.release else ""
     brokers = f", {counted(assessment.brokers, 'broker')}" if assessment.brokers else ""
     answers = counted(len(assessment.groups), "answer")
     unknown = {text.partition(":")[0] for group in assessment.groups for text in group.unknown}
+    moment = f"{broken:,} broken at this moment, " if broken else ""
     untold = f" {counted(len(unknown), 'story tells', 'stories tell')} nothing, see below." if unknown else ""
     return (
         f"{counted(len(words), 'topic')} with {answers}{release}{brokers}: "
-        f"{len(words) - clean - defective:,} with a weakness or a risk, {defective:,} with known defects only, "
-        f"{clean:,} with nothing that is known here.{untold}"
+        f"{moment}{len(words) - clean - defective - broken:,} with a weakness or a risk, "
+        f"{defective:,} with known defects only, {clean:,} with nothing that is known here.{untold}"
     )
 
 
@@ -74,6 +77,8 @@ def settings_words(group: Assessed) -> str:
 def worst_of(group: Assessed) -> str:
     """One word for a group: that of its worst concern."""
     kinds = {concern.kind for concern in group.concerns}
+    if "now" in kinds:
+        return BROKEN_NOW
     if not group.clean and not kinds & {"weakness", "risk"}:
         return NOT_PROMISED
     return next((word for kind, word in _WORST.items() if kind in kinds), CLEAN)
@@ -125,7 +130,7 @@ def begun(promise: str) -> str:
 
 
 def ordered(concerns: Sequence[Concern]) -> list[Concern]:
-    """Weaknesses, then risks, then defects; defects by the numbers in their names."""
+    """What is broken now, then weaknesses, risks, defects; defects by the numbers in their names."""
     kinds = list(TITLES)
 
     def place(concern: Concern) -> tuple[int, str]:
@@ -197,6 +202,6 @@ def clean_said(assessment: Assessment) -> Iterator[str]:
 
 
 def without_common(group: Assessed) -> Assessed:
-    """The group with its weaknesses and risks only, where the rest is said once for all groups."""
+    """The group with its state, weaknesses and risks only, where the rest is said once for all groups."""
     own = [concern for concern in ordered(group.concerns) if concern.kind != "defect"]
     return msgspec.structs.replace(group, concerns=tuple(own), left=())

@@ -8,7 +8,7 @@ from typing import Final, Literal
 import msgspec
 
 ASSESSMENT_VERSION: Final = 1
-Kind = Literal["weakness", "defect", "risk"]
+Kind = Literal["now", "weakness", "defect", "risk"]
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,8 +37,8 @@ class Concern(msgspec.Struct, frozen=True, kw_only=True):
     """Something that is wrong, known to be wrong, or risky, with the change that removes it and its price.
 
     Attributes:
-        kind: "weakness" where a story was performed and shows harm that a recommended setting prevents, "defect" of a
-            known defect, "risk" of a rule of thumb.
+        kind: "now" of the state in which the cluster was read, "weakness" where a story was performed and shows harm
+            that a recommended setting prevents, "defect" of a known defect, "risk" of a rule of thumb.
         name: its name, the same in every assessment.
         sentence: what is the matter.
         shown: stories that show it.

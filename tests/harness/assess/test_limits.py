@@ -9,7 +9,10 @@ import pytest
 
 from harness.assess import Assessment, Client, Cluster, Question, Release, Stage, Topic, assess
 from harness.assess.configuration import Now
+from harness.assess.requirements import judged
+from harness.assess.sentences import BROKEN_NOW, heading, worst_first, worst_of
 from harness.errors import PlanError
+from harness.known_defects import Library
 from harness.progress import Progress
 from harness.worlds.kafka.releases import parse_version
 
@@ -56,14 +59,60 @@ def test_settings_of_a_file_that_no_client_is_known_to_have_are_a_limit(stage: S
     )
 
 
-def test_a_cluster_that_is_not_whole_is_told_first(stage: Stage) -> None:
-    broken = msgspec.structs.replace(topic("t", SAFE), now=Now(leaderless=1, behind=2, in_sync=1))
-    first, *_ = assessed(stage, broken).limits
-    assert "not whole when this was read: 1 log partition without a leader (t), " in first
-    assert ", 2 log partitions with fewer replicas in sync than there are (t), " in first
-    assert ", 1 topic with fewer in sync than min.insync.replicas (t). " in first
-    whole = msgspec.structs.replace(topic("t", SAFE), now=Now(in_sync=3))
-    assert not any("not whole" in limit for limit in assessed(stage, whole).limits)
+def test_what_is_broken_at_this_moment_is_a_concern_of_its_own_and_comes_first(stage: Stage) -> None:
+    broken = msgspec.structs.replace(topic("t", SAFE), now=Now(leaderless=1, behind=1, in_sync=0, absent=(3,)))
+    whole = msgspec.structs.replace(topic("whole", SAFE), now=Now(in_sync=3))
+    assessment = assessed(stage, broken, whole)
+    assert named(assessment) == {"t": {"no-leader", "refused-writes", "out-of-sync", "missing-broker"}, "whole": set()}
+    first, *_ = worst_first(assessment).groups
+    assert (first.topics, worst_of(first)) == (("t",), BROKEN_NOW)
+    sentences = [concern.sentence for concern in first.concerns if concern.kind == "now"]
+    assert sentences[0] == "1 of 1 log partition has no leader: nothing is written to them or read from them"
+    assert sentences[1].startswith("0 replicas in sync where min.insync.replicas=2")
+    assert "2 topics with 2 answers, Apache Kafka 4.3.1: 1 broken at this moment, 0 with" in heading(assessment)
+    unmet = judged("nothing broken now", assessment)
+    assert not unmet.met
+    assert all(reason.startswith("t: ") for reason in unmet.reasons)
+    assert judged("nothing broken now", assessed(stage, whole)).met
+
+
+def test_a_demand_beyond_all_replicas_is_no_matter_of_the_moment(stage: Stage) -> None:
+    demanding = topic("t", {"min.insync.replicas": "4"})
+    whole = msgspec.structs.replace(demanding, now=Now(in_sync=3))
+    assert named(assessed(stage, whole))["t"] == {"unwritable"}
+
+
+def test_settings_of_files_that_no_broker_or_topic_has_are_told(stage: Stage) -> None:
+    given = {"broker": ("min.insync.replica", "zookeeper.connect", "listener.name.x.ssl.keystore.type", "node.id")}
+    read = Cluster(source="a test", topics=(topic("t", SAFE),), release=Release(parse_version("4.3.1")), given=given)
+    limits = assess(Question(read, [DEFAULTS], ()), stage, Progress()).limits
+    assert any("No broker is known to have these settings" in each for each in limits)
+    assert any(each.endswith(": min.insync.replica (min.insync.replicas?).") for each in limits)
+    assert any(
+        "Apache Kafka 4.3.1 does not have these settings" in each and "zookeeper.connect." in each for each in limits
+    )
+    assert not any("node.id" in each or "listener.name" in each for each in limits)
+
+
+@pytest.mark.parametrize(
+    ("library", "version", "told"),
+    [
+        ("java", "4.3.1", ""),
+        ("java", "4.4.0", "is taken for the newest"),
+        ("java", "0.8.2", "may have others"),
+        ("librdkafka", "2.16.0", ""),
+        ("librdkafka", "99.0.0", "is taken for the newest"),
+        ("kafka-python", "99.0.0", "is taken for the newest"),
+        ("kafka-python", "1.0.0", "may have others"),
+    ],
+)
+def test_releases_of_clients_that_are_not_known_are_told(
+    library: Library, version: str, told: str, stage: Stage
+) -> None:
+    producer = Client(name="p", library=library, version=version)
+    limits = [each for each in assessed(stage, topic("t", SAFE), producer=producer).limits if "are known here" in each]
+    assert len(limits) == bool(told)
+    assert all(told in each and f": {version} " in each for each in limits)
 
 
 ONE_COPY = {

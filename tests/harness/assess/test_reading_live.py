@@ -62,6 +62,19 @@ def test_topics_brokers_and_features_are_read() -> None:
     assert not cluster.unread
 
 
+class OneAway(Answers):
+    """The same, of which one broker does not run."""
+
+    def racks(self) -> dict[int, str]:
+        return {1: "a"}
+
+
+def test_a_broker_that_topics_name_and_that_does_not_run_is_seen() -> None:
+    cluster = _read(OneAway(), ["b:1"], Progress())  # type: ignore[arg-type]
+    (topic,) = cluster.topics
+    assert (topic.now.absent, topic.racks) == ((2,), None)
+
+
 def test_many_topics_are_asked_for_in_parts() -> None:
     answers = Answers(topics=TOPICS_A_REQUEST + 1)
     _read(answers, ["b:1"], Progress())  # type: ignore[arg-type]
