@@ -78,10 +78,9 @@ def read_availability(log: Log, phases: Sequence[Phases]) -> list[ReadAvailabili
     start = begin[waits.of_partition]
     places = np.flatnonzero((waits.lasted_us == longest[waits.readers]) & (waits.lasted_us > 0))[::-1]
     start[waits.readers[places]] = waits.begun_us[places]
-    measured: list[ReadAvailability | None] = [
-        ReadAvailability(longest_gap_us=int(longest[number]), gap_start_us=int(start[number])) if known else None
-        for number, known in enumerate(is_known.tolist())
-    ]
+    measured: list[ReadAvailability | None] = [None] * log.partition_count
+    for number in np.flatnonzero(is_known).tolist():
+        measured[number] = ReadAvailability(longest_gap_us=int(longest[number]), gap_start_us=int(start[number]))
     for readers in range(log.partition_count, len(longest)):
         if (of := measured[int(waits.of_partition[readers])]) is not None:
             of.by_group[log.group_names[int(waits.group[readers])]] = int(longest[readers])

@@ -130,7 +130,7 @@ def begun(promise: str) -> str:
 
 
 def ordered(concerns: Sequence[Concern]) -> list[Concern]:
-    """What is broken now, then weaknesses, risks, defects; defects by the numbers in their names."""
+    """Concerns in the order of a page: broken now, weaknesses, risks, defects by the numbers in their names."""
     kinds = list(TITLES)
 
     def place(concern: Concern) -> tuple[int, str]:
