@@ -23,6 +23,8 @@ from workloads import in_toml
 SAFE: Final[Mapping[str, object]] = {"acks": "all", "min.insync.replicas": 2}
 #: More faults than fit, so that they strike until the end; the cluster is whole between them, for the next step.
 FAULTS: Final[Mapping[str, object]] = {"count": 1_000, "healed_ms_min": 4_000}
+#: Half of it is for brokers to come back: they start again in seconds, on a busy machine in half a minute.
+DRAIN_LIMIT_MS: Final = 60_000
 _FILE: Final = "upgrade.toml"
 _HOSTS: Final = (Loopback.name, Namespaces.name)
 
@@ -55,7 +57,7 @@ class UpgradeRequest(msgspec.Struct, frozen=True, kw_only=True):
         world |= {"upgrade_to": self.to} if self.to else {}
         tables: dict[str, Mapping[str, object]] = {
             "settings": {**SAFE, **settings},
-            "workload": {"duration_ms": self.duration_ms},
+            "workload": {"duration_ms": self.duration_ms, "drain_limit_ms": DRAIN_LIMIT_MS},
             "faults": FAULTS,
             "worlds.kafka": world,
             "worlds.kafka.change": changes,
