@@ -70,7 +70,9 @@ class GroupRows:
     def _asked_for(self, *functions: int) -> Numbers:
         log, rows = self.log, self._rows(Kind.REACHED, *functions)
         begun = rows[log.type[rows] == INVOKE]
-        done = rows[log.type[rows] != INVOKE]
+        done: Numbers = rows[log.type[rows] != INVOKE]
+        if not len(begun):  # an invocation that its completion repeats has no row
+            return done
         answered = np.isin(self._operation(begun, log.index), self._operation(done, log.invoke_index))
         return self._by_segment(np.sort(np.concatenate([done, begun[~answered]])))
 

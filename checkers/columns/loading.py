@@ -155,16 +155,17 @@ def assemble(units: Sequence[Unit], parts: Sequence[HistoryPart]) -> RowBatch:
     lengths = [len(part.columns["index"]) for part in parts]
     keyed = [name for name in _OF_KEYS if any(name in part.columns for part in parts)]
     columns = {
-        name: np.concatenate([part.columns[name] for part in parts]) for name in (*COLUMNS, "refusal", "partition")
+        name: _end_to_end([part.columns[name] for part in parts]) for name in (*COLUMNS, "refusal", "partition")
     } | {
-        name: np.concatenate(
+        name: _end_to_end(
             [part.columns.get(name, np.full(rows, _OF_KEYS[name])) for part, rows in zip(parts, lengths, strict=True)]
         )
         for name in keyed
     }
     sizes = [len(part.names) for part in parts]
     shift = np.cumsum([0, *sizes[:-1]])
-    columns["partition"] = columns["partition"] + np.repeat(shift, lengths)
+    if len(parts) > 1:
+        columns["partition"] = columns["partition"] + np.repeat(shift, lengths)
     first = np.searchsorted(owners, histories).tolist()
     groups = _groups(parts, lengths)
     log = Log(
@@ -197,10 +198,15 @@ def assemble(units: Sequence[Unit], parts: Sequence[HistoryPart]) -> RowBatch:
     )
 
 
+def _end_to_end(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """All of them as one array; a single one is not copied."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
 def _groups(parts: Sequence[HistoryPart], lengths: Sequence[int]) -> GroupColumns | None:
     """The groups of all rows, each part's numbered after those before; None where no row is about one."""
-    if all(part.groups is None for part in parts):
-        return None
+    if len(parts) == 1 or all(part.groups is None for part in parts):
+        return parts[0].groups if parts else None
     group_names: list[str] = []
     static_names: list[tuple[str, str]] = []
     columns: tuple[list[Numbers], list[Numbers]] = [], []

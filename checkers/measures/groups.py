@@ -8,11 +8,11 @@ import numpy as np
 from typing_extensions import override
 
 from checkers.columns.group_rows import GroupRows, running_max
-from checkers.columns.ids import Flags, Numbers
+from checkers.columns.ids import Flags, Numbers, dense_ids
 from checkers.columns.log import Log
 from checkers.columns.phases import HEALED, Phases
 from checkers.measures.measure import Measure
-from workloads.history import INVOKE, NONE
+from workloads.history import INVOKE, NONE, OK
 
 
 class Groups(Measure, omit_defaults=True):
@@ -57,13 +57,15 @@ def _groups(log: Log, phases: Sequence[Phases]) -> list[Groups]:
     if groups is None:
         return [Groups() for _ in range(histories)]
     rows, segment = groups.processed_reads
-    distinct = np.unique(segment * max(1, len(log.values)) + log.value_id[rows], return_index=True)[1]
+    pairs = dense_ids(segment, log.value_id[rows], groups.segments)
+    first = np.empty(len(pairs), dtype=np.int64)
+    first[pairs.of[::-1]] = np.arange(len(rows))[::-1]
     counted = {
         "commits_acknowledged": groups.acknowledged,
-        "commits_unanswered": np.setdiff1d(groups.commits, groups.acknowledged),
+        "commits_unanswered": groups.commits[log.type[groups.commits] != OK],
         "assignments": groups.assigned,
         "processed": rows,
-        "processed_again": np.delete(rows, distinct),
+        "processed_again": rows[first[pairs.of] != np.arange(len(rows))],
         "rebalanced_over_commits": _over_commits(log, groups),
     }
     owner = {
