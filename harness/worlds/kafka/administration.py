@@ -322,10 +322,13 @@ class Administration:
 
 
 def _may_pass(error: BaseException) -> bool:
-    """True where asking again may help: connections, time limits, a controller that moved (a RuntimeError)."""
+    """True where asking again may help: connections, time limits, a controller that moved (a RuntimeError).
+
+    The library may not know a broker yet that has started just now.
+    """
     if isinstance(error, errors.BrokerResponseError):
         return isinstance(error, (errors.RequestTimedOutError, errors.NotControllerError))
-    return not isinstance(error, errors.KafkaError) or bool(error.retriable)
+    return not isinstance(error, errors.KafkaError) or error.retriable or isinstance(error, errors.UnknownBrokerIdError)
 
 
 def _alter(admin: KafkaAdminClient, topic_partition: TopicPartition, replicas: Sequence[int]) -> None:

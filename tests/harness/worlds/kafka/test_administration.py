@@ -13,6 +13,7 @@ from kafka.errors import (
     NodeNotReadyError,
     PreferredLeaderNotAvailableError,
     TopicAuthorizationFailedError,
+    UnknownBrokerIdError,
     UnknownTopicIdError,
 )
 
@@ -124,6 +125,13 @@ def test_a_broker_that_is_gone_is_no_answer_and_another_is_asked():
     assert admin.move_leader("t-x-2", 1, (0, 1, 2)) == ""
     assert len(brokers.connections) == 3
     assert brokers.closed == 1
+
+
+def test_a_broker_of_which_the_library_has_not_heard_is_asked_for_again():
+    """It has started just now, or it is mistyped: then the limit ends it."""
+    entry = {"broker": {"1": {"num.io.threads": {"value": "3"}}}}
+    admin, _ = administration(describe_configs=[UnknownBrokerIdError(1), entry])
+    assert admin.configurations("broker", ["1"], ["num.io.threads"]) == {"1": {"num.io.threads": "3"}}
 
 
 def test_nobody_answers_and_the_sentence_names_who_was_asked():

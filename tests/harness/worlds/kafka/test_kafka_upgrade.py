@@ -35,9 +35,9 @@ def test_every_node_becomes_the_next_release_and_then_the_features_are_raised(
         faults=FaultPlan(families=("upgrade",)),
         seed=11,
     )
-    ended = perform_run(spec, tmp_path)
+    ended = perform_run(spec, tmp_path / "run")
     assert ended.status == "completed", ended.reason
-    verdict = check_one(tmp_path / HISTORY)
+    verdict = check_one(tmp_path / "run" / HISTORY)
     receipts = [receipt for receipt in verdict.faults if receipt.mark == "end" and receipt.family == "upgrade"]
     *steps, last = sorted(receipts, key=lambda receipt: receipt.sequence)
     assert [(step.targets, step.took_effect) for step in steps] == [((node,), True) for node in (100, 0, 1, 2)]
