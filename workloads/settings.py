@@ -195,7 +195,7 @@ class Settings:
     eligible_leader_replicas: bool = _setting("eligible.leader.replicas", "reference", False)
     """A replica that left a small ISR remains electable (rule 15, KIP-966)."""
     follower_fetching: bool = _setting("follower.fetching", "reference", False)
-    """Simulated consumers read from a follower that is near and in sync (rule 22, KIP-392)."""
+    """Consumers, each in the rack of one broker, read from a follower there that is in sync (rule 22, KIP-392)."""
     replica_lag_max_messages: int = _setting("replica.lag.max.messages", "reference", NEVER, most=NEVER)
     """Records behind the leader at which a follower leaves the ISR, up to 0.8.2 (rule 12)."""
     missed_epoch: MissedEpoch = _setting(  # noqa: RUF009

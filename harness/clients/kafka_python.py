@@ -383,6 +383,7 @@ KAFKA_PYTHON: Final = ClientLibrary(
     consumer_configuration=consumer_configuration,
     login_settings=security_arguments,
     password="sasl_plain_password",  # noqa: S106 - the name of an argument
+    rack="client_rack",
     producer=KafkaPythonProducer,
     consumer=KafkaPythonConsumer,
     name=f"kafka-python {kafka.__version__}",

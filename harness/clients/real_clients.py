@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from harness.clients.adapter import AdaptedConsumer, AdaptedProducer
@@ -27,6 +27,7 @@ class ClientLibrary:
         consumer_configuration: from the same, the membership, if any, and the isolation level.
         login_settings: those that log a client in, without the password, so that files may have them.
         password: the name of the property that has the password.
+        rack: the name of the property that says in which rack a consumer is (KIP-392).
         producer: makes one on a clock.
         consumer: makes one on a clock, with or without a membership.
         protocols: the group protocols that its consumers know.
@@ -47,6 +48,7 @@ class ClientLibrary:
     protocols: Sequence[GroupProtocol] = ("classic",)
     lacks: Mapping[ClientCapability, str] = field(default_factory=dict)
     unfit: str = ""
+    rack: str = "client.rack"
 
     def login(self, security: Security) -> Configuration:
         """The settings that log a client in, with the password; only the library may have them.
@@ -58,16 +60,37 @@ class ClientLibrary:
         return self.login_settings(security) | secret
 
     def clients(
-        self, clock: ThreadedClock, settings: Settings, bootstrap: Sequence[str], security: Security = OPEN
+        self,
+        clock: ThreadedClock,
+        settings: Settings,
+        bootstrap: Sequence[str],
+        security: Security = OPEN,
+        *,
+        racks: Sequence[str] = (),
     ) -> RealClients:
-        """The clients of one run. ``bootstrap`` are "host:port" of all brokers.
+        """The clients of one run. ``bootstrap`` are "host:port" of all brokers; consumers are in ``racks`` in turn.
 
         Raises:
             HostError: the installed release is unfit, or the password is not where the plan says.
         """
         if self.unfit:
             raise HostError(self.unfit)
-        return RealClients(self, clock, settings, tuple(bootstrap), security)
+        return RealClients(self._with_racks(racks) if racks else self, clock, settings, tuple(bootstrap), security)
+
+    def _with_racks(self, racks: Sequence[str]) -> ClientLibrary:
+        """Put consumers into these racks: the first into the first rack, and so on in turn."""
+
+        def configuration(
+            settings: Settings,
+            bootstrap: Sequence[str],
+            process: int,
+            membership: Membership | None,
+            isolation: IsolationLevel,
+        ) -> Configuration:
+            configured = self.consumer_configuration(settings, bootstrap, process, membership, isolation)
+            return configured | {self.rack: racks[process % len(racks)]}
+
+        return replace(self, consumer_configuration=configuration)
 
 
 class RealClients:

@@ -67,6 +67,11 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
         """The settings as an object."""
         return Settings.from_mapping(self.settings)
 
+    @property
+    def racks_of_brokers(self) -> tuple[str, ...]:
+        """The rack of each broker; one without a name is a rack of its own."""
+        return self.racks or tuple(f"r{broker}" for broker in range(self.brokers))
+
     def directory(self) -> PurePosixPath:
         """The directory of the run's files, relative to its campaign; unique within the campaign."""
         return PurePosixPath("runs", self.world.name, self.cell, str(self.seed))

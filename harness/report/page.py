@@ -45,8 +45,9 @@ KEY_SETTINGS: Final = (
     "acks", "enable.idempotence", "replication.factor", "min.insync.replicas", "unclean.leader.election.enable",
     "eligible.leader.replicas", "flush.messages", "replica.lag.time.max.ms",
 )  # fmt: skip
-#: Eligible leader replicas are a rule of Kafka too (KIP-966).
-_REFERENCE_ONLY: Final = tuple(name for name in Settings.scoped("reference") if name != "eligible.leader.replicas")
+#: Choices of Kafka too (KIP-966, KIP-392).
+_ALSO_OF_KAFKA: Final = ("eligible.leader.replicas", "follower.fetching")
+_REFERENCE_ONLY: Final = tuple(name for name in Settings.scoped("reference") if name not in _ALSO_OF_KAFKA)
 
 
 class PageScript(NamedTuple):

@@ -94,6 +94,11 @@ class ExistingCluster(RealCluster):
             PlanError: the cluster is too small for the plan, or of a release that works otherwise.
         """
         require_credentials(self._security)
+        if self._settings.follower_fetching:
+            raise PlanError(
+                "follower.fetching=true puts brokers and consumers into racks, and an existing cluster has its own; "
+                "leave it out"
+            )
         try:
             return self._open(opening)
         except KafkaError as error:

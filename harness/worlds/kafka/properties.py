@@ -23,6 +23,12 @@ RULES_SINCE: Final[Mapping[str, tuple[int, int, int]]] = {
 }
 #: The setting that is chosen when a cluster is formatted.
 ELR: Final = "eligible.leader.replicas"
+#: Consumers read from a follower since 2.4 (KIP-392), if brokers have this class choose one.
+NEAR: Final = "follower.fetching"
+NEAR_SINCE: Final = (2, 4, 0)
+_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+#: Choices of a cluster that are neither a rule of the release nor a defect, and since when there are.
+SINCE: Final[Mapping[str, tuple[int, int, int]]] = {ELR: ELR_SINCE, NEAR: NEAR_SINCE}
 #: Not compared: defects of every release (rules 21, 30), and a preset of the others.
 _FREE: Final = (*KAFKA_DEFECTS, "era")
 #: Small and quick: a run has a few partitions and megabytes.
@@ -94,7 +100,7 @@ def possible(settings: Settings, version: Version, free: Collection[str] = ()) -
     """
     chosen, usual = settings.to_mapping(), Settings().to_mapping()
     for name in Settings.scoped("reference"):
-        if name in (*free, *_FREE) or (name == ELR and version >= ELR_SINCE):
+        if name in (*free, *_FREE) or (name in SINCE and version >= SINCE[name]):
             continue
         wanted = version >= RULES_SINCE[name] if name in RULES_SINCE else usual[name]
         if chosen[name] != wanted:
@@ -116,6 +122,7 @@ def node_properties(node_place: NodePlace, settings: Settings, brokers: int) -> 
         "transaction.state.log.replication.factor": replicas,
         "transaction.state.log.min.isr": min(2, replicas),
         **_group_sessions(settings.session_timeout_ms),
+        **({"replica.selector.class": _SELECTOR} if settings.follower_fetching else {}),
         **(_CLEANING if settings.cleanup_policy == "compact" else {}),
         "replica.high.watermark.checkpoint.interval.ms": 5_000,
         "log.flush.interval.messages": NEVER,

@@ -244,7 +244,9 @@ class RealWorld(World):
         return Opening(self._clock, journal, self._resources, partial(self._make_clients, library))
 
     def _make_clients(self, library: ClientLibrary, bootstrap: Sequence[str], security: Security = OPEN) -> RealClients:
-        clients = library.clients(self._clock, self._spec.chosen(), bootstrap, security)
+        settings = self._spec.chosen()
+        racks = self._spec.racks_of_brokers if settings.follower_fetching else ()
+        clients = library.clients(self._clock, settings, bootstrap, security, racks=racks)
         self._resources.callback(clients.close, CLIENTS_LIMIT_S)
         return clients
 

@@ -12,6 +12,7 @@ from harness.worlds.kafka import formatting
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.jvm import LogFiles, archive_command, archive_path, node_command
 from harness.worlds.kafka.properties import (
+    RULES_SINCE,
     NodePlace,
     as_text,
     lone_properties,
@@ -206,3 +207,13 @@ def test_a_broker_is_told_the_rack_that_the_plan_names_else_one_of_its_own() -> 
     assert node_properties(BROKER, Settings(), brokers=3)["broker.rack"] == "r1"
     assert node_properties(msgspec.structs.replace(BROKER, rack="b"), Settings(), brokers=3)["broker.rack"] == "b"
     assert "broker.rack" not in node_properties(THE_CONTROLLER, Settings(), brokers=3)
+
+
+def test_brokers_choose_the_follower_that_a_consumer_reads_from_where_the_plan_says_so() -> None:
+    near = Settings(follower_fetching=True)
+    chosen = node_properties(BROKER, near, brokers=3)["replica.selector.class"]
+    assert chosen == "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+    assert "replica.selector.class" not in node_properties(BROKER, Settings(), brokers=3)
+    possible(near, Version(2, 4, 0), free=("truncation", *RULES_SINCE))
+    with pytest.raises(PlanError, match=r"follower\.fetching=true is not how Apache Kafka 2\.3\.1 works"):
+        possible(near, Version(2, 3, 1), free=("truncation", *RULES_SINCE))

@@ -6,13 +6,16 @@ import pytest
 from kafka.errors import PolicyViolationError, TopicAlreadyExistsError
 
 from harness.errors import HostError, PlanError
+from harness.plan import Existing
 from harness.records.journal import FILE_NAME, Journal, not_undone
 from harness.run.healing import heal
+from harness.worlds.existing import ExistingCluster
 from harness.worlds.kafka import own_topic
 from harness.worlds.kafka.administration import TopicImage, UnansweredError
 from harness.worlds.kafka.own_topic import OwnTopic, require_ids
 from harness.worlds.kafka.releases import Version
 from nemesis.cluster import PartitionView
+from tests.harness.worlds.processes.conftest import spec
 
 WHOLE = PartitionView(leader=0, leader_epoch=0, isr=(0, 1), replicas=(0, 1))
 
@@ -173,3 +176,9 @@ def test_a_cluster_without_ids_is_refused_before_anything_is_made():
     with pytest.raises(PlanError, match=r"from Kafka 2\.8 on"):
         require_ids(Version(2, 7, 0))
     require_ids(Version(2, 8, 0))
+
+
+def test_racks_of_a_cluster_that_exists_are_its_own(tmp_path):
+    planned = spec({"follower.fetching": True}, world=Existing(bootstrap=("127.1.2.3:1",)))
+    with pytest.raises(PlanError, match="an existing cluster has its own; leave it out"):
+        ExistingCluster(planned, tmp_path).open(None)
