@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka import TopicPartition
+from kafka.consumer.subscription_state import TopicPartitionState
 
 from harness.choices import Choices
 from harness.clients import CLIENTS
@@ -19,7 +17,6 @@ from harness.worlds.factory import world_for
 from harness.worlds.real import RealWorld
 from harness.worlds.real.clock import RealClock
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster, spec
-from workloads import LogPartition
 from workloads.client import PollOutcome
 from workloads.settings import Settings
 
@@ -42,9 +39,17 @@ def test_consumers_are_in_the_racks_of_brokers_in_turn(library: ClientName, name
 @pytest.mark.parametrize("near", [True, False])
 @pytest.mark.parametrize("world", ["processes", "kafka"])
 def test_a_consumer_beside_a_follower_reads_from_it_where_the_plan_says_so(
-    world: str, near: bool, tmp_path: Path, request: pytest.FixtureRequest
+    world: str, near: bool, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The library itself says from whom it reads."""
+    """The library itself says from whom it is told to read; it forgets that with each answer of a follower."""
+    told: list[int | None] = []
+    update = TopicPartitionState.update_preferred_read_replica
+
+    def noted(state: TopicPartitionState, node: int | None, until: float) -> bool:
+        told.append(node)
+        return bool(update(state, node, until))
+
+    monkeypatch.setattr(TopicPartitionState, "update_preferred_read_replica", noted)
     if world == "kafka":
         request.getfixturevalue("real_kafka")
     settings = {"request.timeout.ms": 5_000, "delivery.timeout.ms": 10_000, "follower.fetching": near}
@@ -53,42 +58,38 @@ def test_a_consumer_beside_a_follower_reads_from_it_where_the_plan_says_so(
     assert isinstance(real, RealWorld)
     real.open()
     try:
-        assert _preferred(Cluster(real, tmp_path)) == ([1, 2] if near else [None, None])
+        assert _preferred(Cluster(real, tmp_path), told) == ([1, 2] if near else [None, None])
     finally:
         real.close()
 
 
-def _preferred(cluster: Cluster) -> list[int | None]:
+def _preferred(cluster: Cluster, told: list[int | None]) -> list[int | None]:
     """The followers from which consumers beside them read, in the order 1, 2 behind the leader; None for the leader."""
     leader = cluster.leads()
     written = cluster.write(WRITES, 0)
     assert all(outcome.type == "ok" for outcome in written)
-    return [
-        None if follower is None else (follower - leader) % 3
-        for follower in (_read_beside(cluster, (leader + behind) % 3) for behind in (1, 2))
-    ]
+    followers: list[int | None] = []
+    for behind in (1, 2):
+        told.clear()
+        _read_beside(cluster, (leader + behind) % 3)
+        preferred = {node for node in told if node is not None and node >= 0}
+        assert len(preferred) <= 1
+        followers += [(node - leader) % 3 for node in preferred] or [None]
+    return followers
 
 
-def _read_beside(cluster: Cluster, broker: int) -> int | None:
-    """Read everything by a consumer in the rack of ``broker``: the broker that it prefers by then."""
+def _read_beside(cluster: Cluster, broker: int) -> None:
+    """Read everything by a consumer in the rack of ``broker``."""
     process = 3 * cluster.next_process() + broker
     consumer = cluster.world.clients.consumer(process)
     consumer.assign(PARTITIONS[:1], from_start=True)
     records: list[Any] = []
-    preferred: list[int | None] = []
 
     def read(outcome: PollOutcome) -> None:
         records.extend(outcome.records)
-        consumer.owner.submit(partial(_note, preferred.append))
         if len(records) < WRITES:
             consumer.poll(100, read)
 
     consumer.poll(100, read)
-    assert cluster.until(lambda: len(records) >= WRITES and bool(preferred))
+    assert cluster.until(lambda: len(records) >= WRITES)
     consumer.close()
-    return preferred[-1]
-
-
-def _note(note: Callable[[int | None], None], library: Any) -> None:
-    topic, number = LogPartition.named(PARTITIONS[0])
-    note(library._subscription.assignment[TopicPartition(topic, number)].preferred_read_replica())
