@@ -53,6 +53,14 @@ PlantedBug = Literal[
     "checkpoint-log-end",
     "keep-elr-after-unclean-election",
     "forget-producer-ids",
+    "elect-last-leader-over-eligible",
+    "unclean-over-eligible",
+    "accept-fenced-member",
+    "keep-fenced-out",
+    "propose-again",
+    "retry-without-epoch",
+    "keep-torn-batch",
+    "stay-closed",
 ]
 MissedEpoch = Literal["forget", "kafka"]
 ProducersAfterRestart = Literal["all-batches", "last-batch"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import combinations
 from typing import NamedTuple
 
@@ -135,11 +135,7 @@ def happen(broker: Broker, event: Event, message: Message | None, acks: int) -> 
     if event.kind == "write":
         batch = messages.RecordBatch(1, 1, (event.number,))
         return broker.on_message(NOW_US, NodeId(CLIENTS), messages.Produce(event.number, AT, acks, 2**31, batch))
-    for node in members(event.number) if event.kind == "silent" else ():
-        follower = broker.replicas[AT].followers[node]
-        follower.caught_up_us = follower.fetched_us = NEVER_US
     after_us, timer = {
-        "silent": (0, ISR_CHECK),
         "retry": (config.replica_fetch_backoff_ms * 1000, Timer("fetch", event.peer)),
         "again": (config.replica_socket_timeout_ms * 1000, Timer("fetch", event.peer)),
         "repeat": (config.replica_socket_timeout_ms * 1000, HEARTBEAT),
@@ -147,6 +143,30 @@ def happen(broker: Broker, event: Event, message: Message | None, acks: int) -> 
         "checkpoint": (0, CHECKPOINT),
     }[event.kind]
     return broker.on_timer(NOW_US + after_us, timer)
+
+
+def find_silent(broker: Broker, nodes: Collection[NodeId]) -> tuple[list[Effect], bool]:
+    """Let a leader find followers silent; also whether this was *idle*: for one of them nothing came of it.
+
+    Something comes of it where the leader proposes to remove a follower, or waits no longer for one that was about to
+    join. Of others the silence is forgotten: they may as well be found silent later, or together with fewer.
+    """
+    replica = broker.replicas[AT]
+    end, proposal = replica.log.end_offset, replica._proposal
+    silent = {node: replica.followers[node] for node in nodes}
+    clocks = {node: (follower.caught_up_us, follower.fetched_us) for node, follower in silent.items()}
+    joining = {node for node in nodes if node not in replica.maximal_isr and replica.about_to_join(silent[node], end)}
+    for follower in silent.values():
+        follower.caught_up_us = follower.fetched_us = NEVER_US
+    effects = broker.on_timer(NOW_US, ISR_CHECK)
+    proposed = replica._proposal
+    kept = {member.broker for member in proposed.isr} if proposed is not None else set(replica.isr)
+    removed = set(nodes) - kept if proposed != proposal else set()
+    gone = {node for node in joining if not replica.about_to_join(silent[node], end)}
+    idle = [node for node in nodes if node not in removed | gone]
+    for node in idle:
+        silent[node].caught_up_us, silent[node].fetched_us = clocks[node]
+    return effects, bool(idle)
 
 
 def members(mask: int) -> list[NodeId]:
@@ -164,20 +184,15 @@ def _offers_of_replica(replica: Replica, constants: Constants) -> list[Event]:
     return events
 
 
-def _silent(replica: Replica) -> Iterator[tuple[int, ...]]:
-    """Followers that the leader may find silent together, where that changes something at once.
+def _silent(replica: Replica) -> Iterator[tuple[NodeId, ...]]:
+    """Followers that the leader may find silent together: any of those that it waits for, or another one alone.
 
-    Members of the ISR leave it; not while a proposal is under way. Another one that was about to join
-    holds the high watermark back no more. Where neither is so, it may as well be found silent later.
+    Whether that changes anything is for the core to say (:func:`find_silent`).
     """
-    end = replica.log.end_offset
-    lagging = [node for node, follower in sorted(replica.followers.items()) if follower.end_offset != end]
-    in_sync = [node for node in lagging if node in replica.isr] if replica._proposal is None else []
+    in_sync = sorted(node for node in replica.followers if node in replica.maximal_isr)
     for count in range(len(in_sync)):
         yield from combinations(in_sync, count + 1)
-    for node in lagging:
-        if node not in replica.maximal_isr and replica.about_to_join(replica.followers[node], end):
-            yield (node,)
+    yield from ((node,) for node in sorted(replica.followers) if node not in replica.maximal_isr)
 
 
 def exposed(before: BrokerCopy, after: BrokerCopy) -> tuple[tuple[int, int], ...] | None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from harness.explore.brokers import BrokerCopy, BrokerNode, exposed, happen
+from harness.explore.brokers import BrokerCopy, BrokerNode, exposed, find_silent, happen, members
 from harness.explore.canonical_form import Tree, digest_of, tree_of
 from harness.explore.controllers import ControllerState, controller_state_of, decide, offers, registration
 from harness.explore.events import AT, Event, SentMessage, StepResult, sent
@@ -124,6 +124,10 @@ class Nodes:
         state = message.image.topics[AT.topic].partitions[AT.partition]
         return state.leader, state.leader_epoch
 
+    def question(self, digest: int) -> Message:
+        """A request without its number: what is asked, and not how often."""
+        return replace(self.messages[digest], correlation=NONE)
+
     @property
     def steps(self) -> int:
         """The number of different steps of the core that were performed."""
@@ -138,7 +142,7 @@ class Nodes:
         return tuple(dict.fromkeys(self._controller_step(digest, event, first) for first in firsts))
 
     def _broker_step(self, digest: int, event: Event) -> StepResult:
-        node, before, broken = self._load(digest), self.copies[digest], None
+        node, before, broken, idle = self._load(digest), self.copies[digest], None, False
         effects: list[Effect] = []
         message = self.messages[event.number] if event.kind == "message" else None
         answered = message.correlation if isinstance(message, _ANSWERS) else NONE
@@ -150,7 +154,10 @@ class Nodes:
             node.start(self._config, event.number)
         else:
             try:
-                effects = happen(process, event, message, self._acks)
+                if event.kind == "silent":
+                    effects, idle = find_silent(process, members(event.number))
+                else:
+                    effects = happen(process, event, message, self._acks)
             except (AssertionError, ValueError) as error:  # What the core or its log takes for impossible.
                 broken = ("assertion", f"broker {node.node}: {error}")
         names = {} if node.process is None else settle_broker(node.process, requests, answered, node.incarnation)
@@ -163,6 +170,7 @@ class Nodes:
             broken=broken or broken_by_step(before, self.copies[after]),
             given_up=() if node.process is None else given_up(requests, open_requests(node.process), answered),
             refused=after == digest and _refuses(effects),
+            idle=idle,
         )
 
     def _controller_step(self, digest: int, event: Event, first: int | None) -> StepResult:

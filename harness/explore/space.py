@@ -218,16 +218,42 @@ class Space:
             yield Next(action, after, None)
 
     def _act(self, action: Action, state: State, target: int, event: Event, *, behind: bool = False) -> Iterator[Next]:
-        """``event`` happens to a node; what it sends is under way. A refused request waits, with nothing ``behind``."""
+        """``event`` happens to a node; what it sends is under way.
+
+        A refused request with nothing ``behind`` is asked again until it is not refused, so it is left where it is,
+        unless the refusal did something to its follower.
+        """
         index = 0 if target == CONTROLLER else 1 + target
         for outcome in self.nodes.step(state[index], event):
+            if outcome.idle:
+                continue
             if outcome.refused and not behind:
+                yield from self._refused(action, state, target, outcome)
                 continue
             after = list(state)
             after[index] = outcome.after
             broken = self._take(after, target, outcome)
             if after[-1]:
                 yield Next(action, tuple(after), broken)
+
+    def _refused(self, action: Action, state: State, leader: int, refusal: StepResult) -> Iterator[Next]:
+        """The refusal reaches its follower, which asks again: nothing, if its copy and its question are as before."""
+        ((follower, _, digest),) = refusal.sends
+        follower_slot, asked = 1 + follower, self._slots[Wire("request", follower, leader)]
+        before = self.nodes.copies[state[follower_slot]]
+        if not before.alive or state[self._slots[Wire("response", leader, follower)]] or action.wire is None:
+            return
+        after = list(state)
+        broken = self._at_once(after, leader, follower, digest)
+        retry = Event("retry", leader)
+        if after[-1] and retry in self.nodes.offers(after[follower_slot]):
+            (again,) = self.nodes.step(after[follower_slot], retry)
+            after[follower_slot] = again.after
+            broken = self._take(after, follower, again) or broken
+        questions = self.contents[after[asked]]
+        same = not questions or [*map(self.nodes.question, questions)] == [self.nodes.question(action.number)]
+        if broken is not None or (after[-1] and not (same and self.nodes.copies[after[follower_slot]] == before)):
+            yield Next(action, tuple(after), broken)
 
     def _take(self, state: list[int], target: int, outcome: StepResult) -> Broken | None:
         """Let the result of a node's step reach all others."""

@@ -24,6 +24,7 @@ from harness.errors import HarnessError
 from harness.plan import RunSpec
 from harness.search.judged_run import JudgedRun, run_in_memory
 from harness.search.portfolios import PORTFOLIOS, Portfolio
+from harness.search.sameness import OUT_OF_SYNC, STALLED
 from harness.search.spread import spread
 
 #: Processes of this machine by their number, or the executors of a Spark cluster by its master's address.
@@ -203,4 +204,6 @@ def _alarms(run: JudgedRun) -> Iterator[Alarm]:
         if anomaly != _BY_NAME:
             yield Alarm(anomaly, f"{count} found, none permitted")
     if run.judgement.outcome is Outcome.STALLED:
-        yield Alarm("stalled", "; ".join(f"{key}: {why}" for key, why in run.judgement.stalled.items()))
+        yield Alarm(STALLED, "; ".join(f"{key}: {why}" for key, why in run.judgement.stalled.items()))
+    for partition, lack in run.out_of_sync.items():
+        yield Alarm(OUT_OF_SYNC, f"{partition}: {lack}")

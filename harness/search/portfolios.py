@@ -178,6 +178,16 @@ PORTFOLIOS: Final = (
         producers=4,
         **_BRIEF,
     ),
+    Portfolio(
+        name="away-and-wiped",
+        kinds=("cut", "cut", "wipe"),
+        shapes=(Shape.FROM_CONTROLLER, Shape.FROM_CONTROLLER, Shape.NO_HEARTBEAT),
+        dead_brokers_max=1,
+    ),
+    Portfolio(name="stops-and-power", kinds=("stop", "stop", "power", "kill"), healed_ms_min=1_500),
+    Portfolio(
+        name="moves-of-producers", kinds=_MOVES, shapes=_SINGLE_LINKS, faults=(7, 14), settings=_IDEMPOTENT, **_BRIEF
+    ),
     Portfolio(name="near-reads", kinds=(*_MOVES, "pause"), settings={"follower.fetching": True}, racks=_RACKS),
 )  # fmt: skip
 

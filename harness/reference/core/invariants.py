@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from harness.reference.core.commit_rule import copies, required_acks
-from harness.reference.core.types import NONE, BrokerConfig, NodeId, PartitionState
+from harness.reference.core.types import NONE, BrokerConfig, NodeId, PartitionState, TopicConfig
 
 #: The name of an invariant, and a sentence that says how it is broken.
 Broken = tuple[str, str]
@@ -54,6 +54,47 @@ def epochs_grow(before: PartitionState, after: PartitionState) -> Broken | None:
     moved = after.leader != before.leader
     grow = after.partition_epoch > before.partition_epoch and after.leader_epoch >= before.leader_epoch + moved
     return None if grow or after == before else ("epochs-grow", f"{after} follows {before}")
+
+
+def begins_anew(
+    config: BrokerConfig,
+    topic: TopicConfig,
+    before: PartitionState,
+    after: PartitionState,
+    *,
+    live: Collection[NodeId],
+    struck: Collection[NodeId] = (),
+) -> bool:
+    """Tell whether an election may begin a new history with what its leader has, so committed records are lost.
+
+    That follows from the settings, and from the lists before: no broker on them may be able to lead. ``live``
+    are the brokers that may lead at all, ``struck`` those that no list may hold any more, see :func:`eligible_stay`.
+    What the controller says about its election (``recovering``) is not asked: it may be what is wrong.
+    """
+    isr, elr = {*before.isr} - {*struck}, {*before.elr} - {*struck}
+    if required_acks(config) != NONE or after.leader in {NONE, before.leader, *isr, *elr}:
+        return False
+    if any(node in live for node in isr or elr):
+        return False
+    last_leader = before.last_known_leader if before.leader == NONE else before.leader
+    is_last = config.eligible_leader_replicas and not isr and not elr and after.leader == last_leader
+    return is_last or topic.unclean_leader_election_enable
+
+
+def eligible_stay(
+    topic: TopicConfig, before: PartitionState, after: PartitionState, *, struck: Collection[NodeId]
+) -> Broken | None:
+    """EligibleReplicas: while the ISR is below min.insync.replicas, who was on a list stays on one (rule 15).
+
+    Where eligible leader replicas are kept, and no new history begins. ``struck`` are brokers that have stopped
+    uncleanly, or come back without a log directory. Between the two states several may have left the ISR one after the
+    other, the first of them when it was still large enough.
+    """
+    least = min(topic.min_insync_replicas, len(after.replicas))
+    gone = sorted({*before.isr, *before.elr} - {*after.isr, *after.elr, *struck})
+    if len(after.isr) >= least or len(gone) <= max(len(before.isr) - least, 0):
+        return None
+    return "eligible-stay", f"of {gone} some have everything, and may lead no more: {after} follows {before}"
 
 
 # --- a leader --------------------------------------------------------------------------------------------------------

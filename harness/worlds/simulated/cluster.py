@@ -80,10 +80,13 @@ class SimulatedCluster:
         self._processes: dict[int, Process] = {}
         #: Brokers whose disks a fault has taken records from, again with each fault that did.
         self.damaged: list[NodeId] = []
+        #: First offsets of batches that were damaged while their broker was down after a clean stop: no start looks at
+        #: them (rule 25).
+        self.unread: dict[tuple[NodeId, TopicPartition], set[int]] = {}
         self._make_controller = with_bug(Controller, config.planted_bug)
         self._controller = self._make_controller(config, observe=self._observing)
         self._shutdown = SimulatedShutdown(loop, self._end_cleanly, self.restart)
-        disks = Disks(self._disks, self._is_dead, self.damaged)
+        disks = Disks(self._disks, self._is_dead, self.damaged, self.unread)
         self._seen: Image | None = None
         self._partitions: Mapping[str, PartitionView] = {}
         #: This cluster, for the nemesis.

@@ -116,13 +116,20 @@ class Disks:
     """Implements :class:`nemesis.cluster.Files` and :class:`nemesis.cluster.WriteCaches` in memory.
 
     ``disks`` are those of every broker; ``dead`` says whether a broker's process has ended; ``damaged`` collects the
-    brokers that lost something, in order.
+    brokers that lost something, in order; ``unread`` damaged batches of those that had stopped cleanly.
     """
 
-    def __init__(self, disks: Mapping[int, Disk], dead: Callable[[int], bool], damaged: list[NodeId]) -> None:
+    def __init__(
+        self,
+        disks: Mapping[int, Disk],
+        dead: Callable[[int], bool],
+        damaged: list[NodeId],
+        unread: dict[tuple[NodeId, TopicPartition], set[int]],
+    ) -> None:
         self._disks = disks
         self._dead = dead
         self._damaged = damaged
+        self._unread = unread
 
     def wipe(self, node: int) -> Evidence:
         """See :meth:`Files.wipe`. Evidence: ``wiped``, the records that are gone by log partition."""
@@ -133,15 +140,16 @@ class Disks:
 
     def corrupt(self, node: int, partition: str, pick: int) -> Evidence:
         """Damage one batch of a dead broker's log. Evidence: the ``corrupted`` batch."""
-        log = next(
-            (log for log_partition, log in self._disks[node].logs.items() if str(log_partition) == partition), None
-        )
-        if log is None or not log.batches or not self._dead(node):
+        disk = self._disks[node]
+        log_partition, log = next((pair for pair in disk.logs.items() if str(pair[0]) == partition), (None, None))
+        if log_partition is None or log is None or not log.batches or not self._dead(node):
             return {}
         position = len(log.batches) * pick // LOG_PARTS
         offset = log.batches[position].base_offset
         log.damage(position)
         self._damaged.append(NodeId(node))
+        if disk.clean_shutdown != NONE:  # And not the log's word for it, which may be what is wrong.
+            self._unread.setdefault((NodeId(node), log_partition), set()).add(offset)
         read_again = log.is_read_again
         return {
             "corrupted": {

@@ -14,35 +14,32 @@ Rules of old releases, unclean elections and destroyed disks break some of them 
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, Final
-
-import msgspec
 
 from harness.reference.core import messages
 from harness.reference.core.commit_rule import required_acks
 from harness.reference.core.effects import Deliver, Effect
 from harness.reference.core.invariants import (
     Broken,
-    candidates_are_complete,
+    begins_anew,
     committed_has_its_copies,
     consistent_reads,
+    eligible_stay,
     epochs_grow,
     high_watermark_is_committed,
     high_watermark_monotonic,
     high_watermark_on_log,
     isr_of_replicas,
     keeps_committed,
-    logs_match,
     maximal_isr_is_larger,
     one_leader_an_epoch,
 )
-from harness.reference.core.log import Log
 from harness.reference.core.replica import Replica
 from harness.reference.core.types import NONE, BrokerConfig, Image, NodeId, PartitionState, TopicPartition
 from harness.worlds.simulated.cluster import SimulatedCluster
+from harness.worlds.simulated.committed import Committed, epoch_at
 from harness.worlds.simulated.excused_replicas import ExcusedReplicas
 from harness.worlds.simulated.loop import Loop
 from nemesis.cluster import CONTROLLER
@@ -63,23 +60,6 @@ class InvariantBrokenError(AssertionError):
         super().__init__(f"{name}: {partition}: {text}")
         self.name = name
         self.at = partition
-
-
-class Committed(msgspec.Struct):
-    """The history of one log partition, as far as it is known: what was ever committed, and what was read of it.
-
-    ``end_offset`` is its length, ``last_epoch`` the leader epoch of its last record. That is enough to know all of it:
-    a leader epoch has one leader, which only appends, so two logs with the same epoch at an offset hold the same
-    records up to there (KIP-101). ``epochs`` are its leader epochs with their first offsets, as a log has them.
-    ``read`` has the records that consumers got, by the first offset of their batch.
-    Leaders of epochs before ``since_epoch`` commit nothing that is claimed here.
-    """
-
-    end_offset: int = 0
-    last_epoch: int = NONE
-    epochs: Sequence[tuple[int, int]] = ()
-    since_epoch: int = NONE
-    read: dict[int, object] = {}
 
 
 def _raise(error: InvariantBrokenError) -> None:
@@ -104,6 +84,7 @@ class Invariants:
         self._high_watermarks: dict[Replica, tuple[int, int]] = {}
         self._suspects = ExcusedReplicas(config)
         self._damage_seen = 0
+        self._damaged: set[NodeId] = set()
         self._config = config
         #: A number of copies commits a record, and not the ISR (rules 27, 28).
         self._by_number = required_acks(config) != NONE
@@ -119,7 +100,7 @@ class Invariants:
         if node == CONTROLLER:
             image = self._cluster.image()
             if image is not self._image:
-                self._look_at_image(image)
+                self._look_at_image(image, cause if isinstance(cause, messages.RegisterBroker) else None)
             return
         changes = _CHANGES.get(type(cause))
         if changes is not None and changes(cause):
@@ -150,6 +131,7 @@ class Invariants:
         self.keeps_committed &= not self._by_number
         for node in self._cluster.damaged[self._damage_seen :]:
             self._suspects.add(node, self._image)
+            self._damaged.add(node)
         self._damage_seen = len(self._cluster.damaged)
 
     # --- the controller ----------------------------------------------------------------------------------------------
@@ -158,7 +140,7 @@ class Invariants:
         if broken is not None:
             self._broken(InvariantBrokenError(broken[0], partition, broken[1]))
 
-    def _look_at_image(self, image: Image) -> None:
+    def _look_at_image(self, image: Image, registration: messages.RegisterBroker | None = None) -> None:
         if len(self._cluster.damaged) > self._damage_seen:
             self._on_damage()
         before, self._image = self._image, image
@@ -174,13 +156,19 @@ class Invariants:
                 partition = TopicPartition(name, number)
                 self._note(partition, isr_of_replicas(state))
                 self._note(partition, epochs_grow(earlier, state))
-                self._begins_anew(partition, earlier, state)
+                self._elected(partition, earlier, state, _struck(registration, before, earlier))
                 self._candidates_are_complete(partition, state)
 
-    def _begins_anew(self, partition: TopicPartition, before: PartitionState, after: PartitionState) -> None:
+    def _elected(
+        self, partition: TopicPartition, before: PartitionState, after: PartitionState, struck: Sequence[NodeId]
+    ) -> None:
         """After an unclean election, and under a leader whose disk has lost records, the log is what that one has."""
-        unclean = after.recovering and after.leader not in (NONE, before.leader)
-        if self._suspects.lead(partition, after) or unclean:
+        topic = self._image.topics[partition.topic].config
+        live = [node for node in after.replicas if node not in after.offline and _may_lead(self._image, node)]
+        anew = begins_anew(self._config, topic, before, after, live=live, struck=struck)
+        if self._config.eligible_leader_replicas and not anew:
+            self._note(partition, eligible_stay(topic, before, after, struck=struck))
+        if self._suspects.lead(partition, after) or anew:
             self._committed[partition] = Committed(since_epoch=after.leader_epoch)
 
     def _candidates_are_complete(self, partition: TopicPartition, state: PartitionState) -> None:
@@ -190,7 +178,7 @@ class Invariants:
         """
         committed = self._known(partition)
         for node in self._candidates(state):
-            if _lacking(node, self._cluster.log(node, partition), committed) is not None:
+            if self._lacking(node, partition, committed) is not None:
                 self._has_committed(node, partition)
         if self._by_number:
             self._has_its_copies(partition, state)
@@ -252,7 +240,7 @@ class Invariants:
         if not self.keeps_committed or replica.leader_epoch < committed.since_epoch:
             return
         self._has_committed(self._leaders[partition, replica.leader_epoch], partition)
-        self._is_committed(committed, replica.log, end)
+        committed.commit(replica.log, end)
         self._candidates_are_complete(partition, state)
 
     def _follows_with_what_is_committed(
@@ -274,18 +262,12 @@ class Invariants:
         if not 0 < end <= replica.log.end_offset or (node, partition) in self._suspects.replicas:
             return
         last = min(end, committed.end_offset) - 1
-        expected = committed.last_epoch if end > committed.end_offset else _epoch_in(committed.epochs, last)
-        broken = high_watermark_is_committed(node, end, last, _epoch_at(replica.log, last), expected)
+        expected = committed.last_epoch if end > committed.end_offset else committed.epoch_at(last)
+        broken = high_watermark_is_committed(node, end, last, epoch_at(replica.log, last), expected)
         self._note(partition, broken)
         if broken is None and end > committed.end_offset:
-            self._is_committed(committed, replica.log, end)
+            committed.commit(replica.log, end)
             self._candidates_are_complete(partition, state)
-
-    def _is_committed(self, committed: Committed, log: Log, end: int) -> None:
-        last_epoch = _epoch_at(log, end - 1)
-        if last_epoch != committed.last_epoch:
-            committed.epochs = tuple(log.epochs())
-        committed.end_offset, committed.last_epoch = end, last_epoch
 
     def _reads_are_consistent(self, node: NodeId, answer: messages.FetchedPartition) -> None:
         partition, committed = answer.partition, self._known(answer.partition)
@@ -327,7 +309,15 @@ class Invariants:
             self._on_damage()
         if self._suspects.replicas and (node, partition) in self._suspects.replicas:
             return None
-        return _lacking(node, self._cluster.log(node, partition), committed)
+        return self._lacking(node, partition, committed)
+
+    def _lacking(self, node: NodeId, partition: TopicPartition, committed: Committed) -> Broken | None:
+        """The same, excused or not. Only disks that have lost something can have bad batches."""
+        log = self._cluster.log(node, partition)
+        broken = committed.lacking_in(node, log)
+        if broken is None and node in self._damaged:
+            broken = committed.damaged_in(node, log, self._cluster.unread.get((node, partition), ()))
+        return broken
 
     def _forget(self, topic: str) -> None:
         """A topic was made, maybe again under an old name, and is another one then.
@@ -355,6 +345,21 @@ class FirstBroken:
             self.found = BrokenInvariant(name=error.name, partition=str(error.at), time_us=now_us, text=str(error))
 
 
+def _struck(registration: messages.RegisterBroker | None, before: Image, state: PartitionState) -> tuple[NodeId, ...]:
+    """The broker that registers, where no list may hold it: it stopped uncleanly, or lacks the replica (rule 15)."""
+    if registration is None:
+        return ()
+    node = registration.broker
+    registered = before.brokers.get(node)
+    clean = registered is not None and registration.previous_broker_epoch == registered.broker_epoch
+    return () if clean and node not in state.offline else (node,)
+
+
+def _may_lead(image: Image, node: NodeId) -> bool:
+    broker = image.brokers.get(node)
+    return broker is not None and not broker.fenced and not broker.leaving
+
+
 def _always(_answer: Any) -> bool:
     return True
 
@@ -376,25 +381,3 @@ _CHANGES: Final[dict[type, Callable[[Any], bool]]] = {
     messages.FetchResponse: _diverges,
     messages.HeartbeatResponse: _brings_an_image,
 }
-
-
-def _lacking(node: NodeId, log: Log | None, committed: Committed) -> Broken | None:
-    """The invariant that a log breaks which has not the last committed record, and so all of them."""
-    end = committed.end_offset
-    if log is None:
-        return candidates_are_complete(node, 0, end)
-    broken = candidates_are_complete(node, log.end_offset, end)
-    return broken or logs_match(node, end - 1, _epoch_at(log, end - 1), committed.last_epoch)
-
-
-def _epoch_at(log: Log, offset: int) -> int:
-    """The leader epoch of the record at ``offset``, NONE where the log knows none."""
-    return _epoch_in(log.epochs(), offset)
-
-
-def _epoch_in(epochs: Sequence[tuple[int, int]], offset: int) -> int:
-    """The same in (leader epoch, first offset), ascending in both."""
-    if epochs and epochs[-1][1] <= offset:
-        return epochs[-1][0]
-    index = bisect_right(epochs, offset, key=lambda pair: pair[1]) - 1
-    return epochs[index][0] if index >= 0 else NONE

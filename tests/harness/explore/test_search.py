@@ -247,3 +247,21 @@ def test_every_scope_of_the_project_has_a_first_state_that_breaks_nothing(name: 
     space = Space(scope_named(name))
     assert space.broken(space.begin()) is None
     assert next(space.follow(space.begin()), None) is not None
+
+
+@pytest.mark.parametrize(
+    ("scope", "constants", "bug", "rule", "steps"),
+    [
+        # A follower is found silent while a proposal is pending, which the core ignores.
+        ("silent", {"in-sync": 2}, "propose-again", "maximal-isr-is-larger", 4),
+        # A follower hears that its fetch was fenced, though nothing comes of it in the core.
+        ("moved-2", {}, "retry-without-epoch", "assertion", 9),
+    ],
+)
+def test_what_the_core_ignores_is_offered_all_the_same(
+    scope: str, constants: dict[str, object], bug: str, rule: str, steps: int
+) -> None:
+    """So a core that does not ignore it is seen; of one that does there are as many states as if it never happened."""
+    result = exhaust(scope_named(scope).varied(constants, {"planted.bug": bug}))
+    assert result.broken is not None
+    assert (result.broken[0], len(result.trace)) == (rule, steps)

@@ -14,6 +14,7 @@ from harness.errors import HarnessError
 from harness.plan import RunSpec, parse_plan, plan_text
 from harness.search import EVERYTHING, PORTFOLIOS, Alarm, Portfolio, as_it_is, hunt, run_in_memory
 from harness.search.hunting import BLOCK, KILLED_MAX, alarms_of, without
+from harness.search.sameness import finding_of
 
 BY_NAME = {portfolio.name: portfolio for portfolio in PORTFOLIOS}
 EARLY = {"planted.bug": "acknowledge-after-append"}
@@ -54,6 +55,16 @@ def test_what_is_found_does_not_depend_on_the_number_of_workers() -> None:
     first, second = ((one.schedules, one.alarming and (one.alarming.number, one.alarming.alarms)) for one in found)
     assert first == second
     assert found[0].alarming is not None
+
+
+def test_a_replica_that_never_comes_back_into_the_isr_is_an_alarm() -> None:
+    """Its log goes on with the other two, so nothing is lost, and nothing stalls."""
+    kept_out = {"planted.bug": "keep-fenced-out"}
+    spec = BY_NAME["stories"].spec(7, 0, kept_out)
+    assert alarms_of(spec) == (Alarm("out-of-sync", "ackproof-0: not in its ISR: broker 2"),)
+    assert alarms_of(without(spec, kept_out)) == ()
+    finding = finding_of(run_in_memory(spec))
+    assert (finding.anomaly, finding.in_words()) == ("out-of-sync", "a replica does not come back into the ISR")
 
 
 def test_a_permitted_loss_is_no_finding() -> None:

@@ -54,6 +54,15 @@ WRONG: Final[Mapping[tuple[str, type], type]] = {
     ("checkpoint-log-end", MemoryLog): storing.CheckpointsLogEnd,
     ("keep-elr-after-unclean-election", Controller): controlling.KeepsElrAfterUncleanElection,
     ("forget-producer-ids", Controller): controlling.ForgetsProducerIds,
+    ("elect-last-leader-over-eligible", Controller): controlling.ElectsLastLeaderOverEligible,
+    ("unclean-over-eligible", Controller): controlling.ElectsUncleanlyOverEligible,
+    ("accept-fenced-member", Controller): controlling.AcceptsFencedMembers,
+    ("accept-fenced-member", Replica): in_sync.JoinsWhileFenced,
+    ("keep-fenced-out", Replica): in_sync.KeepsFencedOut,
+    ("propose-again", Replica): in_sync.ProposesAgain,
+    ("retry-without-epoch", Fetcher): following.RetriesWithoutEpoch,
+    ("keep-torn-batch", MemoryLog): storing.KeepsTornBatches,
+    ("stay-closed", MemoryLog): storing.StaysClosed,
 }
 
 

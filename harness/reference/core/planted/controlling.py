@@ -5,8 +5,18 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from harness.reference.core.controller import Controller
-from harness.reference.core.messages import AlterPartition
-from harness.reference.core.types import BrokerConfig, ErrorCode, Image, NodeId, PartitionState, TopicConfig
+from harness.reference.core.election import Active, ByIsr
+from harness.reference.core.messages import AlterPartition, IsrMember
+from harness.reference.core.types import (
+    NO_NODE,
+    NONE,
+    BrokerConfig,
+    ErrorCode,
+    Image,
+    NodeId,
+    PartitionState,
+    TopicConfig,
+)
 
 
 class KeepsFencedInIsr(Controller):
@@ -63,3 +73,48 @@ class ForgetsProducerIds(Controller):
         observe: bool = True,
     ) -> None:
         super().__init__(config, image, observe=observe)
+
+
+class _PutsEligibleLast(ByIsr):
+    """Elects as if no replica were eligible, and an eligible one only if no other may lead."""
+
+    def __init__(self, active: Active, *, uncleanly: bool) -> None:
+        super().__init__(active)
+        self._uncleanly = uncleanly
+
+    def elect(self, state: PartitionState, config: TopicConfig) -> PartitionState:
+        unlisted = replace(state, elr=(), last_known_leader=NO_NODE if self._uncleanly else state.last_known_leader)
+        wrong = super().elect(unlisted, replace(config, unclean_leader_election_enable=self._uncleanly))
+        may_be = not self._uncleanly or config.unclean_leader_election_enable
+        if state.isr or not state.elr or wrong.leader == NONE or not may_be:
+            return super().elect(state, config)
+        return replace(wrong, last_known_leader=state.last_known_leader)
+
+
+class ElectsLastLeaderOverEligible(Controller):
+    """The leader before an ISR became empty leads again before an eligible replica (rule 15), with less."""
+
+    def __init__(
+        self, config: BrokerConfig, image: Image | None = None, next_producer_id: int = 0, *, observe: bool = True
+    ) -> None:
+        super().__init__(config, image, next_producer_id, observe=observe)
+        if isinstance(self._election, ByIsr):
+            self._election = _PutsEligibleLast(self._active, uncleanly=False)
+
+
+class ElectsUncleanlyOverEligible(Controller):
+    """An unclean election, where it is allowed, is held though an eligible replica lives (rules 14, 15)."""
+
+    def __init__(
+        self, config: BrokerConfig, image: Image | None = None, next_producer_id: int = 0, *, observe: bool = True
+    ) -> None:
+        super().__init__(config, image, next_producer_id, observe=observe)
+        if isinstance(self._election, ByIsr):
+            self._election = _PutsEligibleLast(self._active, uncleanly=True)
+
+
+class AcceptsFencedMembers(Controller):
+    """A fenced broker is taken into the ISR (rule 11, KIP-841), and nothing takes it out when its disk is gone."""
+
+    def _eligible(self, member: IsrMember, state: PartitionState) -> bool:
+        return super()._eligible(member, state) or self.image.brokers[member.broker].fenced

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from harness.reference.core.effects import Context
 from harness.reference.core.fetcher import Fetcher, Followed, FollowState
 from harness.reference.core.messages import EpochEnd, FetchPartition, RecordBatch
 from harness.reference.core.replica import Replica
-from harness.reference.core.types import NONE, NodeId, TopicPartition
+from harness.reference.core.types import NONE, ErrorCode, NodeId, TopicPartition
 
 #: The value of flush.messages with which no record is flushed.
 NEVER: Final = 2**63 - 1
@@ -86,3 +88,25 @@ class TakesHighWatermarkBeforeTruncation(Fetcher):
         if end is not None and leader_epoch == replica.leader_epoch:
             replica.truncate_to_epoch_end(end)
         return super()._request(replica)
+
+
+class RetriesWithoutEpoch(Fetcher):
+    """A follower whose fetch is fenced does not wait for the controller, but asks again without its epoch (rule 17)."""
+
+    _fenced: dict[TopicPartition, int]
+
+    def __init__(self, leader: NodeId, context: Context) -> None:
+        super().__init__(leader, context)
+        self._fenced = {}
+
+    def _on_error(self, followed: Followed, error: ErrorCode) -> None:
+        if error != ErrorCode.FENCED_LEADER_EPOCH:
+            super()._on_error(followed, error)
+            return
+        self._fenced[followed.replica.partition] = followed.replica.leader_epoch
+        followed.go(FollowState.FETCH, self._backoff_us())
+
+    def _request(self, replica: Replica) -> FetchPartition:
+        request = super()._request(replica)
+        fenced = self._fenced.get(replica.partition) == replica.leader_epoch
+        return replace(request, current_leader_epoch=NONE) if fenced else request

@@ -41,3 +41,39 @@ class IgnoresBrokerEpochs(Replica):
 
     def record_fetch(self, node: NodeId, offset: int, broker_epoch: int) -> ErrorCode:  # noqa: ARG002
         return super().record_fetch(node, offset, NONE)
+
+
+class ProposesAgain(Replica):
+    """A leader that finds a follower silent proposes another ISR before its last proposal was answered (rule 10).
+
+    The first one may be accepted, and the leader no longer waits for its new member.
+    """
+
+    def check_isr(self) -> None:
+        self._proposal = None
+        super().check_isr()
+
+
+class KeepsFencedOut(Replica):
+    """A leader asks only once, when its epoch begins, which brokers are fenced (rule 11): those never join again."""
+
+    _kept_out: frozenset[NodeId] = frozenset()
+
+    def _lead(self) -> None:
+        super()._lead()
+        brokers = self._context.image.brokers
+        self._kept_out = frozenset(node for node in self.replicas if node not in brokers or brokers[node].fenced)
+
+    def _may_join(self, follower: Follower) -> bool:
+        return follower.node not in self._kept_out and super()._may_join(follower)
+
+
+class JoinsWhileFenced(Replica):
+    """A leader takes a follower into the ISR that is fenced, and may be so because its disk is about to go (rule 11).
+
+    So did Kafka before KIP-841. The controller has to accept it: the bug is in both.
+    """
+
+    def _may_join(self, follower: Follower) -> bool:
+        broker = self._context.image.brokers.get(follower.node)
+        return broker is not None and follower.broker_epoch in (NONE, broker.broker_epoch)

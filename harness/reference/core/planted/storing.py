@@ -28,3 +28,22 @@ class CheckpointsLogEnd(MemoryLog):
 
     def checkpoint_high_watermark(self, offset: int) -> None:  # noqa: ARG002
         super().checkpoint_high_watermark(self.end_offset)
+
+
+class KeepsTornBatches(MemoryLog):
+    """Recovery keeps the batch that a loss of power left half written, if it is the last one (rule 25)."""
+
+    def recover(self) -> None:
+        torn = self.batches[-1:]
+        if torn and not torn[0].intact:
+            self._closed = True
+        super().recover()
+
+
+class StaysClosed(MemoryLog):
+    """A log that was closed once counts as closed for ever: no later start reads it again (rule 25)."""
+
+    def recover(self) -> None:
+        closed = self._closed
+        super().recover()
+        self._closed = closed

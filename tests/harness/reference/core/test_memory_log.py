@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from harness.reference.core.log import MemoryLog
 from harness.reference.core.messages import EpochEnd, RecordBatch
 from harness.reference.core.replica import UNDEFINED, end_of_epoch, truncation_offset
+from harness.reference.core.types import ErrorCode
 
 
 def filled(*batches: tuple[int, int]) -> MemoryLog:
@@ -75,6 +76,50 @@ class TestBadBatches:
         assert log.end_offset == 6
         log.recover()
         assert log.end_offset == 2, "the stop before was clean, the one since then was not"
+
+
+class TestProducers:
+    """Rule 21: what the log knows of a producer is what it has from it, whatever has become of the rest."""
+
+    def log(self) -> MemoryLog:
+        log = MemoryLog()
+        for sequence in range(4):
+            log.append(self.batch(sequence))
+        return log
+
+    def batch(self, sequence: int) -> RecordBatch:
+        return RecordBatch(1, 10, "r", sequence, 0, 7, 0, sequence)
+
+    def knows(self, log: MemoryLog) -> list[int]:
+        """The batches of which it has the place, and last the one that it waits for."""
+        answers = [log.producers.validate(self.batch(sequence)) for sequence in range(5)]
+        return [n for n, (error, known) in enumerate(answers) if known or error == ErrorCode.NONE]
+
+    def test_truncation_keeps_what_stays_and_forgets_the_rest(self) -> None:
+        log = self.log()
+        assert self.knows(log) == [0, 1, 2, 3, 4]
+        log.truncate_to(2)
+        assert self.knows(log) == [0, 1, 2]
+
+    def test_a_start_that_ends_the_log_at_a_bad_batch_forgets_what_was_behind(self) -> None:
+        log = self.log()
+        log.damage(1)
+        log.recover()
+        assert self.knows(log) == [0, 1]
+
+    def test_a_loss_of_power_takes_what_was_not_flushed_from_memory_too(self) -> None:
+        log = self.log()
+        log.truncate_to(3)
+        log.flush()
+        log.append(self.batch(3))
+        log.lose_unflushed()
+        log.recover()
+        assert self.knows(log) == [0, 1, 2, 3]
+
+    def test_a_reset_log_knows_nobody(self) -> None:
+        log = self.log()
+        log.reset_to(9)
+        assert log.producers.last_sequence(7) == -1
 
 
 def test_a_read_returns_whole_batches_from_the_one_that_holds_the_offset() -> None:

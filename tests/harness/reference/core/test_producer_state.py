@@ -57,6 +57,18 @@ def test_a_new_epoch_begins_at_zero_and_an_old_one_is_refused() -> None:
     assert producers.validate(batch(6, epoch=0)) == (ErrorCode.INVALID_PRODUCER_EPOCH, None)
 
 
+def test_batches_of_an_earlier_epoch_are_no_duplicates() -> None:
+    """A producer that begins a new epoch counts from 0 again, so its batches have the numbers of others before."""
+    producers = knowing(batch(0), batch(1, offset=1), batch(2, offset=2), batch(0, epoch=1, offset=3))
+    assert producers.validate(batch(1, epoch=1)) == (ErrorCode.NONE, None)
+    assert producers.validate(batch(2, epoch=1)) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, None)
+
+
+def test_as_many_producers_are_remembered_as_is_said() -> None:
+    producers = knowing(*(batch(0, producer=number) for number in range(PRODUCERS_KEPT)))
+    assert producers.validate(batch(9, producer=0)) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, None)
+
+
 def test_the_producer_that_was_silent_longest_is_forgotten_first() -> None:
     producers = knowing(*(batch(0, producer=number) for number in range(PRODUCERS_KEPT)), batch(1, producer=0))
     producers.record(batch(0, producer=PRODUCERS_KEPT))

@@ -128,6 +128,50 @@ def test_a_follower_that_calls_committed_what_a_candidate_lacks_is_seen(at, brok
     assert broken().name == "candidates-are-complete"
 
 
+@pytest.mark.parametrize("bug", ["none", "stay-closed"])
+def test_a_torn_batch_counts_as_absent(stage, bug):
+    """Its broker has to look for it when it starts, and drop it; else its log goes on behind it."""
+    at = stage(min_insync_replicas=2, planted_bug=bug)
+    send, cluster, member = at.producer(), at.world.cluster, at.followers[0]
+    cluster.stop(member)
+    at.wait(3_000)
+    cluster.restart(member)
+    at.wait(3_000)
+    at.write(send, "x")
+    at.wait(600)
+    assert cluster.cut_power(member)["lost"][str(AT)] == 1
+    cluster.restart(member)
+    if bug == "none":
+        at.wait(8_000)
+        assert member in cluster.image().partition(AT).isr
+    else:
+        with pytest.raises(InvariantBrokenError, match=f"candidates-are-complete.*{member} may lead with 0 of 1"):
+            at.wait(8_000)
+
+
+def test_a_batch_that_no_start_had_to_look_at_is_excused(at):
+    """Its broker had stopped cleanly when it was damaged (rule 25); what Kafka does then is known."""
+    member = at.followers[0]
+    cluster = at.world.cluster
+    cluster.stop(member)
+    at.wait(3_000)
+    assert cluster.broker(member) is None
+    assert cluster.target.files.corrupt(member, str(AT), 30)["corrupted"]["read_again"] is False
+    cluster.restart(member)
+    at.wait(3_000)
+    assert member in cluster.image().partition(AT).isr
+    invariants_at(at).look()
+
+
+def test_an_eligible_replica_that_is_forgotten_is_seen(stage):
+    at = stage(min_insync_replicas=2, eligible_leader_replicas=True)
+    put(at, isr=(at.leader,), elr=(at.followers[0],), partition_epoch=90)
+    invariants_at(at).look()
+    put(at, elr=(), partition_epoch=91)
+    with pytest.raises(InvariantBrokenError, match="eligible-stay"):
+        invariants_at(at).look()
+
+
 MAJORITY = {"commit_rule": "majority", "leader_election": "largest-epoch-and-log-end"}
 
 

@@ -9,7 +9,15 @@ import pytest
 
 from harness.reference.core.controller import UNCLEAN, Controller
 from harness.reference.core.log import MemoryLog
-from harness.reference.core.messages import AlterPartition, CreateTopic, Fetch, FetchResponse, Produce, RecordBatch
+from harness.reference.core.messages import (
+    AlterPartition,
+    CreateTopic,
+    Fetch,
+    FetchResponse,
+    IsrMember,
+    Produce,
+    RecordBatch,
+)
 from harness.reference.core.planted import with_bug
 from harness.reference.core.types import (
     ACKS_ALL,
@@ -306,6 +314,52 @@ def test_an_unclean_election_ends_eligibility(bug: str, expected: tuple[int, ...
     controller.on_timer(config.unclean_leader_election_interval_ms * 1000, UNCLEAN)
     after = controller.image.topics["t"].partitions[0]
     assert (after.leader, after.recovering, after.elr) == (0, True, expected)
+
+
+@pytest.mark.parametrize(
+    ("bug", "unclean", "leader"),
+    [
+        ("none", False, NONE),
+        ("elect-last-leader-over-eligible", False, 0),
+        ("none", True, 1),
+        ("unclean-over-eligible", True, 0),
+    ],
+)
+def test_nobody_else_leads_while_a_replica_is_eligible(bug: str, unclean: bool, leader: int) -> None:
+    """Broker 0 led last, and is back; only 1 is known to have everything, and lives where elections may be unclean."""
+    state = PartitionState((0, 1, 2), (), NONE, 4, 7, elr=(1,), last_known_leader=0)
+    topic = TopicState(TopicConfig(min_insync_replicas=2, unclean_leader_election_enable=unclean), (state,))
+    brokers = {node: BrokerState(node, fenced=node == 1 and not unclean) for node in range(3)}
+    config = BrokerConfig(planted_bug=bug, eligible_leader_replicas=True)
+    controller = with_bug(Controller, bug)(config, Image(20, brokers, {"t": topic}))
+    controller.start(0)
+    controller.on_timer(config.unclean_leader_election_interval_ms * 1000, UNCLEAN)
+    assert controller.image.topics["t"].partitions[0].leader == leader
+
+
+@pytest.mark.parametrize(("bug", "isr"), [("none", (0, 1)), ("accept-fenced-member", (0, 1, 2))])
+def test_a_fenced_broker_does_not_join(bug: str, isr: tuple[int, ...]) -> None:
+    state = PartitionState((0, 1, 2), (0, 1), leader=0, leader_epoch=4, partition_epoch=7)
+    brokers = {node: BrokerState(node, fenced=node == 2) for node in range(3)}
+    config = BrokerConfig(planted_bug=bug)
+    controller = with_bug(Controller, bug)(config, Image(20, brokers, {"t": TopicState(SAFE, (state,))}))
+    controller.start(0)
+    members = tuple(IsrMember(node, node) for node in range(3))
+    controller.on_message(1, 0, AlterPartition(1, 0, 0, AT, 4, 7, members))
+    assert controller.image.topics["t"].partitions[0].isr == isr
+
+
+@pytest.mark.parametrize(("bug", "end"), [("none", 2), ("keep-torn-batch", 3)])
+def test_a_torn_batch_goes_with_the_next_start(bug: str, end: int) -> None:
+    log = with_bug(MemoryLog, bug)()
+    for offset in range(2):
+        log.append(RecordBatch(1, 10, "r", offset, 0))
+    log.flush()
+    for offset in range(2, 4):
+        log.append(RecordBatch(1, 10, "r", offset, 0))
+    log.lose_unflushed()
+    log.recover()
+    assert log.end_offset == end
 
 
 @pytest.mark.parametrize(("bug", "next_id"), [("none", 3_000), ("forget-producer-ids", 0)])

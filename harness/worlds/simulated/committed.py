@@ -1,0 +1,71 @@
+"""The committed history of a log partition, as far as it is known, and what the log of a replica lacks of it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from harness.reference.core.invariants import Broken, candidates_are_complete, logs_match
+from harness.reference.core.log import Log, MemoryLog
+from harness.reference.core.types import NONE, NodeId
+
+
+class Committed(msgspec.Struct):
+    """The history of one log partition, as far as it is known: what was ever committed, and what was read of it.
+
+    ``end_offset`` is its length, ``last_epoch`` the leader epoch of its last record. That is enough to know all of it:
+    a leader epoch has one leader, which only appends, so two logs with the same epoch at an offset hold the same
+    records up to there (KIP-101). ``epochs`` are its leader epochs with their first offsets, as a log has them.
+    ``read`` has the records that consumers got, by the first offset of their batch.
+    Leaders of epochs before ``since_epoch`` commit nothing that is claimed here.
+    """
+
+    end_offset: int = 0
+    last_epoch: int = NONE
+    epochs: Sequence[tuple[int, int]] = ()
+    since_epoch: int = NONE
+    read: dict[int, object] = {}
+
+    def commit(self, log: Log, end: int) -> None:
+        """All of ``log`` below ``end`` is committed."""
+        last_epoch = epoch_at(log, end - 1)
+        if last_epoch != self.last_epoch:
+            self.epochs = tuple(log.epochs())
+        self.end_offset, self.last_epoch = end, last_epoch
+
+    def epoch_at(self, offset: int) -> int:
+        """The leader epoch of the committed record at ``offset``, NONE where none is known."""
+        return _epoch_in(self.epochs, offset)
+
+    def lacking_in(self, node: NodeId, log: Log | None) -> Broken | None:
+        """The invariant that the log of ``node`` breaks: it lacks the last committed record, and so not only that."""
+        end = self.end_offset
+        if log is None:
+            return candidates_are_complete(node, 0, end)
+        broken = candidates_are_complete(node, log.end_offset, end)
+        return broken or logs_match(node, end - 1, epoch_at(log, end - 1), self.last_epoch)
+
+    def damaged_in(self, node: NodeId, log: MemoryLog | None, excused: Collection[int]) -> Broken | None:
+        """The same of a bad batch, torn or damaged: for everybody who reads the log it ends there.
+
+        ``excused`` are the first offsets of batches that may be bad, since no start had to look at them (rule 25).
+        """
+        for batch in () if log is None else log.batches:
+            if not batch.intact and batch.base_offset < self.end_offset and batch.base_offset not in excused:
+                return candidates_are_complete(node, batch.base_offset, self.end_offset)
+        return None
+
+
+def epoch_at(log: Log, offset: int) -> int:
+    """The leader epoch of the record at ``offset``, NONE where the log knows none."""
+    return _epoch_in(log.epochs(), offset)
+
+
+def _epoch_in(epochs: Sequence[tuple[int, int]], offset: int) -> int:
+    """The same in (leader epoch, first offset), ascending in both."""
+    if epochs and epochs[-1][1] <= offset:
+        return epochs[-1][0]
+    index = bisect_right(epochs, offset, key=lambda pair: pair[1]) - 1
+    return epochs[index][0] if index >= 0 else NONE
