@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterator
 from itertools import combinations
 from typing import NamedTuple
 
-from harness.explore.events import AT, Event
+from harness.explore.events import AT, Event, sent
 from harness.explore.normal_form import FRESH, NOW_US, asks, settle_broker
 from harness.explore.scope import Constants
 from harness.reference.core import messages
 from harness.reference.core.broker import CHECKPOINT, ISR_CHECK, Broker
 from harness.reference.core.effects import Effect, Timer
 from harness.reference.core.follower import NEVER_US
-from harness.reference.core.messages import Message
+from harness.reference.core.messages import AlterPartition, Message
 from harness.reference.core.replica import Replica
 from harness.reference.core.request_handler import DEADLINES
 from harness.reference.core.session import HEARTBEAT
@@ -127,8 +127,14 @@ class BrokerNode:
         )
 
 
-def happen(broker: Broker, event: Event, message: Message | None, acks: int) -> list[Effect]:
-    """Let a process take one event; ``message`` is what arrives, if that is the event."""
+def happen(broker: Broker, event: Event, message: Message | None, acks: int) -> tuple[list[Effect], bool]:
+    """Let a process take one event; ``message`` is what arrives, if that is the event. Also whether it was *idle*."""
+    if event.kind == "silent":
+        return _find_silent(broker, members(event.number))
+    return _take(broker, event, message, acks), False
+
+
+def _take(broker: Broker, event: Event, message: Message | None, acks: int) -> list[Effect]:
     config = broker._context.config
     if message is not None:
         return broker.on_message(NOW_US, NodeId(event.peer), message)
@@ -145,28 +151,36 @@ def happen(broker: Broker, event: Event, message: Message | None, acks: int) -> 
     return broker.on_timer(NOW_US + after_us, timer)
 
 
-def find_silent(broker: Broker, nodes: Collection[NodeId]) -> tuple[list[Effect], bool]:
+def _find_silent(broker: Broker, nodes: Collection[NodeId]) -> tuple[list[Effect], bool]:
     """Let a leader find followers silent; also whether this was *idle*: for one of them nothing came of it.
 
     Something comes of it where the leader proposes to remove a follower, or waits no longer for one that was about to
-    join. Of others the silence is forgotten: they may as well be found silent later, or together with fewer.
+    join. Of others the silence is forgotten: they may as well be found silent later, or together with fewer. Where it
+    comes to anything else, which only a wrong core does, nothing is forgotten.
     """
     replica = broker.replicas[AT]
-    end, proposal = replica.log.end_offset, replica._proposal
+    end, before = replica.log.end_offset, _waited_for(replica)
     silent = {node: replica.followers[node] for node in nodes}
     clocks = {node: (follower.caught_up_us, follower.fetched_us) for node, follower in silent.items()}
     joining = {node for node in nodes if node not in replica.maximal_isr and replica.about_to_join(silent[node], end)}
     for follower in silent.values():
         follower.caught_up_us = follower.fetched_us = NEVER_US
     effects = broker.on_timer(NOW_US, ISR_CHECK)
-    proposed = replica._proposal
+    after, proposed = _waited_for(replica), replica._proposal
     kept = {member.broker for member in proposed.isr} if proposed is not None else set(replica.isr)
-    removed = set(nodes) - kept if proposed != proposal else set()
+    removed = set(nodes) - kept if proposed != before[0] else set()
     gone = {node for node in joining if not replica.about_to_join(silent[node], end)}
+    if (after != before or sent(effects)) and not removed | gone:
+        return effects, False
     idle = [node for node in nodes if node not in removed | gone]
     for node in idle:
         silent[node].caught_up_us, silent[node].fetched_us = clocks[node]
     return effects, bool(idle)
+
+
+def _waited_for(replica: Replica) -> tuple[AlterPartition | None, tuple[NodeId, ...], tuple[NodeId, ...], int]:
+    """A leader's proposal, its ISR, the maximal one, and its high watermark."""
+    return replica._proposal, replica.isr, replica.maximal_isr, replica.high_watermark
 
 
 def members(mask: int) -> list[NodeId]:
@@ -187,7 +201,7 @@ def _offers_of_replica(replica: Replica, constants: Constants) -> list[Event]:
 def _silent(replica: Replica) -> Iterator[tuple[NodeId, ...]]:
     """Followers that the leader may find silent together: any of those that it waits for, or another one alone.
 
-    Whether that changes anything is for the core to say (:func:`find_silent`).
+    Whether that changes anything is for the core to say (:func:`happen`).
     """
     in_sync = sorted(node for node in replica.followers if node in replica.maximal_isr)
     for count in range(len(in_sync)):

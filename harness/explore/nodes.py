@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from harness.explore.brokers import BrokerCopy, BrokerNode, exposed, find_silent, happen, members
+from harness.explore.brokers import BrokerCopy, BrokerNode, exposed, happen
 from harness.explore.canonical_form import Tree, digest_of, tree_of
 from harness.explore.controllers import ControllerState, controller_state_of, decide, offers, registration
 from harness.explore.events import AT, Event, SentMessage, StepResult, sent
@@ -154,10 +154,7 @@ class Nodes:
             node.start(self._config, event.number)
         else:
             try:
-                if event.kind == "silent":
-                    effects, idle = find_silent(process, members(event.number))
-                else:
-                    effects = happen(process, event, message, self._acks)
+                effects, idle = happen(process, event, message, self._acks)
             except (AssertionError, ValueError) as error:  # What the core or its log takes for impossible.
                 broken = ("assertion", f"broker {node.node}: {error}")
         names = {} if node.process is None else settle_broker(node.process, requests, answered, node.incarnation)

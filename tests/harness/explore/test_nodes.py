@@ -88,7 +88,8 @@ class Direct:
             if event.kind == "expire":  # Its deadlines are times still.
                 effects = process.on_timer(NOW_US + waited_us, DEADLINES)
             else:
-                effects = happen(process, event, message, -1)  # type: ignore[arg-type]
+                effects, idle = happen(process, event, message, -1)  # type: ignore[arg-type]
+                assert not idle  # The space leaves such steps out.
             self.carry(action.broker, effects)
 
 

@@ -7,6 +7,7 @@ import pytest
 from harness.explore import Scope, brokers, scope_named
 from harness.explore.events import Event
 from harness.explore.space import Space
+from harness.reference.core.replica import Replica
 from harness.reference.core.types import NONE
 from tests.harness.explore.twin import Plain, both, observations, plain_nodes
 
@@ -22,9 +23,10 @@ WIPED = scope_named("wiped").varied({**TWO, "proposals": 0}, {"min.insync.replic
         (SILENT, 143, 4_568),
         (SILENT.varied({}, {"min.insync.replicas": 1}), 105, 3_116),
         (SILENT.varied({}, {"planted.bug": "shrink-before-acceptance"}), 0, 0),
+        (SILENT.varied({}, {"planted.bug": "propose-again"}), 529, 11_010),
         (WIPED, 285, 11_278),
     ],
-    ids=["calm-1", "silent", "silent, min ISR 1", "silent with a bug", "wiped, min ISR 1"],
+    ids=["calm-1", "silent", "silent, min ISR 1", "silent with a bug", "silent, proposes again", "wiped, min ISR 1"],
 )
 def test_a_search_without_reductions_sees_the_same_and_breaks_the_same_rules(
     scope: Scope, states: int, twins: int
@@ -32,6 +34,27 @@ def test_a_search_without_reductions_sees_the_same_and_breaks_the_same_rules(
     reduced, plain = both(scope)
     assert reduced[:2] == plain[:2]
     assert not states or (reduced[2], plain[2]) == (states, twins)
+
+
+def test_a_leader_that_waits_no_more_for_a_member_that_it_proposed_is_seen_by_both(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It finds the member silent before the controller has answered, and proposes nothing: a core never does so."""
+    check = Replica.check_isr
+
+    def forgets(replica: Replica) -> None:
+        check(replica)
+        if replica.leading and replica.proposing:
+            replica.maximal_isr = tuple(
+                node
+                for node in replica.maximal_isr
+                if node in replica.isr or replica._keeps_up(replica.followers[node], replica.log.end_offset)
+            )
+
+    monkeypatch.setattr(Replica, "check_isr", forgets)
+    reduced, plain = both(SILENT.varied({"proposals": 3}, {}))
+    assert reduced[:2] == plain[:2]
+    assert plain[1] == {"maximal-isr-is-larger"}
 
 
 def test_the_twin_sees_what_a_reduction_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:

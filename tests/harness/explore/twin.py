@@ -45,13 +45,13 @@ def plain_nodes() -> Iterator[None]:
     """Brokers keep all that they have; time passes for a follower whether that has consequences or not."""
     happen = brokers.happen
 
-    def happens(broker: Broker, event: Event, message: Message | None, acks: int) -> list[Effect]:
+    def happens(broker: Broker, event: Event, message: Message | None, acks: int) -> tuple[list[Effect], bool]:
         if event.kind == "silent":
             follower = broker.replicas[AT].followers[event.peer]
             follower.caught_up_us = follower.fetched_us = NEVER_US
-            return []
+            return [], False
         if event.kind == "check":
-            return broker.on_timer(NOW_US, ISR_CHECK)
+            return broker.on_timer(NOW_US, ISR_CHECK), False
         return happen(broker, event, message, acks)
 
     def offers(replica: Replica, _constants: object) -> list[Event]:
