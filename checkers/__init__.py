@@ -47,7 +47,7 @@ from checkers.measures.lag import ConsumerLag
 from checkers.measures.latency import Latency, WritesOverTime, end_us, quantile_us
 from checkers.measures.recovery import Recovery
 from checkers.spark.pipeline import check
-from checkers.spark.session import cause_of, end_session, prepare, spark_context
+from checkers.spark.session import cause_of, end_session, prepare, ship, spark_context
 from checkers.verdicts.acceptance import (
     Acceptance,
     AcceptanceStatus,

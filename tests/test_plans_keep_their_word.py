@@ -12,7 +12,7 @@ from harness.comparison import unexpected
 from harness.comparison.expectations import expected_sentences
 from harness.errors import PlanError
 from harness.plan import Plan, parse_plan, plans_here, read_plan
-from tests.plans_performed import performed, problems, virtual_runs
+from tests.plans_performed import has_come, performed, problems, virtual_runs
 from workloads import Settings
 
 PLANS: Final = plans_here()
@@ -51,6 +51,18 @@ def test_no_run_of_a_plan_contradicts_it(name: str) -> None:
 def test_the_eras_hold_with_brokers_that_know_all_batches_after_a_restart() -> None:
     text = PLANS["eras"].read_text().replace("[settings]\n", '[settings]\nproducers.after.restart = "all-batches"\n')
     assert problems(parse_plan(text, "eras.toml"), 5) == []
+
+
+def test_a_plan_that_expects_the_wrong_thing_is_contradicted() -> None:
+    """Few runs contradict it as many do: a loss where it expects none, and none where it expects one."""
+    text = PLANS["demo"].read_text()
+    assert text.count('outcomes = ["permitted loss"]') == 1
+    plan = parse_plan(text.replace('outcomes = ["permitted loss"]', 'outcomes = ["held"]'), "demo.toml")
+    cells = performed(virtual_runs(plan, 2))
+    assert not has_come(plan, cells)
+    assert problems(plan, 20)
+    silent = [replace(one, outcome=Outcome.NOT_EXERCISED) for one in cells]
+    assert not has_come(plan_of("demo"), silent)
 
 
 def cell(plan: Plan, **changes) -> Cell:

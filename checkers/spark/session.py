@@ -107,7 +107,7 @@ def _started(wanted: str | None) -> Any:
             gateway = SparkContext._gateway or launch_gateway(conf, {"stderr": output})  # noqa: SLF001 - of an earlier one
             started = SparkContext(conf=conf, gateway=gateway)
             if not started.master.startswith("local"):
-                started.addPyFile(str(_shipped()))
+                ship(started, *SHIPPED)
         except PySparkException as error:
             raise _java_missing("; ".join(_lines(output)[:2]) or _first_line(error)) from error
         except Exception as error:  # Py4J raises whatever the JVM threw
@@ -224,12 +224,12 @@ def _first_line(error: Exception) -> str:
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
-def _shipped() -> Path:
-    """A zip of the packages that a cluster's workers import."""
-    root = Path(__file__).resolve().parent.parent
-    target = _scratch() / "ackproof-checkers.zip"
+def ship(context: Any, *packages: str) -> None:
+    """Send the modules of these packages of ackproof to the workers of a cluster, which import them from then on."""
+    root = Path(__file__).resolve().parents[2]
+    target = _scratch() / f"ackproof-{'-'.join(packages)}.zip"
     with zipfile.ZipFile(target, "w") as archive:
-        for package in SHIPPED:
+        for package in packages:
             for file in sorted((root / package).rglob("*.py")):
                 archive.write(file, file.relative_to(root))
-    return target
+    context.addPyFile(str(target))

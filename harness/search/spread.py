@@ -7,22 +7,19 @@ numbers, so what is found does not depend on the machines.
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final, TypeVar
 
-from checkers import cause_of, spark_context
+from checkers import cause_of, ship, spark_context
 from harness.campaign import translated_errors
 from harness.errors import HarnessError
 
 #: Blocks of one wave for each core of the cluster: more keep it busy longer, fewer end sooner once something is found.
 BLOCKS_A_CORE: Final = 4
 #: The package that workers need beside those of the checkers, which the session sends.
-PACKAGE: Final = Path(__file__).parents[1]
+PACKAGE: Final = "harness"
 Result = TypeVar("Result")
 
 
@@ -35,9 +32,9 @@ def spread(master: str, perform: Callable[[range], list[Result]], first: int, bl
     """
     with translated_errors():
         context = spark_context(master)
-    with TemporaryDirectory(prefix="ackproof-shipped-") as directory, ThreadPoolExecutor(1) as ahead:
-        context.addPyFile(str(_shipped(Path(directory))))
-        blocks = context.defaultParallelism * BLOCKS_A_CORE
+    ship(context, PACKAGE)
+    blocks = context.defaultParallelism * BLOCKS_A_CORE
+    with ThreadPoolExecutor(1) as ahead:
 
         def wave(number: int) -> list[list[Result]]:
             starts = range(number, number + blocks * block, block)
@@ -57,12 +54,3 @@ def spread(master: str, perform: Callable[[range], list[Result]], first: int, bl
             coming.cancel()
             with suppress(Exception):  # a context that is gone performs nothing
                 context.cancelAllJobs()
-
-
-def _shipped(directory: Path) -> Path:
-    """A zip of the harness, for workers that have its libraries."""
-    target = directory / "ackproof-harness.zip"
-    with zipfile.ZipFile(target, "w") as archive:
-        for file in sorted(PACKAGE.rglob("*.py")):
-            archive.write(file, file.relative_to(PACKAGE.parent))
-    return target

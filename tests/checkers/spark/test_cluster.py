@@ -17,6 +17,7 @@ import pyspark
 import pytest
 
 from checkers.local import check_one
+from checkers.spark.session import SHIPPED
 from checkers.verdicts.judgement import VerdictLine
 from harness.hosts import Ports
 from tests.checkers.conformance import BY_NAME, cases, write_history
@@ -30,6 +31,16 @@ SPARK_SUBMIT = SPARK_CLASS.with_name("spark-submit")
 #: Of JVMs that live for seconds; half of their work would be the second compiler's.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -Xshare:auto -XX:+UseSerialGC"
 HUNT = ("hunt", "join-by-high-watermark", "--portfolio", "moves", "--seed", "3", "--json")
+PACKAGES = (*SHIPPED, "harness")
+#: Says where a worker imports each package from.
+SENT = f"""
+import json, sys
+from importlib import import_module
+from checkers import ship, spark_context
+context = spark_context(sys.argv[1])
+ship(context, "harness")
+print(json.dumps(context.parallelize({PACKAGES}, 1).map(lambda name: import_module(name).__file__).collect()))
+"""
 #: What a user gives to spark-submit.
 PROGRAM = "from harness.cli import main; main()"
 
@@ -126,8 +137,20 @@ def test_a_cluster_gives_the_verdicts_of_the_plain_kernels(master: str, tmp_path
 
 @pytest.mark.system
 @pytest.mark.timeout(600)
-def test_a_hunt_on_a_cluster_finds_what_one_here_finds(master: str, tmp_path: Path) -> None:
-    """Workers get the code from the driver: their directory has none of it."""
+def test_workers_import_what_the_driver_sends(master: str) -> None:
+    """They would find these packages where they are installed, too; what was sent comes first."""
+    environment = {**os.environ, "SPARK_LOCAL_IP": HOST, "JAVA_TOOL_OPTIONS": JAVA_OPTIONS}
+    command = [sys.executable, "-c", SENT, master]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=300, check=False, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    imported = json.loads(done.stdout)
+    assert [Path(file).parent.name for file in imported] == [*PACKAGES]
+    assert [Path(file).parents[1].suffix for file in imported] == [".zip"] * len(PACKAGES)
+
+
+@pytest.mark.system
+@pytest.mark.timeout(600)
+def test_a_hunt_on_a_cluster_finds_what_one_here_finds(master: str) -> None:
     environment = {**os.environ, "SPARK_LOCAL_IP": HOST, "JAVA_TOOL_OPTIONS": JAVA_OPTIONS}
     command = [sys.executable, "-c", PROGRAM, *HUNT]
     found = [
