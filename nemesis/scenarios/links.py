@@ -110,7 +110,7 @@ def _leader_ahead(scene: Scene, late: type[LossyLink | SlowLink]) -> list[Part]:
 
 
 def _late(late: type[LossyLink | SlowLink]) -> tuple[Scenario, ...]:
-    """Links of one kind deliver late. The first makes acks=1 lose whenever it fits."""
+    """Links of one kind deliver late. Over slow links the first scenario makes acks=1 lose whenever it fits."""
 
     def scenario(name: str, shape: Shape, kind: RoleKind) -> Scenario:
         strike = partial(late, shape=shape)
