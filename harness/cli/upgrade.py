@@ -13,11 +13,10 @@ from harness.cli.campaign import out_option, perform_stages, seed_range
 from harness.cli.numbers import BoundedNumber
 from harness.cli.terminal import Terminal, Word, assigned, takes_json
 from harness.errors import EXIT_HELD, EXIT_UNKNOWN
-from harness.plan import ClientName, Loopback, Namespaces, Plan, UpgradeEnd, parse_plan
+from harness.plan import ClientName, Loopback, Namespaces, Plan, UpgradeEnd, lines_of, parse_plan
 from harness.records.verdict_lines import read_matrix
 from harness.report import as_lines, certificates_in
 from nemesis.faults import Upgrade
-from workloads import in_toml
 
 #: Settings that promise that nothing is lost: what people ask about. --settings chooses others.
 SAFE: Final[Mapping[str, object]] = {"acks": "all", "min.insync.replicas": 2}
@@ -60,12 +59,9 @@ class UpgradeRequest(msgspec.Struct, frozen=True, kw_only=True):
             "workload": {"duration_ms": self.duration_ms, "drain_limit_ms": DRAIN_LIMIT_MS},
             "faults": FAULTS,
             "worlds.kafka": world,
-            "worlds.kafka.change": changes,
         }
-        lines = _pairs(top)
-        for name, values in tables.items():
-            lines += ["", f"[{name}]", *_pairs(values)] if values else []
-        plan = parse_plan("\n".join([*lines, ""]), "ackproof upgrade", name="upgrade")
+        tables |= {"worlds.kafka.change": changes} if changes else {}
+        plan = parse_plan("\n".join([*lines_of(top, tables), ""]), "ackproof upgrade", name="upgrade")
         return msgspec.structs.replace(plan, file=_FILE)
 
 
@@ -117,7 +113,3 @@ def upgrade(
     code = read_matrix(directory).verdict.exit_code
     is_done = bool(certificates) and all(certificate.done for certificate in certificates)
     return EXIT_UNKNOWN if code == EXIT_HELD and not is_done else code
-
-
-def _pairs(values: Mapping[str, object]) -> list[str]:
-    return [f"{in_toml(name)} = {in_toml(value)}" for name, value in values.items()]

@@ -5,7 +5,7 @@ everything else is spelled with underscores and carries its unit (``duration_ms`
 nearest valid one. See ``plans/default.toml`` for a complete one.
 """
 
-from harness.plan.as_toml import plan_text
+from harness.plan.as_toml import lines_of, plan_text
 from harness.plan.bounds import BOUNDS, TRACED_WRITES_MAX
 from harness.plan.chosen_stories import families_in, timings_of, with_stories
 from harness.plan.counting import planned_writes
@@ -68,6 +68,7 @@ __all__ = [
     "WorldPlan",
     "families_in",
     "heading",
+    "lines_of",
     "of_kind",
     "parse_plan",
     "plan_text",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
@@ -16,6 +17,9 @@ from workloads import IDEMPOTENCE, LISTED, PlannedWrite, Settings, WorkloadPlan,
 
 #: The keys of a plan of faults that count where the faults are given.
 _OF_FAULTS: Final = ("dead_brokers_max", "exercised_min", "at_stake_min")
+
+#: Names that TOML takes without quotes.
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def plan_text(spec: RunSpec, name: str, remarks: Iterable[str] = ()) -> str:
@@ -38,10 +42,7 @@ def plan_text(spec: RunSpec, name: str, remarks: Iterable[str] = ()) -> str:
         "faults": _other({key: getattr(spec.faults, key) for key in _OF_FAULTS}, _plain(FaultPlan())),
         f"worlds.{spec.world.name}": {},
     }
-    lines = [*(f"# {remark}" for remark in remarks), *_pairs(top)]
-    for table, values in tables.items():
-        if values or table.startswith("worlds"):
-            lines += ["", f"[{table}]", *_pairs(values)]
+    lines = [*(f"# {remark}" for remark in remarks), *lines_of(top, tables)]
     by_overlap = overlapping_groups(spec.schedule.steps)
     same = [step.group for step in spec.schedule.steps] == by_overlap
     for step in spec.schedule.steps:
@@ -50,6 +51,15 @@ def plan_text(spec: RunSpec, name: str, remarks: Iterable[str] = ()) -> str:
     for write in spec.workload.writes:
         lines += ["", "[[writes]]", *_pairs(_write(write))]
     return "\n".join(lines) + "\n"
+
+
+def lines_of(top: Mapping[str, object], tables: Mapping[str, Mapping[str, object]]) -> list[str]:
+    """A plan's keys and tables, a line each. An empty table is left out, unless it is a world's."""
+    lines = _pairs(top)
+    for table, values in tables.items():
+        if values or table.startswith("worlds"):
+            lines += ["", f"[{table}]", *_pairs(values)]
+    return lines
 
 
 _TOP: Final[Mapping[str, object]] = {"brokers": 3, "log_dirs": 1, "chance": "drawn"}
@@ -106,4 +116,4 @@ def _pairs(values: Mapping[str, object]) -> list[str]:
 
 
 def _key(name: str) -> str:
-    return f'"{name}"' if "." in name else name
+    return name if _BARE.fullmatch(name) else in_toml(name)
