@@ -19,15 +19,16 @@ from harness.records.cluster_file import read_observations
 from harness.records.files import HISTORY
 from harness.report.client_side import ClientSide, client_side
 from harness.report.names import fault_name, moment
-from harness.report.timeline import Timeline
+from harness.report.timeline import Timeline, end_of
 from nemesis.evidence import by_node
 from nemesis.faults import Finalize, Upgrade
 from nemesis.receipts import Receipt
 
 #: Lost writes whose moment is looked up, each with a look at the brokers' observations.
 PLACED_MAX: Final = 1_000
-#: A fault that ended so long before a write went can still be its cause: the next leader is elected later.
-AFTERMATH_US: Final = 3_000_000
+#: A fault that ended at most so long before a write was acknowledged can still be why it went: the next leader is
+#: elected later.
+STILL_CAUSE_US: Final = 3_000_000
 
 
 class StepTaken(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,7 +167,7 @@ def _step(number: int, receipt: Receipt, writes: int, losses: Iterable[Loss], be
         node=receipt.role,
         act=receipt.fault,
         begun_us=receipt.begun_us,
-        ended_us=receipt.begun_us if receipt.ended_us is None else receipt.ended_us,
+        ended_us=end_of(receipt, receipt.begun_us),
         before=begun.get("version", ""),
         wanted=begun.get("wanted", ""),
         after=ended.get("version", ""),
@@ -192,9 +193,8 @@ def _why_not(receipt: Receipt, wanted: str, after: str) -> str:
 
 
 def _overlaps(other: Receipt, step: Receipt) -> bool:
-    ends = (receipt.begun_us if receipt.ended_us is None else receipt.ended_us for receipt in (other, step))
-    other_us, step_us = ends
-    return other.begun_us <= step_us and step.begun_us <= other_us
+    later_us = max(other.begun_us, step.begun_us)
+    return later_us <= end_of(other, later_us) and later_us <= end_of(step, later_us)
 
 
 def _losses(run: Path, line: VerdictLine, steps: Sequence[Receipt], beside: Sequence[Receipt]) -> Iterator[Loss]:
@@ -205,7 +205,7 @@ def _losses(run: Path, line: VerdictLine, steps: Sequence[Receipt], beside: Sequ
         faults = tuple(
             f"{fault_name(fault)} at {moment(fault.begun_us)}"
             for fault in beside
-            if fault.begun_us <= gone_us and (fault.ended_us or gone_us) + AFTERMATH_US >= acknowledged_us
+            if fault.begun_us <= gone_us and end_of(fault, gone_us) + STILL_CAUSE_US >= acknowledged_us
         )
         causes.setdefault((step, during, faults), []).append(gone_us)
     for (step, during, faults), times_us in causes.items():
@@ -244,7 +244,7 @@ def _step_at(time_us: int, steps: Sequence[Receipt]) -> tuple[int, bool]:
     if not begun:
         return 0, False
     step = steps[begun[-1] - 1]
-    return begun[-1], step.ended_us is None or time_us <= step.ended_us
+    return begun[-1], time_us <= end_of(step, time_us)
 
 
 def as_lines(certificate: Certificate) -> Iterator[str]:

@@ -25,7 +25,7 @@ from harness.report.svg import (
     x_axis,
     y_axis,
 )
-from harness.report.timeline import LOSSES, POINTS_MAX, Point, PointKind, Timeline
+from harness.report.timeline import LOSSES, POINTS_MAX, Point, PointKind, Timeline, end_of
 
 FAULT: Final = "#5f6368"
 ISR: Final = "#c9d1d9"
@@ -108,7 +108,7 @@ def _drawn(bar: Bar, track: int, time: Linear) -> Markup:
 
 def _fault_bars(timeline: Timeline) -> Iterator[Bar]:
     for number, fault in enumerate(timeline.faults[:FAULT_TRACKS_MAX], start=1):
-        end_us = timeline.end_us if fault.ended_us is None else fault.ended_us
+        end_us = end_of(fault, timeline.end_us)
         name = fault_name(fault)
         yield Bar(f"fault {number}: {fault.fault}", fault.begun_us, end_us, name, f"fault: {name}", FAULT)
 

@@ -166,7 +166,7 @@ def read_timeline(run: Path, subject: Subject, receipts: Sequence[Receipt], lost
         overtaking=overtaking and answering.named(overtaking),
         begin_us=begin_us,
         end_us=end_us,
-        faults=tuple(f for f in effective if f.begun_us <= end_us and _end_us(f, end_us) >= begin_us),
+        faults=tuple(f for f in effective if f.begun_us <= end_us and end_of(f, end_us) >= begin_us),
         points=tuple(
             point._replace(write=answering.named(point.write))
             for point in _points(side.acknowledged.values(), kinds, (begin_us, end_us))
@@ -211,7 +211,8 @@ class _Answering(NamedTuple):
         return msgspec.structs.replace(write, node=node, node_certain=False)
 
 
-def _end_us(receipt: Receipt, otherwise_us: int) -> int:
+def end_of(receipt: Receipt, otherwise_us: int) -> int:
+    """The end of a fault; ``otherwise_us`` while it lasts."""
     return otherwise_us if receipt.ended_us is None else receipt.ended_us
 
 
@@ -224,8 +225,8 @@ def _window(
     """From the faults around the write to the moment when the log went on without it, with all its positions."""
     last_us = write.acknowledged_us + AFTERMATH_US
     timed = [f for f in faults if f.fault != UnexplainedElection.kind]  # spans the run: when in it is not known
-    near = [f for f in timed if f.begun_us <= last_us and _end_us(f, last_us) >= write.invoked_us - MARGIN_US]
-    ends = [_end_us(fault, last_us) for fault in near]
+    near = [f for f in timed if f.begun_us <= last_us and end_of(f, last_us) >= write.invoked_us - MARGIN_US]
+    ends = [end_of(fault, last_us) for fault in near]
     ends += [seen.time_us for seen in removals(observations, write)][:1]
     # A write without an offset may be lacked by any new leader.
     led = [seen for seen in of_kind(observations, BecameLeader) if seen.time_us > write.acknowledged_us]

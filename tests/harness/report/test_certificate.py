@@ -138,6 +138,12 @@ def test_an_upgrade_that_lost_nothing_under_faults_is_certified(campaign: Campai
     ]  # fmt: skip
 
 
+def test_a_fault_that_never_ended_is_beside_every_later_step(campaign: Campaign) -> None:
+    lasting = msgspec.structs.replace(kill_receipt(), sequence=1, begun_us=3_500_000, ended_us=None)
+    beside = [taken.beside for taken in certified(campaign, lasting, *STEPS[:3]).steps]
+    assert [len(faults) for faults in beside] == [0, 2, 2]
+
+
 def test_a_run_without_an_upgrade_has_no_certificate(campaign: Campaign) -> None:
     directory, make = campaign
     make(Settings(acks=1), lost=1, history=True, cluster=True)
