@@ -141,8 +141,7 @@ def _sentence(certificate: Certificate) -> str:
     steps, faults = len(certificate.steps), sum(certificate.faults.values())
     lost = f"{counted(certificate.lost, 'acknowledged write')} lost"
     if certificate.lost:
-        numbers = sorted({loss.step for loss in certificate.losses})
-        where = f", at step {', '.join(map(str, numbers))}" if numbers else ""
+        where = "".join(f", {words}" for words in dict.fromkeys(map(_when, certificate.losses)))
         permitted = "against the promise of the settings" if certificate.broken else "as the settings permit"
         return f"{lost} {permitted}{where}; {_undone(certificate) or 'every step was done'}"
     if certificate.broken:
@@ -277,6 +276,9 @@ def step_words(step: StepTaken) -> str:
 
 def loss_words(loss: Loss) -> str:
     """One loss in a line."""
-    where = "before step 1" if not loss.step else f"{'during' if loss.during else 'after'} step {loss.step}"
     faults = f", beside {'; '.join(loss.faults)}" if loss.faults else ", beside no other fault"
-    return f"{counted(loss.writes, 'write')} {where} at {moment(loss.first_us)}{faults}"
+    return f"{counted(loss.writes, 'write')} {_when(loss)} at {moment(loss.first_us)}{faults}"
+
+
+def _when(loss: Loss) -> str:
+    return "before step 1" if not loss.step else f"{'during' if loss.during else 'after'} step {loss.step}"

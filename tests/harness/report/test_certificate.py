@@ -75,24 +75,28 @@ def test_a_loss_is_at_the_step_in_which_a_leader_without_it_began(campaign: Camp
     (loss,) = certificate.losses
     assert (loss.step, loss.during, loss.writes, loss.first_us) == (2, True, 1, 5_900_000)
     assert loss.faults == ("kill broker 0 [leader of partition 0] at 4.200 s",)
-    assert certificate.sentence == ("1 acknowledged write lost as the settings permit, at step 2; every step was done")
+    assert certificate.sentence == (
+        "1 acknowledged write lost as the settings permit, during step 2; every step was done"
+    )
 
 
 def test_a_loss_between_two_steps_is_after_the_one_before(campaign: Campaign) -> None:
-    (loss,) = certified(campaign, step(1, 1_000, 3_000), step(2, 7_600, 8_000)).losses
-    assert (loss.step, loss.during) == (1, False)
+    certificate = certified(campaign, step(1, 1_000, 3_000), step(2, 7_600, 8_000))
+    assert [(loss.step, loss.during) for loss in certificate.losses] == [(1, False)]
+    assert "lost as the settings permit, after step 1;" in certificate.sentence
 
 
 def test_a_loss_before_the_first_step_is_no_steps(campaign: Campaign) -> None:
     certificate = certified(campaign, step(1, 7_600, 8_000))
     assert [(loss.step, loss.during) for loss in certificate.losses] == [(0, False)]
-    assert any("before step 1" in line for line in as_lines(certificate))
+    assert "lost as the settings permit, before step 1;" in certificate.sentence
+    assert any("1 write before step 1" in line for line in as_lines(certificate))
 
 
 def test_a_loss_against_the_promise_is_not_granted(campaign: Campaign) -> None:
     certificate = certified(campaign, *STEPS, acks="all")
     assert not certificate.granted
-    assert "lost against the promise of the settings, at step 2" in certificate.sentence
+    assert "lost against the promise of the settings, during step 2" in certificate.sentence
 
 
 def test_features_are_named_that_were_raised(campaign: Campaign) -> None:
