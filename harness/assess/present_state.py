@@ -17,7 +17,7 @@ def broken_now(group: Group) -> Iterator[Concern]:
     if now.leaderless:
         yield _now(
             "no-leader",
-            f"{_share(now.leaderless, group)} no leader: nothing is written to them or read from them",
+            f"{_share(now.leaderless, group)} no leader: nothing is written or read there",
             "start a broker that has a replica in sync; only if none can be, elect an unclean leader, which loses "
             "acknowledged writes",
         )

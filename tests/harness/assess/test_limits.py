@@ -67,7 +67,7 @@ def test_what_is_broken_at_this_moment_is_a_concern_of_its_own_and_comes_first(s
     first, *_ = worst_first(assessment).groups
     assert (first.topics, worst_of(first)) == (("t",), BROKEN_NOW)
     sentences = [concern.sentence for concern in first.concerns if concern.kind == "now"]
-    assert sentences[0] == "1 of 1 log partition has no leader: nothing is written to them or read from them"
+    assert sentences[0] == "1 of 1 log partition has no leader: nothing is written or read there"
     assert sentences[1].startswith("0 replicas in sync where min.insync.replicas=2")
     assert "2 topics with 2 answers, Apache Kafka 4.3.1: 1 broken at this moment, 0 with" in heading(assessment)
     unmet = judged("nothing broken now", assessment)
