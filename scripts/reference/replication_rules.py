@@ -96,7 +96,9 @@ def replication_rules() -> str:
             blocks += [f"### Rule {rule.number}", rule.text.strip(), bullets(_facts(rule))]
         if section.note:
             blocks.append(section.note.strip())
-    bugs = [(f"`{bug}`", first_sentence(wrong.__doc__ or "")) for (bug, _), wrong in WRONG.items()]
+    bugs = [
+        (f"`{bug}`", f"`{part.__name__}`", first_sentence(wrong.__doc__ or "")) for (bug, part), wrong in WRONG.items()
+    ]
     return page(
         "Replication rules",
         "`harness/reference/core/rules.toml`",
@@ -106,7 +108,7 @@ def replication_rules() -> str:
         table(["invariant", "meaning", "holds"], _invariants()),
         "## Planted bugs",
         wrapped(PLANTED.strip()),
-        table(["bug", "wrong form"], bugs),
+        table(["bug", "in", "wrong form"], bugs),
     )
 
 
