@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from checkers import LostWrite, Unseen, VerdictLine, counted, latest_receipts
+from harness.observations import Observation
 from harness.records.cluster_file import read_observations
 from harness.records.files import HISTORY
 from harness.report.client_side import ClientSide, client_side
@@ -213,12 +214,6 @@ def _losses(run: Path, line: VerdictLine, steps: Sequence[Receipt], beside: Sequ
 
 def _moments(run: Path, line: VerdictLine) -> Iterator[tuple[int, int]]:
     """Give, of each lost write that is listed, the time at which it went, and that of its acknowledgement."""
-    observations = sorted(read_observations(run), key=lambda seen: seen.time_us)
-
-    @cache
-    def side_of(partition: str) -> ClientSide:
-        return client_side(run / HISTORY, partition)
-
     findings = [*line.findings(LostWrite), *line.findings(Unseen)]
     pairs = {
         (finding.key, value): None
@@ -227,13 +222,22 @@ def _moments(run: Path, line: VerdictLine) -> Iterator[tuple[int, int]]:
         for value in finding.written
         if isinstance(value, int)
     }
+    if not pairs:
+        return
+    observations = sorted(read_observations(run), key=lambda seen: seen.time_us)
+
+    @cache
+    def both_sides(partition: str) -> tuple[ClientSide, tuple[Observation, ...]]:
+        here = {partition, None}
+        return client_side(run / HISTORY, partition), tuple(seen for seen in observations if seen.partition in here)
+
     for partition, value in [*pairs][:PLACED_MAX]:
-        write = side_of(partition).acknowledged.get(value)
+        clients, brokers = both_sides(partition)
+        write = clients.acknowledged.get(value)
         if write is None:
             continue
-        seen = tuple(seen for seen in observations if seen.partition in {partition, None})
         answered_us = write.acknowledged_us
-        timeline = Timeline(partition=partition, write=write, begin_us=0, end_us=answered_us, observations=seen)
+        timeline = Timeline(partition=partition, write=write, begin_us=0, end_us=answered_us, observations=brokers)
         yield timeline.gone_us or answered_us, answered_us
 
 
