@@ -80,6 +80,16 @@ def test_a_loss_is_at_the_step_in_which_a_leader_without_it_began(campaign: Camp
     )
 
 
+@pytest.mark.parametrize(("ended_us", "named"), [(1_100_000, False), (1_300_000, True)])
+def test_a_fault_that_ended_three_seconds_before_a_write_is_no_cause(
+    campaign: Campaign, *, ended_us: int, named: bool
+) -> None:
+    earlier = msgspec.structs.replace(kill_receipt(), sequence=1, begun_us=500_000, ended_us=ended_us)
+    (loss,) = certified(campaign, earlier, *STEPS).losses  # the write was acknowledged at 4.2 s
+    assert any(fault.endswith("at 0.500 s") for fault in loss.faults) is named
+    assert any(fault.endswith("at 4.200 s") for fault in loss.faults)
+
+
 def test_a_loss_between_two_steps_is_after_the_one_before(campaign: Campaign) -> None:
     certificate = certified(campaign, step(1, 1_000, 3_000), step(2, 7_600, 8_000))
     assert [(loss.step, loss.during) for loss in certificate.losses] == [(1, False)]
