@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.assess import Client, ClusterFiles, Topic, clients_named
+from harness.assess import Client, Cluster, ClusterFiles, Release, Topic, clients_named
 from harness.assess.client_files import properties_in
 from harness.assess.client_settings import effective
 from harness.assess.configuration import Now
 from harness.assess.grouping import groups_of
 from harness.cli.app import exit_code_of
 from harness.errors import PlanError
+from harness.worlds.kafka.releases import parse_version
 
 DESCRIBED = """\
 Topic: orders\tPartitionCount: 2\tReplicationFactor: 3\tConfigs: min.insync.replicas=2,cleanup.policy=compact,delete
@@ -171,6 +172,42 @@ def test_defaults_are_those_of_the_library(
     (client,) = clients_named(["linger.ms=5"], "--producer", f"{library}:{version}" if version else library)
     values = effective(Client(name="c", library=client.library, version=version, settings=settings))
     assert (values["acks"], values["enable.idempotence"]) == (acks, idempotence)
+
+
+@pytest.mark.parametrize(
+    ("version", "acks", "linger", "no_retries"),
+    [
+        ("2.0.1", "1", "0", True),
+        ("2.1.0", "1", "0", False),
+        ("3.0.0", "all", "0", False),
+        ("3.9.2", "all", "0", False),
+        ("4.0.0", "all", "5", False),
+        ("", "all", "5", False),
+    ],
+)
+def test_defaults_of_kafkas_own_client_are_those_of_its_release(
+    *, version: str, acks: str, linger: str, no_retries: bool
+) -> None:
+    values = effective(Client(name="c", library="java", version=version))
+    assert (values["acks"], values["linger.ms"], values["retries"] == "0") == (acks, linger, no_retries)
+
+
+@pytest.mark.parametrize(
+    ("version", "lag", "unclean"),
+    [
+        ("0.10.2.2", "10000", "true"),
+        ("0.11.0.0", "10000", "false"),
+        ("2.4.1", "10000", "false"),
+        ("2.5.0", "30000", "false"),
+        ("", "30000", "false"),
+    ],
+)
+def test_defaults_of_brokers_are_those_of_their_release(version: str, lag: str, unclean: str) -> None:
+    topic = Topic(name="t", partitions=1, replicas=3)
+    release = Release(parse_version(version)) if version else None
+    cluster = Cluster(source="a test", topics=(topic,), release=release)
+    assert cluster.broker_setting("replica.lag.time.max.ms") == lag
+    assert cluster.setting_of(topic, "unclean.leader.election.enable") == unclean
 
 
 @pytest.mark.parametrize(
