@@ -128,10 +128,13 @@ def failed_send_committed(log: Log, facts: Transactions) -> Found:
     """``failed-send-committed``: a send failed in a transaction whose commit was answered.
 
     Example: the callback of a send of ``a`` has an error; the transaction of ``a`` is committed, and the commit is
-    answered without one. Who relies on the commit has lost ``a`` (KAFKA-9279). It is about the client library: a commit
-    succeeds only if every send of the transaction did.
+    answered without one. Who relies on the commit has lost ``a``. It is about the client library: a commit succeeds
+    only if every send of the transaction did (Kafka's documentation of ``commitTransaction``).
 
-    False alarms avoided: sends that the library did not take, which the application knows; sends without an answer.
+    False alarms avoided: sends without an answer.
+
+    Not found: a commit without a record that the library refused before it took it, as one that is too large
+    (KAFKA-9279): the application is told of the refusal at once.
 
     Findings: key, value, error, writer. O(n).
     """
