@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -26,13 +27,21 @@ class Availability(msgspec.Struct, kw_only=True):
     recovery_us: int | None = None
 
 
-def availability(log: Log, phases: Sequence[Phases]) -> list[Availability]:
-    """Measure each log partition of ``log``, in order. ``phases`` are of history.
+class Bounds(NamedTuple):
+    """Begin and end of the workload phase and the time of the final heal (-1: it did not heal); int64, by partition.
 
-    The workload phase lasts from the moment at which it begins to the final heal (or the drain, or the last attempt). A
-    history without phases is measured from the first attempt on the partition to the last. O(n).
+    The phase lasts from the moment at which it begins to the final heal (or the drain, or the last attempt). That of a
+    history without phases lasts from the first attempt on the log partition to the last.
     """
-    begin, end, heal = bounds(log, phases)
+
+    begin: Numbers
+    end: Numbers
+    heal: Numbers
+
+
+def availability(log: Log, workload: Bounds) -> list[Availability]:
+    """Measure each log partition of ``log``, in order. O(n)."""
+    begin, end, heal = workload
     rows = log.sends[log.type[log.sends] == OK]
     partition, time_us = log.partition[rows], log.time_us[rows]
     if np.any((np.diff(time_us) < 0) & (np.diff(partition) == 0)):  # a history of another tool
@@ -51,8 +60,8 @@ def availability(log: Log, phases: Sequence[Phases]) -> list[Availability]:
     ]
 
 
-def bounds(log: Log, phases: Sequence[Phases]) -> tuple[Numbers, Numbers, Numbers]:
-    """Begin and end of the workload phase and the time of the final heal (-1: it did not heal), by log partition."""
+def bounds(log: Log, phases: Sequence[Phases]) -> Bounds:
+    """Find the workload phase of each log partition; ``phases`` are of history. O(n)."""
     first = np.full(log.partition_count, np.iinfo(np.int64).max)
     last = np.full(log.partition_count, NONE, dtype=np.int64)
     rows = log.attempts
@@ -68,7 +77,7 @@ def bounds(log: Log, phases: Sequence[Phases]) -> tuple[Numbers, Numbers, Number
         for target, given in ((begin, begins), (end, over), (heal, over)):
             if given is not None:
                 target[mine] = given
-    return begin, np.maximum(begin, end), heal
+    return Bounds(begin, np.maximum(begin, end), heal)
 
 
 def _longest_gaps(partition: Numbers, time_us: Numbers, begin: Numbers, end: Numbers) -> tuple[Numbers, Numbers]:

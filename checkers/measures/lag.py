@@ -14,7 +14,6 @@ nothing of a partition, the last one lags most, so one number a row is enough (s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -22,8 +21,7 @@ import numpy as np
 
 from checkers.columns.ids import Flags, Numbers, dense_ids, one_of, starts_of
 from checkers.columns.log import Log
-from checkers.columns.phases import Phases
-from checkers.measures.availability import bounds
+from checkers.measures.availability import Bounds
 from checkers.measures.latency import Histogram, added, histogram
 from workloads import Function
 from workloads.history import FUNCTION_CODE, INFO, NONE, OK, Kind
@@ -136,12 +134,12 @@ def grown_us(log: Log, rows: Numbers, partition: Numbers, offset: Numbers) -> Nu
     return times
 
 
-def lags_in_workload(log: Log, every: Lags, phases: Sequence[Phases]) -> list[ConsumerLag]:
+def lags_in_workload(log: Log, every: Lags, workload: Bounds, histories: int) -> list[ConsumerLag]:
     """Count the lags of each history within its workload phase: final readers begin at the start of a long log."""
-    begin, end, _ = bounds(log, phases)
-    within = (every.time_us >= begin[every.partition]) & (every.time_us <= end[every.partition])
+    begin_us, end_us = workload.begin[every.partition], workload.end[every.partition]
+    within = (every.time_us >= begin_us) & (every.time_us <= end_us)
     owner, lag_us = log.partition_history[every.partition[within]], every.lag_us[within]
-    return [ConsumerLag(polls=histogram(lag_us[owner == history])) for history in range(len(phases))]
+    return [ConsumerLag(polls=histogram(lag_us[owner == history])) for history in range(histories)]
 
 
 def worst(log: Log, every: Lags, histories: int) -> list[WorstLag | None]:

@@ -20,7 +20,7 @@ import numpy as np
 from checkers.columns.ids import Flags, Numbers, dense_ids, one_of
 from checkers.columns.log import Log
 from checkers.columns.phases import Phases
-from checkers.measures.availability import bounds
+from checkers.measures.availability import Bounds
 from checkers.measures.lag import grown_us
 from workloads import Function
 from workloads.history import FUNCTION_CODE, NONE, OK, Kind
@@ -57,13 +57,12 @@ class _Waits(NamedTuple):
     group: Numbers
 
 
-def read_availability(log: Log, phases: Sequence[Phases]) -> list[ReadAvailability | None]:
+def read_availability(log: Log, phases: Sequence[Phases], workload: Bounds) -> list[ReadAvailability | None]:
     """Measure each log partition of ``log``, in order; None where no acknowledgement or no reader tells anything.
 
-    ``phases`` are of history; the workload phase is that of :func:`checkers.measures.availability.availability`.
-    O(n log n).
+    ``phases`` are of history. O(n log n).
     """
-    begin, end, _ = bounds(log, phases)
+    begin, end, _ = workload
     told = log.sends[(log.type[log.sends] == OK) & (log.offset[log.sends] >= 0)]
     if log.transactions is not None:
         told = told[~log.transactions.own[told]]

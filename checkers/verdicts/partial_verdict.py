@@ -19,7 +19,7 @@ from checkers.columns.loading import RowBatch
 from checkers.columns.log import Log
 from checkers.cycles.edges import Dependency, related
 from checkers.cycles.trimming import core_steps
-from checkers.measures.availability import availability
+from checkers.measures.availability import Bounds, availability, bounds
 from checkers.measures.delivery import consume_counts, decide
 from checkers.measures.history_counts import drained
 from checkers.measures.lag import lags, lags_in_workload, worst
@@ -66,8 +66,9 @@ def judge_batch(batch: RowBatch, *, shown: int | None = SHOWN) -> list[PartialVe
     """Apply every kernel to a batch."""
     log, histories = batch.log, len(batch.histories)
     put_to_test = fault_exercise(log, batch.phases)
+    workload = bounds(log, batch.phases)
     every_lag, consumed = lags(log), consume_counts(log, histories)
-    lagging, consumer_lag = worst(log, every_lag, histories), lags_in_workload(log, every_lag, batch.phases)
+    lagging, consumer_lag = worst(log, every_lag, histories), lags_in_workload(log, every_lag, workload, histories)
     took, over_time = latencies(log, batch.phases)
     reached, depends = drained(log), related(log)
     subscribed = np.bincount(log.partition_history[log.partition[log.function == _SUBSCRIBE]], minlength=histories) > 0
@@ -94,7 +95,7 @@ def judge_batch(batch: RowBatch, *, shown: int | None = SHOWN) -> list[PartialVe
     for name, kind in MEASURES.items():
         for partial, measure in zip(partials, kind.of_each(log, batch.phases), strict=True):
             setattr(partial, name, measure)
-    _by_partition(batch, partials, reached)
+    _by_partition(batch, partials, workload, reached)
     for partial, phases in zip(partials, batch.phases, strict=True):
         partial.recovery = recovery(phases, partial.undrained)
     _add_anomalies(log, partials, shown)
@@ -118,11 +119,11 @@ def _add_anomalies(log: Log, partials: list[PartialVerdict], shown: int | None) 
             partials[number].times_us[name] = [time_us for _, time_us in findings[number]]
 
 
-def _by_partition(batch: RowBatch, partials: list[PartialVerdict], reached: Any) -> None:
+def _by_partition(batch: RowBatch, partials: list[PartialVerdict], workload: Bounds, reached: Any) -> None:
     log = batch.log
     is_listed = log.partition_count <= AVAILABILITY_MAX * len(partials)
-    measured = availability(log, batch.phases) if is_listed else []
-    readers = read_availability(log, batch.phases) if is_listed else []
+    measured = availability(log, workload) if is_listed else []
+    readers = read_availability(log, batch.phases, workload) if is_listed else []
     for partition, key in enumerate(log.partition_key):
         partial = partials[int(log.partition_history[partition])]
         partial.partitions += 1
