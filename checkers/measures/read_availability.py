@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from checkers.columns.ids import Flags, Numbers, dense_ids, one_of
+from checkers.columns.ids import Flags, Numbers, dense_ids, one_of, starts_of
 from checkers.columns.log import Log
 from checkers.columns.phases import Phases
 from checkers.measures.availability import Bounds
@@ -105,8 +105,9 @@ def _waits(log: Log, told: Numbers, begin: Numbers, end: Numbers) -> _Waits:
     groups = dense_ids(log.partition[members], _at(log.group, members), count)
     member_of = np.full(int(log.client.max(initial=-1)) + 1, NONE)
     member_of[log.client[members]] = groups.of
-    reads = log.reads[log.type[log.reads] == OK]
-    grouped = reads[member_of[log.client[reads]] >= 0]
+    reads, largest = _polls(log)
+    is_grouped = member_of[log.client[reads]] >= 0
+    grouped = reads[is_grouped]
     of_partition = np.concatenate([np.arange(count), groups.partition])
     # All readers begin with nothing.
     readers = np.concatenate([
@@ -114,7 +115,7 @@ def _waits(log: Log, told: Numbers, begin: Numbers, end: Numbers) -> _Waits:
     ])  # fmt: skip
     nothing = np.full(len(of_partition), NONE)
     time_us = np.concatenate([nothing, log.time_us[reads], log.time_us[grouped]])
-    offset = np.concatenate([nothing, log.offset[reads], log.offset[grouped]])
+    offset = np.concatenate([nothing, largest, largest[is_grouped]])
     order = np.lexsort((time_us, readers))
     ids = dense_ids(readers, offset, len(of_partition))
     readers, time_us = readers[order], time_us[order]
@@ -127,6 +128,16 @@ def _waits(log: Log, told: Numbers, begin: Numbers, end: Numbers) -> _Waits:
     begun = np.maximum.reduce([time_us, grown_us(log, told, partition, reached + 1), begin[partition]])
     group = np.concatenate([np.full(count, NONE), groups.number])
     return _Waits(readers, begun, np.maximum(0, until - begun), of_partition, group)
+
+
+def _polls(log: Log) -> tuple[Numbers, Numbers]:
+    """By log partition and ok operation that read something of it, its first such row, and the largest offset read.
+
+    Nobody waits within an operation, and one poll brings many records.
+    """
+    reads = log.reads[log.type[log.reads] == OK]
+    first = starts_of(log.partition[reads] << 40 | log.index[reads])
+    return reads[first], np.maximum.reduceat(log.offset[reads], first) if len(reads) else reads
 
 
 def _at(column: Numbers | None, rows: Numbers) -> Numbers:
