@@ -99,10 +99,11 @@ def _has_readers(log: Log, end: Numbers) -> Flags:
 def _waits(log: Log, told: Numbers, begin: Numbers, end: Numbers) -> _Waits:
     """Every wait of the readers of each log partition, and of each group that was assigned it; ``told`` are sends."""
     count = log.partition_count
-    members = np.zeros(0, dtype=np.int64)
+    members = group = np.zeros(0, dtype=np.int64)
     if log.group is not None:
         members = np.flatnonzero((log.group >= 0) & one_of(log.function, _REBALANCE, _PROCESS))
-    groups = dense_ids(log.partition[members], _at(log.group, members), count)
+        group = log.group[members]
+    groups = dense_ids(log.partition[members], group, count)
     member_of = np.full(int(log.client.max(initial=-1)) + 1, NONE)
     member_of[log.client[members]] = groups.of
     reads, largest = _polls(log)
@@ -126,8 +127,8 @@ def _waits(log: Log, told: Numbers, begin: Numbers, end: Numbers) -> _Waits:
     follows = np.flatnonzero(readers[1:] == readers[:-1])
     until[follows] = np.minimum(until[follows], time_us[follows + 1])
     begun = np.maximum.reduce([time_us, grown_us(log, told, partition, reached + 1), begin[partition]])
-    group = np.concatenate([np.full(count, NONE), groups.number])
-    return _Waits(readers, begun, np.maximum(0, until - begun), of_partition, group)
+    group_of = np.concatenate([np.full(count, NONE), groups.number])
+    return _Waits(readers, begun, np.maximum(0, until - begun), of_partition, group_of)
 
 
 def _polls(log: Log) -> tuple[Numbers, Numbers]:
@@ -138,10 +139,6 @@ def _polls(log: Log) -> tuple[Numbers, Numbers]:
     reads = log.reads[log.type[log.reads] == OK]
     first = starts_of(log.partition[reads] << 40 | log.index[reads])
     return reads[first], np.maximum.reduceat(log.offset[reads], first) if len(reads) else reads
-
-
-def _at(column: Numbers | None, rows: Numbers) -> Numbers:
-    return rows if column is None else column[rows]
 
 
 def _add_leaders(
