@@ -67,7 +67,8 @@ class Lags(NamedTuple):
 def lags(log: Log) -> Lags:
     """The lag of every poll that brought something of a partition, and of the last empty one before it. O(n log n)."""
     rows = log.by_client[one_of(log.kind, *_KINDS)[log.by_client]]
-    shows = _shows(log)[rows]
+    shows_offset = _shows(log)
+    shows = shows_offset[rows]
     ranks = dense_ids(log.partition[rows[shows]], log.offset[rows[shows]], log.partition_count)
     # Masks are made of whole columns, which lie in memory in order, and only then picked.
     polls = (log.type == OK) & one_of(log.function, *_POLLS) & (log.kind != Kind.WAITED)
@@ -82,7 +83,7 @@ def lags(log: Log) -> Lags:
     rank = np.concatenate([held[polled], before[waited]])
     # Rank r of a holder is offset id r - 1; it lags from the moment at which the log has the next larger offset.
     offset = np.where(rank > 0, ranks.number[np.maximum(rank - 1, 0)], NONE) if len(ranks) else np.full(len(rank), NONE)
-    shown = np.flatnonzero(_shows(log) & one_of(log.type, OK, INFO))
+    shown = np.flatnonzero(shows_offset & one_of(log.type, OK, INFO))
     grown = grown_us(log, shown, log.partition[row], offset + 1)
     return Lags(np.maximum(0, time_us - grown), time_us, log.process[row], log.partition[row])
 
