@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
-from checkers.columns.ids import Flags, Numbers
+from checkers.columns.ids import Flags, Numbers, stable_order
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 from checkers.columns.record_keys import RecordKeys
@@ -80,14 +80,15 @@ def _gone(log: Log, keys: RecordKeys, due: Flags, kept_ms: Callable[[CleanerTime
     """Acknowledged values among ``due``, younger than the cleaner keeps them, that a final reader did not see."""
     sends = log.sends[(log.type[log.sends] == OK) & (log.offset[log.sends] >= 0) & (log.invoke_us[log.sends] >= 0)]
     sends = sends[due[log.value_id[sends]]]
-    reads = log.final_reads[np.argsort(log.client[log.final_reads], kind="stable")]
+    reads = log.final_reads[stable_order(log.client[log.final_reads])]
+    partition, client = log.partition[sends], log.client[reads]
     gone, readers = [sends[:0]], [sends[:0]]
     kept_us = {drain: min(kept_ms(times), _LONGEST_MS) * 1000 for drain, times in sorted(log.cleaner_times.items())}
     for drain, limit_us in kept_us.items():
-        mine = _slice_of(sends, log.partition, int(log.partition[drain]))
+        mine = sends[_place_of(int(log.partition[drain]), partition)]
         age_us = log.time_us[drain] - log.invoke_us[mine]
         young = mine[(log.offset[mine] < log.offset[drain]) & (age_us < limit_us - CLOCKS_US)]
-        seen = _slice_of(reads, log.client, int(log.client[drain]))
+        seen = reads[_place_of(int(log.client[drain]), client)]
         gone.append(young[~np.isin(log.value_id[young], log.value_id[seen])])
         readers.append(np.full(len(gone[-1]), drain))
     rows, reader = np.concatenate(gone), np.concatenate(readers)
@@ -110,10 +111,10 @@ def _gone(log: Log, keys: RecordKeys, due: Flags, kept_ms: Callable[[CleanerTime
     return Found(partition=log.partition[rows], describe=describe, row=rows, rank=log.index[rows])
 
 
-def _slice_of(rows: Numbers, column: Numbers, number: int) -> Numbers:
-    """Those of these rows, ordered by a column, that have this number in it."""
-    begin, end = np.searchsorted(column[rows], (number, number + 1))
-    return rows[begin:end]
+def _place_of(number: int, ascending: Numbers) -> slice:
+    """Where the number is among ascending ones."""
+    begin, end = np.searchsorted(ascending, (number, number + 1)).tolist()
+    return slice(begin, end)
 
 
 def _where_there_are(kernel: Callable[[Log, RecordKeys], Found]) -> Callable[[Log], Found]:
