@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from checkers.columns.ids import Numbers, dense_ids, one_of, stable_order
 from checkers.columns.log_rows import LogRows
+from checkers.columns.transactions import decoded
 from workloads import Function, GroupMember
 from workloads.history import FUNCTION_CODE, GROUPED, INVOKE, NONE, OK, Kind
 
@@ -200,9 +200,7 @@ def groups_of(columns: Mapping[str, npt.NDArray[Any]], codes: Numbers, details: 
     static_names: dict[tuple[str, str], int] = {}
     group_of, static_of = (np.full(len(details), NONE, dtype=np.int64) for _ in range(2))
     for code in np.flatnonzero(np.bincount(codes[rows], minlength=len(details))).tolist():
-        try:
-            member = msgspec.json.decode(details[code], type=GroupMember)
-        except msgspec.DecodeError:  # another tool's, or a transaction's that commits nothing of a group
+        if (member := decoded(details[code], GroupMember)) is None:  # or of a transaction without a group
             continue
         group_of[code] = names.setdefault(member.group, len(names))
         if member.instance_id is not None:
