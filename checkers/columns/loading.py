@@ -102,8 +102,8 @@ class RowBatch:
 class HistoryPart:
     """Rows of one history; the column ``partition`` (int64, by row) is an index into ``names``, its log partitions.
 
-    ``groups`` is None where no row is about a consumer group, ``transactions``
-    None where it has none of our own. ``cleaner_times`` are by row of a final reader's statement.
+    ``groups`` is None where no row is about a consumer group, ``transactions`` None where it has none of our own.
+    ``cleaner_times`` are by row of a final reader's statement.
     """
 
     columns: Columns
@@ -183,7 +183,7 @@ def assemble(units: Sequence[Unit], parts: Sequence[HistoryPart]) -> RowBatch:
         ),
         cleaner_times={
             begin + row: times
-            for begin, part in zip(np.cumsum([0, *lengths]).tolist(), parts, strict=False)
+            for begin, part in zip(np.cumsum([0, *lengths[:-1]]).tolist(), parts, strict=True)
             for row, times in part.cleaner_times.items()
         },
     )
@@ -206,7 +206,7 @@ def _end_to_end(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
 def _groups(parts: Sequence[HistoryPart], lengths: Sequence[int]) -> GroupColumns | None:
     """The groups of all rows, each part's numbered after those before; None where no row is about one."""
     if len(parts) == 1 or all(part.groups is None for part in parts):
-        return parts[0].groups if parts else None
+        return parts[0].groups
     group_names: list[str] = []
     static_names: list[tuple[str, str]] = []
     columns: tuple[list[Numbers], list[Numbers]] = [], []
