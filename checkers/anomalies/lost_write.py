@@ -32,7 +32,7 @@ import numpy as np
 from typing_extensions import override
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
-from checkers.columns.ids import Flags, Numbers
+from checkers.columns.ids import Flags, Numbers, smallest_of
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 from workloads.history import NONE, OK
@@ -136,9 +136,8 @@ def _final_readers_began(log: Log) -> Numbers:
     final = np.unique(log.client[log.drains])
     rows = np.flatnonzero(np.isin(log.client, final))
     index = np.where(log.invoke_index[rows] >= 0, log.invoke_index[rows], log.index[rows])
-    earliest = np.full(int(final.max()) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(earliest, log.client[rows], index)
-    owner = np.full(int(final.max()) + 1, 0, dtype=np.int64)
+    earliest = smallest_of(log.client[rows], index)
+    owner = np.zeros(len(earliest), dtype=np.int64)
     owner[log.client[rows]] = log.partition[rows]
     np.maximum.at(began, owner[final], earliest[final])
     return began

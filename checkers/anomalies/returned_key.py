@@ -24,7 +24,7 @@ import msgspec
 import numpy as np
 
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
-from checkers.columns.ids import Numbers
+from checkers.columns.ids import Numbers, smallest_of
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 from checkers.columns.record_keys import RecordKeys
@@ -48,7 +48,7 @@ def find(log: Log) -> Found:
     if keys is None or heads is None:
         return Found.nothing()
     row_of = _last_tombstones(log, keys)[heads.key]
-    began = _began(log)[heads.client]
+    began = smallest_of(log.client, log.index)[heads.client]
     back = np.flatnonzero((row_of != NONE) & (log.offset[row_of] > log.offset[heads.row]) & (log.index[row_of] < began))
     first = np.unique(heads.key[back], return_index=True)[1]
     back = back[first]  # one finding a key, of its first reader
@@ -77,13 +77,6 @@ def _last_tombstones(log: Log, keys: RecordKeys) -> Numbers:
     order = np.argsort(log.offset[rows], kind="stable")
     last[keys.of[log.value_id[rows[order]]]] = rows[order]
     return last
-
-
-def _began(log: Log) -> Numbers:
-    """``int64[client]``: the index of its first event."""
-    began = np.full(int(log.client.max(initial=-1)) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(began, log.client, log.index)
-    return began
 
 
 ANOMALY = Anomaly.documented("returned-key", __doc__, ReturnedKey, find)

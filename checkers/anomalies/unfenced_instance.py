@@ -26,8 +26,8 @@ import numpy as np
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
 from checkers.anomalies.group_places import group_place
-from checkers.columns.group_rows import GroupRows, running_max
-from checkers.columns.ids import Numbers
+from checkers.columns.group_rows import running_max
+from checkers.columns.ids import smallest_of
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 
@@ -54,7 +54,9 @@ def find(log: Log) -> Found:
     since = log.index[groups.ordered(assigned, groups.member)[position]]
     name = groups.segment * len(log.static_names) + static
     assigned = groups.ordered(assigned, name)
-    newest = running_max(_began(log, groups)[groups.member[assigned]], name[assigned])
+    # The event index at which the first event of a member about the log partition began.
+    began = smallest_of(groups.member, groups.begun(np.arange(len(log.index))))
+    newest = running_max(began[groups.member[assigned]], name[assigned])
     before = groups.latest(assigned, commits, groups.begun(commits), name)
     late = (before >= 0) & (newest[before] > since)
     rows, before = commits[late], before[late]
@@ -67,13 +69,6 @@ def find(log: Log) -> Found:
         return UnfencedCommit(**group_place(log, row), instance_id=instance_id, successor=successor)
 
     return Found(partition=log.partition[rows], describe=describe, row=rows)
-
-
-def _began(log: Log, groups: GroupRows) -> Numbers:
-    """``int64[member]``: the event index at which its first event about the log partition began."""
-    began = np.full(int(groups.member.max(initial=-1)) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(began, groups.member, groups.begun(np.arange(len(log.index))))
-    return began
 
 
 ANOMALY = Anomaly.documented("unfenced-instance", __doc__, UnfencedCommit, find, about=About.LOG)

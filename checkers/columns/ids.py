@@ -85,6 +85,13 @@ def stable_order(ids: Numbers) -> Numbers:
     return packed & ((1 << bits) - 1)
 
 
+def smallest_of(ids: Numbers, numbers: Numbers) -> Numbers:
+    """By id, the smallest of its numbers (int64); more than any for an id without one."""
+    smallest = np.full(int(ids.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(smallest, ids, numbers)
+    return smallest
+
+
 def distinct_pairs(first: Numbers, second: Numbers, seconds: int) -> tuple[Numbers, Numbers]:
     """The different pairs of two int64 arrays of dense ids, ordered; ``seconds`` bounds the second numbers.
 
