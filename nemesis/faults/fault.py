@@ -225,6 +225,17 @@ class LinkFault(Fault, frozen=True):
         return self.undone_by.do(target, aim.links)
 
 
+class PacketFault(LinkFault, frozen=True):
+    """Takes packets on its links, which it counts: where nothing was sent, it was met by nothing."""
+
+    @classmethod
+    @override
+    def met_something(cls, evidence: Observed) -> bool:
+        """A packet was dropped; true where none were counted."""
+        dropped = evidence.get("dropped")
+        return not isinstance(dropped, dict) or any(dropped.values())
+
+
 def _by_node(act: Callable[[int], Evidence], nodes: Sequence[int]) -> ByNode:
     """Do ``act`` to every node, and collect what was observed of each; a node without evidence is left out."""
     observed = {str(node): act(node) for node in nodes}

@@ -7,12 +7,12 @@ from typing import ClassVar
 from typing_extensions import override
 
 from nemesis.cluster import Capability, Target, require
-from nemesis.evidence import Evidence, Observed
-from nemesis.faults.fault import Aim, LinkFault
+from nemesis.evidence import Evidence
+from nemesis.faults.fault import Aim, PacketFault
 from nemesis.repairs import LinkGroup, Repair
 
 
-class HoldConnections(LinkFault, frozen=True):
+class HoldConnections(PacketFault, frozen=True):
     """Hold what is sent on open connections over those links that the ``shape`` of a partition would cut.
 
     Only connections that are open when it begins, from the end that opened them. One that is opened later works, so a
@@ -33,13 +33,6 @@ class HoldConnections(LinkFault, frozen=True):
     delivers_late: ClassVar[bool] = True
     done_to_links: ClassVar[str] = "held the connections of"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.CONNECTIONS,)
-
-    @classmethod
-    @override
-    def met_something(cls, evidence: Observed) -> bool:
-        """A packet was dropped: a connection on which nothing was sent delivers nothing late."""
-        dropped = evidence.get("dropped")
-        return not isinstance(dropped, dict) or any(dropped.values())
 
     @override
     def begin(self, target: Target, aim: Aim) -> Evidence:

@@ -7,12 +7,12 @@ from typing import ClassVar
 from typing_extensions import override
 
 from nemesis.cluster import Capability, Target, require
-from nemesis.evidence import Evidence, Observed
-from nemesis.faults.fault import Aim, LinkFault
+from nemesis.evidence import Evidence
+from nemesis.faults.fault import Aim, PacketFault
 from nemesis.repairs import LinkGroup, Repair
 
 
-class LossyLink(LinkFault, frozen=True):
+class LossyLink(PacketFault, frozen=True):
     """Lose packets by chance on those links that the ``shape`` of a partition would cut; lose none after the end.
 
     TCP sends a lost packet again, after ever longer waits: all arrives in its order, some of it seconds late.
@@ -30,13 +30,6 @@ class LossyLink(LinkFault, frozen=True):
     family: ClassVar[str] = "lossy-link"
     done_to_links: ClassVar[str] = "lost packets of"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.PACKETS,)
-
-    @classmethod
-    @override
-    def met_something(cls, evidence: Observed) -> bool:
-        """A packet was lost, where that was counted."""
-        dropped = evidence.get("dropped")
-        return not isinstance(dropped, dict) or any(dropped.values())
 
     @override
     def begin(self, target: Target, aim: Aim) -> Evidence:

@@ -14,6 +14,7 @@ from nemesis.faults import (
     HoldConnections,
     HoldMessages,
     Kill,
+    LossyLink,
     MoveLeader,
     Partition,
     Pause,
@@ -146,13 +147,14 @@ def test_each_fault_of_a_script_is_ended_by_the_repair_that_it_names(kind: type[
     assert script.marks == [(kind.kind, "begin"), (kind.kind, "end")]
 
 
+@pytest.mark.parametrize(("kind", "repair"), [(HoldConnections, "deliver"), (LossyLink, "spare")])
 @pytest.mark.parametrize("dropped", [0, 3])
-def test_a_hold_of_connections_took_effect_only_if_something_was_sent_on_them(
-    dropped: int, monkeypatch: pytest.MonkeyPatch
+def test_a_fault_of_packets_took_effect_only_if_something_was_sent_that_it_dropped(
+    dropped: int, kind: type[Fault], repair: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = Script()
-    monkeypatch.setattr(script.cluster, "deliver", lambda _: {"dropped": {"0>1": 0, "1>0": dropped}})
-    receipt = script.cut(BOTH, HoldConnections)
+    monkeypatch.setattr(script.cluster, repair, lambda _: {"dropped": {"0>1": 0, "1>0": dropped}})
+    receipt = script.cut(BOTH, kind)
     assert receipt.took_effect, "it is not known yet"
     script.faults.end_all()
     assert receipt.took_effect == bool(dropped)
