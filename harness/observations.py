@@ -149,7 +149,8 @@ class Truncated(_PartitionFact, frozen=True, kw_only=True, tag="truncated"):
 class SequenceRefused(_PartitionFact, frozen=True, kw_only=True, tag="out-of-order-sequence"):
     """A leader refused a batch of an idempotent producer that does not continue what the log has of it.
 
-    The batch begins with ``sequence``; the log has the producer's batches up to ``last_sequence``, -1 for none.
+    The batch begins with ``sequence``; the log has the producer's batches up to ``last_sequence``, -1 for none. None
+    where the leader did not say so, as of a batch of a new epoch.
     """
 
     producer_id: int

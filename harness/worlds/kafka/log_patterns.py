@@ -245,9 +245,10 @@ _EVENTS: Final[Mapping[str, Sequence[tuple[str, Callable[..., LogEvent]]]]] = {
     "kafka.server.ControllerServer": ((r"\] Starting controller", observations.ControllerStarted),),
     "org.apache.kafka.common.errors.OutOfOrderSequenceException": (
         (
-            (
-                r"Out of order sequence number for producer (?P<producer_id>\d+) at offset \d+ in partition "
-                rf"{_PARTITION}: (?P<sequence>\d+) \(incoming seq\. number\), (?P<last_sequence>-?\d+) \(current"
+            (  # what the log has is not said of a new epoch, nor of a transaction that goes wrong at its beginning
+                r"(?:Out of order|Invalid) sequence number for (?:new epoch of )?producer (?P<producer_id>\d+) ?at "
+                rf"offset \d+ in partition {_PARTITION}: (?:\d+ \(request epoch\), )?(?P<sequence>\d+) "
+                r"\((?:incoming )?seq\. number\)(?:, (?P<last_sequence>-?\d+) \(current end)?"
             ),
             observations.SequenceRefused,
         ),

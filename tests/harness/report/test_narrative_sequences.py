@@ -48,6 +48,17 @@ def test_a_log_that_lacks_batches_of_a_producer_says_so_and_whether_clients_were
     ]
 
 
+@pytest.mark.parametrize(("last_sequence", "log"), [(-1, ": its log had nothing of it"), (None, "")])
+def test_what_a_log_has_of_a_producer_is_said_only_where_its_broker_said_so(
+    last_sequence: int | None, log: str
+) -> None:
+    refused = SequenceRefused(partition="t-0", producer_id=7, sequence=12, last_sequence=last_sequence)
+    assert told(Seen(2_500_000, 1, refused))[0] == (
+        f"At 2.500 s broker 1 refused a batch of producer id 7 that began with sequence 12{log} "
+        "(OUT_OF_ORDER_SEQUENCE_NUMBER)."
+    )
+
+
 def test_a_loss_that_no_broker_noticed_says_nothing_of_sequences() -> None:
     assert told() == []
 

@@ -146,6 +146,29 @@ def test_the_exception_of_an_entry_tells_which_batch_was_refused(tmp_path: Path)
     assert observations_in({1: log}, WALL_US - 5_000) == [Observation(5_000, 1, fact)]
 
 
+@pytest.mark.parametrize(
+    ("whose", "numbers"),
+    [
+        (
+            "Invalid sequence number for new epoch of producer 9",
+            "1 (request epoch), 3 (seq. number), 0 (current producer",
+        ),
+        ("Out of order sequence number for producer 9 ", "3 (incoming seq. number), 0 (earliest seen sequence)"),
+        (
+            "Invalid sequence number for producer 9 ",
+            "3 (incoming seq. number). Expected sequence 0 for transactions v2",
+        ),
+    ],
+)
+def test_a_batch_may_be_refused_without_a_word_on_what_the_log_has(whose: str, numbers: str, tmp_path: Path) -> None:
+    log = tmp_path / "node-1.log"
+    failed = f"{TIME} ERROR kafka.server.ReplicaManager [ReplicaManager broker=1] Error processing append operation on"
+    error = f"OutOfOrderSequenceException: {whose}at offset 1 in partition foo-0: {numbers}"
+    log.write_text(f"{failed} partition foo-0\norg.apache.kafka.common.errors.{error}\n")
+    fact = SequenceRefused(partition="foo-0", producer_id=9, sequence=3)
+    assert observations_in({1: log}, WALL_US - 5_000) == [Observation(5_000, 1, fact)]
+
+
 @pytest.mark.parametrize("partition", ["foo.2-0", "[foo.2,0]", "4x90Ow5TSx2qtw0DbTz6TQ:foo.2-0"])
 @pytest.mark.parametrize("appended", [False, True])
 def test_a_produce_request_that_fails_for_want_of_in_sync_replicas_says_so(
