@@ -35,6 +35,7 @@ from nemesis.plan import FaultPlan
 from nemesis.roles import Role, RoleKind
 from nemesis.topology import Shape
 from tests.checkers.in_memory import judge_events
+from tests.harness.clients.script import rules_of
 from tests.harness.worlds.processes.conftest import Cluster
 from workloads import Event, EventType, LogPartition, Offsets, Settings, WorkloadPlan
 from workloads.consumers import Readers
@@ -56,8 +57,6 @@ SETTINGS: Final = {
     "transaction.timeout.ms": 120_000,
     "isolation.level": "read_committed",
 }
-OLD: Final = {"strict.min.isr": False}
-STRICT_SINCE: Final = (3, 7)
 #: Enough transactional ids for some to be coordinated by each broker.
 IDS: Final = 12
 LIMIT_US: Final = 150_000_000
@@ -218,8 +217,7 @@ def _said(transaction: Transaction) -> str:
 
 def played(version: str, runs: Sequence[Run], directory: Path, client_version: str = "") -> dict[Run, Seen]:
     """Play each client, first end and late request on one new cluster of this release."""
-    old = tuple(int(part) for part in version.split(".")[:2]) < STRICT_SINCE
-    settings = Settings.from_mapping(SETTINGS | (OLD if old else {}))
+    settings = Settings.from_mapping(SETTINGS | rules_of(version))
     workload = WorkloadPlan(producers=IDS)
     world = kafka_world(
         RunSpec(
@@ -238,13 +236,12 @@ def played(version: str, runs: Sequence[Run], directory: Path, client_version: s
         resources.callback(world.close)
         world.open()
         cluster = Cluster(world, directory)
-        bootstrap = tuple(world.clients.bootstrap)
         ids = iter(_ids_of_coordinator(cluster, workload))
         seen: dict[Run, Seen] = {}
         for client, first, late in runs:
             asked = Kafka(version=version, client=client, client_version=client_version)
             with ExitStack() as own:
-                clients = client_library(asked, directory, own).clients(world.clock, settings, bootstrap)
+                clients = cluster.clients(client_library(asked, directory, own))
                 own.callback(clients.close, 10)
                 seen[client, first, late] = Script(cluster, clients, settings, next(ids)).play(first, late)
         return seen

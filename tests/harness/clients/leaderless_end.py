@@ -132,10 +132,9 @@ def played(version: str, directory: Path) -> Played:
     try:
         world.open()
         cluster = Cluster(world, directory)
-        bootstrap = tuple(world.clients.bootstrap)
         after_expiry: dict[str, EventType] = {}
         for library in ("confluent-kafka", "kafka-python"):
-            clients = CLIENTS[library].clients(world.clock, settings, bootstrap)
+            clients = cluster.clients(CLIENTS[library])
             script = LeaderlessEnd(cluster, clients)
             if not after_expiry:
                 commit, abort = script.play("commit"), script.play("abort")

@@ -69,19 +69,17 @@ class RefusedRecord(Script):
 
 
 def played(clients: Sequence[str], directory: Path) -> dict[str, Seen]:
-    """Play it with each client on a new cluster; ``clients`` are names, with or without a release."""
+    """Play it with one client after the other on one new cluster; ``clients`` are names, or name:release."""
     with ExitStack() as ending:
         world = kafka_world(spec(SETTINGS, world=Kafka()), directory)
         ending.callback(world.close)
         world.open()
-        seen = {}
+        cluster, seen = Cluster(world, directory), {}
         for number, client in enumerate(clients):
             name, _, release = client.partition(":")
             chosen = Kafka(client=msgspec.convert(name, ClientName), client_version=release)
-            library = client_library(chosen, directory, ending)
-            made = library.clients(world.clock, world._spec.chosen(), world.clients.bootstrap)
-            script = RefusedRecord(Cluster(world, directory), made)
-            seen[client] = script.play(PARTITIONS[number % len(PARTITIONS)])
+            made = cluster.clients(client_library(chosen, directory, ending))
+            seen[client] = RefusedRecord(cluster, made).play(PARTITIONS[number % len(PARTITIONS)])
             made.close(CLOSE_S)
         return seen
 

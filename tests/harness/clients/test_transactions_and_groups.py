@@ -38,7 +38,7 @@ def cluster(real_kafka: Installation, tmp_path_factory: pytest.TempPathFactory) 
 def clients(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[RealClients]:
     with ExitStack() as ending:
         library = client_library(Kafka(client=request.param), cluster.directory, ending)
-        made = library.clients(cluster.world.clock, cluster.world._spec.chosen(), cluster.world.clients.bootstrap)
+        made = cluster.clients(library)
         yield made
         assert made.close(CLOSE_LIMIT_S) == []
 

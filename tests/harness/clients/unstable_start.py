@@ -174,11 +174,10 @@ def played(
         world.open()
         library = client_library(Kafka(version=version, client=client), directory, ending)
         more = ASSIGNORS[client] if groups == "cooperative" else {}
-        clients = configured(library, {"auto.offset.reset": reset, **more}).clients(
-            world.clock, world._spec.chosen(), world.clients.bootstrap
-        )
+        cluster = Cluster(world, directory)
+        clients = cluster.clients(configured(library, {"auto.offset.reset": reset, **more}))
         ending.callback(clients.close, CLOSE_S)
-        script = UnstableStart(Cluster(world, directory), clients)
+        script = UnstableStart(cluster, clients)
         protocol: GroupProtocol = "consumer" if groups == "consumer" else "classic"
         return [
             script.play(Membership(f"group-{number}", protocol=protocol, session_timeout_ms=SESSION_MS))

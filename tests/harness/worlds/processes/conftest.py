@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from harness.clients import ClientLibrary, RealClients
 from harness.plan import Processes, RunSpec
 from harness.worlds.processes import processes_world
 from harness.worlds.real import RealWorld
@@ -34,6 +35,10 @@ class Cluster:
         self.directory = directory
         self.target = world.target
         self._processes = iter(range(1_000))
+
+    def clients(self, library: ClientLibrary) -> RealClients:
+        """Clients of this library, which the caller has to close."""
+        return library.clients(self.world.clock, self.world._spec.chosen(), self.world.clients.bootstrap)
 
     def next_process(self) -> int:
         return next(self._processes)
