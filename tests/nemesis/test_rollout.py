@@ -142,7 +142,7 @@ def test_every_node_is_upgraded_alone_and_in_order_and_then_the_features_are_fin
     assert tried.forms.most_away == 1
     for before, after in itertools.pairwise(steps):
         assert before.ended_us is not None
-        assert before.ended_us - before.begun_us >= (DOWN_MS + READY_MS) * 1000 or before.fault == "finalize"
+        assert before.ended_us - before.begun_us >= (DOWN_MS + READY_MS) * 1000
         assert before.ended_us <= after.begun_us
 
 
@@ -155,7 +155,7 @@ def test_a_receipt_says_what_the_node_ran_before_and_after_and_the_features() ->
     assert last.begin_evidence[str(CONTROLLER)]["features"] == {"metadata.version": 2}
 
 
-def test_the_way_back_is_in_the_reverse_order_and_before_the_features() -> None:
+def test_the_way_back_is_in_the_reverse_order_and_leaves_the_features_alone() -> None:
     tried = Tried(back=True, finalize=False).until(20_000)
     assert [receipt.targets[0] for receipt in tried.steps()] == [*NODES, *reversed(NODES)]
     assert {seen["version"] for seen in tried.forms.runs.values()} == {"old"}
