@@ -1,21 +1,18 @@
 """Connections that are held: late, not lost, and new ones work."""
 
 import socket
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from harness.hosts.connection_holds import callers, ruleset
-from harness.hosts.contract import Launch
 from harness.hosts.namespaces import NamespaceHost
 from nemesis.cluster import CLIENTS, Link
+from tests.harness.hosts.listeners import LIMIT_S, start_listener, wait_for
 from tests.harness.needs import needs_root
 
 on_namespaces = needs_root("ip", "nft", "ss")
 CLIENTS_TO_0 = Link(CLIENTS, 0)
-LIMIT_S = 30.0
 #: Writes a line for each connection and each message, as a broker's log would.
 LISTENER = """
 import socket, sys, threading
@@ -31,21 +28,6 @@ while True:
 """
 
 
-def wait_for(log: Path, line: str) -> None:
-    limit = time.monotonic() + LIMIT_S
-    while line not in (log.read_text().splitlines() if log.exists() else ()):
-        assert time.monotonic() < limit, log.read_text()
-        time.sleep(0.02)
-
-
-def start_listener(host: NamespaceHost, directory: Path) -> Path:
-    address, log = host.address(0), directory / "0.log"
-    command = (sys.executable, "-c", LISTENER, address.host, str(address.port))
-    host.start(Launch(node=0, command=command, environment={}, directory=directory, log=log))
-    wait_for(log, "listening")
-    return log
-
-
 def say(connection: socket.socket, words: bytes) -> None:
     connection.sendall(words)
     assert connection.recv(10) == b"done"
@@ -57,7 +39,7 @@ def say(connection: socket.socket, words: bytes) -> None:
 def test_what_is_sent_on_a_held_connection_arrives_after_it_was_closed_and_repeated(
     host: NamespaceHost, tmp_path: Path
 ) -> None:
-    log, holds = start_listener(host, tmp_path), host.connection_holds()
+    log, holds = start_listener(host, tmp_path, LISTENER), host.connection_holds()
     held = socket.create_connection(host.address(0), LIMIT_S)
     say(held, b"before")
     caller = "{}:{}".format(*held.getsockname())
@@ -80,7 +62,7 @@ def test_what_is_sent_on_a_held_connection_arrives_after_it_was_closed_and_repea
 @pytest.mark.root
 @pytest.mark.system
 def test_where_no_connection_is_open_nothing_is_held(host: NamespaceHost, tmp_path: Path) -> None:
-    start_listener(host, tmp_path)
+    start_listener(host, tmp_path, LISTENER)
     holds = host.connection_holds()
     with socket.create_connection(host.address(0), LIMIT_S):
         assert holds.hold([Link(0, CLIENTS), Link(1, 0), Link(0, 1)]) == {}
@@ -93,7 +75,7 @@ def test_where_no_connection_is_open_nothing_is_held(host: NamespaceHost, tmp_pa
 def test_a_second_hold_of_a_link_adds_the_connections_that_were_opened_since(
     host: NamespaceHost, tmp_path: Path
 ) -> None:
-    log, holds = start_listener(host, tmp_path), host.connection_holds()
+    log, holds = start_listener(host, tmp_path, LISTENER), host.connection_holds()
     with socket.create_connection(host.address(0), LIMIT_S) as first:
         holds.hold([CLIENTS_TO_0])
         first.sendall(b"first")

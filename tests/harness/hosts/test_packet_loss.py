@@ -1,20 +1,17 @@
 """Packets that are lost by chance: some of them, on the named links only, and TCP brings everything all the same."""
 
 import socket
-import sys
-import threading
 from pathlib import Path
 
 import pytest
 
-from harness.hosts.contract import Launch
 from harness.hosts.namespaces import NamespaceHost
 from harness.hosts.packet_loss import LOST_PCT
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
+from tests.harness.hosts.listeners import LIMIT_S, start_listener
 from tests.harness.needs import needs_root
 
 pytestmark = [needs_root("ip", "nft", "nsenter"), pytest.mark.root, pytest.mark.system]
-LIMIT_S = 30.0
 TO_0, FROM_0 = Link(CLIENTS, 0), Link(0, CLIENTS)
 #: So many packets of one byte: that none of them is lost has a chance of 0.75 ** 60, below one in ten millions.
 PACKETS = 60
@@ -31,32 +28,28 @@ while True:
 
 
 def connect(host: NamespaceHost, directory: Path) -> socket.socket:
-    address, log = host.address(0), directory / "0.log"
-    command = (sys.executable, "-c", ECHO, address.host, str(address.port))
-    host.start(Launch(node=0, command=command, environment={}, directory=directory, log=log))
-    wake, limit = threading.Event(), LIMIT_S
-    while "listening" not in (log.read_text() if log.exists() else ""):
-        assert limit > 0, "the listener did not start"
-        wake.wait(0.05)
-        limit -= 0.05
-    connection = socket.create_connection(address, LIMIT_S)
+    start_listener(host, directory, ECHO)
+    connection = socket.create_connection(host.address(0), LIMIT_S)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
+
+
+def say_all(connection: socket.socket) -> None:
+    """Send every byte in a packet of its own; each comes back."""
+    for number in range(PACKETS):
+        connection.sendall(bytes([number]))
+        assert connection.recv(1) == bytes([number])
 
 
 def test_some_packets_of_the_links_are_lost_and_all_bytes_arrive(host: NamespaceHost, tmp_path: Path) -> None:
     loss = host.packet_loss()
     with connect(host, tmp_path) as connection:
         assert loss.lose([TO_0]) == {"lost_pct": LOST_PCT, "dropped": {"1000>0": 0}}
-        for number in range(PACKETS):
-            connection.sendall(bytes([number]))
-            assert connection.recv(1) == bytes([number])
+        say_all(connection)
         dropped = loss.spare([TO_0])["dropped"]
         assert isinstance(dropped, dict)
         assert 0 < dropped["1000>0"] < PACKETS * 2
-        for number in range(PACKETS):
-            connection.sendall(bytes([number]))
-            assert connection.recv(1) == bytes([number])
+        say_all(connection)
         assert loss.spare([TO_0]) == {"dropped": dropped}, "nothing is lost after the end"
 
 
@@ -66,9 +59,7 @@ def test_cut_links_and_lossy_links_do_not_know_of_each_other(host: NamespaceHost
         loss.lose([TO_0, FROM_0])
         host.links.cut([Link(1, 0)], [0, 1])
         host.links.heal([Link(1, 0)], [0, 1])
-        for number in range(PACKETS):
-            connection.sendall(bytes([number]))
-            assert connection.recv(1) == bytes([number])
+        say_all(connection)
         dropped = loss.spare([TO_0, FROM_0])["dropped"]
         assert isinstance(dropped, dict)
         assert min(dropped.values()) > 0, "healing another link leaves these lossy"
