@@ -34,12 +34,9 @@ class PacketLoss(Packets):
 
     def lose(self, links: Collection[Link]) -> Evidence:
         """Lose packets on these links. Evidence: nothing where none of them has two addresses."""
-        lossy = self._addressed(links)
-        return {"lost_pct": LOST_PCT, **self._links.cut(lossy, ())} if lossy else {}
+        counted = self._links.cut(self._single_links(links), ())
+        return {"lost_pct": LOST_PCT, **counted} if counted else {}
 
     def spare(self, links: Collection[Link]) -> Evidence:
         """Lose no more on these links. Evidence: how many were ``dropped``, by link."""
-        return self._links.heal(self._addressed(links), ())
-
-    def _addressed(self, links: Collection[Link]) -> set[Link]:
-        return self._links.addressed(self._single_links(links))
+        return self._links.heal(self._single_links(links), ())
