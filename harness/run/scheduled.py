@@ -122,7 +122,7 @@ class _Scheduled:
         self._rollout.start()
         while self._clock.now_us() < (end_us := planned_us + min(self._player.late_us, LATE_MS_MAX * 1000)):
             self._world.drive(lambda: False, end_us)
-        # A step that lasts may still end well; without writes the next ones would put nothing to the test.
+        # A rollout may be late too: writes go on, so the steps that are left are put to the test as those before.
         self._world.drive(lambda: self._rollout.over, end_us + LATE_MS_MAX * 1000)
         self._rollout.stop("the run's time was over before its turn came; raise duration_ms")
         self._player.heal_all()

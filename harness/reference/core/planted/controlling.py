@@ -84,33 +84,34 @@ class _PutsEligibleLast(ByIsr):
 
     def elect(self, state: PartitionState, config: TopicConfig) -> PartitionState:
         unlisted = replace(state, elr=(), last_known_leader=NO_NODE if self._uncleanly else state.last_known_leader)
-        wrong = super().elect(unlisted, replace(config, unclean_leader_election_enable=self._uncleanly))
-        may_be = not self._uncleanly or config.unclean_leader_election_enable
-        if state.isr or not state.elr or wrong.leader == NONE or not may_be:
+        unclean = self._uncleanly and config.unclean_leader_election_enable
+        wrong = super().elect(unlisted, replace(config, unclean_leader_election_enable=unclean))
+        if state.isr or not state.elr or wrong.leader == NONE:
             return super().elect(state, config)
         return replace(wrong, last_known_leader=state.last_known_leader)
 
 
-class ElectsLastLeaderOverEligible(Controller):
+class _ElectsOverEligible(Controller):
+    _uncleanly: bool
+
+    def __init__(
+        self, config: BrokerConfig, image: Image | None = None, next_producer_id: int = 0, *, observe: bool = True
+    ) -> None:
+        super().__init__(config, image, next_producer_id, observe=observe)
+        if isinstance(self._election, ByIsr):
+            self._election = _PutsEligibleLast(self._active, uncleanly=self._uncleanly)
+
+
+class ElectsLastLeaderOverEligible(_ElectsOverEligible):
     """The leader before an ISR became empty leads again before an eligible replica (rule 15), with less."""
 
-    def __init__(
-        self, config: BrokerConfig, image: Image | None = None, next_producer_id: int = 0, *, observe: bool = True
-    ) -> None:
-        super().__init__(config, image, next_producer_id, observe=observe)
-        if isinstance(self._election, ByIsr):
-            self._election = _PutsEligibleLast(self._active, uncleanly=False)
+    _uncleanly = False
 
 
-class ElectsUncleanlyOverEligible(Controller):
+class ElectsUncleanlyOverEligible(_ElectsOverEligible):
     """An unclean election, where it is allowed, is held though an eligible replica lives (rules 14, 15)."""
 
-    def __init__(
-        self, config: BrokerConfig, image: Image | None = None, next_producer_id: int = 0, *, observe: bool = True
-    ) -> None:
-        super().__init__(config, image, next_producer_id, observe=observe)
-        if isinstance(self._election, ByIsr):
-            self._election = _PutsEligibleLast(self._active, uncleanly=True)
+    _uncleanly = True
 
 
 class AcceptsFencedMembers(Controller):
