@@ -112,7 +112,7 @@ def _gone(log: Log, keys: RecordKeys, due: Flags, kept_ms: Callable[[CleanerTime
 
 
 def _place_of(number: int, ascending: Numbers) -> slice:
-    """Where the number is among ascending ones."""
+    """The rows of a number among ascending ones."""
     begin, end = np.searchsorted(ascending, (number, number + 1)).tolist()
     return slice(begin, end)
 

@@ -134,7 +134,7 @@ def _waits(log: Log, told: Numbers, begin: Numbers, end: Numbers) -> _Waits:
 def _polls(log: Log) -> tuple[Numbers, Numbers]:
     """By log partition and ok operation that read something of it, its first such row, and the largest offset read.
 
-    Nobody waits within an operation, and one poll brings many records.
+    No reader waits within an operation, and one poll brings many records.
     """
     reads = log.reads[log.type[log.reads] == OK]
     first = starts_of(log.partition[reads] << 40 | log.index[reads])
