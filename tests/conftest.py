@@ -31,11 +31,16 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatabl
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share a fixture of their module go to one worker: each further one would start its own cluster."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests that share a fixture of their module go to one worker: each further one would start its own cluster.
+
+    Workers begin with the long tests, and end at the same time with the short ones.
+    """
     for item in items:
         if item.get_closest_marker("xdist_group") is None and shares_fixture(item):
             item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name}/{item.path.stem}"))
+    if hasattr(config, "workerinput"):
+        items.sort(key=is_short)
 
 
 def pytest_collection_finish() -> None:
@@ -47,6 +52,10 @@ def pytest_collection_finish() -> None:
 def shares_fixture(item: pytest.Item) -> bool:
     fixtures = getattr(item, "_fixtureinfo", None)
     return fixtures is not None and any(made[-1].scope == "module" for made in fixtures.name2fixturedefs.values())
+
+
+def is_short(item: pytest.Item) -> bool:
+    return item.get_closest_marker("system") is None
 
 
 class VirtualClock:

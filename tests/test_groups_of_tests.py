@@ -3,8 +3,11 @@
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
+
+from tests.conftest import pytest_collection_modifyitems
 
 LIMIT_S = 120.0
 TESTS = """
@@ -51,3 +54,22 @@ def test_tests_that_share_a_fixture_of_their_module_are_one_group(request, made_
 
 def test_other_tests_are_in_no_group(request, tmp_path):
     assert request.node.get_closest_marker("xdist_group") is None
+
+
+class Marked:
+    def __init__(self, *names):
+        self._names = names
+
+    def get_closest_marker(self, name):
+        return name if name in self._names else None
+
+
+@pytest.mark.parametrize(
+    ("settings", "first"), [(SimpleNamespace(workerinput={}), "long"), (SimpleNamespace(), "short")]
+)
+def test_workers_begin_with_the_long_tests(settings, first):
+    """While a long test at the end goes on, the other workers would have nothing to do."""
+    short, long = Marked(), Marked("system")
+    items = [short, long]
+    pytest_collection_modifyitems(settings, items)
+    assert items[0] is {"long": long, "short": short}[first]
