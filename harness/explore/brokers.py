@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from harness.explore.events import AT, Event, sent
-from harness.explore.normal_form import FRESH, NOW_US, asks, settle_broker
+from harness.explore.normal_form import NOW_US, config_of, settle_broker, start_counting, timers_of
 from harness.explore.scope import Constants
 from harness.reference.core import messages
 from harness.reference.core.broker import CHECKPOINT, ISR_CHECK, Broker
@@ -67,7 +67,7 @@ class BrokerNode:
         self.away = NONE
         previous = self.disk.take_clean_shutdown()
         process = Broker(self.node, config, self.disk.open, self.incarnation, previous_epoch=previous, observe=False)
-        process._context._correlation = FRESH
+        start_counting(process)
         process.start(NOW_US)
         answer = messages.RegisterBrokerResponse(ErrorCode.NONE, self.incarnation, broker_epoch)
         process.on_message(NOW_US, CONTROLLER, answer)
@@ -97,14 +97,7 @@ class BrokerNode:
         events = [
             event for replica in self.process.replicas.values() for event in _offers_of_replica(replica, constants)
         ]
-        for leader, fetcher in self.process._fetchers.items():
-            if any(followed.ready_us > NOW_US for followed in fetcher._followed.values()):
-                events.append(Event("retry", leader))
-            elif asks(fetcher):
-                events.append(Event("again", leader))
-        if any(hasattr(parked, "message") for parked in self.process._requests._deadlines._waiting.waiting()):
-            events.append(Event("expire"))
-        return events
+        return [*events, *timers_of(self.process)]
 
     def copy(self) -> BrokerCopy:
         """It as the invariants see it."""
@@ -135,7 +128,7 @@ def happen(broker: Broker, event: Event, message: Message | None, acks: int) -> 
 
 
 def _take(broker: Broker, event: Event, message: Message | None, acks: int) -> list[Effect]:
-    config = broker._context.config
+    config = config_of(broker)
     if message is not None:
         return broker.on_message(NOW_US, NodeId(event.peer), message)
     if event.kind == "write":
@@ -166,7 +159,7 @@ def _find_silent(broker: Broker, nodes: Collection[NodeId]) -> tuple[list[Effect
     for follower in silent.values():
         follower.caught_up_us = follower.fetched_us = NEVER_US
     effects = broker.on_timer(NOW_US, ISR_CHECK)
-    after, proposed = _waited_for(replica), replica._proposal
+    after, proposed = _waited_for(replica), replica.proposal
     kept = {member.broker for member in proposed.isr} if proposed is not None else set(replica.isr)
     removed = set(nodes) - kept if proposed != before[0] else set()
     gone = {node for node in joining if not replica.about_to_join(silent[node], end)}
@@ -180,7 +173,7 @@ def _find_silent(broker: Broker, nodes: Collection[NodeId]) -> tuple[list[Effect
 
 def _waited_for(replica: Replica) -> tuple[AlterPartition | None, tuple[NodeId, ...], tuple[NodeId, ...], int]:
     """A leader's proposal, its ISR, the maximal one, and its high watermark."""
-    return replica._proposal, replica.isr, replica.maximal_isr, replica.high_watermark
+    return replica.proposal, replica.isr, replica.maximal_isr, replica.high_watermark
 
 
 def members(mask: int) -> list[NodeId]:
@@ -191,7 +184,7 @@ def members(mask: int) -> list[NodeId]:
 def _offers_of_replica(replica: Replica, constants: Constants) -> list[Event]:
     events = [Event("write")] if replica.leading else []
     events += [Event("silent", number=sum(1 << node for node in nodes)) for nodes in _silent(replica)]
-    if replica._proposal is not None and replica._proposal.correlation != NONE:
+    if replica.proposal is not None and replica.proposal.correlation != NONE:
         events.append(Event("repeat"))
     if constants.checkpoints and replica.log.checkpointed_high_watermark() != replica.high_watermark:
         events.append(Event("checkpoint"))

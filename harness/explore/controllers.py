@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from harness.explore.events import AT, Event
-from harness.explore.normal_form import NOW_US
+from harness.explore.normal_form import NOW_US, fall_silent, settle_controller
 from harness.reference.core import messages
 from harness.reference.core.controller import SESSIONS, UNCLEAN, Controller
 from harness.reference.core.effects import Deliver, Effect
 from harness.reference.core.messages import Message
-from harness.reference.core.types import NO_NODE, NONE, NodeId, PartitionState
+from harness.reference.core.types import NONE, NodeId, PartitionState
 from nemesis.cluster import CLIENTS
 
 
@@ -53,8 +53,7 @@ def decide(controller: Controller, event: Event, message: Message | None, first:
     for effect in effects:
         if isinstance(effect, Deliver):
             _order_replicas(effect.message, None)
-    controller._context.now_us, controller._context.sender = NOW_US, NO_NODE
-    controller._heard_us = dict.fromkeys(controller._heard_us, NOW_US)
+    settle_controller(controller)
     return effects
 
 
@@ -71,7 +70,7 @@ def _happen(controller: Controller, event: Event, message: Message | None) -> li
     if kind == "unclean":
         return controller.on_timer(NOW_US, UNCLEAN)
     if kind == "fence":
-        controller._heard_us[peer] = NOW_US - controller._session_us
+        fall_silent(controller, peer)
         return controller.on_timer(NOW_US, SESSIONS)
     if kind == "unfence":
         message = messages.Heartbeat(peer, controller.image.brokers[peer].broker_epoch, controller.image.version)

@@ -6,23 +6,28 @@ limit is over; a time at which something is due is either due or not. Which of t
 
 *Correlations* tell answers to the open request from answers to an earlier one. A request is numbered by the epoch in
 which it was sent, and by how often it was repeated, so an open request and a forgotten one differ, and nothing else.
+
+No other module here reaches into private fields of the core. A field that this one does not know stays in the canonical
+form as it is: it may keep states apart that are one, and never makes one of two that differ.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
 
+from harness.explore.events import Event
 from harness.reference.core.broker import Broker
+from harness.reference.core.controller import Controller
 from harness.reference.core.effects import Deliver
 from harness.reference.core.fetcher import Fetcher
 from harness.reference.core.follower import NEVER_US, Follower
 from harness.reference.core.messages import Message
 from harness.reference.core.request_handler import ParkedHeap
-from harness.reference.core.types import NO_NODE, NONE, Image
+from harness.reference.core.types import NO_NODE, NONE, BrokerConfig, Image, NodeId
 
 NOW_US: Final = 10**15
 #: Nothing is armed.
@@ -44,7 +49,7 @@ def open_requests(broker: Broker) -> dict[Role, int]:
         for followed in fetcher._followed.values():
             requests["ask", leader] = followed.correlation
     for replica in broker.replicas.values():
-        requests["propose", NONE] = NONE if replica._proposal is None else replica._proposal.correlation
+        requests["propose", NONE] = NONE if replica.proposal is None else replica.proposal.correlation
     return requests
 
 
@@ -58,9 +63,41 @@ def given_up(before: Mapping[Role, int], after: Mapping[Role, int], answered: in
     return tuple(sorted(gone))
 
 
-def asks(fetcher: Fetcher) -> bool:
+def start_counting(broker: Broker) -> None:
+    """Let a new process number its requests as those of a step are numbered."""
+    broker._context._correlation = FRESH
+
+
+def config_of(broker: Broker) -> BrokerConfig:
+    """The settings that a broker was started with."""
+    return broker._context.config
+
+
+def timers_of(broker: Broker) -> Iterator[Event]:
+    """The reminders that would do something: to ask a leader again, and to end the waiting of a fetch."""
+    for leader, fetcher in broker._fetchers.items():
+        if any(followed.ready_us > NOW_US for followed in fetcher._followed.values()):
+            yield Event("retry", leader)
+        elif _asks(fetcher):
+            yield Event("again", leader)
+    if any(hasattr(parked, "message") for parked in broker._requests._deadlines._waiting.waiting()):
+        yield Event("expire")
+
+
+def _asks(fetcher: Fetcher) -> bool:
     """The follower waits for an answer of this leader."""
     return fetcher._in_flight != NONE or any(followed.correlation != NONE for followed in fetcher._followed.values())
+
+
+def settle_controller(controller: Controller) -> None:
+    """Take times out of the controller after a step."""
+    controller._context.now_us, controller._context.sender = NOW_US, NO_NODE
+    controller._heard_us = dict.fromkeys(controller._heard_us, NOW_US)
+
+
+def fall_silent(controller: Controller, broker: NodeId) -> None:
+    """Let the session of a broker be over when the controller looks next."""
+    controller._heard_us[broker] = NOW_US - controller._session_us
 
 
 def settle_broker(broker: Broker, before: dict[Role, int], answered: int, incarnation: int) -> dict[int, int]:
@@ -85,11 +122,11 @@ def settle_broker(broker: Broker, before: dict[Role, int], answered: int, incarn
             followed.ready_us = NOW_US + 1 if followed.ready_us > NOW_US else 0
     for replica in broker.replicas.values():
         replica._proposed_us = NOW_US
-        if replica._proposal is not None:
+        if replica.proposal is not None:
             epoch = incarnation * _PER_INCARNATION + replica.partition_epoch * _PER_EPOCH
-            correlation = replica._proposal.correlation
+            correlation = replica.proposal.correlation
             name = _named(correlation, before.get(("propose", NONE)), answered, epoch, names)
-            replica._proposal = replace(replica._proposal, correlation=name)
+            replica.proposal = replace(replica.proposal, correlation=name)
         for follower in replica.followers.values():
             _settle_follower(follower)
             if not context.config.immediate_high_watermark:

@@ -107,7 +107,7 @@ class Replica:
     """One replica of one partition; only this module writes to it, except for ``followers[n].sent_high_watermark``.
 
     Offsets count records of the log partition from 0. ``high_watermark`` is exclusive: what is below it is committed.
-    ``isr`` is the committed ISR, ``maximal_isr`` also has the members of a proposal that is under way (rule 10);
+    ``isr`` is the committed ISR, ``maximal_isr`` also has the members of the ``proposal`` under way (rule 10);
     ``min_isr`` is how many of them a write asks for (rules 3, 4), at most the number of replicas.
     ``epoch_start`` is the log end offset at which this node began to lead ``leader_epoch``, NONE while it follows;
     ``followers`` are those of the leader, empty while it follows. ``leader``, ``leader_epoch`` and ``partition_epoch``
@@ -131,7 +131,7 @@ class Replica:
     _lag_us: Outside[int]
     _rule: Outside[CommitRule]
     _flush_messages: int
-    _proposal: AlterPartition | None
+    proposal: AlterPartition | None
     _proposed_us: int
 
     def __init__(self, partition: TopicPartition, log: Log, context: Context) -> None:
@@ -141,7 +141,7 @@ class Replica:
         self._lag_us = context.config.replica_lag_time_max_ms * 1000
         self._rule = commit_rule(context.config)
         self._flush_messages = 2**63 - 1
-        self._proposal = None
+        self.proposal = None
         self._proposed_us = 0
         self.leader = NO_NODE
         self.leader_epoch = NONE
@@ -191,7 +191,7 @@ class Replica:
         self.leading = False
         self.leader = NO_NODE
         self.followers = {}
-        self._proposal = None
+        self.proposal = None
 
     def _lead(self) -> None:
         assert self._context.node in self.isr, "elected without being in the ISR: every election puts its leader there"
@@ -244,7 +244,7 @@ class Replica:
     def _commit_isr(self, isr: tuple[NodeId, ...], leader_epoch: int) -> None:
         changed = isr != self.isr
         self.isr = self.maximal_isr = isr
-        self._proposal = None
+        self.proposal = None
         if changed and self.leader == self._context.node and self._context.observing:
             epoch = self.partition_epoch
             self._context.observe(
@@ -334,17 +334,12 @@ class Replica:
 
     # --- leading: ISR ----------------------------------------------------------------------------------------------
 
-    @property
-    def proposing(self) -> bool:
-        """A proposal of another ISR is under way."""
-        return self._proposal is not None
-
     def check_isr(self) -> None:
         """Propose the removal of followers that are not caught up (rule 10)."""
         if not self.leading:
             return
         end = self.log.end_offset
-        if self._proposal is None:
+        if self.proposal is None:
             kept = tuple(n for n in self.isr if n not in self.followers or self._keeps_up(self.followers[n], end))
             if kept != self.isr:
                 self._propose(kept)
@@ -357,8 +352,8 @@ class Replica:
         disk. Its correlation is new, so that only the answer to the last sending counts: after a late refusal of an
         earlier one the leader would stop waiting for a member that may still be accepted, and elected.
         """
-        if self._proposal is not None and self._proposal.correlation != NONE:
-            self._send(replace(self._proposal, broker_epoch=self._context.broker_epoch))
+        if self.proposal is not None and self.proposal.correlation != NONE:
+            self._send(replace(self.proposal, broker_epoch=self._context.broker_epoch))
 
     def repeat_overdue_proposal(self) -> None:
         """Repeat a proposal that was not answered within replica.socket.timeout.ms."""
@@ -367,7 +362,7 @@ class Replica:
 
     def on_proposal_answered(self, answer: AlterPartitionResponse) -> None:
         """Rule 10; a late answer to an earlier proposal changes nothing."""
-        if self._proposal is None or self._proposal.correlation != answer.correlation:
+        if self.proposal is None or self.proposal.correlation != answer.correlation:
             return
         state = answer.state
         if state is not None and state.partition_epoch > self.partition_epoch:
@@ -378,13 +373,13 @@ class Replica:
             self._commit_isr(state.isr, state.leader_epoch)
             self.advance_high_watermark()
         elif answer.error == ErrorCode.INELIGIBLE_REPLICA:  # No copy of it can be accepted any more (rule 10).
-            self._proposal = None
+            self.proposal = None
             self.maximal_isr = self.isr
         elif answer.error in _OUTDATED:
-            self._proposal = replace(self._proposal, correlation=NONE)  # Not repeated, and no other answer fits.
+            self.proposal = replace(self.proposal, correlation=NONE)  # Not repeated, and no other answer fits.
 
     def _consider_joining(self, follower: Follower) -> None:
-        if self._proposal is None and self._has_enough(follower) and self._may_join(follower):
+        if self.proposal is None and self._has_enough(follower) and self._may_join(follower):
             self._propose(tuple(n for n in self.replicas if n in self.isr or n == follower.node))
 
     def _has_enough(self, follower: Follower) -> bool:
@@ -412,9 +407,9 @@ class Replica:
         )
 
     def _send(self, proposal: AlterPartition) -> None:
-        self._proposal = replace(proposal, correlation=self._context.correlation())
+        self.proposal = replace(proposal, correlation=self._context.correlation())
         self._proposed_us = self._context.now_us
-        self._context.send(CONTROLLER, self._proposal)
+        self._context.send(CONTROLLER, self.proposal)
 
     def _member(self, node: NodeId) -> IsrMember:
         """A member of a proposal, with the broker epoch under which it fetched last."""

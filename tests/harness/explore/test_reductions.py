@@ -44,7 +44,7 @@ def test_a_leader_that_waits_no_more_for_a_member_that_it_proposed_is_seen_by_bo
 
     def forgets(replica: Replica) -> None:
         check(replica)
-        if replica.leading and replica.proposing:
+        if replica.leading and replica.proposal is not None:
             replica.maximal_isr = tuple(
                 node
                 for node in replica.maximal_isr

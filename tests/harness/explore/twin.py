@@ -56,7 +56,7 @@ def plain_nodes() -> Iterator[None]:
 
     def offers(replica: Replica, _constants: object) -> list[Event]:
         found = [Event("silent", node) for node, one in replica.followers.items() if one.caught_up_us == NOW_US]
-        proposing = replica._proposal is not None and replica._proposal.correlation != NONE
+        proposing = replica.proposal is not None and replica.proposal.correlation != NONE
         return found + [Event("write"), Event("check")] * replica.leading + [Event("repeat")] * proposing
 
     def settled(follower: Follower) -> None:

@@ -50,7 +50,7 @@ class ProposesAgain(Replica):
     """
 
     def check_isr(self) -> None:
-        self._proposal = None
+        self.proposal = None
         super().check_isr()
 
 

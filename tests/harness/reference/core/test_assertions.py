@@ -25,7 +25,7 @@ def follows(state: PartitionState, **changes: Any) -> PartitionState:
 def accept_in_another_epoch(leader: Any, state: PartitionState) -> None:
     leader._propose((0, 1))
     accepted = follows(state, isr=(0, 1), leader_epoch=state.leader_epoch + 1)
-    answer = AlterPartitionResponse(leader._proposal.correlation, AT, ErrorCode.NONE, accepted)
+    answer = AlterPartitionResponse(leader.proposal.correlation, AT, ErrorCode.NONE, accepted)
     leader.on_proposal_answered(answer)
 
 

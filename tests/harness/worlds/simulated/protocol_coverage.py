@@ -119,7 +119,7 @@ class Coverage:
             state.leader_epoch > replica.leader_epoch and "by a deposed leader",
             len(replica.isr) == 1 and "with an ISR of one",
             len(replica.isr) == replica.min_isr and "at min ISR",
-            replica.proposing and "during a proposal",
+            replica.proposal and "during a proposal",
             all(follower.end_offset <= offset for follower in replica.followers.values()) and "by the leader alone",
             all(log.durable_offset <= offset for log in logs) and "in page caches only",
         )
