@@ -160,5 +160,5 @@ def _lacking(view: ClusterView) -> list[str]:
     states = view.partitions.items()
     short = [name for name, state in states if state.leader is None or {*state.isr} != {*state.replicas}]
     if short:
-        lacking.append(f"{short[0]} had not every replica in sync")
+        lacking.append(f"{short[0]} had a replica out of sync")
     return lacking

@@ -148,7 +148,7 @@ class ClusterFiles:
         if before is not None and set(before.replicas) != set(partition.replicas):
             raise PlanError(
                 f"log partition {number} of {topic} has the replicas {_listed(before.replicas)} in {before.path}, and "
-                f"{_listed(partition.replicas)} in {partition.path}; leave out the one that is not so"
+                f"{_listed(partition.replicas)} in {partition.path}; leave out the one that is wrong"
             )
         if before is None or partition.isr is not None:
             partitions[number] = partition
@@ -162,7 +162,7 @@ class ClusterFiles:
             if value != settings[name]:
                 raise PlanError(
                     f"{topic} has {name}={value} in {before}, and {name}={settings[name]} in {path}; leave out the one "
-                    "that is not so"
+                    "that is wrong"
                 )
             own[name] = value
 

@@ -20,7 +20,7 @@ def limits_of(cluster: Cluster, producers: Sequence[Client], consumers: Sequence
         "Stories are performed in virtual time on the reference broker, with one log partition and a "
         "broker for each replica; real Kafka was not run."
     )
-    yield "What no story, defect or rule here is about, this says nothing of: tiered storage, mirrors, applications."
+    yield "Not judged: tiered storage, mirrors, applications, and all else that no story, defect or rule here is about."
     yield from _of_release(cluster)
     yield from _of_names(cluster)
     yield from _of_clients(producers, consumers)
@@ -49,18 +49,18 @@ def require_known(release: Release | None) -> None:
 def _of_release(cluster: Cluster) -> Iterator[str]:
     if cluster.release is not None and cluster.release.version > parse_version(DEFAULT_VERSION):
         yield (
-            f"Nothing newer than Apache Kafka {DEFAULT_VERSION} is known here: {cluster.release.words} is taken for "
-            "it, and nothing is said of what is new or mended since."
+            f"Apache Kafka {cluster.release.words} is newer than all that is known here: it is judged as "
+            f"{DEFAULT_VERSION}, without what was added or mended since."
         )
     if cluster.release is None:
         yield (
-            "The release is not known, so the newest rules are taken, and only defects that no release is without; "
+            "The release is not known: the newest rules are used, and only defects of every release are named; "
             "name it with --release."
         )
     elif not cluster.release.patch_seen:
-        yield f"Brokers tell their line ({cluster.release.words}), not their patch; name it with --release."
+        yield f"Brokers report {cluster.release.words} without the patch number; name the release with --release."
     if releases := cluster.differing.get("release"):
-        yield f"Brokers are of several releases ({', '.join(releases)}); the oldest is assessed."
+        yield f"Brokers run several releases ({', '.join(releases)}); the oldest is assessed."
 
 
 def _of_names(cluster: Cluster) -> Iterator[str]:
@@ -69,7 +69,7 @@ def _of_names(cluster: Cluster) -> Iterator[str]:
     for kind in kinds:
         given = cluster.given.get(kind, ())
         if strange := [name for name in given if strange_to_kafka(name, kind)]:
-            yield f"No {kind} is known to have these settings; nothing is said of them: {_near(strange, kind)}."
+            yield f"No {kind} is known to have these settings, so they are not judged: {_near(strange, kind)}."
         if cluster.release is not None:
             here = names_of_kafka(kind, cluster.release.version)
             if elsewhere := sorted(names_of_kafka(kind).intersection(given) - here):
@@ -92,12 +92,12 @@ def _of_releases(clients: Sequence[Client]) -> Iterator[str]:
         firsts = [parsed(first) for defect in every_defect() if defect.of == library for first, _ in defect.affected]
         if version is not None and not min(firsts) <= version <= newest(library):
             taken = (
-                "is taken for the newest, and nothing is said of what is new or mended since"
+                "is judged as the newest, without what was added or mended since"
                 if version > newest(library)
-                else "has the settings and defects that are said of it here, and may have others"
+                else "has the settings and defects named here, and may have others"
             )
             releases = f"{min(firsts)} to {newest(library)}"
-            yield f"Of {library} the releases {releases} are known here: {client.version} {taken}."
+            yield f"Releases {releases} of {library} are known here: {client.version} {taken}."
 
 
 def _of_clients(producers: Sequence[Client], consumers: Sequence[Client]) -> Iterator[str]:
@@ -105,7 +105,7 @@ def _of_clients(producers: Sequence[Client], consumers: Sequence[Client]) -> Ite
         yield "No producer was named: the defaults of Kafka's own client are assumed; name one with --producer."
     if not all(client.version for client in (*producers, *consumers)):
         yield (
-            "The release of a client is not known, so of its defects only those are named that no release is without; "
+            "The release of a client is not known: only defects of every release are named; "
             "write, for example, --client java:3.9.1."
         )
     yield from _of_releases([*producers, *consumers])
@@ -120,6 +120,6 @@ def _of_clients(producers: Sequence[Client], consumers: Sequence[Client]) -> Ite
 def _strange(client: Client, option: str) -> str:
     kind = KIND_OF[option]
     return (
-        f"{client.name} has settings that no {kind} of {client.library} is known to have; nothing is said of them: "
+        f"{client.name} has settings that no {kind} of {client.library} is known to have, so they are not judged: "
         f"{_near(client.strange, kind, client.library)}."
     )

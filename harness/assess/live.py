@@ -40,12 +40,10 @@ def read_live(world: Existing, progress: Progress) -> Cluster:
             return _read(administration, world.bootstrap, progress)
         except UnansweredError as error:
             reasons = "; ".join(map(why_silent, world.bootstrap))
-            raise NotReachableError(
-                f"no server answers: {reasons}; correct the servers, or see to the network"
-            ) from error
+            raise NotReachableError(f"no server answers: {reasons}; check the addresses and the network") from error
         except KafkaError as error:
             raise HostError(
-                f"the cluster refuses a question ({named(error)}); its user needs Describe and DescribeConfigs on "
+                f"the cluster refused a request ({named(error)}); its user needs Describe and DescribeConfigs on "
                 "topics and on the cluster"
             ) from error
 
@@ -55,7 +53,7 @@ def why_silent(server: str) -> str:
     host, _, port = server.rpartition(":")
     try:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=_TOUCH_LIMIT_S):
-            return f"{server} takes connections and says nothing that a broker says; is TLS or SASL missing (--access)?"
+            return f"{server} accepts connections but does not answer as a broker; does it need TLS or SASL (--access)?"
     except socket.gaierror:
         return f"the name {host} does not resolve"
     except ConnectionRefusedError:

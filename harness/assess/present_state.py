@@ -17,9 +17,9 @@ def broken_now(group: Group) -> Iterator[Concern]:
     if now.leaderless:
         yield _now(
             "no-leader",
-            f"{_share(now.leaderless, group)} no leader: nothing is written or read there",
-            "start a broker that has a replica in sync; only if none can be, elect an unclean leader, which loses "
-            "acknowledged writes",
+            f"{_share(now.leaderless, group)} no leader: no write or read succeeds there",
+            "start a broker that has a replica in sync; only if no such broker can start, elect an unclean leader, "
+            "which loses acknowledged writes",
         )
     if group.refuses_writes:
         demanded = group.settings["min.insync.replicas"]
@@ -32,15 +32,15 @@ def broken_now(group: Group) -> Iterator[Concern]:
     if now.behind:
         yield _now(
             "out-of-sync",
-            f"{_share(now.behind, group)} fewer replicas in sync than replicas: fewer faults than the settings allow "
-            "for lose writes, or stop them",
+            f"{_share(now.behind, group)} fewer replicas in sync than replicas: writes are lost or refused after "
+            "fewer faults than the settings allow for",
             "bring the missing replicas back before anything is restarted or moved",
         )
     if now.absent:
         yield _now(
             "missing-broker",
             f"replicas are on brokers that do not run: {', '.join(map(str, now.absent))}",
-            "start these again, or move their replicas: `kafka-reassign-partitions.sh`",
+            "start these brokers again, or move their replicas: `kafka-reassign-partitions.sh`",
         )
 
 

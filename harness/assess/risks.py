@@ -62,7 +62,7 @@ def of_internal(
                 yield Risk(
                     f"internal-{name}",
                     f"{name}={value} on the brokers: {topic} is made with it, and holds {holds}",
-                    f"{name}={least} before {topic} is made; for one that is there, "
+                    f"{name}={least} before {topic} is made; if it exists already, "
                     + ("its min.insync.replicas" if name.endswith("isr") else "kafka-reassign-partitions.sh"),
                     "disk space and traffic of small topics",
                 )
@@ -89,7 +89,7 @@ def _of_topics(group: Group, cluster: Cluster) -> Iterator[Risk]:
         if name in group.settings or name in {"replica.lag.time.max.ms", "broker.session.timeout.ms"}:
             yield Risk(
                 f"differing-{name}",
-                f"brokers differ in {name}: {', '.join(values)}; the leader of the moment decides",
+                f"brokers differ in {name}: {', '.join(values)}; the value of the current leader applies",
                 f"the same {name} on every broker",
                 "none",
             )
@@ -102,8 +102,8 @@ def _of_producer(cluster: Cluster, producer: Client) -> Iterator[Risk]:
         wanted = "transactional.id" if "transactional.id" in producer.settings else "enable.idempotence=true"
         yield Risk(
             "refused-idempotence",
-            f"refused by the client: it does not begin with {wanted} and {denied}; all else here is said of the "
-            f"producer without {denied}",
+            f"the client refuses to start with {wanted} and {denied}; all else here is about the producer without "
+            f"{denied}",
             f"leave out {denied}",
             "none",
         )
@@ -111,8 +111,8 @@ def _of_producer(cluster: Cluster, producer: Client) -> Iterator[Risk]:
     if unasked and obstacle and idempotent_by_default(producer) and values["acks"] != "0":
         yield Risk(
             "silent-idempotence",
-            f"{obstacle} switches idempotence off without a word, though it is the client's default",
-            "enable.idempotence=true, so that the client refuses to begin with what excludes it",
+            f"{obstacle} switches idempotence off without a warning, though it is the client's default",
+            "enable.idempotence=true, so that the client refuses to start with a setting that excludes it",
             "none",
         )
     session_ms = whole(cluster.broker_setting("broker.session.timeout.ms"), 9_000)
@@ -131,8 +131,8 @@ def _of_consumer(consumer: Client) -> Iterator[Risk]:
     if values["auto.offset.reset"] in {"latest", "largest", "end"}:
         yield Risk(
             "offset-reset",
-            f"auto.offset.reset=latest ({consumer.name}): records of a log partition that was added, or that a group "
-            "without a commit missed, are skipped (KAFKA-20539)",
+            f"auto.offset.reset=latest ({consumer.name}): records are skipped that were in a new log partition "
+            "before a group read it, or that a group without a commit missed (KAFKA-20539)",
             "auto.offset.reset=earliest",
             "a new group begins at the start of the log",
         )

@@ -54,11 +54,11 @@ def heading(assessment: Assessment) -> str:
     answers = counted(len(assessment.groups), "answer")
     unknown = {text.partition(":")[0] for group in assessment.groups for text in group.unknown}
     moment = f"{broken:,} broken at this moment, " if broken else ""
-    untold = f" {counted(len(unknown), 'story tells', 'stories tell')} nothing, see below." if unknown else ""
+    untold = f" {counted(len(unknown), 'story gives', 'stories give')} no answer, see below." if unknown else ""
     return (
         f"{counted(len(words), 'topic')} with {answers}{release}{brokers}: "
         f"{moment}{len(words) - clean - defective - broken:,} with a weakness or a risk, "
-        f"{defective:,} with known defects only, {clean:,} with nothing that is known here.{untold}"
+        f"{defective:,} with known defects only, {clean:,} without a known problem.{untold}"
     )
 
 
@@ -103,17 +103,16 @@ def clean_words(group: Assessed) -> str:
     """The words about a group that has neither weakness nor risk, with their limits."""
     departed = f" ({group.departed} of them could not do every step under these settings)" if group.departed else ""
     defects = sum(concern.kind == "defect" for concern in group.concerns)
-    head = f"{counted(defects, 'known defect')}, and no weakness or risk" if defects else "Nothing is the matter"
+    head = f"{counted(defects, 'known defect')}, but no known weakness or risk" if defects else "No known problem"
     return (
-        f"{head} that is known here: of {counted(group.performed, 'story', 'stories')} none shows harm "
+        f"{head}: of {counted(group.performed, 'story', 'stories')}, none shows harm "
         f"that a recommended setting prevents{departed}. That is no proof: a story is one order of events."
     )
 
 
 def story_words(shown: Shown) -> str:
     """One story, and what it shows."""
-    verb = "is" if len(shown.together) == 1 else "are"
-    together = f" (until {' and '.join(shown.together)} {verb} changed, too)" if shown.together else ""
+    together = f" (to prevent it, change {' and '.join(shown.together)}, too)" if shown.together else ""
     return f"{shown.story} {shown.title}: {_records(shown.records)} {shown.harm}{together}"
 
 

@@ -28,7 +28,9 @@ PREFIX_MIN: Final = 4
 @click.argument("directory", type=path_type, metavar="DIR")
 @click.argument("what", metavar="ID")
 @click.option("--reason", required=True, help="Why it is accepted.")
-@click.option("--until", "until_", required=True, metavar="DAY", help="The last day on which it is, as 2027-01-31.")
+@click.option(
+    "--until", "until_", required=True, metavar="DAY", help="The last day on which it is accepted: 2027-01-31."
+)
 @click.option("--owner", help="Whom to ask when it ends; by default you.")
 @click.option("--cell", "only", multiple=True, metavar="CELL", help="Only in this cell; may be repeated.")
 @click.option("--into", type=path_type, metavar="FILE", help="Another accepted.toml than the one beside the plan.")
@@ -48,8 +50,8 @@ def accept(
 
     ID is its identity (or how it begins), an anomaly's name for all its findings, or the number of an account in
     docs/findings. The entry goes into accepted.toml beside the plan, for the cells in which DIR shows the finding. From
-    the next campaign or night on it is shown and counted there, and reddens nothing until that day. In another cell it
-    still does, and so does one that was gone and is back.
+    the next campaign or night on it is shown and counted in these cells, but fails nothing until that day. A finding in
+    another cell still fails, and so does one that was gone and is back.
     """
     record = read_campaign_record(directory)
     if record is None:
@@ -93,7 +95,7 @@ def _user() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError) as error:
-        raise NamedWronglyError("this machine does not know who you are; say whom to ask with --owner NAME") from error
+        raise NamedWronglyError("the name of this user is not known; name an owner with --owner NAME") from error
 
 
 def _beside_the_plan(record: CampaignRecord) -> Path:
@@ -121,8 +123,8 @@ def _named(
     by_prefix = {identity for _, identity in named if identity}
     if not named:
         offered = dict.fromkeys(word for cell in cells for pair in cell.shown() for word in pair[::-1])
-        shows = f"; it shows {', '.join(offered)}" if offered else "; it shows nothing that is not permitted"
-        raise NamedWronglyError(f'nothing that is not permitted in it is called "{what}"{shows}')
+        shows = f"it has {', '.join(offered)}" if offered else "it has none"
+        raise NamedWronglyError(f'no finding of this campaign is called "{what}"; {shows}')
     if len(by_prefix) > 1 and what not in product_findings():
         raise NamedWronglyError(f"several findings begin with {what}: {', '.join(sorted(by_prefix))}; name one of them")
     return named

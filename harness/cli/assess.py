@@ -27,19 +27,23 @@ _NOTHING = (
 
 @click.command()
 @click.argument("files", nargs=-1, type=path_type, metavar="[FILE]...")
-@click.option("--bootstrap", metavar="HOST:PORT,...", default="", help="Servers of a cluster that runs.")
-@click.option("--access", type=path_type, metavar="PLAN", help="The plan with its TLS and SASL (init existing).")
+@click.option("--bootstrap", metavar="HOST:PORT,...", default="", help="Addresses of a running cluster.")
+@click.option("--access", type=path_type, metavar="PLAN", help="A plan with its TLS and SASL (init existing).")
 @click.option("--producer", "producers", multiple=True, metavar="FILE|NAME=VALUE", help="A producer's configuration.")
 @click.option("--consumer", "consumers", multiple=True, metavar="FILE|NAME=VALUE", help="A consumer's configuration.")
 @click.option(
-    "--client", "library", default="", metavar="NAME[:VERSION]", help="Their library: java:3.9.1, librdkafka:2.16.0."
+    "--client",
+    "library",
+    default="",
+    metavar="NAME[:VERSION]",
+    help="The clients' library: java:3.9.1, librdkafka:2.16.0.",
 )
 @click.option("--release", default="", metavar="VERSION", help="The brokers' release, with its patch: 4.3.1.")
-@click.option("--require", multiple=True, metavar="TEXT", help="End with 1 if not: 'no loss by kill, partition'.")
-@click.option("--baseline", type=path_type, help="An earlier --json: say what is new, and end with 1 if anything is.")
-@click.option("--save", type=path_type, help="Write what was read there, as a FILE for another time.")
-@click.option("--summary", type=path_type, help="Write the same in Markdown there, for a job's page.")
-@click.option("--page", type=path_type, help="Write the same as a page there.")
+@click.option("--require", multiple=True, metavar="TEXT", help="End with 1 if not met: 'no loss by kill, partition'.")
+@click.option("--baseline", type=path_type, help="An earlier --json: say what is new; end with 1 if anything is.")
+@click.option("--save", type=path_type, help="Save what was read, to be given as FILE later.")
+@click.option("--summary", type=path_type, help="Write the answer as Markdown, for the page of a CI job.")
+@click.option("--page", type=path_type, help="Write the answer as a page.")
 @click.option("--details", is_flag=True, help="Also print promises, settings and every story of each group.")
 @click.option(
     "--workers", type=BoundedNumber("workers"), help="Processes at a time; by default as many as there are cores."

@@ -69,18 +69,18 @@ class UpgradeRequest(msgspec.Struct, frozen=True, kw_only=True):
 @click.argument("from_", metavar="FROM")
 @click.argument("to", metavar="[TO]", required=False)
 @click.option("--settings", multiple=True, metavar="NAME=VALUE", help="Settings of the run: acks=1; may be repeated.")
-@click.option("--beside", default="kill", show_default=True, metavar="FAMILIES", help='Faults meanwhile; "" for none.')
-@click.option("--change", "changes", multiple=True, metavar="NAME=VALUE", help="A setting that every node gets.")
+@click.option("--beside", default="kill", show_default=True, metavar="FAMILIES", help='Other faults; "" for none.')
+@click.option("--change", "changes", multiple=True, metavar="NAME=VALUE", help="A new setting of every node.")
 @click.option(
-    "--end", type=Word("end", get_args(UpgradeEnd)), default="finalize", show_default=True, help="What follows."
+    "--end", type=Word("end", get_args(UpgradeEnd)), default="finalize", show_default=True, help="After the last step."
 )
-@click.option("--host", type=Word("host", _HOSTS), default=_HOSTS[0], show_default=True, help="Where nodes are.")
+@click.option("--host", type=Word("host", _HOSTS), default=_HOSTS[0], show_default=True, help="Where the nodes run.")
 @click.option(
     "--client",
     type=Word("client", get_args(ClientName)),
     default="confluent-kafka",
     show_default=True,
-    help="Writers.",
+    help="The library that writes.",
 )
 @click.option("--brokers", type=BoundedNumber("brokers"), default=3, show_default=True)
 @click.option("--controllers", type=Word("number of controllers", "135"), default="1", show_default=True)

@@ -50,26 +50,26 @@ def with_upgrade(world: Kafka, table: Table, plan_key: PlanKey) -> Kafka:
     to = release_at(table, "upgrade_to", plan_key)
     asked = next((key for key in UPGRADE_KEYS if key in table), "")
     if asked and world.mode == "zookeeper":
-        raise (plan_key / asked).wrong("clusters with ZooKeeper are not upgraded here; leave it out, or mode")
+        raise (plan_key / asked).wrong(
+            f'a cluster with mode = "zookeeper" cannot be upgraded here; leave out {asked}, or mode'
+        )
     if asked and isinstance(world.host, Ssh):
         raise (plan_key / asked).wrong(
-            "nodes on machines over SSH have one release; leave it out, or take another host"
+            f"nodes over SSH have the one release that is installed there; leave out {asked}, or write another host"
         )
     _refuse_older(world.version, to, plan_key)
     for name in change:
         if name in _IDENTITY:
-            raise (plan_key / "change").wrong(f"{name} is how the harness finds a node; change another setting")
+            raise (plan_key / "change").wrong(f"the harness finds nodes by {name}; change another setting")
         if name in Settings().to_mapping():
-            raise (plan_key / "change").wrong(
-                f"{name} is a setting of the run, from which its promise follows; write it under [settings]"
-            )
+            raise (plan_key / "change").wrong(f"the promise of a run follows from {name}; write it under [settings]")
     return msgspec.structs.replace(
         world, upgrade_to=to, upgrade_end=end, change=tuple((name, spelled(value)) for name, value in change.items())
     )
 
 
 def check_upgrade(plan: Plan, plan_key: PlanKey) -> None:
-    """Refuse a world that says what an upgrade is, where no family of the plan does one.
+    """Refuse a world that describes an upgrade which no family of the plan performs.
 
     Raises:
         PlanError: one sentence.
@@ -79,7 +79,7 @@ def check_upgrade(plan: Plan, plan_key: PlanKey) -> None:
     for world in plan.worlds:
         if isinstance(world.world, Kafka) and (world.world.upgrade_to or world.world.change):
             raise (plan_key / "families").wrong(
-                f'[worlds.kafka] says what an upgrade is, and no family does one; write "{Upgrade.family}", or, for '
+                f'[worlds.kafka] describes an upgrade, but no family performs one; write "{Upgrade.family}" or, for '
                 f'example, "{Upgrade.family}+kill"'
             )
 
@@ -93,6 +93,6 @@ def _refuse_older(version: str, to: str, plan_key: PlanKey) -> None:
     first, then = ([int(part) for part in release.split(".")] for release in (version, to))
     if then[:2] < first[:2]:
         raise (plan_key / "upgrade_to").wrong(
-            f"a cluster that began with {version} has the features of {version}, which {to} does not know; write "
-            f'version = "{to}", upgrade_to = "{version}" and upgrade_end = "back", which ends before they are finalized'
+            f"a cluster that began with {version} has features that {to} does not know; to try the way back, write "
+            f'version = "{to}", upgrade_to = "{version}" and upgrade_end = "back"'
         )

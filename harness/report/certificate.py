@@ -1,7 +1,7 @@
 """The certificate of a rolling upgrade: what was written and put to the test, and at which step something was lost.
 
 It is made from the files of a run: receipts say what each node ran, and brokers' observations when a write went. A loss
-belongs to the step in which it could be read no more, which a fault beside that step may have caused: both are named.
+belongs to the step in which it could no longer be read. A fault at that time may have caused it: both are named.
 """
 
 from __future__ import annotations
@@ -144,12 +144,12 @@ def _sentence(certificate: Certificate) -> str:
     if certificate.lost:
         where = "".join(f", {words}" for words in dict.fromkeys(map(_when, certificate.losses)))
         permitted = "against the promise of the settings" if certificate.broken else "as the settings permit"
-        return f"{lost} {permitted}{where}; {_undone(certificate) or 'every step was done'}"
+        return f"{lost} {permitted}{where}; {_undone(certificate) or 'every step was completed'}"
     if certificate.broken:
         return f"a promise was broken: {', '.join(f'{count} {name}' for name, count in certificate.broken.items())}"
     if why_not := _undone(certificate) or ("" if certificate.granted else certificate.lacks or certificate.outcome):
         return f"not certified: {why_not}"
-    return f"certified: {lost} in {counted(steps, 'step')} and {counted(faults, 'fault')} beside"
+    return f"certified: {lost} in {counted(steps, 'step')}, with {counted(faults, 'other fault')}"
 
 
 def _undone(certificate: Certificate) -> str:
@@ -186,7 +186,7 @@ def _why_not(receipt: Receipt, wanted: str, after: str) -> str:
     if not receipt.took_effect:
         return receipt.reason
     if receipt.mark != "end":
-        return "the run ended before it"
+        return "the run ended first"
     if receipt.fault == Finalize.kind:
         return ""
     return "" if after == wanted else f"{receipt.role} runs {after or 'an unknown release'}, not {wanted}"
@@ -257,10 +257,10 @@ def as_lines(certificate: Certificate) -> Iterator[str]:
         yield f"  {step.number}. {step_words(step)}"
     yield f"  written: {certificate.acknowledged:,} of {certificate.attempted:,} writes acknowledged"
     kinds = ", ".join(f"{count} {kind}" for kind, count in certificate.faults.items()) or "none"
-    yield f"  faults beside: {kinds}"
+    yield f"  other faults: {kinds}"
     yield from (f"  lost: {loss_words(loss)}" for loss in certificate.losses)
     if certificate.lost > (placed := sum(loss.writes for loss in certificate.losses)):
-        yield f"  lost: {certificate.lost - placed:,} more, whose moment is not known"
+        yield f"  lost: {certificate.lost - placed:,} more, at an unknown time"
 
 
 def step_words(step: StepTaken) -> str:
@@ -268,10 +268,10 @@ def step_words(step: StepTaken) -> str:
     if not step.done:
         return f"{step.act} {step.node}: not done, {step.why_not}"
     if step.act == Finalize.kind:
-        return f"features finalized at {moment(step.begun_us)}: {step.raised or 'none was lower'}"
+        return f"features finalized at {moment(step.begun_us)}: {step.raised or 'no feature was lower'}"
     changed = "".join(f", {name}={value}" for name, value in step.changed.items())
     whole = f"every replica in sync again after {(step.ended_us - step.begun_us) / 1e6:.1f} s"
-    beside = f"; beside: {', '.join(step.beside)}" if step.beside else ""
+    beside = f"; at the same time: {', '.join(step.beside)}" if step.beside else ""
     return (
         f"{step.node}: {step.before or '?'} to {step.after}{changed}, {whole}; {step.writes:,} writes acknowledged, "
         f"{step.lost:,} lost{beside}"
@@ -280,7 +280,7 @@ def step_words(step: StepTaken) -> str:
 
 def loss_words(loss: Loss) -> str:
     """One loss in a line."""
-    faults = f", beside {'; '.join(loss.faults)}" if loss.faults else ", beside no other fault"
+    faults = f", after {'; '.join(loss.faults)}" if loss.faults else ", without another fault"
     return f"{counted(loss.writes, 'write')} {_when(loss)} at {moment(loss.first_us)}{faults}"
 
 

@@ -187,7 +187,7 @@ def test_a_replica_that_stays_out_of_sync_stops_the_rollout_and_the_rest_is_skip
     assert {receipt.mark for receipt in steps} == {"skipped"}
     assert len(steps) == 5
     assert {receipt.reason for receipt in steps} == {
-        f"step-1 (controller 100): {STEP_LIMIT_MS // 1000} s before it could begin, t-1 had not every replica in sync"
+        f"step-1 (controller 100): {STEP_LIMIT_MS // 1000} s before it could begin, t-1 had a replica out of sync"
     }
     assert tried.forms.levels == {"metadata.version": 1}
 

@@ -38,7 +38,7 @@ from nemesis.succession import Succession
 from workloads import Settings
 
 _NO_CUTS: Final = 'links of Apache Kafka are cut with host = "namespaces" only, which needs root'
-_NO_KRAFT: Final = "clusters with ZooKeeper are not upgraded here"
+_NO_KRAFT: Final = "clusters with ZooKeeper cannot be upgraded here"
 _ONE_RELEASE: Final = "machines over SSH are given one release"
 _ONE_DIRECTORY: Final = "nodes of Apache Kafka are started with one log directory here"
 #: Before it leaders log the in-sync replicas that they have written to ZooKeeper at level TRACE only.

@@ -67,7 +67,7 @@ def test_what_is_broken_at_this_moment_is_a_concern_of_its_own_and_comes_first(s
     first, *_ = worst_first(assessment).groups
     assert (first.topics, worst_of(first)) == (("t",), BROKEN_NOW)
     sentences = [concern.sentence for concern in first.concerns if concern.kind == "now"]
-    assert sentences[0] == "1 of 1 log partition has no leader: nothing is written or read there"
+    assert sentences[0] == "1 of 1 log partition has no leader: no write or read succeeds there"
     assert sentences[1].startswith("0 replicas in sync where min.insync.replicas=2")
     assert "2 topics with 2 answers, Apache Kafka 4.3.1: 1 broken at this moment, 0 with" in heading(assessment)
     unmet = judged("nothing broken now", assessment)
@@ -98,11 +98,11 @@ def test_settings_of_files_that_no_broker_or_topic_has_are_told(stage: Stage) ->
     ("library", "version", "told"),
     [
         ("java", "4.3.1", ""),
-        ("java", "4.4.0", "is taken for the newest"),
+        ("java", "4.4.0", "is judged as the newest"),
         ("java", "0.8.2", "may have others"),
         ("librdkafka", "2.16.0", ""),
-        ("librdkafka", "99.0.0", "is taken for the newest"),
-        ("kafka-python", "99.0.0", "is taken for the newest"),
+        ("librdkafka", "99.0.0", "is judged as the newest"),
+        ("kafka-python", "99.0.0", "is judged as the newest"),
         ("kafka-python", "1.0.0", "may have others"),
     ],
 )
@@ -165,14 +165,14 @@ def test_a_producer_that_does_not_begin_is_told_once_and_without_a_contradiction
     assessment = assessed(stage, topic("t", SAFE), producer=Client(name="p", library="java", settings=settings))
     assert named(assessment)["t"] == {"refused-idempotence"}
     (group,) = assessment.groups
-    assert any(f"refused by the client: it does not begin with {denied};" in each.sentence for each in group.concerns)
+    assert any(f"the client refuses to start with {denied};" in each.sentence for each in group.concerns)
     shown = {name: group.settings[name] for name in ("acks", "enable.idempotence")}
     assert shown == {"acks": "all", "enable.idempotence": "true"}
     assert group.settings["max.in.flight.requests.per.connection"] == "5"
 
 
 def test_of_a_release_that_is_newer_than_any_known_one_that_is_said(stage: Stage) -> None:
-    newer = "Nothing newer than Apache Kafka 4.3.1 is known here"
+    newer = "is newer than all that is known here"
     assert any(newer in limit for limit in assessed(stage, topic("t", SAFE), release="9.9.9").limits)
     assert any(newer in limit for limit in assessed(stage, topic("t", SAFE), release="4.3.2").limits)
     assert not any(newer in limit for limit in assessed(stage, topic("t", SAFE), release="4.3.1").limits)

@@ -101,20 +101,19 @@ def test_the_answers_of_two_producers_are_told_apart() -> None:
 
 def test_the_heading_counts_known_defects_and_stories_that_tell_nothing() -> None:
     assert heading(FOUR) == (
-        "5 topics with 4 answers: 3 with a weakness or a risk, 1 with known defects only, "
-        "1 with nothing that is known here."
+        "5 topics with 4 answers: 3 with a weakness or a risk, 1 with known defects only, 1 without a known problem."
     )
     unknown = msgspec.structs.replace(FOUR.groups[3], unknown=("S70: why; step by step: a command",))
     untold = msgspec.structs.replace(FOUR, groups=(*FOUR.groups[:3], unknown))
-    assert heading(untold).endswith(" 1 story tells nothing, see below.")
+    assert heading(untold).endswith(" 1 story gives no answer, see below.")
     assert "not known: S70: why; step by step: a command (e)" in list(lines_of(untold))
     assert "S70: why" in as_page(untold)
     assert "S70: why" in as_markdown(untold)
 
 
 def test_a_group_with_defects_is_not_said_to_have_nothing_the_matter() -> None:
-    assert clean_words(group("d", concerns=(DEFECT,))).startswith("1 known defect, and no weakness or risk that")
-    assert clean_words(group("e")).startswith("Nothing is the matter that is known here: of 48 stories")
+    assert clean_words(group("d", concerns=(DEFECT,))).startswith("1 known defect, but no known weakness or risk")
+    assert clean_words(group("e")).startswith("No known problem: of 48 stories")
 
 
 def test_old_rules_without_a_promise_are_not_called_clean() -> None:
@@ -129,8 +128,8 @@ def test_old_rules_without_a_promise_are_not_called_clean() -> None:
     [
         (("x",), (), "S06 t: a record (x) acknowledged and lost"),
         (("base", "x"), (), "S06 t: records (base, x) acknowledged and lost"),
-        (("a record",), ("acks",), "S06 t: a record acknowledged and lost (until acks is changed, too)"),
-        (("x",), ("acks", "b"), "S06 t: a record (x) acknowledged and lost (until acks and b are changed, too)"),
+        (("a record",), ("acks",), "S06 t: a record acknowledged and lost (to prevent it, change acks, too)"),
+        (("x",), ("acks", "b"), "S06 t: a record (x) acknowledged and lost (to prevent it, change acks and b, too)"),
     ],
 )
 def test_a_story_names_its_records(records: tuple[str, ...], together: tuple[str, ...], said: str) -> None:

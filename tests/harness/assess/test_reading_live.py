@@ -106,4 +106,4 @@ def test_a_server_that_does_not_answer_is_told_from_a_name_that_does_not_resolve
     assert f"127.0.0.1:{port} refuses connections" in said
     assert "the name nowhere.invalid does not resolve" in said
     with socket.create_server(("127.0.0.1", mute_port)):
-        assert "is TLS or SASL missing" in live.why_silent(f"127.0.0.1:{mute_port}")
+        assert "does it need TLS or SASL" in live.why_silent(f"127.0.0.1:{mute_port}")

@@ -88,8 +88,8 @@ def test_entries_are_added_and_what_was_written_by_hand_stays(campaign, tmp_path
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("ffff", "--until", "2027-01-31"), 'nothing that is not permitted in it is called "ffff"'),
-        (("006", "--until", "2027-01-31"), 'nothing that is not permitted in it is called "006"'),
+        (("ffff", "--until", "2027-01-31"), 'no finding of this campaign is called "ffff"'),
+        (("006", "--until", "2027-01-31"), 'no finding of this campaign is called "006"'),
         (("lost-write", "--until", "2026-12-31"), "--until 2026-12-31 is before 2027-01-01"),
         (("lost-write", "--until", "soon"), '--until "soon" is not a day'),
         (("lost-write", "--until", "2027-01-31", "--cell", "kafka/c/kil"), "did you mean"),

@@ -49,10 +49,10 @@ def test_without_a_release_and_without_faults_it_is_a_rolling_restart() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["4.3.1", "3.9.2"], "has the features of 4.3.1, which 3.9.2 does not know"),
+        (["4.3.1", "3.9.2"], "has features that 3.9.2 does not know"),
         (["3.9", "4.3.1"], "is not a version of Apache Kafka"),
         (["3.9.2", "4.3.1", "--beside", "nope"], "unknown fault family"),
-        (["3.9.2", "4.3.1", "--change", "node.id=3"], "node.id is how the harness finds a node"),
+        (["3.9.2", "4.3.1", "--change", "node.id=3"], "the harness finds nodes by node.id"),
         (["2.8.0", "2.8.1"], "is started with ZooKeeper here"),
         (["4.3.98", "4.3.99"], "Apache Kafka 4.3.98 is not in"),
         (["3.9.2", "4.3.1", "--end", "never"], "unknown end"),

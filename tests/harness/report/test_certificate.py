@@ -76,7 +76,7 @@ def test_a_loss_is_at_the_step_in_which_a_leader_without_it_began(campaign: Camp
     assert (loss.step, loss.during, loss.writes, loss.first_us) == (2, True, 1, 5_900_000)
     assert loss.faults == ("kill broker 0 [leader of partition 0] at 4.200 s",)
     assert certificate.sentence == (
-        "1 acknowledged write lost as the settings permit, during step 2; every step was done"
+        "1 acknowledged write lost as the settings permit, during step 2; every step was completed"
     )
 
 
@@ -120,8 +120,8 @@ def test_features_are_named_that_were_raised(campaign: Campaign) -> None:
     [
         ({"end_evidence": {}}, "broker 1 runs an unknown release, not 4.3.1"),
         ({"end_evidence": {"1": {"version": "3.9.2"}}}, "broker 1 runs 3.9.2, not 4.3.1"),
-        ({"mark": "begin", "ended_us": None}, "the run ended before it"),
-        ({"mark": "skipped", "took_effect": False, "reason": "t-0 had not every replica in sync"}, "t-0 had not every"),
+        ({"mark": "begin", "ended_us": None}, "the run ended first"),
+        ({"mark": "skipped", "took_effect": False, "reason": "t-0 had a replica out of sync"}, "t-0 had a replica"),
     ],
 )
 def test_a_step_that_was_not_done_is_named_and_nothing_is_certified(
@@ -145,7 +145,7 @@ def test_an_upgrade_that_lost_nothing_under_faults_is_certified(campaign: Campai
     met = [FaultExercise(sequence=number, acknowledged=100) for number in (0, 11, 12, 13)]
     certificate = certified(campaign, *STEPS, acks="all", lost=0, fault_exercise=met)
     assert certificate.granted
-    assert certificate.sentence == "certified: 0 acknowledged writes lost in 4 steps and 1 fault beside"
+    assert certificate.sentence == "certified: 0 acknowledged writes lost in 4 steps, with 1 other fault"
     assert [taken.writes for taken in certificate.steps] == [100, 100, 100, 0]
     assert [taken.beside for taken in certificate.steps] == [
         (), *[("kill broker 0 [leader of partition 0]",)] * 2, (),
