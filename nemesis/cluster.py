@@ -53,7 +53,8 @@ class PartitionView(msgspec.Struct, frozen=True):
     """The controller's word about one log partition. ``leader`` is None while no broker leads.
 
     ``elr`` are the eligible leader replicas outside the ISR (KIP-966), where the cluster reports them: see
-    :class:`harness.worlds.kafka.administration.Administration`.
+    :class:`harness.worlds.kafka.administration.Administration`. ``partition_epoch`` is -1 where it does
+    not report that.
     """
 
     leader: int | None
@@ -61,6 +62,7 @@ class PartitionView(msgspec.Struct, frozen=True):
     isr: tuple[int, ...]
     replicas: tuple[int, ...]
     elr: tuple[int, ...] = ()
+    partition_epoch: int = -1
 
 
 class ClusterView(msgspec.Struct, frozen=True):

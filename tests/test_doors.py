@@ -21,6 +21,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "harness.clients": (),
     "harness.cluster": (),
     "harness.comparison": (),
+    "harness.conform": (),
     "harness.explore": (),
     "harness.plan": (),
     "harness.report": (),

@@ -186,6 +186,10 @@ class Settings:
     """Pause between a broker's reports to the controller."""
     unclean_leader_election_interval_ms: int = _setting("unclean.leader.election.interval.ms", "broker", 2_000)
     """Pause between the controller's looks for partitions that an unclean election may help."""
+    replica_high_watermark_checkpoint_interval_ms: int = _setting(
+        "replica.high.watermark.checkpoint.interval.ms", "broker", 5_000
+    )
+    """Pause between two times at which a broker writes down the high watermarks of its replicas."""
     era: str = _setting("era", "reference", NO_ERA, choices=tuple(PRESETS))
     """Defaults of these settings, and of unclean elections, as one release had them; what a plan names wins."""
     truncation: Truncation = _setting(  # noqa: RUF009 (a field, made by dataclasses.field)

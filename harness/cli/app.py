@@ -43,6 +43,7 @@ COMMANDS: Final = (
     "shrink",
     "explain",
     "stories",
+    "conform",
     "hunt",
     "explore",
     "heal",

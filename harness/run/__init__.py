@@ -10,7 +10,7 @@ from harness.run.performing import (
     write_choices,
 )
 from harness.run.scheduled import LATE_MS_MAX, WARM_UP_MS_MAX, perform_schedule, planned
-from harness.run.story_run import story_of
+from harness.run.story_run import prepared, story_of
 
 __all__ = [
     "LATE_MS_MAX",
@@ -23,6 +23,7 @@ __all__ = [
     "perform_run",
     "perform_schedule",
     "planned",
+    "prepared",
     "read_choices",
     "recover_observations",
     "story_of",

@@ -9,6 +9,7 @@ from harness.stories.columns import COLUMNS, Column, chosen_columns, column_name
 from harness.stories.documented import StepForm, form_of, state_forms, step_forms
 from harness.stories.explanation import explained, step_lines
 from harness.stories.language import lines_of
+from harness.stories.pauses import AsLongAs, UntilAtRest
 from harness.stories.performer import Performance, perform_script
 from harness.stories.requirements import unmet
 from harness.stories.story import Expected, Sign, Story, known_stories, parse_story, read_story
@@ -18,6 +19,7 @@ __all__ = [
     "ACKNOWLEDGED",
     "COLUMNS",
     "REFUSED",
+    "AsLongAs",
     "Cell",
     "Column",
     "Expected",
@@ -29,6 +31,7 @@ __all__ = [
     "Story",
     "Trace",
     "TraceEntry",
+    "UntilAtRest",
     "chosen_columns",
     "column_named",
     "explained",

@@ -18,6 +18,7 @@ from harness.plan import RunSpec
 from harness.records.fault_events import record_fault
 from harness.stories import steps as s
 from harness.stories.patience import Patience
+from harness.stories.pauses import Pause, no_pause
 from harness.stories.script_faults import ScriptFaults
 from harness.stories.story import BASE, Story
 from harness.stories.story_world import StepError, StoryWorld
@@ -40,8 +41,12 @@ class Performance(NamedTuple):
     trace: Trace
 
 
-def perform_script(story: Story, spec: RunSpec, world: World, recorder: Recorder) -> Performance:
+def perform_script(
+    story: Story, spec: RunSpec, world: World, recorder: Recorder, pause: Pause = no_pause
+) -> Performance:
     """Do the run that ``spec`` describes, with this ``story``, in a fresh ``world``, which is closed in any case.
+
+    The ``pause`` is made after each step, before it is written down how that went.
 
     Raises:
         HarnessError: the world could not do its work; what was recorded so far stands.
@@ -49,7 +54,7 @@ def perform_script(story: Story, spec: RunSpec, world: World, recorder: Recorder
     """
     with opened(world):
         phases = Phases(spec, world, recorder)
-        performer = _Performer(story, spec, world, phases.workload, recorder)
+        performer = _Performer(story, spec, world, phases.workload, recorder, pause=pause)
         report = phases.perform_phases(performer)
         return Performance(report, performer.trace(report))
 
@@ -59,7 +64,9 @@ class _Performer:
 
     schedule: Final = Schedule(steps=(), healed_ms=0)
 
-    def __init__(self, story: Story, spec: RunSpec, world: World, workload: Workload, recorder: Recorder) -> None:
+    def __init__(
+        self, story: Story, spec: RunSpec, world: World, workload: Workload, recorder: Recorder, *, pause: Pause
+    ) -> None:
         if world.direct is None:
             raise PlanError("this world cannot send single writes, so no scripted story can be performed in it")
         self._story = story
@@ -79,6 +86,7 @@ class _Performer:
             new_process=workload.new_process,
         )
         self._story_world = StoryWorld(world, self._partition, self._writes.records)
+        self._pause = pause
         self._entries: list[TraceEntry] = []
         self._nudges = count(1)
         # What brings about the state in which a script begins leaves no receipt.
@@ -103,7 +111,7 @@ class _Performer:
     def trace(self, report: RunReport) -> Trace:
         """Its steps and what came of them, once the log was read."""
         note = "" if report.drained else "not read to its end"
-        self._note(0, "(fresh clients wrote and read)", self._entries[-1].ended_us, note)
+        self._write_down(0, "(fresh clients wrote and read)", self._entries[-1].ended_us, note)
         return Trace(
             settings=self._settings.to_mapping(),
             entries=tuple(self._entries),
@@ -146,6 +154,10 @@ class _Performer:
         self._note(step.line, step.text, begun_us, note, play)
 
     def _note(self, line: int, text: str, begun_us: int, note: str, play: Play = Play.PLAYED) -> None:
+        self._pause(self._story_world, begun_us)
+        self._write_down(line, text, begun_us, note, play)
+
+    def _write_down(self, line: int, text: str, begun_us: int, note: str, play: Play = Play.PLAYED) -> None:
         view = self._story_world.view
         self._entries.append(
             TraceEntry(
@@ -159,6 +171,11 @@ class _Performer:
                 leader_epoch=view.leader_epoch,
                 isr=view.isr,
                 replicas=self._story_world.replicas(),
+                partition_epoch=view.partition_epoch,
+                elr=view.elr,
+                assigned=view.replicas,
+                fenced=self._story_world.fenced(),
+                answers=self._writes.ends(),
             )
         )
 

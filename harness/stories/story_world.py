@@ -73,6 +73,10 @@ class StoryWorld:
         """The replicas on all brokers."""
         return tuple(map(self.replica, self.brokers))
 
+    def fenced(self) -> tuple[int, ...]:
+        """The brokers that the controller counts as dead."""
+        return tuple(sorted(self._replicas.fenced()))
+
     def able(self, needs: Iterable[Capability]) -> None:
         """Check that the world can do what needs these.
 

@@ -29,7 +29,9 @@ class Play(StrEnum):
 class TraceEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One step. Times are microseconds of the run's clock; the states are those at its end.
 
-    ``note`` says what came of it, in words; ``leader``, ``leader_epoch`` and ``isr`` are the controller's.
+    ``note`` says what came of it, in words; ``leader`` to ``assigned`` are the controller's word: ``assigned`` are the
+    replicas in their order of preference, ``fenced`` the brokers that it counts as dead. ``answers`` are the outcomes
+    of the records that were sent until then.
     """
 
     line: int
@@ -42,6 +44,11 @@ class TraceEntry(msgspec.Struct, frozen=True, kw_only=True):
     leader_epoch: int
     isr: tuple[int, ...]
     replicas: tuple[ReplicaState, ...]
+    partition_epoch: int = -1
+    elr: tuple[int, ...] = ()
+    assigned: tuple[int, ...] = ()
+    fenced: tuple[int, ...] = ()
+    answers: dict[str, RecordEnd] = {}
 
 
 class RecordEnd(msgspec.Struct, frozen=True, kw_only=True):

@@ -78,7 +78,9 @@ class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):
     """One replica of a log partition, as its own broker sees it. A field that the world cannot see is None.
 
     Offsets are exclusive ends. A broker that does not run has only its log: ``records`` and ``log_end``, which is 0 if
-    its disk has nothing of the log. ``leading`` is its own opinion, and ``isr`` that of a leader.
+    its disk has nothing of the log. ``leading`` is its own opinion, and ``isr`` that of a leader. ``epochs`` are pairs
+    of a leader epoch and the offset at which it starts in this log (rule 19), ``written_high_watermark`` is that on its
+    disk: both are of dead brokers too.
     """
 
     node: int
@@ -89,6 +91,8 @@ class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):
     leader_epoch: int | None = None
     high_watermark: int | None = None
     isr: tuple[int, ...] | None = None
+    epochs: tuple[tuple[int, int], ...] | None = None
+    written_high_watermark: int | None = None
 
 
 class Replicas(Protocol):

@@ -18,6 +18,7 @@ from crc32c import crc32c
 
 from checkers import Part
 from harness.records.replica_dump import DumpedLog, Facts, ReplicaLogs, Stretch
+from harness.reference.server.storage.checkpoints import EpochFile, OffsetFile
 from harness.reference.server.storage.segment_files import MAGIC_AT, MAGIC_V2, MESSAGES, BatchLocation, batches_of
 from workloads import PAYLOAD_HEADER, Defect, LogPartition
 from workloads.values import decode, record_key_of
@@ -174,12 +175,35 @@ def flip(batch: Batch) -> tuple[int, int, int]:
 def recovery_point(directory: Path) -> int:
     """The recovery point: a start after an unclean stop reads the log again from this offset's segment on (rule 25).
 
-    Kafka keeps it in one file for all partitions of a disk. The reference broker has none: it reads all of a log.
+    The reference broker has none: it reads all of a log.
     """
-    shared = directory.parent / "recovery-point-offset-checkpoint"
+    return _shared_checkpoint(directory, "recovery-point-offset-checkpoint")
+
+
+def written_high_watermark(directory: Path) -> int:
+    """The high watermark of a log as its broker has written it down; 0 before that."""
+    own = directory / "high-watermark"
+    return OffsetFile(own, 0).value if own.exists() else _shared_checkpoint(directory, "replication-offset-checkpoint")
+
+
+def _shared_checkpoint(directory: Path, name: str) -> int:
+    """The offset of a log in a file that Kafka keeps for all partitions of a disk; 0 where it is not there."""
+    shared = directory.parent / name
     topic, number = LogPartition.named(directory.name.partition("@")[0])
     lines = shared.read_text().splitlines() if shared.exists() else []
     return next((int(line.split()[2]) for line in lines if line.split()[:2] == [topic, str(number)]), 0)
+
+
+def leader_epochs(directory: Path) -> tuple[tuple[int, int], ...]:
+    """The leader epochs of a log and the offsets at which they start, as its broker has written them down.
+
+    Kafka's file begins with a version and the number of lines. The reference broker's has another name.
+    """
+    checkpoint = directory / "leader-epoch-checkpoint"
+    if not checkpoint.exists():
+        return tuple(EpochFile(directory / "leader-epochs").entries)
+    pairs = [line.split() for line in checkpoint.read_text().splitlines()[2:]]
+    return tuple((int(epoch), int(offset)) for epoch, offset in pairs)
 
 
 def read_again(batch: Batch) -> bool:

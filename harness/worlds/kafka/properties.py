@@ -124,7 +124,6 @@ def node_properties(node_place: NodePlace, settings: Settings, brokers: int) -> 
         **_group_sessions(settings.session_timeout_ms),
         **({"replica.selector.class": _SELECTOR} if settings.follower_fetching else {}),
         **(_CLEANING if settings.cleanup_policy == "compact" else {}),
-        "replica.high.watermark.checkpoint.interval.ms": 5_000,
         "log.flush.interval.messages": NEVER,
         # flush.ms of a topic acts only as often as this looks.
         "log.flush.scheduler.interval.ms": settings.flush_ms,

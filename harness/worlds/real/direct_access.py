@@ -18,7 +18,7 @@ from harness.hosts import NodeState
 from harness.worlds.contract import DirectWrite, PlacedRecord, Replicas, ReplicaState
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.view import Viewer
-from harness.worlds.replica_logs import log_directory, stretches
+from harness.worlds.replica_logs import leader_epochs, log_directory, stretches, written_high_watermark
 from nemesis.evidence import Evidence
 from workloads import SendOutcome
 
@@ -77,6 +77,8 @@ class ReplicasOnDisk(Replicas):
             running=running,
             log_end=records[-1].offset + 1 if records else 0,
             records=records,
+            epochs=leader_epochs(directory),
+            written_high_watermark=written_high_watermark(directory),
             **msgspec.structs.asdict(word),
         )
 

@@ -63,6 +63,8 @@ def partitions_of(image: ClusterImage, *topics: str) -> dict[str, PartitionView]
             leader_epoch=state.leader_epoch,
             isr=state.isr,
             replicas=state.replicas,
+            elr=state.elr,
+            partition_epoch=state.partition_epoch,
         )
         for name, state in image.partitions.items()
         if LogPartition.named(name).topic in topics

@@ -300,6 +300,8 @@ def _partitions_of(image: Image) -> dict[str, PartitionView]:
             leader_epoch=state.leader_epoch,
             isr=state.isr,
             replicas=state.replicas,
+            elr=state.elr,
+            partition_epoch=state.partition_epoch,
         )
         for name, topic in image.topics.items()
         for number, state in enumerate(topic.partitions)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import msgspec
+
 from harness.reference.core.messages import RecordBatch
 from harness.reference.core.replica import Replica
 from harness.worlds.contract import PlacedRecord, ReplicaState
@@ -26,14 +28,19 @@ class SimulatedReplicas:
         if log is None:
             return ReplicaState(node=node, running=broker is not None, log_end=0)
         records = tuple(record for batch in log.batches for record in _placed(partition, batch))
-        replica: Replica | None = None if broker is None else broker.replicas.get(log_partition)
-        if replica is None:
-            return ReplicaState(node=node, running=broker is not None, log_end=log.end_offset, records=records)
-        return ReplicaState(
+        written = ReplicaState(
             node=node,
-            running=True,
+            running=broker is not None,
             log_end=log.end_offset,
             records=records,
+            epochs=tuple(log.epochs()),
+            written_high_watermark=log.checkpointed_high_watermark(),
+        )
+        replica: Replica | None = None if broker is None else broker.replicas.get(log_partition)
+        if replica is None:
+            return written
+        return msgspec.structs.replace(
+            written,
             leading=replica.leading,
             leader_epoch=replica.leader_epoch,
             high_watermark=replica.high_watermark,

@@ -1,0 +1,111 @@
+"""The command `ackproof conform`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from checkers import counted
+from harness.cli.hunt import BUGS
+from harness.cli.terminal import Terminal, Word, path_type, takes_json
+from harness.conform import (
+    ELSEWHERE,
+    ComparedStep,
+    Comparison,
+    RecordedTrace,
+    hold,
+    performed_elsewhere,
+    playable,
+    traces_in,
+    write_trace,
+)
+from harness.conform import Word as Outcome
+from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
+from harness.stories import chosen_columns, known_stories
+from workloads import unknown_name
+
+
+@click.command()
+@click.argument("stories", nargs=-1, metavar="[STORY|TRACE]...")
+@click.option(
+    "--world", type=Word("world", ELSEWHERE), default="kafka", show_default=True, help="Where stories are performed."
+)
+@click.option("--settings", "columns", multiple=True, metavar="COLUMN", help="In these columns; by default all/2.")
+@click.option("--save", type=path_type, metavar="DIR", help="Keep what the cluster showed, a trace for each story.")
+@click.option("--bug", type=Word("bug", BUGS), help="Plant this bug in the core: it must be noticed.")
+@takes_json
+def conform(
+    terminal: Terminal,
+    stories: Sequence[str],
+    *,
+    world: str,
+    columns: Sequence[str],
+    save: Path | None,
+    bug: str | None,
+) -> int:
+    """Hold the reference broker's core against a real cluster, step by step.
+
+    A STORY (S01) is performed on Apache Kafka, which needs root, or on the reference broker's processes; none: every
+    story that this world can play. The core performs it in virtual time, at the same pace. After each step both must
+    show the same leader, epochs, ISR, logs and answers. A TRACE is what --save kept, a file or a directory: it needs
+    no cluster. Exit code 0 if every step is the same or explained, 1 if not, 2 if no step was compared.
+    """
+    numbered = known_stories()
+    results = []
+    for trace in _traces(terminal, stories, world, columns, save):
+        compared = hold(trace, numbered[trace.story], bug or "none")
+        results.append(compared)
+        terminal.answer(compared, _lines(compared))
+    steps = sum(len(result.steps) for result in results)
+    if not terminal.as_json:
+        unexplained = sum(result.count(Outcome.UNEXPLAINED) for result in results)
+        terminal.say(
+            f"{counted(len(results), 'story', 'stories')}, {counted(steps, 'step')}, {unexplained} unexplained"
+        )
+    if not steps:
+        return EXIT_UNKNOWN
+    return EXIT_HELD if all(result.conforms for result in results) else EXIT_BROKEN
+
+
+def _traces(
+    terminal: Terminal, words: Sequence[str], world: str, patterns: Sequence[str], save: Path | None
+) -> Iterator[RecordedTrace]:
+    """Recorded traces, and those of stories that are performed for it, one after the other."""
+    numbered = known_stories()
+    columns = _columns(patterns)
+    for word in words or playable(numbered.values(), columns, world):
+        if word not in numbered:
+            if not Path(word).exists():
+                raise PlanError(f"{unknown_name('story', word, numbered)} (or name a trace, or a directory of traces)")
+            yield from traces_in(Path(word))
+            continue
+        for column in columns:
+            trace = performed_elsewhere(numbered[word], column, world)
+            if save is not None:
+                terminal.note(f"{write_trace(save, trace)}")
+            yield trace
+
+
+def _columns(patterns: Sequence[str]) -> tuple[str, ...]:
+    try:
+        return chosen_columns(patterns or ["all/2"])
+    except KeyError as error:
+        raise PlanError(str(error.args[0])) from error
+
+
+def _lines(compared: Comparison) -> Iterator[str]:
+    """One line, and the first step that no deviation explains, with those beside it."""
+    counts = ", ".join(f"{number} {word}" for word in Outcome if (number := compared.count(word)))
+    yield f"{compared.story} {compared.column} on {compared.system}: {counts or 'no step was compared'}"
+    if (wrong := compared.unexplained) is not None:
+        for step in compared.steps[max(0, wrong - 1) : wrong + 2]:
+            yield from _step(step)
+
+
+def _step(step: ComparedStep) -> Iterator[str]:
+    yield f"  step {step.number}, {step.text}: {step.word}"
+    for difference in step.differences:
+        why = f" ({difference.why})" if difference.why else ""
+        yield f"    {difference.fact}: the cluster shows {difference.real}; the core shows {difference.core}{why}"

@@ -1,0 +1,27 @@
+"""The core of the reference broker held step by step against a real cluster that performs the same story.
+
+The cluster is Apache Kafka, or the reference broker on processes. What it shows after each step is recorded, in a file
+too if that is wanted; the core performs the story in virtual time and at the same pace, and shows the same or not.
+"""
+
+from harness.conform.comparing import ComparedStep, Comparison, Difference, Word, hold
+from harness.conform.deviations import Deviation, known_deviations
+from harness.conform.performing import ELSEWHERE, performed_elsewhere, playable
+from harness.conform.recorded import RecordedTrace, read_trace, traces_in, write_trace
+
+__all__ = [
+    "ELSEWHERE",
+    "ComparedStep",
+    "Comparison",
+    "Deviation",
+    "Difference",
+    "RecordedTrace",
+    "Word",
+    "hold",
+    "known_deviations",
+    "performed_elsewhere",
+    "playable",
+    "read_trace",
+    "traces_in",
+    "write_trace",
+]

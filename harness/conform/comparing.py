@@ -1,0 +1,137 @@
+"""Compares what a real cluster showed after each step with what the core shows there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from harness.conform.deviations import known_deviations
+from harness.conform.performing import CoreStep, performed_by_core
+from harness.conform.recorded import RecordedStep, RecordedTrace
+from harness.conform.shown import ShownState
+from harness.errors import PlanError
+from harness.stories import Story
+
+
+class Word(StrEnum):
+    """The outcome of a step.
+
+    - same: both show the same at its end.
+    - passed: the core showed this in the course of the step, and went on.
+    - deviation: they differ in a way that is known, with its reason.
+    - unexplained: they differ, and no deviation says why.
+    """
+
+    SAME = "same"
+    PASSED = "passed"
+    DEVIATION = "deviation"
+    UNEXPLAINED = "unexplained"
+
+
+class Difference(NamedTuple):
+    """A fact that the two show otherwise, each in words; ``why`` names the deviation that explains it, if one does."""
+
+    fact: str
+    real: str
+    core: str
+    why: str = ""
+
+
+class ComparedStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A step, its outcome, and how the two differ at its end."""
+
+    number: int
+    text: str
+    word: Word
+    differences: tuple[Difference, ...] = ()
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """A story held against a trace."""
+
+    story: str
+    column: str
+    system: str
+    steps: tuple[ComparedStep, ...]
+
+    @property
+    def conforms(self) -> bool:
+        """True if at least one step was compared, and each is the same or explained."""
+        return bool(self.steps) and self.unexplained is None
+
+    @property
+    def unexplained(self) -> int | None:
+        """The index of the first step that no deviation explains, None where all are explained."""
+        wrong = (index for index, step in enumerate(self.steps) if step.word is Word.UNEXPLAINED)
+        return next(wrong, None)
+
+    def count(self, word: Word) -> int:
+        """The number of steps with this outcome."""
+        return sum(step.word is word for step in self.steps)
+
+
+def hold(trace: RecordedTrace, story: Story, bug: str = "none") -> Comparison:
+    """Let the core perform the ``story`` of a trace, and compare the two step by step; with a planted ``bug``.
+
+    Raises:
+        PlanError: the trace is of another script than the story has now.
+    """
+    core = performed_by_core(story, trace, bug)
+    if [step.text for step in trace.steps] != [ours.step.text for ours in core]:
+        raise PlanError(f"the trace {trace.name} is of another script than {story.number} has now; record it again")
+    texts = [step.text for step in trace.steps]
+    steps = []
+    for number, (real, ours) in enumerate(zip(trace.steps, core, strict=True), 1):
+        explain = partial(_why, trace, texts[:number])
+        steps.append(_compared(number, real, ours, explain))
+    return Comparison(story=trace.story, column=trace.column, system=trace.system, steps=tuple(steps))
+
+
+#: Names the deviation that explains a fact's two values, "" where none does.
+Explain = Callable[[str, object, object], str]
+
+
+def _why(trace: RecordedTrace, texts: Sequence[str], fact: str, real: object, core: object) -> str:
+    deviations = known_deviations() if trace.is_kafka else ()
+    fitting = (deviation for deviation in deviations if deviation.explains(trace.story, texts, fact, real, core))
+    return next((deviation.name for deviation in fitting), "")
+
+
+def _compared(number: int, real: RecordedStep, core: CoreStep, explain: Explain) -> ComparedStep:
+    """The comparison with the state at the end of the step, or else with one before that fits."""
+    differences = _differences(real.shown, core.step.shown, explain)
+    word = _word(differences)
+    if word is Word.UNEXPLAINED:
+        earlier = (_differences(real.shown, state, explain) for state in core.passed)
+        if any(_word(others) is not Word.UNEXPLAINED for others in earlier):
+            word = Word.PASSED
+    if real.play != core.step.play:
+        differences.append(Difference("way", *(f"{step.play}: {step.note}" for step in (real, core.step))))
+        word = Word.UNEXPLAINED
+    return ComparedStep(number=number, text=real.text, word=word, differences=tuple(differences))
+
+
+def _word(differences: Iterable[Difference]) -> Word:
+    whys = {difference.why for difference in differences}
+    return Word.UNEXPLAINED if "" in whys else Word.DEVIATION if whys else Word.SAME
+
+
+def _differences(real: ShownState, core: ShownState, explain: Explain) -> list[Difference]:
+    """The facts that both show, and otherwise."""
+    ours = core.facts()
+    return [
+        Difference(fact, in_words(value), in_words(ours[fact]), explain(fact, value, ours[fact]))
+        for fact, value in real.facts().items()
+        if fact in ours and ours[fact] != value
+    ]
+
+
+def in_words(value: object) -> str:
+    """A value of a fact as people read it."""
+    if isinstance(value, tuple):
+        return " ".join(map(str, value)) or "nothing"
+    return "no broker" if value is None else str(value)

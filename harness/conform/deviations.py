@@ -1,0 +1,55 @@
+"""Known ways in which the core shows another state than Kafka does, each with its reason: deviations.toml beside it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib import resources
+
+import msgspec
+
+
+class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A known way in which the core shows another state than Kafka.
+
+    Without ``more`` any difference in its ``facts`` is explained, which says little: so its place is narrow.
+    """
+
+    name: str
+    """A short name."""
+    facts: list[str]
+    """Patterns of the facts that differ: `"partition epoch"`, `"broker *: epochs"`."""
+    why: str
+    """The reason, in a sentence or two."""
+    source: str
+    """The place in which to see that: Kafka's source, an issue, a rule."""
+    stories: list[str] = []
+    """Only in these stories; none: in all."""
+    since: str = ""
+    """Only from the first step on whose text begins so."""
+    more: int | None = None
+    """Kafka's number is larger by this for each such step, and by nothing else."""
+
+    def explains(self, story: str, texts: Sequence[str], fact: str, real: object, core: object) -> bool:
+        """True if this is why ``fact`` differs after the last of the steps with these ``texts``."""
+        if (self.stories and story not in self.stories) or not any(
+            fnmatchcase(fact, pattern) for pattern in self.facts
+        ):
+            return False
+        steps = sum(text.removeprefix("try ").startswith(self.since) for text in texts)
+        if self.more is None:
+            return steps > 0
+        return isinstance(real, int) and isinstance(core, int) and real - core == self.more * steps
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    deviation: list[Deviation]
+
+
+@cache
+def known_deviations() -> tuple[Deviation, ...]:
+    """All of them."""
+    text = resources.files("harness.conform").joinpath("deviations.toml").read_text(encoding="utf-8")
+    return tuple(msgspec.convert(tomllib.loads(text), _File).deviation)

@@ -1,0 +1,179 @@
+"""Performs a story twice: on a real cluster, and by the core in virtual time at the pace of the first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from checkers import Scratch, ScratchKind
+from harness.conform.recorded import KAFKA, RecordedStep, RecordedTrace, recorded, steps_of
+from harness.conform.shown import ShownState, shown
+from harness.errors import PlanError
+from harness.plan import AnyWorld, Kafka, Namespaces, Processes, RunSpec, Simulated
+from harness.run import prepared
+from harness.stories import AsLongAs, Column, Story, UntilAtRest, column_named, perform_script, unmet
+from harness.worlds.contract import ReplicaState
+from harness.worlds.factory import world_for
+from harness.worlds.simulated import SimulatedWorld
+from harness.worlds.simulated.clients import parsed
+from harness.worlds.simulated.steady import Steady
+from nemesis.cluster import PartitionView
+from nemesis.plan import FaultPlan
+from workloads import Event, Settings, WorkloadPlan
+
+#: One log partition, with the replicas of every script in the same order everywhere.
+ASSIGNMENT: Final = ((0, 1, 2),)
+WORKLOAD: Final = WorkloadPlan(
+    topic="story", partitions=1, producers=1, consumers=1, drain_limit_ms=60_000, recovery_limit_ms=30_000
+)
+#: Long enough for a machine that does much else; the steps of scripts wait for states. A story may have its own.
+TIMES: Final[Mapping[str, object]] = {
+    "broker.session.timeout.ms": 9_000,
+    "broker.heartbeat.interval.ms": 2_000,
+    "replica.lag.time.max.ms": 10_000,
+    "request.timeout.ms": 10_000,
+    "delivery.timeout.ms": 30_000,
+    # So often are high watermarks on disks, where they are seen; a cluster that is at rest has written them.
+    "replica.high.watermark.checkpoint.interval.ms": 250,
+}
+#: The worlds that the core can be held against.
+ELSEWHERE: Final[Mapping[str, AnyWorld]] = {
+    "kafka": Kafka(host=Namespaces(), client="confluent-kafka"),
+    "processes": Processes(client="confluent-kafka"),
+}
+
+
+def spec_of(story: Story, column: Column, world: AnyWorld) -> RunSpec:
+    """The run of a story with the settings of a column."""
+    settings = column.chosen({**TIMES, **story.settings})
+    return RunSpec(
+        world=world,
+        cell=column.name,
+        family=story.number,
+        settings=settings.to_mapping(),
+        workload=WORKLOAD,
+        faults=FaultPlan(),
+        seed=0,
+        assignment=ASSIGNMENT,
+        story=story.number,
+    )
+
+
+def performed_elsewhere(story: Story, column: str, world: str) -> RecordedTrace:
+    """The trace of a story on a real cluster.
+
+    Raises:
+        PlanError: this world cannot do what the story asks for.
+        HarnessError: the cluster could not be started, or the harness failed.
+    """
+    spec = spec_of(story, column_named(column), ELSEWHERE[world])
+    if problem := unmet(story, spec):
+        raise PlanError(f"{story.number} {problem}")
+    with Scratch(ScratchKind.STORY) as scratch:
+        real = world_for(prepared(spec, story), scratch.path, Steady(0))
+        performance = perform_script(story, spec, real, _Forgetting(), UntilAtRest())
+        version = real.effective_configuration()["broker"].get("version", "")
+    system = f"{KAFKA} {version}" if world == "kafka" else "reference broker, processes"
+    return recorded(story, spec, system, performance.trace)
+
+
+def playable(stories: Iterable[Story], columns: Iterable[str], world: str) -> list[str]:
+    """The numbers of the stories that this world can perform in all these columns."""
+    return [
+        story.number
+        for story in stories
+        if not any(unmet(story, spec_of(story, column_named(column), ELSEWHERE[world])) for column in columns)
+    ]
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """A state that the core went through, from ``time_us`` on."""
+
+    time_us: int
+    view: PartitionView
+    fenced: frozenset[int]
+    replicas: tuple[ReplicaState, ...]
+
+
+class CoreStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A step as the core performed it, and the states that it ``passed`` through in it, oldest first."""
+
+    step: RecordedStep
+    passed: Sequence[ShownState]
+
+
+def performed_by_core(story: Story, trace: RecordedTrace, bug: str = "none") -> list[CoreStep]:
+    """The same story in virtual time, each step as long as it lasted in ``trace``; with a planted ``bug``.
+
+    Raises:
+        SettingsError: the trace has settings that there are no more.
+    """
+    spec = RunSpec(
+        world=Simulated(),
+        cell=trace.column,
+        family=story.number,
+        settings=Settings.from_mapping({**trace.settings, "planted.bug": bug}).to_mapping(),
+        workload=WORKLOAD,
+        faults=FaultPlan(),
+        seed=0,
+        assignment=ASSIGNMENT,
+        story=story.number,
+    )
+    world = SimulatedWorld(spec, Steady(0), invariants=False)
+    moments = _Moments(world, f"{WORKLOAD.topic}-0")
+    pace = AsLongAs(world.clock.now_us, [step.lasted_ms for step in trace.steps])
+    performed = perform_script(story, spec, world, _Forgetting(), pace).trace
+    names = {end.value: name for name, end in performed.records.items()}
+    steps = []
+    for entry, step in zip(performed.entries[:-1], steps_of(performed), strict=True):
+        within = [moment for moment in moments.seen if entry.begun_us <= moment.time_us <= entry.ended_us]
+        before = [moment for moment in moments.seen if moment.time_us < entry.begun_us][-1:]
+        passed = [
+            shown(moment.view, moment.fenced, moment.replicas, names, entry.answers) for moment in [*before, *within]
+        ]
+        steps.append(CoreStep(step=step, passed=passed))
+    return steps
+
+
+class _Moments:
+    """Watches a world: every state of a log partition that differs from the one before."""
+
+    def __init__(self, world: SimulatedWorld, partition: str) -> None:
+        self._world = world
+        self._partition = partition
+        self._last: tuple[object, ...] = ()
+        self.seen: list[Moment] = []
+        world.clock.on_step = self._step
+
+    def _step(self, function: Callable[[Any], object], argument: Any) -> None:  # noqa: ARG002
+        """Look closely only where something may have changed: most steps change nothing that is shown."""
+        outline = tuple(self._outline())
+        if outline == self._last:
+            return
+        self._last = outline
+        world = self._world
+        view = world.target.view().partitions.get(self._partition)
+        if view is None:
+            return
+        replicas = tuple(world.replicas.state(node, self._partition) for node in world.cluster.brokers)
+        self.seen.append(Moment(world.clock.time_us, view, world.replicas.fenced(), replicas))
+
+    def _outline(self) -> Iterator[object]:
+        cluster, partition = self._world.cluster, parsed(self._partition)
+        yield cluster.image().version
+        for node in cluster.brokers:
+            broker, log = cluster.broker(node), cluster.log(node, partition)
+            yield id(broker)
+            if log is not None:
+                yield (id(log), log.end_offset, tuple(log.epochs()), log.checkpointed_high_watermark())
+            if broker is not None and (replica := broker.replicas.get(partition)) is not None:
+                yield (replica.partition_epoch, replica.isr, replica.leading, replica.high_watermark)
+
+
+class _Forgetting:
+    """Takes events of clients, and keeps none: nothing is judged here."""
+
+    def record(self, event: Event) -> None:
+        """Take one event."""

@@ -1,0 +1,121 @@
+"""The recorded trace of a story on a real cluster: what it showed after each step, as a small JSON file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from harness.conform.shown import ShownState, shown_after
+from harness.errors import PlanError
+from harness.plan import RunSpec
+from harness.records.files import files_of, write_file
+from harness.stories import Play, Story, Trace
+from workloads import Settings, SettingValue, reason_of
+
+#: The number of the form of these files.
+FORM: Final = 1
+KAFKA: Final = "Apache Kafka"
+
+
+class RecordedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A step: its text, how long it lasted until the cluster was at rest, how it went, and what was shown then."""
+
+    text: str
+    lasted_ms: int
+    shown: ShownState
+    play: Play = Play.PLAYED
+    note: str = ""
+
+
+class RecordedTrace(msgspec.Struct, frozen=True, kw_only=True):
+    """A story as ``system`` performed it; ``steps`` are those that bring about its beginning too.
+
+    ``settings`` are those that have not their default.
+    """
+
+    form: int
+    story: str
+    column: str
+    system: str
+    settings: dict[str, SettingValue]
+    steps: tuple[RecordedStep, ...]
+
+    @property
+    def is_kafka(self) -> bool:
+        """True if Apache Kafka performed it, and not the reference broker's own processes."""
+        return self.system.startswith(KAFKA)
+
+    @property
+    def name(self) -> str:
+        """The name of its file."""
+        return f"{self.story}-{self.column.replace('/', '-')}.json"
+
+
+def recorded(story: Story, spec: RunSpec, system: str, trace: Trace) -> RecordedTrace:
+    """The trace of a performance; what fresh clients do when all is healed is no step of it."""
+    usual = Settings().to_mapping()
+    return RecordedTrace(
+        form=FORM,
+        story=story.number,
+        column=spec.cell,
+        system=system,
+        settings={name: value for name, value in spec.settings.items() if value != usual[name]},
+        steps=tuple(steps_of(trace)),
+    )
+
+
+def steps_of(trace: Trace) -> Iterator[RecordedStep]:
+    """The steps of a performance, without its last entry."""
+    names = {end.value: name for name, end in trace.records.items()}
+    for entry in trace.entries[:-1]:
+        yield RecordedStep(
+            text=entry.text,
+            lasted_ms=(entry.ended_us - entry.begun_us) // 1_000,
+            shown=shown_after(entry, names),
+            play=entry.play,
+            note=entry.note,
+        )
+
+
+def write_trace(directory: Path, trace: RecordedTrace) -> Path:
+    """Write the file of a trace, one step a line."""
+    whole = msgspec.to_builtins(trace)
+    steps = whole.pop("steps")
+    head = msgspec.json.encode(whole).decode().removesuffix("}")
+    lines = ",\n".join(msgspec.json.encode(step).decode() for step in steps)
+    path = directory / trace.name
+    with files_of(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+        write_file(path, f'{head},"steps":[\n{lines}\n]}}\n'.encode())
+    return path
+
+
+def read_trace(path: Path) -> RecordedTrace:
+    """The trace in a file.
+
+    Raises:
+        PlanError: it cannot be read, or is no such file.
+    """
+    try:
+        trace = msgspec.json.decode(path.read_bytes(), type=RecordedTrace)
+    except (OSError, msgspec.DecodeError) as error:
+        why = reason_of(error) if isinstance(error, OSError) else str(error)
+        raise PlanError(f"{path} is no recorded trace ({why}); record one: ackproof conform S01 --save DIR") from error
+    if trace.form != FORM:
+        raise PlanError(f"{path} has form {trace.form}, and this version reads form {FORM}; record it again")
+    return trace
+
+
+def traces_in(path: Path) -> list[RecordedTrace]:
+    """The trace in a file, or all in a directory, by name.
+
+    Raises:
+        PlanError: the directory has no trace, or one cannot be read.
+    """
+    files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+    if not files:
+        raise PlanError(f"{path} has no recorded traces; record one: ackproof conform S01 --save {path}")
+    return [read_trace(file) for file in files]

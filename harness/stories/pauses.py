@@ -1,0 +1,79 @@
+"""Pauses between the steps of a story, for those who compare the states of two worlds step by step.
+
+A real cluster is shown when it has come to rest, and the core is given as long for a step as the real cluster took: so
+time limits run out at the same steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from harness.stories.story_world import StoryWorld
+from harness.worlds.contract import ReplicaState
+from nemesis.cluster import PartitionView
+
+#: A pause after a step that began at this time of the run's clock.
+Pause = Callable[[StoryWorld, int], None]
+
+#: A real cluster is at rest when so many looks in a row show the same.
+SAME_LOOKS: Final = 5
+LOOK_EVERY_MS: Final = 120
+#: For what goes on changing, and for brokers that were started: a JVM's start, and the session of the process before.
+REST_LIMIT_MS: Final = 4_000
+START_LIMIT_MS: Final = 25_000
+#: A step in virtual time lasts so long at least.
+VIRTUAL_REST_MS: Final = SAME_LOOKS * LOOK_EVERY_MS
+
+
+def no_pause(story_world: StoryWorld, begun_us: int) -> None:
+    """Go on at once."""
+
+
+class UntilAtRest:
+    """Waits until nothing changes any more, and until the controller knows each broker that runs again.
+
+    A planned move on Kafka puts the new leader first among the replicas: their order is put back, so that elections
+    prefer the same brokers as the script does.
+    """
+
+    def __init__(self) -> None:
+        self._running: frozenset[int] | None = None
+        self._order: tuple[int, ...] = ()
+
+    def __call__(self, story_world: StoryWorld, begun_us: int) -> None:  # noqa: ARG002
+        """Wait, but not for ever."""
+        order, reassignment = story_world.view.replicas, story_world.target.reassignment
+        self._order = self._order or order
+        if order != self._order and reassignment is not None:
+            reassignment.reassign(story_world.partition, self._order)
+        running = frozenset(story_world.running)
+        begun = frozenset() if self._running is None else running - self._running
+        self._running = running
+        if begun:
+            story_world.until(lambda: not begun & {*story_world.fenced()}, START_LIMIT_MS)
+        looks = 0
+        last = _look(story_world)
+        for _ in range(REST_LIMIT_MS // LOOK_EVERY_MS):
+            story_world.let_pass(LOOK_EVERY_MS)
+            now = _look(story_world)
+            looks, last = (looks + 1 if now == last else 0), now
+            if looks >= SAME_LOOKS:
+                return
+
+
+class AsLongAs:
+    """Lets each step of a performance in virtual time last as long as it did elsewhere (milliseconds, in order)."""
+
+    def __init__(self, now_us: Callable[[], int], lasted_ms: Sequence[int]) -> None:
+        self._now_us = now_us
+        self._lasted_ms: Iterator[int] = iter(lasted_ms)
+
+    def __call__(self, story_world: StoryWorld, begun_us: int) -> None:
+        """Let the rest of its time pass, and the time in which everything comes to rest in any case."""
+        left_ms = next(self._lasted_ms, 0) - (self._now_us() - begun_us) // 1_000
+        story_world.let_pass(max(left_ms, VIRTUAL_REST_MS))
+
+
+def _look(story_world: StoryWorld) -> tuple[PartitionView, tuple[int, ...], tuple[ReplicaState, ...]]:
+    return story_world.view, story_world.fenced(), story_world.replicas()

@@ -1,0 +1,60 @@
+"""`ackproof conform`: what it prints, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from harness.cli.app import exit_code_of
+
+TRACES: Final = Path(__file__).parents[3] / "results" / "reference" / "conform"
+TRACE: Final = str(TRACES / "S01-all-2.json")
+
+
+def test_a_recorded_trace_of_kafka_conforms(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["conform", TRACE]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown == ["S01 all/2 on Apache Kafka 4.3.1: 12 same", "1 story, 12 steps, 0 unexplained"]
+
+
+def test_a_wrong_rule_is_shown_at_its_first_step_with_those_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["conform", TRACE, "--bug", "keep-fenced-in-isr"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    steps = [line for line in lines if line.startswith("  step ")]
+    assert steps == [
+        "  step 7, kill 0: same",
+        "  step 8, wait until 0 is fenced: unexplained",
+        "  step 9, write y to leader: unexplained",
+    ]
+    assert "    isr: the cluster shows 1 2; the core shows 0 1 2" in lines
+
+
+def test_as_json_each_story_is_a_line_with_its_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["conform", TRACE, "--json"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    compared = json.loads(line)
+    assert (compared["story"], compared["system"]) == ("S01", "Apache Kafka 4.3.1")
+    assert {step["word"] for step in compared["steps"]} == {"same"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["S99"], "or name a trace, or a directory of traces"),
+        (["S01", "--settings", "all/9"], "all/9"),
+        (["S01", "--world", "existing"], "existing"),
+        ([TRACE, "--bug", "keep-fenced"], "keep-fenced"),
+    ],
+)
+def test_what_does_not_exist_is_named(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["conform", *arguments]) == 64
+    assert complaint in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_trace_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.json").write_text('{"form": 1, "steps": []}')
+    assert exit_code_of(["conform", str(tmp_path)]) == 64
+    assert "is no recorded trace" in capsys.readouterr().err

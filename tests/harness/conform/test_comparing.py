@@ -1,0 +1,161 @@
+"""A step is the same, passed, a known deviation, or unexplained; what is not shown is not compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pytest
+
+from harness.conform import RecordedTrace, Word, hold, read_trace, traces_in, write_trace
+from harness.conform.deviations import Deviation
+from harness.conform.performing import spec_of
+from harness.conform.recorded import recorded
+from harness.conform.shown import ShownReplica, ShownState
+from harness.errors import PlanError
+from harness.plan import Simulated
+from harness.stories import UntilAtRest, column_named, parse_story, perform_script
+from harness.worlds.simulated import SimulatedWorld
+from harness.worlds.simulated.steady import Steady
+from workloads import Event
+
+STORY: Final = parse_story(
+    'number = "M1"\ntitle = "t"\nsteps = """\nwrite x to 0\nkill 2\nwait until 2 is fenced\nwrite y to 0\n"""\n',
+    "my.toml",
+)
+
+
+class Forgetting:
+    """Takes events of clients and keeps none."""
+
+    def record(self, event: Event) -> None: ...
+
+
+@pytest.fixture(scope="module")
+def trace() -> RecordedTrace:
+    """What the core itself shows, as if a real cluster had."""
+    spec = spec_of(STORY, column_named("all/2"), Simulated())
+    world = SimulatedWorld(spec, Steady(0), invariants=False)
+    performed = perform_script(STORY, spec, world, Forgetting(), UntilAtRest()).trace
+    return recorded(STORY, spec, "Apache Kafka 0.0.0", performed)
+
+
+def changed(trace: RecordedTrace, number: int, **shown: object) -> RecordedTrace:
+    """The trace with another state after step ``number``, counted from 1."""
+    steps = list(trace.steps)
+    step = steps[number - 1]
+    steps[number - 1] = msgspec.structs.replace(step, shown=msgspec.structs.replace(step.shown, **shown))
+    return msgspec.structs.replace(trace, steps=tuple(steps))
+
+
+def test_what_shows_the_same_conforms(trace: RecordedTrace) -> None:
+    compared = hold(trace, STORY)
+    assert [step.word for step in compared.steps] == [Word.SAME] * len(trace.steps)
+    assert [step.text for step in compared.steps][4:8] == [step.text for step in STORY.steps]
+    assert compared.conforms
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        {"leader": 1},
+        {"leader_epoch": 7},
+        {"partition_epoch": 5},
+        {"isr": (0, 1)},
+        {"elr": (2,)},
+        {"fenced": (1,)},
+        {"assigned": (2, 1, 0)},
+        {"answers": {"base": "acknowledged at offset 0", "x": "acknowledged at offset 2"}},
+    ],
+)
+def test_another_fact_is_unexplained_and_named(trace: RecordedTrace, shown: dict[str, object]) -> None:
+    compared = hold(changed(trace, 5, **shown), STORY)
+    assert compared.unexplained == 4
+    (difference,) = compared.steps[4].differences
+    assert next(iter(shown)).replace("_", " ").partition("answers")[0] in difference.fact
+    assert not compared.conforms
+
+
+@pytest.mark.parametrize(
+    "replica",
+    [
+        {"log": ("0:base/0",)},
+        {"epochs": ("0 from 1",)},
+        {"leading": True},
+        {"leader_epoch": 3},
+        {"written_high_watermark": 0},
+        {"running": False},
+    ],
+)
+def test_another_replica_is_unexplained(trace: RecordedTrace, replica: dict[str, object]) -> None:
+    shown = trace.steps[4].shown.replicas
+    replicas = (shown[0], msgspec.structs.replace(shown[1], **replica), shown[2])
+    compared = hold(changed(trace, 5, replicas=replicas), STORY)
+    # Before x reached it, broker 1 was so: only such a state is one that the core passed through.
+    assert compared.steps[4].word in {Word.UNEXPLAINED, Word.PASSED}
+    assert compared.steps[4].differences
+
+
+def test_a_state_of_the_course_of_a_step_is_passed_and_one_of_an_earlier_step_is_not(trace: RecordedTrace) -> None:
+    before = trace.steps[5].shown
+    assert before != trace.steps[6].shown
+    late = changed(trace, 7, **{name: getattr(before, name) for name in ShownState.__struct_fields__})
+    assert hold(late, STORY).steps[6].word is Word.PASSED
+    later = changed(trace, 8, **{name: getattr(before, name) for name in ShownState.__struct_fields__})
+    assert hold(later, STORY).steps[7].word is Word.UNEXPLAINED
+
+
+def test_what_a_cluster_does_not_show_is_not_compared(trace: RecordedTrace) -> None:
+    replicas = tuple(ShownReplica(log=replica.log) for replica in trace.steps[4].shown.replicas)
+    assert hold(changed(trace, 5, replicas=replicas), STORY).steps[4].word is Word.SAME
+
+
+def test_a_step_that_went_another_way_is_unexplained(trace: RecordedTrace) -> None:
+    steps = list(trace.steps)
+    steps[4] = msgspec.structs.replace(steps[4], play="tried", note="in vain")
+    compared = hold(msgspec.structs.replace(trace, steps=tuple(steps)), STORY)
+    assert [step.differences[0].fact for step in compared.steps if step.word is Word.UNEXPLAINED] == ["way"]
+
+
+def test_nothing_compared_does_not_conform(trace: RecordedTrace) -> None:
+    assert not msgspec.structs.replace(hold(trace, STORY), steps=()).conforms
+
+
+def test_a_trace_of_another_script_is_refused(trace: RecordedTrace) -> None:
+    other = msgspec.structs.replace(STORY, steps=STORY.steps[1:])
+    with pytest.raises(PlanError, match="another script"):
+        hold(trace, other)
+
+
+def test_a_trace_is_read_as_it_was_written(trace: RecordedTrace, tmp_path: Path) -> None:
+    path = write_trace(tmp_path / "new", trace)
+    assert traces_in(path.parent) == [read_trace(path)] == [trace]
+    assert len(path.read_text().splitlines()) == len(trace.steps) + 2
+    with pytest.raises(PlanError, match="has no recorded traces"):
+        traces_in(tmp_path)
+    path.write_text(path.read_text()[:-20])
+    with pytest.raises(PlanError, match="is no recorded trace"):
+        read_trace(path)
+
+
+def test_a_deviation_explains_its_number_and_no_other() -> None:
+    moves = Deviation(name="n", facts=["partition epoch"], since="move leader", more=2, why="", source="")
+    texts = ["write x to 0", "move leader to 1", "try move leader to 2"]
+    assert moves.explains("S03", texts, "partition epoch", 7, 3)
+    assert not moves.explains("S03", texts, "partition epoch", 6, 3)
+    assert not moves.explains("S03", texts, "leader epoch", 7, 3)
+    assert not moves.explains("S03", texts[:1], "partition epoch", 5, 3)
+    narrow = Deviation(name="n", facts=["broker *: epochs"], since="kill", stories=["S01"], why="", source="")
+    assert narrow.explains("S01", ["kill 0"], "broker 1: epochs", (), ("0 from 0",))
+    assert not narrow.explains("S02", ["kill 0"], "broker 1: epochs", (), ("0 from 0",))
+    assert not narrow.explains("S01", ["stop 0"], "broker 1: epochs", (), ("0 from 0",))
+
+
+def test_steps_last_as_long_as_they_did_elsewhere(trace: RecordedTrace) -> None:
+    """So time limits run out at the same steps: here the session of broker 2, in a step that only writes."""
+    steps = [
+        step if step.text != "write x to 0" else msgspec.structs.replace(step, lasted_ms=60_000) for step in trace.steps
+    ]
+    slow = msgspec.structs.replace(trace, steps=tuple(steps))
+    assert hold(slow, STORY).conforms

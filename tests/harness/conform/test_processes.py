@@ -1,0 +1,30 @@
+"""The core in virtual time against the reference broker's own processes, without Kafka."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.conform import hold, performed_elsewhere, playable
+from harness.errors import PlanError
+from harness.stories import known_stories
+
+STORIES = known_stories()
+
+
+@pytest.mark.system
+def test_processes_show_what_the_core_shows_in_virtual_time() -> None:
+    """S52: a broker is stopped in order, leaves the ISR, and the leader goes on at once."""
+    trace = performed_elsewhere(STORIES["S52"], "all/2", "processes")
+    compared = hold(trace, STORIES["S52"])
+    assert [step for step in compared.steps if step.differences] == []
+    assert compared.conforms
+    assert hold(trace, STORIES["S52"], "keep-fenced-in-isr").unexplained is not None
+
+
+def test_a_story_that_a_world_cannot_play_is_refused_and_left_out_of_all() -> None:
+    """S22 drops answers to clients, which ends whole connections on Kafka."""
+    chosen = [STORIES[number] for number in ("S01", "S22")]
+    assert playable(chosen, ["all/2"], "kafka") == ["S01"]
+    assert playable(chosen, ["all/2"], "processes") == ["S01", "S22"]
+    with pytest.raises(PlanError, match="ends a whole connection"):
+        performed_elsewhere(STORIES["S22"], "all/2", "kafka")
