@@ -6,7 +6,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,11 @@ from harness.records.journal import FILE_NAME
 from harness.run.healing import heal
 
 pytestmark = pytest.mark.system
+#: Of all deaths together.
+LIMIT_S = 300.0
 
-#: A little harness that opens a host with two frozen nodes, and dies at its Nth line of the journal.
+#: A little harness that opens a host with two frozen nodes, and dies at its Nth line of the journal. It imports once;
+#: each line of its input (a directory, N, "before" or "after") is a death that a child plays. It prints how each ended.
 HARNESS = """
 import os, sys
 from pathlib import Path
@@ -26,42 +31,71 @@ from harness.hosts import Launch
 from harness.hosts import LoopbackHost
 from harness.hosts import NamespaceHost
 from harness.records.journal import FILE_NAME, Journal
-directory, host_class, dies_at, moment = Path(sys.argv[1]), globals()[sys.argv[2]], int(sys.argv[3]), sys.argv[4]
-written, write = 0, Journal._write
+host_class, written, write = globals()[sys.argv[1]], 0, Journal._write
 
-def write_or_die(journal, line):
-    global written
-    written += 1
-    if moment == "before" and written == dies_at:
-        os.kill(os.getpid(), 9)
-    write(journal, line)
-    if moment == "after" and written == dies_at:
-        os.kill(os.getpid(), 9)
+def play(directory, dies_at, moment):
+    def write_or_die(journal, line):
+        global written
+        written += 1
+        if moment == "before" and written == dies_at:
+            os.kill(os.getpid(), 9)
+        write(journal, line)
+        if moment == "after" and written == dies_at:
+            os.kill(os.getpid(), 9)
 
-Journal._write = write_or_die
-host = host_class(Journal(directory / FILE_NAME))
-host.open([0, 100])
-command = (sys.executable, "-c", "import time; time.sleep(60)")
-for node in (0, 100):
-    launch = Launch(node=node, command=command, environment={}, directory=directory, log=directory / "log")
-    host.start(launch).pause()
-host.close()
+    Journal._write = write_or_die
+    host = host_class(Journal(directory / FILE_NAME))
+    host.open([0, 100])
+    command = (sys.executable, "-c", "import time; time.sleep(60)")
+    for node in (0, 100):
+        launch = Launch(node=node, command=command, environment={}, directory=directory, log=directory / "log")
+        host.start(launch).pause()
+    host.close()
+
+for line in sys.stdin:
+    directory, dies_at, moment = line.rsplit(maxsplit=2)
+    child = os.fork()
+    if not child:
+        play(Path(directory), int(dies_at), moment)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    print(os.waitstatus_to_exitcode(status), flush=True)
 """
+
+
+@contextmanager
+def player(host: str) -> Iterator[Callable[[Path, int, str], int]]:
+    """Plays a death of the harness and says how it ended."""
+    command = [sys.executable, "-c", HARNESS, host]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, start_new_session=True, **pipes) as harness:
+
+        def play(directory: Path, dies_at: int, moment: str) -> int:
+            print(directory, dies_at, moment, file=harness.stdin, flush=True)
+            return int(harness.stdout.readline())
+
+        limit = threading.Timer(LIMIT_S, os.killpg, (harness.pid, signal.SIGKILL))
+        limit.start()
+        try:
+            yield play
+        finally:
+            limit.cancel()
+            harness.stdin.close()
 
 
 def deaths(directory: Path, host: str, step: int) -> Iterator[Path]:
     """Journals of harnesses that died before and after every ``step``-th line, until one lived to its end."""
-    for dies_at in range(1, 100, step):
-        for moment in ("before", "after"):
-            run = directory / f"{dies_at}-{moment}"
-            run.mkdir()
-            command = [sys.executable, "-c", HARNESS, str(run), host, str(dies_at), moment]
-            ended = subprocess.run(command, timeout=60, check=False).returncode
-            if ended == 0:
-                assert dies_at > 5, "it has a handful of actions at least"
-                return
-            assert ended == -signal.SIGKILL
-            yield run
+    with player(host) as play:
+        for dies_at in range(1, 100, step):
+            for moment in ("before", "after"):
+                run = directory / f"{dies_at}-{moment}"
+                run.mkdir()
+                ended = play(run, dies_at, moment)
+                if ended == 0:
+                    assert dies_at > 5, "it has a handful of actions at least"
+                    return
+                assert ended == -signal.SIGKILL
+                yield run
 
 
 def left_behind(journal: Path) -> list[object]:
