@@ -35,13 +35,9 @@ def test_consumers_are_in_the_racks_of_brokers_in_turn(library: ClientName, name
     assert [configured.get(name, "") for configured in given] == ["a", "b", "c", ""]
 
 
-@pytest.mark.system
-@pytest.mark.parametrize("near", [True, False])
-@pytest.mark.parametrize("world", ["processes", "kafka"])
-def test_a_consumer_beside_a_follower_reads_from_it_where_the_plan_says_so(
-    world: str, near: bool, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The library itself says from whom it is told to read; it forgets that with each answer of a follower."""
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
+    """What kafka-python's consumers are told in this test: whom to read from, None or -1 for the leader."""
     told: list[int | None] = []
     update = TopicPartitionState.update_preferred_read_replica
 
@@ -50,6 +46,14 @@ def test_a_consumer_beside_a_follower_reads_from_it_where_the_plan_says_so(
         return bool(update(state, node, until))
 
     monkeypatch.setattr(TopicPartitionState, "update_preferred_read_replica", noted)
+    return told
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(("world", "near"), [("processes", True), ("processes", False), ("kafka", True)])
+def test_a_consumer_beside_a_follower_reads_from_it_where_the_plan_says_so(
+    world: str, near: bool, tmp_path: Path, request: pytest.FixtureRequest, told: list[int | None]
+) -> None:
     if world == "kafka":
         request.getfixturevalue("real_kafka")
     settings = {"request.timeout.ms": 5_000, "delivery.timeout.ms": 10_000, "follower.fetching": near}
@@ -61,6 +65,14 @@ def test_a_consumer_beside_a_follower_reads_from_it_where_the_plan_says_so(
         assert _preferred(Cluster(real, tmp_path), told) == ([1, 2] if near else [None, None])
     finally:
         real.close()
+
+
+@pytest.mark.system
+@pytest.mark.xdist_group("plain-kafka")
+def test_without_a_word_of_the_plan_kafka_has_consumers_read_from_leaders(
+    plain_kafka: Cluster, told: list[int | None]
+) -> None:
+    assert _preferred(plain_kafka, told) == [None, None]
 
 
 def _preferred(cluster: Cluster, told: list[int | None]) -> list[int | None]:

@@ -10,28 +10,20 @@ import pytest
 
 from harness.clients import CLIENTS, RealClients
 from harness.plan import Kafka
-from harness.worlds.kafka import client_library, kafka_world
-from harness.worlds.kafka.installation import Installation
-from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster, spec
+from harness.worlds.kafka import client_library
+from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
 from workloads import Fetched, Membership, MemberToken, Offsets, SendOutcome
 from workloads.operations import EventType
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("plain-kafka")]
 
 FIRST, SECOND, THIRD = PARTITIONS
 CLOSE_LIMIT_S = 10.0
 
 
 @pytest.fixture(scope="module")
-def cluster(real_kafka: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    directory = tmp_path_factory.mktemp("kafka")
-    # librdkafka refuses a transaction.timeout.ms that is shorter than delivery.timeout.ms.
-    patient = {"request.timeout.ms": 5_000, "delivery.timeout.ms": 10_000, "transaction.timeout.ms": 30_000}
-    patient |= {"acks": "all", "enable.idempotence": True}
-    world = kafka_world(spec(patient, world=Kafka()), directory)
-    world.open()
-    yield Cluster(world, directory)
-    world.close()
+def cluster(plain_kafka: Cluster) -> Cluster:
+    return plain_kafka
 
 
 @pytest.fixture(scope="module", params=sorted(CLIENTS))
