@@ -140,6 +140,7 @@ def test_a_cluster_gives_the_verdicts_of_the_plain_kernels(master: str, tmp_path
 def test_workers_import_what_the_driver_sends(master: str) -> None:
     """They would find these packages where they are installed, too; what was sent comes first."""
     environment = {**os.environ, "SPARK_LOCAL_IP": HOST, "JAVA_TOOL_OPTIONS": JAVA_OPTIONS}
+    environment["PYSPARK_SUBMIT_ARGS"] = "--conf spark.cores.max=1 pyspark-shell"  # one worker imports them
     command = [sys.executable, "-c", SENT, master]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=300, check=False, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
