@@ -29,10 +29,11 @@ ALARMING: Final = {"canary", "eras"}
 #: Plans of which nothing can be done in virtual time: there is no wall clock, and only Kafka has transactions, groups
 #: that are led by a broker, and a cleaner.
 REAL_ONLY: Final = {"consume-transform-produce", "drawn/clock", "groups", "keyed", "transactions"}
-#: Cells that are tried, runs of each, and writes of a run: enough to put a cell to the test.
+#: Cells that are tried, runs of each, and time and writes of a run: enough to put a cell to the test.
 RUNS_MAX: Final = 3
 CELLS_MAX: Final = 9
 WRITES_PER_SECOND_MAX: Final = 25.0
+DURATION_MAX_MS: Final = 240_000
 #: What a newcomer begins with, and scripted stories: a second each. Others take a minute of processor time together.
 BEGUN_WITH: Final = {"canary", "demo", "pull-request", "smoke", "soak"}
 SLOW: Final = {name for name in PLANS if name not in BEGUN_WITH and not name.startswith("stories/")}
@@ -52,7 +53,8 @@ def matrix_of(plan: Plan, directory: Path) -> Matrix:
     lines = []
     for spec in plan.runs():
         place, rate = directory / spec.directory(), min(spec.workload.writes_per_second, WRITES_PER_SECOND_MAX)
-        workload = msgspec.structs.replace(spec.workload, writes_per_second=rate)
+        duration_ms = min(spec.workload.duration_ms, DURATION_MAX_MS)
+        workload = msgspec.structs.replace(spec.workload, writes_per_second=rate, duration_ms=duration_ms)
         # So few runs and writes put few at stake.
         faults = msgspec.structs.replace(spec.faults, at_stake_min=1)
         slow = msgspec.structs.replace(spec, workload=workload, faults=faults)
