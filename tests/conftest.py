@@ -22,6 +22,9 @@ from workloads.client import Fetched, Offsets, PollOutcome, SendOutcome
 from workloads.operations import Event, EventType
 from workloads.replacement import CrashedProducer
 
+#: The part of the short tests after which no worker begins a long one, while the others would have nothing to do.
+LONG_TESTS_END = 0.8
+
 # A shell lets what it starts in the background ignore Ctrl-C, and processes hand that on to those that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -34,13 +37,13 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatabl
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests that share a fixture of their module go to one worker: each further one would start its own cluster.
 
-    Workers begin with the long tests, and end at the same time with the short ones.
+    Workers find the long tests among the short ones: while some wait, others compute, and short ones are the end.
     """
     for item in items:
         if item.get_closest_marker("xdist_group") is None and shares_fixture(item):
             item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name}/{item.path.stem}"))
     if hasattr(config, "workerinput"):
-        items.sort(key=is_short)
+        spread(items)
 
 
 def pytest_collection_finish() -> None:
@@ -54,8 +57,14 @@ def shares_fixture(item: pytest.Item) -> bool:
     return fixtures is not None and any(made[-1].scope == "module" for made in fixtures.name2fixturedefs.values())
 
 
-def is_short(item: pytest.Item) -> bool:
-    return item.get_closest_marker("system") is None
+def spread(items: list[pytest.Item]) -> None:
+    """Spread the long tests evenly over so much of the short ones; both keep their own order."""
+    long, short = [], []
+    for item in items:
+        (short if item.get_closest_marker("system") is None else long).append(item)
+    places = {item: number / len(short) for number, item in enumerate(short)}
+    places |= {item: LONG_TESTS_END * number / len(long) for number, item in enumerate(long)}
+    items.sort(key=places.__getitem__)
 
 
 class VirtualClock:

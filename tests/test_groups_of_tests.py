@@ -64,12 +64,10 @@ class Marked:
         return name if name in self._names else None
 
 
-@pytest.mark.parametrize(
-    ("settings", "first"), [(SimpleNamespace(workerinput={}), "long"), (SimpleNamespace(), "short")]
-)
-def test_workers_begin_with_the_long_tests(settings, first):
-    """While a long test at the end goes on, the other workers would have nothing to do."""
-    short, long = Marked(), Marked("system")
-    items = [short, long]
-    pytest_collection_modifyitems(settings, items)
-    assert items[0] is {"long": long, "short": short}[first]
+@pytest.mark.parametrize("of_a_worker", [True, False])
+def test_workers_find_the_long_tests_among_the_short_ones_and_none_at_the_end(of_a_worker):
+    short, long = [Marked() for _ in range(10)], [Marked("system") for _ in range(2)]
+    items = [*short, *long]
+    pytest_collection_modifyitems(SimpleNamespace(workerinput={}) if of_a_worker else SimpleNamespace(), items)
+    spread = [short[0], long[0], *short[1:5], long[1], *short[5:]]
+    assert items == (spread if of_a_worker else [*short, *long])
