@@ -24,7 +24,7 @@ FAMILY: Final = Upgrade.family
 STEP_LIMIT_MS: Final = 90_000
 
 
-class Step(msgspec.Struct, frozen=True):
+class RolloutStep(msgspec.Struct, frozen=True):
     """One step: a fault done to one node; ``name`` is its place in the rollout."""
 
     fault: Fault
@@ -32,14 +32,14 @@ class Step(msgspec.Struct, frozen=True):
     name: str
 
 
-def steps_of(nodes: Sequence[int], *, back: bool = False, finalize: bool = False) -> list[Step]:
+def rollout_steps(nodes: Sequence[int], *, back: bool = False, finalize: bool = False) -> list[RolloutStep]:
     """Every node in this order, the first of them a controller; in the reverse order ``back``, if that is wanted."""
     steps: list[tuple[Fault, int]] = [(Upgrade(Role(RoleKind.NAMED, pick=node)), node) for node in nodes]
     if back:
         steps += [(Upgrade(Role(RoleKind.NAMED, pick=node), back=True), node) for node in reversed(nodes)]
     if finalize:
         steps.append((Finalize(Role(RoleKind.CONTROLLER)), nodes[0]))
-    return [Step(fault, node, f"step-{number}") for number, (fault, node) in enumerate(steps, 1)]
+    return [RolloutStep(fault, node, f"step-{number}") for number, (fault, node) in enumerate(steps, 1)]
 
 
 class Rollout:
@@ -50,7 +50,7 @@ class Rollout:
 
     def __init__(
         self,
-        steps: Sequence[Step],
+        steps: Sequence[RolloutStep],
         faults: OpenFaults,
         target: Target,
         clock: Clock,

@@ -85,7 +85,7 @@ class Function(StrEnum):
     __hash__ = str.__hash__
 
 
-class Defect(StrEnum):
+class PayloadDefect(StrEnum):
     """The defects of payloads that were read."""
 
     NONE = ""
@@ -115,7 +115,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
     offset: int
     value: int
-    defect: Defect = Defect.NONE
+    defect: PayloadDefect = PayloadDefect.NONE
 
 
 class Poll(msgspec.Struct, frozen=True, tag=True):

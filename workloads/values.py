@@ -19,7 +19,7 @@ from typing import Final
 
 from crc32c import crc32c
 
-from workloads.operations import Defect
+from workloads.operations import PayloadDefect
 
 #: Sequence numbers of one process fit in 40 bits, processes in the 23 that an int64 leaves beside the sign.
 SEQUENCE_BITS: Final = 40
@@ -35,7 +35,7 @@ _VALUE = struct.Struct(">Q")
 _LENGTHS = struct.Struct(">HH")
 _BODY = struct.Struct(">QHH")
 # Looked up once: a member of an enumeration is found by a search before Python 3.12.
-_SOUND: Final = Defect.NONE
+_SOUND: Final = PayloadDefect.NONE
 _HEADER_BYTES: Final = _CRC.size + _BODY.size
 #: Digits among which the filling of a payload begins, and from one value to the next it begins so much later.
 _DIGITS: Final = 2**20
@@ -97,31 +97,31 @@ def _digits() -> bytes:
     return Random(0).randbytes(_DIGITS).hex().encode()  # noqa: S311 - no secret
 
 
-def decode(payload: bytes, partition: str, key: bytes) -> tuple[int, Defect]:
+def decode(payload: bytes, partition: str, key: bytes) -> tuple[int, PayloadDefect]:
     """The value of a payload that was read from ``partition`` under ``key``, and its defect.
 
     A payload that is whole but misplaced keeps its value; a damaged one has NO_VALUE. Of the filling only the checksum
     is looked at.
     """
     if len(payload) < _HEADER_BYTES:
-        return NO_VALUE, Defect.UNREADABLE
+        return NO_VALUE, PayloadDefect.UNREADABLE
     body = payload[_CRC.size :]
     if crc32c(body) != _CRC.unpack_from(payload)[0]:
-        return NO_VALUE, Defect.CHECKSUM
+        return NO_VALUE, PayloadDefect.CHECKSUM
     if body.startswith(_address(partition, key), _VALUE.size):
         return _VALUE.unpack_from(body)[0], _SOUND
     return _misplaced(body, partition, key)
 
 
-def _misplaced(body: bytes, partition: str, key: bytes) -> tuple[int, Defect]:
+def _misplaced(body: bytes, partition: str, key: bytes) -> tuple[int, PayloadDefect]:
     """Decode a ``body`` whose checksum fits and that is another than was expected, see :func:`decode`."""
     value, name_bytes, key_bytes = _BODY.unpack_from(body)
     key_start = _BODY.size + name_bytes
     key_end = key_start + key_bytes
     if key_end > len(body):
-        return NO_VALUE, Defect.UNREADABLE
+        return NO_VALUE, PayloadDefect.UNREADABLE
     if body[_BODY.size : key_start] != partition.encode():
-        return value, Defect.WRONG_PARTITION
+        return value, PayloadDefect.WRONG_PARTITION
     if body[key_start:key_end] != key:
-        return value, Defect.WRONG_KEY
+        return value, PayloadDefect.WRONG_KEY
     return value, _SOUND

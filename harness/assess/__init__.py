@@ -14,7 +14,7 @@ from harness.assess.configuration import Client, Cluster, Question, Release, Top
 from harness.assess.lines import lines_of
 from harness.assess.live import read_live
 from harness.assess.pages import as_markdown, as_page
-from harness.assess.performing import Stage
+from harness.assess.performing import Performer
 from harness.assess.requirements import families_required, judged
 from harness.records.assessment_file import (
     ASSESSMENT_VERSION,
@@ -23,7 +23,7 @@ from harness.records.assessment_file import (
     Concern,
     Promised,
     Requirement,
-    Shown,
+    ShownStory,
 )
 
 __all__ = [
@@ -34,12 +34,12 @@ __all__ = [
     "Cluster",
     "ClusterFiles",
     "Concern",
+    "Performer",
     "Promised",
     "Question",
     "Release",
     "Requirement",
-    "Shown",
-    "Stage",
+    "ShownStory",
     "Topic",
     "as_markdown",
     "as_page",

@@ -7,20 +7,20 @@ from typing import Final
 
 from checkers import counted, promise_under
 from harness.assess.causes import Blamed, Causes, causes_of
-from harness.assess.changes import HARDENING, Change, with_changes
+from harness.assess.changes import HARDENING, AdvisedChange, with_changes
 from harness.assess.client_settings import effective
 from harness.assess.configuration import Client, Question
 from harness.assess.defects import Applied, defects_of, needs_met
-from harness.assess.grouping import Group, groups_of
+from harness.assess.grouping import TopicGroup, groups_of
 from harness.assess.limits import limits_of, require_known
-from harness.assess.performing import Stage, families_of, possible, stories
+from harness.assess.performing import Performer, families_of, possible, stories
 from harness.assess.present_state import broken_now
 from harness.assess.reckoning import THE_BROKERS, settings_of
 from harness.assess.repeating import command_of, command_that_shows
 from harness.assess.risks import risks_of
 from harness.assess.sentences import begun
 from harness.progress import Progress
-from harness.records.assessment_file import Assessed, Assessment, Concern, Promised, Shown
+from harness.records.assessment_file import Assessed, Assessment, Concern, Promised, ShownStory
 from workloads import NEVER, Settings, spelled
 
 #: Faults after which every copy is as it was.
@@ -35,7 +35,7 @@ _EXPLAINED: Final = "docs/reference/stories.md#{}"
 _OF_PRODUCERS: Final = ("acks", "enable.idempotence", "max.in.flight.requests.per.connection")
 
 
-def assess(question: Question, stage: Stage, progress: Progress) -> Assessment:
+def assess(question: Question, performer: Performer, progress: Progress) -> Assessment:
     """The assessment of every group of topics with every producer.
 
     Promises are those under the usual families of faults, and under those that are asked about.
@@ -53,7 +53,7 @@ def assess(question: Question, stage: Stage, progress: Progress) -> Assessment:
     assessed = []
     for number, (group, producer) in enumerate(pairs, 1):
         progress.say(f"group {number} of {len(pairs)}: {counted(len(group.topics), 'topic')}")
-        assessed.append(_assessed(group, producer, question, stage))
+        assessed.append(_assessed(group, producer, question, performer))
     return Assessment(
         source=cluster.source,
         release=cluster.release.words if cluster.release else "",
@@ -64,7 +64,7 @@ def assess(question: Question, stage: Stage, progress: Progress) -> Assessment:
     )
 
 
-def _assessed(group: Group, producer: Client, question: Question, stage: Stage) -> Assessed:
+def _assessed(group: TopicGroup, producer: Client, question: Question, performer: Performer) -> Assessed:
     cluster, _, consumers, families = question
     settings = settings_of(group, producer, cluster)
     assessed = Assessed(
@@ -77,7 +77,7 @@ def _assessed(group: Group, producer: Client, question: Question, stage: Stage) 
     )
     if why_not := possible(settings):
         return _replaced(assessed, concerns=(*broken_now(group), _unwritable(why_not)))
-    causes = causes_of(settings, stage)
+    causes = causes_of(settings, performer)
     met = needs_met(group, cluster, producer, consumers)
     applied = list(defects_of(cluster, [producer, *consumers], met))
     return _replaced(
@@ -85,15 +85,15 @@ def _assessed(group: Group, producer: Client, question: Question, stage: Stage) 
         promised=tuple(_promised(Settings.from_mapping(settings), families)),
         concerns=(
             *broken_now(group),
-            *_weaknesses(causes, settings, stage, internal=group.internal),
-            *(_defect(each, causes, settings, stage) for each in applied),
+            *_weaknesses(causes, settings, performer, internal=group.internal),
+            *(_defect(each, causes, settings, performer) for each in applied),
             *(
                 Concern(kind="risk", name=risk.name, sentence=risk.sentence, change=risk.change, price=risk.price)
                 for risk in risks_of(group, cluster, producer, consumers)
             ),
         ),
         left=tuple(
-            _left(causes, with_changes(settings, causes.recommended), {each.defect.name for each in applied}, stage)
+            _left(causes, with_changes(settings, causes.recommended), {each.defect.name for each in applied}, performer)
         ),
         performed=causes.performed - len(causes.unknown),
         departed=causes.departed,
@@ -107,7 +107,7 @@ def _replaced(assessed: Assessed, **changes: object) -> Assessed:
     return Assessed(**{name: getattr(assessed, name) for name in Assessed.__struct_fields__} | changes)
 
 
-def _shown_settings(group: Group, producer: Client) -> dict[str, str]:
+def _shown_settings(group: TopicGroup, producer: Client) -> dict[str, str]:
     values = effective(producer)
     topic = {name: value for name, value in group.settings.items() if value != str(NEVER)}
     return {"replication.factor": str(group.replicas), **topic, **{name: values[name] for name in _OF_PRODUCERS}}
@@ -133,7 +133,9 @@ def _promised(settings: Settings, families: Sequence[str]) -> Iterator[Promised]
         yield Promised(families=tuple(under), kept=kept, sentence=sentence)
 
 
-def _weaknesses(causes: Causes, settings: Mapping[str, object], stage: Stage, *, internal: bool) -> Iterator[Concern]:
+def _weaknesses(
+    causes: Causes, settings: Mapping[str, object], performer: Performer, *, internal: bool
+) -> Iterator[Concern]:
     """Every recommended change that is missing; one that no story here shows the need of is a risk."""
     for change in causes.recommended:
         if internal and change.name == "idempotence":
@@ -144,7 +146,7 @@ def _weaknesses(causes: Causes, settings: Mapping[str, object], stage: Stage, *,
             name=change.name,
             sentence=_filled(change.weakness, settings),
             shown=tuple(_shown(each, change) for each in blamed),
-            command=command_that_shows(blamed[0], settings, stage) if blamed else "",
+            command=command_that_shows(blamed[0], settings, performer) if blamed else "",
             change=change.how,
             price=change.price,
             link=_EXPLAINED.format(blamed[0].story.lower()) if blamed else _PROMISES,
@@ -158,8 +160,8 @@ def _filled(sentence: str, settings: Mapping[str, object]) -> str:
     return sentence
 
 
-def _shown(blamed: Blamed, change: Change | None = None) -> Shown:
-    return Shown(
+def _shown(blamed: Blamed, change: AdvisedChange | None = None) -> ShownStory:
+    return ShownStory(
         story=blamed.story,
         title=stories()[blamed.story].title,
         harm=str(blamed.harm),
@@ -172,7 +174,7 @@ def _shown(blamed: Blamed, change: Change | None = None) -> Shown:
     )
 
 
-def _defect(applied: Applied, causes: Causes, settings: Mapping[str, object], stage: Stage) -> Concern:
+def _defect(applied: Applied, causes: Causes, settings: Mapping[str, object], performer: Performer) -> Concern:
     """A defect, with the stories that show it where the reference broker has it, too."""
     defect = applied.defect
     shown = [each for each in causes.left if _FINDINGS.get(each.defect) == defect.name]
@@ -182,14 +184,16 @@ def _defect(applied: Applied, causes: Causes, settings: Mapping[str, object], st
         name=defect.name,
         sentence=f"{defect.title}: {defect.harm}{unsure}",
         shown=tuple(_shown(each) for each in shown),
-        command=command_that_shows(shown[0], settings, stage) if shown else "",
+        command=command_that_shows(shown[0], settings, performer) if shown else "",
         change=defect.change,
         price=defect.price,
         link=defect.link,
     )
 
 
-def _left(causes: Causes, ideal: Mapping[str, object], defects: Collection[str], stage: Stage) -> Iterator[Concern]:
+def _left(
+    causes: Causes, ideal: Mapping[str, object], defects: Collection[str], performer: Performer
+) -> Iterator[Concern]:
     """Harm that no recommended setting prevents, by the hardening that does; without that of ``defects``."""
     by_change: dict[tuple[str, ...], list[Blamed]] = {}
     for each in causes.left:
@@ -203,7 +207,7 @@ def _left(causes: Causes, ideal: Mapping[str, object], defects: Collection[str],
             name=f"left-to-{'-or-'.join(names) or 'chance'}",
             sentence=f"no recommended setting prevents this{', but this change does' if chosen else ''}",
             shown=tuple(_shown(each) for each in blamed),
-            command=command_that_shows(blamed[0], ideal, stage),
+            command=command_that_shows(blamed[0], ideal, performer),
             change=", or ".join(change.how for change in chosen),
             price="; ".join(change.price for change in chosen),
         )

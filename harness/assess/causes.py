@@ -11,8 +11,8 @@ from itertools import combinations
 
 import msgspec
 
-from harness.assess.changes import HARDENING, RECOMMENDED, Change, with_changes
-from harness.assess.performing import Chosen, Harm, Performed, Stage, possible
+from harness.assess.changes import HARDENING, RECOMMENDED, AdvisedChange, with_changes
+from harness.assess.performing import Chosen, Harm, PerformedStory, Performer, possible
 from workloads import KAFKA_DEFECTS, Settings
 
 
@@ -36,29 +36,29 @@ class Causes(msgspec.Struct, frozen=True, kw_only=True):
     ``weak``: a recommended setting prevents it; ``left``: none does, and ``changes`` are those of hardening.
     """
 
-    recommended: tuple[Change, ...]
+    recommended: tuple[AdvisedChange, ...]
     weak: tuple[Blamed, ...]
     left: tuple[Blamed, ...]
     performed: int
     departed: int
-    unknown: tuple[Performed, ...]
+    unknown: tuple[PerformedStory, ...]
 
 
-def causes_of(settings: Chosen, stage: Stage) -> Causes:
+def causes_of(settings: Chosen, performer: Performer) -> Causes:
     """Perform every story under ``settings``, and those that show a harm again with settings changed."""
     chosen = Settings.from_mapping(settings)
     changes = tuple(change for change in RECOMMENDED if change.applies(chosen))
-    performed = stage.perform(settings)
+    performed = performer.perform(settings)
     harmed = [(each, harm) for each in performed.values() for harm in each.harms]
     ideal = with_changes(settings, changes)
-    best = stage.perform(ideal, {each.story: None for each, _ in harmed}) if changes and harmed else performed
+    best = performer.perform(ideal, {each.story: None for each, _ in harmed}) if changes and harmed else performed
     weak, left = [], []
     for each, harm in harmed:
         blamed = Blamed(story=each.story, harm=harm, records=each.harms[harm])
         if not best[each.story].shows(harm):
-            weak.append(_with_cause(blamed, settings, changes, stage))
+            weak.append(_with_cause(blamed, settings, changes, performer))
         else:
-            left.append(_hardened(blamed, ideal, stage))
+            left.append(_hardened(blamed, ideal, performer))
     return Causes(
         recommended=changes,
         weak=tuple(weak),
@@ -69,13 +69,13 @@ def causes_of(settings: Chosen, stage: Stage) -> Causes:
     )
 
 
-def _with_cause(blamed: Blamed, settings: Chosen, changes: tuple[Change, ...], stage: Stage) -> Blamed:
+def _with_cause(blamed: Blamed, settings: Chosen, changes: tuple[AdvisedChange, ...], performer: Performer) -> Blamed:
     """Try one change, then two together, and so on: those of the first size that helps are to blame."""
     for size in range(1, len(changes) + 1):
         helping = [
             change.name
             for some in combinations(changes, size)
-            if _prevents(blamed, with_changes(settings, some), stage)
+            if _prevents(blamed, with_changes(settings, some), performer)
             for change in some
         ]
         if helping:
@@ -83,12 +83,12 @@ def _with_cause(blamed: Blamed, settings: Chosen, changes: tuple[Change, ...], s
     return blamed
 
 
-def _hardened(blamed: Blamed, ideal: Chosen, stage: Stage) -> Blamed:
+def _hardened(blamed: Blamed, ideal: Chosen, performer: Performer) -> Blamed:
     for defect, right in _defects(Settings.from_mapping(ideal)):
-        if _prevents(blamed, {**ideal, defect: right}, stage):
+        if _prevents(blamed, {**ideal, defect: right}, performer):
             return msgspec.structs.replace(blamed, defect=defect)
     changes = tuple(change for change in HARDENING if change.applies(Settings.from_mapping(ideal)))
-    return _with_cause(blamed, ideal, changes, stage)
+    return _with_cause(blamed, ideal, changes, performer)
 
 
 def _defects(settings: Settings) -> Iterator[tuple[str, object]]:
@@ -98,8 +98,8 @@ def _defects(settings: Settings) -> Iterator[tuple[str, object]]:
     yield from ((name, right[name]) for name in KAFKA_DEFECTS if values[name] != right[name])
 
 
-def _prevents(blamed: Blamed, settings: Chosen, stage: Stage) -> bool:
+def _prevents(blamed: Blamed, settings: Chosen, performer: Performer) -> bool:
     if possible(settings):
         return False
-    performed = stage.perform(settings, [blamed.story])[blamed.story]
+    performed = performer.perform(settings, [blamed.story])[blamed.story]
     return not performed.shows(blamed.harm) and not performed.wrong

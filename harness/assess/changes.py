@@ -10,7 +10,7 @@ from workloads import NO_ERA, Settings
 _NEWEST: Final = "4.1"
 
 
-class Change(NamedTuple):
+class AdvisedChange(NamedTuple):
     """One change. ``applies`` to settings that lack it; ``values`` are what it sets.
 
     ``weakness`` says what is wrong without it, with the settings' own values in braces; ``price`` is what it costs.
@@ -30,7 +30,7 @@ def _in_sync(settings: Settings) -> Mapping[str, object]:
 
 #: Settings that are recommended, in the order in which they are tried.
 RECOMMENDED: Final = (
-    Change(
+    AdvisedChange(
         "replicas",
         lambda s: s.replication_factor < 3,
         lambda _: {"replication.factor": 3},
@@ -38,7 +38,7 @@ RECOMMENDED: Final = (
         "three replicas: `kafka-reassign-partitions.sh` with three brokers for each log partition",
         "three times the disk space and the traffic between brokers of one copy",
     ),
-    Change(
+    AdvisedChange(
         "acks",
         lambda s: s.acks != -1,
         lambda _: {"acks": "all"},
@@ -46,7 +46,7 @@ RECOMMENDED: Final = (
         "`acks=all` in the producer",
         "each write waits for the slowest replica in sync; the report of a campaign measures it",
     ),
-    Change(
+    AdvisedChange(
         "unclean-election",
         lambda s: s.unclean_leader_election_enable,
         lambda _: {"unclean.leader.election.enable": False},
@@ -54,7 +54,7 @@ RECOMMENDED: Final = (
         "`unclean.leader.election.enable=false` on the topic",
         "no leader, so no reads and writes, until a replica that was in sync is back",
     ),
-    Change(
+    AdvisedChange(
         "too-few-in-sync",
         lambda s: s.min_insync_replicas < 2,
         _in_sync,
@@ -62,7 +62,7 @@ RECOMMENDED: Final = (
         "`min.insync.replicas=2` on the topic",
         "writes with acks=all are refused while fewer than two replicas are in sync",
     ),
-    Change(
+    AdvisedChange(
         "all-must-be-in-sync",
         lambda s: s.min_insync_replicas >= s.replication_factor > 1,
         _in_sync,
@@ -71,7 +71,7 @@ RECOMMENDED: Final = (
         "`min.insync.replicas` one less than the replication factor",
         "a write may be acknowledged with one copy less",
     ),
-    Change(
+    AdvisedChange(
         "idempotence",
         lambda s: not s.enable_idempotence,
         lambda _: {"enable.idempotence": True, "retries": 2**31 - 1, _IN_FLIGHT: 5},
@@ -84,7 +84,7 @@ _IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 
 #: Further changes, against faults that take copies away.
 HARDENING: Final = (
-    Change(
+    AdvisedChange(
         "eligible-replicas",
         lambda s: not s.eligible_leader_replicas and s.era == _NEWEST,
         lambda _: {"eligible.leader.replicas": True},
@@ -92,7 +92,7 @@ HARDENING: Final = (
         "`kafka-features.sh upgrade --feature eligible.leader.replicas.version=1` (Kafka 4.0 or later)",
         "min.insync.replicas can then only be set for the cluster or the topic, not for one broker",
     ),
-    Change(
+    AdvisedChange(
         "flush",
         lambda s: not s.flushes_first,
         lambda _: {"flush.messages": 1},
@@ -100,7 +100,7 @@ HARDENING: Final = (
         "`flush.messages=1` on the topic",
         "every write waits for the disks of the replicas in sync",
     ),
-    Change(
+    AdvisedChange(
         "newer-release",
         lambda s: s.era not in {NO_ERA, _NEWEST},
         lambda _: {"era": _NEWEST},
@@ -111,7 +111,7 @@ HARDENING: Final = (
 )  # fmt: skip
 
 
-def with_changes(settings: Mapping[str, object], changes: tuple[Change, ...]) -> dict[str, object]:
+def with_changes(settings: Mapping[str, object], changes: tuple[AdvisedChange, ...]) -> dict[str, object]:
     """The settings after some changes."""
     values = dict(settings)
     for change in changes:

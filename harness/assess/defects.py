@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from harness.assess.client_settings import effective, version_of
 from harness.assess.configuration import Client, Cluster, Release
-from harness.assess.grouping import Group
+from harness.assess.grouping import TopicGroup
 from harness.known_defects import Defect, Need, every_defect
 from harness.worlds.kafka.releases import Version
 
@@ -41,7 +41,7 @@ def defects_of(cluster: Cluster, clients: Sequence[Client], met: Collection[Need
             yield max(applied, key=lambda each: each.sure)
 
 
-def needs_met(group: Group, cluster: Cluster, producer: Client, consumers: Sequence[Client]) -> frozenset[Need]:
+def needs_met(group: TopicGroup, cluster: Cluster, producer: Client, consumers: Sequence[Client]) -> frozenset[Need]:
     """The conditions of defects that hold of a group and its clients."""
     values = effective(producer)
     reading = [effective(consumer) for consumer in consumers]

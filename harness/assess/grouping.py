@@ -16,7 +16,7 @@ _DAY_MS: Final = 86_400_000
 LONG_MS: Final = 4 * _DAY_MS
 
 
-class Group(msgspec.Struct, frozen=True, kw_only=True):
+class TopicGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Topics with the same answer, by name, and what decides it. ``settings`` are effective, under Kafka's names.
 
     ``now`` has the numbers of all of them together, and the least number of replicas in sync.
@@ -41,7 +41,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
         return "compact" in self.settings["cleanup.policy"]
 
 
-def groups_of(cluster: Cluster) -> list[Group]:
+def groups_of(cluster: Cluster) -> list[TopicGroup]:
     """The groups, the largest first."""
     by_key: dict[tuple[object, ...], list[Topic]] = defaultdict(list)
     for topic in cluster.topics:
@@ -57,7 +57,7 @@ def groups_of(cluster: Cluster) -> list[Group]:
         key = (topic.replicas, topic.racks, own, broken, tuple(_deciding(values).items()))
         by_key[key].append(topic)
     groups = [
-        Group(
+        TopicGroup(
             topics=tuple(sorted(topic.name for topic in topics)),
             partitions=sum(topic.partitions for topic in topics),
             replicas=topics[0].replicas,

@@ -37,7 +37,7 @@ LOSSES: Final = (Harm.LOST, Harm.STRANDED)
 _SIGNS: Final = {Sign.DUPLICATE: Harm.TWICE, Sign.REORDERED: Harm.ORDER, Sign.CHANGED_READ: Harm.CHANGED}
 
 
-class Performed(msgspec.Struct, frozen=True, kw_only=True):
+class PerformedStory(msgspec.Struct, frozen=True, kw_only=True):
     """One story that was performed. ``harms`` has the records of each harm; ``wrong`` says why nothing is known.
 
     ``departed``: the settings did not allow a step that its script demands, such as a write that is refused.
@@ -70,7 +70,7 @@ def families_of(number: str) -> tuple[str, ...]:
     return tuple(sorted({fault.family for fault in story.faults()} | ({"wipe"} if story.abandons else set())))
 
 
-class Stage:
+class Performer:
     """Performs stories, each at most once under the same settings; ``with`` ends its processes.
 
     ``only`` are those that it has; else it has all.
@@ -78,7 +78,7 @@ class Stage:
 
     def __init__(self, workers: int = 1, only: Sequence[str] = ()) -> None:
         self._all = tuple(only) or tuple(stories())
-        self._performed_so_far: dict[tuple[str, str], Performed] = {}
+        self._performed_so_far: dict[tuple[str, str], PerformedStory] = {}
         self._pool = ProcessPoolExecutor(workers, mp_context=get_context("fork")) if workers > 1 else None
 
     def __enter__(self) -> Self:
@@ -88,7 +88,7 @@ class Stage:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=error is not None)
 
-    def perform(self, settings: Chosen, numbers: Iterable[str] = ()) -> dict[str, Performed]:
+    def perform(self, settings: Chosen, numbers: Iterable[str] = ()) -> dict[str, PerformedStory]:
         """These stories, or all, under ``settings`` (Kafka's names), by number."""
         chosen = own_column(settings)
         wanted = tuple(numbers) or self._all
@@ -97,7 +97,7 @@ class Stage:
             self._performed_so_far[performed.story, chosen.name] = performed
         return {number: self._performed_so_far[number, chosen.name] for number in wanted}
 
-    def _performed(self, asked: Sequence[tuple[str, Chosen]]) -> Iterator[Performed]:
+    def _performed(self, asked: Sequence[tuple[str, Chosen]]) -> Iterator[PerformedStory]:
         if self._pool is None or len(asked) < 2:
             return map(_perform, asked)
         return self._pool.map(_perform, asked, chunksize=4)
@@ -112,13 +112,13 @@ def possible(settings: Chosen) -> str:
     return ""
 
 
-def _perform(asked: tuple[str, Chosen]) -> Performed:
+def _perform(asked: tuple[str, Chosen]) -> PerformedStory:
     number, settings = asked
     try:
         cell = perform_cell(stories()[number], own_column(settings))
     except AckproofError as error:
-        return Performed(story=number, harms={}, wrong=str(error))
-    return Performed(
+        return PerformedStory(story=number, harms={}, wrong=str(error))
+    return PerformedStory(
         story=number,
         harms={harm: records for harm, records in _harms(cell) if records},
         departed=_departed(stories()[number], cell),

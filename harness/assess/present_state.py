@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from checkers import counted
-from harness.assess.grouping import Group
+from harness.assess.grouping import TopicGroup
 from harness.records.assessment_file import Concern
 
 _NO_PRICE = "none"
 
 
-def broken_now(group: Group) -> Iterator[Concern]:
+def broken_now(group: TopicGroup) -> Iterator[Concern]:
     """The concerns about the state of a group's log partitions, the worst first."""
     now = group.now
     if now.leaderless:
@@ -48,6 +48,6 @@ def _now(name: str, sentence: str, change: str) -> Concern:
     return Concern(kind="now", name=name, sentence=sentence, change=change, price=_NO_PRICE)
 
 
-def _share(number: int, group: Group) -> str:
+def _share(number: int, group: TopicGroup) -> str:
     verb = "has" if number == 1 else "have"
     return f"{number:,} of {counted(group.partitions, 'log partition')} {verb}"

@@ -7,7 +7,7 @@ from typing import Final
 
 from harness.assess.client_settings import effective, excluded
 from harness.assess.configuration import Client, Cluster
-from harness.assess.grouping import Group, whole
+from harness.assess.grouping import TopicGroup, whole
 from harness.worlds.kafka.releases import Version
 from workloads import NO_ERA, PRESETS, Settings
 
@@ -37,7 +37,7 @@ def era_of(version: Version) -> str:
     return next((era for since, era in _ERAS if since <= version), _ERAS[-1][1])
 
 
-def settings_of(group: Group, producer: Client, cluster: Cluster) -> dict[str, object]:
+def settings_of(group: TopicGroup, producer: Client, cluster: Cluster) -> dict[str, object]:
     """The settings under which stories of the group are performed, under Kafka's names; what is as usual is left out.
 
     Values that a simulated run cannot have, such as a limit of days, are cut to the nearest that it can.

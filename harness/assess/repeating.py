@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from harness.assess.causes import Blamed
-from harness.assess.performing import Chosen, Stage, possible
+from harness.assess.performing import Chosen, Performer, possible
 from harness.assess.reckoning import TIMES
 from harness.stories import own_column
 from workloads import Settings
@@ -20,11 +20,11 @@ def command_of(story: str, settings: Chosen) -> str:
     return f"ackproof stories {story} --settings {own_column(_shortest(settings)).name}"
 
 
-def command_that_shows(blamed: Blamed, settings: Chosen, stage: Stage) -> str:
+def command_that_shows(blamed: Blamed, settings: Chosen, performer: Performer) -> str:
     """The command without times where the story shows the same harm without them."""
     untimed = _shortest({name: value for name, value in settings.items() if name not in TIMES})
     if not possible(untimed):
-        performed = stage.perform(untimed, [blamed.story])[blamed.story]
+        performed = performer.perform(untimed, [blamed.story])[blamed.story]
         if performed.shows(blamed.harm) and not performed.wrong:
             return command_of(blamed.story, untimed)
     return command_of(blamed.story, settings)

@@ -10,7 +10,7 @@ from checkers import counted
 from harness.assess.performing import LOSSES, Harm, families_of
 from harness.assess.sentences import names_of, story_words
 from harness.errors import PlanError
-from harness.records.assessment_file import Assessed, Assessment, Requirement, Shown
+from harness.records.assessment_file import Assessed, Assessment, Requirement, ShownStory
 from nemesis.scenarios import FAMILIES
 from workloads import shown, unknown_name
 
@@ -89,7 +89,7 @@ def _of_kind(kind: str) -> Form:
     return reasons
 
 
-def _shown_by(group: Assessed, counts: Callable[[Shown], bool]) -> Iterator[str]:
+def _shown_by(group: Assessed, counts: Callable[[ShownStory], bool]) -> Iterator[str]:
     """A reason for each concern: the first story of it that counts, and how many more there are; each story once."""
     seen: set[tuple[str, str]] = set()
     for concern in (*group.concerns, *group.left):

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from harness.assess.client_settings import effective, excluded, idempotent_by_default, refused
 from harness.assess.configuration import Client, Cluster
-from harness.assess.grouping import Group, whole
+from harness.assess.grouping import TopicGroup, whole
 from workloads import NEVER
 
 #: A group that reads nothing for this long is an outage that happens: a weekend.
@@ -35,7 +35,7 @@ class Risk(NamedTuple):
     price: str
 
 
-def risks_of(group: Group, cluster: Cluster, producer: Client, consumers: Sequence[Client]) -> Iterator[Risk]:
+def risks_of(group: TopicGroup, cluster: Cluster, producer: Client, consumers: Sequence[Client]) -> Iterator[Risk]:
     """The risks of one group with its clients."""
     yield from _of_topics(group, cluster)
     if not group.internal:
@@ -68,7 +68,7 @@ def of_internal(
                 )
 
 
-def _of_topics(group: Group, cluster: Cluster) -> Iterator[Risk]:
+def _of_topics(group: TopicGroup, cluster: Cluster) -> Iterator[Risk]:
     if group.racks is not None and 1 < group.racks < min(group.replicas, 3):
         yield Risk(
             "racks",

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from checkers import counted
-from harness.records.assessment_file import Assessed, Assessment, Concern, Shown
+from harness.records.assessment_file import Assessed, Assessment, Concern, ShownStory
 
 #: Names of topics that a line shows.
 NAMES_MAX: Final = 3
@@ -110,7 +110,7 @@ def clean_words(group: Assessed) -> str:
     )
 
 
-def story_words(shown: Shown) -> str:
+def story_words(shown: ShownStory) -> str:
     """One story, and what it shows."""
     together = f" (to prevent it, change {' and '.join(shown.together)}, too)" if shown.together else ""
     return f"{shown.story} {shown.title}: {_records(shown.records)} {shown.harm}{together}"

@@ -11,7 +11,7 @@ from typing import Final
 
 from harness.bench.plant_parts import ONE, OTHER, READER, TWO, A, B, C, HistoryBuilder, Plant, read_of, send_of, written
 from harness.bench.plants_of_clients import OF_CLIENTS
-from workloads import Defect, EventType, Poll, Record, Send
+from workloads import EventType, PayloadDefect, Poll, Record, Send
 
 
 def _unseen(history: HistoryBuilder) -> None:
@@ -34,7 +34,7 @@ def _phantom(history: HistoryBuilder) -> None:
 
 
 def _corrupt(history: HistoryBuilder) -> None:
-    history.together((READER, (Poll({history.keys[0]: (Record(history.end, -1, Defect.CHECKSUM),)}),)))
+    history.together((READER, (Poll({history.keys[0]: (Record(history.end, -1, PayloadDefect.CHECKSUM),)}),)))
 
 
 def _read_of_a_failure(history: HistoryBuilder) -> None:

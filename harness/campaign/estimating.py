@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from checkers import counted
 from harness.campaign.room import runs_needed
-from harness.campaign.runs import Group, side_by_side
+from harness.campaign.runs import PendingRuns, side_by_side
 from harness.campaign.simulated_cost import simulated_s
 from harness.errors import AckproofError
 from harness.machine.versions import cores
@@ -61,7 +61,7 @@ def estimate(plan: Plan, results: Path) -> Estimate:
     """Estimate the time of ``plan`` from the newest campaign below ``results`` that has each world."""
     runs = plan.runs()
     earlier = _earlier_campaigns(results)
-    groups = [Group(world, [run for run in runs if run.world == world.world]) for world in plan.worlds]
+    groups = [PendingRuns(world, [run for run in runs if run.world == world.world]) for world in plan.worlds]
     worlds = {group.name: _world_estimate(group.world, len(group.runs), earlier) for group in groups}
     runs_s = sum(max(worlds[group.name].total_s for group in turn) for turn in side_by_side(groups))
     writes = sum(planned_writes(run.workload) for run in runs)

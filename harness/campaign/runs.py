@@ -29,7 +29,7 @@ QUOTED_MAX: Final = 20
 BATCH_S: Final = 30.0
 
 
-class Group(NamedTuple):
+class PendingRuns(NamedTuple):
     """The runs of one world that are to be done."""
 
     world: WorldPlan
@@ -41,7 +41,7 @@ class Group(NamedTuple):
         return self.world.world.name
 
 
-def side_by_side(groups: Sequence[Group]) -> list[list[Group]]:
+def side_by_side(groups: Sequence[PendingRuns]) -> list[list[PendingRuns]]:
     """``groups`` in rounds: virtual time takes the processors that the first world in real time leaves.
 
     Two worlds in real time would disturb each other, so they have rounds of their own.
@@ -75,7 +75,7 @@ class CampaignRuns(TurnLoop):
         self._outcomes: Counter[str] = Counter()
         self._judges = True
 
-    def perform_runs(self, groups: Sequence[Group]) -> None:
+    def perform_runs(self, groups: Sequence[PendingRuns]) -> None:
         """Perform ``groups`` of runs side by side. What a world that is given up has left is not performed."""
         self._left = [(group.world, deque(group.runs)) for group in groups]
         names = " and ".join(group.name for group in groups)

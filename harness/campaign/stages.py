@@ -23,7 +23,7 @@ from harness.campaign.continuing import record_of_ended, undo_and_delete
 from harness.campaign.judged_histories import check_campaign
 from harness.campaign.judging_thread import Checking
 from harness.campaign.pool import PerformRun, Pool
-from harness.campaign.runs import CampaignRuns, Group, side_by_side
+from harness.campaign.runs import CampaignRuns, PendingRuns, side_by_side
 from harness.campaign.witnesses import witness
 from harness.errors import HarnessError, NamedWronglyError, PlanError
 from harness.machine.this_call import this_command, utc_now
@@ -167,7 +167,9 @@ class Campaign:
             undo_and_delete(self._directory / run.directory())
         pool, checks = Pool(perform_run), Checking()
         performing = CampaignRuns(self._directory, self._record, runs=pool, checks=checks, progress=progress)
-        groups = [Group(world, [run for run in missing if run.world == world.world]) for world in self._plan.worlds]
+        groups = [
+            PendingRuns(world, [run for run in missing if run.world == world.world]) for world in self._plan.worlds
+        ]
         rounds = side_by_side([group for group in groups if group.runs])
         for groups in rounds:
             if len(missing) > 1 and groups is rounds[-1]:

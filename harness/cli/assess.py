@@ -82,9 +82,9 @@ def assess(
     reading = assessing.clients_named(consumers, "--consumer", library)
     progress = Progress() if terminal.as_json else terminal.progress()
     cluster = _with_release(_read(files, bootstrap, access, progress), release)
-    with assessing.Stage(workers or cores()) as stage:
+    with assessing.Performer(workers or cores()) as performer:
         question = assessing.Question(cluster, writing, reading, families)
-        assessment = assessing.assess(question, stage, progress)
+        assessment = assessing.assess(question, performer, progress)
     met = tuple(assessing.judged(text, assessment) for text in require)
     assessment = msgspec.structs.replace(assessment, requirements=met)
     if before is not None:

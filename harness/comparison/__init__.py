@@ -6,8 +6,8 @@ from harness.comparison.changes import DEFECTS, SAYING, CellChange, Change, Comp
 from harness.comparison.expectations import expected_sentences, unexpected
 from harness.comparison.finding_sentences import cells_by_status, finding_sentences
 from harness.comparison.findings import (
+    ComparedFinding,
     Example,
-    Finding,
     Results,
     key_of,
     read_results,
@@ -26,9 +26,9 @@ __all__ = [
     "CellFinding",
     "Change",
     "Compared",
+    "ComparedFinding",
     "Differing",
     "Example",
-    "Finding",
     "FindingStatus",
     "Results",
     "accepted_sentences",

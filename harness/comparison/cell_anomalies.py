@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from checkers import Cell, Outcome, proportion
-from harness.comparison.findings import Example, Finding, Results, smallest
+from harness.comparison.findings import ComparedFinding, Example, Results, smallest
 from harness.comparison.settings import differing
 from workloads import spelled
 
@@ -102,7 +102,7 @@ class _Night(NamedTuple):
     """A night and its findings that nothing permits, by cell and anomaly."""
 
     results: Results
-    shown: Mapping[_Name, Sequence[Finding]]
+    shown: Mapping[_Name, Sequence[ComparedFinding]]
 
     def shows(self, name: _Name, cell: Cell) -> bool:
         """True where its cell has the settings of ``cell`` and shows the anomaly."""
@@ -128,7 +128,7 @@ def cell_anomalies_of(earlier: Sequence[Results], latest: Results) -> list[CellA
 
 
 def _night(results: Results) -> _Night:
-    shown: dict[_Name, list[Finding]] = {}
+    shown: dict[_Name, list[ComparedFinding]] = {}
     for finding in (results.findings or {}).values():
         for cell in () if finding.permitted else finding.runs:
             if _breaks(results.cells[cell], finding.anomaly):
@@ -198,7 +198,7 @@ def _anomaly(
     )
 
 
-def _finding(name: _Name, finding: Finding, *, seen: bool, new: bool = False) -> CellFinding:
+def _finding(name: _Name, finding: ComparedFinding, *, seen: bool, new: bool = False) -> CellFinding:
     runs = finding.runs[name.cell]
     return CellFinding(identity=finding.identity, runs=runs, example=finding.example, new=new, seen=seen)
 

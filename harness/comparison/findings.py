@@ -41,7 +41,7 @@ def smallest(examples: Iterable[Example], key: str) -> Example:
     return min(examples, key=lambda example: (not example.is_of(key), example.faults, example.seed))
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class ComparedFinding(msgspec.Struct, frozen=True, kw_only=True):
     """A defect as one campaign showed it.
 
     Attributes:
@@ -72,7 +72,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     cells: dict[str, Cell]
-    findings: dict[str, Finding] | None
+    findings: dict[str, ComparedFinding] | None
 
     def with_cells(self, cells: Iterable[Cell]) -> Results:
         """The same with these cells in their place."""
@@ -159,10 +159,10 @@ class _Tally:
         if identity not in self._examples or rank < self._examples[identity][0]:
             self._examples[identity] = rank, anomaly, example
 
-    def findings(self) -> dict[str, Finding]:
+    def findings(self) -> dict[str, ComparedFinding]:
         """All of them, in the order in which they first showed."""
         return {
-            identity: Finding(
+            identity: ComparedFinding(
                 identity=identity,
                 anomaly=anomaly,
                 permitted=identity not in self._broken,

@@ -11,7 +11,7 @@ ASSESSMENT_VERSION: Final = 1
 Kind = Literal["now", "weakness", "defect", "risk"]
 
 
-class Shown(msgspec.Struct, frozen=True, kw_only=True):
+class ShownStory(msgspec.Struct, frozen=True, kw_only=True):
     """A scripted story that was performed under exactly these settings, and what harm it shows.
 
     Attributes:
@@ -51,7 +51,7 @@ class Concern(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     name: str
     sentence: str
-    shown: tuple[Shown, ...] = ()
+    shown: tuple[ShownStory, ...] = ()
     command: str = ""
     change: str
     price: str

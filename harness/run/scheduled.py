@@ -15,7 +15,7 @@ from nemesis.faults import Upgrade
 from nemesis.player import Player
 from nemesis.receipts import Receipt
 from nemesis.roles import largest_rack
-from nemesis.rollout import Rollout, Step, steps_of
+from nemesis.rollout import Rollout, RolloutStep, rollout_steps
 from nemesis.scenarios import Draw
 from nemesis.schedule import Schedule, draw_schedule
 from workloads import LISTED, Recorder
@@ -60,16 +60,16 @@ def planned(spec: RunSpec, draw: Draw) -> Schedule:
     )
 
 
-def rollout_of(spec: RunSpec) -> list[Step]:
+def rollout_of(spec: RunSpec) -> list[RolloutStep]:
     """The steps of the rolling upgrade beside a drawn schedule; none without the family "upgrade"."""
     if spec.schedule is not None or Upgrade.family not in spec.faults.families:
         return []
     brokers, world = range(spec.brokers), spec.world
     if not isinstance(world, Kafka):
-        return steps_of(brokers)
+        return rollout_steps(brokers)
     controllers = range(CONTROLLER, CONTROLLER + world.controllers)
     finalizes = world.upgrade_end == "finalize" and bool(world.upgrade_to)
-    return steps_of([*controllers, *brokers], back=world.upgrade_end == "back", finalize=finalizes)
+    return rollout_steps([*controllers, *brokers], back=world.upgrade_end == "back", finalize=finalizes)
 
 
 class _Scheduled:

@@ -50,7 +50,7 @@ _WINDOWS: Final = (1, 2, 6)
 WAITED_FOR_MS_MAX: Final = 4_500
 
 
-class Kind(NamedTuple):
+class StormFault(NamedTuple):
     """A fault that storms may have: its family, which plans know, and the function that makes one.
 
     It is made around a role, of a shape where it has one; chance decides what else it needs.
@@ -61,10 +61,10 @@ class Kind(NamedTuple):
 
 
 #: Every fault by its verb, and two in a form of their own.
-KINDS: Final[Mapping[str, Kind]] = {
-    **{fault.verb: Kind(fault.family, fault.drawn) for fault in FAULTS},
-    "late-fetch": Kind(HoldMessages.family, lambda role, shape, _: HoldMessages(role, shape, "Fetch")),
-    "controller": Kind("controller", lambda role, _shape, _draw: Kill(Role(RoleKind.CONTROLLER, role.partition))),
+KINDS: Final[Mapping[str, StormFault]] = {
+    **{fault.verb: StormFault(fault.family, fault.drawn) for fault in FAULTS},
+    "late-fetch": StormFault(HoldMessages.family, lambda role, shape, _: HoldMessages(role, shape, "Fetch")),
+    "controller": StormFault("controller", lambda role, _shape, _draw: Kill(Role(RoleKind.CONTROLLER, role.partition))),
 }
 
 

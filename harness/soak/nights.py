@@ -29,7 +29,7 @@ from checkers import (
     proportion,
     read_bytes,
 )
-from harness.comparison import DEFECTS, SAYING, Finding, Results, differing, key_of, read_results
+from harness.comparison import DEFECTS, SAYING, ComparedFinding, Results, differing, key_of, read_results
 from harness.errors import NamedWronglyError, ResultsError
 from harness.plan import Simulated
 from harness.records.files import CAMPAIGN_FILE, MATRIX_FILE, VERDICTS_FILE, understanding
@@ -53,7 +53,7 @@ class NightRecord(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int
     disk_bytes: int
     verdicts_bytes: int
-    findings: dict[str, Finding]
+    findings: dict[str, ComparedFinding]
 
 
 class Night(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ from checkers import Part
 from harness.records.replica_dump import DumpedLog, Facts, ReplicaLogs, Stretch
 from harness.reference.server.storage.checkpoints import EpochFile, OffsetFile
 from harness.reference.server.storage.segment_files import MAGIC_AT, MAGIC_V2, MESSAGES, BatchLocation, batches_of
-from workloads import PAYLOAD_HEADER, Defect, LogPartition
+from workloads import PAYLOAD_HEADER, LogPartition, PayloadDefect
 from workloads.values import decode, record_key_of
 
 _NO_EPOCH: Final = -1
@@ -30,7 +30,7 @@ _NO_KEY: Final = -1
 def content_of(payload: bytes | None, partition: str, key: bytes | None) -> int:
     """The value of a record that belongs there; for any other, -2 minus the CRC-32C of its key and payload."""
     value, defect = decode(payload or b"", partition, key or b"")
-    return value if defect is Defect.NONE else -2 - crc32c(payload or b"", crc32c(key or b""))
+    return value if defect is PayloadDefect.NONE else -2 - crc32c(payload or b"", crc32c(key or b""))
 
 
 def logs_on_disks(directory: Path, brokers: Iterable[int], *topics: str) -> ReplicaLogs | None:
@@ -136,7 +136,7 @@ _VALUE_BYTE_FROM_END: Final = 2
 _FLIPPED_BIT: Final = 1
 
 
-class Batch(NamedTuple):
+class StoredBatch(NamedTuple):
     """A record batch with at least one record."""
 
     file: Path
@@ -149,14 +149,14 @@ def log_directory(data: Path, partition: str) -> Path | None:
     return next((path for path in paths if path.name.partition("@")[0] == partition), None)
 
 
-def batches_in(directory: Path) -> Iterator[Batch]:
+def batches_in(directory: Path) -> Iterator[StoredBatch]:
     """The whole record batches of a log that hold records, in order of their offsets."""
     for file in sorted(directory.glob("*.log")):
         with file.open("rb") as segment:
-            yield from (Batch(file, location) for location in batches_of(segment) if location.has_records)
+            yield from (StoredBatch(file, location) for location in batches_of(segment) if location.has_records)
 
 
-def flip(batch: Batch) -> tuple[int, int, int]:
+def flip(batch: StoredBatch) -> tuple[int, int, int]:
     """Change a bit in the last record's value, durably; the batch's checksum is wrong from now on.
 
     The answer is the position of the byte in the file, and the byte before and after.
@@ -206,7 +206,7 @@ def leader_epochs(directory: Path) -> tuple[tuple[int, int], ...]:
     return tuple((int(epoch), int(offset)) for epoch, offset in pairs)
 
 
-def read_again(batch: Batch) -> bool:
+def read_again(batch: StoredBatch) -> bool:
     """True if a start after an unclean stop reads this batch; another batch stays as it is until it is fetched."""
     bases = sorted(int(file.stem) for file in batch.file.parent.glob("*.log"))
     first = max([base for base in bases if base <= recovery_point(batch.file.parent)], default=0)

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from workloads.operations import (
     NO_INSTANCE,
     CleanerTimes,
-    Defect,
     Event,
     EventType,
     Function,
     MicroOperation,
+    PayloadDefect,
     Poll,
     Record,
     Send,
@@ -88,7 +88,7 @@ class Scene:
         if self.chance(25):
             return Record(offset, 900 + self.random.randint(0, 1))
         if self.chance(25):
-            return Record(offset, -1, Defect.CHECKSUM)
+            return Record(offset, -1, PayloadDefect.CHECKSUM)
         return Record(offset, value)
 
 

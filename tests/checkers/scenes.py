@@ -11,11 +11,11 @@ from tests.checkers.receipts import PLAIN
 from workloads.operations import (
     HARNESS,
     NEMESIS,
-    Defect,
     Event,
     EventType,
     Function,
     MicroOperation,
+    PayloadDefect,
     Poll,
     Record,
     Send,
@@ -65,7 +65,7 @@ class Scene:
         read = tuple(record if isinstance(record, Record) else Record(*record) for record in records)
         return self.operation(process, Function.POLL, Poll({key: read}), kind=kind)
 
-    def corrupt(self, offset: int, defect: Defect, value: int = -1) -> Record:
+    def corrupt(self, offset: int, defect: PayloadDefect, value: int = -1) -> Record:
         return Record(offset, value, defect)
 
     def assign(self, *keys: str, process: int = 1, kind: EventType = OK, function: Function = Function.ASSIGN) -> int:

@@ -14,7 +14,7 @@ from nemesis.faults import Kill
 from nemesis.player import Player
 from nemesis.receipts import Receipt
 from nemesis.roles import Role, RoleKind
-from nemesis.rollout import STEP_LIMIT_MS, Rollout, steps_of
+from nemesis.rollout import STEP_LIMIT_MS, Rollout, rollout_steps
 from nemesis.schedule import Schedule, ScheduledFault
 from nemesis.succession import FormName, Succession
 from tests.conftest import PerfectWorld
@@ -109,7 +109,7 @@ class Tried:
             schedule, self.world.target, self.world.clock, dead_brokers_max=2, witness=self.receipts.append
         )
         self.rollout = Rollout(
-            steps_of(NODES, back=back, finalize=finalize),
+            rollout_steps(NODES, back=back, finalize=finalize),
             self.player.faults,
             self.world.target,
             self.world.clock,

@@ -4,7 +4,7 @@ import pytest
 from workloads.client import Offsets, PollOutcome, SendOutcome
 from workloads.consumers import shares
 from workloads.driver import Workload
-from workloads.operations import HARNESS, Defect, EventType, Function
+from workloads.operations import HARNESS, EventType, Function, PayloadDefect
 from workloads.plan import WorkloadPlan
 from workloads.producers import OUTSTANDING_BYTES_MAX, OUTSTANDING_MAX
 from workloads.settings import Settings
@@ -196,7 +196,7 @@ def test_a_damaged_record_is_read_as_a_defect(start, run_to, events, perfect_wor
     start(writes_per_second=1)
     run_to(SECOND_US // 2)
     first = next(e for e in events.of(Function.POLL, EventType.OK) if "ackproof-0" in e.micro[0].records)
-    assert first.micro[0].records["ackproof-0"][0].defect is Defect.CHECKSUM
+    assert first.micro[0].records["ackproof-0"][0].defect is PayloadDefect.CHECKSUM
 
 
 def test_polls_of_a_trickle_are_paced(start, run_to, events):

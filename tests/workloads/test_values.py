@@ -6,7 +6,7 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.operations import Defect
+from workloads.operations import PayloadDefect
 from workloads.values import NO_VALUE, PROCESS_MAX, SEQUENCE_MAX, decode, encode, join, split
 
 processes = st.integers(0, PROCESS_MAX)
@@ -22,7 +22,7 @@ def test_a_payload_tells_its_writer_whatever_its_size(partition, key, process, s
     payload = encode(partition, key, join(process, sequence), size_bytes)
     assert len(payload) >= size_bytes
     value, defect = decode(payload, partition, key)
-    assert (split(value), defect) == ((process, sequence), Defect.NONE)
+    assert (split(value), defect) == ((process, sequence), PayloadDefect.NONE)
 
 
 def test_the_largest_value_fits_a_signed_64_bit_integer():
@@ -40,37 +40,37 @@ def test_every_flipped_bit_breaks_the_checksum():
     for bit in range(len(payload) * 8):
         damaged = bytearray(payload)
         damaged[bit // 8] ^= 1 << bit % 8
-        assert decode(bytes(damaged), "t-0", b"key-3") == (NO_VALUE, Defect.CHECKSUM)
+        assert decode(bytes(damaged), "t-0", b"key-3") == (NO_VALUE, PayloadDefect.CHECKSUM)
 
 
 def test_a_record_in_another_partition_is_known_by_its_value():
-    assert decode(encode("t-0", b"k", join(7, 42)), "t-1", b"k") == (join(7, 42), Defect.WRONG_PARTITION)
+    assert decode(encode("t-0", b"k", join(7, 42)), "t-1", b"k") == (join(7, 42), PayloadDefect.WRONG_PARTITION)
 
 
 def test_a_record_under_another_key_is_known_by_its_value():
-    assert decode(encode("t-0", b"k", join(7, 42)), "t-0", b"l") == (join(7, 42), Defect.WRONG_KEY)
+    assert decode(encode("t-0", b"k", join(7, 42)), "t-0", b"l") == (join(7, 42), PayloadDefect.WRONG_KEY)
 
 
 def test_partition_and_key_do_not_run_into_each_other():
-    assert decode(encode("t-1", b"2k", 0), "t-12", b"k")[1] is Defect.WRONG_PARTITION
+    assert decode(encode("t-1", b"2k", 0), "t-12", b"k")[1] is PayloadDefect.WRONG_PARTITION
 
 
 @given(st.binary(max_size=15))
 def test_a_payload_shorter_than_its_header_is_unreadable(payload):
-    assert decode(payload, "t-0", b"k") == (NO_VALUE, Defect.UNREADABLE)
+    assert decode(payload, "t-0", b"k") == (NO_VALUE, PayloadDefect.UNREADABLE)
 
 
 def test_lengths_that_contradict_the_size_are_unreadable():
     body = struct.pack(">QHH", 1, 60_000, 1) + b"xx"
-    assert decode(struct.pack(">I", crc32c(body)) + body, "xx", b"")[1] is Defect.UNREADABLE
+    assert decode(struct.pack(">I", crc32c(body)) + body, "xx", b"")[1] is PayloadDefect.UNREADABLE
 
 
 def test_a_payload_of_a_megabyte_has_its_size_and_every_byte_of_it_counts():
     payload = encode("t.2-19", b"key-7", join(3, 5), 1_000_000)
     assert len(payload) == 1_000_000
     damaged = payload[:-1] + bytes([payload[-1] ^ 1])
-    assert decode(payload, "t.2-19", b"key-7") == (join(3, 5), Defect.NONE)
-    assert decode(damaged, "t.2-19", b"key-7") == (NO_VALUE, Defect.CHECKSUM)
+    assert decode(payload, "t.2-19", b"key-7") == (join(3, 5), PayloadDefect.NONE)
+    assert decode(damaged, "t.2-19", b"key-7") == (NO_VALUE, PayloadDefect.CHECKSUM)
 
 
 def test_a_codec_makes_payloads_about_half_as_long_and_many_no_shorter_than_that():

@@ -41,7 +41,7 @@ _NO_OPERATION: Final = "not an operation, which is an object with type, f and va
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _TYPES: Final = frozenset(operations.EventType)
 _FUNCTIONS: Final = frozenset(operations.Function)
-_DEFECTS: Final = frozenset(operations.Defect)
+_DEFECTS: Final = frozenset(operations.PayloadDefect)
 
 _Whole = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 _Offset = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
@@ -55,7 +55,7 @@ class _Record(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
 
     offset: _Offset
     value: _Offset
-    defect: ClassVar[operations.Defect] = operations.Defect.NONE
+    defect: ClassVar[operations.PayloadDefect] = operations.PayloadDefect.NONE
 
 
 class _Poll(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag="poll"):
@@ -308,9 +308,9 @@ def _micro(operation: Any, values: ValueCodes) -> operations.MicroOperation:
 def _record(record: Any, values: ValueCodes) -> operations.Record:
     match record:
         case [offset, value]:
-            code, defect = values.code(value), operations.Defect.NONE
+            code, defect = values.code(value), operations.PayloadDefect.NONE
         case [offset, value, str(defect)] if defect in _DEFECTS:
-            code, defect = -1 if value == -1 else values.code(value), operations.Defect(defect)
+            code, defect = -1 if value == -1 else values.code(value), operations.PayloadDefect(defect)
         case _:
             raise ValueError(f"the record {_quoted(record)} is not [offset, value], or [offset, -1, defect]")
     if (placed := _offset(offset)) is None:

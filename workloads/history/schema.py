@@ -23,7 +23,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from workloads.operations import Defect, EventType, Function
+from workloads.operations import EventType, Function, PayloadDefect
 
 #: Layout of the rows; a reader refuses one that it does not know.
 VERSION: Final = "4"
@@ -78,7 +78,7 @@ class Kind(IntEnum):
 
 TYPES: Final[tuple[EventType, ...]] = tuple(EventType)
 FUNCTIONS: Final[tuple[Function, ...]] = tuple(Function)
-DEFECTS: Final[tuple[Defect, ...]] = tuple(Defect)
+DEFECTS: Final[tuple[PayloadDefect, ...]] = tuple(PayloadDefect)
 
 TYPE_CODE: Final = {name: code for code, name in enumerate(TYPES)}
 FUNCTION_CODE: Final = {name: code for code, name in enumerate(FUNCTIONS)}

@@ -38,7 +38,7 @@ _HELLO: Final = 0
 _LOST: Final = "the JVM of the Java client has ended; logs/clients.log may say why"
 
 
-class JavaError(Exception):
+class JavaExceptionError(Exception):
     """An exception of the Java client, by the name of its class, and the end of the call that raised it."""
 
     def __init__(self, name: str, words: str, end: End = End.FAILED) -> None:
@@ -254,7 +254,7 @@ def _log_lines(process: subprocess.Popen[bytes], first: list[str]) -> None:
             log.warning("%s", words)
 
 
-def error_in(answer: Answer) -> JavaError:
+def error_in(answer: Answer) -> JavaExceptionError:
     """The exception in an answer that has one."""
     name = answer.text()
-    return JavaError(name, answer.text(), answer.end)
+    return JavaExceptionError(name, answer.text(), answer.end)

@@ -15,7 +15,7 @@ from harness.clients.client_thread import Owner, ThreadedClock
 from harness.clients.configuration import milliseconds
 from harness.clients.credentials import without_secrets
 from harness.clients.java import configuration, frames
-from harness.clients.java.bridge import Bridge, JavaError, error_in
+from harness.clients.java.bridge import Bridge, JavaExceptionError, error_in
 from harness.clients.java.frames import Answer, End, Method
 from harness.clients.real_clients import ClientLibrary
 from workloads import (
@@ -38,7 +38,7 @@ _BEGINNING: Final = -1
 #: The first release whose consumers know the protocol of KIP-848 as finished.
 BROKERS_ASSIGN_SINCE: Final = (4, 0, 0)
 #: Errors of a call to the bridge.
-_ERRORS: Final = (JavaError, TimeoutError, OSError)
+_ERRORS: Final = (JavaExceptionError, TimeoutError, OSError)
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class Transactions:
 
     def outcome(self, _library: RemoteClient, error: Exception) -> SendOutcome:
         """FAIL where the producer asks for an abort: then the transaction was not committed."""
-        abortable = isinstance(error, JavaError) and error.end is End.ABORTABLE
+        abortable = isinstance(error, JavaExceptionError) and error.end is End.ABORTABLE
         return SendOutcome(EventType.FAIL if abortable else EventType.INFO, error=named(error))
 
 
@@ -262,8 +262,8 @@ class JavaConsumer(AdaptedConsumer[RemoteClient]):
 
 def named(error: BaseException) -> str:
     """The class of an error, by which the table of outcomes knows it, with its words."""
-    name = error.name if isinstance(error, JavaError) else type(error).__name__
-    words = without_secrets(error.words if isinstance(error, JavaError) else str(error))[:WORDS_MAX]
+    name = error.name if isinstance(error, JavaExceptionError) else type(error).__name__
+    words = without_secrets(error.words if isinstance(error, JavaExceptionError) else str(error))[:WORDS_MAX]
     return f"{name}: {words}" if words else name
 
 

@@ -120,7 +120,7 @@ class Connection(Shell):
         self._client: paramiko.SSHClient | None = None
         self._session: Session | None = None
         self._sftp: paramiko.SFTPClient | None = None
-        self._followers: list[files.Follower] = []
+        self._followers: list[files.RemoteTail] = []
 
     @override
     def run(self, words: Sequence[str], text: str = "") -> Answer:
@@ -171,7 +171,7 @@ class Connection(Shell):
 
     @override
     def follow(self, source: str, target: Path) -> None:
-        self._followers.append(files.Follower(self._new_files, source, target))
+        self._followers.append(files.RemoteTail(self._new_files, source, target))
 
     @override
     def unfollow(self) -> None:

@@ -68,7 +68,7 @@ def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> N
             shutil.copyfileobj(content, file)
 
 
-class Follower:
+class RemoteTail:
     """A thread that appends the growth of the remote file ``source`` to ``target``, until :meth:`close`."""
 
     def __init__(self, files: Callable[[], SFTPClient], source: str, target: Path) -> None:

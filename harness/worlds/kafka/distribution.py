@@ -26,7 +26,7 @@ from harness.worlds.kafka.logged_metadata import BrokerLogs, ControllerLogs, Log
 from harness.worlds.kafka.logged_roles import LoggedRoles
 from harness.worlds.kafka.properties import NodePlace, as_text, node_properties, possible_with_kraft
 from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
-from harness.worlds.kafka.succession import Form, Forms, KafkaSuccession
+from harness.worlds.kafka.succession import Forms, KafkaSuccession, NodeForm
 from harness.worlds.kafka.zookeeper import ASKED_SINCE, ZooKeeperAdministration, possible_with_zookeeper
 from harness.worlds.real import Distribution, lifetime_s, local_host
 from harness.worlds.real.direct_access import Ask
@@ -152,7 +152,9 @@ class KafkaDistribution(Distribution):
 
     @cached_property
     def _forms(self) -> Forms:
-        return Forms(Form(self.release), Form(successor_for(self._world, self.release), dict(self._world.change)))
+        return Forms(
+            NodeForm(self.release), NodeForm(successor_for(self._world, self.release), dict(self._world.change))
+        )
 
     @cached_property
     def _mode(self) -> Mode:

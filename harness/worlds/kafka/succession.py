@@ -28,7 +28,7 @@ _LOOK_EVERY_S: Final = 0.1
 LEFT_ALONE: Final = frozenset({"kraft.version", "eligible.leader.replicas.version"})
 
 
-class Form(NamedTuple):
+class NodeForm(NamedTuple):
     """One form of a node: its ``release``, and settings by name that differ from the run's own."""
 
     release: Installation
@@ -38,16 +38,16 @@ class Form(NamedTuple):
 class Forms:
     """The form of each node's next start: the ``first`` one, until it is chosen otherwise."""
 
-    def __init__(self, first: Form, successor: Form) -> None:
+    def __init__(self, first: NodeForm, successor: NodeForm) -> None:
         self.first: Final = first
         self.successor: Final = successor
-        self._chosen: dict[int, Form] = {}
+        self._chosen: dict[int, NodeForm] = {}
 
-    def of(self, node: int) -> Form:
+    def of(self, node: int) -> NodeForm:
         """The form in which ``node`` starts next."""
         return self._chosen.get(node, self.first)
 
-    def choose(self, node: int, form: Form) -> None:
+    def choose(self, node: int, form: NodeForm) -> None:
         """Let ``node`` start in this form from now on."""
         self._chosen[node] = form
 

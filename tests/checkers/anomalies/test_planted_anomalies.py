@@ -11,7 +11,7 @@ from checkers.verdicts.verdict import Verdict
 from tests.checkers.findings import forbidden
 from tests.checkers.in_memory import judge_events
 from tests.checkers.scenes import FAIL, INFO, INVOKE, OK, Scene
-from workloads.operations import Defect, EventType, Function, Poll, Record, Send
+from workloads.operations import EventType, Function, PayloadDefect, Poll, Record, Send
 
 
 def judged(scene: Scene, *, complete: bool = True) -> Verdict:
@@ -226,8 +226,8 @@ def test_two_producers_and_unknown_ones_may_write_in_any_order() -> None:
 def test_a_broken_record_is_one_finding_however_many_read_it() -> None:
     scene = healthy()
     for process in (1, 2):
-        scene.poll(scene.corrupt(4, Defect.CHECKSUM), process=process)
-    scene.poll(scene.corrupt(5, Defect.WRONG_PARTITION, value=3))
+        scene.poll(scene.corrupt(4, PayloadDefect.CHECKSUM), process=process)
+    scene.poll(scene.corrupt(5, PayloadDefect.WRONG_PARTITION, value=3))
     verdict = judged(scene)
     assert [(f.offset, f.defect) for f in verdict.anomalies["corrupt-read"]] == [
         (4, "checksum"),

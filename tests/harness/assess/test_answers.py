@@ -16,16 +16,16 @@ from harness.cli.app import exit_code_of
 from harness.errors import HostError, PlanError
 from harness.plan import Existing
 from harness.progress import Progress
-from harness.records.assessment_file import Assessed, Promised, Shown
+from harness.records.assessment_file import Assessed, Promised, ShownStory
 from harness.records.schemas import schema_of
 
-LOSING = Shown(
+LOSING = ShownStory(
     story="S06", title="t", harm="acknowledged and lost", records=("x",), families=("kill", "partition"), link="l"
 )
 TWICE = msgspec.structs.replace(LOSING, story="S22", harm="in the log twice")
 
 
-def concern(name: str, *shown: Shown, kind: str = "weakness") -> Concern:
+def concern(name: str, *shown: ShownStory, kind: str = "weakness") -> Concern:
     return msgspec.convert(
         {"kind": kind, "name": name, "sentence": "s", "shown": msgspec.to_builtins(shown), "change": "c", "price": "p"},
         Concern,
@@ -137,8 +137,8 @@ Topic: clean\tPartitionCount: 1\tReplicationFactor: 3\tConfigs: min.insync.repli
 @pytest.fixture
 def two_stories(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command performs all stories; these are enough to see what it prints."""
-    stage = assessing.Stage
-    monkeypatch.setattr(assessing, "Stage", lambda _workers: stage(only=("S01", "S07", "S40")))
+    performer = assessing.Performer
+    monkeypatch.setattr(assessing, "Performer", lambda _workers: performer(only=("S01", "S07", "S40")))
 
 
 @pytest.mark.usefixtures("two_stories")
@@ -179,7 +179,7 @@ def test_a_requirement_that_is_not_met_ends_with_1(tmp_path: Path, capsys: pytes
 def test_a_place_that_cannot_be_written_is_said_before_the_work(
     option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(assessing, "Stage", None)
+    monkeypatch.setattr(assessing, "Performer", None)
     topics = tmp_path / "topics"
     topics.write_text(TOPICS)
     assert exit_code_of(["assess", str(topics), option, str(tmp_path)]) == 64

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from harness.assess import Assessment, Client, Cluster, Question, Release, Stage, Topic, assess
+from harness.assess import Assessment, Client, Cluster, Performer, Question, Release, Topic, assess
 from harness.assess.causes import Blamed
-from harness.assess.performing import Harm, Performed
+from harness.assess.performing import Harm, PerformedStory
 from harness.assess.repeating import command_that_shows
 from harness.cli.terminal import assigned
 from harness.progress import Progress
@@ -21,8 +21,8 @@ DEFAULTS = Client(name="defaults", library="java")
 
 
 @pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
-    with Stage(only=TELLING) as opened:
+def stage() -> Iterator[Performer]:
+    with Performer(only=TELLING) as opened:
         yield opened
 
 
@@ -31,7 +31,7 @@ def topic(name: str, settings: Mapping[str, str], replicas: int = 3, racks: int 
 
 
 def assessed(
-    stage: Stage,
+    stage: Performer,
     *topics: Topic,
     producer: Client = DEFAULTS,
     consumers: tuple[Client, ...] = (),
@@ -50,7 +50,7 @@ def named(assessment: Assessment, kinds: tuple[str, ...] = ("weakness", "risk"))
     }
 
 
-def test_each_weakness_of_a_topic_is_named_and_no_other(stage: Stage) -> None:
+def test_each_weakness_of_a_topic_is_named_and_no_other(stage: Performer) -> None:
     topics = (
         topic("clean", SAFE),
         topic("unclean", SAFE | {"unclean.leader.election.enable": "true"}),
@@ -73,7 +73,7 @@ def test_each_weakness_of_a_topic_is_named_and_no_other(stage: Stage) -> None:
     }
 
 
-def test_a_missing_setting_is_named_although_old_rules_lose_everywhere(stage: Stage) -> None:
+def test_a_missing_setting_is_named_although_old_rules_lose_everywhere(stage: Performer) -> None:
     topics = (topic("safe", SAFE), topic("unclean", SAFE | {"unclean.leader.election.enable": "true"}))
     assessment = assessed(stage, *topics, release="2.0.1")
     assert named(assessment) == {"safe": set(), "unclean": {"unclean-election"}}
@@ -82,7 +82,7 @@ def test_a_missing_setting_is_named_although_old_rules_lose_everywhere(stage: St
     assert left["S11"] == "left-to-flush"
 
 
-def test_seven_weaknesses_of_one_topic_are_named_together(stage: Stage) -> None:
+def test_seven_weaknesses_of_one_topic_are_named_together(stage: Performer) -> None:
     weak = topic("weak", {"unclean.leader.election.enable": "true", "retention.ms": "60000"}, racks=2)
     producer = Client(name="p", library="java", settings={"acks": "1", "delivery.timeout.ms": "5000"})
     assert named(assessed(stage, weak, producer=producer))["weak"] == {
@@ -91,7 +91,7 @@ def test_seven_weaknesses_of_one_topic_are_named_together(stage: Stage) -> None:
     }  # fmt: skip
 
 
-def test_every_weakness_has_a_story_that_shows_it_and_the_command_that_repeats_it(stage: Stage) -> None:
+def test_every_weakness_has_a_story_that_shows_it_and_the_command_that_repeats_it(stage: Performer) -> None:
     (group,) = assessed(stage, topic("t", {"unclean.leader.election.enable": "true"})).groups
     for concern in group.concerns:
         if concern.kind == "weakness":
@@ -101,7 +101,7 @@ def test_every_weakness_has_a_story_that_shows_it_and_the_command_that_repeats_i
             assert concern.price
 
 
-def test_a_clean_topic_has_promises_and_what_is_left(stage: Stage) -> None:
+def test_a_clean_topic_has_promises_and_what_is_left(stage: Performer) -> None:
     (group,) = assessed(stage, topic("clean", SAFE)).groups
     assert group.clean
     assert group.performed == len(TELLING)
@@ -113,31 +113,31 @@ def test_a_clean_topic_has_promises_and_what_is_left(stage: Stage) -> None:
     assert left == {"S11": "left-to-flush", "S25": "left-to-chance"}
 
 
-def test_a_defect_that_the_reference_broker_has_too_comes_with_its_story(stage: Stage) -> None:
+def test_a_defect_that_the_reference_broker_has_too_comes_with_its_story(stage: Performer) -> None:
     (group,) = assessed(stage, topic("clean", SAFE)).groups
     (defect,) = [concern for concern in group.concerns if concern.name == "finding-002"]
     assert [shown.story for shown in defect.shown] == ["S40"]
 
 
-def test_a_story_of_a_defect_that_the_release_is_not_known_to_have_is_left(stage: Stage) -> None:
+def test_a_story_of_a_defect_that_the_release_is_not_known_to_have_is_left(stage: Performer) -> None:
     (group,) = assessed(stage, topic("clean", SAFE), release="3.2.3").groups
     assert "finding-002" not in {concern.name for concern in group.concerns}
     assert "S40" in {shown.story for concern in group.left for shown in concern.shown}
 
 
-def test_topics_with_the_same_answer_are_one_group(stage: Stage) -> None:
+def test_topics_with_the_same_answer_are_one_group(stage: Performer) -> None:
     topics = [topic(f"t{number}", SAFE | {"retention.ms": str(10**9 + number)}) for number in range(20)]
     assessment = assessed(stage, *topics, topic("other", SAFE, replicas=2, racks=2))
     assert [len(group.topics) for group in assessment.groups] == [20, 1]
 
 
-def test_kafkas_own_topics_are_judged_by_the_brokers_as_producers(stage: Stage) -> None:
+def test_kafkas_own_topics_are_judged_by_the_brokers_as_producers(stage: Performer) -> None:
     producer = Client(name="p", library="java", settings={"acks": "1"})
     assessment = assessed(stage, topic("__consumer_offsets", SAFE | {"cleanup.policy": "compact"}), producer=producer)
     assert named(assessment) == {"__consumer_offsets": set()}
 
 
-def test_the_command_is_short_and_shows_what_the_concern_says(stage: Stage) -> None:
+def test_the_command_is_short_and_shows_what_the_concern_says(stage: Performer) -> None:
     producer = Client(name="p", library="java", settings={"acks": "1"})
     (group,) = assessed(stage, topic("t", {"unclean.leader.election.enable": "true"}), producer=producer).groups
     commands = [(concern.shown[0], concern.command) for concern in (*group.concerns, *group.left) if concern.command]
@@ -151,9 +151,9 @@ def test_the_command_is_short_and_shows_what_the_concern_says(stage: Stage) -> N
 
 
 def test_times_stay_in_a_command_that_shows_something_else_without_them(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: Performer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Performed, "shows", lambda _, __: False)
+    monkeypatch.setattr(PerformedStory, "shows", lambda _, __: False)
     blamed = Blamed(story="S01", harm=Harm.LOST, records=("x",))
     settings = {"era": "4.1", "acks": 1, "min.insync.replicas": 2, "linger.ms": 5, "retries": 2**31 - 1}
     assert command_that_shows(blamed, settings, stage) == (

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 import pytest
 
-from harness.assess import Assessment, Client, Cluster, Question, Release, Stage, Topic, assess
+from harness.assess import Assessment, Client, Cluster, Performer, Question, Release, Topic, assess
 from harness.assess.configuration import Now
 from harness.assess.requirements import judged
 from harness.assess.sentences import BROKEN_NOW, heading, worst_first, worst_of
@@ -21,8 +21,8 @@ DEFAULTS = Client(name="defaults", library="java")
 
 
 @pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
-    with Stage(only=("S02", "S07")) as opened:
+def stage() -> Iterator[Performer]:
+    with Performer(only=("S02", "S07")) as opened:
         yield opened
 
 
@@ -31,7 +31,7 @@ def topic(name: str, settings: Mapping[str, str]) -> Topic:
 
 
 def assessed(
-    stage: Stage,
+    stage: Performer,
     *topics: Topic,
     producer: Client = DEFAULTS,
     consumers: tuple[Client, ...] = (),
@@ -51,7 +51,7 @@ def named(assessment: Assessment) -> dict[str, set[str]]:
     }
 
 
-def test_settings_of_a_file_that_no_client_is_known_to_have_are_a_limit(stage: Stage) -> None:
+def test_settings_of_a_file_that_no_client_is_known_to_have_are_a_limit(stage: Performer) -> None:
     producer = Client(name="p.properties", library="java", strange=("ack", "schema.registry.url"))
     limits = assessed(stage, topic("t", SAFE), producer=producer).limits
     assert any(
@@ -59,7 +59,7 @@ def test_settings_of_a_file_that_no_client_is_known_to_have_are_a_limit(stage: S
     )
 
 
-def test_what_is_broken_at_this_moment_is_a_concern_of_its_own_and_comes_first(stage: Stage) -> None:
+def test_what_is_broken_at_this_moment_is_a_concern_of_its_own_and_comes_first(stage: Performer) -> None:
     broken = msgspec.structs.replace(topic("t", SAFE), now=Now(leaderless=1, behind=1, in_sync=0, absent=(3,)))
     whole = msgspec.structs.replace(topic("whole", SAFE), now=Now(in_sync=3))
     assessment = assessed(stage, broken, whole)
@@ -76,13 +76,13 @@ def test_what_is_broken_at_this_moment_is_a_concern_of_its_own_and_comes_first(s
     assert judged("nothing broken now", assessed(stage, whole)).met
 
 
-def test_a_demand_beyond_all_replicas_is_no_matter_of_the_moment(stage: Stage) -> None:
+def test_a_demand_beyond_all_replicas_is_no_matter_of_the_moment(stage: Performer) -> None:
     demanding = topic("t", {"min.insync.replicas": "4"})
     whole = msgspec.structs.replace(demanding, now=Now(in_sync=3))
     assert named(assessed(stage, whole))["t"] == {"unwritable"}
 
 
-def test_settings_of_files_that_no_broker_or_topic_has_are_told(stage: Stage) -> None:
+def test_settings_of_files_that_no_broker_or_topic_has_are_told(stage: Performer) -> None:
     given = {"broker": ("min.insync.replica", "zookeeper.connect", "listener.name.x.ssl.keystore.type", "node.id")}
     read = Cluster(source="a test", topics=(topic("t", SAFE),), release=Release(parse_version("4.3.1")), given=given)
     limits = assess(Question(read, [DEFAULTS], ()), stage, Progress()).limits
@@ -107,7 +107,7 @@ def test_settings_of_files_that_no_broker_or_topic_has_are_told(stage: Stage) ->
     ],
 )
 def test_releases_of_clients_that_are_not_known_are_told(
-    library: Library, version: str, told: str, stage: Stage
+    library: Library, version: str, told: str, stage: Performer
 ) -> None:
     producer = Client(name="p", library=library, version=version)
     limits = [each for each in assessed(stage, topic("t", SAFE), producer=producer).limits if "are known here" in each]
@@ -122,7 +122,7 @@ ONE_COPY = {
 }
 
 
-def test_few_copies_of_kafkas_own_topics_are_a_risk_to_whoever_uses_them(stage: Stage) -> None:
+def test_few_copies_of_kafkas_own_topics_are_a_risk_to_whoever_uses_them(stage: Performer) -> None:
     producer = Client(name="p", library="java", settings={"transactional.id": "t"})
     consumer = Client(
         name="c", library="java", settings={"auto.offset.reset": "earliest", "enable.auto.commit": "false"}
@@ -137,7 +137,7 @@ def test_few_copies_of_kafkas_own_topics_are_a_risk_to_whoever_uses_them(stage: 
     ]
 
 
-def test_kafkas_own_topics_that_are_there_are_judged_by_their_own_settings(stage: Stage) -> None:
+def test_kafkas_own_topics_that_are_there_are_judged_by_their_own_settings(stage: Performer) -> None:
     own = topic("__consumer_offsets", SAFE | {"cleanup.policy": "compact"})
     limits = assessed(stage, topic("t", SAFE), own, settings=ONE_COPY).limits
     assert not any("offsets.topic" in limit for limit in limits)
@@ -160,7 +160,7 @@ def test_kafkas_own_topics_that_are_there_are_judged_by_their_own_settings(stage
     ],
 )
 def test_a_producer_that_does_not_begin_is_told_once_and_without_a_contradiction(
-    settings: dict[str, str], denied: str, stage: Stage
+    settings: dict[str, str], denied: str, stage: Performer
 ) -> None:
     assessment = assessed(stage, topic("t", SAFE), producer=Client(name="p", library="java", settings=settings))
     assert named(assessment)["t"] == {"refused-idempotence"}
@@ -171,21 +171,21 @@ def test_a_producer_that_does_not_begin_is_told_once_and_without_a_contradiction
     assert group.settings["max.in.flight.requests.per.connection"] == "5"
 
 
-def test_of_a_release_that_is_newer_than_any_known_one_that_is_said(stage: Stage) -> None:
+def test_of_a_release_that_is_newer_than_any_known_one_that_is_said(stage: Performer) -> None:
     newer = "is newer than all that is known here"
     assert any(newer in limit for limit in assessed(stage, topic("t", SAFE), release="9.9.9").limits)
     assert any(newer in limit for limit in assessed(stage, topic("t", SAFE), release="4.3.2").limits)
     assert not any(newer in limit for limit in assessed(stage, topic("t", SAFE), release="4.3.1").limits)
 
 
-def test_a_release_of_which_nothing_is_known_is_refused(stage: Stage) -> None:
+def test_a_release_of_which_nothing_is_known_is_refused(stage: Performer) -> None:
     with pytest.raises(PlanError, match="the oldest release with rules and defects is"):
         assessed(stage, topic("t", SAFE), release="0.7.0")
 
 
 @pytest.mark.parametrize(("version", "told"), [("3.9.1", True), ("2.8.2", False)])
 def test_idempotence_is_not_said_to_be_off_in_silence_where_it_was_never_on(
-    version: str, told: bool, stage: Stage
+    version: str, told: bool, stage: Performer
 ) -> None:
     producer = Client(name="p", library="java", version=version, settings={"acks": "1"})
     assert ("silent-idempotence" in named(assessed(stage, topic("t", SAFE), producer=producer))["t"]) is told

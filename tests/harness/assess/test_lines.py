@@ -5,10 +5,20 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from harness.assess import Assessed, Assessment, Concern, Promised, Requirement, Shown, as_markdown, as_page, lines_of
+from harness.assess import (
+    Assessed,
+    Assessment,
+    Concern,
+    Promised,
+    Requirement,
+    ShownStory,
+    as_markdown,
+    as_page,
+    lines_of,
+)
 from harness.assess.sentences import begun, clean_words, heading, ordered, story_words
 
-SHOWN = Shown(story="S06", title="t", harm="acknowledged and lost", records=("x",), families=("kill",), link="l")
+SHOWN = ShownStory(story="S06", title="t", harm="acknowledged and lost", records=("x",), families=("kill",), link="l")
 ACKS = Concern(
     kind="weakness", name="acks", sentence="s", shown=(SHOWN, SHOWN), command="again", change="acks=all", price="p"
 )

@@ -11,7 +11,7 @@ import pytest
 from checkers import Outcome, VerdictLine
 from harness.campaign.judged_histories import JudgedHistory
 from harness.campaign.pool import Job
-from harness.campaign.runs import CampaignRuns, Group
+from harness.campaign.runs import CampaignRuns, PendingRuns
 from harness.campaign.stages import Campaign
 from harness.errors import HarnessError
 from harness.plan import Plan, parse_plan
@@ -105,7 +105,7 @@ class Performed:
             directory, self.record, runs=self.runs, checks=checks, progress=self.progress, clock=lambda: next(seconds)
         )
         self.loop.perform_runs(
-            [Group(world, [run for run in plan.runs() if run.world == world.world]) for world in plan.worlds]
+            [PendingRuns(world, [run for run in plan.runs() if run.world == world.world]) for world in plan.worlds]
         )
         self.loop.end_checks()
 

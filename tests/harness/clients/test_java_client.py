@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from harness.clients import JAVA
-from harness.clients.java.bridge import START_LIMIT_S, Bridge, JavaError
+from harness.clients.java.bridge import START_LIMIT_S, Bridge, JavaExceptionError
 from harness.clients.java.client import RemoteClient
 from harness.clients.java.frames import Method
 from harness.errors import HostError
@@ -89,7 +89,7 @@ def test_a_topic_that_does_not_exist_refuses_records_after_max_block_ms(running:
 
 
 def test_a_property_that_java_refuses_is_its_exception_and_leaves_no_client(running: Cluster) -> None:
-    with pytest.raises(JavaError, match="ConfigException"):
+    with pytest.raises(JavaExceptionError, match="ConfigException"):
         RemoteClient.make(bridge_of(running), Method.NEW_PRODUCER, {"bootstrap.servers": "127.1.2.3:1", "acks": "some"})
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from harness.reference.server import FileLog
 from harness.reference.server.storage.segment_files import BatchLocation
-from harness.worlds.replica_logs import Batch, batches_in, flip, log_directory, read_again, recovery_point
+from harness.worlds.replica_logs import StoredBatch, batches_in, flip, log_directory, read_again, recovery_point
 from tests.harness.reference.server.batch_maker import batch
 
 
@@ -63,5 +63,7 @@ def test_kafka_keeps_recovery_points_of_all_partitions_in_one_file(tmp_path: Pat
     assert recovery_point(directory) == 42
     for base in (0, 40, 60):
         (directory / f"{base:020d}.log").write_bytes(b"")
-    found = [read_again(Batch(directory / f"{base:020d}.log", BatchLocation(0, 70, base))) for base in (0, 40, 60)]
+    found = [
+        read_again(StoredBatch(directory / f"{base:020d}.log", BatchLocation(0, 70, base))) for base in (0, 40, 60)
+    ]
     assert found == [False, True, True]

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from workloads.history import HistoryWriter
 from workloads.operations import (
     NOTHING,
-    Defect,
     Event,
     EventType,
     Function,
     MicroOperation,
+    PayloadDefect,
     Poll,
     Reached,
     Record,
@@ -37,7 +37,7 @@ def examples(number: int, **more: Any) -> settings:
 
 keys = st.sampled_from(KEYS)
 numbers = st.integers(0, 2**62)
-records = st.builds(Record, numbers, st.integers(-1, 50), st.sampled_from(Defect))
+records = st.builds(Record, numbers, st.integers(-1, 50), st.sampled_from(PayloadDefect))
 offsets = st.none() | numbers
 plain_sends = st.builds(Send, keys, st.integers(0, 50), offsets)
 keyed_sends = st.builds(Send, keys, st.integers(0, 50), offsets, st.integers(0, 2**31 - 1), st.booleans())

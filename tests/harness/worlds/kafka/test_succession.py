@@ -10,7 +10,7 @@ import pytest
 from harness.worlds.kafka.administration import UnansweredError
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.releases import parse_version
-from harness.worlds.kafka.succession import Form, Forms, KafkaSuccession
+from harness.worlds.kafka.succession import Forms, KafkaSuccession, NodeForm
 
 FIRST, NEXT = (Installation(parse_version(version), Path(version)) for version in ("3.9.2", "4.3.1"))
 SAYS = "2026-11-26T02:18:57.780 INFO org.apache.kafka.common.utils.AppInfoParser Kafka {}\n"
@@ -68,17 +68,19 @@ class Features:
 
 
 def succession(logs: Any, features: Any = None) -> KafkaSuccession:
-    return KafkaSuccession(logs, Forms(Form(FIRST), Form(NEXT, {"num.io.threads": "8"})), features or Features())
+    return KafkaSuccession(
+        logs, Forms(NodeForm(FIRST), NodeForm(NEXT, {"num.io.threads": "8"})), features or Features()
+    )
 
 
 def test_a_node_starts_in_its_first_form_until_it_is_prepared_for_another() -> None:
-    forms = Forms(Form(FIRST), Form(NEXT, {"num.io.threads": "8"}))
+    forms = Forms(NodeForm(FIRST), NodeForm(NEXT, {"num.io.threads": "8"}))
     part: Any = KafkaSuccession(Logs(Path()), forms, Features())  # type: ignore[arg-type]
     assert part.prepare(0, "next") == {"wanted": "4.3.1"}
     assert (forms.of(0).release, forms.of(1).release) == (NEXT, FIRST)
     assert forms.of(0).change == {"num.io.threads": "8"}
     assert part.prepare(0, "first") == {"wanted": "3.9.2"}
-    assert forms.of(0) == Form(FIRST)
+    assert forms.of(0) == NodeForm(FIRST)
 
 
 def test_a_node_runs_what_its_own_log_says_since_its_newest_start(tmp_path: Path) -> None:

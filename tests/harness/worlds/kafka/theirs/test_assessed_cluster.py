@@ -24,9 +24,9 @@ from harness.assess import (
     Client,
     Cluster,
     ClusterFiles,
+    Performer,
     Question,
     Release,
-    Stage,
     assess,
     read_live,
 )
@@ -93,7 +93,7 @@ def readers(cluster: SecuredCluster) -> Iterator[None]:
             admin.delete_acls(rights)
 
 
-def assessed(cluster: Cluster, stage: Stage) -> Assessment:
+def assessed(cluster: Cluster, stage: Performer) -> Assessment:
     named = Cluster(
         **{name: getattr(cluster, name) for name in Cluster.__struct_fields__} | {"release": Release(RELEASE)}
     )
@@ -118,7 +118,7 @@ def test_a_live_cluster_and_its_files_have_the_same_answer(
     files = ClusterFiles()
     for file in printed(cluster, real_kafka, tmp_path):
         files.add(file)
-    with Stage(only=TELLING) as stage:
+    with Performer(only=TELLING) as stage:
         by_life, by_files = assessed(live, stage), assessed(files.cluster(), stage)
     assert live.release is not None
     assert live.release.version[:2] == RELEASE[:2]
