@@ -20,7 +20,7 @@ from checkers.columns.ids import Flags, Ids, Numbers, dense_ids, stable_order
 from checkers.columns.phases import Moment
 from checkers.columns.transactions import Transactions
 from workloads import CleanerTimes, Function, Retirement
-from workloads.history import FAIL, FUNCTION_CODE, INFO, INVOKE, NONE, OK, Kind
+from workloads.history import FUNCTION_CODE, INFO, INVOKE, NONE, OK, Kind
 
 _DRAIN = FUNCTION_CODE[Function.DRAIN]
 
@@ -142,11 +142,6 @@ class LogRows:
     def sent_ok(self) -> Flags:
         """``bool[value]``: a send of it was acknowledged."""
         return self.marked(self.sends[self.type[self.sends] == OK])
-
-    @cached_property
-    def sent_fail(self) -> Flags:
-        """``bool[value]``: a send of it failed."""
-        return self.marked(self.sends[self.type[self.sends] == FAIL])
 
     @cached_property
     def attempted(self) -> Flags:

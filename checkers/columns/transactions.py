@@ -19,8 +19,6 @@ from workloads.history import FAIL, FUNCTION_CODE, INFO, NONE, OK, Kind
 
 _TXN: Final = FUNCTION_CODE[Function.TXN]
 _STABLE: Final = FUNCTION_CODE[Function.STABLE]
-#: The functions whose details say something of transactions.
-TOLD_IN_DETAILS: Final = (_TXN, _STABLE)
 #: A source is its log partition, from this bit on, and its offset.
 _OFFSET_BITS: Final = 40
 #: Values of ``asked``: a row of no transaction of our own, and how the producer asked for the end.
