@@ -19,6 +19,7 @@ from harness.explore import (
     Limits,
     Result,
     Scope,
+    ShownStep,
     column_of,
     exhaust,
     known_scopes,
@@ -97,7 +98,15 @@ def explore(
     lines = [f"{chosen.name}: {chosen.title}", *_broken(result), *step_lines(steps)]
     played = [] if file is None or not steps else [_story(chosen, result, file)]
     lines += [*played, "left out:", *(f"  {exclusion}" for exclusion in chosen.leaves_out()), _sentence(chosen, result)]
-    answer = {
+    terminal.answer(_answer(chosen, result, steps, played), lines)
+    if result.broken is not None:
+        return EXIT_BROKEN
+    return EXIT_HELD if result.exhausted and result.acknowledged else EXIT_UNKNOWN
+
+
+def _answer(chosen: Scope, result: Result, steps: Sequence[ShownStep], played: Sequence[str]) -> dict[str, object]:
+    """The result for programs; the report of a campaign reads it too."""
+    return {
         "scope": chosen,
         "settings": chosen.in_effect,
         "version": own_version(),
@@ -115,10 +124,6 @@ def explore(
         "story": played[0] if played else "",
         "left_out": chosen.leaves_out(),
     }
-    terminal.answer(answer, lines)
-    if result.broken is not None:
-        return EXIT_BROKEN
-    return EXIT_HELD if result.exhausted and result.acknowledged else EXIT_UNKNOWN
 
 
 def _story(scope: Scope, result: Result, file: Path) -> str:

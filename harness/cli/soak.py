@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -88,10 +88,7 @@ def soak(
     if resume is not None:
         begun_with = {"PLAN": plan_path, "--seed": seed, "--out": out}
         begun_with |= {"--until-finding": until_finding or None, "--fail-fast": fail_fast or None}
-        if named := [name for name, value in begun_with.items() if value is not None]:
-            raise NamedWronglyError(f"a soak is resumed with what it began with; leave {', '.join(named)} out")
-        asked = msgspec.structs.replace(read_request(resume), **given)
-        return _perform(terminal, resume, read_plan(resume / PLAN_FILE), asked, read_nights(asked.nights, resume))
+        return _resume(terminal, resume, given, [name for name, value in begun_with.items() if value is not None])
     if plan_path is None:
         raise NamedWronglyError("name a PLAN, or the soak to go on with: --resume DIR")
     if for_ is None and not (until_finding or fail_fast):
@@ -118,6 +115,14 @@ def soak(
     directory = exact_campaign(out) if out else new_campaign(RESULTS, f"{plan.name}-soak")
     write_plan(plan, directory)
     return _perform(terminal, directory, plan, asked, earlier)
+
+
+def _resume(terminal: Terminal, directory: Path, given: Mapping[str, object], begun_with: Sequence[str]) -> int:
+    """Go on with a soak; ``begun_with`` are options that only its beginning has."""
+    if begun_with:
+        raise NamedWronglyError(f"a soak is resumed with what it began with; leave {', '.join(begun_with)} out")
+    asked = msgspec.structs.replace(read_request(directory), **given)
+    return _perform(terminal, directory, read_plan(directory / PLAN_FILE), asked, read_nights(asked.nights, directory))
 
 
 def _warn_if_short(terminal: Terminal, plan: Plan, for_s: float) -> None:
