@@ -62,7 +62,7 @@ class CellAnomaly(msgspec.Struct, frozen=True, kw_only=True):
     """An anomaly that no promise permits in one cell, over several nights.
 
     Attributes:
-        cell: its key (:func:`harness.comparison.findings.key_of`).
+        cell: its key (:attr:`checkers.Cell.key`).
         anomaly: its name in the checkers' registry, or "stalled".
         status: its status in this cell; in JSON its name is ``fate``.
         findings: those of the night that showed the anomaly last; then those of earlier nights that this cell does not

@@ -51,7 +51,7 @@ class Change(StrEnum):
 class CellChange(msgspec.Struct, frozen=True, kw_only=True):
     """One cell of either campaign, None where one has none; ``why`` is a sentence without its full stop.
 
-    ``key`` names it (:func:`harness.comparison.findings.key_of`). ``settings`` are those that differ although the cell
+    ``key`` names it (:attr:`checkers.Cell.key`). ``settings`` are those that differ although the cell
     has the same name, each as A and B have it; ``system`` is what differs in the log itself, so a planted bug.
     """
 

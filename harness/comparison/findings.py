@@ -49,7 +49,7 @@ class ComparedFinding(msgspec.Struct, frozen=True, kw_only=True):
             back.
         anomaly: its name in the checkers' registry, or "stalled".
         permitted: true where the settings permit it in every run that showed it.
-        runs: how many runs showed it, by cell (:func:`key_of`).
+        runs: how many runs showed it, by cell (:attr:`checkers.Cell.key`).
         example: the run to look at: one where nothing permits it before others; then one in virtual time, because that
             repeats; then with the fewest faults; then with the smallest seed.
     """
@@ -66,7 +66,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: what sentences call it: its directory.
-        cells: those of its matrix, by :func:`key_of`.
+        cells: those of its matrix, by :attr:`checkers.Cell.key`.
         findings: by identity; None where only a matrix is left, which says of no run what it found.
     """
 
@@ -92,7 +92,7 @@ def read_results(directory: Path) -> Results:
     if not (directory / MATRIX_FILE).is_file():
         raise NamedWronglyError(f"{directory} holds no {VERDICTS_FILE}; name a campaign that was checked (results/...)")
     cells = read_matrix(directory).cells
-    return Results(name=str(directory), cells={key_of(cell): cell for cell in cells}, findings=None)
+    return Results(name=str(directory), cells={cell.key: cell for cell in cells}, findings=None)
 
 
 def results_of(name: str, lines: Iterable[VerdictLine]) -> Results:
@@ -102,12 +102,7 @@ def results_of(name: str, lines: Iterable[VerdictLine]) -> Results:
     """
     tally = _Tally()
     cells = build_matrix(tally.seen(line) for line in lines).cells
-    return Results(name=name, cells={key_of(cell): cell for cell in cells}, findings=tally.findings())
-
-
-def key_of(cell: Cell) -> str:
-    """The name of ``cell`` in every campaign."""
-    return cell.key
+    return Results(name=name, cells={cell.key: cell for cell in cells}, findings=tally.findings())
 
 
 def _key(world: str, cell: str) -> str:

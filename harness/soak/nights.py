@@ -29,7 +29,7 @@ from checkers import (
     proportion,
     read_bytes,
 )
-from harness.comparison import DEFECTS, SAYING, ComparedFinding, Results, differing, key_of, read_results
+from harness.comparison import DEFECTS, SAYING, ComparedFinding, Results, differing, read_results
 from harness.errors import NamedWronglyError, ResultsError
 from harness.plan import Simulated
 from harness.records.files import CAMPAIGN_FILE, MATRIX_FILE, VERDICTS_FILE, understanding
@@ -135,7 +135,7 @@ def read_night(directory: Place) -> Night:
             return Night(results=_from_verdicts(directory), began=begun.began, seed=begun.seed)
     except OSError as error:
         raise ResultsError(f"{directory} cannot be read: {error}") from error
-    cells = {key_of(cell): cell for cell in matrix.cells}
+    cells = {cell.key: cell for cell in matrix.cells}
     results = Results(name=str(directory), cells=cells, findings=record.findings)
     return Night(results=results, began=record.began, seed=begun.seed, record=record)
 
