@@ -15,6 +15,8 @@ from nemesis.topology import every_link
 
 #: Pause between looks at the cluster while a fault lasts, to see leaders and in-sync replicas change.
 LOOK_EVERY_MS: Final = 100
+#: The longest wait of a scenario for a cluster that has settled: twice what a node of Kafka takes on a busy machine.
+SETTLE_LIMIT_MS: Final = 45_000
 
 
 class Clock(Protocol):
@@ -34,6 +36,7 @@ class Player:
 
     On real machines a command takes a while to take effect, on a busy one longer than the time between two faults of a
     scenario. So the schedule's time stops meanwhile: what happens between two faults has as long as was drawn for it.
+    It stops as well before a scenario while the cluster has not ``settled``, but not for long.
     """
 
     def __init__(
@@ -44,10 +47,12 @@ class Player:
         *,
         dead_brokers_max: int,
         witness: Callable[[Receipt], None],
+        settled: Callable[[], bool] = lambda: True,
     ) -> None:
         self._schedule = schedule
         self._target = target
         self._clock = clock
+        self._settled = settled
         self._dead_brokers_max = dead_brokers_max
         self.faults: Final = OpenFaults(target, clock.now_us, witness)
         self._healed = self._looking = False
@@ -65,9 +70,12 @@ class Player:
 
     def start(self) -> None:
         """Arm every step; the break phase begins now."""
-        zero_us = self._clock.now_us()
+        zero_us, group = self._clock.now_us(), -1
         for sequence, step in enumerate(self._schedule.steps):
-            self._arm(zero_us + step.begin_ms * 1000, partial(self._begin, sequence, step, zero_us))
+            begin = partial(self._begin, sequence, step, zero_us)
+            planned_us = zero_us + step.begin_ms * 1000
+            self._arm(planned_us, begin if step.group == group else partial(self._once_settled, planned_us, begin, 0))
+            group = step.group
 
     def heal_all(self) -> None:
         """End every fault that lasts, forbid further ones, and then undo whatever may have been left. Idempotent.
@@ -89,6 +97,14 @@ class Player:
             return
         do()
         self._late_us = max(self._late_us, self._clock.now_us() - planned_us)
+
+    def _once_settled(self, planned_us: int, begin: Callable[[], None], waited_ms: int) -> None:
+        """Begin a scenario, with the rest of the schedule later, when the cluster has settled, or has not for long."""
+        if self._healed or waited_ms >= SETTLE_LIMIT_MS or self._settled():
+            begin()
+            return
+        self._late_us += LOOK_EVERY_MS * 1000
+        self._arm(planned_us, partial(self._once_settled, planned_us, begin, waited_ms + LOOK_EVERY_MS))
 
     def _begin(self, sequence: int, step: ScheduledFault, zero_us: int) -> None:
         if self._healed:

@@ -7,7 +7,7 @@ limit ends the rollout, as it would end an operator's: what is left is skipped, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import msgspec
@@ -73,6 +73,19 @@ class Rollout:
     def over(self) -> bool:
         """True if nothing is left to do."""
         return self._stopped or self._turn == len(self._steps)
+
+    def settled(self) -> bool:
+        """Tell if the cluster is whole but for the node of the step that lasts, which is not ready yet.
+
+        Faults beside a rollout wait for this, or on a slow machine they would strike nodes that are still coming back
+        from those before, and no step would have its moment.
+        """
+        if self.over:
+            return True
+        view = self._faults.view()
+        unready = self._unready(view)
+        spared = {self._steps[self._turn].node} if self._begun is not None else set()
+        return not _lacking(view, spared.intersection(unready)) and spared.issuperset(unready)
 
     def start(self) -> None:
         """Begin as soon as the cluster is whole; where this world cannot do it at all, skip everything."""
@@ -150,15 +163,15 @@ class Rollout:
         return Cause(FAMILY, step.name, node_name(step.node), group=self._first_group + turn)
 
 
-def _lacking(view: ClusterView) -> list[str]:
-    """Say what keeps an operator from the next step."""
+def _lacking(view: ClusterView, spared: Collection[int] = ()) -> list[str]:
+    """Say what keeps an operator from the next step; nothing of nodes that are ``spared``."""
     away = [node for node in view.brokers if node not in view.running]
     away += [node for node in view.controllers if node not in view.running_controllers]
-    lacking = [f"{node_name(node)} did not run" for node in away]
-    if not view.controller_active:
+    lacking = [f"{node_name(node)} did not run" for node in away if node not in spared]
+    if not view.controller_active and view.controllers[0] not in spared:
         lacking.append("no controller was active")
     states = view.partitions.items()
-    short = [name for name, state in states if state.leader is None or {*state.isr} != {*state.replicas}]
+    short = [name for name, state in states if state.leader is None or {*state.replicas} - {*state.isr, *spared}]
     if short:
         lacking.append(f"{short[0]} had a replica out of sync")
     return lacking

@@ -88,6 +88,7 @@ class _Scheduled:
             world.clock,
             dead_brokers_max=spec.faults.dead_brokers_max,
             witness=self._record_fault,
+            settled=lambda: self._rollout.settled(),
         )
         self._rollout = Rollout(
             rollout_of(spec),
