@@ -77,6 +77,10 @@ class Evidence(TypedDict, total=False):
     features: dict[str, int]
     features_before: dict[str, int]
     changed: dict[str, str]
+    # Members of a cluster: controllers that vote, brokers that it knows, replicas as they were asked for.
+    voters: list[int]
+    registered: list[int]
+    assigned: dict[str, list[int]]
     # Clocks and clients.
     offset_ms: int
     instance: int

@@ -16,7 +16,7 @@ from nemesis.topology import every_link
 #: Pause between looks at the cluster while a fault lasts, to see leaders and in-sync replicas change.
 LOOK_EVERY_MS: Final = 100
 #: The longest wait of a scenario for a cluster that has settled: twice what a node of Kafka takes on a busy machine.
-SETTLE_LIMIT_MS: Final = 45_000
+SETTLE_LIMIT_MS: Final = 120_000
 
 
 class Clock(Protocol):

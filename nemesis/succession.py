@@ -16,11 +16,23 @@ FormName = Literal["first", "next"]
 class Succession(Protocol):
     """The form of each node's next start, and what nodes say of the form that they run in."""
 
-    def prepare(self, node: int, form: FormName) -> Evidence:
+    def prepare(self, node: int, form: FormName, *, afresh: bool = False) -> Evidence:
         """Let ``node`` start in this form from now on. Evidence: ``wanted``, its version.
 
-        A running process goes on as it is.
+        A running process goes on as it is. ``afresh``: once it has ended, the cluster forgets it, and its disk is
+        emptied.
         """
+        ...
+
+    def leave(self, node: int) -> Evidence:
+        """Take a controller from the voters, or a broker from the replicas of all its log partitions.
+
+        It runs on. Evidence: ``voters`` afterwards, or ``assigned``, the replicas that were asked for by log partition.
+        """
+        ...
+
+    def join(self, node: int) -> Evidence:
+        """Make a controller that runs a voter, or give a broker the replicas back that it left. Evidence as above."""
         ...
 
     def observe(self, node: int) -> Evidence:
@@ -31,7 +43,10 @@ class Succession(Protocol):
         ...
 
     def describe(self, node: int) -> Evidence:
-        """Ask the cluster about a node that is ready. Evidence: finalized ``features``, changed settings in effect."""
+        """Ask the cluster about a node that is ready. Evidence: finalized ``features``, changed settings in effect.
+
+        Of one that began afresh: what was ``wiped``, and the brokers ``registered`` without it, or the ``voters``.
+        """
         ...
 
     def finalize(self) -> Evidence:

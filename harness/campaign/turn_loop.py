@@ -18,7 +18,7 @@ from harness.campaign.simulated_cost import simulated_s
 from harness.plan import AnyWorld, RunSpec
 from harness.progress import Progress
 from harness.records.run_record import Ended
-from harness.run import LATE_MS_MAX, WARM_UP_MS_MAX, heal
+from harness.run import WARM_UP_MS_MAX, heal, late_ms_max
 
 #: Seconds between two looks at the clock, and at what has ended.
 STEP_S: Final = 0.25
@@ -182,5 +182,5 @@ def limit_of(spec: RunSpec) -> float:
     if spec.world.virtual_time:
         return max(SIMULATED_LIMIT_S, SIMULATED_PATIENCE * simulated_s(spec.workload))
     workload = spec.workload
-    phases_ms = WARM_UP_MS_MAX + workload.duration_ms + LATE_MS_MAX + workload.ending_limit_ms
+    phases_ms = WARM_UP_MS_MAX + workload.duration_ms + late_ms_max(spec) + workload.ending_limit_ms
     return (phases_ms + spec.chosen().answer_limit_ms) / 1000 + STARTING_LIMIT_S

@@ -13,7 +13,7 @@ from harness.cli.campaign import out_option, perform_stages, seed_range
 from harness.cli.numbers import BoundedNumber
 from harness.cli.terminal import Terminal, Word, assigned, takes_json
 from harness.errors import EXIT_HELD, EXIT_UNKNOWN
-from harness.plan import ClientName, Loopback, Namespaces, Plan, UpgradeEnd, lines_of, parse_plan
+from harness.plan import ClientName, Loopback, Namespaces, Plan, UpgradeBy, UpgradeEnd, lines_of, parse_plan
 from harness.records.verdict_lines import read_matrix
 from harness.report import as_lines, certificates_in
 from nemesis.faults import Upgrade
@@ -35,6 +35,7 @@ class UpgradeRequest(msgspec.Struct, frozen=True, kw_only=True):
     to: str | None
     beside: str
     end: str
+    by: str
     host: str
     client: str
     brokers: int
@@ -53,6 +54,7 @@ class UpgradeRequest(msgspec.Struct, frozen=True, kw_only=True):
         top |= {} if self.seed is None else {"seed": self.seed}
         world: dict[str, object] = {"version": self.from_, "host": self.host, "client": self.client}
         world |= {"controllers": int(self.controllers), "upgrade_end": self.end}
+        world["upgrade_by"] = self.by
         world |= {"upgrade_to": self.to} if self.to else {}
         tables: dict[str, Mapping[str, object]] = {
             "settings": {**SAFE, **settings},
@@ -73,6 +75,9 @@ class UpgradeRequest(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--change", "changes", multiple=True, metavar="NAME=VALUE", help="A new setting of every node.")
 @click.option(
     "--end", type=Word("end", get_args(UpgradeEnd)), default="finalize", show_default=True, help="After the last step."
+)
+@click.option(
+    "--by", type=Word("way", get_args(UpgradeBy)), default="restart", show_default=True, help="How a node changes."
 )
 @click.option("--host", type=Word("host", _HOSTS), default=_HOSTS[0], show_default=True, help="Where the nodes run.")
 @click.option(

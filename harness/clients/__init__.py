@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from harness.clients.java.client import java_library
     from harness.clients.kafka_python import KAFKA_PYTHON, make, named, producer_configuration
     from harness.clients.libraries import CLIENTS, JAVA
+    from harness.clients.membership import add_voter, remove_voter, unregister_broker
     from harness.clients.real_clients import ClientLibrary, RealClients
 
 __all__ = [
     "CLIENTS", "CONFLUENT", "JAVA", "KAFKA_PYTHON", "BatchSequence", "Bridge", "ClientLibrary", "DirectClient",
-    "RealClients", "at_home", "client_settings", "compiler_jars", "java_library", "make", "named",
-    "producer_configuration", "require_credentials", "without_secrets", "words_of_bridge",
+    "RealClients", "add_voter", "at_home", "client_settings", "compiler_jars", "java_library", "make", "named",
+    "producer_configuration", "remove_voter", "require_credentials", "unregister_broker", "without_secrets",
+    "words_of_bridge",
 ]  # fmt: skip
 
 #: The names of each module.
@@ -35,6 +37,7 @@ _NAMES = {
     "java.client": "java_library",
     "kafka_python": "KAFKA_PYTHON make named producer_configuration",
     "libraries": "CLIENTS JAVA",
+    "membership": "add_voter remove_voter unregister_broker",
 }
 
 if not TYPE_CHECKING:

@@ -29,6 +29,7 @@ from harness.plan.worlds import (
     RealTime,
     Simulated,
     Ssh,
+    UpgradeBy,
     UpgradeEnd,
     require_kind,
 )
@@ -64,6 +65,7 @@ __all__ = [
     "Security",
     "Simulated",
     "Ssh",
+    "UpgradeBy",
     "UpgradeEnd",
     "WorldPlan",
     "families_in",

@@ -12,7 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 from harness.plan.values import Table
-from harness.plan.worlds import ClientName, HostName, ModeName, UpgradeEnd
+from harness.plan.worlds import ClientName, HostName, ModeName, UpgradeBy, UpgradeEnd
 
 #: The source of a run's draws: chance, or nowhere, so that every message takes a millisecond.
 Chance = Literal["drawn", "none"]
@@ -105,6 +105,10 @@ class WorldTable(msgspec.Struct, frozen=True, kw_only=True):
     upgrade_end: UpgradeEnd = "finalize"
     """Kafka: the end of an upgrade. `"finalize"` raises the features, `"back"` takes every node back, `"leave"` does
     neither."""
+    upgrade_by: UpgradeBy = "restart"
+    """Kafka: `"replace"` lets each node leave the cluster, and a new one with its number and an empty disk join;
+    `"move-and-replace"` moves a broker's replicas away before, and back afterwards. It needs release 3.9 and three
+    controllers: voters are removed and added (KIP-853)."""
     change: Table = {}
     """Kafka: settings that nodes have after their step of the family `upgrade`: `{ "num.io.threads" = 8 }`."""
     controllers: int = 1

@@ -10,12 +10,15 @@ import msgspec
 from harness.plan.file_form import WORLD_DEFAULTS
 from harness.plan.model import Plan
 from harness.plan.values import PlanKey, Table, flattened, table_at, value_at
-from harness.plan.worlds import Kafka, Ssh, UpgradeEnd
+from harness.plan.worlds import Kafka, Ssh, UpgradeBy, UpgradeEnd
 from nemesis.faults import Upgrade
 from workloads import Settings, spelled
 
 #: The keys of a world's table that are about it.
-UPGRADE_KEYS: Final = ("upgrade_to", "upgrade_end", "change")
+UPGRADE_KEYS: Final = ("upgrade_to", "upgrade_end", "upgrade_by", "change")
+#: The first release whose controllers join and leave, and how many there are so that one can.
+_VOTERS_SINCE: Final = [3, 9]
+_VOTERS_MIN: Final = 3
 #: A release of Apache Kafka.
 _VERSION: Final = re.compile(r"\d{1,3}(\.\d{1,3}){2,3}")
 #: Settings by which the harness knows a node, and finds its files.
@@ -58,14 +61,15 @@ def with_upgrade(world: Kafka, table: Table, plan_key: PlanKey) -> Kafka:
             f"nodes over SSH have the one release that is installed there; leave out {asked}, or write another host"
         )
     _refuse_older(world.version, to, plan_key)
+    by: UpgradeBy = value_at(table, "upgrade_by", UpgradeBy, WORLD_DEFAULTS.upgrade_by, plan_key)
+    _refuse_fixed_voters(world, by, plan_key / "upgrade_by")
     for name in change:
         if name in _IDENTITY:
             raise (plan_key / "change").wrong(f"the harness finds nodes by {name}; change another setting")
         if name in Settings().to_mapping():
             raise (plan_key / "change").wrong(f"the promise of a run follows from {name}; write it under [settings]")
-    return msgspec.structs.replace(
-        world, upgrade_to=to, upgrade_end=end, change=tuple((name, spelled(value)) for name, value in change.items())
-    )
+    changed = tuple((name, spelled(value)) for name, value in change.items())
+    return msgspec.structs.replace(world, upgrade_to=to, upgrade_end=end, upgrade_by=by, change=changed)
 
 
 def check_upgrade(plan: Plan, plan_key: PlanKey) -> None:
@@ -90,9 +94,21 @@ def _refuse_older(version: str, to: str, plan_key: PlanKey) -> None:
         return
     if not version:
         raise (plan_key / "upgrade_to").wrong("write version too, the release with which the cluster begins")
-    first, then = ([int(part) for part in release.split(".")] for release in (version, to))
-    if then[:2] < first[:2]:
+    if _minor(to) < _minor(version):
         raise (plan_key / "upgrade_to").wrong(
             f"a cluster that began with {version} has features that {to} does not know; to try the way back, write "
             f'version = "{to}", upgrade_to = "{version}" and upgrade_end = "back"'
         )
+
+
+def _refuse_fixed_voters(world: Kafka, by: UpgradeBy, plan_key: PlanKey) -> None:
+    if by == "restart":
+        return
+    if world.version and _minor(world.version) < _VOTERS_SINCE:
+        raise plan_key.wrong(f"controllers of {world.version} cannot leave their quorum; begin with 3.9 or later")
+    if world.controllers < _VOTERS_MIN:
+        raise plan_key.wrong("a controller that leaves needs others that stay; write controllers = 3")
+
+
+def _minor(release: str) -> list[int]:
+    return [int(part) for part in release.split(".")][:2]

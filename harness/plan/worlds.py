@@ -19,6 +19,8 @@ from harness.plan.security import OPEN, Security
 
 #: The end of a rolling upgrade: feature levels are raised, or every node goes back, or nothing more is done.
 UpgradeEnd = Literal["finalize", "back", "leave"]
+#: In which way a node gets its next form.
+UpgradeBy = Literal["restart", "replace", "move-and-replace"]
 #: Libraries whose producers and consumers a real world can use; their adapters are in harness.clients.
 ClientName = Literal["kafka-python", "confluent-kafka", "java"]
 #: Libraries whose producers are idempotent unless they are configured otherwise, or in a way that speaks against it: as
@@ -171,7 +173,8 @@ class Kafka(Started, frozen=True, kw_only=True, tag="kafka"):
 
     ``controllers`` is the size of the KRaft quorum; with ZooKeeper one broker is the controller, and it is 1.
     With the family "upgrade" every node becomes one of the release ``upgrade_to`` (empty: as before) in turn, with the
-    settings ``change``, each a name and a value; ``upgrade_end`` says what follows.
+    settings ``change``, each a name and a value; ``upgrade_end`` says what follows, and ``upgrade_by`` if it starts
+    again on its disk, or another one takes its place.
     """
 
     name: ClassVar[WorldName] = "kafka"
@@ -180,6 +183,7 @@ class Kafka(Started, frozen=True, kw_only=True, tag="kafka"):
     controllers: int = 1
     upgrade_to: str = ""
     upgrade_end: UpgradeEnd = "finalize"
+    upgrade_by: UpgradeBy = "restart"
     change: tuple[tuple[str, str], ...] = ()
 
     @property

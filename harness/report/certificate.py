@@ -21,8 +21,8 @@ from harness.records.files import HISTORY
 from harness.report.client_side import ClientSide, client_side
 from harness.report.names import fault_name, moment
 from harness.report.timeline import Timeline, end_of
-from nemesis.evidence import by_node
-from nemesis.faults import Finalize, Upgrade
+from nemesis.evidence import Evidence, by_node
+from nemesis.faults import Finalize, OperatorStep
 from nemesis.receipts import Receipt
 
 #: Lost writes whose moment is looked up, each with a look at the brokers' observations.
@@ -37,8 +37,9 @@ class StepTaken(msgspec.Struct, frozen=True, kw_only=True):
 
     ``before`` and ``after`` are the releases that the node itself named, "" where it named none. ``done`` is true if
     the node came back as was wanted and every replica was in sync again; else ``why_not`` says what it lacks.
-    ``raised`` names the features that were raised. ``writes`` were acknowledged while it lasted, ``lost`` are those
-    that went then. ``beside`` are the faults that struck meanwhile.
+    ``raised`` names the features that were raised, or who votes or replicates since a node left or joined. ``wiped`` is
+    true if another node took the place, with nothing on its disk. ``writes`` were acknowledged while it lasted,
+    ``lost`` are those that went then. ``beside`` are the faults that struck meanwhile.
     """
 
     number: int
@@ -52,6 +53,7 @@ class StepTaken(msgspec.Struct, frozen=True, kw_only=True):
     features: dict[str, int] = {}
     raised: str = ""
     changed: dict[str, str] = {}
+    wiped: bool = False
     done: bool = False
     why_not: str = ""
     writes: int = 0
@@ -108,7 +110,7 @@ def certificates_of(directory: Path, lines: Mapping[str, VerdictLine]) -> list[C
 def certificate_of(run: Path, line: VerdictLine) -> Certificate | None:
     """The certificate of the run in ``run`` with this verdict; None where no node was to be upgraded."""
     receipts = latest_receipts(line.faults)
-    of_steps = [receipt for receipt in receipts if receipt.fault in {Upgrade.kind, Finalize.kind}]
+    of_steps = [receipt for receipt in receipts if issubclass(receipt.facts, OperatorStep)]
     of_steps.sort(key=lambda receipt: receipt.sequence)
     if not of_steps or line.judgement is None:
         return None
@@ -161,7 +163,7 @@ def _step(number: int, receipt: Receipt, writes: int, losses: Iterable[Loss], be
     (node,) = receipt.targets or (-1,)
     begun, ended = (by_node(seen).get(str(node), {}) for seen in (receipt.begin_evidence, receipt.end_evidence))
     seen = begun if receipt.fault == Finalize.kind else ended
-    why_not = _why_not(receipt, begun.get("wanted", ""), ended.get("version", ""))
+    why_not = _why_not(receipt, begun.get("wanted", ""), ended)
     return StepTaken(
         number=number,
         node=receipt.role,
@@ -172,8 +174,9 @@ def _step(number: int, receipt: Receipt, writes: int, losses: Iterable[Loss], be
         wanted=begun.get("wanted", ""),
         after=ended.get("version", ""),
         features=seen.get("features", {}),
-        raised=Finalize.in_words(receipt.of_nodes) if receipt.fault == Finalize.kind else "",
+        raised=receipt.facts.in_words(receipt.of_nodes) if "wanted" not in begun else "",
         changed=ended.get("changed", {}),
+        wiped="wiped" in ended,
         done=not why_not,
         why_not=why_not,
         writes=writes,
@@ -182,14 +185,14 @@ def _step(number: int, receipt: Receipt, writes: int, losses: Iterable[Loss], be
     )
 
 
-def _why_not(receipt: Receipt, wanted: str, after: str) -> str:
+def _why_not(receipt: Receipt, wanted: str, ended: Evidence) -> str:
     if not receipt.took_effect:
         return receipt.reason
     if receipt.mark != "end":
         return "the run ended first"
-    if receipt.fault == Finalize.kind:
-        return ""
-    return "" if after == wanted else f"{receipt.role} runs {after or 'an unknown release'}, not {wanted}"
+    if wanted and (after := ended.get("version", "")) != wanted:
+        return f"{receipt.role} runs {after or 'an unknown release'}, not {wanted}"
+    return ended.get("refused", "") if wanted else ""
 
 
 def _overlaps(other: Receipt, step: Receipt) -> bool:
@@ -269,13 +272,14 @@ def step_words(step: StepTaken) -> str:
         return f"{step.act} {step.node}: not done, {step.why_not}"
     if step.act == Finalize.kind:
         return f"features finalized at {moment(step.begun_us)}: {step.raised or 'no feature was lower'}"
-    changed = "".join(f", {name}={value}" for name, value in step.changed.items())
+    if step.wanted:
+        changed = "".join(f", {name}={value}" for name, value in step.changed.items())
+        done = f"{step.before or '?'} to {step.after}{', on an empty disk' if step.wiped else ''}{changed}"
+    else:
+        done = f"{step.act}, {step.raised}"
     whole = f"every replica in sync again after {(step.ended_us - step.begun_us) / 1e6:.1f} s"
     beside = f"; at the same time: {', '.join(step.beside)}" if step.beside else ""
-    return (
-        f"{step.node}: {step.before or '?'} to {step.after}{changed}, {whole}; {step.writes:,} writes acknowledged, "
-        f"{step.lost:,} lost{beside}"
-    )
+    return f"{step.node}: {done}, {whole}; {step.writes:,} writes acknowledged, {step.lost:,} lost{beside}"
 
 
 def loss_words(loss: Loss) -> str:

@@ -9,17 +9,17 @@ from harness.run.performing import (
     recover_observations,
     write_choices,
 )
-from harness.run.scheduled import LATE_MS_MAX, WARM_UP_MS_MAX, perform_schedule, planned
+from harness.run.scheduled import WARM_UP_MS_MAX, late_ms_max, perform_schedule, planned
 from harness.run.story_run import prepared, story_of
 
 __all__ = [
-    "LATE_MS_MAX",
     "WARM_UP_MS_MAX",
     "choices_of",
     "heal",
     "heal_all",
     "is_left_behind",
     "lacks_observations",
+    "late_ms_max",
     "perform_run",
     "perform_schedule",
     "planned",

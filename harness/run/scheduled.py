@@ -25,6 +25,8 @@ from workloads.driver import SendCounts, Workload
 WARM_UP_MS_MAX: Final = 15_000
 #: Time by which the break phase may be longer than planned, for faults that took their time.
 LATE_MS_MAX: Final = 60_000
+#: Time by which a rollout may be over later still, whose steps wait for the cluster.
+ROLLOUT_LATE_MS_MAX: Final = 180_000
 #: Pause between looks at the cluster's health after healing.
 LOOK_EVERY_MS: Final = 50
 #: An adapter answers every send within the client's own delivery time-out; this much longer is waited for it.
@@ -41,6 +43,11 @@ def perform_schedule(spec: RunSpec, world: World, recorder: Recorder, draw: Draw
     with opened(world):
         phases = Phases(spec, world, recorder)
         return phases.perform_phases(_Scheduled(spec, world, phases.workload, recorder, schedule))
+
+
+def late_ms_max(spec: RunSpec) -> int:
+    """The time by which the break phase of such a run may be longer than planned."""
+    return LATE_MS_MAX + (ROLLOUT_LATE_MS_MAX if rollout_of(spec) else 0)
 
 
 def planned(spec: RunSpec, draw: Draw) -> Schedule:
@@ -69,7 +76,8 @@ def rollout_of(spec: RunSpec) -> list[RolloutStep]:
         return rollout_steps(brokers)
     controllers = range(CONTROLLER, CONTROLLER + world.controllers)
     finalizes = world.upgrade_end == "finalize" and bool(world.upgrade_to)
-    return rollout_steps([*controllers, *brokers], back=world.upgrade_end == "back", finalize=finalizes)
+    nodes, back = [*controllers, *brokers], world.upgrade_end == "back"
+    return rollout_steps(nodes, way=world.upgrade_by, back=back, finalize=finalizes)
 
 
 class _Scheduled:
@@ -88,7 +96,7 @@ class _Scheduled:
             world.clock,
             dead_brokers_max=spec.faults.dead_brokers_max,
             witness=self._record_fault,
-            settled=lambda: self._rollout.settled(),
+            settled=self._settled,
         )
         self._rollout = Rollout(
             rollout_of(spec),
@@ -124,7 +132,7 @@ class _Scheduled:
         while self._clock.now_us() < (end_us := planned_us + min(self._player.late_us, LATE_MS_MAX * 1000)):
             self._world.drive(lambda: False, end_us)
         # A rollout may be late too: writes go on, so the steps that are left are put to the test as those before.
-        self._world.drive(lambda: self._rollout.over, end_us + LATE_MS_MAX * 1000)
+        self._world.drive(lambda: self._rollout.over, end_us + ROLLOUT_LATE_MS_MAX * 1000)
         self._rollout.stop("the run's time was over before its turn came; raise duration_ms")
         self._player.heal_all()
 
@@ -163,6 +171,9 @@ class _Scheduled:
     def _well(self) -> bool:
         view = self._world.target.view()
         return view.controller_active and not unhealthy(view, self._workload.partitions)
+
+    def _settled(self) -> bool:
+        return self._rollout.settled()
 
     def _record_fault(self, receipt: Receipt) -> None:
         record_fault(self._recorder, self._clock, receipt)

@@ -32,6 +32,9 @@ from nemesis.faults.hold_messages import HoldMessages as HoldMessages
 from nemesis.faults.kill import Kill as Kill
 from nemesis.faults.lossy_link import LossyLink as LossyLink
 from nemesis.faults.lying_disk import LyingDisk as LyingDisk
+from nemesis.faults.membership import Join as Join
+from nemesis.faults.membership import Leave as Leave
+from nemesis.faults.membership import Replace as Replace
 from nemesis.faults.move_leader import MoveLeader as MoveLeader
 from nemesis.faults.partition import Partition as Partition
 from nemesis.faults.pause import Pause as Pause
@@ -43,6 +46,7 @@ from nemesis.faults.stop import Stop as Stop
 from nemesis.faults.unscheduled import Crash as Crash
 from nemesis.faults.unscheduled import UnexplainedElection as UnexplainedElection
 from nemesis.faults.upgrade import Finalize as Finalize
+from nemesis.faults.upgrade import OperatorStep as OperatorStep
 from nemesis.faults.upgrade import Upgrade as Upgrade
 from nemesis.faults.wipe_disk import WipeDisk as WipeDisk
 

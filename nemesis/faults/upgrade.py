@@ -11,7 +11,18 @@ from nemesis.evidence import ByNode, Evidence
 from nemesis.faults.fault import Aim, NodeFault
 
 
-class Upgrade(NodeFault, frozen=True):
+class OperatorStep(NodeFault, frozen=True):
+    """One step of an operator who waits for its result before the next (:mod:`nemesis.rollout`)."""
+
+    def is_done(self, node: int, view: ClusterView, begun: Evidence, seen: Evidence) -> bool:
+        """Tell if a step that lasts came about, once the cluster is whole.
+
+        ``begun`` is what was observed when it began, ``seen`` what the node says now.
+        """
+        raise NotImplementedError
+
+
+class Upgrade(OperatorStep, frozen=True):
     """Ask a node's process to end (SIGTERM), and start it again in another form as soon as it has.
 
     The form is another release (`upgrade_to`), other settings (`change`), or, without these, the same: a rolling
@@ -25,6 +36,8 @@ class Upgrade(NodeFault, frozen=True):
     family: ClassVar[str] = "upgrade"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.PROCESSES, Capability.SUCCESSION)
     stops_brokers: ClassVar[bool] = True
+    afresh: ClassVar[bool] = False
+    """The cluster forgets the node, and its disk is emptied."""
 
     back: bool = False
 
@@ -40,8 +53,13 @@ class Upgrade(NodeFault, frozen=True):
         before, stopped = succession.observe(node), processes.stop(node)
         if not stopped:  # it is frozen or dead
             return {}
-        prepared = succession.prepare(node, "first" if self.back else "next")
+        prepared = succession.prepare(node, "first" if self.back else "next", afresh=self.afresh)
         return {**before, **stopped, **prepared, **processes.restart(node)}
+
+    @override
+    def is_done(self, node: int, view: ClusterView, begun: Evidence, seen: Evidence) -> bool:
+        """It has started again."""
+        return seen.get("incarnation") != begun.get("incarnation")
 
     @override
     def undo(self, target: Target, aim: Aim, node: int) -> Evidence:
@@ -50,7 +68,7 @@ class Upgrade(NodeFault, frozen=True):
         return {**seen, **succession.describe(node)} if seen else {}
 
 
-class Finalize(NodeFault, frozen=True):
+class Finalize(OperatorStep, frozen=True):
     """Raise the feature levels of the cluster to those of the release that every node runs: from then on there is no
     way back.
     """

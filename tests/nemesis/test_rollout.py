@@ -14,7 +14,7 @@ from nemesis.faults import Kill
 from nemesis.player import Player
 from nemesis.receipts import Receipt
 from nemesis.roles import Role, RoleKind
-from nemesis.rollout import STEP_LIMIT_MS, Rollout, rollout_steps
+from nemesis.rollout import STEP_LIMIT_MS, Rollout, Way, rollout_steps
 from nemesis.schedule import Schedule, ScheduledFault
 from nemesis.succession import FormName, Succession
 from tests.conftest import PerfectWorld
@@ -22,6 +22,7 @@ from tests.conftest import PerfectWorld
 NODES = (CONTROLLER, 0, 1, 2)
 DOWN_MS = 300
 READY_MS = 700
+MOVED_MS = 900
 
 
 class TwoForms(Succession):
@@ -33,6 +34,8 @@ class TwoForms(Succession):
         self.runs: dict[int, Evidence] = {node: {"version": "old", "incarnation": 1} for node in NODES}
         self.starts = dict.fromkeys(NODES, 1)
         self.slow: set[int] = set()
+        self.afresh: list[int] = []
+        self.left: dict[int, dict[str, list[int]]] = {}
         self.most_away = 0
         self.levels = {"metadata.version": 1}
 
@@ -66,9 +69,28 @@ class TwoForms(Succession):
         if node not in self.slow:
             self.runs[node] = {"version": self.wanted[node], "incarnation": self.starts[node]}
 
-    def prepare(self, node: int, form: FormName) -> Evidence:
+    def prepare(self, node: int, form: FormName, *, afresh: bool = False) -> Evidence:
         self.wanted[node] = "old" if form == "first" else "new"
+        if afresh:
+            self.afresh.append(node)
         return {"wanted": self.wanted[node]}
+
+    def leave(self, node: int) -> Evidence:
+        if self.refusals:
+            return {"refused": self.refusals["refused"]}
+        if node == CONTROLLER:
+            return {"voters": []}
+        before = {name: list(replicas) for name, replicas in self.world.cluster.places.items()}
+        self.left[node] = before
+        return self.assign({name: [other for other in replicas if other != node] for name, replicas in before.items()})
+
+    def join(self, node: int) -> Evidence:
+        return {"voters": [CONTROLLER]} if node == CONTROLLER else self.assign(self.left[node])
+
+    def assign(self, replicas: dict[str, list[int]]) -> Evidence:
+        """Let these be the replicas a while later, as a controller does."""
+        self.later(MOVED_MS, lambda: self.world.cluster.places.update(replicas))
+        return {"assigned": replicas}
 
     def observe(self, node: int) -> Evidence:
         return self.runs[node]
@@ -91,6 +113,7 @@ class Tried:
         *faults: ScheduledFault,
         back: bool = False,
         finalize: bool = True,
+        way: Way = "restart",
         lacks: Mapping[Capability, str] | None = None,
         never_in_sync: Mapping[str, set[int]] | None = None,
         **refusals: str,
@@ -103,13 +126,19 @@ class Tried:
             cluster.stop, cluster.restart = self.forms.stop, self.forms.restart
             cluster.observe, cluster.prepare = self.forms.observe, self.forms.prepare
             cluster.describe, cluster.finalize = self.forms.describe, self.forms.finalize
+            cluster.leave, cluster.join = self.forms.leave, self.forms.join
         self.receipts: list[Receipt] = []
         schedule = Schedule(steps=faults, healed_ms=600_000)
         self.player = Player(
-            schedule, self.world.target, self.world.clock, dead_brokers_max=2, witness=self.receipts.append
+            schedule,
+            self.world.target,
+            self.world.clock,
+            dead_brokers_max=2,
+            witness=self.receipts.append,
+            settled=lambda: self.rollout.settled(),  # noqa: PLW0108 - it is made after the player
         )
         self.rollout = Rollout(
-            rollout_steps(NODES, back=back, finalize=finalize),
+            rollout_steps(NODES, way=way, back=back, finalize=finalize),
             self.player.faults,
             self.world.target,
             self.world.clock,
@@ -127,9 +156,9 @@ class Tried:
         return [receipt for receipt in self.player.receipts if receipt.family == "upgrade"]
 
 
-def kill(begin_ms: int, end_ms: int, broker: int) -> ScheduledFault:
+def kill(begin_ms: int, end_ms: int, broker: int, group: int = 0) -> ScheduledFault:
     fault = Kill(Role(RoleKind.NAMED, pick=broker))
-    return ScheduledFault(begin_ms=begin_ms, end_ms=end_ms, group=0, family="kill", story="a story", fault=fault)
+    return ScheduledFault(begin_ms=begin_ms, end_ms=end_ms, group=group, family="kill", story="a story", fault=fault)
 
 
 def test_every_node_is_upgraded_alone_and_in_order_and_then_the_features_are_finalized() -> None:
@@ -160,6 +189,44 @@ def test_the_way_back_is_in_the_reverse_order_and_leaves_the_features_alone() ->
     assert [receipt.targets[0] for receipt in tried.steps()] == [*NODES, *reversed(NODES)]
     assert {seen["version"] for seen in tried.forms.runs.values()} == {"old"}
     assert tried.forms.levels == {"metadata.version": 1}
+
+
+def test_a_node_that_is_replaced_leaves_before_and_joins_afterwards() -> None:
+    tried = Tried(way="move-and-replace").until(60_000)
+    *steps, last = tried.steps()
+    kinds = [(step.targets[0], step.fault) for step in steps]
+    assert kinds == [(node, kind) for node in NODES for kind in ("leave", "replace", "join")]
+    assert all(step.took_effect and step.mark == "end" for step in steps)
+    assert last.fault == "finalize"
+    assert tried.forms.afresh == [*NODES]
+    assert [step.touched for step in steps if step.fault == "replace"][1:] == [()] * 3, "its replicas had moved away"
+    assert {len(replicas) for replicas in tried.world.cluster.places.values()} == {3}
+    for before, after in itertools.pairwise(steps):
+        assert (before.ended_us or 0) <= after.begun_us
+
+
+def test_a_replica_that_does_not_move_is_waited_for() -> None:
+    tried = Tried(way="move-and-replace")
+    steps = tried.until(20_000).steps()
+    away = next(step for step in steps if step.fault == "leave" and step.targets == (0,))
+    assert (away.ended_us or 0) - away.begun_us >= MOVED_MS * 1000
+
+
+def test_a_node_that_is_not_let_go_stops_the_rollout() -> None:
+    first, *others = Tried(way="replace", refused="no such voter").until(20_000).steps()
+    assert (first.fault, first.took_effect, first.reason) == ("leave", False, "refused: no such voter")
+    assert {step.mark for step in others} == {"skipped"}
+    assert {step.reason for step in others} == {"step-1 (controller 100) did not come about: refused: no such voter"}
+
+
+def test_faults_beside_it_wait_for_the_nodes_that_others_stopped_but_not_for_that_of_the_step() -> None:
+    tried = Tried(kill(150, 400, 2), kill(1_000, 1_400, 1, group=1), kill(1_900, 2_300, 0, group=2))
+    killed = [receipt for receipt in tried.until(40_000).player.receipts if receipt.fault == "kill"]
+    ready_ms = DOWN_MS + READY_MS
+    assert [receipt.took_effect for receipt in killed] == [True] * 3
+    for before, after in itertools.pairwise(killed):
+        assert after.begun_us - (before.ended_us or 0) >= ready_ms * 1000
+    assert [receipt.mark for receipt in tried.steps()] == ["end"] * 5
 
 
 def test_the_next_step_waits_until_a_fault_beside_it_is_over() -> None:

@@ -180,6 +180,19 @@ class Administration:
         answer = self._ask(lambda admin: admin.describe_cluster())
         return tuple(sorted(broker["broker_id"] for broker in answer["brokers"] if not broker.get("is_fenced")))
 
+    def registered(self) -> tuple[int, ...]:
+        """The brokers that the cluster knows, running or not. Errors as above."""
+        answer = self._ask(lambda admin: admin.describe_cluster())
+        return tuple(broker["broker_id"] for broker in answer["brokers"])
+
+    def voters(self) -> dict[int, UUID]:
+        """The directories of the controllers that vote, as their leader says (KRaft). Errors as above."""
+        return self._quorum("current_voters")
+
+    def observers(self) -> dict[int, UUID]:
+        """The directories of the nodes that fetch the metadata without a vote, brokers among them. Errors as above."""
+        return self._quorum("observers")
+
     def release(self, broker: int) -> Version:
         """The release of a broker, as far as its protocol shows: the patch is always 0."""
         answer = self._ask(lambda admin: admin.get_broker_version_data(broker)).broker_version
@@ -261,6 +274,11 @@ class Administration:
         }
 
     # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _quorum(self, part: Literal["current_voters", "observers"]) -> dict[int, UUID]:
+        answer = self._ask(lambda admin: admin.describe_metadata_quorum())
+        states = answer["topics"][0]["partitions"][0][part]
+        return {state["replica_id"]: UUID(str(state["replica_directory_id"])) for state in states}
 
     def _feature_levels(self, kind: Literal["finalized", "supported"]) -> dict[str, int]:
         try:

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import msgspec
 from typing_extensions import override
 
 from harness.hosts import Host, Launch, LocalFiles, LocalHost, LoopbackHost, SshHost
@@ -18,12 +19,13 @@ from harness.records.journal import Journal
 from harness.worlds.kafka import zookeeper
 from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.class_archive import make_archive
-from harness.worlds.kafka.formatting import BOOTSTRAP, META, format_directory, new_id
+from harness.worlds.kafka.formatting import BOOTSTRAP, META, VOTERS, FirstVoters, format_directory, new_id
 from harness.worlds.kafka.installation import Installation, find
 from harness.worlds.kafka.jvm import LEVELS, MAIN, LogFiles, node_command, pauses_in
 from harness.worlds.kafka.log_events import observations_in
 from harness.worlds.kafka.logged_metadata import BrokerLogs, ControllerLogs, LoggedMetadata
 from harness.worlds.kafka.logged_roles import LoggedRoles
+from harness.worlds.kafka.members import Members
 from harness.worlds.kafka.properties import NodePlace, as_text, node_properties, possible_with_kraft
 from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
 from harness.worlds.kafka.succession import Forms, KafkaSuccession, NodeForm
@@ -83,30 +85,34 @@ class Mode(NamedTuple):
 
     ``levels`` has the classes that log more than warnings, each with its lowest level. ``properties`` gives the
     configuration of a node, ``metadata`` the controllers' word from the nodes' logs, ``main`` the main class of a node.
-    ``format`` formats the directory of a node that never ran, or was wiped, and returns the new files in it.
+    ``format`` formats the directory of a node that never ran, or was emptied, and returns the new files in it.
     """
 
     levels: Mapping[str, str]
     properties: Callable[[NodePlace], dict[str, str]]
     metadata: Callable[[Nodes], LoggedMetadata]
     main: Callable[[int], str]
-    format: Callable[[Path, int], tuple[Path, ...]]
+    format: Callable[[Nodes, int], tuple[Path, ...]]
 
 
-def kraft(settings: Settings, installation: Installation, brokers: int) -> Mode:
-    """Controllers of their own keep the metadata."""
+def kraft(settings: Settings, installation: Installation, brokers: int, *, dynamic: bool = False) -> Mode:
+    """Controllers of their own keep the metadata; where the quorum is ``dynamic``, they join and leave (KIP-853)."""
     cluster = new_id()
+    first = FirstVoters(installation)
 
-    def format_once(data: Path, node: int) -> tuple[Path, ...]:
+    def format_once(nodes: Nodes, node: int) -> tuple[Path, ...]:
         """Format a directory that is not formatted; a node refuses to start on such a one."""
+        data = nodes.data(node)
         if (data / META).exists():
             return ()
-        format_directory(installation, data, node, cluster, elr=settings.eligible_leader_replicas)
-        return (data / META, data / BOOTSTRAP)
+        directory, voters = first.of(nodes, node) if dynamic else ("", b"")
+        elr = settings.eligible_leader_replicas
+        format_directory(installation, data, node, cluster, elr=elr, directory=directory, voters=voters)
+        return (data / META, data / BOOTSTRAP, *([data / VOTERS] if voters else []))
 
     return Mode(
         LEVELS,
-        lambda node_place: node_properties(node_place, settings, brokers),
+        lambda node_place: node_properties(msgspec.structs.replace(node_place, dynamic=dynamic), settings, brokers),
         ControllerLogs,
         lambda _: MAIN,
         format_once,
@@ -158,8 +164,10 @@ class KafkaDistribution(Distribution):
 
     @cached_property
     def _mode(self) -> Mode:
-        make = with_zookeeper if self._world.mode == "zookeeper" else kraft
-        return make(self._spec.chosen(), self.release, self._spec.brokers)
+        settings, brokers = self._spec.chosen(), self._spec.brokers
+        if self._world.mode == "zookeeper":
+            return with_zookeeper(settings, self.release, brokers)
+        return kraft(settings, self.release, brokers, dynamic=self._world.upgrade_by != "restart")
 
     @override
     def check(self) -> None:
@@ -177,7 +185,8 @@ class KafkaDistribution(Distribution):
 
     @override
     def launch(self, nodes: Nodes, node: int) -> Launch:
-        formatted = self._mode.format(nodes.data(node), node)
+        self._forms.begin(node)
+        formatted = self._mode.format(nodes, node)
         properties = nodes.directory / "data" / f"{node}.properties"
         properties.write_text(as_text(self.properties(nodes, node)), encoding="utf-8")
         logs = nodes.log(node).parent
@@ -231,7 +240,9 @@ class KafkaDistribution(Distribution):
 
     @override
     def succession(self, nodes: Nodes, viewer: Viewer, resources: ExitStack) -> Succession:
-        return KafkaSuccession(nodes, self._forms, _operator(nodes, viewer, resources))
+        operator = _operator(nodes, viewer, resources)
+        members = Members(nodes, operator, viewer.running, dynamic=self._world.upgrade_by != "restart")
+        return KafkaSuccession(nodes, self._forms, operator, members)
 
     @override
     def configuration(self, nodes: Nodes) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 Such a directory holds ``meta.properties``, which is four lines of text, and ``bootstrap.checkpoint``, the first records
 of the cluster's metadata: feature levels, the same for every cluster of one release. The second is kept beside the
-release's jars.
+release's jars. Where controllers may join and leave (KIP-853), the first ones find in a third file who the voters are.
 """
 
 from __future__ import annotations
@@ -11,21 +11,27 @@ import base64
 import subprocess
 import tempfile
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from harness.errors import HostError
-from harness.hosts import attempt
+from harness.hosts import Address, attempt
 from harness.machine.durable_files import write_durably
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.jvm import tool_command
 from harness.worlds.kafka.releases import ELR_SINCE
+from harness.worlds.real.nodes import Nodes
+from nemesis.cluster import CONTROLLER
 from workloads import reason_of
 
 META: Final = "meta.properties"
 BOOTSTRAP: Final = "bootstrap.checkpoint"
+VOTERS: Final = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
 _TOOL: Final = "kafka.tools.StorageTool"
 _TOOL_LIMIT_S: Final = 120.0
+#: The address of a controller that is never started.
+_ANY_ADDRESS: Final = Address("127.0.0.1", 9093)
 _ELR: Final = "eligible.leader.replicas.version"
 
 
@@ -39,12 +45,64 @@ def new_id() -> str:
     return "A" + text[1:] if text.startswith("-") else text
 
 
-def format_directory(installation: Installation, data: Path, node: int, cluster: str, *, elr: bool) -> None:
-    """Make ``data`` ready for ``node``'s first start in ``cluster``; ``elr`` as in :func:`bootstrap`."""
+def format_directory(
+    installation: Installation,
+    data: Path,
+    node: int,
+    cluster: str,
+    *,
+    elr: bool,
+    directory: str = "",
+    voters: bytes = b"",
+) -> None:
+    """Make ``data`` ready for ``node``'s first start in ``cluster``; ``elr`` as in :func:`bootstrap`.
+
+    ``directory`` is the directory's id, by default a new one, and ``voters`` are the first of :class:`FirstVoters`.
+    """
     data.mkdir(parents=True, exist_ok=True)
     # A node that loses its power must find itself formatted afterwards.
     write_durably(data / BOOTSTRAP, bootstrap(installation, elr=elr).read_bytes())
-    write_durably(data / META, f"version=1\ncluster.id={cluster}\nnode.id={node}\ndirectory.id={new_id()}\n".encode())
+    if voters:
+        (data / VOTERS).parent.mkdir(exist_ok=True)
+        write_durably(data / VOTERS, voters)
+    lines = ("version=1", f"cluster.id={cluster}", f"node.id={node}", f"directory.id={directory or new_id()}", "")
+    write_durably(data / META, "\n".join(lines).encode())
+
+
+class FirstVoters:
+    """The controllers that begin a quorum: each finds all of them, with the ids of their directories, in a file.
+
+    One that is formatted once more has an id of its own and no such file: it joins a quorum.
+    """
+
+    def __init__(self, installation: Installation) -> None:
+        self._installation = installation
+        self._directories: dict[int, str] = {}
+        self._checkpoint = b""
+
+    def of(self, nodes: Nodes, node: int) -> tuple[str, bytes]:
+        """The id of the directory of a node that is formatted, and what the file :data:`VOTERS` in it holds, if any.
+
+        Raises:
+            HostError: Kafka's tool could not make it.
+        """
+        if not self._checkpoint:
+            self._directories = {controller: new_id() for controller in nodes.controllers}
+            self._checkpoint = self._made(nodes)
+        directory = self._directories.pop(node, "")
+        return directory, self._checkpoint if directory else b""
+
+    def _made(self, nodes: Nodes) -> bytes:
+        addresses = {node: nodes.host.address(node) for node in self._directories}
+        words = [
+            f"{node}@{address.host}:{address.port}:{self._directories[node]}" for node, address in addresses.items()
+        ]
+        first = nodes.controllers[0]
+        with tempfile.TemporaryDirectory(prefix="ackproof-format-") as directory:
+            data = _formatted(
+                self._installation, Path(directory), first, addresses[first], ["--initial-controllers", ",".join(words)]
+            )
+            return (data / VOTERS).read_bytes()
 
 
 def bootstrap(installation: Installation, *, elr: bool) -> Path:
@@ -58,21 +116,23 @@ def bootstrap(installation: Installation, *, elr: bool) -> Path:
     if not checkpoint.is_file():
         installation.made.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".format-", dir=installation.made) as directory:
-            (_formatted(installation, Path(directory), elr=elr) / BOOTSTRAP).replace(checkpoint)
+            feature = ["--feature", f"{_ELR}={int(elr)}"] if installation.version >= ELR_SINCE else []
+            (_formatted(installation, Path(directory), CONTROLLER, _ANY_ADDRESS, feature) / BOOTSTRAP).replace(
+                checkpoint
+            )
     return checkpoint
 
 
-def _formatted(installation: Installation, directory: Path, *, elr: bool) -> Path:
+def _formatted(installation: Installation, directory: Path, node: int, address: Address, more: Sequence[str]) -> Path:
     data, properties = directory / "data", directory / "controller.properties"
+    quorum = "bootstrap.servers=" if "--initial-controllers" in more else f"voters={node}@"
     properties.write_text(
-        "process.roles=controller\nnode.id=100\ncontroller.quorum.voters=100@127.0.0.1:9093\n"
-        "listeners=CONTROLLER://127.0.0.1:9093\ncontroller.listener.names=CONTROLLER\n"
+        f"process.roles=controller\nnode.id={node}\ncontroller.quorum.{quorum}{address.host}:{address.port}\n"
+        f"listeners=CONTROLLER://{address.host}:{address.port}\ncontroller.listener.names=CONTROLLER\n"
         f"listener.security.protocol.map=CONTROLLER:PLAINTEXT\nlog.dirs={data}\n",
         encoding="utf-8",
     )
-    words = [_TOOL, "format", "-t", new_id(), "-c", str(properties)]
-    if installation.version >= ELR_SINCE:
-        words += ["--feature", f"{_ELR}={int(elr)}"]
+    words = [_TOOL, "format", "-t", new_id(), "-c", str(properties), *more]
     try:
         done = attempt(tool_command(installation, words), limit_s=_TOOL_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -57,7 +57,7 @@ _QUICK: Final[Mapping[str, object]] = {
     "controller.quorum.election.timeout.ms": 1_000,
     "controller.quorum.fetch.timeout.ms": 2_000,
     "controller.quorum.request.timeout.ms": 1_000,
-    "broker.initial.registration.timeout.ms": 60_000,
+    "broker.initial.registration.timeout.ms": 300_000,  # a broker that gives up ends, on a slow machine too
 }
 
 
@@ -68,7 +68,7 @@ _CLEANING: Final[Mapping[str, object]] = {"log.cleaner.backoff.ms": 500}
 class NodePlace(msgspec.Struct, frozen=True, kw_only=True):
     """One node of a cluster: its number, its files, its address and those of the controllers by number.
 
-    ``rack`` is a broker's, "" where each is in one of its own.
+    ``rack`` is a broker's, "" where each is in one of its own. ``dynamic``: controllers may join and leave (KIP-853).
     """
 
     node: int
@@ -76,6 +76,7 @@ class NodePlace(msgspec.Struct, frozen=True, kw_only=True):
     address: Address
     controllers: Mapping[int, Address]
     rack: str = ""
+    dynamic: bool = False
 
 
 def possible_with_kraft(settings: Settings, version: Version) -> None:
@@ -165,12 +166,14 @@ def _identity(node_place: NodePlace) -> dict[str, object]:
     advertised = (
         {} if controls else {"advertised.listeners": listener, "broker.rack": node_place.rack or f"r{node_place.node}"}
     )
+    controllers = {node: f"{address.host}:{address.port}" for node, address in node_place.controllers.items()}
+    quorum = {"controller.quorum.voters": ",".join(f"{node}@{address}" for node, address in controllers.items())}
+    if node_place.dynamic:
+        quorum = {"controller.quorum.bootstrap.servers": ",".join(controllers.values())}
     return {
         "process.roles": "controller" if controls else "broker",
         "node.id": node_place.node,
-        "controller.quorum.voters": ",".join(
-            f"{node}@{address.host}:{address.port}" for node, address in node_place.controllers.items()
-        ),
+        **quorum,
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
         "listeners": listener,

@@ -6,15 +6,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from kafka.errors import KafkaError
 from typing_extensions import override
 
-from harness.clients import without_secrets
-from harness.errors import HostError
 from harness.observations import NodeStarted
 from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.log_events import LogTail
+from harness.worlds.kafka.members import Members, answered
 from harness.worlds.real.nodes import Nodes
 from nemesis.cluster import CONTROLLER
 from nemesis.evidence import Evidence
@@ -42,6 +40,7 @@ class Forms:
         self.first: Final = first
         self.successor: Final = successor
         self._chosen: dict[int, NodeForm] = {}
+        self._before: dict[int, Callable[[], None]] = {}
 
     def of(self, node: int) -> NodeForm:
         """The form in which ``node`` starts next."""
@@ -51,22 +50,42 @@ class Forms:
         """Let ``node`` start in this form from now on."""
         self._chosen[node] = form
 
+    def once_ended(self, node: int, do: Callable[[], None]) -> None:
+        """Let this be done once ``node`` has ended, before it starts again."""
+        self._before[node] = do
+
+    def begin(self, node: int) -> None:
+        """Do what is to be done before ``node`` starts, which it is about to."""
+        if (do := self._before.pop(node, None)) is not None:
+            do()
+
 
 class KafkaSuccession(Succession):
     """Chooses forms, reads in nodes' own logs which release runs, and asks the cluster for its features."""
 
-    def __init__(self, nodes: Nodes, forms: Forms, administration: Administration) -> None:
+    def __init__(self, nodes: Nodes, forms: Forms, administration: Administration, members: Members) -> None:
         self._nodes = nodes
         self._forms = forms
         self._administration = administration
+        self._members = members
         self._tails: dict[tuple[int, int], LogTail] = {}
         self._seen: dict[tuple[int, int], Evidence] = {}
 
     @override
-    def prepare(self, node: int, form: FormName) -> Evidence:
+    def prepare(self, node: int, form: FormName, *, afresh: bool = False) -> Evidence:
         chosen = self._forms.first if form == "first" else self._forms.successor
         self._forms.choose(node, chosen)
+        if afresh:
+            self._forms.once_ended(node, lambda: self._members.renew(node))
         return {"wanted": str(chosen.release.version)}
+
+    @override
+    def leave(self, node: int) -> Evidence:
+        return answered(lambda: self._members.leave(node))
+
+    @override
+    def join(self, node: int) -> Evidence:
+        return answered(lambda: self._members.join(node))
 
     @override
     def observe(self, node: int) -> Evidence:
@@ -81,16 +100,16 @@ class KafkaSuccession(Succession):
     @override
     def describe(self, node: int) -> Evidence:
         def ask() -> Evidence:
-            seen: Evidence = {"features": self._administration.features()}
+            seen: Evidence = {**self._members.describe(node), "features": self._administration.features()}
             if (names := [*self._forms.successor.change]) and node < CONTROLLER:
                 seen["changed"] = self._administration.configurations("broker", [str(node)], names)[str(node)]
             return seen
 
-        return _answered(ask)
+        return answered(ask)
 
     @override
     def finalize(self) -> Evidence:
-        return _answered(self._finalize)
+        return answered(self._finalize)
 
     def _finalize(self) -> Evidence:
         before, supported = self._administration.features(), self._administration.supported_features()
@@ -108,11 +127,3 @@ class KafkaSuccession(Succession):
                 return {**state, "features": after, "unconfirmed": f"the levels {wanted} were not seen afterwards"}
             time.sleep(_LOOK_EVERY_S)
         return {**state, "features": after}
-
-
-def _answered(ask: Callable[[], Evidence]) -> Evidence:
-    """The evidence that ``ask`` gives; or why no answer came."""
-    try:
-        return ask()
-    except (HostError, KafkaError) as error:
-        return {"unconfirmed": without_secrets(str(error) or type(error).__name__)}

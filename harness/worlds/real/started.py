@@ -36,8 +36,9 @@ from workloads import RefusedAttempts, topics_of
 
 #: The reference broker starts in about a second, Kafka in about four; a busy machine gets this long.
 START_LIMIT_S: Final = 120.0
-#: A node lives so much longer than the plan says, for starting, first writes, slow commands and a slow machine.
-SPARE_LIFETIME_S: Final = 300.0
+#: A node lives so much longer than the plan says, for starting, first writes, slow commands and rollouts, and a slow
+#: machine.
+SPARE_LIFETIME_S: Final = 600.0
 #: The time that a broker, which may be far away, has for its first answer.
 FAR_LIMIT_S: Final = 2.0
 _LOOK_EVERY_S: Final = 0.01

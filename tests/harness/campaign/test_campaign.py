@@ -125,9 +125,10 @@ def test_what_keeps_the_first_run_out_of_somebody_elses_cluster_is_not_tried_aga
     assert len(run_directories(tmp_path / "t")) == 1
 
 
+@pytest.mark.parametrize("family", ["kill", "upgrade+kill"])
 @pytest.mark.parametrize("patience_ms", [5_000, 3_600_000])
-def test_nodes_outlive_the_limit_of_their_run(tmp_path: Path, patience_ms: int) -> None:
-    plan = parse_plan('families = ["kill"]\n[worlds.kafka]', "t.toml", {"delivery.timeout.ms": patience_ms})
+def test_nodes_outlive_the_limit_of_their_run(tmp_path: Path, patience_ms: int, family: str) -> None:
+    plan = parse_plan(f'families = ["{family}"]\n[worlds.kafka]', "t.toml", {"delivery.timeout.ms": patience_ms})
     (spec,) = plan.runs()
     assert lifetime_s(spec) >= limit_of(spec)
 

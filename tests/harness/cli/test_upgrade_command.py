@@ -16,6 +16,7 @@ USUAL: dict[str, Any] = {
     "to": "4.3.1",
     "beside": "kill+partition",
     "end": "finalize",
+    "by": "restart",
     "host": "loopback",
     "client": "confluent-kafka",
     "brokers": 3,
@@ -40,6 +41,11 @@ def test_the_plan_has_one_run_of_an_upgrade_beside_the_faults() -> None:
     assert (made.seed, run.workload.duration_ms) == (7, 60_000)
 
 
+def test_nodes_are_replaced_where_that_is_wanted() -> None:
+    (run,) = plan(by="move-and-replace", controllers="3").runs()
+    assert require_kind(run.world, Kafka).upgrade_by == "move-and-replace"
+
+
 def test_without_a_release_and_without_faults_it_is_a_rolling_restart() -> None:
     (run,) = plan(to=None, beside="").runs()
     assert run.family == "upgrade"
@@ -56,6 +62,7 @@ def test_without_a_release_and_without_faults_it_is_a_rolling_restart() -> None:
         (["2.8.0", "2.8.1"], "is started with ZooKeeper here"),
         (["4.3.98", "4.3.99"], "Apache Kafka 4.3.98 is not in"),
         (["3.9.2", "4.3.1", "--end", "never"], "unknown end"),
+        (["3.9.2", "4.3.1", "--by", "replace"], "a controller that leaves needs others that stay"),
         ([], "Missing argument 'FROM'"),
     ],
 )

@@ -32,6 +32,19 @@ def test_every_node_goes_back_in_the_reverse_order_without_a_last_step() -> None
     assert back == [*((node, False) for node in nodes), *((node, True) for node in reversed(nodes))]
 
 
+def test_controllers_leave_the_voters_before_they_are_replaced_and_brokers_the_replicas_if_that_is_wanted() -> None:
+    keys = 'version = "3.9.2"\nupgrade_to = "4.3.1"\ncontrollers = 3\nupgrade_end = "leave"\nupgrade_by = "{}"\n'
+
+    def taken(way: str) -> list[tuple[int, str]]:
+        (run,) = parse_plan(PLAN + keys.format(way), "p.toml").runs()
+        return [(step.node, step.fault.kind) for step in rollout_of(run)]
+
+    controllers = [(node, kind) for node in (100, 101, 102) for kind in ("leave", "replace", "join")]
+    assert taken("replace") == [*controllers, *((node, "replace") for node in (0, 1, 2))]
+    brokers = [(node, kind) for node in (0, 1, 2) for kind in ("leave", "replace", "join")]
+    assert taken("move-and-replace") == [*controllers, *brokers]
+
+
 def test_a_given_schedule_has_every_fault_of_its_run() -> None:
     given = '\n[[schedule]]\nbegin_ms = 1_000\nend_ms = 9_000\nfault = "upgrade"\nbroker = 1\n'
     assert steps(given, "upgrade") == []
@@ -52,6 +65,9 @@ def test_a_changed_setting_is_written_as_kafka_has_it() -> None:
         ('version = "3.9.2"\nmode = "zookeeper"\nupgrade_to = "4.3.1"', "cannot be upgraded here"),
         ('change = { "node.id" = 7 }', r"the harness finds nodes by node\.id"),
         ('change = { "min.insync.replicas" = 1 }', r"follows from min\.insync\.replicas.*\[settings\]"),
+        ('upgrade_by = "replace"', "a controller that leaves needs others that stay; write controllers = 3"),
+        ('version = "3.8.1"\nupgrade_by = "replace"\ncontrollers = 3', r"controllers of 3\.8\.1 cannot leave their"),
+        ('upgrade_by = "magic"', 'takes one of "restart", "replace", "move-and-replace"'),
         ('upgrade_end = "never"', 'takes one of "finalize", "back", "leave"'),
         ('host = "existing"\nbootstrap = ["b:9092"]\nupgrade_to = "4.3.1"', "a cluster that exists already has"),
     ],

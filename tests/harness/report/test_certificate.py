@@ -115,6 +115,21 @@ def test_features_are_named_that_were_raised(campaign: Campaign) -> None:
     assert any("features finalized at 8.100 s: metadata.version 21 to 30" in line for line in as_lines(certificate))
 
 
+def test_nodes_that_left_and_joined_are_steps_and_one_that_was_replaced_says_so(campaign: Campaign) -> None:
+    left = step(1, 1_000, 1_500, fault="leave", begin_evidence={"0": {"assigned": {"t-0": [1, 2]}}}, end_evidence={})
+    replaced = step(2, 2_000, 3_000, fault="replace", targets=(0,), role="broker 0")
+    replaced.begin_evidence, replaced.end_evidence = step(1, 0, 0).begin_evidence, step(1, 0, 0).end_evidence
+    replaced.end_evidence["0"]["wiped"] = {"files": 9}
+    joined = step(3, 3_100, 3_500, fault="join", role="controller 101", targets=(101,), end_evidence={})
+    joined.begin_evidence = {"101": {"voters": [100, 101, 102]}}
+    certificate = certified(campaign, left, replaced, joined, acks="all", lost=0)
+    lines = "\n".join(as_lines(certificate))
+    assert certificate.done
+    assert "1. broker 0: leave, log partitions with other replicas: 1, every replica in sync" in lines
+    assert "2. broker 0: 3.9.2 to 4.3.1, on an empty disk, every replica in sync" in lines
+    assert "3. controller 101: join, the voters are 100, 101, 102, every replica in sync" in lines
+
+
 @pytest.mark.parametrize(
     ("wrong", "why_not"),
     [

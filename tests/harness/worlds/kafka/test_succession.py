@@ -9,6 +9,7 @@ import pytest
 
 from harness.worlds.kafka.administration import UnansweredError
 from harness.worlds.kafka.installation import Installation
+from harness.worlds.kafka.members import Members
 from harness.worlds.kafka.releases import parse_version
 from harness.worlds.kafka.succession import Forms, KafkaSuccession, NodeForm
 
@@ -68,14 +69,14 @@ class Features:
 
 
 def succession(logs: Any, features: Any = None) -> KafkaSuccession:
-    return KafkaSuccession(
-        logs, Forms(NodeForm(FIRST), NodeForm(NEXT, {"num.io.threads": "8"})), features or Features()
-    )
+    forms, asked = Forms(NodeForm(FIRST), NodeForm(NEXT, {"num.io.threads": "8"})), features or Features()
+    return KafkaSuccession(logs, forms, asked, Members(logs, asked, lambda: (0,), dynamic=False))
 
 
 def test_a_node_starts_in_its_first_form_until_it_is_prepared_for_another() -> None:
     forms = Forms(NodeForm(FIRST), NodeForm(NEXT, {"num.io.threads": "8"}))
-    part: Any = KafkaSuccession(Logs(Path()), forms, Features())  # type: ignore[arg-type]
+    nobody: Any = None
+    part = KafkaSuccession(nobody, forms, nobody, nobody)
     assert part.prepare(0, "next") == {"wanted": "4.3.1"}
     assert (forms.of(0).release, forms.of(1).release) == (NEXT, FIRST)
     assert forms.of(0).change == {"num.io.threads": "8"}

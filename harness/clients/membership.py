@@ -1,0 +1,87 @@
+"""Requests by which an operator takes nodes out of a cluster and puts them in (KIP-853, KIP-631).
+
+No client library here has them: the messages are made from Kafka's own schemas by kafka-python's classes, in version 0,
+and go to any broker, which hands them to the active controller.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import Any, Final
+from uuid import UUID
+
+from kafka.errors import BrokerIdNotRegisteredError, DuplicateVoterError, VoterNotFoundError, for_code
+from kafka.protocol.api_message import ApiMessage
+from kafka.protocol.parser import KafkaProtocol
+
+from harness.clients import messages
+
+_READ_BYTES: Final = 1 << 16
+_CLIENT_ID: Final = "ackproof-admin"
+#: The listener of controllers, as the harness configures them.
+_LISTENER: Final = "CONTROLLER"
+#: Errors that say that what is asked for is so already: an earlier request was carried out, and its answer got lost.
+_DONE: Final = (BrokerIdNotRegisteredError, DuplicateVoterError, VoterNotFoundError)
+
+Address = tuple[str, int]
+
+
+def _message(name: str) -> Any:
+    return type(ApiMessage)(name, (ApiMessage,), {}, load_json=messages)
+
+
+AddRaftVoterRequest: Final = _message("AddRaftVoterRequest")
+RemoveRaftVoterRequest: Final = _message("RemoveRaftVoterRequest")
+UnregisterBrokerRequest: Final = _message("UnregisterBrokerRequest")
+#: The library finds the classes of answers by itself.
+RESPONSES: Final = tuple(map(_message, ("AddRaftVoterResponse", "RemoveRaftVoterResponse", "UnregisterBrokerResponse")))
+
+
+def add_voter(broker: Address, node: int, directory: UUID, address: Address, limit_s: float) -> str:
+    """Make the controller ``node``, which fetches the metadata already, a voter. The answer is empty, or why not.
+
+    ``directory`` is the id of its log directory, ``address`` its own, ``broker`` that the one that is asked.
+
+    Raises:
+        OSError, KafkaError: no answer came in time; it may be a voter all the same.
+    """
+    host, port = address
+    request = AddRaftVoterRequest[0](
+        cluster_id=None,
+        timeout_ms=int(limit_s * 1000),
+        voter_id=node,
+        voter_directory_id=directory,
+        listeners=[AddRaftVoterRequest.Listener(version=0, name=_LISTENER, host=host, port=port)],
+    )
+    return _asked(broker, request, limit_s)
+
+
+def remove_voter(broker: Address, node: int, directory: UUID, limit_s: float) -> str:
+    """Let the controller ``node`` be a voter no longer. Answer, errors and the rest as above."""
+    request = RemoveRaftVoterRequest[0](cluster_id=None, voter_id=node, voter_directory_id=directory)
+    return _asked(broker, request, limit_s)
+
+
+def unregister_broker(broker: Address, node: int, limit_s: float) -> str:
+    """Let the cluster forget the broker ``node``, which has stopped. Answer, errors and the rest as above."""
+    return _asked(broker, UnregisterBrokerRequest[0](broker_id=node), limit_s)
+
+
+def _asked(broker: Address, request: Any, limit_s: float) -> str:
+    until = time.monotonic() + limit_s
+    protocol: Any = KafkaProtocol(client_id=_CLIENT_ID)
+    protocol.send_request(request)
+    with socket.create_connection(broker, limit_s) as connection:
+        connection.sendall(protocol.send_bytes())
+        while True:
+            connection.settimeout(max(until - time.monotonic(), 0.001))
+            if not (data := connection.recv(_READ_BYTES)):
+                raise ConnectionResetError("the broker closed the connection")
+            for _, response in protocol.receive_bytes(data):
+                error = for_code(response.error_code)
+                if response.error_code == 0 or issubclass(error, _DONE):
+                    return ""
+                if error.retriable:
+                    raise error(response.error_message or "")
+                return f"{error.__name__}: {response.error_message}" if response.error_message else error.__name__

@@ -1,0 +1,144 @@
+"""Takes nodes out of a cluster, and puts them in: brokers' replicas and registrations, voters among the controllers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from kafka.errors import KafkaError
+
+from harness.clients import add_voter, remove_voter, unregister_broker, without_secrets
+from harness.errors import HostError
+from harness.hosts import Address
+from harness.worlds.kafka.administration import Administration, UnansweredError
+from harness.worlds.real.nodes import Nodes
+from harness.worlds.real.storage import FileStorage
+from nemesis.cluster import CONTROLLER
+from nemesis.evidence import Evidence
+
+#: A question to one broker; one that is cut off or frozen gives no answer.
+REQUEST_LIMIT_S: Final = 3.0
+#: All questions of one act, of one broker after the other: a quorum that lost its leader has the next in a second.
+ACT_LIMIT_S: Final = 12.0
+_LOOK_EVERY_S: Final = 0.2
+
+
+class Members:
+    """Changes the members of a cluster. ``running`` are the brokers that can be asked.
+
+    Without a ``dynamic`` quorum the voters are those of the controllers' configuration.
+    """
+
+    def __init__(
+        self, nodes: Nodes, administration: Administration, running: Callable[[], Sequence[int]], *, dynamic: bool
+    ) -> None:
+        self._nodes = nodes
+        self._administration = administration
+        self._running = running
+        self._dynamic = dynamic
+        self._replicas: dict[int, dict[str, tuple[int, ...]]] = {}
+        self._renewed: dict[int, Evidence] = {}
+
+    def leave(self, node: int) -> Evidence:
+        """Take a controller from the voters, or a broker from the replicas of all its log partitions."""
+        return self._leave_quorum(node) if node >= CONTROLLER else self._move_away(node)
+
+    def join(self, node: int) -> Evidence:
+        """Make a controller that runs a voter, or give a broker its replicas back."""
+        return self._join_quorum(node) if node >= CONTROLLER else self._move_back(node)
+
+    def renew(self, node: int) -> None:
+        """Let the cluster forget a broker that has ended, and empty the node's disk: what it has comes from others."""
+        seen = answered(lambda: self._unregister(node)) if node < CONTROLLER else Evidence()
+        self._renewed[node] = {**seen, **FileStorage(self._nodes).wipe(node)}
+
+    def describe(self, node: int) -> Evidence:
+        """The acts of the newest :meth:`renew` of this node; and who the voters are, of a controller's."""
+        seen = self._renewed.pop(node, Evidence())
+        return (
+            {**seen, "voters": sorted(self._administration.voters())} if node >= CONTROLLER and self._dynamic else seen
+        )
+
+    def _leave_quorum(self, node: int) -> Evidence:
+        directory = self._administration.voters().get(node)
+        if directory is not None:
+            refused = self._repeated(lambda broker: remove_voter(broker, node, directory, REQUEST_LIMIT_S))
+            if refused:
+                return {"refused": refused}
+        return self._voters_once(lambda voters: node not in voters)
+
+    def _join_quorum(self, node: int) -> Evidence:
+        address = self._nodes.host.address(node)
+
+        def add(broker: Address) -> str:
+            directory = self._administration.observers().get(node)
+            if directory is None:
+                if node in self._administration.voters():
+                    return ""
+                raise UnansweredError(f"controller {node} does not fetch the metadata yet")
+            return add_voter(broker, node, directory, address, REQUEST_LIMIT_S)
+
+        refused = self._repeated(add)
+        return {"refused": refused} if refused else self._voters_once(lambda voters: node in voters)
+
+    def _voters_once(self, are_right: Callable[[Sequence[int]], bool]) -> Evidence:
+        """The voters, once they are as they should be."""
+        deadline = time.monotonic() + REQUEST_LIMIT_S
+        while not are_right(voters := sorted(self._administration.voters())):
+            if time.monotonic() > deadline:
+                return {"voters": voters, "unconfirmed": f"the voters were still {voters}"}
+            time.sleep(_LOOK_EVERY_S)
+        return {"voters": voters}
+
+    def _move_away(self, node: int) -> Evidence:
+        images = filter(None, map(self._administration.topic, self._administration.topics()))
+        views = [named for image in images for named in image.partitions.items()]
+        here = {name: view.replicas for name, view in views if node in view.replicas}
+        self._replicas[node] = here
+        spare = [broker for broker in self._running() if broker != node]
+        return self._assign({name: _without(node, replicas, spare) for name, replicas in here.items()})
+
+    def _move_back(self, node: int) -> Evidence:
+        return self._assign(self._replicas.get(node, {}))
+
+    def _assign(self, replicas: dict[str, tuple[int, ...]]) -> Evidence:
+        refusals = {name: self._administration.reassign(name, wanted) for name, wanted in replicas.items()}
+        if refused := "; ".join(f"{name}: {why}" for name, why in refusals.items() if why):
+            return {"refused": refused}
+        return {"assigned": {name: [*wanted] for name, wanted in replicas.items()}}
+
+    def _unregister(self, node: int) -> Evidence:
+        refused = self._repeated(lambda broker: unregister_broker(broker, node, REQUEST_LIMIT_S))
+        return {"refused": refused} if refused else {"registered": sorted(self._administration.registered())}
+
+    def _repeated(self, ask: Callable[[Address], str]) -> str:
+        """The answer of a broker; each that runs is asked in turn until one has answered.
+
+        Raises:
+            UnansweredError: none did in time.
+        """
+        deadline = time.monotonic() + ACT_LIMIT_S
+        why = "no broker runs"
+        while time.monotonic() < deadline:
+            for broker in self._running():
+                try:
+                    return ask(self._nodes.host.address(broker))
+                except (OSError, KafkaError, HostError) as error:
+                    why = without_secrets(str(error) or type(error).__name__)
+            time.sleep(_LOOK_EVERY_S)
+        raise UnansweredError(f"no broker answered within {ACT_LIMIT_S:.0f} s: {why}")
+
+
+def _without(node: int, replicas: Sequence[int], running: Sequence[int]) -> tuple[int, ...]:
+    """These replicas with another running broker in ``node``'s place, or with the place gone."""
+    spare = [broker for broker in running if broker not in replicas][:1]
+    return tuple(other for replica in replicas for other in ([replica] if replica != node else spare))
+
+
+def answered(ask: Callable[[], Evidence]) -> Evidence:
+    """The evidence that ``ask`` gives; or why no answer came."""
+    try:
+        return ask()
+    except (HostError, KafkaError) as error:
+        return {"unconfirmed": without_secrets(str(error) or type(error).__name__)}
