@@ -47,7 +47,7 @@ class GroupRows:
 
     def _rows(self, kind: Kind, *functions: int) -> Numbers:
         log = self.log
-        wanted = (self.segment >= 0) & (log.kind == kind) & np.isin(log.function, functions)
+        wanted = (self.segment >= 0) & (log.kind == kind) & one_of(log.function, *functions)
         return self._by_segment(np.flatnonzero(wanted))
 
     def _by_segment(self, rows: Numbers) -> Numbers:

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from checkers.columns.group_rows import GroupColumns, groups_of
 from checkers.columns.ids import Flags, Numbers, starts_of
@@ -60,6 +61,9 @@ NO_SUBJECTS: Final = Subjects()
 _ERROR: Final = "error"
 _DRAIN: Final = FUNCTION_CODE[Function.DRAIN]
 _OF_MOMENTS: Final = ("time_us", "function", "index", "process")
+# Kernels' arrays take up again what columns gave back. From an allocator of its own, Arrow's columns cost more memory,
+# and time of the kernel for each page of it.
+pa.set_memory_pool(pa.system_memory_pool())
 
 
 class Unit(msgspec.Struct, frozen=True, array_like=True):
@@ -244,8 +248,15 @@ def _read_part(unit: Unit) -> HistoryPart:
             return part_of(file.read(columns=["detail", *wanted], use_threads=False), **facts)
         with_details = ["detail"] if 0 in unit.groups or any(subjects) else []
         table = file.read_row_groups(list(unit.groups), columns=[*with_details, *wanted], use_threads=False)
-        first = file.read_row_group(0, columns=["key", "detail", *_OF_MOMENTS]) if 0 not in unit.groups else None
-        return part_of(table, phases=first, **facts)
+        return part_of(table, phases=None if 0 in unit.groups else _marks(file), **facts)
+
+
+def _marks(file: pq.ParquetFile) -> pa.Table:
+    """The rows of a large history among which those of its phases are: its first ones, which have no log partition."""
+    statistics = file.metadata.row_group(0).column(file.schema.names.index("key")).statistics
+    if statistics is not None and statistics.has_min_max and statistics.min != "":
+        return file.schema_arrow.empty_table()
+    return file.read_row_group(0, columns=["key", "detail", *_OF_MOMENTS])
 
 
 def part_of(

@@ -84,7 +84,7 @@ def dependencies(log: Log, ww_deps: Flags) -> Dependencies:
     earlier = np.concatenate([first[together], sources[sourced]])
     later = np.concatenate([second[together], log.reads[sourced]])
     overwrites = np.arange(len(earlier)) < int(together.sum())
-    return Dependencies(earlier, later, overwrites).where(log.operation(earlier) != log.operation(later))
+    return Dependencies(earlier, later, overwrites).where(_different(log, earlier, later))
 
 
 def related(log: Log) -> Flags:
@@ -93,10 +93,16 @@ def related(log: Log) -> Flags:
     sourced = sources >= 0
     earlier, later = sources[sourced], log.reads[sourced]
     dependent = np.zeros(len(log.complete), dtype=bool)
-    dependent[log.partition_history[log.partition[later[log.operation(earlier) != log.operation(later)]]]] = True
+    dependent[log.partition_history[log.partition[later[_different(log, earlier, later)]]]] = True
     if not dependent.all():  # overwrites take more work
         dependent[log.partition_history[log.partition[dependencies(log, ~dependent).later]]] = True
     return dependent
+
+
+def _different(log: Log, rows: Numbers, others: Numbers) -> Flags:
+    """``bool``, by entry: two rows of one log partition are of different operations."""
+    different: Flags = log.index[rows] != log.index[others]
+    return different
 
 
 def tight(log: Log, candidates: Dependencies) -> Flags:
