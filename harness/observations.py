@@ -146,6 +146,14 @@ class Truncated(_PartitionFact, frozen=True, kw_only=True, tag="truncated"):
     leader_epoch: int | None = None
 
 
+class LogCleaned(_PartitionFact, frozen=True, kw_only=True, tag="cleaned"):
+    """A cleaner went through this node's log up to the offset ``upto``, and counts what it has removed."""
+
+    upto: int
+    records: int = 0
+    tombstones: int = 0
+
+
 class SequenceRefused(_PartitionFact, frozen=True, kw_only=True, tag="out-of-order-sequence"):
     """A leader refused a batch of an idempotent producer that does not continue what the log has of it.
 
@@ -203,6 +211,7 @@ Fact = (
     | HighWatermarkMoved
     | Acknowledged
     | Truncated
+    | LogCleaned
     | SequenceRefused
     | NotEnoughReplicas
     | NodeCrashed

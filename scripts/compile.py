@@ -31,9 +31,9 @@ BESIDE: Final = ("tests", "docs", "plans", "results", "README.md")
 #: Compiled ones do not show them, and that is an error there.
 MODULES: Final = {
     "harness": "choices",
-    "harness/reference/core": "broker commit_rule controller effects election fetcher follower invariants log "
+    "harness/reference/core": "broker cleaner commit_rule controller effects election fetcher follower invariants log "
     "producers replica request_handler session",
-    "harness/reference/core/planted": "answering controlling following in_sync leading storing",
+    "harness/reference/core/planted": "answering cleaning controlling following in_sync leading storing",
     "harness/worlds/simulated": "batches clients cluster consumer direct_client disks invariants loop network "
     "excused_replicas network_client nodes producer replica_view steady wires",
     "workloads": "consumers generators instance producers replacement values",

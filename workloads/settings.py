@@ -61,6 +61,10 @@ PlantedBug = Literal[
     "retry-without-epoch",
     "keep-torn-batch",
     "stay-closed",
+    "remove-tombstone-early",
+    "clean-above-high-watermark",
+    "keep-first-value",
+    "ignore-compaction-lag",
 ]
 MissedEpoch = Literal["forget", "kafka"]
 ProducersAfterRestart = Literal["all-batches", "last-batch"]

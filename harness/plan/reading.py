@@ -317,12 +317,14 @@ def _worlds(table: Table, brokers: int, plan_key: PlanKey) -> Iterator[WorldPlan
 
 
 def _refuse_needs(workload: WorkloadPlan, world: worlds.AnyWorld, plan_key: PlanKey) -> None:
-    """Refuse a workload that needs what only Apache Kafka's brokers have."""
-    needs = kind_of(workload).needs
-    if needs and not isinstance(world, worlds.Kafka | worlds.Existing):
+    """Refuse a workload that needs what this world's clients and brokers have not."""
+    missing = [need for need in kind_of(workload).needs if need not in world.capabilities]
+    if missing:
+        having = [kind for kind in (worlds.Simulated, worlds.Kafka) if kind.capabilities.issuperset(missing)]
+        who = "only Apache Kafka has" if len(having) == 1 else "the reference broker has in virtual time only"
         raise (plan_key / "workload" / "name").wrong(
-            f'the workload "{workload.name}" needs {" and ".join(needs)}, which only Apache Kafka has; write it under '
-            "[worlds.kafka]"
+            f'the workload "{workload.name}" needs {" and ".join(missing)}, which {who}; write it under '
+            f"{' or '.join(f'[worlds.{kind.name}]' for kind in having)}"
         )
 
 

@@ -16,6 +16,7 @@ from typing_extensions import override
 from harness.plan.machines import Machine
 from harness.plan.operator_commands import OperatorCommands
 from harness.plan.security import OPEN, Security
+from workloads import ClientCapability
 
 #: The end of a rolling upgrade: feature levels are raised, or every node goes back, or nothing more is done.
 UpgradeEnd = Literal["finalize", "back", "leave"]
@@ -71,12 +72,14 @@ class _World(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
         virtual_time: time passes as fast as it is worked through, and a seed repeats a run byte for byte.
         reference: the nodes are the reference broker's, so a crash is the harness's own fault.
         drawn_runs: runs of a cell where the plan does not say, and chance draws their faults.
+        capabilities: those of its clients that its brokers know what to do with; workloads need some.
     """
 
     name: ClassVar[WorldName]
     virtual_time: ClassVar[bool] = False
     reference: ClassVar[bool] = False
     drawn_runs: ClassVar[int] = 1
+    capabilities: ClassVar[frozenset[ClientCapability]] = frozenset(ClientCapability)
 
     @property
     def parallel(self) -> int | None:
@@ -110,6 +113,7 @@ class Simulated(_World, frozen=True, kw_only=True, tag="simulated"):
     virtual_time: ClassVar[bool] = True
     reference: ClassVar[bool] = True
     drawn_runs: ClassVar[int] = SIMULATED_RUNS
+    capabilities: ClassVar[frozenset[ClientCapability]] = frozenset({ClientCapability.TOMBSTONES})
 
     @property
     @override
@@ -165,6 +169,7 @@ class Processes(Started, frozen=True, kw_only=True, tag="processes"):
 
     name: ClassVar[WorldName] = "processes"
     reference: ClassVar[bool] = True
+    capabilities: ClassVar[frozenset[ClientCapability]] = frozenset()
     host: LocalHost = Loopback()
 
 

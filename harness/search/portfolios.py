@@ -54,6 +54,7 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
     log_dirs: int = 1
     partitions: int = 1
     producers: int = WORKLOAD.producers
+    workload: WorkloadPlan = WORKLOAD
 
     def spec(self, seed: int, number: int, changed: Mapping[str, Any]) -> RunSpec:
         """Run ``number`` of a hunt from ``seed``, with ``changed`` settings, and with its faults where it has storms.
@@ -62,7 +63,7 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
             SettingsError: the changed settings do not fit the portfolio's.
         """
         settings = self._with(changed)
-        workload = msgspec.structs.replace(WORKLOAD, partitions=self.partitions, producers=self.producers)
+        workload = msgspec.structs.replace(self.workload, partitions=self.partitions, producers=self.producers)
         run_seed = derived_seed(seed, self.name, number)
         draw = Choices(run_seed).draw
         schedule = self.storms(changed).schedule(workload.duration_ms, draw) if self.kinds else None
@@ -123,6 +124,14 @@ _SLOW_TO_SHRINK: Final = {"replica.lag.time.max.ms": 10_000, "broker.session.tim
 _BRIEF: Final[Mapping[str, Any]] = {"fault_ms_max": 1_200, "healed_ms_min": 400}
 #: Each fault is over, and what it destroyed is fetched again, before the next one.
 _ONE_BY_ONE: Final[Mapping[str, Any]] = {"fault_ms_max": 600, "healed_ms_min": 3_000}
+#: A record replaces or deletes another within a second or two; tombstones stay for longer than any run.
+_KEYED: Final = msgspec.structs.replace(WORKLOAD, name="keyed", keys=6)
+_COMPACTED: Final[Mapping[str, Any]] = {
+    "enable.idempotence": True,
+    "cleanup.policy": "compact",
+    "segment.ms": 100,
+    "min.cleanable.dirty.ratio": 0.01,
+}
 _NETWORK: Final = ("kill", "pause", "cut", "cut", "hold", "slow")
 _MOVES: Final = ("move", "move", "cut", "cut", "cut", "kill")
 
@@ -189,6 +198,22 @@ PORTFOLIOS: Final = (
         name="moves-of-producers", kinds=_MOVES, shapes=_SINGLE_LINKS, faults=(7, 14), settings=_IDEMPOTENT, **_BRIEF
     ),
     Portfolio(name="near-reads", kinds=(*_MOVES, "pause"), settings={"follower.fetching": True}, racks=_RACKS),
+    Portfolio(
+        name="compacted",
+        kinds=("kill", "stop", "cut", "cut", "pause", "move", "wipe"),
+        settings=_COMPACTED,
+        workload=_KEYED,
+        dead_brokers_max=1,
+        healed_ms_min=1_500,
+    ),
+    # Of a topic that nothing is cleaned of for an hour, each record is read.
+    Portfolio(
+        name="compacted-later",
+        kinds=("kill", "stop", "move"),
+        settings={**_COMPACTED, "min.compaction.lag.ms": 3_600_000},
+        workload=_KEYED,
+        dead_brokers_max=1,
+    ),
 )  # fmt: skip
 
 #: Settings of further runs, of the core as it is, under every family in virtual time and their mixtures.
@@ -208,7 +233,7 @@ _LACKING: Final = {
     Capability.SUCCESSION,
 }
 
-#: Families for compacted topics, which the core does not have.
+#: Families for compacted topics, which these further runs do not have.
 _COMPACTING: Final = {"away", "away-wiped"}
 
 

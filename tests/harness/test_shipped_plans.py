@@ -25,9 +25,9 @@ from tests.plans_performed import has_come, problems
 
 PLANS: Final = plans_here()
 #: Plans with a defect in the log, that must be found: planted, or as Kafka's releases have it.
-ALARMING: Final = {"canary", "eras"}
-#: Plans of which nothing can be done in virtual time: there is no wall clock, and only Kafka has transactions, groups
-#: that are led by a broker, and a cleaner.
+ALARMING: Final = {"canary", "compaction", "eras"}
+#: Plans of which nothing is done in virtual time: there is no wall clock, and only Kafka has transactions, and groups
+#: that are led by a broker. Of "keyed" the plan "compaction" does it.
 REAL_ONLY: Final = {"consume-transform-produce", "drawn/clock", "groups", "keyed", "transactions"}
 #: Cells that are tried, runs of each, and time and writes of a run: enough to put a cell to the test.
 RUNS_MAX: Final = 3

@@ -5,6 +5,7 @@ To be read in this order:
     types, messages, effects          what nodes know, say, and ask their surroundings to do
     log, follower, replica            one replica of one partition; commit_rule says what is committed
     fetcher, request_handler          the follower's side of a link, and the leader's
+    cleaner                           what stays of a compacted log
     session, broker                   one broker
     election, placement, controller   the cluster
     invariants, planted               what must always hold, and rules that are wrong on purpose

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Final
 
+from harness.observations import LogCleaned
 from harness.reference.core import messages
+from harness.reference.core.cleaner import Cleaner, cleaner_of
 from harness.reference.core.effects import Context, Effect, Node, Timer
 from harness.reference.core.fetcher import Fetcher
 from harness.reference.core.log import Log
@@ -24,6 +26,7 @@ from harness.reference.core.types import (
     NodeId,
     Outside,
     PartitionState,
+    TopicConfig,
     TopicPartition,
     TopicState,
 )
@@ -31,6 +34,7 @@ from harness.reference.core.types import (
 ISR_CHECK: Final = Timer("isr")
 CHECKPOINT: Final = Timer("checkpoint")
 FLUSH: Final = Timer("flush")
+CLEAN: Final = Timer("clean")
 #: A flush.ms beyond this (about 31 years) means never; Kafka's default is the largest long.
 _NEVER_MS: Final = 10**12
 
@@ -56,12 +60,14 @@ class Broker(Node):
     _requests: RequestHandler
     _fetchers: dict[NodeId, Fetcher]
     _flush_ms: dict[TopicPartition, int]
+    _cleaners: Outside[dict[TopicPartition, Cleaner]]
     _controller_lost: bool
     _forwarding: Outside[Forwarding]
     _producer_ids: Outside[ProducerIds]
     _make_log: Outside[Callable[[TopicPartition], Log]]
     _make_replica: Outside[type[Replica]]
     _make_fetcher: Outside[type[Fetcher]]
+    _make_cleaner: Outside[type[Cleaner]]
     _timers: Outside[dict[str, Callable[..., None]]]
 
     def __init__(  # noqa: PLR0917  (the address belongs to the process as much as its number)
@@ -86,6 +92,8 @@ class Broker(Node):
         self._make_fetcher = with_bug(Fetcher, config.planted_bug)
         self._fetchers = {}
         self._flush_ms = {}
+        self._make_cleaner = with_bug(Cleaner, config.planted_bug)
+        self._cleaners = {}
         self._controller_lost = False
         registration = messages.RegisterBroker(node, incarnation, host, port, rack, previous_epoch)
         self.session = Session(context, registration)
@@ -120,6 +128,7 @@ class Broker(Node):
             ISR_CHECK.name: self._on_isr_timer,
             CHECKPOINT.name: self._on_checkpoint_timer,
             FLUSH.name: self._on_flush_timer,
+            CLEAN.name: self._on_clean_timer,
         }
 
     # --- entries ---------------------------------------------------------------------------------------------------
@@ -222,6 +231,7 @@ class Broker(Node):
                     partition, self._make_log(partition), self._context
                 )
                 self._flush_regularly(partition, topic.config.flush_ms)
+                self._clean_regularly(partition, topic.config)
             if state.partition_epoch > replica.partition_epoch:
                 self._apply_partition(replica, state, topic)
 
@@ -255,6 +265,7 @@ class Broker(Node):
         replica.resign()
         self._requests.abandon(replica)
         self._flush_ms.pop(partition, None)
+        self._cleaners.pop(partition, None)
         return replica
 
     def _fetcher(self, leader: NodeId) -> Fetcher:
@@ -339,3 +350,21 @@ class Broker(Node):
         if replica.log.flushed_offset < replica.log.end_offset:
             replica.log.flush()
         self._context.remind(flush_ms, Timer(FLUSH.name, partition))
+
+    def _clean_regularly(self, partition: TopicPartition, config: TopicConfig) -> None:
+        cleaner = cleaner_of(self._make_cleaner, config)
+        if cleaner is not None:
+            self._cleaners[partition] = cleaner
+            self._context.remind(self._context.config.log_cleaner_backoff_ms, Timer(CLEAN.name, partition))
+
+    def _on_clean_timer(self, partition: TopicPartition) -> None:
+        """Clean one partition, whatever its other replicas do (rule 31)."""
+        cleaner, replica = self._cleaners.get(partition), self.replicas.get(partition)
+        if cleaner is None or replica is None or replica.log.cleanable is None:
+            return
+        done = cleaner.clean(replica.log.cleanable, replica.high_watermark, self._context.now_us)
+        if done is not None and self._context.observing:
+            self._context.observe(
+                LogCleaned(partition=str(partition), upto=done.bound, records=done.records, tombstones=done.tombstones)
+            )
+        self._context.remind(self._context.config.log_cleaner_backoff_ms, Timer(CLEAN.name, partition))

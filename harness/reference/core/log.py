@@ -77,13 +77,49 @@ class Log(Protocol):
     def close(self) -> None:
         """Stop cleanly: everything is durable, and the next start need not read it again. No call may follow."""
 
+    @property
+    def cleanable(self) -> Cleanable | None:
+        """The same log, as its cleaner sees it; None where logs cannot be cleaned."""
+
+
+class Cleanable(Protocol):
+    """The log of a compacted topic: it has segments, and gaps where a cleaner has removed records (rules 31 to 33)."""
+
+    @property
+    def batches(self) -> Sequence[RecordBatch]:
+        """All that is left, offsets ascending."""
+
+    @property
+    def segments(self) -> Sequence[int]:
+        """First offsets of the segments, ascending; the last one is written to, and never cleaned."""
+
+    @property
+    def cleaned_to(self) -> int:
+        """A cleaner has been through all below this offset; the rest is dirty."""
+
+    @property
+    def producers(self) -> Producers:
+        """The idempotent producers whose batches are in the log (rule 21)."""
+
+    def roll(self) -> None:
+        """Begin a new segment at the log's end."""
+
+    def first_stamp_us(self) -> int:
+        """The time stamp of the first batch in the segment that is written to, NONE while it is empty."""
+
+    def skip_to(self, offset: int) -> None:
+        """Let the log end at ``offset``: where it is copied from, a cleaner has removed what was in between."""
+
+    def replace_below(self, offset: int, batches: Sequence[RecordBatch]) -> None:
+        """Put cleaned ``batches`` in the place of all below ``offset``, durably, as one segment."""
+
 
 class MemoryLog:
     """A log in memory. It outlives the broker object that was made with it, as a disk outlives a killed process.
 
-    Truncation works on whole batches: an offset inside a batch drops that batch. ``durable_offset`` is one past the
-    last record that a loss of power leaves: the ``flushed_offset``, unless the disk ``lies`` and calls flushed what is
-    in its own cache.
+    Truncation works on whole batches: an offset inside a batch drops that batch; one in a gap becomes the end.
+    ``durable_offset`` is one past the last record that a loss of power leaves: the ``flushed_offset``, unless the disk
+    ``lies`` and calls flushed what is in its own cache.
     """
 
     lies: bool
@@ -93,6 +129,8 @@ class MemoryLog:
     start_offset: int
     end_offset: int
     flushed_offset: int
+    segments: list[int]
+    cleaned_to: int
     _closed: bool
     _bases: list[int]
     _epochs: list[tuple[int, int]]
@@ -112,6 +150,8 @@ class MemoryLog:
         self.start_offset = 0
         self.end_offset = 0
         self.flushed_offset = 0
+        self.segments = [0]
+        self.cleaned_to = 0
 
     def append(self, batch: RecordBatch) -> None:
         """Keep the batch. Where it would overfill the segment, that is flushed, and the next one begins.
@@ -141,7 +181,10 @@ class MemoryLog:
             return ()
         batches: list[RecordBatch] = []
         size = 0
-        for index in range(max(bisect_right(self._bases, offset) - 1, 0), len(self.batches)):
+        first = max(bisect_right(self._bases, offset) - 1, 0)
+        if self.batches and self.batches[first].next_offset <= offset:  # The offset is in a gap.
+            first += 1
+        for index in range(first, len(self.batches)):
             batch = self.batches[index]
             size += batch.size_bytes
             if batch.base_offset + batch.count > limit_offset or (batches and size > max_bytes):
@@ -151,13 +194,18 @@ class MemoryLog:
 
     def truncate_to(self, offset: int) -> None:
         """Drop whole batches; the producers' state is made again from those that stay."""
+        end = max(min(offset, self.end_offset), self.start_offset)
         keep = bisect_left(self._bases, offset)
         if keep and self.batches[keep - 1].next_offset > offset:
             keep -= 1
+            end = self._bases[keep]
         if keep < len(self.batches):
             del self.batches[keep:], self._bases[keep:]
             self.producers = Producers(self.batches)
-        self.end_offset = self.batches[-1].next_offset if self.batches else self.start_offset
+        self.end_offset = end
+        while len(self.segments) > 1 and self.segments[-1] > end:
+            self.segments.pop()
+        self.cleaned_to = min(self.cleaned_to, end)
         self.flushed_offset = min(self.flushed_offset, self.end_offset)
         self.durable_offset = min(self.durable_offset, self.end_offset)
         while self._epochs and self._epochs[-1][1] >= offset:
@@ -173,6 +221,8 @@ class MemoryLog:
         self.producers = Producers()
         self.start_offset = self.end_offset = self.flushed_offset = self._high_watermark = offset
         self.durable_offset = offset
+        self.segments = [offset]
+        self.cleaned_to = offset
 
     def flush(self) -> None:
         """Call everything flushed; a disk that lies has not written it."""
@@ -201,6 +251,38 @@ class MemoryLog:
         """The last that was remembered; the disk keeps it through a loss of power."""
         return self._high_watermark
 
+    # --- what a cleaner does -------------------------------------------------------------------------------------
+
+    @property
+    def cleanable(self) -> Cleanable:
+        """The log itself."""
+        return self
+
+    def roll(self) -> None:
+        """Begin a new segment at the end, unless one begins there."""
+        if self.segments[-1] < self.end_offset:
+            self.segments.append(self.end_offset)
+
+    def first_stamp_us(self) -> int:
+        """Look it up."""
+        first = bisect_left(self._bases, self.segments[-1])
+        return self.batches[first].stamped_us if first < len(self.batches) else NONE
+
+    def skip_to(self, offset: int) -> None:
+        """Move the end."""
+        self.end_offset = max(self.end_offset, offset)
+
+    def replace_below(self, offset: int, batches: Sequence[RecordBatch]) -> None:
+        """Put them there; the segments of what they replace are merged into the first."""
+        old = bisect_left(self._bases, offset)
+        self.batches[:old] = batches
+        self._bases[:old] = [batch.base_offset for batch in batches]
+        self.segments = [self.segments[0], *(first for first in self.segments[1:] if first >= offset)]
+        self.cleaned_to = offset
+        self.flushed_offset = max(self.flushed_offset, offset)
+        if not self.lies:
+            self.durable_offset = max(self.durable_offset, offset)
+
     # --- what happens to a disk, and what a start finds on it ----------------------------------------------------
 
     def lose_unflushed(self) -> int:
@@ -208,11 +290,13 @@ class MemoryLog:
 
         The first lost batch was half written: it stays, torn, until the log is recovered.
         """
-        lost = self.end_offset - self.durable_offset
+        first = bisect_left(self._bases, self.durable_offset)
+        lost = sum(batch.count for batch in self.batches[first:])
         if lost:
-            first = bisect_left(self._bases, self.durable_offset)
             self.truncate_to(self.batches[first].next_offset)
             self.damage(first)
+        elif self.end_offset > self.durable_offset:  # A gap.
+            self.truncate_to(self.durable_offset)
         return lost
 
     def damage(self, position: int) -> None:
@@ -231,7 +315,7 @@ class MemoryLog:
 
     def recover(self) -> None:
         """A start (rule 25): unless the log was closed, it is read again and ends before the first bad batch."""
-        bad = next((batch for batch in self.batches if not batch.intact), None)
+        bad = next((number for number, batch in enumerate(self.batches) if not batch.intact), None)
         if bad is not None and not self._closed:
-            self.truncate_to(bad.base_offset)
+            self.truncate_to(self.batches[bad - 1].next_offset if bad else self.start_offset)
         self._closed = False

@@ -7,7 +7,8 @@ and sends those of the controller as MessagePack (every class is a tagged msgspe
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -40,6 +41,13 @@ class EpochEnd(msgspec.Struct, frozen=True):
     end_offset: int
 
 
+class Deletion(NamedTuple):
+    """A tombstone: a record without a value, which deletes its key from a compacted log. ``payload`` is a header's."""
+
+    key: bytes
+    payload: bytes
+
+
 class RecordBatch(msgspec.Struct, frozen=True, gc=False):
     """One batch, the unit of append, replication and idempotence.
 
@@ -47,6 +55,10 @@ class RecordBatch(msgspec.Struct, frozen=True, gc=False):
     ``base_offset`` and ``leader_epoch`` are NONE until the leader assigns them (rule 1). ``intact`` is false where the
     checksum shows that the records are not those that were appended (rule 25): followers and consumers look at it,
     leaders do not.
+
+    Of a compacted topic, ``stamped_us`` is the leader's time at the append, ``kept`` the offsets of the records that a
+    cleaner has left (None: all ``count`` of them), and ``delete_horizon_us`` the time from which on tombstones go
+    (rules 31, 32). Its ``records`` are (key, payload) or :class:`Deletion` there.
     """
 
     count: int
@@ -58,11 +70,23 @@ class RecordBatch(msgspec.Struct, frozen=True, gc=False):
     producer_epoch: int = NONE
     base_sequence: int = NONE
     intact: bool = True
+    stamped_us: int = NONE
+    delete_horizon_us: int = NONE
+    kept: tuple[int, ...] | None = None
 
     @property
     def next_offset(self) -> int:
         """The offset after the batch's last record."""
         return self.base_offset + self.count
+
+    @property
+    def offsets(self) -> Sequence[int]:
+        """The offsets of its ``records``, in their order."""
+        return range(self.base_offset, self.base_offset + self.count) if self.kept is None else self.kept
+
+    def placed(self) -> Iterator[tuple[int, Any]]:
+        """Each record with its offset; a batch of a leader's own has an offset and none."""
+        return zip(self.offsets, self.records, strict=False)
 
 
 class PartitionAnswer(Message, frozen=True):

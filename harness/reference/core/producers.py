@@ -60,6 +60,11 @@ class Producers:
         kept = self._kept.get(producer_id)
         return (kept[-1].base_sequence + kept[-1].count - 1) & LAST_SEQUENCE if kept else NONE
 
+    def ends_with(self, batch: RecordBatch) -> bool:
+        """It is the newest batch that is known of its producer."""
+        kept = self._kept.get(batch.producer_id)
+        return kept is not None and kept[-1].base_offset == batch.base_offset
+
     def record(self, batch: RecordBatch) -> None:
         """Remember an appended batch; one without a producer id leaves no trace."""
         producer_id = batch.producer_id

@@ -131,6 +131,7 @@ class Replica:
     _lag_us: Outside[int]
     _rule: Outside[CommitRule]
     _flush_messages: int
+    _segment_us: Outside[int]
     proposal: AlterPartition | None
     _proposed_us: int
 
@@ -141,6 +142,7 @@ class Replica:
         self._lag_us = context.config.replica_lag_time_max_ms * 1000
         self._rule = commit_rule(context.config)
         self._flush_messages = 2**63 - 1
+        self._segment_us = NONE
         self.proposal = None
         self._proposed_us = 0
         self.leader = NO_NODE
@@ -172,6 +174,7 @@ class Replica:
         assert state.leader_epoch >= self.leader_epoch, "a newer decision of the controller names an older leader epoch"
         self.min_isr = min(config.min_insync_replicas, len(state.replicas))
         self._flush_messages = self._rule.flush_messages(config)
+        self._segment_us = config.segment_ms * 1000 if config.compacted else NONE
         self.partition_epoch = state.partition_epoch
         self.replicas = state.replicas
         self.leader = state.leader
@@ -281,6 +284,7 @@ class Replica:
                 batch.producer_id,
                 batch.producer_epoch,
                 batch.base_sequence,
+                stamped_us=NONE if self._segment_us == NONE else self._context.now_us,
             )
         )
         if len(self.maximal_isr) == 1:  # With other members the high watermark waits for their fetches.
@@ -456,10 +460,12 @@ class Replica:
                     continue
                 if batch.base_offset < self.log.end_offset:  # Another history ended inside this batch (rule 18).
                     self.truncate_to(batch.base_offset)
-                if (
-                    batch.base_offset != self.log.end_offset
-                ):  # A whole batch of it was dropped: fetch that offset again.
+                    if batch.base_offset != self.log.end_offset:  # A whole batch was dropped: fetch that offset again.
+                        break
+                elif self._segment_us == NONE or self.log.cleanable is None:
                     break
+                else:  # The leader has cleaned what was in between (rule 33).
+                    self.log.cleanable.skip_to(batch.base_offset)
             last_epoch = self.last_epoch()
             if batch.leader_epoch < last_epoch:  # Only before KIP-279, where logs may diverge; epochs still never fall.
                 batch = replace(batch, leader_epoch=last_epoch)  # noqa: PLW2901
@@ -521,6 +527,8 @@ class Replica:
 
     def _store(self, batch: RecordBatch) -> None:
         log = self.log
+        if self._segment_us != NONE:
+            self._roll(batch.stamped_us)
         log.append(batch)
         if log.end_offset - log.flushed_offset >= self._flush_messages:  # Rule 24, on leader and follower alike.
             log.flush()
@@ -533,6 +541,14 @@ class Replica:
                     leader_epoch=batch.leader_epoch,
                 )
             )
+
+    def _roll(self, stamped_us: int) -> None:
+        """Begin a new segment before a batch that comes segment.ms after the first of the present one (rule 31)."""
+        log = self.log.cleanable
+        if log is not None:
+            first_us = log.first_stamp_us()
+            if NONE not in {first_us, stamped_us} and stamped_us - first_us > self._segment_us:
+                log.roll()
 
 
 # --- leader epochs: both sides keep (leader epoch, start offset) pairs, ascending in both (rule 17) -------------------

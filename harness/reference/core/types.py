@@ -37,6 +37,8 @@ ProducersAfterRestart = Literal["all-batches", "last-batch"]
 CommitRuleName = Literal["isr", "majority"]
 #: The replicas that may lead: an in-sync replica (rule 13), or the live one with the largest log (rules 27, 28).
 LeaderElection = Literal["isr", "largest-log-end", "largest-epoch-and-log-end"]
+#: The way in which records go in time: all stay, or a cleaner keeps the last one of each key (rule 31).
+CleanupPolicy = Literal["delete", "compact", "compact,delete"]
 
 
 class TopicPartition(NamedTuple):
@@ -107,6 +109,16 @@ class TopicConfig(msgspec.Struct, frozen=True):
     unclean_leader_election_enable: bool = False
     flush_messages: int = 2**63 - 1
     flush_ms: int = 2**63 - 1
+    cleanup_policy: CleanupPolicy = "delete"
+    segment_ms: int = 604_800_000
+    min_cleanable_dirty_ratio: float = 0.5
+    delete_retention_ms: int = 86_400_000
+    min_compaction_lag_ms: int = 0
+
+    @property
+    def compacted(self) -> bool:
+        """A cleaner keeps the last record of each key, and removes others."""
+        return "compact" in self.cleanup_policy
 
 
 class BrokerConfig(msgspec.Struct, frozen=True):
@@ -126,6 +138,7 @@ class BrokerConfig(msgspec.Struct, frozen=True):
     broker_session_timeout_ms: int = 1_500
     broker_heartbeat_interval_ms: int = 300
     unclean_leader_election_interval_ms: int = 2_000
+    log_cleaner_backoff_ms: int = 500
     replica_high_watermark_checkpoint_interval_ms: int = 5_000
     truncation: Truncation = "on-fetch"
     strict_min_isr: bool = True

@@ -27,7 +27,7 @@ def topic_configs(settings: Settings) -> dict[str, str]:
     """The settings of the topic as Kafka spells their values; the replication factor is no config."""
     values, usual = settings.to_mapping(), Settings().to_mapping()
     names = [name for name in Settings.scoped("topic") if name != "replication.factor"]
-    # The reference broker does not clean logs, and knows none of these. A cluster may have other defaults than Kafka.
+    # The reference broker's server cleans no files, and knows none of these. A cluster may have other defaults.
     compacted = settings.cleanup_policy == "compact"
     names += [name for name in Settings.scoped("compaction") if compacted or values[name] != usual[name]]
     return {name: spelled(values[name]) for name in names}

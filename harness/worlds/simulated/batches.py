@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Final, NamedTuple
 
-from harness.reference.core.messages import RecordBatch
+from harness.reference.core.messages import Deletion, RecordBatch
 from harness.reference.core.producers import BATCHES_KEPT
 from harness.reference.core.types import NONE, TopicPartition
 
@@ -23,17 +23,23 @@ BATCH_OVERHEAD_BYTES: Final = 61
 
 
 class Waiting(NamedTuple):
-    """A record that no batch holds yet."""
+    """A record that no batch holds yet; a ``tombstone`` deletes its key."""
 
     done: Any
     key: bytes
     payload: bytes
     created_us: int
+    tombstone: bool = False
 
     @property
     def size_bytes(self) -> int:
         """As it travels, near enough."""
         return RECORD_OVERHEAD_BYTES + len(self.key) + len(self.payload)
+
+    @property
+    def content(self) -> tuple[bytes, bytes]:
+        """As a batch holds it."""
+        return Deletion(self.key, self.payload) if self.tombstone else (self.key, self.payload)
 
 
 class Batch:
@@ -63,12 +69,12 @@ class Batch:
         self.sequence = NONE
 
     def encoded(self) -> RecordBatch:
-        """The batch as it travels; ``records`` are (key, payload)."""
+        """The batch as it travels; ``records`` are (key, payload), of a tombstone a :class:`Deletion`."""
         records = self.records
         return RecordBatch(
             len(records),
             self.size_bytes,
-            tuple([(record.key, record.payload) for record in records]),
+            tuple([record.content for record in records]),
             NONE,
             NONE,
             self.producer_id,

@@ -8,6 +8,7 @@ from heapq import heappush
 from typing import Any, Final, Generic, TypeVar
 
 from harness.clients import client_settings
+from harness.plan import Simulated
 from harness.reference.core.effects import Arm, Deliver, Timer
 from harness.reference.core.types import TopicPartition
 from harness.worlds.simulated import network_client
@@ -108,14 +109,28 @@ class SimulatedProducer(SimulatedClient[ProducerModel]):
 
     batches = None
     transactions = None
-    tombstones = None
+
+    @property
+    def tombstones(self) -> SimulatedProducer:
+        """The producer itself."""
+        return self
 
     def send(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:
         """Have the model send a record; a closed client ends the call as INFO."""
+        self._send(partition, key, payload, done, tombstone=False)
+
+    def send_tombstone(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:
+        """Have the model send a record that deletes its key."""
+        self._send(partition, key, payload, done, tombstone=True)
+
+    def _send(
+        self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None], *, tombstone: bool
+    ) -> None:
         if self._closed:
             self._refuse(done, SendOutcome(EventType.INFO, None, CLIENT_CLOSED))
         else:
-            self._apply(self._model.send(self._loop.time_us, parsed(partition), key, payload, done))
+            sent = self._model.send(self._loop.time_us, parsed(partition), key, payload, done, tombstone=tombstone)
+            self._apply(sent)
 
     def crash(self) -> None:
         """Close, and break every connection off without a word to its broker."""
@@ -155,9 +170,11 @@ class SimulatedClients:
     """``workloads.client.Clients``: process p is node CLIENTS + 1 + p."""
 
     name: Final = "simulated"
-    lacks: Final = dict.fromkeys(
-        ClientCapability, "the models of clients send single records and read assigned partitions"
-    )
+    lacks: Final = {
+        capability: "the models of clients send single records and read assigned partitions"
+        for capability in ClientCapability
+        if capability not in Simulated.capabilities
+    }
     protocols: Final[Sequence[GroupProtocol]] = ()
 
     def __init__(

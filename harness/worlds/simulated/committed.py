@@ -9,6 +9,7 @@ import msgspec
 
 from harness.reference.core.invariants import Broken, candidates_are_complete, logs_match
 from harness.reference.core.log import Log, MemoryLog
+from harness.reference.core.messages import RecordBatch
 from harness.reference.core.types import NONE, NodeId
 
 
@@ -18,7 +19,7 @@ class Committed(msgspec.Struct):
     ``end_offset`` is its length, ``last_epoch`` the leader epoch of its last record. That is enough to know all of it:
     a leader epoch has one leader, which only appends, so two logs with the same epoch at an offset hold the same
     records up to there (KIP-101). ``epochs`` are its leader epochs with their first offsets, as a log has them.
-    ``read`` has the records that consumers got, by the first offset of their batch.
+    ``read`` has the batches that consumers got first, by their first offset.
     Leaders of epochs before ``since_epoch`` commit nothing that is claimed here.
     """
 
@@ -26,7 +27,7 @@ class Committed(msgspec.Struct):
     last_epoch: int = NONE
     epochs: Sequence[tuple[int, int]] = ()
     since_epoch: int = NONE
-    read: dict[int, object] = {}
+    read: dict[int, RecordBatch] = {}
 
     def commit(self, log: Log, end: int) -> None:
         """All of ``log`` below ``end`` is committed."""
@@ -38,6 +39,22 @@ class Committed(msgspec.Struct):
     def epoch_at(self, offset: int) -> int:
         """The leader epoch of the committed record at ``offset``, NONE where none is known."""
         return _epoch_in(self.epochs, offset)
+
+    def contradicted_by(self, batch: RecordBatch) -> tuple[object, object] | None:
+        """The record that consumers got first at an offset of ``batch``, and the one there now, if those differ.
+
+        A record that only one of the two has was cleaned away.
+        """
+        first = self.read.setdefault(batch.base_offset, batch)
+        if first.records is batch.records:
+            return None
+        if first.kept is None and batch.kept is None:
+            return None if first.records == batch.records else (first.records, batch.records)
+        records = dict(first.placed())
+        for offset, record in batch.placed():
+            if records.get(offset, record) != record:
+                return records[offset], record
+        return None
 
     def lacking_in(self, node: NodeId, log: Log | None) -> Broken | None:
         """The invariant that the log of ``node`` breaks: it lacks the last committed record, and so not only that."""

@@ -254,7 +254,7 @@ class ConsumerModel(ClientModel):
             if not batch.intact:  # A reader cannot get past it, and finds it again with every poll.
                 self._damaged = True
                 break
-            for offset, (key, payload) in enumerate(batch.records, batch.base_offset):
+            for offset, (key, payload) in batch.placed():
                 if assigned.position is not None and offset >= assigned.position:
                     self._buffer.append(Fetched(assigned.name, offset, key, payload))
             assigned.position = batch.next_offset

@@ -278,9 +278,9 @@ class Invariants:
         if partition.topic in self._remade:
             return
         for batch in answer.batches:
-            read = committed.read.setdefault(batch.base_offset, batch.records)
-            if read is not batch.records:
-                self._note(partition, consistent_reads(f"broker {node}", batch.base_offset, read, batch.records))
+            contradiction = committed.contradicted_by(batch)
+            if contradiction is not None:
+                self._note(partition, consistent_reads(f"broker {node}", batch.base_offset, *contradiction))
 
     # --- what is known of a log partition ----------------------------------------------------------------------------
 

@@ -91,12 +91,21 @@ class ProducerModel(ClientModel):
 
     # --- inputs ------------------------------------------------------------------------------------------------------
 
-    def send(self, now_us: int, partition: TopicPartition, key: bytes, payload: bytes, done: Any) -> list[ClientEffect]:
+    def send(
+        self,
+        now_us: int,
+        partition: TopicPartition,
+        key: bytes,
+        payload: bytes,
+        done: Any,
+        *,
+        tombstone: bool = False,
+    ) -> list[ClientEffect]:
         """Append one record; ``Completed(done, SendOutcome)`` follows, once."""
         queue = self._queues.get(partition)
         if queue is None:
             queue = self._queues[partition] = Queue(partition, self._batch_bytes)
-        queue.waiting.append(Waiting(done, key, payload, now_us))
+        queue.waiting.append(Waiting(done, key, payload, now_us, tombstone))
         self._net.wake_at(now_us + self._delivery_us)
         self._drain(now_us, queue)
         return self._effects(now_us)

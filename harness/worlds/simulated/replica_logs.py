@@ -13,13 +13,15 @@ from typing import Final
 
 import numpy as np
 
-from harness.records.replica_dump import DumpedLog, ReplicaLogs, Stretch
+from checkers import Part
+from harness.records.replica_dump import DumpedLog, Facts, ReplicaLogs, Stretch
 from harness.reference.core.log import MemoryLog
-from harness.reference.core.messages import RecordBatch
+from harness.reference.core.messages import Deletion, RecordBatch
 from harness.reference.core.types import TopicPartition
 from harness.worlds.replica_logs import content_of
 from harness.worlds.simulated.cluster import SimulatedCluster
 from workloads import LogPartition
+from workloads.values import record_key_of
 
 #: All that a log in memory holds.
 _EVERYTHING: Final = 2**62
@@ -27,12 +29,12 @@ _INTACT: Final = attrgetter("intact")
 _RECORDS: Final = attrgetter("records")
 
 
-def logs_of(cluster: SimulatedCluster, log_partitions: Iterable[LogPartition]) -> ReplicaLogs:
-    """The logs of these log partitions on the disks of all brokers."""
+def logs_of(cluster: SimulatedCluster, log_partitions: Iterable[LogPartition], *, keyed: bool = False) -> ReplicaLogs:
+    """The logs of these log partitions on the disks of all brokers; of ``keyed`` records with what is said of keys."""
     logs: list[DumpedLog] = []
     for log_partition in log_partitions:
         partition = TopicPartition(*log_partition)
-        decoder = _Decoder(str(partition))
+        decoder = _Decoder(str(partition), keyed=keyed)
         copies = [(node, log) for node in cluster.brokers if (log := cluster.log(node, partition)) is not None]
         logs += [DumpedLog(str(partition), node, decoder.stretches(log), _damage(log)) for node, log in copies]
     return ReplicaLogs(logs, {})
@@ -49,8 +51,9 @@ def _holds_records(batch: RecordBatch) -> bool:
 class _Decoder:
     """Decodes the replicas of one log partition."""
 
-    def __init__(self, partition: str) -> None:
+    def __init__(self, partition: str, *, keyed: bool) -> None:
         self._partition = partition
+        self._keyed = keyed
         self._values: dict[int, list[int]] = {}
         self._logs: list[tuple[Sequence[RecordBatch], Stretch]] = []
 
@@ -71,13 +74,16 @@ class _Decoder:
         return stretch
 
     def _decoded(self, batches: Sequence[RecordBatch]) -> Stretch:
-        counts = [batch.count for batch in batches]
+        counts = [len(batch.records) for batch in batches]
         values: list[int] = []
         for batch in batches:
             values += self._values.get(id(batch.records)) or self._decode(batch.records)
-        # These batches follow each other without a hole: no simulated log is compacted.
-        first = batches[0].base_offset if batches else 0
         epochs = np.repeat(np.array([batch.leader_epoch for batch in batches], np.int32), counts)
+        if self._keyed:
+            offsets = np.array([offset for batch in batches for offset in batch.offsets], np.int64)
+            return Stretch(offsets, epochs, np.array(values, np.int64), _facts(batches, counts))
+        # These batches follow each other without a gap: only logs of keyed records are cleaned.
+        first = batches[0].base_offset if batches else 0
         return Stretch(np.arange(first, first + len(values)), epochs, np.array(values, np.int64))
 
     def _decode(self, records: Sequence[tuple[bytes, bytes]]) -> list[int]:
@@ -85,3 +91,16 @@ class _Decoder:
         values = [content_of(payload, self._partition, key) for key, payload in records]
         self._values[id(records)] = values
         return values
+
+
+def _facts(batches: Sequence[RecordBatch], counts: Sequence[int]) -> Facts:
+    """The keys and producers of all records; none is in a transaction."""
+    records = [record for batch in batches for record in batch.records]
+    ids, epochs = ([getattr(batch, name) for batch in batches] for name in ("producer_id", "producer_epoch"))
+    return Facts(
+        record_keys=np.array([record_key_of(key) for key, _ in records], np.int64),
+        tombstones=np.array([type(record) is Deletion for record in records], np.int8),
+        producer_ids=np.repeat(np.array(ids, np.int64), counts),
+        producer_epochs=np.repeat(np.array(epochs, np.int32), counts),
+        parts=np.full(len(records), Part.RECORD, np.int8),
+    )

@@ -66,7 +66,7 @@ class SimulatedReplicas:
 def _placed(partition: str, batch: RecordBatch) -> list[PlacedRecord]:
     return [
         PlacedRecord(offset, batch.leader_epoch, _value(payload, partition, key), batch.intact)
-        for offset, (key, payload) in enumerate(batch.records, batch.base_offset)
+        for offset, (key, payload) in batch.placed()
     ]
 
 

@@ -152,7 +152,8 @@ class SimulatedWorld:
 
     def replica_logs(self) -> ReplicaLogs:
         """Read the brokers' disks, which are in memory."""
-        return logs_of(self._cluster, self._workload.log_partitions)
+        compacted = topic_config(self._settings).compacted
+        return logs_of(self._cluster, self._workload.log_partitions, keyed=compacted)
 
     def effective_configuration(self) -> dict[str, dict[str, Any]]:
         """See :meth:`World.effective_configuration`: what the models and the core go by."""

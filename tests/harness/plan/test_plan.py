@@ -409,9 +409,11 @@ COMPACTED = 'settings = {cleanup.policy = "compact"}\n'
     [
         ('[worlds.kafka]\nworkload = {name = "keyed"}\n', 'write cleanup.policy = "compact"'),
         (f"{COMPACTED}[worlds.kafka]\n", 'choose workload = { name = "keyed" }'),
-        (f'{COMPACTED}[worlds.simulated]\nworkload = {{name = "keyed"}}\n', "which only Apache Kafka has"),
-        (f'{COMPACTED}[worlds.processes]\nworkload = {{name = "keyed"}}\n', "which only Apache Kafka has"),
+        (
+            f'{COMPACTED}[worlds.processes]\nworkload = {{name = "keyed"}}\n',
+            "which the reference broker has in virtual time only; write it under [worlds.simulated] or [worlds.kafka]",
+        ),
     ],
 )
-def test_compaction_and_the_workload_of_keys_need_each_other_and_apache_kafka(text: str, words: str) -> None:
+def test_compaction_and_the_workload_of_keys_need_each_other_and_a_cleaner(text: str, words: str) -> None:
     assert words in refusal(text)

@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
+from harness.reference.core.cleaner import Cleaner
 from harness.reference.core.controller import Controller
 from harness.reference.core.fetcher import Fetcher
 from harness.reference.core.log import MemoryLog
-from harness.reference.core.planted import answering, controlling, following, in_sync, leading, storing
+from harness.reference.core.planted import answering, cleaning, controlling, following, in_sync, leading, storing
 from harness.reference.core.replica import Replica
 from harness.reference.core.request_handler import RequestHandler
 
@@ -63,6 +64,10 @@ WRONG: Final[Mapping[tuple[str, type], type]] = {
     ("retry-without-epoch", Fetcher): following.RetriesWithoutEpoch,
     ("keep-torn-batch", MemoryLog): storing.KeepsTornBatches,
     ("stay-closed", MemoryLog): storing.StaysClosed,
+    ("remove-tombstone-early", Cleaner): cleaning.RemovesTombstonesOnePassEarly,
+    ("clean-above-high-watermark", Cleaner): cleaning.CleansAboveHighWatermark,
+    ("keep-first-value", Cleaner): cleaning.KeepsFirstValues,
+    ("ignore-compaction-lag", Cleaner): cleaning.IgnoresCompactionLag,
 }
 
 

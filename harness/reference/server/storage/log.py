@@ -104,6 +104,10 @@ class FileLog:
         self._file.write(encoded(batch))
         self._learn(batch)
 
+    @property
+    def cleanable(self) -> None:
+        """No log on a disk is cleaned."""
+
     def control_batch(self) -> RecordBatch:
         """A batch with one record that is no client's, and that consumers pass over."""
         return LEADER_CHANGE

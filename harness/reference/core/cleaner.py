@@ -1,0 +1,140 @@
+"""The cleaner of one replica of a compacted topic: the last record of each key stays, earlier ones go (rules 31, 32).
+
+Each replica cleans for itself, at times of its own. A *pass* goes through the log from its start to its bound::
+
+    0        cleaned_to       bound          high watermark    end
+    | clean       | dirty       | not yet, or the segment written to |
+
+A record goes if the dirty part has a later one of its key. Offsets never change, so gaps are left. A tombstone stays as
+the last record of its key; the first pass that leaves it there writes a time limit into its batch, delete.retention.ms
+from now, and a pass after that time removes it. A copy of a batch keeps the limit that its leader wrote.
+
+So a replica that was away when a key was deleted, and comes back when the others have removed both record and
+tombstone, is told of neither, and keeps the record (docs/findings/006-compaction-race.md).
+
+Simplified: segments end by time alone, memory holds the last offset of every dirty key, and a cleaner looks at its log
+every log.cleaner.backoff.ms instead of choosing the dirtiest of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from harness.reference.core.log import Cleanable
+from harness.reference.core.messages import Deletion, RecordBatch
+from harness.reference.core.types import NONE, TopicConfig
+
+
+class Pass(msgspec.Struct, frozen=True):
+    """One pass over a log up to the offset ``bound``, with counts of the ``records`` and ``tombstones`` it removed."""
+
+    bound: int
+    records: int
+    tombstones: int
+
+
+class Cleaner:
+    """Cleans logs of one topic by its settings. It keeps nothing between two passes: all of that is on the log."""
+
+    _lag_us: int
+    _retention_us: int
+    _ratio: float
+
+    def __init__(self, config: TopicConfig) -> None:
+        self._lag_us = config.min_compaction_lag_ms * 1000
+        self._retention_us = config.delete_retention_ms * 1000
+        self._ratio = config.min_cleanable_dirty_ratio
+
+    def clean(self, log: Cleanable, high_watermark: int, now_us: int) -> Pass | None:
+        """One pass over ``log``, or None where too little of it is dirty, or a bad batch is in the way."""
+        bound = self._bound(log, high_watermark, now_us)
+        bound = next((b.base_offset for b in log.batches if b.base_offset < bound < b.next_offset), bound)
+        below = [batch for batch in log.batches if batch.next_offset <= bound]
+        if not self._is_due(log, below) or not all(batch.intact for batch in below):
+            return None
+        last_offsets = self._last_offsets(log, below)
+        cleaned = [self._cleaned(batch, last_offsets, now_us) for batch in below]
+        kept = [batch for batch in cleaned if batch.records or self._must_stay(log, batch, below[-1])]
+        log.replace_below(bound, kept)
+        tombstones = _tombstones(below) - _tombstones(cleaned)
+        records = sum(len(batch.records) for batch in below) - sum(len(batch.records) for batch in cleaned)
+        return Pass(bound, records - tombstones, tombstones)
+
+    def _bound(self, log: Cleanable, high_watermark: int, now_us: int) -> int:
+        """The end of a pass: what is not committed stays, and the newest segment, and those with too young a record."""
+        bound = min(high_watermark, log.segments[-1])
+        if self._lag_us:
+            for first, end in pairwise(log.segments):
+                stamps = [batch.stamped_us for batch in log.batches if first <= batch.base_offset < end]
+                if max(stamps, default=NONE) > now_us - self._lag_us:
+                    return min(bound, first)
+        return bound
+
+    def _is_due(self, log: Cleanable, below: Sequence[RecordBatch]) -> bool:
+        """The share of dirty bytes is above min.cleanable.dirty.ratio."""
+        dirty = sum(batch.size_bytes for batch in below if batch.base_offset >= log.cleaned_to)
+        return dirty > self._ratio * sum(batch.size_bytes for batch in below)
+
+    def _last_offsets(self, log: Cleanable, below: Sequence[RecordBatch]) -> dict[bytes, int]:
+        """The last offset of each key in the dirty part."""
+        return {
+            record[0]: offset
+            for batch in below
+            if batch.base_offset >= log.cleaned_to
+            for offset, record in batch.placed()
+        }
+
+    def _cleaned(self, batch: RecordBatch, last_offsets: dict[bytes, int], now_us: int) -> RecordBatch:
+        """The batch without the records that go: the same one where nothing changes."""
+        left = [
+            (offset, record)
+            for offset, record in batch.placed()
+            if self._stays(offset, record, last_offsets) and not self._is_over(record, batch, now_us)
+        ]
+        horizon_us = batch.delete_horizon_us
+        if horizon_us == NONE and any(type(record) is Deletion for _, record in left):
+            horizon_us = self._horizon_us(now_us)
+        if len(left) == len(batch.records) and horizon_us == batch.delete_horizon_us:
+            return batch
+        return replace(
+            batch,
+            size_bytes=batch.size_bytes * len(left) // max(len(batch.records), 1),
+            records=tuple(record for _, record in left),
+            kept=tuple(offset for offset, _ in left),
+            delete_horizon_us=horizon_us,
+        )
+
+    def _stays(self, offset: int, record: Any, last_offsets: dict[bytes, int]) -> bool:
+        """No later record of its key is in the dirty part."""
+        return last_offsets.get(record[0], NONE) <= offset
+
+    def _is_over(self, record: Any, batch: RecordBatch, now_us: int) -> bool:
+        """It is a tombstone, and an earlier pass has set its time limit, which is over."""
+        return type(record) is Deletion and NONE != batch.delete_horizon_us <= now_us
+
+    def _horizon_us(self, now_us: int) -> int:
+        """The time limit of tombstones that a pass leaves for the first time."""
+        return now_us + self._retention_us
+
+    def _must_stay(self, log: Cleanable, batch: RecordBatch, last: RecordBatch) -> bool:
+        """A batch without a record that stays.
+
+        One of a leader's own, the last of a producer, whose number the log would forget, and the last one of the pass:
+        a reader must get past it.
+        """
+        is_control = batch.kept is None
+        return is_control or batch.base_offset == last.base_offset or log.producers.ends_with(batch)
+
+
+def _tombstones(batches: Sequence[RecordBatch]) -> int:
+    return sum(type(record) is Deletion for batch in batches for record in batch.records)
+
+
+def cleaner_of(make: type[Cleaner], config: TopicConfig) -> Cleaner | None:
+    """The cleaner of a topic's logs, None where every record stays."""
+    return make(config) if config.compacted else None
