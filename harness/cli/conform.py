@@ -34,7 +34,7 @@ from workloads import unknown_name
 )
 @click.option("--settings", "columns", multiple=True, metavar="COLUMN", help="In these columns; by default all/2.")
 @click.option("--save", type=path_type, metavar="DIR", help="Keep what the cluster showed, a trace for each story.")
-@click.option("--bug", type=Word("bug", BUGS), help="Plant this bug in the core: it must be noticed.")
+@click.option("--bug", type=Word("bug", BUGS), metavar="NAME", help="Plant this bug in the core: it must be noticed.")
 @takes_json
 def conform(
     terminal: Terminal,
@@ -45,12 +45,13 @@ def conform(
     save: Path | None,
     bug: str | None,
 ) -> int:
-    """Hold the reference broker's core against a real cluster, step by step.
+    """Hold the core against a real cluster, step by step.
 
-    A STORY (S01) is performed on Apache Kafka, which needs root, or on the reference broker's processes; none: every
-    story that this world can play. The core performs it in virtual time, at the same pace. After each step both must
-    show the same leader, epochs, ISR, logs and answers. A TRACE is what --save kept, a file or a directory: it needs
-    no cluster. Exit code 0 if every step is the same or explained, 1 if not, 2 if no step was compared.
+    The core is the reference broker's. A STORY (S01) is performed on Apache Kafka, which needs root, or on the
+    reference broker's processes; none: every story that this world can play. The core performs it in virtual time,
+    at the same pace. After each step both must show the same leader, epochs, ISR, logs and answers. A TRACE is what
+    --save kept, a file or a directory: it needs no cluster. Exit code 0 if every step is the same or explained, 1
+    if not, 2 if no step was compared.
     """
     numbered = known_stories()
     results = []

@@ -38,8 +38,8 @@ def test_the_controllers_status_becomes_the_view_of_the_runs_topic() -> None:
     assert image is not None
     assert not image.brokers[0].fenced
     assert partitions_of(image, "ackproof") == {
-        "ackproof-0": PartitionView(1, 4, (1,), (0, 1)),
-        "ackproof-1": PartitionView(None, 5, (0,), (1, 0)),
+        "ackproof-0": PartitionView(1, 4, (1,), (0, 1), partition_epoch=9),
+        "ackproof-1": PartitionView(None, 5, (0,), (1, 0), partition_epoch=9),
     }
 
 
