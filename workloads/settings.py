@@ -65,6 +65,11 @@ PlantedBug = Literal[
     "clean-above-high-watermark",
     "keep-first-value",
     "ignore-compaction-lag",
+    "marker-of-any-epoch",
+    "forget-abort-on-follower",
+    "pass-hanging-transaction",
+    "answer-before-decision",
+    "markers-uncommitted",
 ]
 MissedEpoch = Literal["forget", "kafka"]
 ProducersAfterRestart = Literal["all-batches", "last-batch"]
@@ -234,6 +239,8 @@ class Settings:
         "leader.election", "reference", "isr", choices=get_args(LeaderElection)
     )
     """The rule of election where a number of copies commits (rules 13, 27, 28)."""
+    transaction_version: int = _setting("transaction.version", "reference", 2, choices=(1, 2))
+    """With 2 each end of a transaction raises the producer epoch (rule 39, KIP-890)."""
     planted_bug: PlantedBug = _setting("planted.bug", "reference", "none", choices=get_args(PlantedBug))  # noqa: RUF009
     """One rule in a wrong form, to find out whether the checkers notice."""
 

@@ -113,7 +113,9 @@ class Simulated(_World, frozen=True, kw_only=True, tag="simulated"):
     virtual_time: ClassVar[bool] = True
     reference: ClassVar[bool] = True
     drawn_runs: ClassVar[int] = SIMULATED_RUNS
-    capabilities: ClassVar[frozenset[ClientCapability]] = frozenset({ClientCapability.TOMBSTONES})
+    capabilities: ClassVar[frozenset[ClientCapability]] = frozenset(
+        {ClientCapability.TOMBSTONES, ClientCapability.TRANSACTIONS}
+    )
 
     @property
     @override

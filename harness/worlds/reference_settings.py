@@ -25,6 +25,16 @@ WITHOUT_EFFECT: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "processes": dict.fromkeys(
         ("skip-bad-batch", "checkpoint-log-end"), 'changes only the log in memory; use the world "simulated"'
+    )
+    | dict.fromkeys(
+        (
+            "marker-of-any-epoch",
+            "forget-abort-on-follower",
+            "pass-hanging-transaction",
+            "answer-before-decision",
+            "markers-uncommitted",
+        ),
+        'changes only transactions, which brokers over sockets refuse; use the world "simulated"',
     ),
 }
 

@@ -6,6 +6,7 @@ To be read in this order:
     log, follower, replica            one replica of one partition; commit_rule says what is committed
     fetcher, request_handler          the follower's side of a link, and the leader's
     cleaner                           what stays of a compacted log
+    transactions, transaction_coordinator   what counts together: in a log partition, and in the cluster
     session, broker                   one broker
     election, placement, controller   the cluster
     invariants, planted               what must always hold, and rules that are wrong on purpose

@@ -18,6 +18,7 @@ from harness.reference.core.planted import with_bug
 from harness.reference.core.replica import Replica
 from harness.reference.core.request_handler import DEADLINES, RequestHandler
 from harness.reference.core.session import HEARTBEAT, Forwarding, ProducerIds, Session
+from harness.reference.core.transaction_coordinator import LOG, TransactionCoordinator
 from harness.reference.core.types import (
     CONTROLLER,
     NONE,
@@ -62,6 +63,7 @@ class Broker(Node):
     _flush_ms: dict[TopicPartition, int]
     _cleaners: Outside[dict[TopicPartition, Cleaner]]
     _controller_lost: bool
+    _coordinator: TransactionCoordinator
     _forwarding: Outside[Forwarding]
     _producer_ids: Outside[ProducerIds]
     _make_log: Outside[Callable[[TopicPartition], Log]]
@@ -100,6 +102,8 @@ class Broker(Node):
         self._forwarding = Forwarding(context)
         self._producer_ids = ProducerIds(context)
         self._requests = with_bug(RequestHandler, config.planted_bug)(context, self.replicas)
+        make_coordinator = with_bug(TransactionCoordinator, config.planted_bug)
+        self._coordinator = make_coordinator(context, self._write_own, self._producer_ids.take)
         self._handlers = {
             messages.Produce: self._requests.produce,
             messages.Fetch: self._requests.fetch,
@@ -113,7 +117,11 @@ class Broker(Node):
             messages.OffsetForLeaderEpochResponse: self._on_epoch_end,
             messages.LogEnd: self._requests.log_end,
             messages.Metadata: self._on_metadata,
-            messages.InitProducerId: self._producer_ids.serve,
+            messages.InitProducerId: self._on_init_producer_id,
+            messages.AddPartitionsToTxn: self._coordinator.add_partitions,
+            messages.EndTxn: self._coordinator.end,
+            messages.WriteTxnMarkers: self._requests.produce,
+            messages.ProduceResponse: self._coordinator.on_written,
             messages.CreateTopic: self._forwarding.forward,
             messages.DeleteTopic: self._forwarding.forward,
             messages.MoveLeader: self._forwarding.forward,
@@ -129,6 +137,7 @@ class Broker(Node):
             CHECKPOINT.name: self._on_checkpoint_timer,
             FLUSH.name: self._on_flush_timer,
             CLEAN.name: self._on_clean_timer,
+            "transactions": self._coordinator.on_timer,
         }
 
     # --- entries ---------------------------------------------------------------------------------------------------
@@ -245,6 +254,8 @@ class Broker(Node):
                 self._fetchers[followed].unfollow(replica.partition)
             if not replica.leading and replica.leader != NONE:
                 self._fetcher(replica.leader).follow(replica)
+            if replica.partition == LOG:
+                self._coordinate(replica)
         if replica.leading:
             self._requests.wake(replica)
 
@@ -266,7 +277,16 @@ class Broker(Node):
         self._requests.abandon(replica)
         self._flush_ms.pop(partition, None)
         self._cleaners.pop(partition, None)
+        if partition == LOG:
+            self._coordinate(replica)
         return replica
+
+    def _coordinate(self, replica: Replica) -> None:
+        """The broker leads the log of transactions since now, or no longer."""
+        if replica.leading:
+            self._coordinator.lead(replica)
+        else:
+            self._coordinator.resign()
 
     def _fetcher(self, leader: NodeId) -> Fetcher:
         fetcher = self._fetchers.get(leader)
@@ -305,6 +325,17 @@ class Broker(Node):
                 replica = self.replicas.get(answer.partition)
                 if replica is not None:
                     self._requests.wake(replica)
+
+    def _on_init_producer_id(self, message: messages.InitProducerId) -> None:
+        if message.transactional_id is None:
+            self._producer_ids.serve(message)
+        else:
+            self._coordinator.init(message)
+            self._producer_ids.refill()
+
+    def _write_own(self, message: messages.Produce) -> None:
+        """Append to a log of this broker; the answer is a message to itself."""
+        self._requests.produce_for(self._context.node, message)
 
     def _on_metadata(self, message: messages.Metadata) -> None:
         """Answer from the own image, however old: a broker that is cut off from the controller has no newer one."""

@@ -48,13 +48,25 @@ class Deletion(NamedTuple):
     payload: bytes
 
 
+class Marker(msgspec.Struct, frozen=True, gc=False):
+    """The end of a transaction in a log partition: the content of a batch that its coordinator has written (rule 36).
+
+    ``coordinator_epoch`` is the leader epoch of that coordinator; the version decides which producer epochs it fences.
+    """
+
+    commit: bool
+    coordinator_epoch: int
+    transaction_version: int
+
+
 class RecordBatch(msgspec.Struct, frozen=True, gc=False):
     """One batch, the unit of append, replication and idempotence.
 
     ``records`` is opaque to the core: a tuple of (key, payload) in the simulator, an encoded v2 batch in the server.
     ``base_offset`` and ``leader_epoch`` are NONE until the leader assigns them (rule 1). ``intact`` is false where the
     checksum shows that the records are not those that were appended (rule 25): followers and consumers look at it,
-    leaders do not.
+    leaders do not. A batch is ``transactional`` where its records count with their transaction only; one with a
+    ``marker`` ends that, and has no record that a consumer gets.
 
     Of a compacted topic, ``stamped_us`` is the leader's time at the append, ``kept`` the offsets of the records that a
     cleaner has left (None: all ``count`` of them), and ``delete_horizon_us`` the time from which on tombstones go
@@ -70,6 +82,8 @@ class RecordBatch(msgspec.Struct, frozen=True, gc=False):
     producer_epoch: int = NONE
     base_sequence: int = NONE
     intact: bool = True
+    transactional: bool = False
+    marker: Marker | None = None
     stamped_us: int = NONE
     delete_horizon_us: int = NONE
     kept: tuple[int, ...] | None = None
@@ -114,6 +128,10 @@ class Produce(Message, frozen=True):
     batch: RecordBatch
 
 
+class WriteTxnMarkers(Produce, frozen=True):
+    """A transaction coordinator has the leader of a partition append a marker, as any write with acks=all (rule 36)."""
+
+
 class ProduceResponse(PartitionAnswer, frozen=True):
     """``base_offset`` is NONE with an error. A duplicate of a known batch answers NONE-error and the old offset."""
 
@@ -134,7 +152,8 @@ class FetchPartition(msgspec.Struct, frozen=True, gc=False):
 class Fetch(Message, frozen=True):
     """A follower's (``replica_id`` >= 0) or a consumer's (NONE) fetch: up to ``max_wait_ms`` for ``min_bytes``.
 
-    A consumer that would read from a follower says in which ``rack`` it is (KIP-392).
+    A consumer that would read from a follower says in which ``rack`` it is (KIP-392). ``read_committed``: no record
+    from the first open transaction on (rule 35).
     """
 
     correlation: int
@@ -145,6 +164,15 @@ class Fetch(Message, frozen=True):
     max_bytes: int = 52_428_800
     broker_epoch: int = NONE
     rack: str = ""
+    read_committed: bool = False
+
+
+class AbortedTransaction(msgspec.Struct, frozen=True, gc=False):
+    """An aborted transaction of a log partition: its first record, and its marker."""
+
+    producer_id: int
+    first_offset: int
+    marker_offset: int
 
 
 class FetchedPartition(msgspec.Struct, frozen=True, gc=False):
@@ -152,6 +180,7 @@ class FetchedPartition(msgspec.Struct, frozen=True, gc=False):
 
     ``high_watermark`` is the leader's as it was before this fetch was taken into account (rule 6), or a follower's own
     that serves a consumer. ``read_replica`` excludes batches too: a consumer should read there instead (rule 22).
+    A reader of committed records gets the ``aborted`` transactions among the batches, and passes over them (rule 35).
     """
 
     partition: TopicPartition
@@ -161,6 +190,7 @@ class FetchedPartition(msgspec.Struct, frozen=True, gc=False):
     diverging: EpochEnd | None = None
     batches: tuple[RecordBatch, ...] = ()
     read_replica: NodeId = NO_NODE
+    aborted: tuple[AbortedTransaction, ...] = ()
 
 
 class FetchResponse(Message, frozen=True):
@@ -171,13 +201,17 @@ class FetchResponse(Message, frozen=True):
 
 
 class ListOffsets(Message, frozen=True):
-    """Ask a leader for an offset: ``timestamp`` is LATEST (the high watermark for a consumer) or EARLIEST."""
+    """Ask a leader for an offset: ``timestamp`` is LATEST (the high watermark for a consumer) or EARLIEST.
+
+    With ``read_committed`` LATEST is the last stable offset (rule 35).
+    """
 
     correlation: int
     partition: TopicPartition
     timestamp: int
     replica_id: NodeId = NO_NODE
     current_leader_epoch: int = NONE
+    read_committed: bool = False
 
 
 class ListOffsetsResponse(PartitionAnswer, frozen=True):
@@ -218,18 +252,58 @@ class MetadataResponse(Message, frozen=True):
 
 
 class InitProducerId(Message, frozen=True):
-    """Ask any broker for a producer id (KIP-98)."""
+    """Ask any broker for a producer id (KIP-98), or a transaction coordinator for that of a ``transactional_id``.
+
+    That one ends what earlier producers with this transactional id left open, and fences them (rule 38). A producer
+    that goes on under a new epoch names the ``producer_id`` and epoch that it has (KIP-360).
+    """
 
     correlation: int
+    transactional_id: str | None = None
+    timeout_ms: int = 0
+    producer_id: int = NONE
+    producer_epoch: int = NONE
 
 
-class InitProducerIdResponse(Message, frozen=True):
-    """``producer_id`` is NONE with an error."""
+class CoordinatorAnswer(Message, frozen=True):
+    """An answer of a transaction coordinator; the producer id and epoch to go on with are NONE with an error."""
 
     correlation: int
     error: ErrorCode
     producer_id: int = NONE
     producer_epoch: int = NONE
+
+
+class InitProducerIdResponse(CoordinatorAnswer, frozen=True):
+    """The id and epoch of a producer."""
+
+
+class AddPartitionsToTxn(Message, frozen=True):
+    """A producer is about to write to these log partitions in its transaction, which the first begins (rule 37)."""
+
+    correlation: int
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partitions: tuple[TopicPartition, ...]
+
+
+class AddPartitionsToTxnResponse(CoordinatorAnswer, frozen=True):
+    """The producer may write."""
+
+
+class EndTxn(Message, frozen=True):
+    """A producer asks for the end of its transaction."""
+
+    correlation: int
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    commit: bool
+
+
+class EndTxnResponse(CoordinatorAnswer, frozen=True):
+    """The end is decided, for good. Under transaction version 2 the producer goes on with a new epoch (rule 39)."""
 
 
 class CreateTopic(Message, frozen=True):

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from harness.reference.core.messages import RecordBatch
+from harness.reference.core.messages import Marker, RecordBatch
+from harness.reference.core.transactions import Transactions
 from harness.reference.core.types import NO_ERROR, NONE, ErrorCode
 
 #: Batches remembered per producer, and thus the largest useful max.in.flight.requests.per.connection (KIP-98).
@@ -23,12 +24,15 @@ PRODUCERS_KEPT = 10_000
 class Producers:
     """The last batches of the producers of one partition, all of them of a producer's newest epoch.
 
-    Only their headers are looked at, so a log on a disk records batches whose ``records`` are empty.
+    Only their headers are looked at, so a log on a disk records batches whose ``records`` are empty. The marker of a
+    transaction is the first batch of an epoch that it raises. ``transactions`` are those of the same batches.
     """
 
+    transactions: Transactions
     _kept: dict[int, deque[RecordBatch]]
 
     def __init__(self, batches: Iterable[RecordBatch] = ()) -> None:
+        self.transactions = Transactions()
         self._kept = {}
         for batch in batches:
             self.record(batch)
@@ -40,7 +44,10 @@ class Producers:
 
         Errors: INVALID_PRODUCER_EPOCH, a newer instance of this producer has written (a zombie); and
         OUT_OF_ORDER_SEQUENCE_NUMBER, a batch is missing before this one or it repeats one that is not kept any more.
+        Those of a marker: :meth:`validate_marker`.
         """
+        if batch.marker is not None:
+            return self.validate_marker(batch, batch.marker), None
         kept = self._kept.get(batch.producer_id)
         if kept is None:
             return NO_ERROR, None
@@ -55,10 +62,28 @@ class Producers:
             expected = (newest.base_sequence + newest.count) & LAST_SEQUENCE
         return (NO_ERROR if batch.base_sequence == expected else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER), None
 
-    def last_sequence(self, producer_id: int) -> int:
-        """The last sequence number that is known of a producer; -1 of one that is not known."""
+    def validate_marker(self, batch: RecordBatch, marker: Marker) -> ErrorCode:
+        """May this marker end the open transaction of its producer (rule 36)? Where none is open it changes nothing.
+
+        Errors: TRANSACTION_COORDINATOR_FENCED, a later coordinator has written; and INVALID_PRODUCER_EPOCH, a later
+        transaction than the one that it ends has begun. With version 1 the next one has the same epoch.
+        """
+        producer_id, epoch = batch.producer_id, batch.producer_epoch
+        if marker.coordinator_epoch < self.transactions.coordinator_epoch(producer_id):
+            return ErrorCode.TRANSACTION_COORDINATOR_FENCED
         kept = self._kept.get(producer_id)
-        return (kept[-1].base_sequence + kept[-1].count - 1) & LAST_SEQUENCE if kept else NONE
+        if kept is None:
+            return NO_ERROR
+        newest = kept[-1].producer_epoch
+        late = marker.transaction_version > 1 and epoch == newest and producer_id in self.transactions.open
+        return ErrorCode.INVALID_PRODUCER_EPOCH if late or epoch < newest else NO_ERROR
+
+    def last_sequence(self, producer_id: int) -> int:
+        """The last sequence number that is known of a producer; -1 of one that is not known, or has written nothing."""
+        kept = self._kept.get(producer_id)
+        if not kept or kept[-1].marker is not None:
+            return NONE
+        return (kept[-1].base_sequence + kept[-1].count - 1) & LAST_SEQUENCE
 
     def ends_with(self, batch: RecordBatch) -> bool:
         """It is the newest batch that is known of its producer."""
@@ -71,10 +96,14 @@ class Producers:
         if producer_id == NONE:
             return
         kept = self._kept.pop(producer_id, None)
-        if kept is None or kept[-1].producer_epoch != batch.producer_epoch:
+        goes_on = kept is not None and kept[-1].producer_epoch == batch.producer_epoch
+        if kept is None or not goes_on:
             kept = deque(maxlen=BATCHES_KEPT)
         self._kept[producer_id] = kept
-        kept.append(batch)
+        if batch.transactional:
+            self.transactions.record(batch)
+        if batch.marker is None or not goes_on:  # A marker of the epoch that goes on has no place among its sequences.
+            kept.append(batch)
         if len(self._kept) > PRODUCERS_KEPT:
             del self._kept[next(iter(self._kept))]
 

@@ -284,6 +284,9 @@ class Replica:
                 batch.producer_id,
                 batch.producer_epoch,
                 batch.base_sequence,
+                True,
+                batch.transactional,
+                batch.marker,
                 stamped_us=NONE if self._segment_us == NONE else self._context.now_us,
             )
         )
@@ -331,6 +334,10 @@ class Replica:
         if self._context.observing:
             self._context.observe(HighWatermarkMoved(partition=str(self.partition), offset=offset))
         return True
+
+    def stable_end(self) -> int:
+        """The last stable offset: readers of committed records get no further (rule 35)."""
+        return self.log.producers.transactions.stable_end(self.high_watermark)
 
     def commits(self) -> ErrorCode:
         """The answer to a producer with acks=all once the high watermark has covered its records (rule 4)."""

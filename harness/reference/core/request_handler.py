@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from typing import Generic, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from harness.observations import Acknowledged, NotEnoughReplicas
 from harness.reference.core import messages
@@ -195,20 +196,24 @@ class RequestHandler:
 
     def produce(self, message: messages.Produce) -> None:
         """Rules 1-5. With acks=0 only a refusal is answered: the edge closes the connection instead (``Produce``)."""
+        self.produce_for(self._context.sender, message)
+
+    def produce_for(self, client: NodeId, message: messages.Produce) -> None:
+        """The same for the node that waits for the answer, which is this broker for what it keeps in a log itself."""
         if message.acks not in (0, 1, ACKS_ALL):
-            self._refuse(message, ErrorCode.INVALID_REQUIRED_ACKS)
+            self._refuse(client, message, ErrorCode.INVALID_REQUIRED_ACKS)
             return
         replica = self._replicas.get(message.partition)
         if replica is None:
-            self._refuse(message, unhosted(self._context, message.partition))
+            self._refuse(client, message, unhosted(self._context, message.partition))
             return
         appended = replica.append(message.batch, message.acks)
         if appended.error:
-            self._refuse(message, appended.error)
+            self._refuse(client, message, appended.error)
             return
         if message.acks != 0:
             produce = ParkedProduce(
-                self._context.sender,
+                client,
                 message.correlation,
                 message.partition,
                 message.acks,
@@ -250,8 +255,8 @@ class RequestHandler:
                 )
             )
 
-    def _refuse(self, message: messages.Produce, error: ErrorCode) -> None:
-        self._context.answer(messages.ProduceResponse(message.correlation, message.partition, error))
+    def _refuse(self, client: NodeId, message: messages.Produce, error: ErrorCode) -> None:
+        self._context.send(client, messages.ProduceResponse(message.correlation, message.partition, error))
         self._report_refusal(message.partition, error)
 
     def _report_refusal(self, partition: TopicPartition, error: ErrorCode) -> None:
@@ -335,15 +340,21 @@ class RequestHandler:
             if isinstance(diverging, ErrorCode):
                 return messages.FetchedPartition(partition, diverging, replica.high_watermark, log.start_offset)
             return messages.FetchedPartition(partition, NO_ERROR, replica.high_watermark, log.start_offset, diverging)
-        limit = log.end_offset if message.replica_id >= 0 else replica.high_watermark
+        limit = readable_end(replica, message)
         offset = wanted.fetch_offset
         near = (
             named_by_leader(replica, offset, message, context.node, context.image.brokers) if by_consumer else NO_NODE
         )
         if near != NONE:
-            return messages.FetchedPartition(partition, NO_ERROR, limit, log.start_offset, read_replica=near)
+            return messages.FetchedPartition(
+                partition, NO_ERROR, replica.high_watermark, log.start_offset, read_replica=near
+            )
         batches = tuple(log.read(offset, limit, wanted.max_bytes)) if offset < limit else ()
-        return messages.FetchedPartition(partition, NO_ERROR, replica.high_watermark, log.start_offset, None, batches)
+        answer = messages.FetchedPartition(partition, NO_ERROR, replica.high_watermark, log.start_offset, None, batches)
+        if batches and message.read_committed:
+            aborted = log.producers.transactions.aborted_between(offset, batches[-1].next_offset)
+            answer = replace(answer, aborted=aborted)
+        return answer
 
     def _end(self, parked: ParkedFetch) -> None:
         """Answer a parked fetch with the records that are readable now."""
@@ -376,7 +387,7 @@ class RequestHandler:
         """Is there at this replica what the parked fetch waits for?"""
         message = parked.message
         from_follower = message.replica_id >= 0
-        limit = replica.log.end_offset if from_follower else replica.high_watermark
+        limit = readable_end(replica, message)
         if parked.wanted[replica.partition].fetch_offset < limit and (
             message.min_bytes <= 1 or self._size(message) >= message.min_bytes
         ):
@@ -391,8 +402,8 @@ class RequestHandler:
     def list_offsets(self, message: messages.ListOffsets) -> None:
         """LATEST is the high watermark for a consumer, the log end offset for a follower; EARLIEST is the log start.
 
-        A new leader's high watermark may lag behind what consumers saw, so LATEST waits for the start of its epoch
-        (KIP-207).
+        For a reader of committed records it is the last stable offset. A new leader's high watermark may lag behind
+        what consumers saw, so LATEST waits for the start of its epoch (KIP-207).
         """
         replica, error = self._asked(message.partition, message.current_leader_epoch)
         offset = epoch = NONE
@@ -503,6 +514,13 @@ def outdated(context: Context, replica: Replica, current_leader_epoch: int) -> E
     return ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
+def readable_end(replica: Replica, message: messages.Fetch) -> int:
+    """The end of what a fetch gets: all for a follower, the committed records for a consumer, or the stable ones."""
+    if message.replica_id >= 0:
+        return replica.log.end_offset
+    return replica.stable_end() if message.read_committed else replica.high_watermark
+
+
 def divergence(replica: Replica, wanted: messages.FetchPartition) -> messages.EpochEnd | ErrorCode | None:
     """The end where the follower's log departs from the leader's (KIP-595), None without one; an error out of range."""
     offset, epoch = wanted.fetch_offset, wanted.last_fetched_epoch
@@ -529,4 +547,4 @@ def _offset_of(replica: Replica, message: messages.ListOffsets) -> tuple[ErrorCo
         return NO_ERROR, log.end_offset
     if high_watermark < replica.epoch_start:
         return ErrorCode.OFFSET_NOT_AVAILABLE, NONE
-    return NO_ERROR, high_watermark
+    return NO_ERROR, replica.stable_end() if message.read_committed else high_watermark

@@ -117,11 +117,18 @@ class ProducerIds:
 
     def serve(self, message: messages.InitProducerId) -> None:
         """Answer with a new id, or with an error that makes the client try again while a block is fetched."""
-        if self._left == 0:
+        producer_id = self.take()
+        if producer_id == NONE:
             answer = messages.InitProducerIdResponse(message.correlation, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         else:
-            answer = messages.InitProducerIdResponse(message.correlation, ErrorCode.NONE, self._next, 0)
-            self._next += 1
-            self._left -= 1
+            answer = messages.InitProducerIdResponse(message.correlation, ErrorCode.NONE, producer_id, 0)
         self._context.answer(answer)
         self.refill()
+
+    def take(self) -> int:
+        """A new id, NONE where none is left: :meth:`refill` asks for more."""
+        if self._left == 0:
+            return NONE
+        self._next += 1
+        self._left -= 1
+        return self._next - 1

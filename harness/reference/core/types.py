@@ -27,12 +27,16 @@ NONE: Final = -1
 #: No such node: ``replica_id`` of a consumer, leader of a leaderless partition.
 NO_NODE: Final = NodeId(NONE)
 ACKS_ALL: Final = -1
+#: Kafka's name of the topic in which transaction coordinators keep what they have decided.
+TRANSACTIONS_TOPIC: Final = "__transaction_state"
 
 Truncation = Literal["high-watermark", "kip-101", "kip-279", "kip-320", "on-fetch"]
 #: The way in which a leader of a new leader epoch treats the log ends that its followers had in an earlier one (rule
 #: 30).
 MissedEpoch = Literal["forget", "kafka"]
 ProducersAfterRestart = Literal["all-batches", "last-batch"]
+#: The protocol of transactions: with 2 each end raises the producer epoch (rule 39, KIP-890).
+TransactionVersion = Literal[1, 2]
 #: By whom a record is committed (rules 7 and 28), unless quorum.required.acks says how many (rule 27).
 CommitRuleName = Literal["isr", "majority"]
 #: The replicas that may lead: an in-sync replica (rule 13), or the live one with the largest log (rules 27, 28).
@@ -85,6 +89,10 @@ class ErrorCode(IntEnum):
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45
     DUPLICATE_SEQUENCE_NUMBER = 46
     INVALID_PRODUCER_EPOCH = 47
+    INVALID_TXN_STATE = 48
+    INVALID_PRODUCER_ID_MAPPING = 49
+    CONCURRENT_TRANSACTIONS = 51
+    TRANSACTION_COORDINATOR_FENCED = 52
     KAFKA_STORAGE_ERROR = 56
     FENCED_LEADER_EPOCH = 74
     UNKNOWN_LEADER_EPOCH = 75
@@ -92,6 +100,7 @@ class ErrorCode(IntEnum):
     OFFSET_NOT_AVAILABLE = 78
     MEMBER_ID_REQUIRED = 79
     INVALID_RECORD = 87
+    PRODUCER_FENCED = 90
     INVALID_UPDATE_VERSION = 95
     BROKER_ID_NOT_REGISTERED = 102
     DUPLICATE_BROKER_REGISTRATION = 101
@@ -153,6 +162,8 @@ class BrokerConfig(msgspec.Struct, frozen=True):
     commit_rule: CommitRuleName = "isr"
     quorum_required_acks: int = NONE
     leader_election: LeaderElection = "isr"
+    transaction_version: TransactionVersion = 2
+    transaction_abort_check_ms: int = 10_000
     #: A rule in a wrong form, by its name in harness.reference.core.planted.
     planted_bug: str = "none"
 

@@ -50,11 +50,12 @@ class Batch:
 
     __slots__ = (
         "ambiguous", "attempts", "created_us", "ended", "error", "node", "number", "producer_epoch", "producer_id",
-        "ready_us", "records", "sequence", "size_bytes",
+        "ready_us", "records", "sequence", "size_bytes", "transactional",
     )  # fmt: skip
 
-    def __init__(self, number: int, records: list[Waiting], size_bytes: int) -> None:
+    def __init__(self, number: int, records: list[Waiting], size_bytes: int, *, transactional: bool = False) -> None:
         self.number = number
+        self.transactional = transactional
         self.records = records
         self.size_bytes = size_bytes
         self.created_us = records[0].created_us
@@ -80,19 +81,25 @@ class Batch:
             self.producer_id,
             self.producer_epoch,
             self.sequence,
+            True,
+            self.transactional,
         )
 
 
 class Queue:
-    """One log partition of one producer. ``producer_id`` is NONE for a producer without idempotence."""
+    """One log partition of one producer. ``producer_id`` is NONE for a producer without idempotence.
+
+    All that a ``transactional`` one sends belongs to transactions.
+    """
 
     __slots__ = (
         "_batch_bytes", "_batches", "_last_acknowledged", "_next_sequence", "in_flight", "partition", "producer_epoch",
-        "producer_id", "restart_due", "retries", "unresolved", "waiting",
+        "producer_id", "restart_due", "retries", "transactional", "unresolved", "waiting",
     )  # fmt: skip
 
-    def __init__(self, partition: TopicPartition, batch_bytes: int) -> None:
+    def __init__(self, partition: TopicPartition, batch_bytes: int, *, transactional: bool = False) -> None:
         self.partition = partition
+        self.transactional = transactional
         self._batch_bytes = batch_bytes
         self.waiting: deque[Waiting] = deque()
         self.retries: deque[Batch] = deque()
@@ -112,7 +119,7 @@ class Queue:
         while self.waiting and size_bytes + self.waiting[0].size_bytes <= self._batch_bytes:
             records.append(self.waiting.popleft())
             size_bytes += records[-1].size_bytes
-        batch = Batch(self._batches, records, size_bytes)
+        batch = Batch(self._batches, records, size_bytes, transactional=self.transactional)
         self._batches += 1
         if self.producer_id != NONE:
             self._number(batch)

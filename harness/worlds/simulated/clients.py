@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from heapq import heappush
 from typing import Any, Final, Generic, TypeVar
@@ -16,6 +16,7 @@ from harness.worlds.simulated.consumer import FETCH_MAX_WAIT_MS, MAX_POLL_RECORD
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.producer import ProducerModel
+from harness.worlds.simulated.transactional_producer import TransactionalProducerModel, What
 from nemesis.cluster import CLIENTS
 from workloads import (
     CLIENT_CLOSED,
@@ -26,10 +27,12 @@ from workloads import (
     IsolationLevel,
     LogPartition,
     Membership,
+    MemberToken,
     Offsets,
     PollOutcome,
     SendOutcome,
     Settings,
+    Transactions,
 )
 
 Model = TypeVar("Model", bound=network_client.ClientModel)
@@ -108,12 +111,16 @@ class SimulatedProducer(SimulatedClient[ProducerModel]):
     """Implements the contract :class:`workloads.client.Producer`."""
 
     batches = None
-    transactions = None
 
     @property
     def tombstones(self) -> SimulatedProducer:
         """The producer itself."""
         return self
+
+    @property
+    def transactions(self) -> Transactions | None:
+        """None: this producer has no transactional id."""
+        return None
 
     def send(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:
         """Have the model send a record; a closed client ends the call as INFO."""
@@ -137,6 +144,51 @@ class SimulatedProducer(SimulatedClient[ProducerModel]):
         if not self._closed:
             self._close(CLIENT_CRASHED)
             self._network.abandon(self._node)
+
+
+class SimulatedTransactionalProducer(SimulatedProducer):
+    """A producer with a transactional id, and its transactions (:class:`workloads.client.Transactions`)."""
+
+    _model: TransactionalProducerModel
+
+    @property
+    def transactions(self) -> Transactions | None:
+        """The transactions of this producer."""
+        return self
+
+    def init(self, done: Callable[[SendOutcome], None]) -> None:
+        """Have the model ask for its id."""
+        self._ask("init", done)
+
+    def begin(self, done: Callable[[SendOutcome], None]) -> None:
+        """Have the model open a transaction; a closed client ends the call as INFO."""
+        if self._closed:
+            self._refuse(done, SendOutcome(EventType.INFO, None, CLIENT_CLOSED))
+        else:
+            self._apply(self._model.begin(self._loop.time_us, done))
+
+    def send_offsets(
+        self,
+        offsets: Mapping[str, int],  # noqa: ARG002
+        member: MemberToken,  # noqa: ARG002
+        done: Callable[[SendOutcome], None],
+    ) -> None:
+        """Refuse: no client is a member of a group in virtual time."""
+        self._refuse(done, SendOutcome(EventType.FAIL, None, SimulatedClients.lacks[ClientCapability.COMMITS]))
+
+    def commit(self, done: Callable[[SendOutcome], None]) -> None:
+        """Have the model ask for the commit."""
+        self._ask("commit", done)
+
+    def abort(self, done: Callable[[SendOutcome], None]) -> None:
+        """Have the model ask for the abort."""
+        self._ask("abort", done)
+
+    def _ask(self, what: What, done: Callable[[SendOutcome], None]) -> None:
+        if self._closed:
+            self._refuse(done, SendOutcome(EventType.INFO, None, CLIENT_CLOSED))
+        else:
+            self._apply(self._model.call(self._loop.time_us, what, done))
 
 
 class SimulatedConsumer(SimulatedClient[ConsumerModel]):
@@ -187,15 +239,12 @@ class SimulatedClients:
         self._network = network
 
     def producer(self, process: int, transactional_id: str | None = None) -> SimulatedProducer:
-        """A new producer.
-
-        Raises:
-            ValueError: it is to have transactions.
-        """
-        if transactional_id is not None:
-            raise ValueError(self.lacks[ClientCapability.TRANSACTIONS])
-        model = ProducerModel(self._brokers, process, self._topics, self._settings)
-        return SimulatedProducer(CLIENTS + 1 + process, model, self._loop, self._network)
+        """A new producer; with a ``transactional_id`` it has transactions."""
+        node, common = CLIENTS + 1 + process, (self._brokers, process, self._topics, self._settings)
+        if transactional_id is None:
+            return SimulatedProducer(node, ProducerModel(*common), self._loop, self._network)
+        model = TransactionalProducerModel(*common, transactional_id)
+        return SimulatedTransactionalProducer(node, model, self._loop, self._network)
 
     def consumer(
         self, process: int, membership: Membership | None = None, isolation: IsolationLevel = "read_uncommitted"
@@ -203,13 +252,11 @@ class SimulatedClients:
         """A new consumer.
 
         Raises:
-            ValueError: it is to be the member of a group, or to read only what is committed.
+            ValueError: it is to be the member of a group.
         """
-        if isolation != "read_uncommitted":
-            raise ValueError(self.lacks[ClientCapability.TRANSACTIONS])
         if membership is not None:
             raise ValueError(self.lacks[ClientCapability.SUBSCRIPTION])
-        model = ConsumerModel(self._brokers, process, self._topics, self._settings)
+        model = ConsumerModel(self._brokers, process, self._topics, self._settings, isolation)
         return SimulatedConsumer(CLIENTS + 1 + process, model, self._loop, self._network)
 
     def effective_configuration(self) -> dict[str, dict[str, Any]]:
@@ -224,7 +271,7 @@ class SimulatedClients:
         }
         consumer = {
             "group_id": None,
-            "isolation_level": "read_uncommitted",
+            "isolation_level": settings.isolation_level,
             "fetch_max_wait_ms": min(FETCH_MAX_WAIT_MS, settings.request_timeout_ms // 2),
             "max_poll_records": MAX_POLL_RECORDS,
         }

@@ -11,6 +11,7 @@ from harness.reference.core.controller import Controller
 from harness.reference.core.effects import Core
 from harness.reference.core.log import MemoryLog
 from harness.reference.core.planted import with_bug
+from harness.reference.core.transaction_coordinator import LOG
 from harness.reference.core.types import NONE, BrokerConfig, Image, NodeId, TopicPartition
 from harness.worlds.reference_settings import LACKS
 from harness.worlds.simulated.disks import NO_DISKS, Disk, Disks
@@ -174,13 +175,16 @@ class SimulatedCluster:
             for node in self.brokers
             if processes[node].alive and not processes[node].frozen and node not in self._shutdown
         )
-        control = processes[CONTROLLER]
+        control, coordinator = processes[CONTROLLER], image.partition(LOG)
         return ClusterView(
             self._partitions,
             running,
             self.brokers,
             running_controllers=(CONTROLLER,) if control.alive and not control.frozen else (),
             racks=self._racks,
+            transaction_coordinators=(
+                () if coordinator is None or coordinator.leader == NONE else (coordinator.leader,)
+            ),
         )
 
     def kill(self, node: int) -> Evidence:
@@ -294,6 +298,7 @@ class SimulatedCluster:
 
 
 def _partitions_of(image: Image) -> dict[str, PartitionView]:
+    """The log partitions of the run; the log of transactions is the cluster's own."""
     return {
         str(LogPartition(name, number)): PartitionView(
             leader=None if state.leader == NONE else state.leader,
@@ -304,5 +309,6 @@ def _partitions_of(image: Image) -> dict[str, PartitionView]:
             partition_epoch=state.partition_epoch,
         )
         for name, topic in image.topics.items()
+        if name != LOG.topic
         for number, state in enumerate(topic.partitions)
     }

@@ -6,7 +6,7 @@ known leader epoch (KIP-320), so a leader of another epoch refuses them. With ``
 the rack of one broker, and reads from the follower there that a leader names until that one fails (KIP-392; the lease
 of five minutes is longer than any run). Positions are not validated with
 OffsetForLeaderEpoch: a log that was truncated and has grown past the position again goes unnoticed, as it does for
-clients that do not validate.
+clients that do not validate. A reader of committed records passes over the transactions that leaders name as aborted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from harness.worlds.simulated.network_client import (
     Completed,
     Request,
 )
-from workloads import EventType, Fetched, Offsets, PollOutcome, Settings
+from workloads import EventType, Fetched, IsolationLevel, Offsets, PollOutcome, Settings
 
 #: max.poll.records and fetch.max.wait.ms, Kafka's defaults.
 MAX_POLL_RECORDS: Final = 500
@@ -71,6 +71,25 @@ class EndQuery:
         self.done = done
 
 
+class _Aborted:
+    """Tells which batches of an answer belong to aborted transactions, asked in the order of the log (KIP-98)."""
+
+    __slots__ = ("_coming", "_open")
+
+    def __init__(self, aborted: Sequence[messages.AbortedTransaction]) -> None:
+        self._coming = deque(sorted(aborted, key=lambda each: each.first_offset)) if aborted else None
+        self._open: set[int] = set()
+
+    def __call__(self, batch: messages.RecordBatch) -> bool:
+        if self._coming is None:
+            return False
+        while self._coming and self._coming[0].first_offset <= batch.base_offset:
+            self._open.add(self._coming.popleft().producer_id)
+        if batch.marker is not None:
+            self._open.discard(batch.producer_id)
+        return batch.transactional and batch.producer_id in self._open
+
+
 class FetchPurpose(NamedTuple):
     """Purpose of a fetch under way: the positions that it was sent with."""
 
@@ -81,8 +100,16 @@ class FetchPurpose(NamedTuple):
 class ConsumerModel(ClientModel):
     """One consumer instance."""
 
-    def __init__(self, brokers: Sequence[int], first: int, topics: Sequence[str], settings: Settings) -> None:
+    def __init__(
+        self,
+        brokers: Sequence[int],
+        first: int,
+        topics: Sequence[str],
+        settings: Settings,
+        isolation: IsolationLevel = "read_uncommitted",
+    ) -> None:
         super().__init__(brokers, first, topics, settings)
+        self._read_committed = isolation == "read_committed"
         self._wait_ms = min(FETCH_MAX_WAIT_MS, settings.request_timeout_ms // 2)
         self._beside = brokers[first % len(brokers)] if settings.follower_fetching else NONE
         self._assigned: dict[TopicPartition, Assigned] = {}
@@ -211,7 +238,14 @@ class ConsumerModel(ClientModel):
         purpose = FetchPurpose(broker, tuple((assigned, position) for assigned, position, _ in wanted))
         self._fetching[broker] = purpose
         rack = "" if self._beside == NONE else rack_of(NodeId(self._beside), self._net.known_brokers)
-        fetch = messages.Fetch(self._net.next_correlation(), NO_NODE, self._wait_ms, partitions, rack=rack)
+        fetch = messages.Fetch(
+            self._net.next_correlation(),
+            NO_NODE,
+            self._wait_ms,
+            partitions,
+            rack=rack,
+            read_committed=self._read_committed,
+        )
         self._net.send(now_us, broker, fetch, purpose)
 
     def _ask_position(self, now_us: int, assigned: Assigned, leader: tuple[int, int]) -> None:
@@ -222,7 +256,9 @@ class ConsumerModel(ClientModel):
     def _list_offsets(
         self, now_us: int, partition: TopicPartition, leader: tuple[int, int], timestamp: int, purpose: Any
     ) -> None:
-        ask = messages.ListOffsets(self._net.next_correlation(), partition, timestamp, NO_NODE, leader[1])
+        ask = messages.ListOffsets(
+            self._net.next_correlation(), partition, timestamp, NO_NODE, leader[1], self._read_committed
+        )
         self._net.send(now_us, leader[0], ask, purpose)
 
     # --- answers to fetches ------------------------------------------------------------------------------------------
@@ -250,10 +286,14 @@ class ConsumerModel(ClientModel):
     def _take(self, assigned: Assigned, part: messages.FetchedPartition) -> None:
         if part.read_replica != NONE:
             assigned.read_replica = part.read_replica
+        skipped = _Aborted(part.aborted)
         for batch in part.batches:
             if not batch.intact:  # A reader cannot get past it, and finds it again with every poll.
                 self._damaged = True
                 break
+            if skipped(batch):
+                assigned.position = batch.next_offset
+                continue
             for offset, (key, payload) in batch.placed():
                 if assigned.position is not None and offset >= assigned.position:
                     self._buffer.append(Fetched(assigned.name, offset, key, payload))

@@ -37,12 +37,15 @@ NAMES: Final = {
     ErrorCode.INVALID_PRODUCER_EPOCH: "InvalidProducerEpochError",
     ErrorCode.INVALID_RECORD: "InvalidRecordError",
     ErrorCode.INVALID_REQUIRED_ACKS: "InvalidRequiredAcksError",
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING: "InvalidProducerIdMappingError",
     ErrorCode.INVALID_TOPIC_EXCEPTION: "InvalidTopicError",
+    ErrorCode.INVALID_TXN_STATE: "InvalidTxnStateError",
     ErrorCode.KAFKA_STORAGE_ERROR: "KafkaStorageError",
     ErrorCode.MESSAGE_TOO_LARGE: "MessageSizeTooLargeError",
     ErrorCode.NOT_ENOUGH_REPLICAS: "NotEnoughReplicasError",
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: "NotEnoughReplicasAfterAppendError",
     ErrorCode.NOT_LEADER_OR_FOLLOWER: "NotLeaderForPartitionError",
+    ErrorCode.PRODUCER_FENCED: "ProducerFencedError",
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: "OutOfOrderSequenceNumberError",
     ErrorCode.REQUEST_TIMED_OUT: "RequestTimedOutError",
     ErrorCode.UNKNOWN_LEADER_EPOCH: "UnknownLeaderEpochError",
@@ -87,6 +90,7 @@ class ProducerModel(ClientModel):
         self._producer_id = self._producer_epoch = NONE
         self._producer_id_under_way = False
         self._producer_id_not_before_us = 0
+        self._transactional = False
         self._queues: dict[TopicPartition, Queue] = {}
 
     # --- inputs ------------------------------------------------------------------------------------------------------
@@ -104,7 +108,8 @@ class ProducerModel(ClientModel):
         """Append one record; ``Completed(done, SendOutcome)`` follows, once."""
         queue = self._queues.get(partition)
         if queue is None:
-            queue = self._queues[partition] = Queue(partition, self._batch_bytes)
+            queue = Queue(partition, self._batch_bytes, transactional=self._transactional)
+            self._queues[partition] = queue
         queue.waiting.append(Waiting(done, key, payload, now_us, tombstone))
         self._net.wake_at(now_us + self._delivery_us)
         self._drain(now_us, queue)
@@ -225,12 +230,16 @@ class ProducerModel(ClientModel):
         if code in (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH) and self._idempotent:
             # A batch behind one that failed is only early. The one that was next means that the log forgot something.
             early = code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not queue.unresolved and not queue.is_next(batch)
-            queue.restart_due |= not early
-            self._retry(now_us, queue, batch)
+            self._refused(now_us, queue, batch, early=early)
         elif code in RETRIABLE:
             self._retry(now_us, queue, batch)
         else:
             self._give_up(queue, batch)
+
+    def _refused(self, now_us: int, queue: Queue, batch: Batch, *, early: bool) -> None:
+        """A leader does not take the batch's number or epoch: begin again in a new epoch, unless it is early."""
+        queue.restart_due |= not early
+        self._retry(now_us, queue, batch)
 
     def _lost(self, now_us: int, requests: list[Request]) -> None:
         for request in requests:

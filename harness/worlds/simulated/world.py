@@ -13,7 +13,7 @@ from harness.observations import Fact, NotEnoughReplicas, Observation
 from harness.plan import RunSpec
 from harness.records.replica_dump import ReplicaLogs
 from harness.reference.core.messages import CreateTopic, TopicResponse
-from harness.reference.core.types import ErrorCode, NodeId
+from harness.reference.core.types import TRANSACTIONS_TOPIC, ErrorCode, NodeId, TopicConfig
 from harness.worlds.contract import NodeCrash
 from harness.worlds.reference_settings import broker_config, refuse_what_it_lacks, topic_config
 from harness.worlds.refused_attempts import RefusalCounter
@@ -27,10 +27,12 @@ from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.replica_logs import logs_of
 from harness.worlds.simulated.replica_view import SimulatedReplicas
 from nemesis.cluster import CONTROLLER, Target
-from workloads import BrokenInvariant, RefusedAttempts
+from workloads import BrokenInvariant, RefusedAttempts, kind_of
 
 #: Virtual time to register, create the topic and fill the ISRs: three network round trips each, and slack for sessions.
 OPEN_LIMIT_US: Final = 30_000_000
+#: min.insync.replicas of the cluster's own topics, as in Kafka (transaction.state.log.min.isr).
+INTERNAL_MIN_ISR: Final = 2
 
 
 class Administrator:
@@ -61,6 +63,7 @@ class SimulatedWorld:
         self._settings = spec.chosen()
         self._workload = spec.workload
         self._assignment = spec.assignment
+        self._internal_topics = (TRANSACTIONS_TOPIC,) if kind_of(spec.workload).transactional else ()
         self._loop = Loop()
         self._network = Network(self._loop, choices)
         self._observing = observe
@@ -116,7 +119,7 @@ class SimulatedWorld:
         self._cluster.start()
         self._reach(self._registered, "every broker to register")
         self._ask_for_topics()
-        answers, topics = self._administrator.answers, self._workload.topic_names
+        answers, topics = self._administrator.answers, (*self._workload.topic_names, *self._internal_topics)
         self._reach(lambda: len(answers) == len(topics), "the topic to be created")
         for answer in answers:
             if answer.error != ErrorCode.NONE:
@@ -196,6 +199,10 @@ class SimulatedWorld:
                     tuple(tuple(map(NodeId, replicas)) for replicas in self._assignment),
                 )
             )
+        for number, topic in enumerate(self._internal_topics, len(self._workload.topic_names)):
+            replicas = settings.replication_factor
+            config = TopicConfig(min_insync_replicas=min(INTERNAL_MIN_ISR, replicas))
+            wire.send(CreateTopic(number, topic, 1, replicas, config))
 
     def _witness(self, node: int, fact: Fact) -> None:
         if isinstance(fact, NotEnoughReplicas):

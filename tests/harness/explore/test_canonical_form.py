@@ -17,6 +17,7 @@ from harness.reference.core.messages import Fetch
 from harness.reference.core.producers import Producers
 from harness.reference.core.replica import Replica
 from harness.reference.core.request_handler import ParkedFetch
+from harness.reference.core.transactions import Transactions
 from harness.reference.core.types import (
     AnyOrder,
     Image,
@@ -79,9 +80,9 @@ def test_a_field_that_holds_a_broker_is_renamed_and_no_other(hint: Any, value: A
 
 
 def test_a_field_that_a_class_of_the_core_gains_is_in_its_form_and_is_renamed() -> None:
-    shown = tree_of(Gained())
-    assert shown == ("Gained", (), Number(1))
-    assert renamed(shown, NAMES) == ("Gained", (), 0)
+    shown, transactions = tree_of(Gained()), tree_of(Transactions())
+    assert shown == ("Gained", transactions, (), Number(1))
+    assert renamed(shown, NAMES) == ("Gained", transactions, (), 0)
 
 
 def test_an_attribute_that_its_class_does_not_declare_is_an_error() -> None:

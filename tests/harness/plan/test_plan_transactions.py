@@ -34,8 +34,7 @@ def test_producers_of_transactions_are_idempotent_whatever_the_librarys_default_
 @pytest.mark.parametrize(
     ("settings", "world", "words"),
     [
-        ("", "[worlds.simulated]\n", "needs transactions, which only Apache Kafka has"),
-        ("", "[worlds.processes]\n", "needs transactions, which only Apache Kafka has"),
+        ("", "[worlds.processes]\n", "needs transactions, which the reference broker has in virtual time only"),
         ("acks = 1", KAFKA, 'transactions need acks="all"'),
         (f"{IDEMPOTENCE} = false", KAFKA, f"transactions need {IDEMPOTENCE}=true"),
         ("retries = 0", KAFKA, f"transactions need {IDEMPOTENCE}=true"),
@@ -62,7 +61,7 @@ def test_the_plan_of_pipelines_has_both_group_protocols_under_three_families() -
 @pytest.mark.parametrize(
     ("settings", "world", "words"),
     [
-        ("", "[worlds.simulated]\n", "needs subscription and commits and transactions, which only Apache Kafka has"),
+        ("", "[worlds.simulated]\n", "needs subscription and commits, which only Apache Kafka has"),
         ("acks = 1", KAFKA, 'transactions need acks="all"'),
         ('commit.mode = "auto"', KAFKA, 'commit.mode="auto" is of the workload "groups"'),
         ('cleanup.policy = "compact"', KAFKA, "expects every record to stay"),

@@ -18,9 +18,19 @@ from harness.reference.core.cleaner import Cleaner
 from harness.reference.core.controller import Controller
 from harness.reference.core.fetcher import Fetcher
 from harness.reference.core.log import MemoryLog
-from harness.reference.core.planted import answering, cleaning, controlling, following, in_sync, leading, storing
+from harness.reference.core.planted import (
+    answering,
+    cleaning,
+    controlling,
+    following,
+    in_sync,
+    leading,
+    storing,
+    transacting,
+)
 from harness.reference.core.replica import Replica
 from harness.reference.core.request_handler import RequestHandler
+from harness.reference.core.transaction_coordinator import TransactionCoordinator
 
 Part = TypeVar("Part")
 
@@ -68,6 +78,11 @@ WRONG: Final[Mapping[tuple[str, type], type]] = {
     ("clean-above-high-watermark", Cleaner): cleaning.CleansAboveHighWatermark,
     ("keep-first-value", Cleaner): cleaning.KeepsFirstValues,
     ("ignore-compaction-lag", Cleaner): cleaning.IgnoresCompactionLag,
+    ("marker-of-any-epoch", Replica): transacting.TakesAnyMarker,
+    ("forget-abort-on-follower", Replica): transacting.ForgetsAborts,
+    ("pass-hanging-transaction", Replica): transacting.PassesHangingTransactions,
+    ("answer-before-decision", TransactionCoordinator): transacting.AnswersBeforeDecision,
+    ("markers-uncommitted", TransactionCoordinator): transacting.SendsMarkersUncommitted,
 }
 
 
