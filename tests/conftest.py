@@ -9,7 +9,7 @@ import gc
 import heapq
 import os
 import signal
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -46,10 +46,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         spread(items)
 
 
-def pytest_collection_finish() -> None:
-    """Thousands of collected tests stay until the end: no garbage collection needs to look at them again."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of collected tests stay until the end: no garbage collection needs to look at them, now or later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def shares_fixture(item: pytest.Item) -> bool:

@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Final
@@ -154,9 +155,14 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
 
 def known_stories() -> dict[str, Story]:
     """Every story of this package, by number."""
+    return {story.number: story for story in _known_stories()}
+
+
+@cache
+def _known_stories() -> tuple[Story, ...]:
+    """Read them once: to parse them all takes a tenth of a second."""
     files = sorted(resources.files("harness.stories").joinpath("data").iterdir(), key=lambda file: file.name)
-    stories = [parse_story(file.read_text(), file.name) for file in files if file.name.endswith(".toml")]
-    return {story.number: story for story in stories}
+    return tuple(parse_story(file.read_text(), file.name) for file in files if file.name.endswith(".toml"))
 
 
 def read_story(path: Path) -> Story:
