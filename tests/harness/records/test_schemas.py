@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ STEP = 10
 RECORDED = sorted(file.parent for file in (ROOT / "results" / "reference").glob("*/matrix.json"))
 
 
+@cache
 def validator(name: str) -> jsonschema.Draft202012Validator:
     jsonschema.Draft202012Validator.check_schema(schema_of(name))
     return jsonschema.Draft202012Validator(schema_of(name))
