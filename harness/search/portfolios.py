@@ -206,6 +206,17 @@ PORTFOLIOS: Final = (
         dead_brokers_max=1,
         healed_ms_min=1_500,
     ),
+    # Uncommitted records of a cut leader outlast a segment, and replace committed ones of a few keys (rule 31).
+    Portfolio(
+        name="compacted-cuts",
+        kinds=("cut", "cut", "cut", "pause"),
+        shapes=(Shape.ISOLATE, Shape.FROM_BROKERS, Shape.MUTE, Shape.DEAF, Shape.NO_FETCH),
+        settings=_COMPACTED,
+        workload=msgspec.structs.replace(_KEYED, keys=2, writes_per_second=60.0),
+        fault_ms_max=6_000,
+        dead_brokers_max=1,
+        healed_ms_min=1_500,
+    ),
     # Of a topic that nothing is cleaned of for an hour, each record is read.
     Portfolio(
         name="compacted-later",

@@ -68,7 +68,7 @@ def perform_cell(story: Story, column: str | Column, watch: Callable[[SimulatedW
         cell=chosen.name,
         family=story.number,
         settings=settings.to_mapping(),
-        workload=WORKLOAD,
+        workload=msgspec.structs.replace(WORKLOAD, name="keyed") if story.compacted else WORKLOAD,
         faults=FaultPlan(),
         seed=0,
         brokers=settings.replication_factor,
@@ -121,12 +121,14 @@ def _signs(performance: Performance, verdict: Verdict) -> Iterator[Sign]:
         yield Sign.FOR_GOOD
     elif performance.trace.leaderless:
         yield Sign.LEADERLESS
-    if verdict.counts.get("divergent-replicas"):
+    if verdict.counts.get("divergent-replicas") or verdict.counts.get("divergent-tables"):
         yield Sign.DIVERGED
     if verdict.counts.get("duplicate"):
         yield Sign.DUPLICATE
     if verdict.counts.get("reordered"):
         yield Sign.REORDERED
+    if verdict.counts.get("returned-key"):
+        yield Sign.RETURNED
     for finding in verdict.findings(InconsistentOffset):
         if len({witness.value for witness in finding.seen if witness.by == "poll"}) > 1:
             yield Sign.CHANGED_READ

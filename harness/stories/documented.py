@@ -47,7 +47,7 @@ def state_forms() -> list[StepForm]:
 
 
 def _limits(form: Form) -> str:
-    if form.makes is s.ReleaseOne:
+    if form.makes in {s.ReleaseOne, s.DeleteKey}:
         return "virtual time only"
     if form.makes is s.Covers:
         return "not on Kafka"

@@ -38,6 +38,11 @@ STEPS: Final = (
         "Send one record and wait 100 ms for the answer. acks: else the column's. One PRODUCER numbers its records",
     ),
     Form(s.SendRecord, f"send {_WRITE}", "Send one record, and do not wait"),
+    Form(
+        s.DeleteKey,
+        "delete RECORD:deletes by NEW:record to BROKER:to [ACKS:acks]",
+        "Send a tombstone under a name of its own: it deletes the key of a record, in a compacted topic",
+    ),
     Form(s.Retry, "retry RECORD:record to BROKER:to", "Send a record again, unless it was acknowledged"),
     Form(s.Read, "read", "Let a fresh consumer read the log from its start"),
     Form(s.Wait, "wait TIME:ms", "Let time pass"),

@@ -211,7 +211,8 @@ class _Performer:
 
     def send(self, step: s.WriteRecord) -> str:
         node = self._whom(step.to)
-        self._writes.send(step.record, node, acks=step.acks, producer=step.producer)
+        deletes = step.deletes if isinstance(step, s.DeleteKey) else None
+        self._writes.send(step.record, node, acks=step.acks, producer=step.producer, deletes=deletes)
         return f"sent to {node}"
 
     def write(self, step: s.WriteRecord) -> str:
@@ -342,6 +343,7 @@ class _Performer:
 _ACTIONS: Final[Mapping[type, Callable[[_Performer, Any], str | None]]] = {
     s.WriteRecord: _Performer.write,
     s.SendRecord: _Performer.send,
+    s.DeleteKey: _Performer.write,
     s.Retry: _Performer.retry,
     s.Read: _Performer.read,
     s.Wait: _Performer.wait,

@@ -48,7 +48,7 @@ def _undoable(story: Story, spec: RunSpec) -> Iterator[str]:
             'host = "namespaces", and run as root'
         )
         return
-    one_message = story.first(s.ReleaseOne)
+    one_message = story.first(s.ReleaseOne, s.DeleteKey)
     if one_message and not world.virtual_time:
         yield _said(one_message, "which is for virtual time only; leave all worlds but [worlds.simulated] out")
     lacks = out_of_reach(spec)

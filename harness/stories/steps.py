@@ -73,6 +73,12 @@ class SendRecord(WriteRecord, frozen=True, kw_only=True):
     """The same without waiting."""
 
 
+class DeleteKey(WriteRecord, frozen=True, kw_only=True):
+    """Send a tombstone, a record of its own, which deletes the key of another in a compacted log."""
+
+    deletes: Record
+
+
 class Retry(Step, frozen=True, kw_only=True):
     """Send a record again, as its client would: not if it was acknowledged. Waits a moment for the answer."""
 

@@ -37,6 +37,7 @@ class Sign(StrEnum):
     CHANGED_READ = "changed read"
     DUPLICATE = "duplicate"
     REORDERED = "reordered"
+    RETURNED = "returned key"
 
     @property
     def letter(self) -> str:
@@ -51,6 +52,7 @@ _LETTERS: Final = {
     Sign.CHANGED_READ: "c",
     Sign.DUPLICATE: "D",
     Sign.REORDERED: "R",
+    Sign.RETURNED: "K",
 }
 
 
@@ -128,6 +130,11 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     def records(self) -> tuple[str, ...]:
         """Every record, in the order in which they are written."""
         return (BASE, *(step.record for step in self.steps if isinstance(step, WriteRecord)))
+
+    @property
+    def compacted(self) -> bool:
+        """True if its topic is compacted."""
+        return "compact" in str(self.settings.get("cleanup.policy", ""))
 
     def first(self, *kinds: type[Step]) -> Step | None:
         """The first step of one of these kinds, if there is any."""

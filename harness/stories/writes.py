@@ -16,7 +16,7 @@ from harness.worlds.contract import DirectClient, DirectWrite
 from workloads import Clock, Event, EventType, Function, Recorder, SendOutcome, Settings
 from workloads import Send as Sent
 from workloads.driver import SendCounts
-from workloads.values import encode, join
+from workloads.values import encode, join, record_key_of
 
 #: Producer ids of scripts begin here: far above what a young cluster hands out.
 FIRST_PRODUCER_ID: Final = 1_000_000
@@ -86,18 +86,26 @@ class Writes:
         self.records: dict[str, ScriptedRecord] = {}
 
     def send(
-        self, name: str, broker: int, *, acks: int | None = None, producer: str | None = None, judged: bool = True
+        self,
+        name: str,
+        broker: int,
+        *,
+        acks: int | None = None,
+        producer: str | None = None,
+        deletes: str | None = None,
+        judged: bool = True,
     ) -> ScriptedRecord:
         """Send a new record, with the acks of the settings unless said otherwise.
 
-        One that is not ``judged`` ends as unknown, whatever its answer.
+        One that ``deletes`` another record is the tombstone of its key. One that is not ``judged`` ends as unknown,
+        whatever its answer.
         """
         process = self._new_process()
         made = self._producers.setdefault(
             producer or f"of {name}", ScriptedProducer(process, FIRST_PRODUCER_ID + process)
         )
         idempotent = self._settings.enable_idempotence
-        key = name.encode()
+        key = (deletes or name).encode()
         write = DirectWrite(
             partition=self._partition,
             key=key,
@@ -107,6 +115,7 @@ class Writes:
             producer_id=made.producer_id if idempotent else -1,
             producer_epoch=0 if idempotent else -1,
             sequence=made.next_sequence if idempotent else -1,
+            tombstone=deletes is not None,
         )
         made.next_sequence += 1
         record = self.records[name] = ScriptedRecord(process, made.instance, write, judged=judged)
@@ -150,6 +159,8 @@ class Writes:
 
     def _record(self, record: ScriptedRecord, kind: EventType) -> None:
         outcome = record.outcome if kind is not EventType.INVOKE else None
+        key = record_key_of(record.write.key) if "compact" in self._settings.cleanup_policy else None
+        offset = outcome.offset if outcome else None
         self._recorder.record(
             Event(
                 time_us=self._clock.now_us(),
@@ -157,7 +168,7 @@ class Writes:
                 instance=record.instance,
                 type=kind,
                 function=Function.SEND,
-                micro=(Sent(self._partition, record.value, outcome.offset if outcome else None),),
+                micro=(Sent(self._partition, record.value, offset, key, record.write.tombstone),),
                 node=outcome.node if outcome else None,
                 error=outcome.error if outcome else None,
             )

@@ -37,7 +37,7 @@ class DirectWrite(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One record for one broker. The broker may wait ``timeout_ms`` for replicas before it answers.
 
     ``producer_id``, ``producer_epoch`` and ``sequence`` are those of an idempotent producer, -1 without one. A broker
-    takes any producer id that it has not seen yet (KIP-360).
+    takes any producer id that it has not seen yet (KIP-360). A ``tombstone`` deletes its key; only virtual time has it.
     """
 
     partition: str
@@ -48,6 +48,7 @@ class DirectWrite(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     producer_id: int = -1
     producer_epoch: int = -1
     sequence: int = -1
+    tombstone: bool = False
 
 
 class DirectClient(Protocol):

@@ -215,7 +215,11 @@ class Replica:
             self.followers[node] = follower
         self.leading = True
         if self._rule.opens_epoch:
-            self._store(replace(self.log.control_batch(), base_offset=end, leader_epoch=self.leader_epoch))
+            self._store(
+                replace(
+                    self.log.control_batch(), base_offset=end, leader_epoch=self.leader_epoch, stamped_us=self._stamp_us
+                )
+            )
         if self._context.observing:
             self._context.observe(
                 BecameLeader(
@@ -287,7 +291,7 @@ class Replica:
                 True,
                 batch.transactional,
                 batch.marker,
-                stamped_us=NONE if self._segment_us == NONE else self._context.now_us,
+                stamped_us=self._stamp_us,
             )
         )
         if len(self.maximal_isr) == 1:  # With other members the high watermark waits for their fetches.
@@ -548,6 +552,11 @@ class Replica:
                     leader_epoch=batch.leader_epoch,
                 )
             )
+
+    @property
+    def _stamp_us(self) -> int:
+        """The time stamp of what a leader appends now: only cleaners look at one."""
+        return NONE if self._segment_us == NONE else self._context.now_us
 
     def _roll(self, stamped_us: int) -> None:
         """Begin a new segment before a batch that comes segment.ms after the first of the present one (rule 31)."""

@@ -9,7 +9,7 @@ import pytest
 
 from harness.observations import LogCleaned
 from harness.reference.core.messages import Deletion
-from harness.reference.core.types import TopicConfig
+from harness.reference.core.types import BrokerConfig, TopicConfig
 from tests.harness.reference.core.compacted import COMPACTED, record, records, table
 
 MakeLab = Callable[..., Any]
@@ -109,6 +109,15 @@ def test_a_deleted_key_is_back_under_a_broker_that_was_away_for_longer_than_the_
     write(cluster, "h")
     assert ("a" in table(cluster.log(2).batches)) is returned
     assert "a" not in table(cluster.log(0).batches)
+
+
+def test_where_a_leader_opens_its_epoch_with_a_record_of_its_own_segments_end_too(lab: MakeLab) -> None:
+    by_majority = BrokerConfig(commit_rule="majority", leader_election="largest-epoch-and-log-end")
+    cluster = lab(by_majority, TopicConfig(**COMPACTED))
+    write(cluster, *"abababab")
+    cluster.run(2_000)
+    assert len(cluster.log(0).segments) > 1
+    assert len(records(cluster.log(0))) < 8
 
 
 def test_a_tombstone_is_told_from_a_record(lab: MakeLab) -> None:
