@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from checkers import Scratch, ScratchKind
+from harness.choices import Choices
 from harness.conform.recorded import KAFKA, RecordedStep, RecordedTrace, recorded, steps_of
 from harness.conform.shown import ShownState, shown
 from harness.errors import PlanError
@@ -98,14 +99,18 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class CoreStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A step as the core performed it, and the states that it ``passed`` through in it, oldest first."""
+    """A step as the core performed it, and the states that it ``passed`` through in it, oldest first.
+
+    These have no answers of clients; ``answers_before`` are those that were known when the step began.
+    """
 
     step: RecordedStep
     passed: Sequence[ShownState]
+    answers_before: Mapping[str, str] = {}
 
 
-def performed_by_core(story: Story, trace: RecordedTrace, bug: str = "none") -> list[CoreStep]:
-    """The same story in virtual time, each step as long as it lasted in ``trace``; with a planted ``bug``.
+def performed_by_core(story: Story, trace: RecordedTrace, bug: str, choices: Choices) -> list[CoreStep]:
+    """The same story in virtual time, each step as long as it lasted in ``trace``; with a planted ``bug``, or "none".
 
     Raises:
         SettingsError: the trace has settings that there are no more.
@@ -121,19 +126,19 @@ def performed_by_core(story: Story, trace: RecordedTrace, bug: str = "none") -> 
         assignment=ASSIGNMENT,
         story=story.number,
     )
-    world = SimulatedWorld(spec, Steady(0), invariants=False)
+    world = SimulatedWorld(spec, choices, invariants=False)
     moments = _Moments(world, f"{WORKLOAD.topic}-0")
     pace = AsLongAs(world.clock.now_us, [step.lasted_ms for step in trace.steps])
     performed = perform_script(story, spec, world, _Forgetting(), pace).trace
     names = {end.value: name for name, end in performed.records.items()}
-    steps = []
+    steps: list[CoreStep] = []
+    answers_before: Mapping[str, str] = {}
     for entry, step in zip(performed.entries[:-1], steps_of(performed), strict=True):
         within = [moment for moment in moments.seen if entry.begun_us <= moment.time_us <= entry.ended_us]
         before = [moment for moment in moments.seen if moment.time_us < entry.begun_us][-1:]
-        passed = [
-            shown(moment.view, moment.fenced, moment.replicas, names, entry.answers) for moment in [*before, *within]
-        ]
-        steps.append(CoreStep(step=step, passed=passed))
+        passed = [shown(moment.view, moment.fenced, moment.replicas, names, {}) for moment in [*before, *within]]
+        steps.append(CoreStep(step=step, passed=passed, answers_before=answers_before))
+        answers_before = step.shown.answers
     return steps
 
 

@@ -31,6 +31,9 @@ from workloads import CLIENT_CLOSED, NEVER_SENT, TIME_LIMIT
 
 #: Errors that a client finds by itself, where a broker did not answer.
 _SILENCE: Final = frozenset({CLIENT_CLOSED, NEVER_SENT, TIME_LIMIT, "KafkaConnectionError"})
+NO_ANSWER: Final = "no answer"
+#: Begins the name of a fact that is a client's answer.
+ANSWER: Final = "answer to "
 #: Records that are no script's: what fresh clients write at the end.
 FRESH: Final = "(fresh)"
 
@@ -74,7 +77,7 @@ class ShownState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                 for name, value in of_replica.items()
                 if value is not None
             }
-        return own | {f"answer to {name}": text for name, text in self.answers.items()}
+        return own | {f"{ANSWER}{name}": text for name, text in self.answers.items()}
 
 
 _OWN: Final = ("leader", "leader_epoch", "partition_epoch", "isr", "elr", "fenced", "assigned")
@@ -143,4 +146,4 @@ def _answer(end: RecordEnd) -> str:
     if end.error is None:
         return end.outcome if end.offset is None else f"{end.outcome} at offset {end.offset}"
     error = end.error.partition(":")[0]
-    return "no answer" if error in _SILENCE else error
+    return NO_ANSWER if error in _SILENCE else error

@@ -38,9 +38,16 @@ def _known(number: str) -> Story:
 
 
 def prepared(spec: RunSpec, story: Story) -> RunSpec:
-    """``spec`` as its world is to be made ready for the story: for the families of its faults."""
+    """``spec`` as its world is to be made ready for the story: for the families of its faults.
+
+    Where the plan does not say otherwise, its log partition has replicas 0 1 2 in this order, as scripts mean it.
+    """
     families = tuple(dict.fromkeys(fault.family for fault in story.faults()))
-    return msgspec.structs.replace(spec, faults=msgspec.structs.replace(spec.faults, families=families))
+    return msgspec.structs.replace(
+        spec,
+        faults=msgspec.structs.replace(spec.faults, families=families),
+        assignment=spec.assignment or (tuple(range(spec.chosen().replication_factor)),),
+    )
 
 
 def perform_story(spec: RunSpec, story: Story, world: World, recorder: Recorder, directory: Path) -> RunReport:

@@ -17,11 +17,11 @@ from nemesis.cluster import PartitionView
 Pause = Callable[[StoryWorld, int], None]
 
 #: A real cluster is at rest when so many looks in a row show the same.
-SAME_LOOKS: Final = 5
-LOOK_EVERY_MS: Final = 120
+SAME_LOOKS: Final = 6
+LOOK_EVERY_MS: Final = 250
 #: For what goes on changing, and for brokers that were started: a JVM's start, and the session of the process before.
-REST_LIMIT_MS: Final = 4_000
-START_LIMIT_MS: Final = 25_000
+REST_LIMIT_MS: Final = 10_000
+START_LIMIT_MS: Final = 40_000
 #: A step in virtual time lasts so long at least.
 VIRTUAL_REST_MS: Final = SAME_LOOKS * LOOK_EVERY_MS
 
@@ -31,22 +31,13 @@ def no_pause(story_world: StoryWorld, begun_us: int) -> None:
 
 
 class UntilAtRest:
-    """Waits until nothing changes any more, and until the controller knows each broker that runs again.
-
-    A planned move on Kafka puts the new leader first among the replicas: their order is put back, so that elections
-    prefer the same brokers as the script does.
-    """
+    """Waits until nothing changes any more, and until the controller knows each broker that runs again."""
 
     def __init__(self) -> None:
         self._running: frozenset[int] | None = None
-        self._order: tuple[int, ...] = ()
 
     def __call__(self, story_world: StoryWorld, begun_us: int) -> None:  # noqa: ARG002
         """Wait, but not for ever."""
-        order, reassignment = story_world.view.replicas, story_world.target.reassignment
-        self._order = self._order or order
-        if order != self._order and reassignment is not None:
-            reassignment.reassign(story_world.partition, self._order)
         running = frozenset(story_world.running)
         begun = frozenset() if self._running is None else running - self._running
         self._running = running

@@ -154,8 +154,9 @@ class _Performer:
         self._note(step.line, step.text, begun_us, note, play)
 
     def _note(self, line: int, text: str, begun_us: int, note: str, play: Play = Play.PLAYED) -> None:
+        other_order = self._story_world.keep_order()
         self._pause(self._story_world, begun_us)
-        self._write_down(line, text, begun_us, note, play)
+        self._write_down(line, text, begun_us, "; ".join(filter(None, (note, other_order))), play)
 
     def _write_down(self, line: int, text: str, begun_us: int, note: str, play: Play = Play.PLAYED) -> None:
         view = self._story_world.view
@@ -289,7 +290,8 @@ class _Performer:
         leader = self._story_world.node(s.BrokerRole.LEADER)
         nodes = {self._story_world.node(broker) for broker in step.nodes}
         self._faults.hit_links(step.strikes, [Link(node, leader) for node in nodes], api="Fetch")
-        self._story_world.let_pass(self._patience.answer_ms)  # for what was fetched before to be answered
+        # For what was fetched before to be answered: a fetch that waits at the leader would bring what follows.
+        self._story_world.let_pass(max(self._patience.answer_ms, self._settings.replica_fetch_wait_max_ms + 100))
         self._writes.send(f"(nudge {next(self._nudges)})", leader, acks=0, judged=False)
         if not self._story_world.until(lambda: not nodes & set(self._story_world.view.isr), self._patience.limit_ms):
             raise StepError(f"still in the ISR after {self._patience.limit_ms} ms")

@@ -44,6 +44,7 @@ class StoryWorld:
         self._records = records
         self._replicas: Replicas = world.replicas
         self._leaders: list[int] = []
+        self._order: tuple[int, ...] = ()
 
     # --- what there is -----------------------------------------------------------------------------------------------
 
@@ -76,6 +77,18 @@ class StoryWorld:
     def fenced(self) -> tuple[int, ...]:
         """The brokers that the controller counts as dead."""
         return tuple(sorted(self._replicas.fenced()))
+
+    def keep_order(self) -> str:
+        """Keep the replicas in the order of preference in which they were at first; the answer says where that fails.
+
+        A planned move on Kafka puts the new leader first, and then elections prefer other brokers than a script means.
+        """
+        order, reassignment = self.view.replicas, self.target.reassignment
+        self._order = self._order or order
+        if order != self._order and reassignment is not None:
+            reassignment.reassign(self.partition, self._order)
+            order = self.view.replicas
+        return "" if order == self._order else f"elections prefer {_listed(order)}, and not {_listed(self._order)}"
 
     def able(self, needs: Iterable[Capability]) -> None:
         """Check that the world can do what needs these.
