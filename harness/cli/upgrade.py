@@ -38,6 +38,7 @@ class UpgradeRequest(msgspec.Struct, frozen=True, kw_only=True):
     by: str
     host: str
     client: str
+    other_client: Sequence[str] = ()
     brokers: int
     controllers: str
     duration_ms: int
@@ -54,7 +55,7 @@ class UpgradeRequest(msgspec.Struct, frozen=True, kw_only=True):
         top |= {} if self.seed is None else {"seed": self.seed}
         world: dict[str, object] = {"version": self.from_, "host": self.host, "client": self.client}
         world |= {"controllers": int(self.controllers), "upgrade_end": self.end}
-        world["upgrade_by"] = self.by
+        world |= {"upgrade_by": self.by, "other_clients": [*self.other_client]}
         world |= {"upgrade_to": self.to} if self.to else {}
         tables: dict[str, Mapping[str, object]] = {
             "settings": {**SAFE, **settings},
@@ -87,6 +88,7 @@ class UpgradeRequest(msgspec.Struct, frozen=True, kw_only=True):
     show_default=True,
     help="The library that writes.",
 )
+@click.option("--other-client", multiple=True, metavar="LIBRARY", help="Takes turns with --client: java:4.3.1.")
 @click.option("--brokers", type=BoundedNumber("brokers"), default=3, show_default=True)
 @click.option("--controllers", type=Word("number of controllers", "135"), default="1", show_default=True)
 @click.option(

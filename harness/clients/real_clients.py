@@ -35,6 +35,7 @@ class ClientLibrary:
         defaults: the library's own settings by role, as far as it discloses them.
         lacks: the capabilities that its clients do not have, and why.
         unfit: the reason why the installed release cannot be used; empty if it can.
+        beside: libraries that take turns with this one, by the number of a client's process.
     """
 
     producer_configuration: Callable[[Settings, Sequence[str], int, str | None], Configuration]
@@ -49,6 +50,15 @@ class ClientLibrary:
     lacks: Mapping[ClientCapability, str] = field(default_factory=dict)
     unfit: str = ""
     rack: str = "client.rack"
+    beside: tuple[ClientLibrary, ...] = ()
+
+    def taking_turns(self, others: Sequence[ClientLibrary]) -> ClientLibrary:
+        """This library where clients of ``others`` are made too, in turn."""
+        return replace(self, beside=tuple(others))
+
+    def of(self, process: int) -> ClientLibrary:
+        """The library that makes the client of this process."""
+        return (self, *self.beside)[process % (1 + len(self.beside))]
 
     def login(self, security: Security) -> Configuration:
         """The settings that log a client in, with the password; only the library may have them.
@@ -73,11 +83,13 @@ class ClientLibrary:
         Raises:
             HostError: the installed release is unfit, or the password is not where the plan says.
         """
-        if self.unfit:
-            raise HostError(self.unfit)
-        return RealClients(self._with_racks(racks) if racks else self, clock, settings, tuple(bootstrap), security)
+        libraries = (self, *self.beside)
+        if unfit := next((library.unfit for library in libraries if library.unfit), ""):
+            raise HostError(unfit)
+        first, *others = (library.with_racks(racks) if racks else library for library in libraries)
+        return RealClients(first.taking_turns(others), clock, settings, tuple(bootstrap), security)
 
-    def _with_racks(self, racks: Sequence[str]) -> ClientLibrary:
+    def with_racks(self, racks: Sequence[str]) -> ClientLibrary:
         """Put consumers into these racks: the first into the first rack, and so on in turn."""
 
         def configuration(
@@ -108,17 +120,19 @@ class RealClients:
         self._clock = clock
         self._settings = settings
         self.bootstrap: Final = bootstrap
+        libraries = (library, *library.beside)
         self._login_written = library.login_settings(security)
-        self._login = library.login(security)
+        self._logins = {each.name: each.login(security) for each in libraries}
         self._made: list[AdaptedProducer[Any] | AdaptedConsumer[Any]] = []
-        self.name = library.name
-        self.lacks = library.lacks
-        self.protocols = library.protocols
+        self.name = " and ".join(each.name for each in libraries)
+        self.lacks = {what: why for each in libraries for what, why in each.lacks.items()}
+        self.protocols = [known for known in library.protocols if all(known in each.protocols for each in libraries)]
 
     def producer(self, process: int, transactional_id: str | None = None) -> AdaptedProducer[Any]:
         """Make a producer and remember it, so that it is closed."""
-        configuration = self._library.producer_configuration(self._settings, self.bootstrap, process, transactional_id)
-        producer = self._library.producer(self._clock, configuration | self._login)
+        library = self._library.of(process)
+        configuration = library.producer_configuration(self._settings, self.bootstrap, process, transactional_id)
+        producer = library.producer(self._clock, configuration | self._logins[library.name])
         self._made.append(producer)
         return producer
 
@@ -128,22 +142,26 @@ class RealClients:
         """Make a consumer and remember it, so that it is closed."""
         if membership is not None and membership.protocol not in self.protocols:
             raise ValueError(f"{self.name} does not know the group protocol {membership.protocol!r} (KIP-848)")
-        configuration = self._library.consumer_configuration(
-            self._settings, self.bootstrap, process, membership, isolation
-        )
-        consumer = self._library.consumer(self._clock, configuration | self._login, membership)
+        library = self._library.of(process)
+        configuration = library.consumer_configuration(self._settings, self.bootstrap, process, membership, isolation)
+        consumer = library.consumer(self._clock, configuration | self._logins[library.name], membership)
         self._made.append(consumer)
         return consumer
 
     def effective_configuration(self) -> dict[str, Configuration]:
-        """The settings that the library really works with by role, with its defaults; names are those of process 0."""
+        """The settings that the library really works with by role, with its defaults; names are those of process 0.
+
+        Of the libraries that take turns with it their names only.
+        """
         library, settings, bootstrap = self._library, self._settings, self.bootstrap
         chosen = {
             "producer": library.producer_configuration(settings, bootstrap, 0, None),
             "consumer": library.consumer_configuration(settings, bootstrap, 0, None, "read_uncommitted"),
         }
+        beside: Configuration = {"libraries in turn": self.name} if library.beside else {}
         return {
-            role: _writable({**library.defaults[role], **own, **self._login_written}) for role, own in chosen.items()
+            role: _writable({**library.defaults[role], **own, **self._login_written, **beside})
+            for role, own in chosen.items()
         }
 
     def close(self, limit_s: float) -> list[str]:

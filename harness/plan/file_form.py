@@ -98,6 +98,9 @@ class WorldTable(msgspec.Struct, frozen=True, kw_only=True):
     client_version: str = ""
     """The installed release of Apache Kafka from which `client = "java"` comes; by default that of the brokers in the
     kafka world, else the newest that was tried."""
+    other_clients: list[str] = []
+    """Kafka: libraries whose clients take turns with those of `client`, as old and new ones do in an upgrade:
+    `["java:4.3.1", "confluent-kafka"]`."""
     version: str = ""
     """Kafka: an installed release; by default the newest that was tried."""
     upgrade_to: str = ""

@@ -25,7 +25,7 @@ from harness.plan.operator_commands import operator_commands_at
 from harness.plan.placement import assignment_in, check_placement, racks_in
 from harness.plan.security import security_at
 from harness.plan.transactions import check_transactions
-from harness.plan.upgrades import UPGRADE_KEYS, check_upgrade, release_at, with_upgrade
+from harness.plan.upgrades import UPGRADE_KEYS, check_upgrade, other_clients_at, release_at, with_upgrade
 from harness.plan.values import (
     ENDLESS,
     PlanKey,
@@ -85,7 +85,13 @@ def world_at(name: str, table: Table, brokers: int, topic: str, plan_key: PlanKe
         nodes_host = worlds.Ssh(machines_at(table, nodes, plan_key))
     version = release_at(table, "version", plan_key)
     started = worlds.Kafka(
-        version=version, mode=mode, controllers=controllers, host=nodes_host, client=client, client_version=release
+        version=version,
+        mode=mode,
+        controllers=controllers,
+        host=nodes_host,
+        client=client,
+        client_version=release,
+        other_clients=other_clients_at(table, plan_key),
     )
     return with_upgrade(started, table, plan_key)
 
@@ -108,6 +114,11 @@ def _refuse_what_others_take(world: str, host: worlds.HostName, table: Table, pl
         ("commands", host == "commands", 'commands are for host = "commands"; write that, or leave them out'),
         ("client", world != "simulated", "the simulated world has models of clients; leave this key out"),
         ("client_version", table.get("client") == "java", 'it is for client = "java"; write that, or leave it out'),
+        (
+            "other_clients",
+            kafka and not existing,
+            "only a cluster of Kafka that a run starts has them; leave it out",
+        ),
         ("version", kafka, "only the kafka world has versions; leave this key out"),
         ("mode", kafka, "only the kafka world has modes; leave this key out"),
         ("controllers", kafka, "the reference broker has one controller; leave this key out"),

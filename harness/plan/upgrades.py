@@ -10,7 +10,7 @@ import msgspec
 from harness.plan.file_form import WORLD_DEFAULTS
 from harness.plan.model import Plan
 from harness.plan.values import PlanKey, Table, flattened, table_at, value_at
-from harness.plan.worlds import Kafka, Ssh, UpgradeBy, UpgradeEnd
+from harness.plan.worlds import ClientName, Kafka, Ssh, UpgradeBy, UpgradeEnd
 from nemesis.faults import Upgrade
 from workloads import Settings, spelled
 
@@ -19,6 +19,8 @@ UPGRADE_KEYS: Final = ("upgrade_to", "upgrade_end", "upgrade_by", "change")
 #: The first release whose controllers join and leave, and how many there are so that one can.
 _VOTERS_SINCE: Final = [3, 9]
 _VOTERS_MIN: Final = 3
+#: The client library that comes in releases.
+JAVA: Final = "java"
 #: A release of Apache Kafka.
 _VERSION: Final = re.compile(r"\d{1,3}(\.\d{1,3}){2,3}")
 #: Settings by which the harness knows a node, and finds its files.
@@ -40,6 +42,25 @@ def release_at(table: Table, key: str, plan_key: PlanKey) -> str:
             f'"{version}" is not a version of Apache Kafka; write three numbers, for example "4.1.1"'
         )
     return version
+
+
+def other_clients_at(table: Table, plan_key: PlanKey) -> tuple[tuple[ClientName, str], ...]:
+    """The libraries that take turns with the world's own, each with the release of the Java client, or "".
+
+    Raises:
+        PlanError: one is not a library, or is not followed by a version.
+    """
+    words: list[str] = value_at(table, "other_clients", list[str], [], plan_key)
+    clients = []
+    for number, word in enumerate(words):
+        name, _, release = word.partition(":")
+        entry: Table = {"client": name, **({"client_version": release} if release else {})}
+        key = plan_key / f"other_clients[{number}]"
+        if release and name != JAVA:
+            raise key.wrong(f'a release is for java only; write "{name}"')
+        client: ClientName = value_at(entry, "client", ClientName, WORLD_DEFAULTS.client, key)
+        clients.append((client, release_at(entry, "client_version", key)))
+    return tuple(clients)
 
 
 def with_upgrade(world: Kafka, table: Table, plan_key: PlanKey) -> Kafka:

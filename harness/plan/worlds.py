@@ -182,6 +182,7 @@ class Kafka(Started, frozen=True, kw_only=True, tag="kafka"):
     With the family "upgrade" every node becomes one of the release ``upgrade_to`` (empty: as before) in turn, with the
     settings ``change``, each a name and a value; ``upgrade_end`` says what follows, and ``upgrade_by`` if it starts
     again on its disk, or another one takes its place.
+    Clients of ``other_clients``, each a library and a release of the Java client, take turns with those of ``client``.
     """
 
     name: ClassVar[WorldName] = "kafka"
@@ -192,6 +193,7 @@ class Kafka(Started, frozen=True, kw_only=True, tag="kafka"):
     upgrade_end: UpgradeEnd = "finalize"
     upgrade_by: UpgradeBy = "restart"
     change: tuple[tuple[str, str], ...] = ()
+    other_clients: tuple[tuple[ClientName, str], ...] = ()
 
     @property
     @override

@@ -84,16 +84,16 @@ def release_lacks(spec: RunSpec) -> str:
         PlanError: it cannot do what the settings ask for, on any machine, or its Java client is too old.
     """
     world = spec.world
-    has_java = isinstance(world, RealTime) and world.client == "java"
-    if not isinstance(world, Kafka) and not has_java:
+    if not isinstance(world, Kafka) and not (isinstance(world, RealTime) and world.client == "java"):
         return ""
-    from harness.worlds.kafka import client_release, release_for, successor_for
+    from harness.worlds.kafka import client_release, release_for, successor_for, with_one_library
 
     try:
         if isinstance(world, Kafka):
             successor_for(world, release_for(world, spec.chosen()))
-        if isinstance(world, RealTime) and has_java:
-            client_release(world)
+        for alone in with_one_library(world):
+            if alone.client == "java":
+                client_release(alone)
     except HostError as error:
         return str(error)
     return ""

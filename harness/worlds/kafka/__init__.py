@@ -5,7 +5,7 @@ from pathlib import Path
 
 from harness.plan import Kafka, RunSpec, require_kind
 from harness.worlds.kafka.distribution import KafkaDistribution, host_for, host_kind, release_for, successor_for
-from harness.worlds.kafka.java_client import client_library, client_release, client_version
+from harness.worlds.kafka.java_client import client_library, client_release, client_version, with_one_library
 from harness.worlds.real import RealWorld, StartedCluster, out_of_reach
 from nemesis.cluster import Capability
 
@@ -17,6 +17,7 @@ __all__ = [
     "kafka_world",
     "release_for",
     "successor_for",
+    "with_one_library",
 ]
 
 

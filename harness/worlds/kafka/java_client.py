@@ -6,9 +6,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from harness.clients import CLIENTS, JAVA, Bridge, ClientLibrary, compiler_jars, java_library, words_of_bridge
 from harness.errors import HostError, PlanError
-from harness.plan import RealTime
+from harness.plan import Kafka, RealTime
 from harness.worlds.kafka.installation import Installation, find
 from harness.worlds.kafka.jvm import LogFiles, client_command
 from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
@@ -20,10 +22,26 @@ SINCE: Final = (2, 5, 0)
 def client_library(world: RealTime, directory: Path, resources: ExitStack) -> ClientLibrary:
     """The client library of a run in ``world``, whose files are in ``directory``; ``resources`` end its JVM.
 
+    Where a plan has several, their clients take turns.
+
     Raises:
         PlanError: the release is too old.
         HostError: the release is not installed, or its JVM does not start.
     """
+    first, *others = (_library(one, directory, resources) for one in with_one_library(world))
+    return first.taking_turns(others)
+
+
+def with_one_library(world: RealTime) -> list[RealTime]:
+    """This world with each of its client libraries alone, in their order."""
+    others = world.other_clients if isinstance(world, Kafka) else ()
+    return [
+        world,
+        *(msgspec.structs.replace(world, client=client, client_version=release) for client, release in others),
+    ]
+
+
+def _library(world: RealTime, directory: Path, resources: ExitStack) -> ClientLibrary:
     if world.client != JAVA:
         return CLIENTS[world.client]
     logs = directory / "logs"
@@ -42,7 +60,7 @@ def started_bridge(release: Installation, logs: Path) -> Bridge:
     jars = compiler_jars()
     if not jars:
         raise HostError("PySpark's jars do not have the compiler Janino; install pyspark with pip")
-    files = LogFiles(logs / "java-client.properties", logs / "java-client-gc.log")
+    files = LogFiles(logs / f"java-client-{release.version}.properties", logs / "java-client-gc.log")
     files.write(release, {})
     bridge = Bridge(str(release.version), client_command(release, jars, files, words_of_bridge()))
     bridge.start()

@@ -46,6 +46,11 @@ def test_nodes_are_replaced_where_that_is_wanted() -> None:
     assert require_kind(run.world, Kafka).upgrade_by == "move-and-replace"
 
 
+def test_clients_of_several_libraries_take_turns() -> None:
+    (run,) = plan(client="java", other_client=("java:4.3.1",)).runs()
+    assert require_kind(run.world, Kafka).other_clients == (("java", "4.3.1"),)
+
+
 def test_without_a_release_and_without_faults_it_is_a_rolling_restart() -> None:
     (run,) = plan(to=None, beside="").runs()
     assert run.family == "upgrade"

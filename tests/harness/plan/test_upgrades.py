@@ -7,6 +7,7 @@ import pytest
 from harness.errors import PlanError
 from harness.plan import Kafka, parse_plan, require_kind
 from harness.run.scheduled import rollout_of
+from harness.worlds.kafka import with_one_library
 
 PLAN = 'families = ["upgrade+kill"]\n[worlds.kafka]\n'
 
@@ -45,6 +46,14 @@ def test_controllers_leave_the_voters_before_they_are_replaced_and_brokers_the_r
     assert taken("move-and-replace") == [*controllers, *brokers]
 
 
+def test_libraries_that_take_turns_are_named_with_the_release_of_the_java_client() -> None:
+    keys = 'client = "java"\nclient_version = "3.9.2"\nother_clients = ["java:4.3.1", "confluent-kafka"]'
+    world = require_kind(parse_plan(PLAN + keys, "p.toml").worlds[0].world, Kafka)
+    assert world.other_clients == (("java", "4.3.1"), ("confluent-kafka", ""))
+    alone = [(one.client, one.client_version) for one in with_one_library(world)]
+    assert alone == [("java", "3.9.2"), ("java", "4.3.1"), ("confluent-kafka", "")]
+
+
 def test_a_given_schedule_has_every_fault_of_its_run() -> None:
     given = '\n[[schedule]]\nbegin_ms = 1_000\nend_ms = 9_000\nfault = "upgrade"\nbroker = 1\n'
     assert steps(given, "upgrade") == []
@@ -67,6 +76,9 @@ def test_a_changed_setting_is_written_as_kafka_has_it() -> None:
         ('change = { "min.insync.replicas" = 1 }', r"follows from min\.insync\.replicas.*\[settings\]"),
         ('upgrade_by = "replace"', "a controller that leaves needs others that stay; write controllers = 3"),
         ('version = "3.8.1"\nupgrade_by = "replace"\ncontrollers = 3', r"controllers of 3\.8\.1 cannot leave their"),
+        ('other_clients = ["kcat"]', r'other_clients\[0\].*takes one of "kafka-python"'),
+        ('other_clients = ["kafka-python:3"]', 'a release is for java only; write "kafka-python"'),
+        ('other_clients = ["java:new"]', '"new" is not a version of Apache Kafka'),
         ('upgrade_by = "magic"', 'takes one of "restart", "replace", "move-and-replace"'),
         ('upgrade_end = "never"', 'takes one of "finalize", "back", "leave"'),
         ('host = "existing"\nbootstrap = ["b:9092"]\nupgrade_to = "4.3.1"', "a cluster that exists already has"),
