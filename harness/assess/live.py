@@ -9,6 +9,7 @@ from typing import Final
 
 from kafka.errors import KafkaError, UnsupportedVersionError
 
+from checkers import counted
 from harness.assess.cluster_files import racks_of, shared
 from harness.assess.configuration import OF_BROKERS, OF_TOPICS, Cluster, Now, Release, Topic
 from harness.clients import at_home, named, require_credentials
@@ -64,9 +65,9 @@ def why_silent(server: str) -> str:
 
 def _read(administration: Administration, bootstrap: Sequence[str], progress: Progress) -> Cluster:
     racks = administration.racks()
-    progress.say(f"{len(racks)} brokers answer")
+    progress.say(f"{counted(len(racks), 'running broker')} found")
     topics = administration.topics()
-    progress.say(f"{len(topics)} topics")
+    progress.say(f"{counted(len(topics), 'topic')} found")
     unread: list[str] = []
     settings: dict[str, dict[str, str]] = {}
     for names in _chunks(sorted(topics)):
