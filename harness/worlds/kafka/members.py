@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from kafka.errors import KafkaError
@@ -66,7 +66,8 @@ class Members:
             refused = self._repeated(lambda broker: remove_voter(broker, node, directory, REQUEST_LIMIT_S))
             if refused:
                 return {"refused": refused}
-        return self._voters_once(lambda voters: node not in voters)
+        voters = self._once(self._administration.voters, lambda voters: node not in voters)
+        return {"voters": voters}
 
     def _join_quorum(self, node: int) -> Evidence:
         address = self._nodes.host.address(node)
@@ -80,16 +81,23 @@ class Members:
             return add_voter(broker, node, directory, address, REQUEST_LIMIT_S)
 
         refused = self._repeated(add)
-        return {"refused": refused} if refused else self._voters_once(lambda voters: node in voters)
+        if refused:
+            return {"refused": refused}
+        return {"voters": self._once(self._administration.voters, lambda voters: node in voters)}
 
-    def _voters_once(self, are_right: Callable[[Sequence[int]], bool]) -> Evidence:
-        """The voters, once they are as they should be."""
+    @staticmethod
+    def _once(look: Callable[[], Collection[int]], are_right: Callable[[Collection[int]], bool]) -> list[int]:
+        """These nodes, once they are as they should be: a broker that is asked may hear of a change a little later.
+
+        Raises:
+            UnansweredError: they stayed as they were.
+        """
         deadline = time.monotonic() + REQUEST_LIMIT_S
-        while not are_right(voters := sorted(self._administration.voters())):
+        while not are_right(nodes := look()):
             if time.monotonic() > deadline:
-                return {"voters": voters, "unconfirmed": f"the voters were still {voters}"}
+                raise UnansweredError(f"the answer stayed {sorted(nodes)}")
             time.sleep(_LOOK_EVERY_S)
-        return {"voters": voters}
+        return sorted(nodes)
 
     def _move_away(self, node: int) -> Evidence:
         images = filter(None, map(self._administration.topic, self._administration.topics()))
@@ -110,7 +118,9 @@ class Members:
 
     def _unregister(self, node: int) -> Evidence:
         refused = self._repeated(lambda broker: unregister_broker(broker, node, REQUEST_LIMIT_S))
-        return {"refused": refused} if refused else {"registered": sorted(self._administration.registered())}
+        if refused:
+            return {"refused": refused}
+        return {"registered": self._once(self._administration.registered, lambda brokers: node not in brokers)}
 
     def _repeated(self, ask: Callable[[Address], str]) -> str:
         """The answer of a broker; each that runs is asked in turn until one has answered.

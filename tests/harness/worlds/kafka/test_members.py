@@ -26,6 +26,7 @@ class Cluster:
         self.fetches: dict[int, UUID] = {0: UUID(int=9)}
         self.known = [0, 1, 2]
         self.replicas = {"t-0": (0, 1, 2), "t-1": (1, 2, 0), "u-0": (1, 2)}
+        self.stale_answers = 2
         self.silent: set[int] = set()
         self.refuses = ""
 
@@ -36,7 +37,8 @@ class Cluster:
         return dict(self.fetches)
 
     def registered(self) -> list[int]:
-        return self.known
+        self.stale_answers -= 1
+        return [0, 1, 2] if self.stale_answers > 0 else self.known
 
     def topics(self) -> dict[str, None]:
         return {"t": None, "u": None}
@@ -154,6 +156,15 @@ def test_a_broker_that_has_ended_is_forgotten_and_its_disk_is_empty(
     assert seen["registered"] == [0, 2]
     assert seen["wiped"]["files"] == 1
     assert members.describe(1) == {}, "it is told once"
+
+
+def test_a_change_that_brokers_do_not_see_is_not_confirmed(
+    cluster: Cluster, make: Callable[..., Members], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "REQUEST_LIMIT_S", 0.1)
+    monkeypatch.setattr(cluster, "remove", lambda *_: "")
+    monkeypatch.setattr(module, "remove_voter", cluster.remove)
+    assert answered(lambda: make().leave(100)) == {"unconfirmed": "the answer stayed [100, 101, 102]"}
 
 
 @pytest.mark.parametrize(("dynamic", "seen"), [(True, {"voters": [100, 101, 102]}), (False, {})])
