@@ -82,6 +82,9 @@ duration_ms = 4_000
 runs = 1
 """
 
+#: All that an entry may expect, as a sentence says it.
+OUTCOMES = 'one of "broken promise", "stalled", "unknown", "permitted loss", "not exercised", "held"'
+
 
 def test_what_did_not_come_is_named() -> None:
     text = PLAN + '[[expected]]\nsettings = { acks = 1 }\noutcomes = ["held"]\nsome = "held"\n'
@@ -109,14 +112,20 @@ def test_a_broken_promise_of_another_anomaly_is_not_as_expected() -> None:
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ('outcomes = ["hold"]', "outcomes are broken promise, stalled"),
-        ("outcomes = []", "no outcome is expected"),
-        ('family = "kill"', "outcomes"),
-        ('outcomes = ["held"]\nsettings = { ack = 1 }', "acks"),
-        ('outcome = ["held"]', "outcomes"),
+        ('outcomes = ["hold"]', f'outcomes: takes a list; each is {OUTCOMES}, not ["hold"]'),
+        ("outcomes = [true]", f"outcomes: takes a list; each is {OUTCOMES}, not [true]"),
+        ("outcomes = []", "outcomes: no outcome is expected; name those that these cells may have"),
+        ('family = "kill"', f"outcomes is missing; it takes a list; each is {OUTCOMES}"),
+        ('outcomes = ["held"]\nsettings = { ack = 1 }', 'settings: unknown setting "ack"; did you mean "acks"?'),
+        (
+            'outcomes = ["held"]\nsettings = { acks = 2026-01-01 }',
+            "settings.acks: takes a value or a list of values, not 2026-01-01",
+        ),
+        ('outcomes = ["held"]\nsome = 1', f"some: takes {OUTCOMES}, not 1"),
+        ('outcome = ["held"]', 'outcome: unknown key "outcome"; did you mean "outcomes"?'),
     ],
 )
-def test_expectations_that_cannot_be_understood_are_refused(entry: str, message: str) -> None:
+def test_expectations_that_cannot_be_understood_are_refused_in_the_words_of_plans(entry: str, message: str) -> None:
     with pytest.raises(PlanError) as error:
         parse_plan(f"{PLAN}[[expected]]\n{entry}\n", "p.toml")
-    assert message in str(error.value)
+    assert str(error.value).removeprefix("p.toml: expected[0]").lstrip(".: ") == message

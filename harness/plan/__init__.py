@@ -16,7 +16,7 @@ from harness.plan.operator_commands import NODE, PEER, UNDONE_BY, Act, OperatorC
 from harness.plan.reading import ACCEPTED_FILE, LATEST, parse_plan, read_plan
 from harness.plan.security import OPEN, Security
 from harness.plan.starters import CI_FILES, KINDS, heading, plans_here, starter
-from harness.plan.values import ENDLESS, PlanKey, of_kind, refuse_endless_numbers
+from harness.plan.values import ENDLESS, PlanKey, entry_of, known_keys, of_kind, refuse_endless_numbers, tables_at
 from harness.plan.worlds import (
     AnyHost,
     AnyWorld,
@@ -68,8 +68,10 @@ __all__ = [
     "UpgradeBy",
     "UpgradeEnd",
     "WorldPlan",
+    "entry_of",
     "families_in",
     "heading",
+    "known_keys",
     "lines_of",
     "of_kind",
     "parse_plan",
@@ -80,6 +82,7 @@ __all__ = [
     "refuse_endless_numbers",
     "require_kind",
     "starter",
+    "tables_at",
     "timings_of",
     "with_stories",
 ]

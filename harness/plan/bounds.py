@@ -95,7 +95,7 @@ BOUNDS: Final[Mapping[str, Bounds]] = {
     "fault_ms_min": _milliseconds(0),
     "fault_ms_max": _milliseconds(1),
     "healed_ms_min": _milliseconds(0),
-    "dead_brokers_max": Bounds(1, BROKERS_MAX, _NODES),
+    "dead_brokers_max": Bounds(1, NUMBER_MAX, _NUMBER.reason),
     "exercised_min": Bounds(1, FAULTS_MAX * RUNS_MAX, "no campaign has more faults"),
     "at_stake_min": Bounds(1, 1_000_000_000, "no campaign writes more"),
     # Of faults and writes one by one.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, get_args
+from typing import Literal
 
 import msgspec
 
-from harness.plan.values import PlanKey, Table, flattened, known_keys, table_at, tables_at
-from workloads import Settings, SettingValue, spelled, unknown_name
+from harness.plan.values import PlanKey, Table, entry_of, flattened, table_at, tables_at
+from workloads import Settings, SettingValue, shown, spelled, unknown_name
 
 Word = Literal["broken promise", "stalled", "unknown", "permitted loss", "not exercised", "held"]
 
@@ -49,14 +49,14 @@ def expected_in(table: Table, plan_key: PlanKey) -> tuple[Expected, ...]:
     """
     entries = []
     for here, entry in tables_at(table, "expected", plan_key):
-        known_keys(entry, Expected.__struct_fields__, here)
         settings = flattened(table_at(entry, "settings", here))
         if strange := settings.keys() - Settings().to_mapping().keys():
             raise (here / "settings").wrong(unknown_name("setting", min(strange), Settings().to_mapping()))
-        try:
-            entries.append(msgspec.convert({**entry, "settings": settings}, Expected))
-        except msgspec.ValidationError as error:
-            raise here.wrong(f"{error}; outcomes are {', '.join(get_args(Word))}") from error
+        for name, value in settings.items():
+            for choice in value if isinstance(value, list) else [value]:
+                if not isinstance(choice, bool | int | float | str):
+                    raise (here / "settings" / name).wrong(f"takes a value or a list of values, not {shown(value)}")
+        entries.append(entry_of(Expected, {**entry, "settings": settings}, here))
         if not entries[-1].outcomes:
             raise (here / "outcomes").wrong("no outcome is expected; name those that these cells may have")
     return tuple(entries)

@@ -67,7 +67,7 @@ def world_at(name: str, table: Table, brokers: int, topic: str, plan_key: PlanKe
     release = release_at(table, "client_version", plan_key)
     if host in _ELSEWHERE:
         security = security_at(table, plan_key)
-        bootstrap = _bootstrap(table, topic, plan_key)
+        bootstrap = _bootstrap(table, host, topic, plan_key)
         commands = operator_commands_at(table, plan_key) if host == "commands" else None
         return worlds.Existing(
             bootstrap=bootstrap, security=security, commands=commands, client=client, client_version=release
@@ -137,9 +137,9 @@ def _controllers(controllers: int, mode: worlds.ModeName, plan_key: PlanKey) -> 
     return controllers
 
 
-def _bootstrap(table: Table, topic: str, plan_key: PlanKey) -> tuple[str, ...]:
+def _bootstrap(table: Table, host: worlds.HostName, topic: str, plan_key: PlanKey) -> tuple[str, ...]:
     if "bootstrap" not in table:
-        raise plan_key.wrong('host = "existing" needs bootstrap = ["host:port", ...]: some servers of the cluster')
+        raise plan_key.wrong(f'host = "{host}" needs bootstrap = ["host:port", ...]: some servers of the cluster')
     if len(topic) > _TOPIC_MAX:
         raise (plan_key / "workload").wrong(
             f"topic={shown(topic)} is too long for a run to add its seed; the most is {_TOPIC_MAX} letters"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar, get_args
+from typing import Annotated, Any, Final, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -17,6 +17,15 @@ Record = TypeVar("Record", bound=msgspec.Struct)
 
 #: The problem of an integer that TOML does not have: Python reads it, or refuses to, and cannot write it.
 ENDLESS: Final = "an integer here has more than 64 bits, and TOML's have no more; write a smaller one"
+
+#: Words for what the annotations of plans allow, where one word or two suffice.
+_WORDS: Final[Mapping[type[msgspec.inspect.Type], str]] = {
+    msgspec.inspect.BoolType: "true or false",
+    msgspec.inspect.DateTimeType: "a time, such as 2027-01-31T12:00:00Z",
+    msgspec.inspect.DateType: "a day, such as 2027-01-31",
+    msgspec.inspect.DictType: "a table",
+    msgspec.inspect.FloatType: "a number",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +143,28 @@ def record_at(base: Record, table: Table, plan_key: PlanKey, *, without: frozens
     return msgspec.structs.replace(base, **{key: value_at(table, key, kinds[key], None, plan_key) for key in table})
 
 
+def entry_of(record: type[Record], table: Table, plan_key: PlanKey) -> Record:
+    """An entry of a list of tables (``[[key]]``) as a ``record``, with the defaults of what it leaves out.
+
+    Raises:
+        PlanError: a key is unknown or missing, or its value does not fit the field.
+    """
+    known_keys(table, record.__struct_fields__, plan_key)
+    for field in msgspec.structs.fields(record):
+        if field.name in table:
+            of_kind(table[field.name], field.type, plan_key / field.name)
+        elif field.required:
+            raise plan_key.wrong(f"{field.name} is missing; it takes {spoken(field.type)}")
+    return msgspec.convert(table, record)
+
+
 def flattened(table: Table, prefix: str = "") -> dict[str, object]:
     """Dotted keys as one level: TOML reads an unquoted ``min.insync.replicas`` as three tables."""
     flat: dict[str, object] = {}
     for key, value in table.items():
-        flat |= flattened(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+        # An empty table is no part of a name. It stays, so that it is refused as a value.
+        deeper = isinstance(value, Mapping) and value
+        flat |= flattened(deeper, f"{prefix}{key}.") if deeper else {f"{prefix}{key}": value}
     return flat
 
 
@@ -160,18 +186,18 @@ def refuse_endless_numbers(value: object, plan_key: PlanKey) -> None:
 
 def spoken(kind: object) -> str:
     """The values that the annotation ``kind`` allows, in words."""
-    match msgspec.inspect.type_info(kind):
+    match allowed := msgspec.inspect.type_info(kind):
+        case msgspec.inspect.UnionType():
+            return spoken(get_args(kind)[0])
         case msgspec.inspect.IntType(ge=least, le=most):
             bounds = f" of at least {least}" if most is None else f" from {least} to {most}"
             return "a whole number" + (bounds if least is not None else "")
-        case msgspec.inspect.FloatType():
-            return "a number"
-        case msgspec.inspect.StrType():
-            return "a string"
-        case msgspec.inspect.BoolType():
-            return "true or false"
-        case msgspec.inspect.LiteralType():
-            return f"one of {', '.join(map(shown, get_args(kind)))}"
-        case msgspec.inspect.EnumType(cls=choices):
-            return f"one of {', '.join(shown(choice.value) for choice in choices)}"
-    raise TypeError(f"no words for values of {kind}")
+        case msgspec.inspect.StrType(min_length=least):
+            return "a string that is not empty" if least else "a string"
+        case msgspec.inspect.VarTupleType(min_length=least) | msgspec.inspect.ListType(min_length=least):
+            listed, *_ = get_args(get_args(kind)[0] if get_origin(kind) is Annotated else kind)
+            return f"a list{' of at least one entry' if least else ''}; each is {spoken(listed)}"
+        case msgspec.inspect.LiteralType() | msgspec.inspect.EnumType():
+            enum = allowed.cls if isinstance(allowed, msgspec.inspect.EnumType) else ()
+            return f"one of {', '.join(map(shown, [choice.value for choice in enum] or get_args(kind)))}"
+    return _WORDS[type(allowed)]

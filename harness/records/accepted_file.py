@@ -8,11 +8,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from checkers import ANOMALIES, Acceptance, Outcome
 from harness.errors import NamedWronglyError, PlanError
-from harness.plan import ACCEPTED_FILE
+from harness.plan import ACCEPTED_FILE, PlanKey, entry_of, known_keys, tables_at
 from harness.records.files import read_file, write_file
 from workloads import in_toml, unknown_name
 
@@ -20,10 +18,6 @@ _HEAD: Final = """\
 # Findings that are known. They are shown and counted, and redden no campaign and no night until the day that they name.
 # `ackproof accept` writes entries; edit and remove them at will.
 """
-
-
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    accepted: list[Acceptance] = []
 
 
 def accepted_text(directory: Path) -> str:
@@ -54,15 +48,19 @@ def parse_accepted(text: str, file: str) -> list[Acceptance]:
         PlanError: one sentence with the place in the text.
     """
     try:
-        entries = msgspec.convert(tomllib.loads(text), _File).accepted
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise PlanError(f"{file}: {error}; correct it as docs/guides/accept.md shows") from error
-    for number, entry in enumerate(entries):
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise PlanError(f"{file}: not valid TOML: {error}; correct it as docs/guides/accept.md shows") from error
+    known_keys(content, ["accepted"], PlanKey(file))
+    entries = [
+        (here, entry_of(Acceptance, table, here)) for here, table in tables_at(content, "accepted", PlanKey(file))
+    ]
+    for here, entry in entries:
         if not (entry.identity or entry.anomaly):
-            raise PlanError(f"{file}: accepted[{number}] names neither an identity nor an anomaly; write one of them")
+            raise here.wrong("names neither an identity nor an anomaly; write one of them")
         if entry.anomaly not in {"", Outcome.STALLED, *ANOMALIES}:
-            raise PlanError(f"{file}: accepted[{number}]: {unknown_name('anomaly', entry.anomaly, ANOMALIES)}")
-    return entries
+            raise (here / "anomaly").wrong(unknown_name("anomaly", entry.anomaly, ANOMALIES))
+    return [entry for _, entry in entries]
 
 
 def accepted_identities(acceptances: Iterable[Acceptance], began: str) -> frozenset[str]:

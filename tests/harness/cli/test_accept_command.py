@@ -17,6 +17,8 @@ from harness.records.verdict_lines import write_matrix
 from tests.harness.comparison.conftest import STRONG, run_lines, write_campaign
 
 KEY = "kafka/c/kill"
+#: The sentence for an entry of no cells.
+CELLS = "accepted[0].cells: takes a list of at least one entry; each is a string that is not empty, not []"
 PLAN = 'families = ["kill"]\n[worlds.simulated]\n'
 
 
@@ -116,15 +118,27 @@ def test_where_the_plan_is_gone_the_place_must_be_said(campaign, tmp_path, capsy
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[[accepted]\n", "Expected"),
-        ("[[accepted]]\nidentity = 'a'\ncells = ['c']\nowner = 'o'\nuntil = 2027-01-01\n", "`reason`"),
+        ("[[accepted]\n", "not valid TOML"),
+        ("accepted = 1\n", "accepted: takes a list of tables ([[accepted]]), not 1"),
+        ("acepted = []\n", 'did you mean "accepted"?'),
+        (
+            "[[accepted]]\nidentity = 'a'\ncells = ['c']\nowner = 'o'\nuntil = 2027-01-01\n",
+            "accepted[0]: reason is missing; it takes a string that is not empty",
+        ),
         ("[[accepted]]\ncells = ['c']\nowner = 'o'\nreason = 'r'\nuntil = 2027-01-01\n", "neither an identity nor"),
         (
             "[[accepted]]\nanomaly = 'lost-writ'\ncells = ['c']\nowner = 'o'\nreason = 'r'\nuntil = 2027-01-01\n",
             "lost-write",
         ),
-        ("[[accepted]]\nanomaly = 'unseen'\ncells = []\nowner = 'o'\nreason = 'r'\nuntil = 2027-01-01\n", "cells"),
-        ("[[accepted]]\nanomaly = 'unseen'\ncells = ['c']\nowner = 'o'\nreason = 'r'\nuntil = 'x'\n", "until"),
+        ("[[accepted]]\nanomaly = 'unseen'\ncells = []\nowner = 'o'\nreason = 'r'\nuntil = 2027-01-01\n", CELLS),
+        (
+            "[[accepted]]\nanomaly = 'unseen'\ncells = ['c']\nowner = 'o'\nreason = 'r'\nuntil = 'x'\n",
+            'accepted[0].until: takes a day, such as 2027-01-31, not "x"',
+        ),
+        (
+            "[[accepted]]\nidentity = 'a'\ncells = ['c']\nowner = 'o'\nreason = 'r'\nuntil = 2027-01-01\nsince = 1\n",
+            "accepted[0].since: takes a time, such as 2027-01-31T12:00:00Z, not 1",
+        ),
         ("[[accepted]]\nuntill = 2027-01-01\n", "until"),
     ],
 )

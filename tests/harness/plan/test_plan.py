@@ -224,6 +224,7 @@ def test_acks_in_quotes_is_the_same_cell() -> None:
         ('families = ["kill+"]' + WORLD, 'p.toml: families: "kill+" has a "+" without a family on both sides; write, for example, "kill" or "kill+pause"'),
         ('families = ["zzz"]' + WORLD, f'p.toml: families: unknown fault family "zzz"; there are {", ".join(FAMILIES)}'),
         ("[settings]\nacks = true" + WORLD, 'p.toml: settings: acks=true is not possible; choose one of "all", 0, 1'),
+        ("[settings]\nacks = {}" + WORLD, 'p.toml: settings: acks=a table is not possible; choose one of "all", 0, 1'),
         ("[settings]\nacks = 2026-01-02" + WORLD, 'p.toml: settings: acks=2026-01-02 is not possible; choose one of "all", 0, 1'),
         ("families = []" + WORLD, "p.toml: families: this list is empty, so there is nothing to run; give it at least one entry"),
         ("[matrix]\nacks = []" + WORLD, "p.toml: matrix.acks: this list is empty, so there is nothing to run; give it at least one entry"),

@@ -38,6 +38,7 @@ def test_a_cluster_that_serves_others_carries_one_run_at_a_time_unless_the_plan_
     ("text", "sentence"),
     [
         (plan(""), 'worlds.kafka: host = "existing" needs bootstrap'),
+        ('[worlds.kafka]\nhost = "commands"\n', 'worlds.kafka: host = "commands" needs bootstrap'),
         (plan("bootstrap = []"), "worlds.kafka.bootstrap: this list is empty"),
         (plan('bootstrap = "kafka-1:9092"'), "worlds.kafka.bootstrap: takes a list"),
         (
