@@ -104,7 +104,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     signal.signal(signal.SIGTERM, _interrupt)
     if not see_to_streams():
         Terminal().complain(CLOSED)
-    sys.exit(exit_code_of(arguments))
+    code = exit_code_of(arguments)
+    # The command is done. Spark ends within seconds; a signal would print where Python is, and take the exit code away.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    sys.exit(code)
 
 
 def exit_code_of(arguments: Sequence[str] | None = None) -> int:

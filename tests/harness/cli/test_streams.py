@@ -1,9 +1,10 @@
-"""Standard streams as shells give them: full, closed, in ASCII; and a reader that goes away."""
+"""Standard streams as shells give them: full, closed, in ASCII; a reader that goes away; a signal at the end."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,16 @@ def test_without_standard_output_a_command_ends_as_it_would(arguments: tuple[str
     assert done.stderr.startswith("ackproof: standard output is closed: what this command finds is in files and in its")
     assert "Traceback" not in done.stderr
     assert done.returncode == code
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_after_the_last_word_changes_nothing(number: signal.Signals) -> None:
+    """While Spark ends, for example."""
+    late = f"import atexit, os; atexit.register(os.kill, os.getpid(), {number.value}); {MAIN}"
+    command = [sys.executable, "-c", late, "report", "nowhere"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.stderr == "ackproof: nowhere is not a campaign; name a directory below results/\n"
+    assert done.returncode == 64
 
 
 @pytest.mark.parametrize("shell", ["2>&-", f"2> {FULL}", ">&- 2>&-", "<&-"])
