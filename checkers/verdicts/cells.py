@@ -400,7 +400,7 @@ def _note(outcome: Outcome, tally: _Tally) -> str:
         return f"no loss in {_faults(tally)}, {runs}, as promised{besides}"
     if outcome is Outcome.STALLED:
         why = next(iter(dict(tally.stalled.most_common(1))))
-        return f"the log did not come back in {tally.runs_stalled:,} of {exercised.runs:,} runs: {why}"
+        return f"the log did not come back in {tally.runs_stalled:,} of {exercised.runs:,} runs: {why.rstrip('.')}"
     if outcome is Outcome.NOT_EXERCISED:
         return tally.lacks
     if outcome is Outcome.UNKNOWN:

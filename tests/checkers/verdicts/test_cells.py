@@ -240,6 +240,14 @@ def test_a_log_that_nobody_can_write_after_healing_is_stalled() -> None:
     assert (summary.exit_code, summary.sentence[:36]) == (1, "The log did not come back in 1 of 1 ")
 
 
+def test_a_sentence_of_a_client_that_ends_with_a_full_stop_has_no_other_behind_it() -> None:
+    found = verdict()
+    found.recovery = Recovery(tried=True, unwritten={"t-1": "NeverSent: Failed to update metadata."})
+    cell = only(run(A1, found))
+    assert cell.note.endswith(": NeverSent: Failed to update metadata")
+    assert f"{cell.note}. " in summarise([cell]).sentence
+
+
 def test_a_log_without_a_leader_is_stalled_although_all_its_nodes_run_and_waits_where_one_does_not() -> None:
     found = stalled(verdict())
     found.exercise.drained = False
