@@ -1,10 +1,15 @@
 """Settings that cannot work are refused in one sentence, before anything is started."""
 
+import re
+from dataclasses import fields
 from datetime import date
+from pathlib import Path
 
 import pytest
 
 from workloads.settings import Settings, SettingsError
+
+ROOT = Path(__file__).parents[2]
 
 KIP_250 = {"quorum.required.acks": 2, "leader.election": "largest-log-end"}
 
@@ -59,3 +64,12 @@ def test_settings_survive_the_way_through_kafkas_names() -> None:
     chosen = Settings(acks=-1, min_insync_replicas=2, truncation="kip-101", linger_ms=0)
     assert chosen.to_mapping()["acks"] == "all"
     assert Settings.from_mapping(chosen.to_mapping()) == chosen
+
+
+def test_each_setting_has_a_reader() -> None:
+    """One that nothing reads would be accepted, and change nothing. Those of compaction go to topics by their names."""
+    files = [file for folder in ("harness", "checkers", "workloads") for file in (ROOT / folder).rglob("*.py")]
+    text = "".join(file.read_text(encoding="utf-8") for file in files if file.name != "settings.py")
+    read = set(re.findall(r"\.(\w+)", text))
+    names = {field.metadata["name"] for field in fields(Settings) if field.name not in read}
+    assert names <= set(Settings.scoped("compaction"))
