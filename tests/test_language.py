@@ -66,7 +66,7 @@ def violations(path: Path) -> Iterator[str]:
         if (described := line.lstrip().removeprefix(COMMENT)) != line.lstrip() and COMMENT not in before:
             yield from (f"{name}:{number}: {wrong}" for wrong in _noun_clause(described))
         before = line
-        _, mark, comment = line.partition("# ")
+        _, mark, comment = line.replace(COMMENT, "# ").partition("# ")
         if mark and '"' not in comment:
             yield from (f"{name}:{number}: {wrong}" for wrong in turns(comment))
 
@@ -121,6 +121,7 @@ def test_the_source_speaks_plainly() -> None:
         ('"""Cut."""', "too little"),
         ('text = "4 is none"', "is none"),
         ("# done anew\n", "anew"),
+        ("#: One of so many.\n", "so many"),
         ("found = 1", "'found'"),
         ("def f(at): pass", "'at'"),
     ],

@@ -75,7 +75,7 @@ MissedEpoch = Literal["forget", "kafka"]
 ProducersAfterRestart = Literal["all-batches", "last-batch"]
 IdempotenceWindow = Literal["partition", "connection"]
 
-#: Switches for defects that Apache Kafka and its clients have: nobody asks for them, and no promise knows them
+#: Switches for defects that Apache Kafka and its clients have: no user asks for them, and no promise knows them
 #: (docs/decisions/022, 027).
 KAFKA_DEFECTS = ("missed.epoch", "producers.after.restart", "idempotence.window")
 ACKS_ALL = -1

@@ -10,7 +10,7 @@ from checkers.columns.group_rows import GroupRows, running_max
 from checkers.columns.ids import Flags, Numbers
 from workloads.history import INFO, INVOKE, NONE, OK
 
-#: At most so many commits of one log partition are open at a time: a member has one.
+#: The most commits of one log partition that are open at a time: a member has one.
 OPEN_MAX: Final = 64
 
 

@@ -15,7 +15,7 @@ from harness.worlds.kafka.releases import Version
 _TRANSACTION_VERSION = "transaction.version"
 #: The Java client that ends transactions so.
 _NEW_ENDS = Version(4, 0, 0)
-#: The patch of a release of which only the line is known.
+#: The patch of a release where only its line is known.
 _ANY_PATCH = 999
 
 

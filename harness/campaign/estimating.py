@@ -19,7 +19,7 @@ from harness.records.files import CAMPAIGN_FILE, PLAN_FILE
 #: Seconds of a real run beside its workload: start, recovery, drain; of three Java brokers and of three Python ones.
 AROUND_KAFKA_S: Final = 17.0
 AROUND_PROCESSES_S: Final = 6.0
-#: Seconds of the stages that follow: Spark starts, and reads so many runs a second, and so many writes.
+#: Seconds of the stages that follow: Spark starts, and reads these numbers of runs and of writes a second.
 CHECKING_S: Final = 10.0
 CHECKED_A_SECOND: Final = 150.0
 WRITES_CHECKED_A_SECOND: Final = 1_000_000

@@ -31,8 +31,8 @@ FAILED_IN_ROW_MAX: Final = 3
 FAILED_FIRST_ELSEWHERE_MAX: Final = 1
 #: A world with more failed runs than this share was not examined: the campaign or the soak as a whole has failed.
 FAILED_SHARE_MAX: Final = 0.1
-#: Wall seconds for one run in virtual time, which gives way to all other programs: at least so many (the standard
-#: schedule takes a twentieth of a second), and so many for a second of processor time that it is estimated to take.
+#: Wall seconds for one run in virtual time, which gives way to all other programs: the least (the standard schedule
+#: takes a twentieth of a second), and the number for each second of processor time that it is estimated to take.
 SIMULATED_LIMIT_S: Final = 300.0
 SIMULATED_PATIENCE: Final = 30.0
 #: Wall seconds of a run in real time beyond its workload and drain: starting, waiting for a full ISR, closing.

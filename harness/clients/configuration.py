@@ -14,8 +14,8 @@ RECONNECT_BACKOFF_MAX_MS: Final = 1_000
 #: Kafka's default is 5 minutes; with acks=0 a client notices a deposed leader in no other way.
 METADATA_MAX_AGE_MS: Final = 5_000
 FETCH_WAIT_MAX_MS: Final = 500
-#: Kafka's default is 50 MB; of large records so many do not arrive within a request.timeout.ms of a second or two, and
-#: the client would ask for the same again without an end.
+#: Kafka's default is 50 MB. That much does not arrive within a request.timeout.ms of a second or two, and the client
+#: would ask for the same again without an end.
 FETCH_MAX_BYTES: Final = 4 * 1024 * 1024
 
 

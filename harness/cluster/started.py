@@ -17,7 +17,7 @@ from workloads import in_toml
 
 #: Every receipt, one a line.
 RECEIPTS_FILE: Final = "receipts.jsonl"
-#: Nodes end by themselves after this, should nobody be left to end them.
+#: Nodes end by themselves after this, where no process is left to end them.
 HOURS_MAX: Final = 12
 _LOOK_EVERY_US: Final = 1_000_000
 

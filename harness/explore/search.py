@@ -126,7 +126,7 @@ class Worker:
         self._levels: list[tuple[array[int], array[int]]] = []
         self._waiting: Iterator[tuple[int, bytes]] = iter(())
         self._next: dict[int, tuple[int, bytes]] = {}
-        #: Successors of the present level that this worker found, whoever owns them, with the least state before each.
+        #: Successors of the present level that this worker found, its own or not, with the least state before each.
         self._met: dict[int, int] = {}
         self._explained: set[int] = {0}
         self._packing = struct.Struct(f"{self.space.width}q")

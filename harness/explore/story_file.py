@@ -27,7 +27,7 @@ _MOMENT: Final = "wait 50 ms"
 _ANSWER: Final = "wait 600 ms"
 #: As long as it takes until a follower asks again whose fetches were dropped.
 _ASKED_AGAIN: Final = "wait 2500 ms"
-#: Time limits of Kafka's own defaults, so that nobody leaves the ISR or dies because of what is held.
+#: Time limits of Kafka's own defaults, so that no broker leaves the ISR or dies because of what is held.
 _PATIENT: Final = {
     "replica.lag.time.max.ms": 30_000,
     "broker.session.timeout.ms": 9_000,

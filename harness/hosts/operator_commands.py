@@ -47,7 +47,7 @@ class Answer(NamedTuple):
     words: str
 
 
-#: Runs a command for so many seconds at most; its processes carry the mark, if there is one.
+#: Runs a command for at most a number of seconds; its processes carry the mark, if there is one.
 Call = Callable[[Words, float, str], Answer]
 
 

@@ -29,8 +29,8 @@ from nemesis.schedule import Schedule
 from workloads import Recorder, ServedTime
 from workloads.driver import AfterHealing, Drain, RecoveryWrites, SendCounts, Workload
 
-#: A wait for the log to come back looks so often whether it was served in time (:class:`workloads.ServedTime`), and
-#: lasts so many times its limit at most.
+#: Pause between looks of a wait for the log whether it was served in time (:class:`workloads.ServedTime`), and the most
+#: times its limit that the wait lasts.
 SERVED_EVERY_MS: Final = 100
 STARVED_TIMES_MAX: Final = 4
 #: After the last write was answered: for messages still under way (acks=0 has no answer) and the high watermark, which

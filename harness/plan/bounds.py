@@ -26,7 +26,7 @@ WRITES_MAX: Final = 100_000_000
 SIMULATED_BYTES_MAX: Final = 8_000_000_000
 #: Bytes of such a write without its payload, observers and history included: 3,300 to 4,000 were measured.
 SIMULATED_WRITE_BYTES: Final = 4_000
-#: Writes of a simulated run of which a trace is made afterwards; for it the run is done again, event by event.
+#: The most writes of a simulated run that has a trace; for it the run is done again, event by event.
 TRACED_WRITES_MAX: Final = 100_000
 #: Brokers of one cluster; the controller is node 100 (nemesis.cluster).
 BROKERS_MAX: Final = 100

@@ -14,7 +14,7 @@ from harness.plan.values import PlanKey, Table, known_keys, table_at, value_at
 UNDONE_BY: Final[Mapping[str, str]] = {"kill": "start", "stop": "start", "pause": "resume", "cut": "heal"}
 #: Every act, in the order of documents.
 ACTS: Final = ("kill", "stop", "start", "pause", "resume", "cut", "heal", "restart_all")
-#: Stand for the names of nodes in words.
+#: Placeholders for the names of nodes in words.
 NODE: Final = "{node}"
 PEER: Final = "{peer}"
 #: Seconds that one command may take where the plan does not say.

@@ -41,7 +41,7 @@ COLOURS: Final = (
 WHEN: Final = {"without a fault": "#0072B2", "during a fault": "#E69F00"}
 #: More rows than this are no picture any more; the table has all of them.
 SETTINGS_DRAWN_MAX: Final = 60
-#: Strips of latencies are drawn in steps of so many buckets of a histogram, which has eight where a latency doubles.
+#: Buckets of a histogram in one step of a strip of latencies; it has eight where a latency doubles.
 BUCKETS_DRAWN: Final = (4, 8, 16, 32)
 #: A step is some 80 bytes of the page.
 STEPS_DRAWN_MAX: Final = 500

@@ -119,7 +119,7 @@ _ELIGIBLE: Final = {"eligible.leader.replicas": True}
 _FLUSHED: Final = {"flush.messages": 1}
 _UNCLEAN: Final = {"unclean.leader.election.enable": True}
 _MAJORITY: Final = {"commit.rule": "majority", "leader.election": "largest-epoch-and-log-end"}
-#: As in production, nobody leaves the ISR, and hardly anybody is fenced, while links are down for a second or two.
+#: As in production, no broker leaves the ISR, and few are fenced, while links are down for a second or two.
 _SLOW_TO_SHRINK: Final = {"replica.lag.time.max.ms": 10_000, "broker.session.timeout.ms": 4_000}
 _BRIEF: Final[Mapping[str, Any]] = {"fault_ms_max": 1_200, "healed_ms_min": 400}
 #: Each fault is over, and what it destroyed is fetched again, before the next one.

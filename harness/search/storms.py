@@ -44,7 +44,7 @@ CUTS: Final = (
 _BRIEF_MS: Final = (50, 400)
 #: The most moves of leadership one after the other.
 TURNS_MAX: Final = 4
-#: The faults of one storm begin within a share of the longest fault of the plan: one in so many.
+#: The faults of one storm begin within a share of the longest fault of the plan: one of this number of parts.
 _WINDOWS: Final = (1, 2, 6)
 #: An event for which the settings wait longer than this (a lag time as Kafka's own, 30 s) is never waited for.
 WAITED_FOR_MS_MAX: Final = 4_500

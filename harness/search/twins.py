@@ -144,7 +144,7 @@ def _by_number(step: ScheduledFault, receipt: Receipt, record: RunRecord) -> lis
     return [with_role(step, Role(RoleKind.NAMED, role.partition, node)) for node in hit]
 
 
-#: Roles that brokers have, so that a number can stand for them.
+#: Roles that brokers have, so that a number can replace them.
 _OF_BROKERS: Final = frozenset(RoleKind) - {
     RoleKind.CONTROLLER,
     RoleKind.PRODUCER,

@@ -30,7 +30,7 @@ _DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+")
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]i?B)", re.IGNORECASE)
 
-#: The shortest time that somebody may ask for.
+#: The shortest time that a soak may be asked for.
 SECONDS_MIN: Final = 1.0
 #: The share of the machine's memory that must be free before one more run begins.
 FREE_SHARE_MIN: Final = 0.05

@@ -38,7 +38,7 @@ BEAT_S: Final = 3.0
 SAMPLE_S: Final = 60.0
 #: Seconds from the wish to end until the last verdict: with the report an end in order takes 30.
 STOP_S: Final = 22.0
-#: Seconds for the verdicts on the last runs where nobody waits.
+#: Seconds for the verdicts on the last runs where no person waits.
 LAST_CHECK_S: Final = 600.0
 
 

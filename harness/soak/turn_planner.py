@@ -25,7 +25,7 @@ from harness.soak.state import CellCounts, CellName
 
 #: Weights are whole numbers, so that a draw is exact on every machine.
 _SCALE: Final = 1_000_000
-#: No situation makes a cell worth more than so many others: what is hardly ever met may be met by chance only.
+#: The most other cells that a situation makes a cell worth: what is hardly ever met may be met by chance only.
 _RARITY_MAX: Final = 20.0
 _NOTHING: Final = CellCounts()
 

@@ -14,7 +14,7 @@ from workloads import SettingValue
 #: Facts about a record that may be known at the end.
 ACKNOWLEDGED: Final = "acknowledged"
 REFUSED: Final = "refused"
-#: The text of the entry that stands for the healing at the end of every script.
+#: The text of the entry for the healing at the end of every script.
 HEALED: Final = "(all links are healed)"
 
 

@@ -33,7 +33,7 @@ class SlowDisk(NodeFault, frozen=True):
     family: ClassVar[str] = "slow-disk"
     needs: ClassVar[tuple[Capability, ...]] = (Capability.DISK_SPEED,)
     spares_process: ClassVar[bool] = True
-    #: It ends nobody; a broker that waits too long for its disk may give up by itself.
+    #: It ends no process; a broker that waits too long for its disk may give up by itself.
     may_end_process: ClassVar[bool] = True
 
     @override

@@ -10,7 +10,7 @@ from nemesis.roles import Role, RoleKind
 from nemesis.scenarios.scene import Family, Part, Scenario, Scene
 from nemesis.scenarios.shared import hit_one
 
-#: Two hours, more than most things that are kept by time are; and what a machine drifts whose clock nobody sets.
+#: Two hours, more than most things that are kept by time are; and what a machine drifts whose clock is not set.
 HOURS_MS: Final = 7_200_000
 DRIFT_MS: Final = 5_000
 #: For how long a clock is wrong at least, so that records are stamped by it.

@@ -179,7 +179,7 @@ def _corrupt(shape: Callable[[shared.Strike], Scenario]) -> Scenario:
 
 
 #: The first makes acks=all lose unless there are eligible leader replicas: the ISR shrinks to the leader, which ends
-#: its own log at the bad record and leads again, and nobody else may.
+#: its own log at the bad record and leads again, and no other broker may.
 CORRUPT: Final = Family(
     "corrupt",
     (

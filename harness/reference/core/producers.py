@@ -13,7 +13,7 @@ from harness.reference.core.messages import Marker, RecordBatch
 from harness.reference.core.transactions import Transactions
 from harness.reference.core.types import NO_ERROR, NONE, ErrorCode
 
-#: Batches remembered per producer, and thus the largest useful max.in.flight.requests.per.connection (KIP-98).
+#: Batches remembered per producer, and so the largest useful max.in.flight.requests.per.connection (KIP-98).
 BATCHES_KEPT = 5
 #: Sequences wrap to 0 after this one.
 LAST_SEQUENCE = 2**31 - 1
