@@ -33,6 +33,7 @@ class Doze(NodeFault, frozen=True):
 
     kind: ClassVar[str] = "doze"
     verb: ClassVar[str] = "nap"
+    in_a_script: ClassVar[str] = "Let it sleep; other nodes take it for dead"
     undone_by: ClassVar[Repair[int]] = Repair(
         "wake", Capability.PROCESSES, lambda target, node: require(target.processes).resume(node)
     )
