@@ -4,7 +4,7 @@ PLAN ?= plans/default.toml
 SEED ?=
 BIN := .venv/bin
 
-# Where it is set, each of the hundreds of processes that tests start would compile every module anew.
+# Where it is set, each of the hundreds of processes that tests start would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup setup-test campaign check test findings canary soak-smoke kafka reference bench bench-check compiled lock clean

@@ -25,7 +25,7 @@ from typing import Final
 
 COMPILED: Final = Path("build/compiled")
 PACKAGES: Final = ("harness", "workloads", "nemesis", "checkers")
-#: What the tests read beside the packages.
+#: The files that the tests read beside the packages.
 BESIDE: Final = ("tests", "docs", "plans", "results", "README.md")
 #: By directory. Exhaustive search is left out of the copy: it looks at the fields of the core's objects.
 #: Compiled ones do not show them, and that is an error there.
@@ -38,7 +38,7 @@ MODULES: Final = {
     "excused_replicas network_client nodes producer replica_view steady wires",
     "workloads": "consumers generators instance producers replacement values",
 }
-#: What a class inherits from that moves to a module of its own, and one that mypyc knows what to do with.
+#: Bases of classes that move to a module of their own, and bases that mypyc can compile.
 _INTERPRETED: Final = {"msgspec.Struct", "AssertionError"}
 _KNOWN: Final = {"Protocol", "NamedTuple", "IntEnum", "StrEnum"}
 _MARK: Final = "@mypyc_attr(serializable=True, allow_interpreted_subclasses=True)"
@@ -59,7 +59,7 @@ def copy_to(directory: Path) -> list[str]:
     """Copy the packages into the new ``directory``; the files in it that are changed, and are to be compiled."""
     for package in PACKAGES:
         shutil.copytree(package, directory / package, ignore=shutil.ignore_patterns("__pycache__", "explore"))
-    modules = [f"{place}/{name}.py" for place, names in MODULES.items() for name in names.split()]
+    modules = [f"{folder}/{name}.py" for folder, names in MODULES.items() for name in names.split()]
     for module in modules:
         _change(directory / module, module.removesuffix(".py").replace("/", "."))
     return modules
@@ -74,8 +74,8 @@ def _change(file: Path, name: str) -> None:
     classes = [node for node in body if isinstance(node, ast.ClassDef)]
     moving = [node for node in classes if _INTERPRETED & set(_bases(node))]
     if moving:
-        there = [*imports, *_constants(body, moving), *moving]
-        moved = ["# mypy: ignore-errors", *(line for node in there for line in ["", *_lines_of(node, lines)])]
+        parts = [*imports, *_constants(body, moving), *moving]
+        moved = ["# mypy: ignore-errors", *(line for node in parts for line in ["", *_lines_of(node, lines)])]
         file.with_name(f"{file.stem}_interpreted.py").write_text("\n".join(moved), encoding="utf-8")
     for node in reversed(classes):
         begin = _begin(node)
@@ -92,7 +92,7 @@ def _change(file: Path, name: str) -> None:
 
 def _constants(body: list[ast.stmt], classes: list[ast.ClassDef]) -> list[ast.AnnAssign]:
     """Those of a module that ``classes`` of it use."""
-    used = {node.id for one in classes for node in ast.walk(one) if isinstance(node, ast.Name)}
+    used = {node.id for cls in classes for node in ast.walk(cls) if isinstance(node, ast.Name)}
     return [node for node in body if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) in used]
 
 
@@ -106,7 +106,7 @@ def _lines_of(node: ast.stmt, lines: list[str]) -> list[str]:
 
 def _begin(node: ast.stmt) -> int:
     decorators = node.decorator_list if isinstance(node, ast.ClassDef) else []
-    return min([node.lineno, *(one.lineno for one in decorators)]) - 1
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)]) - 1
 
 
 if __name__ == "__main__":

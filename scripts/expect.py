@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What continuous integration expects of a campaign, read from its matrix.json.
+"""Holds a campaign against what continuous integration expects of it, by its matrix.json.
 
     scripts/expect.py SUMMARY EXPECTATION
 
@@ -20,7 +20,7 @@ Cell = dict[str, Any]
 
 
 def settings_are_told_apart(cells: Sequence[Cell]) -> Iterator[str]:
-    """What is missing of: acks=1 lost acknowledged writes, and acks=all held wherever it promised to."""
+    """Say what is missing of: acks=1 lost acknowledged writes, and acks=all held wherever it promised to."""
     if not any(cell["lost"] for cell in cells if cell["settings"]["acks"] == 1):
         yield "no cell with acks=1 lost an acknowledged write"
     promised = [cell for cell in cells if cell["settings"]["acks"] == "all" and not cell["loss_permitted"]]
@@ -32,17 +32,17 @@ def settings_are_told_apart(cells: Sequence[Cell]) -> Iterator[str]:
 
 
 def every_cell_lost_against_its_promise(cells: Sequence[Cell]) -> Iterator[str]:
-    """What is missing of: acknowledged writes lost against the promise in every cell, and one cell at least."""
+    """Say what is missing of: acknowledged writes lost against the promise in every cell, and at least a cell."""
     if not cells:
         yield "there is no cell"
     for cell in cells:
         if not {"lost-write", "unseen"} & cell["broken"].keys():
-            found = f"{cell['outcome']}, {', '.join(cell['broken']) or cell['note']}"
-            yield f"{cell['cell']} ({cell['world']}) should have lost acknowledged writes against its promise: {found}"
+            shown = f"{cell['outcome']}, {', '.join(cell['broken']) or cell['note']}"
+            yield f"{cell['cell']} ({cell['world']}) should have lost acknowledged writes against its promise: {shown}"
 
 
 def every_run_of_a_resumed_soak_counts_once(directory: Path) -> Iterator[str]:
-    """What is missing of: a second session, and one turn, one verdict and one place in the matrix for each run."""
+    """Say what is missing of: a second session, and one turn, one verdict and one place in the matrix for each run."""
     entries = [json.loads(line) for line in (directory / "ledger.jsonl").read_text(encoding="utf-8").splitlines()]
     lines = (directory / "verdicts.jsonl").read_text(encoding="utf-8").splitlines()
     histories = Counter(json.loads(line)["history"] for line in lines)

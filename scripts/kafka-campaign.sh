@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A short campaign on real Apache Kafka, which must tell its settings apart: acks=1 loses, acks=all holds what it promised. Without
-# root, without Maven, or where nobody answers Maven, one plain sentence says so. That is no failure unless ACKPROOF_NEEDS_KAFKA is
+# root, without Maven, or where Maven gets no answer, one plain sentence says so. That is no failure unless ACKPROOF_NEEDS_KAFKA is
 # set, as it is in .ci/run. Everything else that goes wrong is one.
 set -euo pipefail
 cd "$(dirname "$0")/.."

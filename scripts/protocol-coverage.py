@@ -50,7 +50,7 @@ class Nobody:
     """Keeps no history."""
 
     def record(self, event: Event) -> None:
-        """Forget it."""
+        """Forget the event."""
 
 
 def drawn_settings(draw: random.Random) -> dict[str, Any]:

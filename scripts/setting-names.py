@@ -63,8 +63,8 @@ def by_releases(named: Mapping[str, Iterable[tuple[str, str]]]) -> Iterator[tupl
     order = list(named)
     together: dict[tuple[int, int, int], list[str]] = {}
     for (kind, name), releases in having.items():
-        place = (KINDS.index(kind), order.index(releases[0]), order.index(releases[-1]))
-        together.setdefault(place, []).append(name)
+        span = (KINDS.index(kind), order.index(releases[0]), order.index(releases[-1]))
+        together.setdefault(span, []).append(name)
     for (kind, first, last), names in sorted(together.items()):
         yield KINDS[kind], order[first], order[last], sorted(names)
 

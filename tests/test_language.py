@@ -15,7 +15,9 @@ from typing import Final
 import pytest
 
 ROOT: Final = Path(__file__).parent.parent
-PACKAGES: Final = ("checkers", "harness", "nemesis", "workloads")
+PACKAGES: Final = ("checkers", "harness", "nemesis", "workloads", "scripts")
+#: Plans, scripts of stories and tables whose words people read.
+TOML: Final = ("plans", "harness")
 
 NOUN_CLAUSE: Final = re.compile(r"(What|How|Whether|Of|Who|Whom|Whose|Which|Where|When|Why)\b")
 #: Before the description of a name.
@@ -109,6 +111,11 @@ def modules(folders: Iterable[str]) -> list[Path]:
 def test_the_source_speaks_plainly() -> None:
     wrong = [line for module in modules(PACKAGES) for line in violations(module)]
     assert not wrong, "\n".join(wrong)
+
+
+def test_plans_and_tables_speak_plainly() -> None:
+    files = [file for folder in TOML for file in sorted((ROOT / folder).rglob("*.toml"))]
+    assert [(file.name, wrong) for file in files for wrong in turns(file.read_text(encoding="utf-8"))] == []
 
 
 @pytest.mark.parametrize(
