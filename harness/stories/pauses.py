@@ -16,7 +16,7 @@ from nemesis.cluster import PartitionView
 #: A pause after a step that began at this time of the run's clock.
 Pause = Callable[[StoryWorld, int], None]
 
-#: A real cluster is at rest when so many looks in a row show the same.
+#: A real cluster is at rest when this number of looks in a row show the same.
 SAME_LOOKS: Final = 6
 LOOK_EVERY_MS: Final = 250
 #: For what goes on changing, and for brokers that were started: a JVM's start, and the session of the process before.

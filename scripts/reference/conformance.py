@@ -21,12 +21,12 @@ performed the same story: the same, passed within the step, a known deviation, u
 
 def compared() -> list[Comparison]:
     """Hold the core against every recorded trace."""
-    known = known_stories()
-    return [hold(trace, known[trace.story]) for trace in traces_in(TRACES)]
+    stories = known_stories()
+    return [hold(trace, stories[trace.story]) for trace in traces_in(TRACES)]
 
 
 def conformance(comparisons: Sequence[Comparison]) -> str:
-    """The page."""
+    """Write the page of all comparisons."""
     return page(
         "The core against recorded traces of Kafka",
         "`results/reference/conform/`",
