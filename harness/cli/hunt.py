@@ -17,12 +17,12 @@ from harness.search import (
     ASSERTION,
     CRASH,
     EVERYTHING,
-    PORTFOLIOS,
     HuntedRun,
     HuntResult,
     Portfolio,
     Workers,
     as_it_is,
+    portfolios_for,
     shrunk,
 )
 from harness.search import hunt as hunt_for
@@ -95,8 +95,9 @@ def hunt(
                 "--clean hunts in the code as it is: name no bug, --settings or --as-is, or leave --clean out"
             )
         return _clean(terminal, clean, _chosen(names, EVERYTHING), seed, performers)
-    results, portfolios = [], _chosen(names, PORTFOLIOS)
+    results = []
     for changed in _changes(bugs, assigned(settings), as_is=as_is):
+        portfolios = _chosen(names, portfolios_for(changed))
         try:
             result = hunt_for(
                 changed, seed=seed, seconds=seconds, workers=performers, portfolios=portfolios, first=first

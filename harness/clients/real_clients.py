@@ -126,7 +126,7 @@ class RealClients:
         self._made: list[AdaptedProducer[Any] | AdaptedConsumer[Any]] = []
         self.name = " and ".join(each.name for each in libraries)
         self.lacks = {what: why for each in libraries for what, why in each.lacks.items()}
-        self.protocols = [known for known in library.protocols if all(known in each.protocols for each in libraries)]
+        self.protocols = [name for name in library.protocols if all(name in each.protocols for each in libraries)]
 
     def producer(self, process: int, transactional_id: str | None = None) -> AdaptedProducer[Any]:
         """Make a producer and remember it, so that it is closed."""

@@ -3,7 +3,7 @@
 from harness.search.explaining import FUTURES, explain_run
 from harness.search.hunting import ASSERTION, CRASH, Alarm, HuntedRun, HuntResult, Workers, as_it_is, hunt
 from harness.search.judged_run import JudgedRun, run_in_memory
-from harness.search.portfolios import EVERYTHING, PORTFOLIOS, Portfolio
+from harness.search.portfolios import EVERYTHING, PORTFOLIOS, Portfolio, portfolios_for
 from harness.search.sameness import FindingToKeep, finding_of
 from harness.search.shrinking import Shrunk, shrunk
 from harness.search.shrinking_recorded import SmallerRun, shrink_run
@@ -27,6 +27,7 @@ __all__ = [
     "explain_run",
     "finding_of",
     "hunt",
+    "portfolios_for",
     "run_in_memory",
     "shrink_run",
     "shrunk",

@@ -14,6 +14,7 @@ import msgspec
 from harness.choices import Choices, derived_seed
 from harness.plan import RunSpec, Simulated, timings_of
 from harness.search.storms import CUTS, FAULTS_A_STORM, KINDS, Storms
+from harness.worlds.reference_settings import OF_TRANSACTIONS
 from nemesis.cluster import Capability
 from nemesis.plan import FaultPlan
 from nemesis.scenarios import FAMILIES, needs_of
@@ -31,6 +32,15 @@ QUICK: Final[Mapping[str, Any]] = {
     "broker.heartbeat.interval.ms": 250,
 }
 WORKLOAD: Final = WorkloadPlan(writes_per_second=30.0, duration_ms=12_000, producers=2, consumers=1)
+#: Many are aborted, or left to a successor, and there are more of them than plain writes would be.
+IN_TRANSACTIONS: Final = msgspec.structs.replace(
+    WORKLOAD,
+    name="transactions",
+    writes_per_second=80.0,
+    sends_per_transaction=4,
+    aborts_percent=40,
+    takeover_every_ms=1_500,
+)
 
 
 class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
@@ -227,6 +237,43 @@ PORTFOLIOS: Final = (
     ),
 )  # fmt: skip
 
+_COMMITTED: Final = _IDEMPOTENT | {"isolation.level": "read_committed"}
+#: The same for what only transactions can show.
+TRANSACTIONAL: Final = (
+    Portfolio(
+        name="transactions",
+        families=("transaction-coordinator", "kill", "pause", "partition"),
+        settings=_COMMITTED,
+        workload=IN_TRANSACTIONS,
+        partitions=2,
+    ),
+    Portfolio(
+        name="transactions-and-moves",
+        kinds=_MOVES,
+        shapes=_SINGLE_LINKS,
+        faults=(5, 10),
+        settings=_COMMITTED,
+        workload=IN_TRANSACTIONS,
+        partitions=2,
+        **_BRIEF,
+    ),
+    Portfolio(
+        name="late-messages-of-transactions",
+        kinds=("hold", "hold", "move", "cut", "kill"),
+        settings=_COMMITTED,
+        workload=IN_TRANSACTIONS,
+        partitions=2,
+        **_BRIEF,
+    ),
+)  # fmt: skip
+
+
+def portfolios_for(changed: Mapping[str, Any]) -> tuple[Portfolio, ...]:
+    """The portfolios in which a hunt looks for what these settings do wrong."""
+    transactional = "transaction.version" in changed or changed.get("planted.bug") in OF_TRANSACTIONS
+    return TRANSACTIONAL if transactional else PORTFOLIOS
+
+
 #: Settings of further runs, of the core as it is, under every family in virtual time and their mixtures.
 _SAFE: Final[Mapping[str, Mapping[str, Any]]] = {
     "in-sync": _IDEMPOTENT,
@@ -249,7 +296,7 @@ _COMPACTING: Final = {"away", "away-wiped"}
 
 
 def _everything() -> Iterator[Portfolio]:
-    yield from PORTFOLIOS
+    yield from (*PORTFOLIOS, *TRANSACTIONAL)
     families = tuple(name for name in FAMILIES if not needs_of(name) & _LACKING and name not in _COMPACTING)
     for settings, changed in _SAFE.items():
         for family in families:

@@ -17,6 +17,14 @@ LACKS: Final = {
 }
 
 
+#: Planted bugs that change only what workloads with transactions see.
+OF_TRANSACTIONS: Final = (
+    "marker-of-any-epoch",
+    "forget-abort-on-follower",
+    "pass-hanging-transaction",
+    "answer-before-decision",
+    "markers-uncommitted",
+)
 #: Planted bugs that would change nothing in a world, by the name of the world, and why.
 WITHOUT_EFFECT: Final[Mapping[str, Mapping[str, str]]] = {
     "simulated": {
@@ -27,14 +35,7 @@ WITHOUT_EFFECT: Final[Mapping[str, Mapping[str, str]]] = {
         ("skip-bad-batch", "checkpoint-log-end"), 'changes only the log in memory; use the world "simulated"'
     )
     | dict.fromkeys(
-        (
-            "marker-of-any-epoch",
-            "forget-abort-on-follower",
-            "pass-hanging-transaction",
-            "answer-before-decision",
-            "markers-uncommitted",
-        ),
-        'changes only transactions, which brokers over sockets refuse; use the world "simulated"',
+        OF_TRANSACTIONS, 'changes only transactions, which brokers over sockets refuse; use the world "simulated"'
     ),
 }
 

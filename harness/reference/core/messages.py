@@ -82,11 +82,11 @@ class RecordBatch(msgspec.Struct, frozen=True, gc=False):
     producer_epoch: int = NONE
     base_sequence: int = NONE
     intact: bool = True
-    transactional: bool = False
-    marker: Marker | None = None
     stamped_us: int = NONE
     delete_horizon_us: int = NONE
     kept: tuple[int, ...] | None = None
+    transactional: bool = False
+    marker: Marker | None = None
 
     @property
     def next_offset(self) -> int:

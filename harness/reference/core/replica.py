@@ -288,10 +288,9 @@ class Replica:
                 batch.producer_id,
                 batch.producer_epoch,
                 batch.base_sequence,
-                True,
-                batch.transactional,
-                batch.marker,
                 stamped_us=self._stamp_us,
+                transactional=batch.transactional,
+                marker=batch.marker,
             )
         )
         if len(self.maximal_isr) == 1:  # With other members the high watermark waits for their fetches.

@@ -406,7 +406,9 @@ class TransactionCoordinator:
         transaction.markers[partition] = _Sent(self._context.now_us, state.leader_epoch)
         commit = record.state is TransactionState.PREPARE_COMMIT
         marker = Marker(commit, replica.leader_epoch, self._context.config.transaction_version)
-        batch = RecordBatch(1, 0, (), NONE, NONE, record.producer_id, record.producer_epoch, NONE, True, True, marker)
+        batch = RecordBatch(
+            1, 0, (), NONE, NONE, record.producer_id, record.producer_epoch, transactional=True, marker=marker
+        )
         message = messages.WriteTxnMarkers(self._ask(name, partition), partition, ACKS_ALL, _FOR_EVER_MS, batch)
         self._context.send(state.leader, message)
 

@@ -28,7 +28,7 @@ def client_library(world: RealTime, directory: Path, resources: ExitStack) -> Cl
         PlanError: the release is too old.
         HostError: the release is not installed, or its JVM does not start.
     """
-    first, *others = (_library(one, directory, resources) for one in with_one_library(world))
+    first, *others = (_library(alone, directory, resources) for alone in with_one_library(world))
     return first.taking_turns(others)
 
 

@@ -81,8 +81,7 @@ class Batch:
             self.producer_id,
             self.producer_epoch,
             self.sequence,
-            True,
-            self.transactional,
+            transactional=self.transactional,
         )
 
 
