@@ -283,7 +283,7 @@ class ObedientCluster:
         """Every other action of the contract is noted."""
         if name.startswith("_"):
             raise AttributeError(name)
-        return lambda *whom: self._did(name, whom)
+        return lambda *whom, **how: self._did(name, (*whom, *how.values()))
 
 
 class PerfectWorld:

@@ -167,6 +167,7 @@ class _StoryLines:
         return [
             *(f"shrink {broker}" for broker in self._outsiders),
             *(f"release 0-{broker}" for broker in self._outsiders),
+            *(_MOMENT for _ in self._outsiders[:1]),  # In the search all logs are equal at the beginning.
             f"hold Fetch {' '.join(pairs)}",
             f"hold UpdateMetadata {' '.join(f'controller>{broker}' for broker in brokers)}",
             *(_ASKED_AGAIN for _ in self._outsiders[:1]),

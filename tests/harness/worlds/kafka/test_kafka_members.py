@@ -14,7 +14,7 @@ from nemesis.evidence import Evidence, by_node
 from nemesis.open_faults import OpenFaults
 from nemesis.plan import FaultPlan
 from nemesis.receipts import Receipt
-from nemesis.rollout import Rollout, steps_of
+from nemesis.rollout import Rollout, rollout_steps
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
@@ -44,7 +44,7 @@ def test_a_controller_and_a_broker_leave_are_replaced_and_join(spec: RunSpec, tm
     try:
         ended: dict[int, Receipt] = {}
         faults = OpenFaults(world.target, world.clock.now_us, lambda receipt: ended.update({receipt.sequence: receipt}))
-        steps = steps_of((CONTROLLER, BROKER), way="move-and-replace")
+        steps = rollout_steps((CONTROLLER, BROKER), way="move-and-replace")
         rollout = Rollout(steps, faults, world.target, world.clock)
         rollout.start()
         world.drive(lambda: rollout.over, LIMIT_US)
