@@ -217,10 +217,9 @@ def _losses(run: Path, line: VerdictLine, steps: Sequence[Receipt], beside: Sequ
 
 def _moments(run: Path, line: VerdictLine) -> Iterator[tuple[int, int]]:
     """Give, of each lost write that is listed, the time at which it went, and that of its acknowledgement."""
-    findings = [*line.findings(LostWrite), *line.findings(Unseen)]
     pairs = {
         (finding.key, value): None
-        for finding in findings
+        for finding in _counted_losses(line)
         if isinstance(finding.key, str)
         for value in finding.written
         if isinstance(value, int)
@@ -242,6 +241,13 @@ def _moments(run: Path, line: VerdictLine) -> Iterator[tuple[int, int]]:
         answered_us = write.acknowledged_us
         timeline = Timeline(partition=partition, write=write, begin_us=0, end_us=answered_us, observations=brokers)
         yield timeline.gone_us or answered_us, answered_us
+
+
+def _counted_losses(line: VerdictLine) -> list[LostWrite | Unseen]:
+    """Listed losses of the kinds that count: a write that nobody read is none where the log was not read to its end."""
+    counted_kinds = () if line.judgement is None else (*line.judgement.broken, *line.judgement.permitted)
+    listed = [finding for kind in dict.fromkeys(counted_kinds) for finding in line.anomalies.get(kind, ())]
+    return [finding for finding in listed if isinstance(finding, LostWrite | Unseen)]
 
 
 def _step_at(time_us: int, steps: Sequence[Receipt]) -> tuple[int, bool]:

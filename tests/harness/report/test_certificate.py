@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from checkers import Verdict
+from checkers import Exercise, Verdict
 from checkers.measures.writes_met import FaultExercise
 from harness.campaign.witnesses import choose_witnesses
 from harness.records.verdict_lines import write_matrix
 from harness.report import Certificate, as_lines, certificates_in, write
 from nemesis.receipts import Receipt
-from tests.harness.report.conftest import kill_receipt
+from tests.harness.report.conftest import LOST, PARTITION, kill_receipt
 from tests.nemesis.receipt_factory import a_receipt
 from workloads import Settings
 
@@ -107,6 +107,16 @@ def test_a_loss_against_the_promise_is_not_granted(campaign: Campaign) -> None:
     certificate = certified(campaign, *STEPS, acks="all")
     assert not certificate.granted
     assert "lost against the promise of the settings, during step 2" in certificate.sentence
+
+
+def test_a_write_that_was_not_read_is_no_loss_where_the_log_was_not_read_to_its_end(campaign: Campaign) -> None:
+    not_read = {"unseen": [{"key": PARTITION, "unseen": 1, "messages": [LOST]}]}
+    exercise = Exercise(attempted=900, acknowledged=800, acknowledged_in_fault=300, records_read=3_000, drained=False)
+    certificate = certified(
+        campaign, *STEPS, lost=0, anomalies=not_read, counts={"unseen": 1}, valid=False, exercise=exercise
+    )
+    assert (certificate.lost, certificate.losses) == (0, ())
+    assert not any("lost: " in line for line in as_lines(certificate))
 
 
 def test_features_are_named_that_were_raised(campaign: Campaign) -> None:
