@@ -244,7 +244,7 @@ def _moments(run: Path, line: VerdictLine) -> Iterator[tuple[int, int]]:
 
 
 def _counted_losses(line: VerdictLine) -> list[LostWrite | Unseen]:
-    """Listed losses of the kinds that count: a write that nobody read is none where the log was not read to its end."""
+    """Listed losses of the kinds that the judgement counts: those not read do not count without the last reads."""
     counted_kinds = () if line.judgement is None else (*line.judgement.broken, *line.judgement.permitted)
     listed = [finding for kind in dict.fromkeys(counted_kinds) for finding in line.anomalies.get(kind, ())]
     return [finding for finding in listed if isinstance(finding, LostWrite | Unseen)]
