@@ -27,7 +27,8 @@ def spec(family: str, client: str, **settings: object) -> RunSpec:
         cell=f"cell/{family}",
         family=family,
         settings=Settings.from_mapping({"min.insync.replicas": 2} | settings).to_mapping(),
-        workload=WorkloadPlan(writes_per_second=60.0, duration_ms=8_000, drain_limit_ms=60_000),
+        # Enough for some to reach the last in-sync replica in the tenth of a second before its power goes.
+        workload=WorkloadPlan(writes_per_second=180.0, duration_ms=8_000, drain_limit_ms=60_000),
         faults=FaultPlan(families=(family,), count=2),
         seed=11,
     )
@@ -64,11 +65,11 @@ def test_kafka_loses_exactly_what_its_settings_permit(tmp_path: Path, family, se
     shown = lose_or_hold(spec(family, client, **settings), tmp_path, loses=loses, exercised=hit_by("partition", broke))
     reported = {type(seen.fact) for seen in read_observations(shown.directory)}
     assert {BecameLeader, BecameFollower, LeaderElected, IsrChanged, BrokerFenced, BrokerRegistered} <= reported
-    if client == "kafka-python":  # which logs each refusal that reaches it
+    if client == "kafka-python":  # which logs each refusal that reaches it: the power may go before any does
         log = (shown.directory / "logs" / "clients.log").read_text(encoding="utf-8")
         refused = shown.judgement.coverage["refused_before_append"]
         assert refused is not None
-        assert refused >= log.count("attempts left): NotEnoughReplicasError") > 0
+        assert refused >= max(1, log.count("attempts left): NotEnoughReplicasError"))
     ended = read_record(shown.directory).ended
     assert ended.configuration is not None
     assert ended.configuration["producer"].get("library", "kafka-python").startswith(client)
