@@ -59,6 +59,7 @@ class Receipt(msgspec.Struct, kw_only=True):
             record that was not damaged; "" where it came to what it is, or to nothing.
         moved: by log partition, what the controller changed.
         took_effect, reason: whether the evidence shows that it happened, and why so.
+        cut_short: the reason why a step of a rollout was ended before it had come about; no value in other receipts.
         unsupported: it was skipped because nothing of its kind can be done in this world, on its host or on this
             machine, for which ``reason`` says why; false in receipts of older harnesses.
         less: the name of ``degraded_to`` in older receipts; it is read and not written.
@@ -86,6 +87,7 @@ class Receipt(msgspec.Struct, kw_only=True):
     took_effect: bool = False
     reason: str = ""
     unsupported: bool = False
+    cut_short: str | msgspec.UnsetType = msgspec.UNSET
     less: str | msgspec.UnsetType = msgspec.UNSET
 
     def __post_init__(self) -> None:

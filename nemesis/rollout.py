@@ -119,6 +119,7 @@ class Rollout:
         if self.over:
             return
         if self._begun is not None:
+            self._begun.cut_short = why
             self._end()
         for turn in range(self._turn, len(self._steps)):
             step = self._steps[turn]

@@ -190,6 +190,8 @@ def _why_not(receipt: Receipt, wanted: str, ended: Evidence) -> str:
         return receipt.reason
     if receipt.mark != "end":
         return "the run ended first"
+    if not isinstance(receipt.cut_short, msgspec.UnsetType):
+        return receipt.cut_short
     if wanted and (after := ended.get("version", "")) != wanted:
         return f"{receipt.role} runs {after or 'an unknown release'}, not {wanted}"
     return ended.get("refused", "") if wanted else ""

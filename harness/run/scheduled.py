@@ -133,7 +133,7 @@ class _Scheduled:
             self._world.drive(lambda: False, end_us)
         # A rollout may be late too: writes go on, so the steps that are left are put to the test as those before.
         self._world.drive(lambda: self._rollout.over, end_us + ROLLOUT_LATE_MS_MAX * 1000)
-        self._rollout.stop("the run's time was over before its turn came; raise duration_ms")
+        self._rollout.stop("the run's time was over before it was done; raise duration_ms")
         self._player.heal_all()
 
     def recover(self) -> int | None:

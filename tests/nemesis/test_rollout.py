@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from nemesis.cluster import CONTROLLER, Capability
 from nemesis.evidence import Evidence
@@ -276,6 +277,12 @@ def test_a_stop_ends_the_step_that_lasts_and_skips_the_rest_once() -> None:
     assert [receipt.mark for receipt in tried.steps()] == ["end", "end", "skipped", "skipped", "skipped"]
     assert {receipt.reason for receipt in tried.steps()[2:]} == {"the time is over"}
     assert len(tried.until(20_000).steps()) == 5
+
+
+def test_a_step_that_is_ended_before_it_is_done_says_why_and_those_before_say_nothing() -> None:
+    tried = Tried().until(1_500)
+    tried.rollout.stop("the time is over")
+    assert [receipt.cut_short for receipt in tried.steps()] == [UNSET, "the time is over", UNSET, UNSET, UNSET]
 
 
 def test_a_world_without_releases_skips_every_step_with_its_reason() -> None:

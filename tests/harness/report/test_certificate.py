@@ -146,6 +146,7 @@ def test_nodes_that_left_and_joined_are_steps_and_one_that_was_replaced_says_so(
         ({"end_evidence": {}}, "broker 1 runs an unknown release, not 4.3.1"),
         ({"end_evidence": {"1": {"version": "3.9.2"}}}, "broker 1 runs 3.9.2, not 4.3.1"),
         ({"mark": "begin", "ended_us": None}, "the run ended first"),
+        ({"cut_short": "300 s after it had begun, t-0 had a replica out of sync"}, "t-0 had a replica out of sync"),
         ({"mark": "skipped", "took_effect": False, "reason": "t-0 had a replica out of sync"}, "t-0 had a replica"),
     ],
 )
