@@ -194,7 +194,14 @@ def _why_not(receipt: Receipt, wanted: str, ended: Evidence) -> str:
         return receipt.cut_short
     if wanted and (after := ended.get("version", "")) != wanted:
         return f"{receipt.role} runs {after or 'an unknown release'}, not {wanted}"
-    return ended.get("refused", "") if wanted else ""
+    return ended.get("refused", "") or (_not_afresh(ended) if receipt.facts.empties_disk else "")
+
+
+def _not_afresh(ended: Evidence) -> str:
+    """Say what was not seen of a node that another one replaced; "" where the cluster says who its members are."""
+    if "wiped" not in ended:
+        return "its disk was not emptied"
+    return "" if {"registered", "voters"} & ended.keys() else ended.get("unconfirmed", "")
 
 
 def _overlaps(other: Receipt, step: Receipt) -> bool:

@@ -54,11 +54,11 @@ class Members:
         self._renewed[node] = {**seen, **FileStorage(self._nodes).wipe(node)}
 
     def describe(self, node: int) -> Evidence:
-        """The acts of the newest :meth:`renew` of this node; and who the voters are, of a controller's."""
+        """The acts of the newest :meth:`renew` of this node; of a controller's also who votes, if that is known."""
         seen = self._renewed.pop(node, Evidence())
-        return (
-            {**seen, "voters": sorted(self._administration.voters())} if node >= CONTROLLER and self._dynamic else seen
-        )
+        if node >= CONTROLLER and self._dynamic:
+            return {**answered(lambda: {"voters": sorted(self._administration.voters())}), **seen}
+        return seen
 
     def _leave_quorum(self, node: int) -> Evidence:
         directory = self._administration.voters().get(node)

@@ -99,13 +99,15 @@ class KafkaSuccession(Succession):
 
     @override
     def describe(self, node: int) -> Evidence:
+        members = self._members.describe(node)
+
         def ask() -> Evidence:
-            seen: Evidence = {**self._members.describe(node), "features": self._administration.features()}
+            seen: Evidence = {"features": self._administration.features()}
             if (names := [*self._forms.successor.change]) and node < CONTROLLER:
                 seen["changed"] = self._administration.configurations("broker", [str(node)], names)[str(node)]
             return seen
 
-        return answered(ask)
+        return {**answered(ask), **members}
 
     @override
     def finalize(self) -> Evidence:

@@ -51,6 +51,7 @@ FINALIZED = step(
     begin_evidence={"100": {"features_before": {"metadata.version": 21}, "features": {"metadata.version": 30}}},
     end_evidence={},
 )
+REPLACED: dict[str, Any] = {"version": "4.3.1", "incarnation": 2, "wiped": {"files": 9}}
 STEPS = (step(1, 1_000, 3_000), step(2, 4_000, 7_000), step(3, 7_100, 8_000), FINALIZED)
 
 
@@ -147,6 +148,9 @@ def test_nodes_that_left_and_joined_are_steps_and_one_that_was_replaced_says_so(
         ({"end_evidence": {"1": {"version": "3.9.2"}}}, "broker 1 runs 3.9.2, not 4.3.1"),
         ({"mark": "begin", "ended_us": None}, "the run ended first"),
         ({"cut_short": "300 s after it had begun, t-0 had a replica out of sync"}, "t-0 had a replica out of sync"),
+        ({"fault": "replace"}, "its disk was not emptied"),
+        ({"fault": "replace", "end_evidence": {"1": REPLACED | {"refused": "no such broker"}}}, "no such broker"),
+        ({"fault": "replace", "end_evidence": {"1": REPLACED | {"unconfirmed": "no answer"}}}, "no answer"),
         ({"mark": "skipped", "took_effect": False, "reason": "t-0 had a replica out of sync"}, "t-0 had a replica"),
     ],
 )
@@ -156,7 +160,8 @@ def test_a_step_that_was_not_done_is_named_and_nothing_is_certified(
     certificate = certified(campaign, step(1, 1_000, 3_000), step(2, 4_000, 7_000, **wrong), acks="all", lost=0)
     assert not certificate.done
     assert not certificate.granted
-    assert certificate.sentence.startswith("not certified: step 2 (upgrade broker 1) was not done: ")
+    act = wrong.get("fault", "upgrade")
+    assert certificate.sentence.startswith(f"not certified: step 2 ({act} broker 1) was not done: ")
     assert why_not in certificate.sentence
 
 

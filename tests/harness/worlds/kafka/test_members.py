@@ -12,6 +12,7 @@ import pytest
 
 from harness.hosts import Address, NodeState
 from harness.worlds.kafka import members as module
+from harness.worlds.kafka.administration import UnansweredError
 from harness.worlds.kafka.members import Members, answered
 from nemesis.cluster import PartitionView
 
@@ -156,6 +157,21 @@ def test_a_broker_that_has_ended_is_forgotten_and_its_disk_is_empty(
     assert seen["registered"] == [0, 2]
     assert seen["wiped"]["files"] == 1
     assert members.describe(1) == {}, "it is told once"
+
+
+def test_what_was_done_to_a_controller_that_began_afresh_is_told_though_nobody_says_who_votes(
+    cluster: Cluster, make: Callable[..., Members], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def deaf() -> None:
+        raise UnansweredError("nobody answered")
+
+    monkeypatch.setattr(cluster, "voters", deaf)
+    (tmp_path / "100").mkdir()
+    (tmp_path / "100" / "meta.properties").write_text("x")
+    members = make()
+    members.renew(100)
+    seen = members.describe(100)
+    assert (seen["wiped"]["files"], seen["unconfirmed"]) == (1, "nobody answered")
 
 
 def test_a_change_that_brokers_do_not_see_is_not_confirmed(

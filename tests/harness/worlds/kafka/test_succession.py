@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -112,6 +113,13 @@ def test_only_features_are_raised_that_are_not_the_settings_or_the_quorums_own()
     assert features.raised == [{"metadata.version": 30, "group.version": 1}]
     succession(None, features).finalize()
     assert len(features.raised) == 1
+
+
+def test_a_refusal_to_forget_a_broker_is_told_though_nobody_tells_the_features(tmp_path: Path) -> None:
+    members: Any = SimpleNamespace(describe=lambda _: {"wiped": {"files": 3}, "refused": "no such broker"})
+    deaf: Any = Features(deaf=True)
+    part = KafkaSuccession(Logs(tmp_path), Forms(NodeForm(FIRST), NodeForm(NEXT)), deaf, members)
+    assert part.describe(0) == {"wiped": {"files": 3}, "refused": "no such broker", "unconfirmed": "no broker answered"}
 
 
 def test_levels_that_are_refused_or_not_seen_afterwards_are_evidence_of_that(monkeypatch: pytest.MonkeyPatch) -> None:
