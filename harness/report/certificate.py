@@ -77,8 +77,9 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     """The certificate of one run. ``granted`` is true if every step was done, and no promise was broken.
 
-    ``faults`` are those that took effect beside the steps, by kind; ``broken`` are findings against the promise, by
-    anomaly. ``lacks`` says why silence is no evidence. Lost writes without a known moment are not in ``losses``.
+    ``faults`` are those that took effect beside the steps, by kind, ``missed`` those that were planned and did not;
+    ``broken`` are findings against the promise, by anomaly. ``lacks`` says why silence is no evidence. Lost writes
+    without a known moment are not in ``losses``.
     """
 
     run: str
@@ -92,6 +93,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     losses: tuple[Loss, ...]
     faults: dict[str, int]
     broken: dict[str, int]
+    missed: dict[str, int] = {}
     lacks: str = ""
     sentence: str = ""
 
@@ -114,7 +116,8 @@ def certificate_of(run: Path, line: VerdictLine) -> Certificate | None:
     of_steps.sort(key=lambda receipt: receipt.sequence)
     if not of_steps or line.judgement is None:
         return None
-    beside = [receipt for receipt in receipts if receipt.took_effect and receipt not in of_steps]
+    others = [receipt for receipt in receipts if receipt not in of_steps]
+    beside = [receipt for receipt in others if receipt.took_effect]
     losses = tuple(_losses(run, line, of_steps, beside))
     met = {fault.sequence: fault.acknowledged for fault in line.fault_exercise or ()}
     steps = tuple(
@@ -134,6 +137,7 @@ def certificate_of(run: Path, line: VerdictLine) -> Certificate | None:
         losses=losses,
         faults=dict(Counter(receipt.fault for receipt in beside)),
         broken=judgement.broken,
+        missed=dict(Counter(receipt.fault for receipt in others if not receipt.took_effect)),
         lacks=line.why_unknown or "",
     )
     return msgspec.structs.replace(certificate, sentence=_sentence(certificate))
@@ -151,7 +155,8 @@ def _sentence(certificate: Certificate) -> str:
         return f"a promise was broken: {', '.join(f'{count} {name}' for name, count in certificate.broken.items())}"
     if why_not := _undone(certificate) or ("" if certificate.granted else certificate.lacks or certificate.outcome):
         return f"not certified: {why_not}"
-    return f"certified: {lost} in {counted(steps, 'step')}, with {counted(faults, 'other fault')}"
+    missed = f" ({sum(certificate.missed.values())} more did not strike)" if certificate.missed else ""
+    return f"certified: {lost} in {counted(steps, 'step')}, with {counted(faults, 'other fault')}{missed}"
 
 
 def _undone(certificate: Certificate) -> str:
@@ -274,11 +279,16 @@ def as_lines(certificate: Certificate) -> Iterator[str]:
     for step in certificate.steps:
         yield f"  {step.number}. {step_words(step)}"
     yield f"  written: {certificate.acknowledged:,} of {certificate.attempted:,} writes acknowledged"
-    kinds = ", ".join(f"{count} {kind}" for kind, count in certificate.faults.items()) or "none"
-    yield f"  other faults: {kinds}"
+    yield f"  other faults: {_by_kind(certificate.faults) or 'none'}"
+    if certificate.missed:
+        yield f"  did not strike: {_by_kind(certificate.missed)}"
     yield from (f"  lost: {loss_words(loss)}" for loss in certificate.losses)
     if certificate.lost > (placed := sum(loss.writes for loss in certificate.losses)):
         yield f"  lost: {certificate.lost - placed:,} more, at an unknown time"
+
+
+def _by_kind(faults: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in faults.items())
 
 
 def step_words(step: StepTaken) -> str:

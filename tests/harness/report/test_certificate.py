@@ -183,6 +183,16 @@ def test_an_upgrade_that_lost_nothing_under_faults_is_certified(campaign: Campai
     ]  # fmt: skip
 
 
+def test_faults_that_were_planned_and_did_not_strike_are_counted_apart(campaign: Campaign) -> None:
+    late = {"mark": "skipped", "took_effect": False, "reason": "too late"}
+    skipped = [msgspec.structs.replace(kill_receipt(), sequence=number, **late) for number in (1, 2)]
+    met = [FaultExercise(sequence=number, acknowledged=100) for number in (0, 11, 12, 13)]
+    certificate = certified(campaign, *skipped, *STEPS, acks="all", lost=0, fault_exercise=met)
+    assert (certificate.faults, certificate.missed) == ({"kill": 1}, {"kill": 2})
+    assert certificate.sentence.endswith("in 4 steps, with 1 other fault (2 more did not strike)")
+    assert "  did not strike: 2 kill" in as_lines(certificate)
+
+
 def test_a_fault_that_never_ended_is_beside_every_later_step(campaign: Campaign) -> None:
     lasting = msgspec.structs.replace(kill_receipt(), sequence=1, begun_us=3_500_000, ended_us=None)
     beside = [taken.beside for taken in certified(campaign, lasting, *STEPS[:3]).steps]
