@@ -124,7 +124,9 @@ def _client(record: RunRecord) -> str:
 
 
 def _client_named(client: str, configuration: Configuration, versions: Mapping[str, str]) -> str:
-    """The library and its version. "java" in ``versions`` is the machine's Java, not Kafka's client."""
+    """The library and its version, or all in turn. "java" in ``versions`` is the machine's Java, not Kafka's client."""
+    if several := configuration.get("producer", {}).get("libraries in turn"):
+        return f"{several}, in turn by the number of a client's process"
     if client == "java":
         return str(configuration.get("producer", {}).get("library") or "Kafka's Java client (version not recorded)")
     return _named(client, versions) if client else "models in virtual time, after kafka-python"

@@ -37,6 +37,12 @@ def test_client_broker_and_versions_are_named(tmp_path: Path) -> None:
     assert setup.notes == []
 
 
+def test_libraries_that_take_turns_are_all_named(tmp_path: Path) -> None:
+    more = {"library": "kafka-clients 3.9.2 (Java)", "libraries in turn": "java 3.9.2 and java 4.3.1"}
+    (setup,) = setups_of([leave(tmp_path, spec_of("kafka")[0], **more)], VERSIONS)
+    assert setup.client == "java 3.9.2 and java 4.3.1, in turn by the number of a client's process"
+
+
 def test_the_reference_broker_and_the_models_of_clients_are_called_so(tmp_path: Path) -> None:
     (setup,) = setups_of([leave(tmp_path, spec_of("simulated")[0])], VERSIONS)
     assert setup.client == "models in virtual time, after kafka-python"
