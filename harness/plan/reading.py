@@ -344,11 +344,15 @@ def _refuse_protocol(plan: Plan, plan_key: PlanKey) -> None:
     if all(choice.settings["group.protocol"] == "classic" for choice in plan.choices):
         return
     for world in plan.worlds:
-        if kind_of(world.workload).grouped and getattr(world.world, "client", "") == "kafka-python":
-            raise (plan_key / "worlds" / world.world.name / "client").wrong(
-                'kafka-python has no group.protocol="consumer" (KIP-848); write client = "confluent-kafka", or leave '
-                "this protocol out"
-            )
+        others = [client for client, _ in getattr(world.world, "other_clients", ())]
+        clients = {"client": [getattr(world.world, "client", "")], "other_clients": others}
+        for key, names in clients.items() if kind_of(world.workload).grouped else ():
+            if "kafka-python" in names:
+                instead = '"confluent-kafka"' if key == "client" else '["confluent-kafka"]'
+                raise (plan_key / "worlds" / world.world.name / key).wrong(
+                    f'kafka-python has no group.protocol="consumer" (KIP-848); write {key} = {instead}, or leave this '
+                    "protocol out"
+                )
 
 
 def _workload(base: WorkloadPlan, table: Table, plan_key: PlanKey) -> WorkloadPlan:

@@ -237,6 +237,7 @@ def test_acks_in_quotes_is_the_same_cell() -> None:
         ("[matrix]\nmin.insync.replicas = [1, 4]" + WORLD, "p.toml: matrix: min.insync.replicas=4 can never be met with replication.factor=3; lower the first or raise the second"),
         ('[workload]\nname = "groups"' + WORLD, 'p.toml: worlds.simulated.workload.name: the workload "groups" needs subscription and commits, which only Apache Kafka has; write it under [worlds.kafka]'),
         ('[settings]\ngroup.protocol = "consumer"\n[workload]\nname = "groups"\n[worlds.kafka]\nclient = "kafka-python"', 'p.toml: worlds.kafka.client: kafka-python has no group.protocol="consumer" (KIP-848); write client = "confluent-kafka", or leave this protocol out'),
+        ('[settings]\ngroup.protocol = "consumer"\n[workload]\nname = "groups"\n[worlds.kafka]\nclient = "java"\nother_clients = ["kafka-python"]', 'p.toml: worlds.kafka.other_clients: kafka-python has no group.protocol="consumer" (KIP-848); write other_clients = ["confluent-kafka"], or leave this protocol out'),
         ("brokers = 1" + WORLD, "p.toml: settings: replication.factor=3 needs that many brokers and the plan has 1; raise brokers or lower replication.factor"),
         ("[worlds.simulated]\nruns = -1", "p.toml: worlds.simulated.runs: -1 is too small; the least is 1"),
         ("[worlds.simulated]\nruns = true", "p.toml: worlds.simulated.runs: takes a whole number, not true"),
