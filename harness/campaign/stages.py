@@ -221,12 +221,14 @@ def _cells(runs: Sequence[RunSpec]) -> int:
 
 def world_runs(world: AnyWorld, planned: int) -> WorldRuns:
     """Counts of ``world`` with this number of planned runs, none of them done."""
+    others = world.other_clients if isinstance(world, Kafka) else ()
     return WorldRuns(
         planned=planned,
         host=world.host_name or msgspec.UNSET,
         version=_release_or_default(world.version) if isinstance(world, Kafka) else msgspec.UNSET,
         client=world.client if isinstance(world, RealTime) else msgspec.UNSET,
         client_version=_release_or_default(world.client_release) if _has_java(world) else msgspec.UNSET,
+        other_clients=tuple(":".join(filter(None, client)) for client in others) or msgspec.UNSET,
     )
 
 

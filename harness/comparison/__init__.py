@@ -13,7 +13,7 @@ from harness.comparison.findings import (
     results_of,
     shown_by,
 )
-from harness.comparison.product_findings import client_of, fits, offered_sentences
+from harness.comparison.product_findings import clients_of, fits, offered_sentences
 from harness.comparison.sentences import figures_of, made_with, sentences, side_by_side
 from harness.comparison.settings import Differing, differing
 
@@ -33,7 +33,7 @@ __all__ = [
     "accepted_sentences",
     "cell_anomalies_of",
     "cells_by_status",
-    "client_of",
+    "clients_of",
     "compare_results",
     "differing",
     "expected_sentences",

@@ -5,9 +5,11 @@ That one fits says that a finding may be this defect, and not that it is: its pa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from checkers import Cell
 from harness.known_defects import Defect, Library, Need, ProductFinding, product_findings
@@ -29,13 +31,13 @@ _SETTINGS: Final[Mapping[Need, tuple[str, SettingValue]]] = {
 }
 
 
-def fits(finding: ProductFinding, cell: Cell, anomaly: str, client: str) -> bool:
-    """True if the anomaly that nothing permits in this cell, with this client library, may be of the finding."""
-    return any(_fits(defect, cell, anomaly, client) for defect in finding.defect)
+def fits(finding: ProductFinding, cell: Cell, anomaly: str, clients: Collection[str]) -> bool:
+    """True if the anomaly that nothing permits in this cell, with these client libraries, may be of the finding."""
+    return any(_fits(defect, cell, anomaly, clients) for defect in finding.defect)
 
 
-def _fits(defect: Defect, cell: Cell, anomaly: str, client: str) -> bool:
-    here = cell.world == "kafka" if defect.of == "kafka" else client == _CLIENTS[defect.of]
+def _fits(defect: Defect, cell: Cell, anomaly: str, clients: Collection[str]) -> bool:
+    here = cell.world == "kafka" if defect.of == "kafka" else _CLIENTS[defect.of] in clients
     asked = [_SETTINGS[need] for need in defect.needs if need in _SETTINGS]
     return (
         here
@@ -44,10 +46,13 @@ def _fits(defect: Defect, cell: Cell, anomaly: str, client: str) -> bool:
     )
 
 
-def client_of(record: CampaignRecord | None, cell: Cell) -> str:
-    """The client library of the cell's world; "" where none is noted."""
+def clients_of(record: CampaignRecord | None, cell: Cell) -> list[str]:
+    """The client libraries of the cell's world; none where none is noted."""
     world = record.worlds.get(cell.world) if record else None
-    return world.client if world is not None and isinstance(world.client, str) else ""
+    if world is None or not isinstance(world.client, str):
+        return []
+    others = () if isinstance(world.other_clients, msgspec.UnsetType) else world.other_clients
+    return [world.client, *(other.partition(":")[0] for other in others)]
 
 
 def offered_sentences(directory: Path, cells: Iterable[Cell], record: CampaignRecord | None) -> Iterator[str]:
@@ -56,7 +61,7 @@ def offered_sentences(directory: Path, cells: Iterable[Cell], record: CampaignRe
     for cell in cells:
         accepted = {entry.anomaly for entry in cell.accepted}
         for finding in product_findings().values():
-            if any(fits(finding, cell, name, client_of(record, cell)) for name in cell.broken.keys() - accepted):
+            if any(fits(finding, cell, name, clients_of(record, cell)) for name in cell.broken.keys() - accepted):
                 fitting.setdefault(finding.number, []).append(cell.key)
     for number, keys in fitting.items():
         finding = product_findings()[number]

@@ -48,10 +48,11 @@ def made_with(record: Mapping[str, Any]) -> str:
     """Worlds with their releases and clients' libraries, the seed and the time, as ``campaign.json`` has them."""
     versions = record.get("versions", {})
     parts = [
-        " ".join(filter(None, (name, world.get("version"), client and f"with {client} {release}")))
+        " ".join(filter(None, (name, world.get("version"), client and f"with {client} {release}", *others)))
         for name, world in record.get("worlds", {}).items()
         for client in [world.get("client")]
         for release in [world.get("client_version") or versions.get(client, "")]
+        for others in [[f"and {other}" for other in world.get("other_clients", ())]]
     ]
     facts = [*parts, *(f"{name} {record[name]}" for name in ("seed", "began") if name in record)]
     return ", ".join(facts)

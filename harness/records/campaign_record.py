@@ -12,7 +12,10 @@ from harness.records.files import CAMPAIGN_FILE, read_json, write_json
 
 
 class WorldRuns(msgspec.Struct, kw_only=True):
-    """The runs of one world: how many, and in real worlds where nodes live, the release, and the client's library."""
+    """The runs of one world: how many, and in real worlds where nodes live, the release, and the client's library.
+
+    ``other_clients`` are the libraries that take turns with it, as a plan names them.
+    """
 
     planned: int
     completed: int = 0
@@ -22,6 +25,7 @@ class WorldRuns(msgspec.Struct, kw_only=True):
     version: str | msgspec.UnsetType = msgspec.UNSET
     client: str | msgspec.UnsetType = msgspec.UNSET
     client_version: str | msgspec.UnsetType = msgspec.UNSET
+    other_clients: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Continuation(msgspec.Struct, frozen=True, kw_only=True):

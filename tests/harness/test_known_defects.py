@@ -76,4 +76,4 @@ def test_a_finding_fits_by_client_world_anomaly_and_settings(
     *, number: str, world: str, client: str, anomaly: str, settings: Settings, fitting: bool
 ) -> None:
     (cell,) = night("1", run_lines(settings, runs=1, world=world)).cells.values()
-    assert fits(product_findings()[number], cell, anomaly, client) is fitting
+    assert fits(product_findings()[number], cell, anomaly, [client]) is fitting

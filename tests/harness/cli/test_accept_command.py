@@ -165,3 +165,17 @@ def test_a_documented_finding_that_fits_is_offered_by_name(campaign, capsys: pyt
     )
     assert first.startswith(f"{KEY}: maybe finding 002, ")
     assert f"ackproof accept {directory} 002 --reason WHY --until DAY" in second
+
+
+def test_findings_of_all_libraries_that_take_turns_are_looked_for(campaign) -> None:
+    from harness.comparison import clients_of  # noqa: PLC0415 - beside what it is about
+    from harness.records.campaign_record import read_campaign_record  # noqa: PLC0415
+
+    directory = campaign("1")
+    record = read_campaign_record(directory)
+    assert record is not None
+    (cell,) = read_results(directory).cells.values()
+    assert clients_of(record, cell) == ["java"]
+    record.worlds["kafka"].other_clients = ("java:4.3.1", "confluent-kafka")
+    write_campaign_record(directory, record)
+    assert clients_of(read_campaign_record(directory), cell) == ["java", "java", "confluent-kafka"]

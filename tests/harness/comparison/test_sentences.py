@@ -103,3 +103,5 @@ def test_what_a_campaign_was_made_with_is_one_line() -> None:
         "seed": 7,
     }
     assert made_with(record) == "simulated, kafka 4.3.1 with kafka-python 3.0.12, seed 7"
+    record["worlds"] = {"kafka": {"client": "java", "client_version": "3.9.2", "other_clients": ["java:4.3.1"]}}
+    assert made_with(record) == "kafka with java 3.9.2 and java:4.3.1, seed 7"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import UNSET
 
+from harness.campaign.stages import world_runs
 from harness.errors import PlanError
 from harness.plan import Kafka, parse_plan, require_kind
 from harness.run.scheduled import rollout_of
@@ -52,6 +54,8 @@ def test_libraries_that_take_turns_are_named_with_the_release_of_the_java_client
     assert world.other_clients == (("java", "4.3.1"), ("confluent-kafka", ""))
     alone = [(one.client, one.client_version) for one in with_one_library(world)]
     assert alone == [("java", "3.9.2"), ("java", "4.3.1"), ("confluent-kafka", "")]
+    assert world_runs(world, 1).other_clients == ("java:4.3.1", "confluent-kafka")
+    assert world_runs(Kafka(), 1).other_clients is UNSET
 
 
 def test_a_given_schedule_has_every_fault_of_its_run() -> None:
