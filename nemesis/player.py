@@ -133,7 +133,7 @@ class Player:
     def _skip_the_rest(self) -> None:
         """In virtual time no fault is left; on real machines commands may have taken more time than a run has."""
         had_their_turn = {receipt.sequence for receipt in self.receipts}
-        too_late = Aim(impossible="the faults before it took too long for its turn to come")
+        too_late = Aim(impossible="the faults before it, or the cluster to settle, took too long for its turn to come")
         for sequence, step in enumerate(self._schedule.steps):
             if sequence not in had_their_turn:
                 self.faults.skip(step.fault, too_late, _cause(step), sequence)
