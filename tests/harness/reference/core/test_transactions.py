@@ -254,9 +254,10 @@ def test_a_coordinator_that_has_not_read_its_log_says_so() -> None:
     lab.ask(CONTROLLER, lambda c: messages.MoveLeader(c, LOG.topic, 0, 2))
     lab.run(300)
     replica = lab.brokers[2].replicas[LOG]
-    if replica.high_watermark < replica.log.end_offset:
-        answer = lab.ask(2, lambda c: messages.InitProducerId(c, "one", 60_000))
-        assert answer.error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert replica.leading
+    assert replica.high_watermark < replica.log.end_offset
+    answer = lab.ask(2, lambda c: messages.InitProducerId(c, "one", 60_000))
+    assert answer.error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     lab.lose = lambda source, target, message: False
     lab.run(1_500)
     assert lab.init().producer_epoch == 1
