@@ -105,10 +105,11 @@ class Transaction(msgspec.Struct, eq=False):
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """A write that is not answered yet: a record of a transactional id, or its marker in ``partition``."""
+    """A write that is not answered yet: a ``record`` of a transactional id, or the marker in ``partition`` for it."""
 
     transactional_id: str
     partition: TopicPartition
+    record: TransactionRecord
 
 
 class TransactionCoordinator:
@@ -341,11 +342,11 @@ class TransactionCoordinator:
         transaction.next = _UnderWay(record, client, answer)
         value = msgspec.msgpack.encode(record)
         batch = RecordBatch(1, len(value), ((name.encode(), value),))
-        self._write(messages.Produce(self._ask(name, LOG), LOG, ACKS_ALL, _FOR_EVER_MS, batch))
+        self._write(messages.Produce(self._ask(name, LOG, record), LOG, ACKS_ALL, _FOR_EVER_MS, batch))
 
-    def _ask(self, name: str, partition: TopicPartition) -> int:
+    def _ask(self, name: str, partition: TopicPartition, record: TransactionRecord) -> int:
         correlation = self._context.correlation()
-        self._asked[correlation] = _Asked(name, partition)
+        self._asked[correlation] = _Asked(name, partition, record)
         return correlation
 
     def on_written(self, message: messages.ProduceResponse) -> None:
@@ -355,7 +356,8 @@ class TransactionCoordinator:
             return
         name, transaction = asked.transactional_id, self._transactions[asked.transactional_id]
         if asked.partition != LOG:
-            self._on_marker(name, transaction, asked.partition, message.error)
+            if asked.record is transaction.record:  # Any other is of a transaction that is complete.
+                self._on_marker(name, transaction, asked.partition, message.error)
         elif message.error:
             self._on_refused(name, transaction, message.error)
         else:
@@ -409,12 +411,12 @@ class TransactionCoordinator:
         batch = RecordBatch(
             1, 0, (), NONE, NONE, record.producer_id, record.producer_epoch, transactional=True, marker=marker
         )
-        message = messages.WriteTxnMarkers(self._ask(name, partition), partition, ACKS_ALL, _FOR_EVER_MS, batch)
+        message = messages.WriteTxnMarkers(self._ask(name, partition, record), partition, ACKS_ALL, _FOR_EVER_MS, batch)
         self._context.send(state.leader, message)
 
     def _on_marker(self, name: str, transaction: Transaction, partition: TopicPartition, error: ErrorCode) -> None:
         """A marker is committed, or a later transaction shows that it was; any other refusal is repeated, later."""
-        if partition not in transaction.markers or transaction.record.state not in _PREPARED:
+        if partition not in transaction.markers:
             return
         if error and error is not ErrorCode.INVALID_PRODUCER_EPOCH:
             transaction.markers[partition] = _Sent()

@@ -235,6 +235,28 @@ def test_a_new_coordinator_goes_on_with_what_was_decided() -> None:
     assert lab.read() == ["a"]
 
 
+def test_the_answer_to_a_late_marker_does_not_count_for_the_next_transaction() -> None:
+    """A marker is sent again, and its first copy arrives when the marker of the next transaction is on its way."""
+    lab = TransactionLab()
+    identity = lab.in_transaction("a")
+    lab.lose = lambda source, target, message: isinstance(message, messages.WriteTxnMarkers)
+    answer = lab.end(identity, commit=True)
+    lab.run(200)
+    first = next(message for _, _, message in lab.sent if isinstance(message, messages.WriteTxnMarkers))
+    lab.lose = lambda source, target, message: False
+    lab.complete()
+    following = Identity(answer.producer_id, answer.producer_epoch)
+    assert lab.add(following) == lab.put(following, "b", 0) == ErrorCode.NONE
+    lab.lose = lambda source, target, message: isinstance(message, messages.WriteTxnMarkers) and message is not first
+    assert lab.end(following, commit=True).error == ErrorCode.NONE
+    lab.deliver(1, 0, first)
+    lab.run(200)
+    lab.lose = lambda source, target, message: False
+    lab.complete()
+    assert lab.markers() == [(True, 1), (True, 2)]
+    assert lab.read() == ["a", "b"]
+
+
 def test_only_the_leader_of_the_log_is_a_coordinator() -> None:
     lab = TransactionLab()
     answer = lab.ask(0, lambda c: messages.InitProducerId(c, "one", 60_000))
