@@ -19,7 +19,7 @@ from nemesis.cluster import Capability
 from nemesis.plan import FaultPlan
 from nemesis.scenarios import FAMILIES, needs_of
 from nemesis.topology import Shape
-from workloads import Settings, SettingsError, WorkloadPlan
+from workloads import Settings, SettingsError, WorkloadPlan, kind_of
 
 #: In every run of a hunt.
 BROKERS: Final = 3
@@ -109,6 +109,12 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
         settings = Settings.from_mapping({**QUICK, **self.settings, **changed})
         if settings.replication_factor > BROKERS:
             raise SettingsError(f"a hunt has {BROKERS} brokers; choose a replication.factor that is not more")
+        if settings.cleanup_policy != "delete" and not kind_of(self.workload).keyed:
+            keyed = " or ".join(each.name for each in PORTFOLIOS if kind_of(each.workload).keyed)
+            raise SettingsError(
+                f"the portfolio {self.name} expects every record to stay, and "
+                f"cleanup.policy={settings.cleanup_policy} removes some; choose --portfolio {keyed}"
+            )
         return settings
 
     def _budget(self) -> FaultPlan:

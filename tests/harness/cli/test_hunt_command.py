@@ -84,6 +84,10 @@ def test_the_broker_as_it_is_has_no_finding(hunt):
         (["--as-is", "--seconds", "-1"], 'takes a number of seconds, 0 or more, not "-1"'),
         (["--as-is", "--shrink", "nan"], "'--shrink': takes a number of seconds, 0 or more"),
         (["--settings", "replication.factor=50", "--seconds", "0"], "a hunt has 3 brokers"),
+        (
+            ["--settings", "cleanup.policy=compact", "--seconds", "0", "--portfolio", "transactions"],
+            "the portfolio transactions expects every record to stay",
+        ),
         (["--settings", "acks"], "write NAME=VALUE"),
         (["--settings", "ack=1"], 'did you mean "acks"'),
     ],
