@@ -18,6 +18,7 @@ from harness.conform import (
     hold,
     performed_elsewhere,
     playable,
+    story_of,
     traces_in,
     write_trace,
 )
@@ -53,10 +54,9 @@ def conform(
     --save kept, a file or a directory: it needs no cluster. Exit code 0 if every step is the same or explained, 1
     if not, 2 if no step was compared.
     """
-    numbered = known_stories()
     results = []
     for trace in _traces(terminal, stories, world, columns, save):
-        compared = hold(trace, numbered[trace.story], bug or "none")
+        compared = hold(trace, story_of(trace), bug or "none")
         results.append(compared)
         terminal.answer(compared, _lines(compared))
     steps = sum(len(result.steps) for result in results)

@@ -7,7 +7,7 @@ too if that is wanted; the core performs the story in virtual time and at the sa
 from harness.conform.comparing import ComparedStep, Comparison, Difference, Word, hold
 from harness.conform.deviations import Deviation, known_deviations
 from harness.conform.performing import ELSEWHERE, performed_elsewhere, playable
-from harness.conform.recorded import RecordedTrace, read_trace, traces_in, write_trace
+from harness.conform.recorded import RecordedTrace, read_trace, story_of, traces_in, write_trace
 
 __all__ = [
     "ELSEWHERE",
@@ -22,6 +22,7 @@ __all__ = [
     "performed_elsewhere",
     "playable",
     "read_trace",
+    "story_of",
     "traces_in",
     "write_trace",
 ]

@@ -12,15 +12,15 @@ from harness.conform.shown import ShownState, shown_after
 from harness.errors import PlanError
 from harness.plan import RunSpec
 from harness.records.files import files_of, write_file
-from harness.stories import Play, Story, Trace
-from workloads import Settings, SettingValue, reason_of
+from harness.stories import Play, Story, Trace, column_named, known_stories
+from workloads import Settings, SettingsError, SettingValue, reason_of, unknown_name
 
 #: The number of the form of these files.
 FORM: Final = 1
 KAFKA: Final = "Apache Kafka"
 
 
-class RecordedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RecordedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A step: its text, how long it lasted until the cluster was at rest, how it went, and what was shown then."""
 
     text: str
@@ -30,7 +30,7 @@ class RecordedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     note: str = ""
 
 
-class RecordedTrace(msgspec.Struct, frozen=True, kw_only=True):
+class RecordedTrace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A story as ``system`` performed it; ``steps`` are those that bring about its beginning too.
 
     ``settings`` are those that have not their default.
@@ -52,6 +52,12 @@ class RecordedTrace(msgspec.Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         """The name of its file."""
         return f"{self.story}-{self.column.replace('/', '-')}.json"
+
+
+class _Head(msgspec.Struct):
+    """The part of these files that every form has."""
+
+    form: int
 
 
 def recorded(story: Story, spec: RunSpec, system: str, trace: Trace) -> RecordedTrace:
@@ -97,16 +103,43 @@ def read_trace(path: Path) -> RecordedTrace:
     """The trace in a file.
 
     Raises:
-        PlanError: it cannot be read, or is no such file.
+        PlanError: it cannot be read, is no such file, or speaks of what this version does not know.
     """
     try:
-        trace = msgspec.json.decode(path.read_bytes(), type=RecordedTrace)
-    except (OSError, msgspec.DecodeError) as error:
-        why = reason_of(error) if isinstance(error, OSError) else str(error)
-        raise PlanError(f"{path} is no recorded trace ({why}); record one: ackproof conform S01 --save DIR") from error
-    if trace.form != FORM:
-        raise PlanError(f"{path} has form {trace.form}, and this version reads form {FORM}; record it again")
+        content = path.read_bytes()
+        form = msgspec.json.decode(content, type=_Head).form
+        if form != FORM:
+            raise PlanError(
+                f"{path} has form {form}, and this version reads form {FORM}; "
+                "use the version that recorded it, or record it again"
+            )
+        trace = msgspec.json.decode(content, type=RecordedTrace)
+        Settings.from_mapping(trace.settings)
+        column_named(trace.column)
+    except OSError as error:
+        raise _no_trace(path, reason_of(error)) from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, SettingsError) as error:
+        raise _no_trace(path, str(error)) from error
+    except KeyError as error:
+        raise _no_trace(path, str(error.args[0])) from error
     return trace
+
+
+def _no_trace(path: Path, why: str) -> PlanError:
+    return PlanError(f"{path} is no recorded trace ({why}); record one: ackproof conform S01 --save DIR")
+
+
+def story_of(trace: RecordedTrace) -> Story:
+    """The story of this package that a trace is of.
+
+    Raises:
+        PlanError: there is no such story.
+    """
+    stories = known_stories()
+    if trace.story not in stories:
+        why = unknown_name("story", trace.story, stories)
+        raise PlanError(f"the trace {trace.name} is of a story that this version has not ({why}); record another one")
+    return stories[trace.story]
 
 
 def traces_in(path: Path) -> list[RecordedTrace]:

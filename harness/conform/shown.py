@@ -38,7 +38,7 @@ ANSWER: Final = "answer to "
 FRESH: Final = "(fresh)"
 
 
-class ShownReplica(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ShownReplica(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One replica. ``log`` has "offset:record/leader epoch", ``epochs`` "leader epoch from offset".
 
     A field that is not shown is None.
@@ -54,7 +54,7 @@ class ShownReplica(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     written_high_watermark: int | None = None
 
 
-class ShownState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ShownState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The whole state; ``replicas`` by broker in ascending order, ``answers`` by record."""
 
     leader: int | None

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from harness.conform import Comparison, Word, hold, known_deviations, traces_in
-from harness.stories import known_stories
+from harness.conform import Comparison, Word, hold, known_deviations, story_of, traces_in
 from scripts.reference.markdown import bullets, page, table, wrapped
 
 TRACES: Final = Path(__file__).parents[2] / "results" / "reference" / "conform"
@@ -21,8 +20,7 @@ performed the same story: the same, passed within the step, a known deviation, u
 
 def compared() -> list[Comparison]:
     """Hold the core against every recorded trace."""
-    stories = known_stories()
-    return [hold(trace, stories[trace.story]) for trace in traces_in(TRACES)]
+    return [hold(trace, story_of(trace)) for trace in traces_in(TRACES)]
 
 
 def conformance(comparisons: Sequence[Comparison]) -> str:

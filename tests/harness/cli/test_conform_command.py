@@ -58,3 +58,37 @@ def test_a_file_that_is_no_trace_is_refused(tmp_path: Path, capsys: pytest.Captu
     (tmp_path / "x.json").write_text('{"form": 1, "steps": []}')
     assert exit_code_of(["conform", str(tmp_path)]) == 64
     assert "is no recorded trace" in capsys.readouterr().err
+
+
+#: Texts of a trace and what stands in their place, with what the complaint says.
+OTHER: Final = [
+    (b'"story":"S01"', b'"story":"S999"', "is of a story that this version has not (unknown story"),
+    (b'"column":"all/2"', b'"column":"all/9"', "unknown column"),
+    (b'"request.timeout.ms"', b'"request.timeout.mss"', "unknown setting"),
+    (b'"min.insync.replicas":2', b'"min.insync.replicas":"two"', "min.insync.replicas takes"),
+    (b'"leading":', b'"leeding":', "unknown field `leeding`"),
+    (b'"form":1', b'"form":1,"more":2', "unknown field `more`"),
+    (b'"form":1', b'"form":2', "has form 2, and this version reads form 1; use the version that recorded it"),
+    (b'"form":1', b'"form":2,"more":2', "has form 2, and this version reads form 1; use the version that recorded it"),
+    (b"S01", b"\xff\xfe", "is no recorded trace"),
+    (b'"steps":', b'"steps":' + 5_000 * b"[", "is no recorded trace"),
+]
+
+
+@pytest.mark.parametrize(("text", "instead", "complaint"), OTHER, ids=[str(number) for number in range(len(OTHER))])
+def test_a_damaged_or_unknown_trace_is_refused_in_a_sentence_that_says_what_to_do(
+    text: bytes, instead: bytes, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = Path(TRACE).read_bytes()
+    assert text in content
+    (tmp_path / "x.json").write_bytes(content.replace(text, instead))
+    assert exit_code_of(["conform", str(tmp_path)]) == 64
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert complaint in shown.err
+    assert "; record " in shown.err or ", or record it again" in shown.err
+
+
+def test_a_directory_without_traces_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["conform", str(tmp_path)]) == 64
+    assert "has no recorded traces; record one" in capsys.readouterr().err
