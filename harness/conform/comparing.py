@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -15,7 +15,10 @@ from harness.conform.recorded import RecordedStep, RecordedTrace
 from harness.conform.schedules import SCHEDULES, schedule
 from harness.conform.shown import ANSWER, NO_ANSWER, ShownState
 from harness.errors import PlanError
-from harness.stories import Story
+from harness.stories import Play, Story
+
+#: A fact of a replica that the core does not show.
+NOT_SHOWN: Final = "not shown"
 
 
 class Word(StrEnum):
@@ -24,7 +27,7 @@ class Word(StrEnum):
     - same: both show the same at its end.
     - passed: the core showed this in the course of the step, and went on.
     - deviation: they differ in a way that is known, with its reason.
-    - unexplained: they differ, and no deviation says why.
+    - unexplained: they differ, and no deviation says why; or the script failed here on the cluster.
     """
 
     SAME = "same"
@@ -129,7 +132,7 @@ def _compared(number: int, real: RecordedStep, core: CoreStep, explain: Explain)
         earlier = (msgspec.structs.replace(state, answers=answers) for state in core.passed)
         if any(_word(_differences(real.shown, state, explain)) is not Word.UNEXPLAINED for state in earlier):
             word = Word.PASSED
-    if real.play != core.step.play:
+    if real.play is Play.FAILED or real.play != core.step.play:
         differences.append(Difference("way", *(f"{step.play}: {step.note}" for step in (real, core.step))))
         word = Word.UNEXPLAINED
     return ComparedStep(number=number, text=real.text, word=word, differences=tuple(differences))
@@ -137,11 +140,12 @@ def _compared(number: int, real: RecordedStep, core: CoreStep, explain: Explain)
 
 def _answers_within(real: RecordedStep, core: CoreStep) -> dict[str, str]:
     """The core's answers at a moment of the step: of each record the one before it, where the cluster has that too."""
-    now = core.step.shown.answers
-    return {
-        name: text if text == core.answers_before.get(name, NO_ANSWER) else now.get(name, NO_ANSWER)
-        for name, text in real.shown.answers.items()
-    }
+    now, theirs = core.step.shown.answers, real.shown.answers
+    answers = {}
+    for name in now | theirs:
+        text = theirs.get(name, NO_ANSWER)
+        answers[name] = text if text == core.answers_before.get(name, NO_ANSWER) else now.get(name, NO_ANSWER)
+    return answers
 
 
 def _word(differences: Iterable[Difference]) -> Word:
@@ -150,12 +154,13 @@ def _word(differences: Iterable[Difference]) -> Word:
 
 
 def _differences(real: ShownState, core: ShownState, explain: Explain) -> list[Difference]:
-    """The facts that both show, and otherwise. A record that was not sent yet has no answer."""
-    ours = {f"{ANSWER}{name}": NO_ANSWER for name in real.answers} | core.facts()
+    """The facts that the cluster shows, and the core otherwise or not. A record that was not sent yet has no answer."""
+    unanswered = {f"{ANSWER}{name}": NO_ANSWER for name in real.answers | core.answers}
+    ours = unanswered | core.facts()
     return [
-        Difference(fact, in_words(value), in_words(ours[fact]), explain(fact, value, ours[fact]))
-        for fact, value in real.facts().items()
-        if fact in ours and ours[fact] != value
+        Difference(fact, in_words(value), in_words(ours.get(fact, NOT_SHOWN)), explain(fact, value, ours.get(fact)))
+        for fact, value in (unanswered | real.facts()).items()
+        if ours.get(fact, NOT_SHOWN) != value
     ]
 
 

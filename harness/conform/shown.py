@@ -12,9 +12,9 @@ What is compared, and what is not:
 - What clients know of each record, with offset and error.
 - Whether the step could be performed.
 
-A fact that one of the worlds does not show is not compared there: a dead broker has only its disk, and a broker of
-Kafka that was started again says of its role only when it takes one. Not shown by Kafka at all: fetch positions that a
-leader remembers, proposals under way, the state of producers but for what it answers to them.
+What Kafka does not show of a replica is not compared there: a dead broker has only its disk, and one that was started
+again says of its role only when it takes one. What Kafka shows, the core must show. Not shown by Kafka at all: fetch
+positions that a leader remembers, proposals under way, the state of producers but for what it answers to them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class ShownState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 
     def facts(self) -> dict[str, object]:
         """Every fact that is shown, by its name."""
-        own = {name.replace("_", " "): getattr(self, name) for name in _OWN}
+        own: dict[str, object] = {name.replace("_", " "): getattr(self, name) for name in _OWN}
+        own["number of replicas"] = len(self.replicas)
         for node, replica in enumerate(self.replicas):
             of_replica = {name: getattr(replica, name) for name in ShownReplica.__struct_fields__}
             own |= {

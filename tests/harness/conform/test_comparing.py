@@ -15,7 +15,7 @@ from harness.conform.recorded import recorded
 from harness.conform.shown import ShownReplica, ShownState
 from harness.errors import PlanError
 from harness.plan import Simulated
-from harness.stories import UntilAtRest, column_named, parse_story, perform_script
+from harness.stories import Story, UntilAtRest, column_named, parse_story, perform_script
 from harness.worlds.simulated import SimulatedWorld
 from harness.worlds.simulated.steady import Steady
 from workloads import Event
@@ -34,11 +34,15 @@ class Forgetting:
 
 @pytest.fixture(scope="module")
 def trace() -> RecordedTrace:
+    return trace_of(STORY)
+
+
+def trace_of(story: Story) -> RecordedTrace:
     """What the core itself shows, as if a real cluster had."""
-    spec = spec_of(STORY, column_named("all/2"), Simulated())
+    spec = spec_of(story, column_named("all/2"), Simulated())
     world = SimulatedWorld(spec, Steady(0), invariants=False)
-    performed = perform_script(STORY, spec, world, Forgetting(), UntilAtRest()).trace
-    return recorded(STORY, spec, "Apache Kafka 0.0.0", performed)
+    performed = perform_script(story, spec, world, Forgetting(), UntilAtRest()).trace
+    return recorded(story, spec, "Apache Kafka 0.0.0", performed)
 
 
 def changed(trace: RecordedTrace, number: int, **shown: object) -> RecordedTrace:
@@ -111,11 +115,35 @@ def test_what_a_cluster_does_not_show_is_not_compared(trace: RecordedTrace) -> N
     assert hold(changed(trace, 5, replicas=replicas), STORY).steps[4].word is Word.SAME
 
 
+def test_what_only_the_cluster_shows_is_unexplained(trace: RecordedTrace) -> None:
+    """Broker 2 is dead: the core shows no role of it."""
+    *others, dead = trace.steps[6].shown.replicas
+    assert (dead.running, dead.leading) == (False, None)
+    replicas = (*others, msgspec.structs.replace(dead, leading=True))
+    step = hold(changed(trace, 7, replicas=replicas), STORY).steps[6]
+    assert step.word is Word.UNEXPLAINED
+    assert step.differences == (("broker 2: leading", "True", "not shown", ""),)
+
+
 def test_a_step_that_went_another_way_is_unexplained(trace: RecordedTrace) -> None:
     steps = list(trace.steps)
     steps[4] = msgspec.structs.replace(steps[4], play="tried", note="in vain")
     compared = hold(msgspec.structs.replace(trace, steps=tuple(steps)), STORY)
     assert [step.differences[0].fact for step in compared.steps if step.word is Word.UNEXPLAINED] == ["way"]
+
+
+def test_a_script_that_fails_in_both_is_no_evidence() -> None:
+    """The core waits in vain too, and shows the same: but the story did not happen."""
+    story = parse_story(
+        'number = "M2"\ntitle = "t"\nsteps = """\nwrite x to 0\nwait up to 1 s until 2 is fenced\n"""\n', "my.toml"
+    )
+    compared = hold(trace_of(story), story)
+    wrong = [step for step in compared.steps if step.word is Word.UNEXPLAINED]
+    assert [step.text for step in wrong] == [story.steps[1].text]
+    (difference,) = wrong[0].differences
+    assert difference.real == difference.core
+    assert difference.real.startswith("failed: waited 1000 ms without effect")
+    assert not compared.conforms
 
 
 def test_nothing_compared_does_not_conform(trace: RecordedTrace) -> None:

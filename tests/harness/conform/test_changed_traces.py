@@ -1,0 +1,211 @@
+"""A recorded trace of Kafka that is changed in one fact conforms no longer, in whatever schedule of the core.
+
+Each fact is changed by itself, on each broker in turn, and must be named at its step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import product, zip_longest
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from harness.choices import Choices
+from harness.conform import Comparison, RecordedTrace, Word, comparing, hold, read_trace
+from harness.conform.performing import CoreStep, performed_by_core
+from harness.conform.schedules import SCHEDULES, schedule
+from harness.conform.shown import ShownState
+from harness.errors import PlanError
+from harness.stories import Play, Story, known_stories
+from scripts.reference.conformance import TRACES
+
+#: They share the performances of the core, which one worker keeps.
+pytestmark = pytest.mark.xdist_group("recorded-traces")
+NAMES: Final = sorted(path.stem for path in TRACES.glob("*.json"))
+STORIES: Final = known_stories()
+
+
+@cache
+def read(name: str) -> RecordedTrace:
+    return read_trace(TRACES / f"{name}.json")
+
+
+@cache
+def core_of(name: str, number: int) -> Sequence[CoreStep]:
+    """What the core does depends on the pace and the settings of a trace, and on nothing that it shows."""
+    trace = read(name)
+    return performed_by_core(STORIES[trace.story], trace, "none", schedule(number))
+
+
+@pytest.fixture
+def core_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers: list[int] = []
+
+    def chosen(number: int) -> Choices:
+        numbers.append(number)
+        return schedule(number)
+
+    def performed(_: Story, trace: RecordedTrace, __: str, ___: Choices) -> Sequence[CoreStep]:
+        return core_of(trace.name.removesuffix(".json"), numbers[-1])
+
+    monkeypatch.setattr(comparing, "schedule", chosen)
+    monkeypatch.setattr(comparing, "performed_by_core", performed)
+
+
+#: A fact's name and the state in which that fact is another one.
+Changed = tuple[str, ShownState]
+Change = Callable[[ShownState], Iterator[Changed]]
+#: By index of a step, the name of the fact that is changed there.
+Facts = Mapping[int, str]
+
+
+def of_state(field: str, change: Callable[[Any], object]) -> Change:
+    def changed(shown: ShownState) -> Iterator[Changed]:
+        another = msgspec.structs.replace(shown, **{field: change(getattr(shown, field))})
+        yield field.replace("_", " "), another
+
+    return changed
+
+
+def of_replica(field: str, change: Callable[[Any], object]) -> Change:
+    """On each broker in turn, where it shows that and has something to change."""
+
+    def changed(shown: ShownState) -> Iterator[Changed]:
+        for node, replica in enumerate(shown.replicas):
+            now = getattr(replica, field)
+            if now is None or (another := change(now)) == now:
+                continue
+            replicas = list(shown.replicas)
+            replicas[node] = msgspec.structs.replace(replica, **{field: another})
+            fact = f"broker {node}: {field.replace('_', ' ')}"
+            yield fact, msgspec.structs.replace(shown, replicas=tuple(replicas))
+
+    return changed
+
+
+def of_answer(change: Callable[[str], str | None]) -> Change:
+    """Of each record in turn; None takes the answer away."""
+
+    def changed(shown: ShownState) -> Iterator[Changed]:
+        for name, text in shown.answers.items():
+            if (another := change(text)) == text:
+                continue
+            answers = {**shown.answers, name: another or ""}
+            if another is None:
+                del answers[name]
+                if text == "no answer":
+                    continue
+            yield f"answer to {name}", msgspec.structs.replace(shown, answers=answers)
+
+    return changed
+
+
+def without_a_broker(shown: ShownState) -> Iterator[Changed]:
+    yield "number of replicas", msgspec.structs.replace(shown, replicas=shown.replicas[:-1])
+
+
+def toggled(node: int) -> Callable[[tuple[int, ...]], tuple[int, ...]]:
+    return lambda nodes: tuple(sorted({*nodes} ^ {node}))
+
+
+CHANGES: Final[Mapping[str, Change]] = {
+    "another leader": of_state("leader", lambda leader: 1 if leader is None else (leader + 1) % 3),
+    "no leader": of_state("leader", lambda leader: 0 if leader is None else None),
+    "a later leader epoch": of_state("leader_epoch", lambda epoch: epoch + 1),
+    "an earlier leader epoch": of_state("leader_epoch", lambda epoch: epoch - 1),
+    "a later partition epoch": of_state("partition_epoch", lambda epoch: epoch + 1),
+    "a partition epoch as after a planned move": of_state("partition_epoch", lambda epoch: epoch + 2),
+    **{f"broker {node} in or out of the ISR": of_state("isr", toggled(node)) for node in range(3)},
+    **{f"broker {node} fenced or not": of_state("fenced", toggled(node)) for node in range(3)},
+    "an eligible leader replica": of_state("elr", toggled(2)),
+    "another order of preference": of_state("assigned", lambda nodes: nodes[::-1]),
+    "the last record is missing": of_replica("log", lambda log: log[:-1]),
+    "a record more": of_replica("log", lambda log: (*log, f"{len(log)}:z/0")),
+    "a record under another leader epoch": of_replica(
+        "log", lambda log: (*log[:-1], *(f"{log[-1]}9" for _ in log[-1:]))
+    ),
+    "a leader epoch more": of_replica("epochs", lambda epochs: (*epochs, "9 from 1")),
+    "the last leader epoch is missing": of_replica("epochs", lambda epochs: epochs[:-1]),
+    "dead or alive": of_replica("running", lambda running: not running),
+    "another role": of_replica("leading", lambda leading: not leading),
+    "another leader epoch of its own": of_replica("leader_epoch", lambda epoch: epoch + 1),
+    "another ISR of its own": of_replica("isr", toggled(2)),
+    "a higher high watermark on disk": of_replica("written_high_watermark", lambda mark: mark + 1),
+    "a lower high watermark on disk": of_replica("written_high_watermark", lambda mark: mark - 1),
+    "another answer": of_answer(lambda text: "acknowledged at offset 7"),
+    "an error for an answer": of_answer(lambda text: "FencedLeaderEpochError"),
+    "an answer is missing": of_answer(lambda text: None),
+    "a broker is missing": without_a_broker,
+}
+
+
+@cache
+def quiet(name: str, number: int) -> Sequence[int]:
+    """The steps in which the core of this schedule stays as Kafka is: in others it may have passed a changed state."""
+    trace, core = read(name), core_of(name, number)
+    plain = held(trace, number)
+    return [
+        index
+        for index, ours in enumerate(core)
+        if plain.steps[index].word in {Word.SAME, Word.DEVIATION}
+        and ours.answers_before == ours.step.shown.answers
+        and all(state == msgspec.structs.replace(ours.step.shown, answers={}) for state in ours.passed)
+    ]
+
+
+def held(trace: RecordedTrace, number: int) -> Comparison:
+    return hold(trace, STORIES[trace.story], schedules=[number])
+
+
+def changed_traces(trace: RecordedTrace, change: Change, where: Sequence[int]) -> Iterator[tuple[RecordedTrace, Facts]]:
+    """Traces with one change at each of these steps, and the fact that is changed at each."""
+    for round_of_changes in zip_longest(*(change(trace.steps[index].shown) for index in where)):
+        steps, facts = list(trace.steps), {}
+        for index, changed in zip(where, round_of_changes, strict=True):
+            if changed is not None:
+                facts[index], shown = changed
+                steps[index] = msgspec.structs.replace(steps[index], shown=shown)
+        yield msgspec.structs.replace(trace, steps=tuple(steps)), facts
+
+
+@pytest.mark.usefixtures("core_once")
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_changed_fact_is_unexplained_and_named_in_every_schedule(change: Change) -> None:
+    struck, missed = set(), []
+    for name, number in product(NAMES, range(SCHEDULES)):
+        trace = read(name)
+        for another, facts in changed_traces(trace, change, quiet(name, number)):
+            compared = held(another, number)
+            for index, fact in facts.items():
+                step = compared.steps[index]
+                struck.add((name, number))
+                named = any(difference.fact == fact and not difference.why for difference in step.differences)
+                if step.word is not Word.UNEXPLAINED or not named:
+                    missed.append((name, number, step.text, fact, step.word.value))
+    assert missed == []
+    assert struck == set(product(NAMES, range(SCHEDULES)))
+
+
+@pytest.mark.usefixtures("core_once")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_trace_without_one_of_its_steps_is_refused(name: str) -> None:
+    trace = read(name)
+    for index in range(len(trace.steps)):
+        fewer = msgspec.structs.replace(trace, steps=trace.steps[:index] + trace.steps[index + 1 :])
+        with pytest.raises(PlanError, match=r"is of another script than .* record it again"):
+            hold(fewer, STORIES[trace.story])
+
+
+@pytest.mark.usefixtures("core_once")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_step_that_failed_on_kafka_is_unexplained(name: str) -> None:
+    trace = read(name)
+    for index, step in enumerate(trace.steps):
+        steps = list(trace.steps)
+        steps[index] = msgspec.structs.replace(step, play=Play.FAILED, note="waited in vain")
+        compared = hold(msgspec.structs.replace(trace, steps=tuple(steps)), STORIES[trace.story])
+        assert compared.steps[index].word is Word.UNEXPLAINED
+        assert compared.steps[index].differences[-1].fact == "way"
