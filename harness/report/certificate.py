@@ -77,6 +77,8 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     """The certificate of one run. ``granted`` is true if every step was done, and no promise was broken.
 
+    Where faults were planned beside the steps and none struck, it is not granted.
+
     ``faults`` are those that took effect beside the steps, by kind, ``missed`` those that were planned and did not;
     ``broken`` are findings against the promise, by anomaly. ``lacks`` says why silence is no evidence. Lost writes
     without a known moment are not in ``losses``.
@@ -118,6 +120,7 @@ def certificate_of(run: Path, line: VerdictLine) -> Certificate | None:
         return None
     others = [receipt for receipt in receipts if receipt not in of_steps]
     beside = [receipt for receipt in others if receipt.took_effect]
+    put_to_test = bool(beside) or not others
     losses = tuple(_losses(run, line, of_steps, beside))
     met = {fault.sequence: fault.acknowledged for fault in line.fault_exercise or ()}
     steps = tuple(
@@ -129,7 +132,10 @@ def certificate_of(run: Path, line: VerdictLine) -> Certificate | None:
         run=line.history,
         cell="" if line.run is None else line.run.cell,
         outcome=line.outcome,
-        granted=all(step.done for step in steps) and not judgement.broken and not line.outcome.proves_nothing,
+        granted=put_to_test
+        and all(step.done for step in steps)
+        and not judgement.broken
+        and not line.outcome.proves_nothing,
         attempted=line.exercise.attempted,
         acknowledged=line.exercise.acknowledged,
         lost=judgement.lost,
@@ -138,7 +144,8 @@ def certificate_of(run: Path, line: VerdictLine) -> Certificate | None:
         faults=dict(Counter(receipt.fault for receipt in beside)),
         broken=judgement.broken,
         missed=dict(Counter(receipt.fault for receipt in others if not receipt.took_effect)),
-        lacks=line.why_unknown or "",
+        lacks=line.why_unknown
+        or ("" if put_to_test else "none of the faults that were planned beside the steps struck"),
     )
     return msgspec.structs.replace(certificate, sentence=_sentence(certificate))
 

@@ -193,6 +193,27 @@ def test_faults_that_were_planned_and_did_not_strike_are_counted_apart(campaign:
     assert "  did not strike: 2 kill" in as_lines(certificate)
 
 
+def test_an_upgrade_beside_which_no_planned_fault_struck_is_not_certified(campaign: Campaign) -> None:
+    directory, make = campaign
+    skipped = msgspec.structs.replace(kill_receipt(), mark="skipped", took_effect=False, reason="too late")
+    met = [FaultExercise(sequence=number, acknowledged=100) for number in (11, 12, 13)]
+    certificates = []
+    for seed, planned in enumerate(((skipped,), ())):
+        faults = [msgspec.to_builtins(receipt) for receipt in (*planned, *STEPS)]
+        make(
+            Settings(min_insync_replicas=2),
+            family="upgrade",
+            world="kafka",
+            faults=faults,
+            fault_exercise=met,
+            seed=seed,
+        )
+        write_matrix(directory)
+        certificates.append(certificates_in(directory)[-1])
+    assert [certificate.granted for certificate in certificates] == [False, True]
+    assert "not certified: none of the faults that were planned" in certificates[0].sentence
+
+
 def test_a_fault_that_never_ended_is_beside_every_later_step(campaign: Campaign) -> None:
     lasting = msgspec.structs.replace(kill_receipt(), sequence=1, begun_us=3_500_000, ended_us=None)
     beside = [taken.beside for taken in certified(campaign, lasting, *STEPS[:3]).steps]
