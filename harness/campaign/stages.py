@@ -38,7 +38,7 @@ from harness.records.campaign_record import (
     write_campaign_record,
 )
 from harness.records.files import PLAN_FILE, REPORT_FILE, files_of, only_user_of, run_directories, write_file
-from harness.run import is_left_behind, perform_run
+from harness.run import perform_run, to_heal
 
 
 class Stage(NamedTuple):
@@ -148,10 +148,10 @@ class Campaign:
                 kept = f"interrupted; what was done is kept: ackproof check {self._directory}"
                 if len(self._runs) > 1:
                     kept += f", and the rest: ackproof campaign PLAN --out {self._directory} --continue"
-                raise KeyboardInterrupt(f"{kept}{self._to_heal()}") from None
+                raise KeyboardInterrupt(f"{kept}{to_heal(self._directory)}") from None
             except HarnessError as error:
                 self._write("failed")
-                if left := self._to_heal():
+                if left := to_heal(self._directory):
                     raise HarnessError(f"{error}{left}") from error
                 raise
             except BaseException:
@@ -196,11 +196,6 @@ class Campaign:
             yield
         finally:
             self._record.stages_ms[stage] = round((time.monotonic() - began) * 1000)
-
-    def _to_heal(self) -> str:
-        """A warning where runs did not end in time to undo what they had done."""
-        left = is_left_behind(self._directory)
-        return f"; some of it was not undone: ackproof heal {self._directory}" if left else ""
 
 
 def _prepare(stages: Sequence[Stage]) -> None:

@@ -7,13 +7,12 @@ from typing import Any, Final
 
 import msgspec
 
-from checkers import Scratch, ScratchKind
 from harness.choices import Choices
 from harness.conform.recorded import KAFKA, RecordedStep, RecordedTrace, recorded, steps_of
 from harness.conform.shown import ShownState, shown
 from harness.errors import PlanError
 from harness.plan import AnyWorld, Kafka, Namespaces, Processes, RunSpec, Simulated
-from harness.run import prepared
+from harness.run import kept_until_undone, prepared
 from harness.stories import AsLongAs, Column, Story, UntilAtRest, column_named, perform_script, unmet
 from harness.worlds.contract import ReplicaState
 from harness.worlds.factory import world_for
@@ -68,12 +67,13 @@ def performed_elsewhere(story: Story, column: str, world: str) -> RecordedTrace:
     Raises:
         PlanError: this world cannot do what the story asks for.
         HarnessError: the cluster could not be started, or the harness failed.
+        KeyboardInterrupt: the user wants no more. What was not undone is named in either, for `ackproof heal`.
     """
     spec = spec_of(story, column_named(column), ELSEWHERE[world])
     if problem := unmet(story, spec):
         raise PlanError(f"{story.number} {problem}")
-    with Scratch(ScratchKind.STORY) as scratch:
-        real = world_for(prepared(spec, story), scratch.path, Steady(0))
+    with kept_until_undone("ackproof-conform-") as directory:
+        real = world_for(prepared(spec, story), directory, Steady(0))
         performance = perform_script(story, spec, real, _Forgetting(), UntilAtRest())
         version = real.effective_configuration()["broker"].get("version", "")
     system = f"{KAFKA} {version}" if world == "kafka" else "reference broker, processes"

@@ -1,6 +1,6 @@
 """One run: performed in its directory, taken through its phases, and healed where its harness died."""
 
-from harness.run.healing import heal, heal_all, is_left_behind, undone_sentence
+from harness.run.healing import heal, heal_all, kept_until_undone, to_heal, undone_sentence
 from harness.run.performing import (
     choices_of,
     lacks_observations,
@@ -17,7 +17,7 @@ __all__ = [
     "choices_of",
     "heal",
     "heal_all",
-    "is_left_behind",
+    "kept_until_undone",
     "lacks_observations",
     "late_ms_max",
     "perform_run",
@@ -27,6 +27,7 @@ __all__ = [
     "read_choices",
     "recover_observations",
     "story_of",
+    "to_heal",
     "undone_sentence",
     "write_choices",
 ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -12,7 +14,7 @@ from typing import Final
 import msgspec
 
 from checkers import counted
-from harness.errors import HEAL_AGAIN, HostError, NamedWronglyError, NotUndoneError, ResultsError
+from harness.errors import HEAL_AGAIN, HarnessError, HostError, NamedWronglyError, NotUndoneError, ResultsError
 from harness.hosts import NAME_PREFIX, undo_here, undo_machines
 from harness.records.journal import FILE_NAME, Journal, not_undone, unreadable
 from workloads import reason_of
@@ -117,6 +119,35 @@ def is_left_behind(directory: Path) -> bool:
             if not_undone(path):
                 return True
     return False
+
+
+def to_heal(directory: Path) -> str:
+    """A warning at the end of a message, "" where nothing is left behind in ``directory``."""
+    return f"; some of it was not undone: ackproof heal {directory}" if is_left_behind(directory) else ""
+
+
+@contextlib.contextmanager
+def kept_until_undone(prefix: str) -> Iterator[Path]:
+    """A temporary directory of a run, removed at its end, unless its journal names what must be undone yet.
+
+    No scratch directory does: the next of its kind, and `ackproof heal` too, remove that of a process that was killed.
+
+    Raises:
+        HarnessError: the block failed, and something is left behind: where, the text says.
+        KeyboardInterrupt: likewise.
+    """
+    directory = Path(tempfile.mkdtemp(prefix=prefix))
+    try:
+        yield directory
+    except KeyboardInterrupt as error:
+        raise KeyboardInterrupt(f"{str(error) or 'interrupted'}{to_heal(directory)}") from None
+    except Exception as error:
+        if left := to_heal(directory):
+            raise HarnessError(f"{error}{left}") from error
+        raise
+    finally:
+        if not is_left_behind(directory):
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 def _journals(directory: Path, onerror: Callable[[OSError], None] | None = None) -> list[Path]:
