@@ -47,10 +47,13 @@ ELSEWHERE: Final[Mapping[str, AnyWorld]] = {
 
 def spec_of(story: Story, column: Column, world: AnyWorld) -> RunSpec:
     """The run of a story with the settings of a column."""
-    settings = column.chosen({**TIMES, **story.settings})
+    return _spec(story, column.name, column.chosen({**TIMES, **story.settings}), world)
+
+
+def _spec(story: Story, column: str, settings: Settings, world: AnyWorld) -> RunSpec:
     return RunSpec(
         world=world,
-        cell=column.name,
+        cell=column,
         family=story.number,
         settings=settings.to_mapping(),
         workload=WORKLOAD,
@@ -115,17 +118,8 @@ def performed_by_core(story: Story, trace: RecordedTrace, bug: str, choices: Cho
     Raises:
         SettingsError: the trace has settings that there are no more.
     """
-    spec = RunSpec(
-        world=Simulated(),
-        cell=trace.column,
-        family=story.number,
-        settings=Settings.from_mapping({**trace.settings, "planted.bug": bug}).to_mapping(),
-        workload=WORKLOAD,
-        faults=FaultPlan(),
-        seed=0,
-        assignment=ASSIGNMENT,
-        story=story.number,
-    )
+    settings = Settings.from_mapping({**trace.settings, "planted.bug": bug})
+    spec = _spec(story, trace.column, settings, Simulated())
     world = SimulatedWorld(spec, choices, invariants=False)
     moments = _Moments(world, f"{WORKLOAD.topic}-0")
     pace = AsLongAs(world.clock.now_us, [step.lasted_ms for step in trace.steps])
