@@ -31,13 +31,17 @@ def no_pause(story_world: StoryWorld, begun_us: int) -> None:
 
 
 class UntilAtRest:
-    """Waits until nothing changes any more, and until the controller knows each broker that runs again."""
+    """Waits until nothing changes any more, and until the controller knows each broker that runs again.
+
+    The replicas are put in their first order again, so that elections prefer the same brokers as the script does.
+    """
 
     def __init__(self) -> None:
         self._running: frozenset[int] | None = None
 
     def __call__(self, story_world: StoryWorld, begun_us: int) -> None:  # noqa: ARG002
         """Wait, but not for ever."""
+        story_world.keep_order()
         running = frozenset(story_world.running)
         begun = frozenset() if self._running is None else running - self._running
         self._running = running

@@ -154,9 +154,8 @@ class _Performer:
         self._note(step.line, step.text, begun_us, note, play)
 
     def _note(self, line: int, text: str, begun_us: int, note: str, play: Play = Play.PLAYED) -> None:
-        other_order = self._story_world.keep_order()
         self._pause(self._story_world, begun_us)
-        self._write_down(line, text, begun_us, "; ".join(filter(None, (note, other_order))), play)
+        self._write_down(line, text, begun_us, "; ".join(filter(None, (note, self._story_world.other_order()))), play)
 
     def _write_down(self, line: int, text: str, begun_us: int, note: str, play: Play = Play.PLAYED) -> None:
         view = self._story_world.view

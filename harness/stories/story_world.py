@@ -78,17 +78,19 @@ class StoryWorld:
         """The brokers that the controller counts as dead."""
         return tuple(sorted(self._replicas.fenced()))
 
-    def keep_order(self) -> str:
-        """Keep the replicas in the order of preference in which they were at first; the answer says where that fails.
+    def other_order(self) -> str:
+        """Say in which order elections prefer the replicas, if it is not the first one any more; else "".
 
         A planned move on Kafka puts the new leader first, and then elections prefer other brokers than a script means.
         """
-        order, reassignment = self.view.replicas, self.target.reassignment
+        order = self.view.replicas
         self._order = self._order or order
-        if order != self._order and reassignment is not None:
-            reassignment.reassign(self.partition, self._order)
-            order = self.view.replicas
         return "" if order == self._order else f"elections prefer {_listed(order)}, and not {_listed(self._order)}"
+
+    def keep_order(self) -> None:
+        """Put the replicas in their first order again. It takes a request, which a cut link may hold for seconds."""
+        if self.other_order() and (reassignment := self.target.reassignment) is not None:
+            reassignment.reassign(self.partition, self._order)
 
     def able(self, needs: Iterable[Capability]) -> None:
         """Check that the world can do what needs these.

@@ -15,6 +15,8 @@ pytestmark = [needs_root("ip", "nft", "nsenter"), pytest.mark.root, pytest.mark.
 TO_0, FROM_0 = Link(CLIENTS, 0), Link(0, CLIENTS)
 #: So many packets of one byte: that none of them is lost has a chance of 0.75 ** 60, below one in ten millions.
 PACKETS = 60
+#: TCP doubles its wait from 0.2 s with each loss: eight in a row take 51 s, ten 205 s. The latter is one in a million.
+ANSWER_LIMIT_S = 240.0
 ECHO = """
 import socket, sys
 server = socket.create_server((sys.argv[1], int(sys.argv[2])))
@@ -30,6 +32,7 @@ while True:
 def connect(host: NamespaceHost, directory: Path) -> socket.socket:
     start_listener(host, directory, ECHO)
     connection = socket.create_connection(host.address(0), LIMIT_S)
+    connection.settimeout(ANSWER_LIMIT_S)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 
