@@ -1,7 +1,7 @@
 """Requests by which an operator takes nodes out of a cluster and puts them in (KIP-853, KIP-631).
 
-No client library here has them: the messages are made from Kafka's own schemas by kafka-python's classes, in version 0,
-and go to any broker, which hands them to the active controller.
+No client library here has them: kafka-python makes the messages from their fields (:mod:`harness.clients.messages`).
+They go to any broker, which hands them to the active controller.
 """
 
 from __future__ import annotations

@@ -1,3 +1,1 @@
-"""Schemas of messages that kafka-python does not have, as Apache Kafka 4.3.1 ships them (``common/message`` in its
-clients' jar, Apache-2.0).
-"""
+"""Fields of messages that kafka-python does not have, in version 0 (KIP-853, KIP-631), in the form that it reads."""
