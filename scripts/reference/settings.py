@@ -13,7 +13,10 @@ SCOPES: Final = {
     "client": ("Clients", "Producers get these."),
     "consumer": ("Consumers", "Consumers get these."),
     "transactions": ("Transactions", "Producers of the workload `transactions` get these."),
-    "compaction": ("Compaction", "The run's topic gets those that differ from their default. Only Kafka knows them."),
+    "compaction": (
+        "Compaction",
+        "The run's topic gets those that differ from their default. Kafka knows them; in virtual time the broker too.",
+    ),
     "topic": ("Topics", "The run's topic gets these."),
     "broker": ("Brokers", "Every broker gets these."),
     "reference": (
