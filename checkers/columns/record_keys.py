@@ -14,12 +14,15 @@ So the absence of 40, 41 and 42 proves nothing. Where 40 or 41 is the last recor
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from checkers.columns.ids import Flags, Numbers, dense_ids
 from checkers.columns.log_rows import LogRows
 from workloads.history import NONE
+
+_BEHIND_ALL: Final = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class RecordKeys:
         number: by that number, the record key itself (int64).
         tombstone: the value deletes its key (bool).
         superseded: a later record of its key was acknowledged or read, or its own place is not known and its key has
-            others (bool).
+            others, or that of an acknowledged tombstone of its key is not known (acks=0) (bool).
     """
 
     of: Numbers
@@ -62,7 +65,8 @@ def record_keys(log: LogRows) -> RecordKeys | None:
         np.maximum.at(offset, log.value_id[rows], log.offset[rows])
     exists = (key_of != NONE) & (log.read_ok | log.marked(acknowledged))
     head = np.full(len(ids), NONE, dtype=np.int64)
-    np.maximum.at(head, key_of[exists], offset[exists])
+    placeless = tombstone & (offset == NONE)  # They and what they delete may be gone before anybody reads them.
+    np.maximum.at(head, key_of[exists], np.where(placeless, _BEHIND_ALL, offset)[exists])
     others = np.bincount(key_of[exists], minlength=len(ids))
     keyed_values = np.flatnonzero(key_of != NONE)
     mine, key = offset[keyed_values], key_of[keyed_values]

@@ -100,7 +100,7 @@ class Log:
 
     @cached_property
     def superseded(self) -> set[tuple[str, int]]:
-        """The values with a later record of their key."""
+        """The values with a later record of their key; a tombstone whose place is not known may be later than any."""
         happened = {(s.partition, s.value) for e in self.done if self.committed(e) for s in sends_of(e)} | self.read_ok
         sends = keyed_sends(self.events)
         gone = set()
@@ -109,7 +109,7 @@ class Log:
             for (k, other), its in sends.items():
                 if (k, its.record_key) == (key, send.record_key) and other != value and (k, other) in happened:
                     later = self.last_offset(k, other)
-                    if mine is None or (later is not None and later > mine):
+                    if mine is None or (its.tombstone if later is None else later > mine):
                         gone.add((key, value))
         return gone
 

@@ -151,6 +151,20 @@ def test_a_skip_counts_over_what_has_to_stay() -> None:
     assert "poll-skip" in judged(scene).counts
 
 
+@pytest.mark.parametrize(("offset", "kind", "skips"), [(None, OK, 0), (2, OK, 1), (None, INFO, 1)])
+def test_a_tombstone_that_nobody_saw_may_have_deleted_what_another_leader_still_has(
+    offset: int | None, kind: EventType, skips: int
+) -> None:
+    scene = Scene()
+    scene.keyed(4, 1, 6)
+    scene.keyed(1, 3, 7)
+    scene.keyed(2, offset, 7, tombstone=True, kind=kind)
+    scene.keyed(3, 5, 8)
+    scene.poll((1, 4), (5, 3), process=1)
+    scene.poll((1, 4), (3, 1), (5, 3), process=2)
+    assert judged(scene).counts.get("int-poll-skip", 0) == skips
+
+
 # --- records that are gone before their time ---
 
 DAY_MS = 86_400_000
