@@ -18,7 +18,7 @@ from harness.reference.core.planted import with_bug
 from harness.reference.core.replica import Replica
 from harness.reference.core.request_handler import DEADLINES, RequestHandler
 from harness.reference.core.session import HEARTBEAT, Forwarding, ProducerIds, Session
-from harness.reference.core.transaction_coordinator import LOG, TransactionCoordinator
+from harness.reference.core.transaction_coordinator import LOG, LOOK, TransactionCoordinator
 from harness.reference.core.types import (
     CONTROLLER,
     NONE,
@@ -137,7 +137,7 @@ class Broker(Node):
             CHECKPOINT.name: self._on_checkpoint_timer,
             FLUSH.name: self._on_flush_timer,
             CLEAN.name: self._on_clean_timer,
-            "transactions": self._coordinator.on_timer,
+            LOOK.name: self._coordinator.on_timer,
         }
 
     # --- entries ---------------------------------------------------------------------------------------------------

@@ -42,6 +42,7 @@ from harness.reference.core.types import (
 
 #: The log of the coordinator.
 LOG: Final = TopicPartition(TRANSACTIONS_TOPIC, 0)
+LOOK: Final = Timer("transactions")
 #: Markers and records that were refused are sent again after this, by a coordinator that looks so often.
 LOOK_EVERY_MS: Final = 100
 #: No write waits for so long: its answer comes when it is committed, or when another broker leads.
@@ -167,7 +168,7 @@ class TransactionCoordinator:
         return replica.high_watermark >= self._loaded_end
 
     def _look_again(self, replica: Replica) -> None:
-        self._context.remind(LOOK_EVERY_MS, Timer("transactions", replica.leader_epoch))
+        self._context.remind(LOOK_EVERY_MS, Timer(LOOK.name, replica.leader_epoch))
 
     def on_timer(self, leader_epoch: int) -> None:
         """Repeat what was not done, and abort what is open for too long (rule 41)."""
