@@ -109,13 +109,19 @@ class Portfolio(msgspec.Struct, frozen=True, kw_only=True):
         settings = Settings.from_mapping({**QUICK, **self.settings, **changed})
         if settings.replication_factor > BROKERS:
             raise SettingsError(f"a hunt has {BROKERS} brokers; choose a replication.factor that is not more")
-        if settings.cleanup_policy != "delete" and not kind_of(self.workload).keyed:
-            keyed = " or ".join(each.name for each in PORTFOLIOS if kind_of(each.workload).keyed)
-            raise SettingsError(
-                f"the portfolio {self.name} expects every record to stay, and "
-                f"cleanup.policy={settings.cleanup_policy} removes some; choose --portfolio {keyed}"
-            )
-        return settings
+        if self.fits(settings.cleanup_policy):
+            return settings
+        if settings.cleanup_policy == "delete":
+            raise SettingsError(f"the portfolio {self.name} is about compaction; leave cleanup.policy=delete out")
+        keyed = " or ".join(each.name for each in PORTFOLIOS if each.fits(settings.cleanup_policy))
+        raise SettingsError(
+            f"the portfolio {self.name} expects every record to stay, and "
+            f"cleanup.policy={settings.cleanup_policy} removes some; choose --portfolio {keyed}"
+        )
+
+    def fits(self, cleanup_policy: str) -> bool:
+        """Writes with keys are for compacted topics, all others for topics in which every record stays."""
+        return kind_of(self.workload).keyed is (cleanup_policy != "delete")
 
     def _budget(self) -> FaultPlan:
         return FaultPlan(
@@ -277,7 +283,10 @@ TRANSACTIONAL: Final = (
 def portfolios_for(changed: Mapping[str, Any]) -> tuple[Portfolio, ...]:
     """The portfolios in which a hunt looks for what these settings do wrong."""
     transactional = "transaction.version" in changed or changed.get("planted.bug") in OF_TRANSACTIONS
-    return TRANSACTIONAL if transactional else PORTFOLIOS
+    if transactional:
+        return TRANSACTIONAL
+    policy = changed.get("cleanup.policy")
+    return PORTFOLIOS if policy is None else tuple(each for each in PORTFOLIOS if each.fits(policy))
 
 
 #: Settings of further runs, of the core as it is, under every family in virtual time and their mixtures.

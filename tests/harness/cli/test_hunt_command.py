@@ -88,6 +88,10 @@ def test_the_broker_as_it_is_has_no_finding(hunt):
             ["--settings", "cleanup.policy=compact", "--seconds", "0", "--portfolio", "transactions"],
             "the portfolio transactions expects every record to stay",
         ),
+        (
+            ["--settings", "cleanup.policy=delete", "--seconds", "0", "--portfolio", "compacted"],
+            "the portfolio compacted is about compaction",
+        ),
         (["--settings", "acks"], "write NAME=VALUE"),
         (["--settings", "ack=1"], 'did you mean "acks"'),
     ],

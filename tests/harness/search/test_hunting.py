@@ -12,7 +12,7 @@ import pytest
 
 from harness.errors import HarnessError
 from harness.plan import RunSpec, parse_plan, plan_text
-from harness.search import EVERYTHING, PORTFOLIOS, Alarm, Portfolio, as_it_is, hunt, run_in_memory
+from harness.search import EVERYTHING, PORTFOLIOS, Alarm, Portfolio, as_it_is, hunt, portfolios_for, run_in_memory
 from harness.search.hunting import BLOCK, KILLED_MAX, alarms_of, without
 from harness.search.sameness import finding_of
 
@@ -26,6 +26,13 @@ def test_portfolios_have_names_of_their_own_and_settings_that_can_be() -> None:
         spec = portfolio.spec(1, 0, {})
         assert (spec.schedule is not None) is bool(portfolio.kinds)
         assert spec.chosen().planted_bug == "none"
+
+
+def test_a_cleanup_policy_is_hunted_for_in_the_portfolios_that_it_fits() -> None:
+    kept, cleaned = (portfolios_for({"cleanup.policy": policy}) for policy in ("delete", "compact"))
+    assert (len(kept), len(cleaned)) == (len(PORTFOLIOS) - 3, 3)
+    assert all(one.spec(1, 0, {"cleanup.policy": "delete"}) for one in kept)
+    assert all(one.spec(1, 0, {"cleanup.policy": "compact"}) for one in cleaned)
 
 
 @pytest.mark.parametrize("portfolio", [one for one in EVERYTHING if one.kinds], ids=lambda one: one.name)
