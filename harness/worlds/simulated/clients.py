@@ -83,7 +83,7 @@ class SimulatedClient(Generic[Model]):
             self.receive = _ignore
 
     def _refuse(self, done: Callable[[Any], None], outcome: object) -> None:
-        """The client is closed: the call whose ``done`` this is ends with ``outcome``."""
+        """End the call whose ``done`` this is with ``outcome``; the model does not hear of it."""
         self._loop.push(self._loop.time_us, done, outcome)
 
     def _apply(self, effects: Sequence[network_client.ClientEffect]) -> None:
