@@ -3,10 +3,11 @@
 To be read in this order:
 
     types, messages, effects          what nodes know, say, and ask their surroundings to do
+    transactions, producers           what a log knows of those who write to it
     log, follower, replica            one replica of one partition; commit_rule says what is committed
     fetcher, request_handler          the follower's side of a link, and the leader's
     cleaner                           what stays of a compacted log
-    transactions, transaction_coordinator   what counts together: in a log partition, and in the cluster
+    transaction_coordinator           which transactions are open in the cluster, and how each ends
     session, broker                   one broker
     election, placement, controller   the cluster
     invariants, planted               what must always hold, and rules that are wrong on purpose
