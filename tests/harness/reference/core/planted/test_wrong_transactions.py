@@ -11,8 +11,10 @@ import pytest
 from checkers import check_rows
 from harness.plan import RunSpec, Simulated
 from harness.records.replica_dump import replicas_in_memory
+from harness.reference.core.planted import WRONG, transacting
 from harness.reference.core.transaction_coordinator import LOG
 from harness.run import choices_of, perform_schedule
+from harness.worlds.reference_settings import OF_TRANSACTIONS
 from harness.worlds.simulated import SimulatedWorld
 from nemesis.cluster import CLIENTS, Link, Target, require
 from nemesis.faults import ClientCrash
@@ -180,6 +182,11 @@ def test_a_wrong_form_is_found_in_virtual_time_and_nothing_without_it(
 ) -> None:
     assert anomalies(script, **ways) == set()
     assert expected in anomalies(script, planted_bug=bug, **ways)
+
+
+def test_hunts_know_which_bugs_only_transactions_show() -> None:
+    here = {bug for (bug, _), wrong in WRONG.items() if wrong.__module__ == transacting.__name__}
+    assert {*OF_TRANSACTIONS} == here
 
 
 #: Producers send their EndTxn again after request.timeout.ms. Of one the second copy arrives, and the first when half
