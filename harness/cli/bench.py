@@ -17,6 +17,7 @@ from harness.cli.terminal import Terminal, path_type, takes_json
 from harness.errors import EXIT_HELD
 from harness.machine.versions import this_machine, versions
 from harness.plan import read_plan
+from harness.run import kept_until_undone
 
 SCHEDULES: Final = 100
 
@@ -52,8 +53,8 @@ def cluster(terminal: Terminal) -> int:
 
     Only acknowledged writes count. The harness's own overhead is measured beside them.
     """
-    with Scratch(ScratchKind.BENCH) as scratch:
-        speed = measure_cluster(scratch.path)
+    with kept_until_undone("ackproof-cluster-") as directory:
+        speed = measure_cluster(directory)
     return _show(terminal, {"cluster": speed}, speed.lines())
 
 
