@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -23,16 +24,17 @@ from harness.conform import (
     write_trace,
 )
 from harness.conform import Word as Outcome
-from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
+from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, NamedWronglyError, PlanError
 from harness.stories import chosen_columns, known_stories
 from workloads import unknown_name
+
+#: The world of stories whose world is not named.
+WORLD: Final = "kafka"
 
 
 @click.command()
 @click.argument("stories", nargs=-1, metavar="[STORY|TRACE]...")
-@click.option(
-    "--world", type=Word("world", ELSEWHERE), default="kafka", show_default=True, help="Where stories are performed."
-)
+@click.option("--world", type=Word("world", ELSEWHERE), help=f"Where stories are performed; by default {WORLD}.")
 @click.option("--settings", "columns", multiple=True, metavar="COLUMN", help="In these columns; by default all/2.")
 @click.option("--save", type=path_type, metavar="DIR", help="Keep what the cluster showed, a trace for each story.")
 @click.option("--bug", type=Word("bug", BUGS), metavar="NAME", help="Plant this bug in the core: it must be noticed.")
@@ -41,7 +43,7 @@ def conform(
     terminal: Terminal,
     stories: Sequence[str],
     *,
-    world: str,
+    world: str | None,
     columns: Sequence[str],
     save: Path | None,
     bug: str | None,
@@ -54,8 +56,13 @@ def conform(
     --save kept, a file or a directory: it needs no cluster. Exit code 0 if every step is the same or explained, 1
     if not, 2 if no step was compared.
     """
+    numbered = known_stories()
+    given = {"--world": world, "--settings": columns, "--save": save}
+    for word in stories:
+        if word not in numbered:
+            _refuse(word, [option for option, value in given.items() if value])
     results = []
-    for trace in _traces(terminal, stories, world, columns, save):
+    for trace in _traces(terminal, stories, world or WORLD, columns, save):
         compared = hold(trace, story_of(trace), bug or "none")
         results.append(compared)
         terminal.answer(compared, _lines(compared))
@@ -78,8 +85,6 @@ def _traces(
     columns = _columns(patterns)
     for word in words or playable(numbered.values(), columns, world):
         if word not in numbered:
-            if not Path(word).exists():
-                raise PlanError(f"{unknown_name('story', word, numbered)} (or name a trace, or a directory of traces)")
             yield from traces_in(Path(word))
             continue
         for column in columns:
@@ -87,6 +92,14 @@ def _traces(
             if save is not None:
                 terminal.note(f"{write_trace(save, trace)}")
             yield trace
+
+
+def _refuse(word: str, given: Sequence[str]) -> None:
+    """Refuse a word that is neither story nor trace, and a trace with options that only a performance has."""
+    if not Path(word).exists():
+        raise PlanError(f"{unknown_name('story', word, known_stories())} (or name a trace, or a directory of traces)")
+    if given:
+        raise NamedWronglyError(f"{word} is a recorded trace, which is not performed; leave {', '.join(given)} out")
 
 
 def _columns(patterns: Sequence[str]) -> tuple[str, ...]:

@@ -54,6 +54,24 @@ def test_what_does_not_exist_is_named(arguments: list[str], complaint: str, caps
     assert complaint in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", [["--world", "kafka"], ["--settings", "all/2"], ["--save", "kept"]])
+def test_a_trace_takes_no_option_of_a_performance(option: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["conform", TRACE, *option]) == 64
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert f"is a recorded trace, which is not performed; leave {option[0]} out" in shown.err
+
+
+def test_every_word_is_looked_up_before_a_story_is_performed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    performed: list[str] = []
+    monkeypatch.setattr("harness.conform.performing.world_for", lambda spec, *_: performed.append(spec.story))
+    assert exit_code_of(["conform", "S01", "S99", "--world", "processes"]) == 64
+    assert "unknown story" in capsys.readouterr().err
+    assert performed == []
+
+
 def test_a_file_that_is_no_trace_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "x.json").write_text('{"form": 1, "steps": []}')
     assert exit_code_of(["conform", str(tmp_path)]) == 64
