@@ -24,7 +24,16 @@ from harness.conform import (
     write_trace,
 )
 from harness.conform import Word as Outcome
-from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, NamedWronglyError, PlanError
+from harness.errors import (
+    EXIT_BROKEN,
+    EXIT_HARNESS,
+    EXIT_HELD,
+    EXIT_UNKNOWN,
+    HarnessError,
+    HostError,
+    NamedWronglyError,
+    PlanError,
+)
 from harness.stories import chosen_columns, known_stories
 from workloads import unknown_name
 
@@ -54,33 +63,48 @@ def conform(
     reference broker's processes; none: every story that this world can play. The core performs it in virtual time,
     at the same pace. After each step both must show the same leader, epochs, ISR, logs and answers. A TRACE is what
     --save kept, a file or a directory: it needs no cluster. Exit code 0 if every step is the same or explained, 1
-    if not, 2 if no step was compared.
+    if not, 70 if a story could not be performed, 2 if no step was compared.
     """
     numbered = known_stories()
     given = {"--world": world, "--settings": columns, "--save": save}
     for word in stories:
         if word not in numbered:
             _refuse(word, [option for option, value in given.items() if value])
-    results = []
-    for trace in _traces(terminal, stories, world or WORLD, columns, save):
+    results: list[Comparison] = []
+    failed: list[str] = []
+    for trace in _traces(terminal, stories, world or WORLD, columns, save, failed=failed):
         compared = hold(trace, story_of(trace), bug or "none")
         results.append(compared)
         terminal.answer(compared, _lines(compared))
     steps = sum(len(result.steps) for result in results)
     if not terminal.as_json:
         unexplained = sum(result.count(Outcome.UNEXPLAINED) for result in results)
+        not_performed = f", {len(failed)} not performed" if failed else ""
         terminal.say(
-            f"{counted(len(results), 'story', 'stories')}, {counted(steps, 'step')}, {unexplained} unexplained"
+            f"{counted(len(results), 'story', 'stories')}, {counted(steps, 'step')}, "
+            f"{unexplained} unexplained{not_performed}"
         )
-    if not steps:
-        return EXIT_UNKNOWN
-    return EXIT_HELD if all(result.conforms for result in results) else EXIT_BROKEN
+    if steps and not all(result.conforms for result in results):
+        return EXIT_BROKEN
+    if failed:
+        return EXIT_HARNESS
+    return EXIT_HELD if steps else EXIT_UNKNOWN
 
 
 def _traces(
-    terminal: Terminal, words: Sequence[str], world: str, patterns: Sequence[str], save: Path | None
+    terminal: Terminal,
+    words: Sequence[str],
+    world: str,
+    patterns: Sequence[str],
+    save: Path | None,
+    *,
+    failed: list[str],
 ) -> Iterator[RecordedTrace]:
-    """Recorded traces, and those of stories that are performed for it, one after the other."""
+    """Recorded traces, and those of stories that are performed for it, one after the other.
+
+    A story that could not be performed goes to ``failed``, and the next one follows, unless this machine cannot offer
+    the world, or something was not undone.
+    """
     numbered = known_stories()
     columns = _columns(patterns)
     for word in words or playable(numbered.values(), columns, world):
@@ -88,7 +112,14 @@ def _traces(
             yield from traces_in(Path(word))
             continue
         for column in columns:
-            trace = performed_elsewhere(numbered[word], column, world)
+            try:
+                trace = performed_elsewhere(numbered[word], column, world)
+            except HostError:
+                raise
+            except HarnessError as error:
+                failed.append(f"{word} {column}: {error}")
+                terminal.complain(failed[-1])
+                continue
             if save is not None:
                 terminal.note(f"{write_trace(save, trace)}")
             yield trace

@@ -69,8 +69,9 @@ def performed_elsewhere(story: Story, column: str, world: str) -> RecordedTrace:
 
     Raises:
         PlanError: this world cannot do what the story asks for.
+        HostError: this machine cannot offer the world, or something was not undone.
         HarnessError: the cluster could not be started, or the harness failed.
-        KeyboardInterrupt: the user wants no more. What was not undone is named in either, for `ackproof heal`.
+        KeyboardInterrupt: the user wants no more. What was not undone is named in each, for `ackproof heal`.
     """
     spec = spec_of(story, column_named(column), ELSEWHERE[world])
     if problem := unmet(story, spec):

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from checkers import counted
-from harness.errors import HEAL_AGAIN, HarnessError, HostError, NamedWronglyError, NotUndoneError, ResultsError
+from harness.errors import HEAL_AGAIN, HostError, NamedWronglyError, NotUndoneError, ResultsError
 from harness.hosts import NAME_PREFIX, undo_here, undo_machines
 from harness.records.journal import FILE_NAME, Journal, not_undone, unreadable
 from workloads import reason_of
@@ -133,7 +133,7 @@ def kept_until_undone(prefix: str) -> Iterator[Path]:
     No scratch directory does: the next of its kind, and `ackproof heal` too, remove that of a process that was killed.
 
     Raises:
-        HarnessError: the block failed, and something is left behind: where, the text says.
+        HostError: the block failed, and something is left behind: where, the text says.
         KeyboardInterrupt: likewise.
     """
     directory = Path(tempfile.mkdtemp(prefix=prefix))
@@ -143,7 +143,7 @@ def kept_until_undone(prefix: str) -> Iterator[Path]:
         raise KeyboardInterrupt(f"{str(error) or 'interrupted'}{to_heal(directory)}") from None
     except Exception as error:
         if left := to_heal(directory):
-            raise HarnessError(f"{error}{left}") from error
+            raise HostError(f"{error}{left}") from error
         raise
     finally:
         if not is_left_behind(directory):

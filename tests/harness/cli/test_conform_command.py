@@ -9,6 +9,9 @@ from typing import Final
 import pytest
 
 from harness.cli.app import exit_code_of
+from harness.conform import RecordedTrace, read_trace
+from harness.errors import HostError, StartError
+from harness.stories import Story
 
 TRACES: Final = Path(__file__).parents[3] / "results" / "reference" / "conform"
 TRACE: Final = str(TRACES / "S01-all-2.json")
@@ -70,6 +73,43 @@ def test_every_word_is_looked_up_before_a_story_is_performed(
     assert exit_code_of(["conform", "S01", "S99", "--world", "processes"]) == 64
     assert "unknown story" in capsys.readouterr().err
     assert performed == []
+
+
+def plays(monkeypatch: pytest.MonkeyPatch, error: Exception) -> list[str]:
+    """Let S01 fail with this error, and every other story show what the trace of S12 has; the stories that began."""
+    begun: list[str] = []
+
+    def performed(story: Story, _column: str, _world: str) -> RecordedTrace:
+        begun.append(story.number)
+        if story.number == "S01":
+            raise error
+        return read_trace(TRACES / "S12-all-2.json")
+
+    monkeypatch.setattr("harness.cli.conform.performed_elsewhere", performed)
+    return begun
+
+
+@pytest.mark.parametrize(("more", "code"), [([], 70), (["--bug", "keep-fenced-in-isr"], 1)])
+def test_a_story_that_cannot_be_performed_is_named_and_the_next_one_follows(
+    more: list[str], code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun = plays(monkeypatch, StartError("a node died"))
+    assert exit_code_of(["conform", "S01", "S12", *more]) == code
+    shown = capsys.readouterr()
+    assert begun == ["S01", "S12"]
+    assert shown.err == "ackproof: S01 all/2: a node died\n"
+    assert shown.out.startswith("S12 all/2 on Apache Kafka 4.3.1: ")
+    assert shown.out.splitlines()[-1].startswith("1 story, 14 steps, ")
+    assert shown.out.endswith(" unexplained, 1 not performed\n")
+
+
+def test_a_machine_that_cannot_offer_the_world_ends_the_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun = plays(monkeypatch, HostError("no namespaces here"))
+    assert exit_code_of(["conform", "S01", "S12"]) == 70
+    assert begun == ["S01"]
+    assert capsys.readouterr().err == "ackproof: no namespaces here\n"
 
 
 def test_a_file_that_is_no_trace_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,7 +50,7 @@ def test_the_directory_stays_and_is_named_where_something_was_not_undone(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     ends_with(error, monkeypatch, undone=False)
-    assert exit_code_of(["conform", "S01", "--world", "processes"]) == code
+    assert exit_code_of(["conform", "S01", "S12", "--world", "processes"]) == code
     complaint = capsys.readouterr().err
     found = re.search(rf"{error}; some of it was not undone: ackproof heal (\S+)", complaint)
     assert found, complaint
