@@ -109,7 +109,7 @@ class PerfectLog:
     """
 
     clock: VirtualClock
-    name: str = "perfect 1.0"
+    name: str = "perfect"
     latency_us: int = 1_000
     records: dict[str, list[tuple[bytes, bytes]]] = field(default_factory=dict)
     answer_send: Callable[..., SendOutcome | None] = lambda partition: None
@@ -120,6 +120,9 @@ class PerfectLog:
     unknown_ends: set[str] = field(default_factory=set)
     producers: list["PerfectProducer"] = field(default_factory=list)
     consumers: list["PerfectConsumer"] = field(default_factory=list)
+
+    def name_of(self, process):
+        return f"{self.name} of {process}"
 
     def producer(self, process, transactional_id=None):
         self.producers.append(PerfectProducer(self, process))

@@ -296,9 +296,8 @@ class Clients(Protocol):
         """The group protocols that a membership can name."""
         ...
 
-    @property
-    def name(self) -> str:
-        """Library and version ("kafka-python 3.0.8")."""
+    def name_of(self, process: int) -> str:
+        """Library and version of this process's client ("kafka-python 3.0.8")."""
         ...
 
     def producer(self, process: int, transactional_id: str | None = None) -> Producer:

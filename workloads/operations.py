@@ -241,7 +241,7 @@ class Retirement(msgspec.Struct, frozen=True, kw_only=True):
         silent_ms: its silence then, on the log partition where that was longest.
         partitions: the log partitions on which it was silent.
         errors: the last few errors of its sends, the newest last.
-        client: library and version, as :attr:`workloads.client.Clients.name` has it.
+        client: its library and version, as :meth:`workloads.client.Clients.name_of` has them.
         wedged: the log partitions on which, tried side by side, its successor was acknowledged and it was not.
     """
 

@@ -187,7 +187,7 @@ class ProducerSlot:
             silent_ms=max(silent.values(), default=0) // 1000,
             partitions=tuple(sorted(silent)),
             errors=(),
-            client=self._writers.clients.name,
+            client=self._writers.clients.name_of(retired.number),
         )
         partitions = silent if reason == "silent" else self._partitions
         self._trials.append(Trial(retired, facts, partitions, now_us, self._patience.request_ms))

@@ -83,7 +83,7 @@ class TransactionalProducer:
         self.transaction: Transaction | None = None
         self._producer = writers.clients.producer(self.process, transactional_id)
         if self._producer.transactions is None:
-            raise ValueError(f"{writers.clients.name} has no transactions")
+            raise ValueError(f"{writers.clients.name_of(self.process)} has no transactions")
         self._calls: Transactions = self._producer.transactions
 
     def init(self, done: Callable[[SendOutcome], None]) -> None:

@@ -128,6 +128,10 @@ class RealClients:
         self.lacks = {what: why for each in libraries for what, why in each.lacks.items()}
         self.protocols = [name for name in library.protocols if all(name in each.protocols for each in libraries)]
 
+    def name_of(self, process: int) -> str:
+        """The library that makes this process's client, with its version."""
+        return self._library.of(process).name
+
     def producer(self, process: int, transactional_id: str | None = None) -> AdaptedProducer[Any]:
         """Make a producer and remember it, so that it is closed."""
         library = self._library.of(process)

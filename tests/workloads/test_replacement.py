@@ -81,7 +81,7 @@ def test_a_silent_producer_whose_successor_is_acknowledged_is_wedged_where_it_wa
     start()
     run_to(20)
     (facts,) = retired(events).values()
-    assert (facts.reason, facts.successor, facts.client) == ("silent", instances(log)[1], "perfect 1.0")
+    assert (facts.reason, facts.successor, facts.client) == ("silent", instances(log)[1], "perfect of 0")
     assert (facts.partitions, facts.wedged) == (("ackproof-1",), ("ackproof-1",))
     assert 2_500 <= facts.silent_ms < 3_000
     assert log.producers[0].closed

@@ -221,7 +221,6 @@ class SimulatedConsumer(SimulatedClient[ConsumerModel]):
 class SimulatedClients:
     """``workloads.client.Clients``: process p is node CLIENTS + 1 + p."""
 
-    name: Final = "simulated"
     lacks: Final = {
         capability: "the models of clients send single records and read assigned partitions"
         for capability in ClientCapability
@@ -237,6 +236,10 @@ class SimulatedClients:
         self._settings = settings
         self._loop = loop
         self._network = network
+
+    def name_of(self, process: int) -> str:  # noqa: ARG002 - all are models
+        """The word for all of them: a model has no version."""
+        return "simulated"
 
     def producer(self, process: int, transactional_id: str | None = None) -> SimulatedProducer:
         """A new producer; with a ``transactional_id`` it has transactions."""

@@ -49,6 +49,7 @@ def test_processes_have_the_libraries_in_turn_each_configured_in_its_own_words()
 def test_the_record_names_them_all() -> None:
     made = clients(OLD, NEW)
     assert made.name == "old and new"
+    assert [made.name_of(process) for process in range(3)] == ["old", "new", "old"]
     assert made.effective_configuration()["producer"]["libraries in turn"] == "old and new"
     assert "libraries in turn" not in clients(OLD).effective_configuration()["producer"]
 
