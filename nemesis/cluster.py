@@ -73,6 +73,7 @@ class ClusterView(msgspec.Struct, frozen=True):
     `__consumer_offsets`); none where there is no such group.
     ``transaction_coordinators`` are the brokers that serve the run's transactional ids, each the leader of the id's
     partition of `__transaction_state`, in the order of the ids.
+    ``internal`` are the log partitions of these two topics, where the cluster has them.
     ``controllers`` are all controllers, first the one that was last known to be active; ``running_controllers`` as
     ``running``. ``controller_active`` is false while it is known that no controller is active: no leader is elected
     then.
@@ -87,6 +88,7 @@ class ClusterView(msgspec.Struct, frozen=True):
     racks: Mapping[int, str] = {}
     coordinators: tuple[int, ...] = ()
     transaction_coordinators: tuple[int, ...] = ()
+    internal: Mapping[str, PartitionView] = {}
 
 
 class Processes(Protocol):

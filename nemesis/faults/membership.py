@@ -28,10 +28,12 @@ class _Membership(OperatorStep, frozen=True):
 
     @override
     def is_done(self, node: int, view: ClusterView, begun: Evidence, seen: Evidence) -> bool:
-        """The controller has the replicas that were asked for."""
+        """The controller has the replicas that were asked for, and those of internal topics are in sync too."""
         assigned = begun.get("assigned", {})
-        return all(
-            {*view.partitions[name].replicas} == {*assigned[name]} for name in view.partitions if name in assigned
+        internal = [state for name, state in view.internal.items() if name in assigned]
+        states = {**view.partitions, **view.internal}
+        return all({*state.isr} == {*state.replicas} for state in internal) and all(
+            {*states[name].replicas} == {*wanted} for name, wanted in assigned.items() if name in states
         )
 
     @override

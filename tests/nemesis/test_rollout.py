@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from nemesis.cluster import CONTROLLER, Capability
+from nemesis.cluster import CONTROLLER, Capability, ClusterView, PartitionView
 from nemesis.evidence import Evidence
-from nemesis.faults import Kill
+from nemesis.faults import Join, Kill, Leave
 from nemesis.player import Player
 from nemesis.receipts import Receipt
 from nemesis.roles import Role, RoleKind
@@ -211,6 +211,25 @@ def test_a_replica_that_does_not_move_is_waited_for() -> None:
     steps = tried.until(20_000).steps()
     away = next(step for step in steps if step.fault == "leave" and step.targets == (0,))
     assert (away.ended_us or 0) - away.begun_us >= MOVED_MS * 1000
+
+
+@pytest.mark.parametrize(
+    ("step", "wanted", "replicas", "isr", "done"),
+    [
+        (Leave, [1, 2], (0, 1, 2), (0, 1, 2), False),
+        (Leave, [1, 2], (1, 2), (1, 2), True),
+        (Join, [0, 1, 2], (0, 1, 2), (1, 2), False),
+        (Join, [0, 1, 2], (0, 1, 2), (1, 2, 0), True),
+    ],
+)
+def test_replicas_of_internal_topics_are_waited_for_too(
+    step: type[Leave | Join], wanted: list[int], replicas: tuple[int, ...], isr: tuple[int, ...], *, done: bool
+) -> None:
+    others = PartitionView(leader=1, leader_epoch=1, isr=(1,), replicas=(1, 2))
+    internal = {"__consumer_offsets-7": PartitionView(leader=1, leader_epoch=1, isr=isr, replicas=replicas)}
+    moved = ClusterView({"t-0": others}, (0, 1, 2), (0, 1, 2), internal={**internal, "__consumer_offsets-8": others})
+    begun: Evidence = {"assigned": {"t-0": [1, 2], "__consumer_offsets-7": wanted}}
+    assert step(Role(RoleKind.NAMED, pick=0)).is_done(0, moved, begun, {}) is done
 
 
 def test_a_node_that_is_not_let_go_stops_the_rollout() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -102,6 +102,7 @@ class Viewer:
     def view(self) -> ClusterView:
         """The topics' partitions, the controllers, and the nodes that run now."""
         image, controllers = self.image(), self._metadata.controllers()
+        internal = partitions_of(image, OFFSETS, TRANSACTIONS)
         active_runs = bool(self._nodes.in_state(NodeState.RUNNING, controllers[:1]))
         return ClusterView(
             partitions=partitions_of(image, *self._topics),
@@ -111,15 +112,16 @@ class Viewer:
             running_controllers=self._nodes.in_state(NodeState.RUNNING, self._nodes.controllers),
             controller_active=self._metadata.controller_works() and active_runs,
             racks=self._racks,
-            coordinators=_serving(image, OFFSETS, [self._group]),
-            transaction_coordinators=_serving(image, TRANSACTIONS, self._transactional_ids),
+            coordinators=_serving(internal, OFFSETS, [self._group]),
+            transaction_coordinators=_serving(internal, TRANSACTIONS, self._transactional_ids),
+            internal=internal,
         )
 
 
-def _serving(image: ClusterImage, topic: str, names: Iterable[str]) -> tuple[int, ...]:
+def _serving(internal: Mapping[str, PartitionView], topic: str, names: Iterable[str]) -> tuple[int, ...]:
     """The leaders of the partitions of ``topic`` that serve groups or transactional ids of these names."""
-    partitions = partitions_of(image, topic)
-    if not partitions:
+    count = sum(LogPartition.named(name).topic == topic for name in internal)
+    if not count:
         return ()
-    serving = [partitions.get(str(LogPartition(topic, serving_partition(name, len(partitions))))) for name in names]
+    serving = [internal.get(str(LogPartition(topic, serving_partition(name, count)))) for name in names]
     return tuple(state.leader for state in serving if state is not None and state.leader is not None)

@@ -41,6 +41,8 @@ def test_the_leader_of_the_partition_that_serves_it_coordinates() -> None:
     view = view_of(image)
     assert view.coordinators == (leaders[serving_partition("t", 4)],)
     assert view.transaction_coordinators == tuple(leaders[serving_partition(f"t-{number}", 4)] for number in range(3))
+    assert view.internal.keys() == image.partitions.keys()
+    assert view.partitions == {}
 
 
 def test_a_partition_without_a_leader_serves_nobody_and_neither_does_a_topic_that_is_not_there() -> None:
