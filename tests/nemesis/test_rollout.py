@@ -324,5 +324,11 @@ def test_whatever_strikes_beside_it_at_most_one_node_is_away_for_the_upgrade(see
     tried = Tried(*faults).until(60_000)
     steps = [receipt for receipt in tried.steps() if receipt.fault == "upgrade"]
     assert len(steps) == len(NODES), f"seed {seed}"
+    struck_us = [
+        receipt.begun_us for receipt in tried.player.receipts if receipt.fault == "kill" and receipt.took_effect
+    ]
+    in_steps = [us for us in struck_us for step in steps if step.begun_us < us < (step.ended_us or 0)]
+    assert len(in_steps) >= 2, "kills strike while steps last"
+    assert tried.forms.most_away == 1
     assert all(one.ended_us <= other.begun_us for one, other in itertools.pairwise(steps) if one.ended_us)
     assert {seen["version"] for seen in tried.forms.runs.values()} == {"new"}
