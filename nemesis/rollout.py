@@ -8,7 +8,7 @@ limit ends the rollout, as it would end an operator's: what is left is skipped, 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
@@ -19,16 +19,12 @@ from nemesis.open_faults import Cause, OpenFaults
 from nemesis.player import LOOK_EVERY_MS, Clock
 from nemesis.receipts import Receipt
 from nemesis.roles import Role, RoleKind
+from nemesis.succession import UpgradeBy
 
 FAMILY: Final = Upgrade.family
 #: A node of Kafka ends in a second or two and is ready five later. On a machine with twenty times the work that it can
 #: do it takes a minute, and again after a fault that hits the node of the step.
 STEP_LIMIT_MS: Final = 300_000
-
-
-#: The ways in which a node gets its next form: it starts again, or another one takes its place, with the replicas of a
-#: broker moved away before, or not.
-Way = Literal["restart", "replace", "move-and-replace"]
 
 
 class RolloutStep(msgspec.Struct, frozen=True):
@@ -40,7 +36,7 @@ class RolloutStep(msgspec.Struct, frozen=True):
 
 
 def rollout_steps(
-    nodes: Sequence[int], *, way: Way = "restart", back: bool = False, finalize: bool = False
+    nodes: Sequence[int], *, way: UpgradeBy = "restart", back: bool = False, finalize: bool = False
 ) -> list[RolloutStep]:
     """Every node in this order, the first of them a controller; in the reverse order ``back``, if that is wanted."""
     steps = [step for node in nodes for step in _of_node(node, way, back=False)]
@@ -51,7 +47,7 @@ def rollout_steps(
     return [RolloutStep(fault, node, f"step-{number}") for number, (fault, node) in enumerate(steps, 1)]
 
 
-def _of_node(node: int, way: Way, *, back: bool) -> list[tuple[OperatorStep, int]]:
+def _of_node(node: int, way: UpgradeBy, *, back: bool) -> list[tuple[OperatorStep, int]]:
     role = Role(RoleKind.NAMED, pick=node)
     if way == "restart":
         return [(Upgrade(role, back=back), node)]

@@ -11,6 +11,9 @@ from typing import Literal, Protocol
 from nemesis.evidence import Evidence
 
 FormName = Literal["first", "next"]
+#: The ways in which a node gets its next form: it starts again, or another one takes its place, with the replicas of a
+#: broker moved away before, or not.
+UpgradeBy = Literal["restart", "replace", "move-and-replace"]
 
 
 class Succession(Protocol):

@@ -13,10 +13,11 @@ from harness.cli.campaign import out_option, perform_stages, seed_range
 from harness.cli.numbers import BoundedNumber
 from harness.cli.terminal import Terminal, Word, assigned, takes_json
 from harness.errors import EXIT_HELD, EXIT_UNKNOWN
-from harness.plan import ClientName, Loopback, Namespaces, Plan, UpgradeBy, UpgradeEnd, lines_of, parse_plan
+from harness.plan import ClientName, Loopback, Namespaces, Plan, UpgradeEnd, lines_of, parse_plan
 from harness.records.verdict_lines import read_matrix
 from harness.report import as_lines, certificates_in
 from nemesis.faults import Upgrade
+from nemesis.succession import UpgradeBy
 
 #: Settings that promise that nothing is lost: what people ask about. --settings chooses others.
 SAFE: Final[Mapping[str, object]] = {"acks": "all", "min.insync.replicas": 2}

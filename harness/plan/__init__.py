@@ -29,7 +29,6 @@ from harness.plan.worlds import (
     RealTime,
     Simulated,
     Ssh,
-    UpgradeBy,
     UpgradeEnd,
     require_kind,
 )
@@ -65,7 +64,6 @@ __all__ = [
     "Security",
     "Simulated",
     "Ssh",
-    "UpgradeBy",
     "UpgradeEnd",
     "WorldPlan",
     "entry_of",

@@ -12,7 +12,8 @@ from typing import Final, Literal
 import msgspec
 
 from harness.plan.values import Table
-from harness.plan.worlds import ClientName, HostName, ModeName, UpgradeBy, UpgradeEnd
+from harness.plan.worlds import ClientName, HostName, ModeName, UpgradeEnd
+from nemesis.succession import UpgradeBy
 
 #: The source of a run's draws: chance, or nowhere, so that every message takes a millisecond.
 Chance = Literal["drawn", "none"]

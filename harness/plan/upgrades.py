@@ -10,8 +10,9 @@ import msgspec
 from harness.plan.file_form import WORLD_DEFAULTS
 from harness.plan.model import Plan
 from harness.plan.values import PlanKey, Table, flattened, table_at, value_at
-from harness.plan.worlds import ClientName, Kafka, Ssh, UpgradeBy, UpgradeEnd
+from harness.plan.worlds import ClientName, Kafka, Ssh, UpgradeEnd
 from nemesis.faults import Upgrade
+from nemesis.succession import UpgradeBy
 from workloads import Settings, spelled
 
 #: The keys of a world's table that are about it.

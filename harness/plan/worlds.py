@@ -16,12 +16,11 @@ from typing_extensions import override
 from harness.plan.machines import Machine
 from harness.plan.operator_commands import OperatorCommands
 from harness.plan.security import OPEN, Security
+from nemesis.succession import UpgradeBy
 from workloads import ClientCapability
 
 #: The end of a rolling upgrade: feature levels are raised, or every node goes back, or nothing more is done.
 UpgradeEnd = Literal["finalize", "back", "leave"]
-#: In which way a node gets its next form.
-UpgradeBy = Literal["restart", "replace", "move-and-replace"]
 #: Libraries whose producers and consumers a real world can use; their adapters are in harness.clients.
 ClientName = Literal["kafka-python", "confluent-kafka", "java"]
 #: Libraries whose producers are idempotent unless they are configured otherwise, or in a way that speaks against it: as

@@ -15,9 +15,9 @@ from nemesis.faults import Join, Kill, Leave
 from nemesis.player import Player
 from nemesis.receipts import Receipt
 from nemesis.roles import Role, RoleKind
-from nemesis.rollout import STEP_LIMIT_MS, Rollout, Way, rollout_steps
+from nemesis.rollout import STEP_LIMIT_MS, Rollout, rollout_steps
 from nemesis.schedule import Schedule, ScheduledFault
-from nemesis.succession import FormName, Succession
+from nemesis.succession import FormName, Succession, UpgradeBy
 from tests.conftest import PerfectWorld
 
 NODES = (CONTROLLER, 0, 1, 2)
@@ -114,7 +114,7 @@ class Tried:
         *faults: ScheduledFault,
         back: bool = False,
         finalize: bool = True,
-        way: Way = "restart",
+        way: UpgradeBy = "restart",
         lacks: Mapping[Capability, str] | None = None,
         never_in_sync: Mapping[str, set[int]] | None = None,
         **refusals: str,
