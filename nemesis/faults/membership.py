@@ -82,7 +82,7 @@ class Replace(Upgrade, frozen=True):
 
 
 def _members(evidence: Evidence) -> str:
-    """Say who votes now, or how many log partitions got other replicas."""
+    """Say who votes now, or how many log partitions got other replicas; nothing where neither is known."""
     if "voters" in evidence:
         return f"the voters are {', '.join(map(str, evidence['voters']))}"
-    return f"log partitions with other replicas: {len(evidence.get('assigned', {}))}"
+    return f"log partitions with other replicas: {len(evidence['assigned'])}" if "assigned" in evidence else ""

@@ -232,6 +232,20 @@ def test_replicas_of_internal_topics_are_waited_for_too(
     assert step(Role(RoleKind.NAMED, pick=0)).is_done(0, moved, begun, {}) is done
 
 
+@pytest.mark.parametrize(
+    ("evidence", "words"),
+    [
+        ({"voters": [100, 102]}, "the voters are 100, 102"),
+        ({"assigned": {"t-0": [1, 2]}}, "log partitions with other replicas: 1"),
+        ({"assigned": {}}, "log partitions with other replicas: 0"),
+        ({"refused": "no"}, ""),
+        ({"unconfirmed": "no broker answered"}, ""),
+    ],
+)
+def test_what_a_node_that_leaves_changed_is_said_where_it_is_known(evidence: Evidence, words: str) -> None:
+    assert Leave.in_words({"1": evidence}) == words
+
+
 def test_a_node_that_is_not_let_go_stops_the_rollout() -> None:
     first, *others = Tried(way="replace", refused="no such voter").until(20_000).steps()
     assert (first.fault, first.took_effect, first.reason) == ("leave", False, "refused: no such voter")
