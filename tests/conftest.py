@@ -46,6 +46,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         spread(items)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End what a folder's tests shared with the last test of their group in this worker.
+
+    Folders without ``__init__.py`` are no packages: pytest would keep clusters of theirs until all tests are over.
+    """
+    if not hasattr(item.config, "workerinput") or nextitem is None or group_of(item) == group_of(nextitem):
+        return
+    for definitions in item.session._fixturemanager._arg2fixturedefs.values():
+        for fixture in definitions:
+            if fixture.scope == "package":
+                fixture.finish(item._request)
+
+
+def group_of(item: pytest.Item) -> object:
+    marker = item.get_closest_marker("xdist_group")
+    return marker and marker.args
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Thousands of collected tests stay until the end: no garbage collection needs to look at them, now or later."""

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -28,18 +29,60 @@ def test_alone(number):
 """
 
 
+def run_workers(count, directory):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment["PYTHONPATH"] = str(Path(__file__).parent.parent)
+    command = [sys.executable, "-m", "pytest", "-q", "-n", str(count), "--dist", "loadgroup", "-p", "no:cacheprovider"]
+    return subprocess.run(
+        command, cwd=directory, env=environment, capture_output=True, timeout=LIMIT_S, check=False, text=True
+    )
+
+
 @pytest.mark.system
 def test_tests_of_one_group_run_in_one_worker(tmp_path):
     (tmp_path / "test_them.py").write_text(TESTS)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", "-p", "no:cacheprovider"]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, timeout=LIMIT_S, check=False, text=True
-    )
+    done = run_workers(2, tmp_path)
     assert done.returncode == 0, done.stdout
     workers = {name: {path.read_text() for path in tmp_path.glob(f"{name}-*")} for name in ("grouped", "alone")}
     assert len(workers["grouped"]) == 1
     assert len(workers["grouped"] | workers["alone"]) == 2
+
+
+SHARED = """
+import pathlib, pytest
+from tests.conftest import pytest_runtest_teardown
+
+@pytest.fixture(scope="package")
+def cluster():
+    yield
+    pathlib.Path("ended").touch()
+"""
+SHARING = """
+import pathlib, pytest
+
+@pytest.mark.xdist_group("sharing")
+@pytest.mark.parametrize("number", range(2))
+def test_{name}(cluster, number):
+    assert not pathlib.Path("ended").exists()
+"""
+AFTERWARDS = """
+import pathlib
+
+def test_it_is_gone():
+    assert pathlib.Path("ended").exists()
+"""
+
+
+@pytest.mark.system
+def test_what_a_folder_shares_ends_with_its_group(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "conftest.py").write_text(SHARED)
+    for name in ("first", "second"):
+        (tmp_path / "folder" / f"test_{name}.py").write_text(SHARING.format(name=name))
+    (tmp_path / "test_zz.py").write_text(AFTERWARDS)
+    done = run_workers(1, tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert "5 passed" in done.stdout
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,7 @@ def plain_kafka(real_kafka: Installation, tmp_path_factory: pytest.TempPathFacto
     world.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def java_client(
     real_kafka: Installation, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str, int], Java]]:
