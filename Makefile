@@ -29,6 +29,8 @@ check: setup ## format, lint, strict types, layer contract, fast tests (two to t
 	@$(BIN)/pytest -q -n 2 -m "not system and not root"
 
 test: setup-test ## tests of everything, on real Kafka too (eleven minutes on 2 cores; five workers, because some tests wait)
+	@# A fresh clone is compiled once, and not by five workers at the same time.
+	@[ -d tests/__pycache__ ] || $(BIN)/pytest -q --collect-only >/dev/null || true
 	@$(BIN)/pytest -q -n 5 --dist loadgroup -m "not kafka and not finding"
 
 findings: setup-test ## the scripts of findings about Kafka 4.3.1, which must show what their pages say (ten minutes; not part of .ci/run)
