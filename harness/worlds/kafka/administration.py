@@ -187,11 +187,14 @@ class Administration:
 
     def voters(self) -> dict[int, UUID]:
         """The directories of the controllers that vote, as their leader says (KRaft). Errors as above."""
-        return self._quorum("current_voters")
+        return dict(self._quorum("current_voters"))
 
-    def observers(self) -> dict[int, UUID]:
-        """The directories of the nodes that fetch the metadata without a vote, brokers among them. Errors as above."""
-        return self._quorum("observers")
+    def observers(self) -> frozenset[tuple[int, UUID]]:
+        """The nodes that fetch the metadata without a vote, brokers among them, with their directories.
+
+        For a while a node that began afresh is there twice: with the directory that it had, too. Errors as above.
+        """
+        return frozenset(self._quorum("observers"))
 
     def release(self, broker: int) -> Version:
         """The release of a broker, as far as its protocol shows: the patch is always 0."""
@@ -275,10 +278,10 @@ class Administration:
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _quorum(self, part: Literal["current_voters", "observers"]) -> dict[int, UUID]:
+    def _quorum(self, part: Literal["current_voters", "observers"]) -> list[tuple[int, UUID]]:
         answer = self._ask(lambda admin: admin.describe_metadata_quorum())
         states = answer["topics"][0]["partitions"][0][part]
-        return {state["replica_id"]: UUID(str(state["replica_directory_id"])) for state in states}
+        return [(state["replica_id"], UUID(str(state["replica_directory_id"]))) for state in states]
 
     def _feature_levels(self, kind: Literal["finalized", "supported"]) -> dict[str, int]:
         try:

@@ -69,6 +69,12 @@ def format_directory(
     write_durably(data / META, "\n".join(lines).encode())
 
 
+def directory_id(data: Path) -> uuid.UUID:
+    """The id of a formatted directory."""
+    named = dict(line.partition("=")[::2] for line in (data / META).read_text(encoding="utf-8").splitlines())
+    return uuid.UUID(bytes=base64.urlsafe_b64decode(named["directory.id"] + "=="))
+
+
 class FirstVoters:
     """The controllers that begin a quorum: each finds all of them, with the ids of their directories, in a file.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from kafka.errors import KafkaError
 
@@ -12,10 +12,13 @@ from harness.clients import add_voter, remove_voter, unregister_broker, without_
 from harness.errors import HostError
 from harness.hosts import Address
 from harness.worlds.kafka.administration import Administration, UnansweredError
+from harness.worlds.kafka.formatting import directory_id
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.storage import FileStorage
 from nemesis.cluster import CONTROLLER
 from nemesis.evidence import Evidence
+
+Numbers = TypeVar("Numbers", bound=Collection[int])
 
 #: A question to one broker; one that is cut off or frozen gives no answer.
 REQUEST_LIMIT_S: Final = 3.0
@@ -71,22 +74,23 @@ class Members:
 
     def _join_quorum(self, node: int) -> Evidence:
         address = self._nodes.host.address(node)
+        # The quorum knows a controller that began afresh by its old directory too, and would take that for a voter's.
+        directory = directory_id(self._nodes.data(node))
 
         def add(broker: Address) -> str:
-            directory = self._administration.observers().get(node)
-            if directory is None:
-                if node in self._administration.voters():
-                    return ""
-                raise UnansweredError(f"controller {node} does not fetch the metadata yet")
-            return add_voter(broker, node, directory, address, REQUEST_LIMIT_S)
+            if (node, directory) in self._administration.observers():
+                return add_voter(broker, node, directory, address, REQUEST_LIMIT_S)
+            if self._administration.voters().get(node) == directory:
+                return ""
+            raise UnansweredError(f"controller {node} does not fetch the metadata yet")
 
         refused = self._repeated(add)
         if refused:
             return {"refused": refused}
-        return {"voters": self._once(self._administration.voters, lambda voters: node in voters)}
+        return {"voters": self._once(self._administration.voters, lambda voters: voters.get(node) == directory)}
 
     @staticmethod
-    def _once(look: Callable[[], Collection[int]], are_right: Callable[[Collection[int]], bool]) -> list[int]:
+    def _once(look: Callable[[], Numbers], are_right: Callable[[Numbers], bool]) -> list[int]:
         """These nodes, once they are as they should be: a broker that is asked may hear of a change a little later.
 
         Raises:

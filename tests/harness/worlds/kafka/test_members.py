@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,7 +25,7 @@ class Cluster:
 
     def __init__(self) -> None:
         self.votes = {100: UUID(int=1), 101: UUID(int=2), 102: UUID(int=3)}
-        self.fetches: dict[int, UUID] = {0: UUID(int=9)}
+        self.fetches: set[tuple[int, UUID]] = {(0, UUID(int=9))}
         self.known = [0, 1, 2]
         self.replicas = {"t-0": (0, 1, 2), "t-1": (1, 2, 0), "u-0": (1, 2)}
         self.stale_answers = 2
@@ -34,8 +35,8 @@ class Cluster:
     def voters(self) -> dict[int, UUID]:
         return dict(self.votes)
 
-    def observers(self) -> dict[int, UUID]:
-        return dict(self.fetches)
+    def observers(self) -> frozenset[tuple[int, UUID]]:
+        return frozenset(self.fetches)
 
     def registered(self) -> list[int]:
         self.stale_answers -= 1
@@ -98,21 +99,35 @@ def make(cluster: Cluster, tmp_path: Path) -> Callable[..., Members]:
     return members
 
 
-def test_a_controller_leaves_the_voters_and_joins_them_with_the_directory_that_it_has_then(
-    cluster: Cluster, make: Callable[..., Members]
+def formatted(data: Path) -> UUID:
+    """The id of the directory that ``data`` becomes."""
+    (data / "__cluster_metadata-0").mkdir(parents=True)
+    text = base64.urlsafe_b64encode(DIRECTORY.bytes).decode().rstrip("=")
+    (data / "meta.properties").write_text(f"version=1\nnode.id={data.name}\ndirectory.id={text}\n")
+    return DIRECTORY
+
+
+def test_a_controller_that_began_afresh_joins_with_its_new_directory_though_the_quorum_remembers_the_old_one(
+    cluster: Cluster, make: Callable[..., Members], tmp_path: Path
 ) -> None:
     members = make()
+    old = cluster.votes[101]
     assert members.leave(101) == {"voters": [100, 102]}
-    cluster.fetches[101] = DIRECTORY
+    new = formatted(tmp_path / "101")
+    cluster.fetches |= {(101, new), (101, old)}
     assert members.join(101) == {"voters": [100, 101, 102]}
-    assert cluster.votes[101] == DIRECTORY
+    assert cluster.votes[101] == new
+    cluster.fetches.remove((101, new))
+    assert members.join(101) == {"voters": [100, 101, 102]}, "it has joined already"
 
 
 def test_a_controller_that_does_not_fetch_yet_is_waited_for_but_not_for_ever(
-    cluster: Cluster, make: Callable[..., Members]
+    cluster: Cluster, make: Callable[..., Members], tmp_path: Path
 ) -> None:
     members = make()
+    cluster.fetches.add((101, cluster.votes[101]))
     members.leave(101)
+    formatted(tmp_path / "101")
     assert answered(lambda: members.join(101)) == {
         "unconfirmed": "no broker answered within 0 s: controller 101 does not fetch the metadata yet"
     }
