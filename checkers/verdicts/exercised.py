@@ -8,7 +8,7 @@ that met a thousand, so the writes *at stake* are counted beside the faults, bou
 ``at_stake_min`` in each family.
 
 The faults of one group are one scenario, and count as one fault: three brokers that lose their power at once are one.
-It is exercised if a fault of the kind that its family is about (:func:`nemesis.scenarios.strikes_of`) took
+It is exercised if a fault of the kind that its family is about (:func:`nemesis.scenarios.is_strike`) took
 effect and met writes (:mod:`checkers.measures.writes_met`). A cut of links that prepares for a kill does not count.
 A scripted story brings its own writes, each at its moment: it is exercised if it took effect.
 """
@@ -27,7 +27,7 @@ from checkers.verdicts.verdict import Verdict
 from checkers.words import counted
 from nemesis.plan import EXERCISED_MIN
 from nemesis.receipts import Receipt
-from nemesis.scenarios import SCRIPTED, strikes_of
+from nemesis.scenarios import SCRIPTED, is_strike
 from workloads import ACKS_ALL, Settings
 
 #: The reason why a run of an older version cannot say what it put to the test.
@@ -201,14 +201,14 @@ def exercised_by(verdict: Verdict, receipts: Sequence[Receipt], settings: Settin
     met = {fault.sequence: fault for fault in exercises or ()}
     scenarios: dict[tuple[str, int], int] = {}
     for receipt in receipts:
-        if receipt.took_effect and receipt.fault in strikes_of(receipt.family) and not _was_less(receipt, settings):
+        if receipt.took_effect and is_strike(receipt.family, receipt.fault) and not _was_less(receipt, settings):
             scenario = receipt.family, receipt.group
             at_stake = _at_stake(met.get(receipt.sequence), receipt, settings) if judged else 0
             scenarios[scenario] = max(scenarios.get(scenario, 0), at_stake)
     by_family: dict[str, list[int]] = {}
     for (family, _), at_stake in scenarios.items():
         by_family.setdefault(family, []).append(at_stake)
-    skipped = (receipt for receipt in receipts if receipt.unsupported and receipt.fault in strikes_of(receipt.family))
+    skipped = (receipt for receipt in receipts if receipt.unsupported and is_strike(receipt.family, receipt.fault))
     why_not = {receipt.family: receipt.reason for receipt in skipped}
     return RunsExercised(
         judged=int(judged),

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Final
 
 from nemesis.cluster import Capability
-from nemesis.faults import FAULTS, KINDS
+from nemesis.faults import FAULTS, KINDS, fault_kind
 from nemesis.faults import Draw as Draw
 from nemesis.scenarios.absence import AWAY, AWAY_WIPED
 from nemesis.scenarios.administration import MOVE, REASSIGN
@@ -34,6 +34,7 @@ __all__ = [
     "Scenario",
     "Scene",
     "Timings",
+    "is_strike",
     "needs_of",
     "preparation_of",
     "scenarios_named",
@@ -70,6 +71,14 @@ def strikes_of(family: str) -> frozenset[str]:
     if SCRIPTED.fullmatch(family):
         return frozenset(KINDS)
     return FAMILIES[family].strikes() if family in FAMILIES else frozenset()
+
+
+def is_strike(family: str, kind: str) -> bool:
+    """Tell if a family is about faults of this kind: one of :func:`strikes_of`, or a form of one.
+
+    To replace a node is a form of upgrading it.
+    """
+    return any(issubclass(fault_kind(kind), fault_kind(strike)) for strike in strikes_of(family))
 
 
 def preparation_of(family: str, scenario: str) -> str:

@@ -133,7 +133,9 @@ def test_nodes_that_left_and_joined_are_steps_and_one_that_was_replaced_says_so(
     replaced.end_evidence["0"]["wiped"] = {"files": 9}
     joined = step(3, 3_100, 3_500, fault="join", role="controller 101", targets=(101,), end_evidence={})
     joined.begin_evidence = {"101": {"voters": [100, 101, 102]}}
-    certificate = certified(campaign, left, replaced, joined, acks="all", lost=0)
+    met = [FaultExercise(sequence=number, acknowledged=100) for number in (0, replaced.sequence)]
+    certificate = certified(campaign, left, replaced, joined, acks="all", lost=0, fault_exercise=met)
+    assert certificate.granted, certificate.sentence
     lines = "\n".join(as_lines(certificate))
     assert certificate.done
     assert "1. broker 0: leave, log partitions with other replicas: 1, every replica in sync" in lines

@@ -9,7 +9,7 @@ import pytest
 
 from nemesis.faults import FAULTS, Fault, Partition, Stop
 from nemesis.plan import FaultPlan
-from nemesis.scenarios import FAMILIES, Timings, scenarios_named, strikes_of
+from nemesis.scenarios import FAMILIES, Timings, is_strike, scenarios_named, strikes_of
 from nemesis.schedule import draw_schedule
 from nemesis.topology import Shape
 
@@ -77,6 +77,13 @@ def test_a_family_is_about_the_faults_of_each_of_its_stories_not_about_what_prep
     assert {family: strikes_of(family) for family in named} == {name: {kind} for name, kind in named.items()}
     assert {family: strikes_of(family) for family in two} == two
     assert strikes_of("of another version") == frozenset()
+
+
+def test_a_node_that_is_replaced_is_what_the_family_of_upgrades_is_about_one_that_only_joins_is_not():
+    kinds = ("upgrade", "replace", "leave", "join", "finalize", "kill", "of another version")
+    assert [kind for kind in kinds if is_strike("upgrade", kind)] == ["upgrade", "replace"]
+    assert [kind for kind in kinds if is_strike("kill", kind)] == ["kill"]
+    assert not is_strike("of another version", "kill")
 
 
 def test_a_number_is_told_by_every_family_that_has_it():
