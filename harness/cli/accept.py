@@ -10,13 +10,13 @@ from typing import Final
 
 import click
 
-from checkers import Acceptance, Cell
+from checkers import Acceptance, Cell, accepting
 from harness.cli.terminal import Terminal, path_type, takes_json
-from harness.comparison import clients_of, fits, read_results
+from harness.comparison import clients_of, fits, read_results, red_sentences
 from harness.errors import EXIT_HELD, NamedWronglyError
 from harness.known_defects import product_findings
 from harness.plan import ACCEPTED_FILE
-from harness.records.accepted_file import add_accepted
+from harness.records.accepted_file import add_accepted, read_accepted
 from harness.records.campaign_record import CampaignRecord, read_campaign_record
 from workloads import unknown_name
 
@@ -51,7 +51,8 @@ def accept(
     ID is its identity (or how it begins), an anomaly's name for all its findings, or the number of an account in
     docs/findings. The entry goes into accepted.toml beside the plan, for the cells in which DIR shows the finding. From
     the next campaign or night on it is shown and counted in these cells, but fails nothing until that day. A finding in
-    another cell still fails, and so does one that was gone and is back.
+    another cell still fails, and so does one that was gone and is back. Other findings that keep such a cell red are
+    named: a consequence of the same loss needs an entry of its own.
     """
     record = read_campaign_record(directory)
     if record is None:
@@ -61,26 +62,29 @@ def accept(
     if until < began.date():
         raise NamedWronglyError(f"--until {until} is before {began.date()}, when {directory} began; name a later day")
     path = into or _beside_the_plan(record)
-    named = _named(what, read_results(directory).cells.values(), record, only)
+    cells = read_results(directory).cells
+    named = _named(what, cells.values(), record, only)
     entries = [
         Acceptance(
             identity=identity,
             anomaly=anomaly,
-            cells=tuple(cells),
+            cells=tuple(keys),
             reason=reason,
             owner=owner or _user(),
             until=until,
             since=began,
             finding=what if what in product_findings() else "",
         )
-        for (anomaly, identity), cells in named.items()
+        for (anomaly, identity), keys in named.items()
     ]
     add_accepted(path, entries)
     lines = [
         f"accepted until {until}: {' '.join(filter(None, (entry.anomaly, entry.identity)))} in {', '.join(entry.cells)}"
         for entry in entries
     ]
-    terminal.answer({"file": str(path), "accepted": entries}, [*lines, str(path)])
+    here = (cells[key] for key in dict.fromkeys(key for entry in entries for key in entry.cells))
+    red = [*red_sentences(accepting(here, read_accepted(path.parent), record.began))]
+    terminal.answer({"file": str(path), "accepted": entries, "stays_red": red}, [*lines, *red, str(path)])
     return EXIT_HELD
 
 

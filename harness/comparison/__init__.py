@@ -1,6 +1,6 @@
 """Campaigns and nights beside each other: their cells, the anomalies of each cell, and when one night is worse."""
 
-from harness.comparison.acceptance import accepted_sentences
+from harness.comparison.acceptance import accepted_sentences, red_sentences
 from harness.comparison.cell_anomalies import CellAnomaly, CellFinding, FindingStatus, cell_anomalies_of
 from harness.comparison.changes import DEFECTS, SAYING, CellChange, Change, Compared, compare_results
 from harness.comparison.expectations import expected_sentences, unexpected
@@ -43,6 +43,7 @@ __all__ = [
     "made_with",
     "offered_sentences",
     "read_results",
+    "red_sentences",
     "results_of",
     "sentences",
     "shown_by",

@@ -25,13 +25,36 @@ def accepted_sentences(cells: Iterable[Cell]) -> Iterator[str]:
     yield from (_line(finding, cell) for finding, cell in named[:LISTED_MAX])
     if len(named) > LISTED_MAX:
         yield f"... and {len(named) - LISTED_MAX:,} more such findings."
+    yield from red_sentences(all_cells)
     accepted = sum(finding.status == AcceptanceStatus.ACCEPTED for finding, _ in named)
     if named:
         excused = counted(sum(cell.excused for cell in all_cells), "cell")
         yield f"Accepted: {counted(accepted, 'finding')}; {excused} with no other redden nothing."
 
 
+def red_sentences(cells: Iterable[Cell]) -> Iterator[str]:
+    """A line for each cell with an accepted finding that stays red for others, which no entry names."""
+    unnamed = [(cell.key, others) for cell in cells if cell.accepted and (others := [*_unnamed(cell)])]
+    for key, others in unnamed[:LISTED_MAX]:
+        more = f" and {len(others) - LISTED_MAX:,} more" if len(others) > LISTED_MAX else ""
+        yield (
+            f"{key} stays red: no entry names {', '.join(others[:LISTED_MAX])}{more}; consequences of an accepted "
+            "finding need entries too."
+        )
+    if len(unnamed) > LISTED_MAX:
+        yield f"... and {len(unnamed) - LISTED_MAX:,} more cells stay red."
+
+
+def _unnamed(cell: Cell) -> Iterator[str]:
+    named = {(finding.anomaly, finding.identity) for finding in cell.accepted}
+    yield from (_name(*shown) for shown in cell.shown() if shown not in named)
+
+
+def _name(anomaly: str, identity: str) -> str:
+    return " ".join(dict.fromkeys((anomaly, identity)))
+
+
 def _line(finding: AcceptedFinding, cell: Cell) -> str:
-    name = " ".join(dict.fromkeys((finding.anomaly, finding.identity)))
+    name = _name(finding.anomaly, finding.identity)
     head = _HEADS[AcceptanceStatus(finding.status)]
     return f"{head} {cell.key}: {name}, until {finding.until} ({finding.owner}: {finding.reason})."

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from checkers import VerdictLine
 from harness.cli.app import exit_code_of
-from harness.comparison import compare_results, read_results
+from harness.comparison import accepted_sentences, compare_results, read_results
 from harness.machine.versions import this_machine
 from harness.plan import read_plan
 from harness.records.accepted_file import parse_accepted, read_accepted
@@ -27,8 +29,10 @@ def campaign(tmp_path: Path):
     """Make a campaign of a plan in ``tmp_path`` whose one cell loses a write against its promise."""
     (tmp_path / "mine.toml").write_text(PLAN)
 
-    def make(name: str, *, cell: str = "c/kill", began: str = "2027-01-01T00:00:00+00:00") -> Path:
-        directory = write_campaign(tmp_path / name, run_lines(STRONG, losing=2, world="kafka", cell=cell))
+    def make(
+        name: str, *more: Iterator[VerdictLine], cell: str = "c/kill", began: str = "2027-01-01T00:00:00+00:00"
+    ) -> Path:
+        directory = write_campaign(tmp_path / name, run_lines(STRONG, losing=2, world="kafka", cell=cell), *more)
         record = CampaignRecord(
             name=name,
             seed=1,
@@ -73,6 +77,29 @@ def test_an_accepted_finding_is_in_the_file_beside_the_plan_and_excuses_the_next
     compared = compare_results(read_results(clean), read_results(later))
     assert (compared.exit_code, [cell.change for cell in compared.cells]) == (0, ["accepted"])
     assert compare_results(read_results(clean), read_results(first)).exit_code == 1
+
+
+def test_consequences_that_no_entry_names_are_named_at_once_and_each_night_and_entries_for_them_make_it_green(
+    campaign, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unseen = [*run_lines(STRONG, runs=12, losing=2, world="kafka", anomaly="unseen")][-2:]
+    first, later = campaign("1", iter(unseen)), campaign("2", iter(unseen), began="2027-01-02T00:00:00+00:00")
+    (identity,) = read_results(first).cells[KEY].identities["unseen"]
+    assert accept(first, "lost-write", "--until", "2027-01-31") == 0
+    red = f"{KEY} stays red: no entry names unseen {identity}; consequences of an accepted finding need entries too."
+    assert red in capsys.readouterr().out.splitlines()
+
+    def night() -> tuple[int, list[str]]:
+        (later / "accepted.toml").write_text((tmp_path / "accepted.toml").read_text())
+        matrix = write_matrix(later)
+        return matrix.verdict.exit_code, [*accepted_sentences(matrix.cells)]
+
+    code, said = night()
+    assert (code, red in said) == (1, True)
+    assert accept(first, identity, "--until", "2027-01-31") == 0
+    assert "red" not in capsys.readouterr().out
+    code, said = night()
+    assert (code, red in said) == (0, False)
 
 
 def test_entries_are_added_and_what_was_written_by_hand_stays(campaign, tmp_path: Path) -> None:
