@@ -29,7 +29,7 @@ def limits_of(cluster: Cluster, producers: Sequence[Client], consumers: Sequence
     if all(topic.racks is None for topic in cluster.topics):
         yield "Racks are not known."
     for what in cluster.unread:
-        yield f"Not read, so Kafka's defaults are taken: {what}."
+        yield f"Not read, so those of other brokers, or Kafka's defaults, are taken: {what}."
 
 
 def require_known(release: Release | None) -> None:

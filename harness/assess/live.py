@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from typing import Final
 
@@ -17,6 +17,7 @@ from harness.errors import HostError, NotReachableError
 from harness.plan import Existing
 from harness.progress import Progress
 from harness.worlds.kafka.administration import FAR_ASK_LIMIT_S, Administration, UnansweredError
+from harness.worlds.kafka.releases import Version
 from workloads import reason_of
 
 #: Topics whose settings are asked for at a time.
@@ -72,10 +73,9 @@ def _read(administration: Administration, bootstrap: Sequence[str], progress: Pr
     settings: dict[str, dict[str, str]] = {}
     for names in _chunks(sorted(topics)):
         settings |= _settings(administration, names, unread)
-    brokers = {str(broker): _of_broker(administration, broker, unread) for broker in racks}
-    releases = {administration.release(broker) for broker in racks}
+    brokers, releases = _brokers(administration, racks, unread)
     in_racks = {broker: rack for broker, rack in racks.items() if rack}
-    same, differing = shared({name: own for name, own in brokers.items() if own})
+    same, differing = shared({str(broker): own for broker, own in brokers.items() if own})
     if len(releases) > 1:
         differing |= {"release": tuple(f"{major}.{minor}" for major, minor, *_ in sorted(releases))}
     return Cluster(
@@ -91,12 +91,12 @@ def _read(administration: Administration, bootstrap: Sequence[str], progress: Pr
                     leaderless=sum(partition.leader is None for partition in partitions),
                     behind=sum(len(partition.isr) < len(partition.replicas) for partition in partitions),
                     in_sync=min((len(partition.isr) for partition in partitions), default=None),
-                    absent=tuple(sorted({broker for each in partitions for broker in each.replicas} - racks.keys())),
+                    absent=tuple(sorted({broker for each in partitions for broker in each.replicas} - brokers.keys())),
                 ),
             )
             for name, partitions in sorted(topics.items())
         ),
-        brokers=len(racks),
+        brokers=len(brokers),
         settings=same,
         differing=differing,
         features=administration.features(),
@@ -110,6 +110,31 @@ def _settings(administration: Administration, names: Sequence[str], unread: list
     if any(not read.get(name) for name in names):
         unread.append("settings of some topics (DescribeConfigs on the topics)")
     return read
+
+
+def _brokers(
+    administration: Administration, running: Collection[int], unread: list[str]
+) -> tuple[dict[int, dict[str, str]], set[Version]]:
+    """The settings of the brokers that answer, by number, and their releases.
+
+    A cluster counts a broker as running until the session of its process is over, which by default lasts nine seconds.
+
+    Raises:
+        UnansweredError: none answers.
+    """
+    brokers: dict[int, dict[str, str]] = {}
+    releases: set[Version] = set()
+    for broker in running:
+        try:
+            release = administration.release(broker)
+            brokers[broker] = _of_broker(administration, broker, unread)
+        except UnansweredError:
+            unread.append(f"settings of broker {broker}, which is not dead for the cluster, but does not answer")
+            continue
+        releases.add(release)
+    if running and not brokers:
+        raise UnansweredError("no broker answers")
+    return brokers, releases
 
 
 def _of_broker(administration: Administration, broker: int, unread: list[str]) -> dict[str, str]:

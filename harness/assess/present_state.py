@@ -39,7 +39,7 @@ def broken_now(group: TopicGroup) -> Iterator[Concern]:
     if now.absent:
         yield _now(
             "missing-broker",
-            f"replicas are on brokers that do not run: {', '.join(map(str, now.absent))}",
+            f"replicas are on brokers that do not run, or do not answer: {', '.join(map(str, now.absent))}",
             "start these brokers again, or move their replicas: `kafka-reassign-partitions.sh`",
         )
 

@@ -75,6 +75,28 @@ def test_a_broker_that_topics_name_and_that_does_not_run_is_seen() -> None:
     assert (topic.now.absent, topic.racks) == ((2,), None)
 
 
+class OneSilent(Answers):
+    """The same, of which one broker died just now: the cluster has not noticed yet."""
+
+    silent = (2,)
+
+    def release(self, broker: int) -> Version:
+        if broker in self.silent:
+            raise UnansweredError("no broker answered")
+        return super().release(broker)
+
+
+def test_a_broker_that_died_just_now_does_not_run_and_the_others_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = _read(OneSilent(), ["b:1"], Progress())  # type: ignore[arg-type]
+    (topic,) = cluster.topics
+    assert (topic.now.absent, cluster.brokers) == ((2,), 1)
+    assert cluster.settings["log.retention.hours"] == "1"
+    assert cluster.unread == ("settings of broker 2, which is not dead for the cluster, but does not answer",)
+    monkeypatch.setattr(OneSilent, "silent", (1, 2))
+    with pytest.raises(UnansweredError):
+        _read(OneSilent(), ["b:1"], Progress())  # type: ignore[arg-type]
+
+
 def test_many_topics_are_asked_for_in_parts() -> None:
     answers = Answers(topics=TOPICS_A_REQUEST + 1)
     _read(answers, ["b:1"], Progress())  # type: ignore[arg-type]
