@@ -6,7 +6,7 @@ import contextlib
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from rich.console import Console
@@ -71,8 +71,9 @@ class BarProgress(Progress):
 class LineProgress(Progress):
     """Shows work in logs: a line when a phase begins and ends, and every ``LINE_EVERY_S`` seconds between."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._console = console
+        self._clock_s = clock_s
         self._name, self._note, self._unit, self._done, self._began = "", "", "", 0, 0.0
         self._total: int | None = None
 
@@ -80,7 +81,7 @@ class LineProgress(Progress):
     @override
     def phase(self, name: str, total: int | None) -> Iterator[None]:
         self._name, self._total, self._unit = name, total, ""
-        self._done, self._note, self._began = 0, "", time.monotonic()
+        self._done, self._note, self._began = 0, "", self._clock_s()
         over = threading.Event()
         ticker = threading.Thread(target=self._tick, args=(over,), daemon=True)
         self.say(f"{name} ..." if total is None else f"{name}: {total} to do")
@@ -112,7 +113,7 @@ class LineProgress(Progress):
     def _line(self) -> None:
         counted = "" if self._total is None else f" {self._done}/{self._total}{self._unit}"
         note = f" ({self._note})" if self._note else ""
-        self.say(f"{self._name}:{counted} after {time.monotonic() - self._began:.0f} s{note}")
+        self.say(f"{self._name}:{counted} after {self._clock_s() - self._began:.0f} s{note}")
 
 
 def progress_for(console: Console) -> Progress:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import itertools
 import threading
+from collections.abc import Callable
 
 import pytest
 from rich.console import Console
@@ -12,18 +14,24 @@ from harness.cli import shown_progress
 from harness.cli.shown_progress import BarProgress, LineProgress, progress_for
 
 
+def clock_of(*seconds: float) -> Callable[[], float]:
+    """A clock that shows these seconds, one after the other, and then the last for ever."""
+    return itertools.chain(seconds, itertools.repeat(seconds[-1])).__next__
+
+
 def test_a_log_gets_a_line_at_the_begin_and_the_end() -> None:
     log = io.StringIO()
-    lines = LineProgress(Console(file=log))
+    lines = LineProgress(Console(file=log), clock_of(100.0, 107.0))
     with lines.phase("simulated runs", 2):
         lines.advance()
         lines.advance("1 failed")
-    assert log.getvalue().splitlines() == ["simulated runs: 2 to do", "simulated runs: 2/2 after 0 s (1 failed)"]
+    assert log.getvalue().splitlines() == ["simulated runs: 2 to do", "simulated runs: 2/2 after 7 s (1 failed)"]
 
 
 def test_what_somebody_else_counts_has_its_unit_and_the_next_phase_has_not() -> None:
     log, shown = io.StringIO(), io.StringIO()
-    lines, bars = LineProgress(Console(file=log)), BarProgress(Console(file=shown, force_terminal=True, width=120))
+    lines = LineProgress(Console(file=log), clock_of(0.0))
+    bars = BarProgress(Console(file=shown, force_terminal=True, width=120))
     for reported in (lines, bars):
         with reported.phase("checking 3636 histories", None):
             reported.reach(0, 15, "Spark tasks")
@@ -45,7 +53,7 @@ def test_a_log_hears_of_work_that_nobody_can_count(monkeypatch: pytest.MonkeyPat
                 heard.set()
             return super().write(text)
 
-    lines = LineProgress(Console(file=Log()))
+    lines = LineProgress(Console(file=Log()), clock_of(0.0))
     with lines.phase("checking", None):
         assert heard.wait(10)
 
