@@ -331,8 +331,9 @@ class PerfectWorld:
     def drive(self, finished, limit_us):
         return self.clock.drive(finished, limit_us)
 
-    def serves(self):
-        return not self.disk_stands_until_us or self.clock.time_us >= self.disk_stands_until_us
+    def hindrance(self):
+        stands = self.disk_stands_until_us and self.clock.time_us < self.disk_stands_until_us
+        return "its disk stands" if stands else ""
 
     def crashes(self):
         return self.died

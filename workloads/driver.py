@@ -192,10 +192,24 @@ class Workload:
         return drain
 
     def record_recovery(
-        self, recovery: RecoveryWrites, drain: Drain, lacking: Mapping[str, str], absent: Mapping[str, str]
+        self,
+        recovery: RecoveryWrites,
+        drain: Drain,
+        lacking: Mapping[str, str],
+        absent: Mapping[str, str],
+        *,
+        slow_writing: str,
+        slow_reading: str,
     ) -> None:
-        """Record the writes of fresh clients, and what the cluster lacked (:class:`FreshWrites`)."""
+        """Record the writes of fresh clients, and what the cluster lacked (:class:`FreshWrites`).
+
+        ``slow_writing`` and ``slow_reading`` say why the machine was too slow for them, "" where it was not. It excuses
+        a log partition only if everything that failed there had no chance.
+        """
         unwritten = recovery.unwritten(drain.found)
+        # Where no answer proves a write, a reader does.
+        failed = ((unwritten, slow_writing or (slow_reading if self._acks == 0 else "")), (drain.unread, slow_reading))
+        hindered = {name: [why for names, why in failed if name in names] for name in self.partitions}
         facts = FreshWrites(
             limit_ms=self._plan.recovery_limit_ms,
             written=tuple(name for name in self.partitions if name not in unwritten),
@@ -203,6 +217,7 @@ class Workload:
             lacking=dict(lacking),
             absent=dict(absent),
             unread=drain.unread,
+            starved={name: why[0] for name, why in hindered.items() if why and all(why)},
         )
         self._record(Function.RECOVERY, EventType.INFO if unwritten else EventType.OK, facts)
 

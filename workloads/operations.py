@@ -260,7 +260,8 @@ class FreshWrites(msgspec.Struct, frozen=True, kw_only=True):
     By log partition, ``unwritten`` says why no write succeeded; ``lacking`` what the cluster still lacked at the end: a
     leader, members of the ISR; ``absent`` which nodes that it may wait for did not run; ``unread`` why final readers
     did not reach the end of one that lacked nothing, if they made no progress at the end. It is None in older
-    histories, where the events of DRAIN say only that an end was not reached.
+    histories, where the events of DRAIN say only that an end was not reached. ``starved`` says what
+    hindered the machine, where it was too slow for the limit to be a fair one.
     """
 
     limit_ms: int
@@ -269,6 +270,7 @@ class FreshWrites(msgspec.Struct, frozen=True, kw_only=True):
     lacking: dict[str, str]
     absent: dict[str, str] = {}
     unread: dict[str, str] | None = None
+    starved: dict[str, str] = {}
 
 
 class BrokenInvariant(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,9 +17,9 @@ class Recovery(msgspec.Struct, kw_only=True):
 
     ``tried`` is false where no client tried, as in histories of older versions: then nothing is claimed. ``unwritten``
     and ``unread`` say why they failed; ``lacking`` what the cluster still lacked at the end, a leader or members of the
-    ISR; ``absent`` the nodes that it may wait for and that did not run. A log partition in ``unread`` lacks nothing:
-    where something was lacking, its end was not waited for. ``retired`` counts the producers that were replaced because
-    they had stopped working.
+    ISR; ``absent`` the nodes that it may wait for and that did not run; ``starved`` why the machine gave it no chance.
+    A log partition in ``unread`` lacks nothing: where something was lacking, its end was not waited for. ``retired``
+    counts the producers that were replaced because they had stopped working.
     """
 
     tried: bool = False
@@ -27,6 +27,7 @@ class Recovery(msgspec.Struct, kw_only=True):
     unread: dict[str, str] = {}
     lacking: dict[str, str] = {}
     absent: dict[str, str] = {}
+    starved: dict[str, str] = {}
     retired: int = 0
 
 
@@ -44,5 +45,6 @@ def recovery(phases: Phases, undrained: Iterable[str]) -> Recovery:
         unread=unread,
         lacking=fresh.lacking,
         absent=fresh.absent,
+        starved=fresh.starved,
         retired=retired,
     )

@@ -19,6 +19,7 @@ from checkers.verdicts.outcome import Outcome, outcome_of
 from checkers.verdicts.promises import Promise, promise
 from checkers.verdicts.receipts import FaultSeen, faults_possible, faults_seen, latest_receipts
 from checkers.verdicts.verdict import Verdict
+from checkers.words import counted
 from nemesis.plan import AT_STAKE_MIN, EXERCISED_MIN
 from nemesis.receipts import Receipt
 from workloads import Settings, SettingValue
@@ -160,7 +161,8 @@ def judge(
     permitted = {name: n - broken.get(name, 0) for name, n in counts.items() if n > broken.get(name, 0)}
     # A write that is gone may be counted under both names; the larger count is a lower bound of their union.
     lost = max(counts.get("lost-write", 0), counts.get("unseen", 0))
-    judged = lost > 0 or (verdict.valid != "unknown" and drained)
+    starved = verdict.recovery.starved
+    judged = lost > 0 or (verdict.valid != "unknown" and drained and not starved)
     exercised = exercised_by(verdict, receipts, settings, judged=judged)
     lacks = exercised.run_lacks(families, exercised_min)
     stalled, why_not = _stalled(verdict, settings, receipts)
@@ -177,7 +179,7 @@ def judge(
         permitted=permitted,
         lost=lost,
         judged=judged,
-        reason=None if judged else (verdict.reason or _not_drained(verdict)) + why_not,
+        reason=None if judged else (_starved(starved) or verdict.reason or _not_drained(verdict)) + why_not,
         permits_loss=promised.permits_loss,
         promise=promised.sentence(),
         reasons=len(promised.about("lost-write").reasons),
@@ -225,16 +227,29 @@ def _not_drained(verdict: Verdict) -> str:
     )
 
 
+def _starved(starved: Mapping[str, str]) -> str:
+    """Say that it is not known whether these log partitions came back, and what helps; "" without any."""
+    return next(
+        (
+            f"whether {counted(len(starved), 'log partition')} came back is not known: {why}; run it where less runs "
+            "beside it, or with fewer brokers"
+            for why in starved.values()
+        ),
+        "",
+    )
+
+
 def _stalled(verdict: Verdict, settings: Settings, receipts: Iterable[Receipt]) -> tuple[dict[str, str], str]:
     """Say why log partitions did not come back, where nothing permits that, and add words on the permitted ones.
 
-    It is permitted where a node that the log partition waits for did not run, and where faults that touched it may have
-    destroyed every copy that may lead. A receipt without the names of touched log partitions may have touched all.
+    It is permitted where a node that the log partition waits for did not run, where the machine was too slow for the
+    limit to be a fair one, and where faults that touched it may have destroyed every copy that may lead. A receipt
+    without the names of touched log partitions may have touched all.
     """
     recovery, possible = verdict.recovery, faults_possible(receipts)
     dead, destroyed = {}, []
     for key, why in (recovery.unread | recovery.unwritten).items():
-        if key in recovery.absent:
+        if key in recovery.absent or key in recovery.starved:
             continue
         if fate_of_copies(settings, possible, key).destroyed:
             destroyed.append(key)

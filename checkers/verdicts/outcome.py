@@ -60,7 +60,8 @@ def outcome_of(*, broken: bool, stalled: bool, lost: bool, judged_share: float, 
 
     * ``broken promise``: a finding that the settings forbid under the faults which took effect.
     * ``stalled``: after healing a fresh client could not write or read some log partition although every node that
-      it may wait for ran (see ``absent`` in the run's RECOVERY fact), and no fault had destroyed what it waited for.
+      it may wait for ran (see ``absent`` in the run's RECOVERY fact), the machine had time for it (``starved``), and no
+      fault had destroyed what it waited for.
     * ``permitted loss``: acknowledged writes were lost, and the settings never promised more.
     * ``unknown``: less than half of the runs could be judged, or ``is_known`` is false: some do not say what they put
       to the test.

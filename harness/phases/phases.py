@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -30,7 +30,7 @@ from workloads import Recorder, ServedTime
 from workloads.driver import AfterHealing, Drain, RecoveryWrites, SendCounts, Workload
 
 #: Pause between looks of a wait for the log whether it was served in time (:class:`workloads.ServedTime`), and the most
-#: times its limit that the wait lasts.
+#: times its limit that the wait lasts. What is not done by then had no chance, and proves nothing against the log.
 SERVED_EVERY_MS: Final = 100
 STARVED_TIMES_MAX: Final = 4
 #: After the last write was answered: for messages still under way (acks=0 has no answer) and the high watermark, which
@@ -64,6 +64,13 @@ class RunReport(msgspec.Struct, kw_only=True):
     ended_us: int
     deaths: tuple[NodeCrash, ...] = ()
     ends: dict[str, PartitionEnd] = {}
+
+
+class Waited(NamedTuple):
+    """The end of a wait: the served time that is left of its limit, and, if it ended too early, what hindered it."""
+
+    left_us: int
+    starved: str
 
 
 class Middle(Protocol):
@@ -131,11 +138,11 @@ class Phases:
         recovered_us = middle.recover()
         middle.answer()
         self._pass(SETTLE_MS)
-        fresh = self._write_afresh(middle)
+        fresh, starved = self._write_afresh(middle)
         self._let_cleaners_rest()
         self._finish_pipeline()
         held = self._await_stable()
-        lacking, drain = self._drain(middle, fresh, held)
+        lacking, drain = self._drain(middle, fresh, held, starved)
         self._ask_after_healing()
         self._look_for_unexplained(middle, before, begun_us)
         self._read_under_each_leader(lacking)
@@ -179,17 +186,18 @@ class Phases:
         if receipt is not None:
             self._record_fault(receipt)
 
-    def _write_afresh(self, middle: Middle) -> RecoveryWrites:
+    def _write_afresh(self, middle: Middle) -> tuple[RecoveryWrites, str]:
         """Let fresh clients write, whatever the old ones could, and in the same time the cluster become whole again.
 
         An ISR may shrink late: a leader repeats a request that got lost, although its followers are back meanwhile.
+        The words say why the machine was too slow for the writes, "" if it was not.
         """
         fresh = self.workload.begin_recovery()
-        left_us = self._until_served(lambda: fresh.finished, self._spec.workload.recovery_limit_ms * 1000)
+        left_us, starved = self._until_served(lambda: fresh.finished, self._spec.workload.recovery_limit_ms * 1000)
         fresh.end()
         self._pass(SETTLE_MS)
         self._until_served(lambda: not middle.lacking(), left_us - SETTLE_MS * 1000)
-        return fresh
+        return fresh, starved
 
     def _finish_pipeline(self) -> None:
         """Let what a pipeline has left be done, and a plain record be the last one of each of its outputs.
@@ -217,16 +225,19 @@ class Phases:
         stable.end()
         return stable.held if self._spec.chosen().isolation_level == "read_committed" else {}
 
-    def _drain(self, middle: Middle, fresh: RecoveryWrites, held: Mapping[str, str]) -> tuple[dict[str, str], Drain]:
+    def _drain(
+        self, middle: Middle, fresh: RecoveryWrites, held: Mapping[str, str], starved: str
+    ) -> tuple[dict[str, str], Drain]:
         """Let fresh clients read, and record what they could do and what the cluster lacked.
 
-        ``held`` are log partitions that cannot be read to their end, and why.
+        ``held`` are log partitions that cannot be read to their end, and why; ``starved`` says why the machine was too
+        slow for the writes of ``fresh``, if it was.
         """
         lacking = middle.lacking()
         away = missing_nodes(self._world.target.view(), self.workload.partitions, self._spec.chosen())
         drain = self.workload.begin_drain({**held, **lacking}, fresh.values)
-        self._read_to_end(drain)
-        self.workload.record_recovery(fresh, drain, lacking, away)
+        slow_reading = self._read_to_end(drain)
+        self.workload.record_recovery(fresh, drain, lacking, away, slow_writing=starved, slow_reading=slow_reading)
         return lacking, drain
 
     def _let_cleaners_rest(self) -> None:
@@ -256,10 +267,12 @@ class Phases:
             if name not in lacking and name in states and states[name].leader != broker:
                 leadership.move_leader(name, broker)
 
-    def _read_to_end(self, drain: Drain) -> None:
-        self._until_served(lambda: drain.finished, self._spec.workload.drain_limit_ms * 1000 // 2)
+    def _read_to_end(self, drain: Drain) -> str:
+        """Let it read; the words say why the machine was too slow for that, "" if it was not."""
+        waited = self._until_served(lambda: drain.finished, self._spec.workload.drain_limit_ms * 1000 // 2)
         drain.end()
         self._pass(CLOSING_MS)
+        return waited.starved
 
     def _ask_after_healing(self) -> None:
         for question in self.workload.after_healing:
@@ -275,17 +288,18 @@ class Phases:
     def _pass(self, duration_ms: int) -> None:
         self._world.drive(lambda: False, self._clock.now_us() + duration_ms * 1000)
 
-    def _until_served(self, finished: Callable[[], bool], left_us: int) -> int:
-        """Wait until ``finished()``, for ``left_us`` of served time at most; what is left of it."""
+    def _until_served(self, finished: Callable[[], bool], left_us: int) -> Waited:
+        """Wait until ``finished()``, for ``left_us`` of served time at most."""
         served = ServedTime(self._clock, SERVED_EVERY_MS * 1000)
         latest_us = self._clock.now_us() + left_us * STARVED_TIMES_MAX
 
         def left() -> int:
-            return left_us - served.look(serves=self._world.serves())
+            return left_us - served.look(self._world.hindrance())
 
         while not finished() and (more_us := left()) > 0 and self._clock.now_us() < latest_us:
             self._world.drive(finished, self._clock.now_us() + min(more_us, SERVED_EVERY_MS * 1000))
-        return left()
+        still_us = left()
+        return Waited(still_us, served.lost() if still_us > 0 and not finished() else "")
 
     def _record_fault(self, receipt: Receipt) -> None:
         record_fault(self._recorder, self._clock, receipt)

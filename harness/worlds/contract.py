@@ -142,8 +142,8 @@ class World(Protocol):
     def drive(self, finished: Callable[[], bool], limit_us: int) -> bool:
         """Let time pass until ``finished()`` is true or the clock reads ``limit_us``; the answer is ``finished()``."""
 
-    def serves(self) -> bool:
-        """False while this machine, or its disk, serves the nodes too slowly for them to do their work."""
+    def hindrance(self) -> str:
+        """Say what of this machine serves the nodes too slowly now for them to do their work; "" if nothing does."""
 
     def observations(self) -> Sequence[Observation]:
         """All observations of the cluster so far, in order of time."""

@@ -20,10 +20,22 @@ def test_of_the_time_between_two_looks_no_more_counts_than_there_should_be():
     assert served.now_us() == 260
 
 
-def test_time_in_which_the_disk_serves_nobody_does_not_count():
+def test_time_in_which_the_machine_serves_nobody_does_not_count():
     clock = SimpleNamespace(at_us=0, now_us=lambda: clock.at_us)
     served = ServedTime(clock, every_us=100)
     clock.at_us += 80
-    assert served.look(serves=False) == 0
+    assert served.look("its disk stands") == 0
     clock.at_us += 50
     assert served.look() == 50
+
+
+def test_what_hindered_the_machine_for_longest_is_named():
+    clock = SimpleNamespace(at_us=0, now_us=lambda: clock.at_us)
+    served = ServedTime(clock, every_us=100_000)
+    for passed_us, hindrance in ((100_000, ""), (4_000_000, ""), (3_000_000, "its disk stands"), (2_000_000, "")):
+        clock.at_us += passed_us
+        served.look(hindrance)
+    assert served.lost() == "in 8.8 of 9.1 s the machine was too slow: it woke the harness late"
+    clock.at_us += 3_000_000
+    served.look("its disk stands")
+    assert served.lost() == "in 11.8 of 12.1 s the machine was too slow: its disk stands"

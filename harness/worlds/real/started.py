@@ -145,7 +145,7 @@ class StartedCluster(RealCluster):
             lambda: {"broker": distribution.configuration(nodes)},
             DirectWrites(direct),
             ReplicasOnDisk(nodes, viewer, distribution.own_words(nodes)) if within_reach else None,
-            on_this_machine=within_reach,
+            pids=host.pids if isinstance(host, LocalHost) else None,
         )
 
     def remove_files(self) -> None:

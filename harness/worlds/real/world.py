@@ -20,6 +20,8 @@ from harness.clients import CLIENTS, ClientLibrary, RealClients, without_secrets
 from harness.errors import HarnessError, PortError
 from harness.hosts import PORT_CHOICES
 from harness.machine.disk_watch import DiskWatch
+from harness.machine.processor_watch import ProcessorWatch
+from harness.machine.watch import Watch
 from harness.observations import Observation
 from harness.plan import OPEN, RealTime, RunSpec, Security, require_kind
 from harness.records.journal import FILE_NAME, Journal
@@ -51,8 +53,8 @@ class Opening(NamedTuple):
 class Opened(NamedTuple):
     """A cluster that is ready; ``configuration`` gives its part of the settings in effect, by role.
 
-    ``direct`` and ``replicas`` are for scripted stories, see :class:`harness.worlds.contract.World`. Nodes that run
-    ``on_this_machine`` have its disk.
+    ``direct`` and ``replicas`` are for scripted stories, see :class:`harness.worlds.contract.World`. ``pids`` gives the
+    nodes' processes where they run on this machine, with its disk and its processors.
     """
 
     target: Target
@@ -60,7 +62,7 @@ class Opened(NamedTuple):
     configuration: Callable[[], Mapping[str, dict[str, Any]]]
     direct: DirectClient | None = None
     replicas: Replicas | None = None
-    on_this_machine: bool = False
+    pids: Callable[[], Sequence[int]] | None = None
 
 
 class RealCluster(ABC):
@@ -127,7 +129,7 @@ class RealWorld(World):
         self._resources = ExitStack()
         self._crashes: Sequence[NodeCrash] = ()
         self._running = False
-        self._disk: DiskWatch | None = None
+        self._watches: Sequence[Watch] = ()
 
     @property
     def clock(self) -> RealClock:
@@ -187,13 +189,15 @@ class RealWorld(World):
             raise
 
     @override
-    def serves(self) -> bool:
-        if not self._open_cluster().on_this_machine:
-            return True
-        if self._disk is None:
-            self._disk = DiskWatch(self._directory)
-            self._resources.callback(self._disk.close)
-        return self._disk.serves
+    def hindrance(self) -> str:
+        pids = self._open_cluster().pids
+        if pids is None:
+            return ""
+        if not self._watches:
+            self._watches = (DiskWatch(self._directory), ProcessorWatch(pids))
+            for watch in self._watches:
+                self._resources.callback(watch.close)
+        return next((watch.hindrance for watch in self._watches if not watch.serves), "")
 
     def observations(self) -> Sequence[Observation]:
         """All observations so far, read from files, so also after :meth:`close` and in another process."""

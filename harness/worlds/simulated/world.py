@@ -132,9 +132,9 @@ class SimulatedWorld:
         """Let virtual time pass."""
         return self._loop.run(finished, limit_us)
 
-    def serves(self) -> bool:
-        """Say yes: virtual time waits for everybody."""
-        return True
+    def hindrance(self) -> str:
+        """Say nothing: virtual time waits for everybody."""
+        return ""
 
     def observations(self) -> Sequence[Observation]:
         """Give what the core observed, in order of time; empty without ``observe``."""

@@ -10,7 +10,6 @@ from threading import Event
 
 import pytest
 
-from harness.machine import disk_watch
 from harness.machine.disk_watch import DiskWatch
 
 LIMIT_S = 10
@@ -30,7 +29,7 @@ def test_a_disk_serves_unless_it_takes_too_long(tmp_path: Path, monkeypatch: pyt
         asked.set()
         assert answers.wait(LIMIT_S)
 
-    monkeypatch.setattr(disk_watch, "PAUSE_S", 0.01)
+    monkeypatch.setattr(DiskWatch, "pause_s", 0.01)
     monkeypatch.setattr(os, "fsync", force)
     watch = DiskWatch(tmp_path)
     assert watch.serves, "nothing is known yet"
@@ -49,7 +48,7 @@ def test_a_disk_that_refuses_is_no_question_of_time(tmp_path: Path, monkeypatch:
         asked.set()
         raise OSError(28, "no space left on device")
 
-    monkeypatch.setattr(disk_watch, "PAUSE_S", 0.01)
+    monkeypatch.setattr(DiskWatch, "pause_s", 0.01)
     monkeypatch.setattr(os, "fsync", refuse)
     watch = DiskWatch(tmp_path)
     assert asked.wait(LIMIT_S)

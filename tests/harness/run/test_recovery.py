@@ -95,12 +95,12 @@ def test_a_log_partition_that_lacks_a_replica_says_so(world, events):
     assert verdict.recovery.unread == {}, "it was not read to its end, because it lacked something"
 
 
-def read_nothing(world, for_us):
-    """Machine and log are slow from now on: a look is 900 ms late each second, and no reader gets a record."""
+def read_nothing(world, for_us, late_us=900_000):
+    """Machine and log are slow from now on: a look is this late each second, and no reader gets a record."""
     until_us = world.clock.now_us() + for_us
     empty = PollOutcome(EventType.OK)
     world.clients.answer_poll = lambda *_: empty if world.clock.now_us() < until_us else None
-    world.clock.starve(900_000, every_us=1_000_000)
+    world.clock.starve(late_us, every_us=1_000_000)
 
 
 def test_a_log_that_came_late_on_a_starved_machine_is_not_stalled(world, events):
@@ -111,12 +111,65 @@ def test_a_log_that_came_late_on_a_starved_machine_is_not_stalled(world, events)
     assert judgement.outcome != "stalled"
 
 
-def test_a_log_that_never_comes_back_on_a_starved_machine_is_stalled_when_the_longest_wait_is_over(world, events):
-    world.clock.call_at(4_900_000, partial(read_nothing, world, 10**12))
+@pytest.mark.parametrize(("late_us", "outcome"), [(700_000, "stalled"), (900_000, "unknown")])
+def test_a_log_that_never_comes_back_on_a_slow_machine_is_stalled_if_it_had_its_limit_of_served_time(
+    world, events, late_us, outcome
+):
+    world.clock.call_at(4_900_000, partial(read_nothing, world, 10**12, late_us))
     report, verdict, judgement = run(world, events, duration_ms=5_000)
     assert set(verdict.recovery.unread) == set(TOPIC_PARTITIONS)
-    assert judgement.outcome == "stalled"
+    assert judgement.outcome == outcome
+    assert bool(verdict.recovery.starved) is ("it woke the harness late" in judgement.reason) is (outcome == "unknown")
     assert report.ended_us - report.healed_us < 60_000_000
+
+
+def test_a_log_that_takes_no_write_while_the_machine_never_serves_is_unknown_and_what_hindered_it_is_said(
+    world, events
+):
+    refused = SendOutcome(EventType.INFO, error="NotEnoughReplicasError")
+
+    def stop():
+        world.clients.answer_send = lambda name: refused if name == "ackproof-1" else None
+        world.disk_stands_until_us = 10**12
+
+    world.clock.call_at(4_900_000, stop)
+    _, verdict, judgement = run(world, events, duration_ms=5_000)
+    assert (list(verdict.recovery.unwritten), judgement.stalled) == (["ackproof-1"], {})
+    assert judgement.outcome == "unknown"
+    assert "in 40.0 of 40.0 s the machine was too slow: its disk stands; run it where" in judgement.reason
+
+
+@pytest.mark.parametrize(("answer", "outcome"), [(PollOutcome(EventType.OK), "unknown"), (None, "stalled")])
+def test_without_acknowledgements_the_machine_must_have_had_time_for_the_reads(world, events, answer, outcome):
+    made_up = SendOutcome(EventType.OK)
+
+    def stop():
+        world.clients.answer_send = lambda name: made_up if name == "ackproof-1" else None
+        world.clients.answer_poll = lambda *_: answer
+        world.disk_stands_until_us = 10**12
+
+    world.clock.call_at(4_900_000, stop)
+    _, verdict, judgement = run(world, events, duration_ms=5_000, acks=0)
+    assert "ackproof-1" in verdict.recovery.unwritten
+    assert judgement.outcome == outcome
+
+
+def test_a_write_that_failed_on_a_machine_that_had_time_is_a_stall_though_it_had_none_for_the_reads(world, events):
+    refused = SendOutcome(EventType.INFO, error="NotEnoughReplicasError")
+    stop = partial(setattr, world.clients, "answer_send", lambda name: refused if name == "ackproof-1" else None)
+    world.clock.call_at(4_900_000, stop)
+    begin = world.clients.consumer
+
+    def starve_readers(*args, **more):
+        if world.clock.now_us() > 15_000_000:
+            world.disk_stands_until_us = 10**12
+            world.clients.unknown_ends.add("ackproof-1")
+        return begin(*args, **more)
+
+    world.clients.consumer = starve_readers
+    _, verdict, judgement = run(world, events, duration_ms=5_000)
+    assert verdict.recovery.starved == {}
+    assert judgement.outcome == "stalled"
 
 
 @pytest.mark.parametrize("disk_stands", [True, False])

@@ -1,12 +1,16 @@
 """A world around a cluster: opened again while ports are taken, closed in reverse order, read from its files."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from harness.errors import HarnessError, HostError, PortError
 from harness.hosts import PORT_CHOICES
+from harness.machine.disk_watch import DiskWatch
+from harness.machine.processor_watch import ProcessorWatch
+from harness.machine.watch import Watch
 from harness.observations import BrokerFenced, NodeCrashed, Observation
 from harness.plan import Processes, RunSpec
 from harness.worlds.contract import NodeCrash
@@ -25,6 +29,7 @@ class Cluster:
         self.errors = list(errors)
         self.calls: list[str] = []
         self.crashed: Sequence[NodeCrash] = ()
+        self.pids: Callable[[], Sequence[int]] | None = None
 
     def check(self) -> None:
         self.calls.append("check")
@@ -36,7 +41,8 @@ class Cluster:
         if self.errors:
             raise self.errors.pop(0)
         clients = opening.make_clients(["127.0.0.1:1"])  # type: ignore[call-arg]
-        return Opened(Target(view=lambda: ClusterView({}, (), ())), clients, lambda: {"broker": {"name": "value"}})
+        target = Target(view=lambda: ClusterView({}, (), ()))
+        return Opened(target, clients, lambda: {"broker": {"name": "value"}}, pids=self.pids)
 
     def remove_files(self) -> None:
         self.calls.append("remove")
@@ -93,3 +99,27 @@ def test_observations_are_in_order_of_time_with_the_crashes_found_before_the_end
     seen = world.observations()
     assert [(one.time_us, one.node) for one in seen] == [(3, 100), (7, 1), (9, 100)]
     assert seen[1].fact == NodeCrashed(exit="signal 11", words="words")
+
+
+def test_a_machine_hinders_its_own_nodes_if_its_disk_or_its_processors_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow: set[type[Watch]] = set()
+    monkeypatch.setattr(Watch, "serves", property(lambda watch: type(watch) not in slow))
+    cluster = Cluster()
+    cluster.pids = lambda: [os.getpid()]
+    world = world_around(cluster, tmp_path)
+    world.open()
+    assert world.hindrance() == ""
+    for kind in (ProcessorWatch, DiskWatch):
+        slow.add(kind)
+        assert world.hindrance() == kind.hindrance
+    world.close()
+
+
+def test_this_machine_hinders_no_nodes_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Watch, "serves", False)
+    world = world_around(Cluster(), tmp_path)
+    world.open()
+    assert world.hindrance() == ""
+    world.close()

@@ -1,0 +1,70 @@
+"""Notices when this machine's processors hardly serve, because others have them.
+
+A node that gets a processor for a tenth of the time sends its heartbeats late, and is fenced; where it starts again,
+that takes minutes. The harness itself may be served well meanwhile: it mostly sleeps, and who slept is served first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Generator, Iterable
+from pathlib import Path
+from time import monotonic, thread_time
+from typing import ClassVar, Final
+
+from typing_extensions import override
+
+from harness.machine.watch import Watch
+
+#: The processor's time that a try takes: several turns of the kernel's, so that it has to wait for others as nodes do.
+WORK_S: Final = 0.01
+#: An election takes a second or two, and the default of recovery_limit_ms is 10 s: where all takes ten times as long,
+#: a sound log comes back too late.
+TIMES_SLOWER: Final = 10
+#: Nodes that used at least this share of the processors had their time: what they waited for is one another.
+OWN_SHARE: Final = 0.5
+
+_TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
+
+
+def processor_s(pids: Iterable[int]) -> float:
+    """The processor's time that these processes have used; those that have ended count as none."""
+    ticks = 0
+    for pid in pids:
+        try:
+            content = Path(f"/proc/{pid}/stat").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        # The command's name is in brackets and may hold anything, so fields are counted from its end.
+        ticks += sum(map(int, content[content.rindex(")") + 2 :].split()[11:13]))
+    return ticks / _TICKS_PER_S
+
+
+class ProcessorWatch(Watch):
+    """Works for :data:`WORK_S`. ``pids`` gives the nodes' processes."""
+
+    slow_s: ClassVar[float] = WORK_S * TIMES_SLOWER
+    pause_s: ClassVar[float] = 0.5
+    hindrance: ClassVar[str] = f"others had its processors, and work for {WORK_S} s took longer than {slow_s} s"
+
+    def __init__(self, pids: Callable[[], Iterable[int]]) -> None:
+        self._pids = pids
+        super().__init__()
+
+    @override
+    def _tries(self) -> Generator[bool]:
+        processors = len(os.sched_getaffinity(0))
+        used_s, at_s = processor_s(self._pids()), monotonic()
+        while True:
+            _work()
+            before_s, before_at_s = used_s, at_s
+            used_s, at_s = processor_s(self._pids()), monotonic()
+            yield used_s - before_s < OWN_SHARE * processors * (at_s - before_at_s)
+
+
+def _work() -> None:
+    """Use a processor for :data:`WORK_S`, however long that takes, without holding up other threads of Python."""
+    end_s = thread_time() + WORK_S
+    while thread_time() < end_s:
+        hashlib.pbkdf2_hmac("sha256", b"ackproof", b"watch", 200)  # 0.2 ms, and it releases the interpreter

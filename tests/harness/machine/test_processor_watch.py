@@ -1,0 +1,75 @@
+"""Processors that others have are noticed; nodes that have them themselves are no excuse for their log."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from threading import Event
+
+import pytest
+
+from harness.machine import processor_watch
+from harness.machine.processor_watch import WORK_S, ProcessorWatch, processor_s
+
+LIMIT_S = 10
+
+
+def until(condition: Callable[[], bool]) -> bool:
+    limit_s = time.monotonic() + LIMIT_S
+    while not condition() and time.monotonic() < limit_s:
+        time.sleep(0.005)
+    return condition()
+
+
+@pytest.fixture
+def begin(monkeypatch: pytest.MonkeyPatch) -> Callable[[float, float], ProcessorWatch]:
+    """Watch, where each piece of work takes ``wall_s``, and nodes use ``share`` of two processors meanwhile."""
+
+    def make(wall_s: float, share: float) -> ProcessorWatch:
+        done, clock_s, used_s = Event(), [0.0], [0.0]
+
+        def work() -> None:
+            clock_s[0] += wall_s
+            used_s[0] += share * 2 * wall_s
+            if clock_s[0] > 3 * wall_s:
+                done.set()
+
+        monkeypatch.setattr(ProcessorWatch, "pause_s", 0.001)
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+        monkeypatch.setattr(processor_watch, "_work", work)
+        monkeypatch.setattr(processor_watch, "processor_s", lambda _: used_s[0])
+        monkeypatch.setattr("harness.machine.watch.monotonic", lambda: clock_s[0])
+        monkeypatch.setattr("harness.machine.processor_watch.monotonic", lambda: clock_s[0])
+        watch = ProcessorWatch(lambda: [1])
+        assert done.wait(LIMIT_S)
+        return watch
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("times_slower", "share", "serves"),
+    [
+        pytest.param(1, 0.02, True, id="nobody else wants them"),
+        pytest.param(9, 0.02, True, id="a busy machine"),
+        pytest.param(12, 0.02, False, id="others have them"),
+        pytest.param(12, 0.45, False, id="others have more than half"),
+        pytest.param(12, 0.6, True, id="nodes that spin have them"),
+    ],
+)
+def test_processors_serve_unless_work_takes_too_long_because_of_others(
+    begin: Callable[[float, float], ProcessorWatch], times_slower: float, share: float, serves: bool
+) -> None:
+    watch = begin(times_slower * WORK_S, share)
+    assert until(lambda: watch.serves is serves)
+    watch.close()
+
+
+def test_the_work_of_a_watch_is_seen_in_what_a_process_used() -> None:
+    before_s = processor_s([os.getpid()])
+    for _ in range(5):
+        processor_watch._work()
+    assert processor_s([os.getpid()]) - before_s >= 4 * WORK_S
+    assert processor_s([]) == 0
+    assert processor_s([2**22 + 1]) == 0, "no process has this id"
