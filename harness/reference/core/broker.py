@@ -9,16 +9,18 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from harness.observations import LogCleaned
-from harness.reference.core import messages
+from harness.reference.core import group_coordinator, messages, transaction_coordinator
 from harness.reference.core.cleaner import Cleaner, cleaner_of
+from harness.reference.core.coordinator import Coordinator
 from harness.reference.core.effects import Context, Effect, Node, Timer
 from harness.reference.core.fetcher import Fetcher
+from harness.reference.core.group_coordinator import GroupCoordinator
 from harness.reference.core.log import Log
 from harness.reference.core.planted import with_bug
 from harness.reference.core.replica import Replica
 from harness.reference.core.request_handler import DEADLINES, RequestHandler
 from harness.reference.core.session import HEARTBEAT, Forwarding, ProducerIds, Session
-from harness.reference.core.transaction_coordinator import LOG, LOOK, TransactionCoordinator
+from harness.reference.core.transaction_coordinator import TransactionCoordinator
 from harness.reference.core.types import (
     CONTROLLER,
     NONE,
@@ -63,7 +65,9 @@ class Broker(Node):
     _flush_ms: dict[TopicPartition, int]
     _cleaners: Outside[dict[TopicPartition, Cleaner]]
     _controller_lost: bool
-    _coordinator: TransactionCoordinator
+    _transactions: TransactionCoordinator
+    _groups: GroupCoordinator
+    _coordinators: Outside[dict[TopicPartition, Coordinator]]
     _forwarding: Outside[Forwarding]
     _producer_ids: Outside[ProducerIds]
     _make_log: Outside[Callable[[TopicPartition], Log]]
@@ -102,8 +106,10 @@ class Broker(Node):
         self._forwarding = Forwarding(context)
         self._producer_ids = ProducerIds(context)
         self._requests = with_bug(RequestHandler, config.planted_bug)(context, self.replicas)
-        make_coordinator = with_bug(TransactionCoordinator, config.planted_bug)
-        self._coordinator = make_coordinator(context, self._write_own, self._producer_ids.take)
+        of_transactions = with_bug(TransactionCoordinator, config.planted_bug)
+        self._transactions = of_transactions(context, self._write_own, self._producer_ids.take)
+        self._groups = with_bug(GroupCoordinator, config.planted_bug)(context, self._write_own)
+        self._coordinators = {transaction_coordinator.LOG: self._transactions, group_coordinator.LOG: self._groups}
         self._handlers = {
             messages.Produce: self._requests.produce,
             messages.Fetch: self._requests.fetch,
@@ -118,10 +124,13 @@ class Broker(Node):
             messages.LogEnd: self._requests.log_end,
             messages.Metadata: self._on_metadata,
             messages.InitProducerId: self._on_init_producer_id,
-            messages.AddPartitionsToTxn: self._coordinator.add_partitions,
-            messages.EndTxn: self._coordinator.end,
+            messages.AddPartitionsToTxn: self._transactions.add_partitions,
+            messages.EndTxn: self._transactions.end,
             messages.WriteTxnMarkers: self._requests.produce,
-            messages.ProduceResponse: self._coordinator.on_written,
+            messages.ConsumerGroupHeartbeat: self._groups.ask,
+            messages.OffsetCommit: self._groups.ask,
+            messages.OffsetFetch: self._groups.ask,
+            messages.ProduceResponse: self._on_written,
             messages.CreateTopic: self._forwarding.forward,
             messages.DeleteTopic: self._forwarding.forward,
             messages.MoveLeader: self._forwarding.forward,
@@ -137,7 +146,8 @@ class Broker(Node):
             CHECKPOINT.name: self._on_checkpoint_timer,
             FLUSH.name: self._on_flush_timer,
             CLEAN.name: self._on_clean_timer,
-            LOOK.name: self._coordinator.on_timer,
+            transaction_coordinator.LOOK.name: self._transactions.on_timer,
+            group_coordinator.LOOK.name: self._groups.on_timer,
         }
 
     # --- entries ---------------------------------------------------------------------------------------------------
@@ -254,8 +264,7 @@ class Broker(Node):
                 self._fetchers[followed].unfollow(replica.partition)
             if not replica.leading and replica.leader != NONE:
                 self._fetcher(replica.leader).follow(replica)
-            if replica.partition == LOG:
-                self._coordinate(replica)
+            self._coordinate(replica)
         if replica.leading:
             self._requests.wake(replica)
 
@@ -277,16 +286,16 @@ class Broker(Node):
         self._requests.abandon(replica)
         self._flush_ms.pop(partition, None)
         self._cleaners.pop(partition, None)
-        if partition == LOG:
-            self._coordinate(replica)
+        self._coordinate(replica)
         return replica
 
     def _coordinate(self, replica: Replica) -> None:
-        """The broker leads the log of transactions since now, or no longer."""
-        if replica.leading:
-            self._coordinator.lead(replica)
-        else:
-            self._coordinator.resign()
+        """The broker leads a partition since now, or no longer; one of them makes it a coordinator."""
+        coordinator = self._coordinators.get(replica.partition)
+        if coordinator is not None and replica.leading:
+            coordinator.lead(replica)
+        elif coordinator is not None:
+            coordinator.resign()
 
     def _fetcher(self, leader: NodeId) -> Fetcher:
         fetcher = self._fetchers.get(leader)
@@ -330,8 +339,13 @@ class Broker(Node):
         if message.transactional_id is None:
             self._producer_ids.serve(message)
         else:
-            self._coordinator.init(message)
+            self._transactions.init(message)
             self._producer_ids.refill()
+
+    def _on_written(self, message: messages.ProduceResponse) -> None:
+        """One of the coordinators has asked for it."""
+        self._transactions.on_written(message)
+        self._groups.on_written(message)
 
     def _write_own(self, message: messages.Produce) -> None:
         """Append to a log of this broker; the answer is a message to itself."""

@@ -28,6 +28,9 @@ from harness.reference.core.types import (
 #: ListOffsets timestamps with a meaning of their own (KIP-79).
 LATEST: Final = -1
 EARLIEST: Final = -2
+#: Member epochs with a meaning of their own (KIP-848).
+JOINS: Final = 0
+LEAVES: Final = -1
 
 
 class Message(msgspec.Struct, frozen=True, tag=True, gc=False):
@@ -304,6 +307,63 @@ class EndTxn(Message, frozen=True):
 
 class EndTxnResponse(CoordinatorAnswer, frozen=True):
     """The end is decided, for good. Under transaction version 2 the producer goes on with a new epoch (rule 39)."""
+
+
+class GroupRequest(Message, frozen=True):
+    """A request to the coordinator of a ``group``, by its ``member`` in an epoch; "" and NONE for no member."""
+
+    correlation: int
+    group: str
+    member: str = ""
+    member_epoch: int = NONE
+
+
+class GroupAnswer(Message, frozen=True):
+    """An answer of a group coordinator; with an ``error``, what else it has is at its default."""
+
+    correlation: int
+    error: ErrorCode
+
+
+class ConsumerGroupHeartbeat(GroupRequest, frozen=True):
+    """A member joins (epoch :data:`JOINS`), is alive, or leaves (:data:`LEAVES`) (rule 43, KIP-848).
+
+    ``owned`` are the log partitions that it has. One that does not give up others within ``rebalance_timeout_ms`` is
+    no member any more.
+    """
+
+    rebalance_timeout_ms: int = 300_000
+    topics: tuple[str, ...] = ()
+    owned: tuple[TopicPartition, ...] = ()
+
+
+class ConsumerGroupHeartbeatResponse(GroupAnswer, frozen=True):
+    """The epoch of the member and the log partitions that it may read; it gives up all others."""
+
+    member_epoch: int = NONE
+    assigned: tuple[TopicPartition, ...] = ()
+
+
+class OffsetCommit(GroupRequest, frozen=True):
+    """Let a group remember an offset of each of these log partitions (rule 44)."""
+
+    offsets: tuple[tuple[TopicPartition, int], ...] = ()
+
+
+class OffsetCommitResponse(GroupAnswer, frozen=True):
+    """The group remembers all of them, or none."""
+
+
+class OffsetFetch(GroupRequest, frozen=True):
+    """Ask which offsets a group remembers of these log partitions."""
+
+    partitions: tuple[TopicPartition, ...] = ()
+
+
+class OffsetFetchResponse(GroupAnswer, frozen=True):
+    """The offsets, NONE where the group remembers nothing."""
+
+    offsets: tuple[tuple[TopicPartition, int], ...] = ()
 
 
 class CreateTopic(Message, frozen=True):

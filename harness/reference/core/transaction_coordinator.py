@@ -22,8 +22,10 @@ from typing import Final
 
 import msgspec
 from msgspec.structs import replace
+from typing_extensions import override
 
 from harness.reference.core import messages
+from harness.reference.core.coordinator import FOR_EVER_MS, Coordinator, refusal_of
 from harness.reference.core.effects import Context, Timer
 from harness.reference.core.messages import Marker, RecordBatch
 from harness.reference.core.replica import Replica
@@ -43,11 +45,6 @@ from harness.reference.core.types import (
 #: The log of the coordinator.
 LOG: Final = TopicPartition(TRANSACTIONS_TOPIC, 0)
 LOOK: Final = Timer("transactions")
-#: Markers and records that were refused are sent again after this, by a coordinator that looks so often.
-LOOK_EVERY_MS: Final = 100
-#: No write waits for so long: its answer comes when it is committed, or when another broker leads.
-_FOR_EVER_MS: Final = 10**9
-_EVERYTHING: Final = 2**62
 
 
 class TransactionState(IntEnum):
@@ -113,20 +110,13 @@ class _Asked(msgspec.Struct, frozen=True):
     record: TransactionRecord
 
 
-class TransactionCoordinator:
-    """The coordinator's part of one broker. It does something only while that leads :data:`LOG`.
+class TransactionCoordinator(Coordinator):
+    """The part of one broker that coordinates transactions. It does something only while that leads :data:`LOG`.
 
-    Args:
-        context: the broker's.
-        write: appends to a log of this broker, and has it answer to itself.
-        new_producer_id: a producer id that was never given before, NONE where none is at hand.
+    ``new_producer_id`` gives a producer id that was never given before, NONE where none is at hand.
     """
 
-    _context: Context
-    _write: Outside[Callable[[messages.Produce], None]]
     _new_producer_id: Outside[Callable[[], int]]
-    _replica: Replica | None
-    _loaded_end: int
     _resumed: bool
     _transactions: dict[str, Transaction]
     _asked: dict[int, _Asked]
@@ -135,47 +125,35 @@ class TransactionCoordinator:
     def __init__(
         self, context: Context, write: Callable[[messages.Produce], None], new_producer_id: Callable[[], int]
     ) -> None:
-        self._context = context
-        self._write = write
         self._new_producer_id = new_producer_id
         self._look_for_old_us = 0
-        self.resign()
+        super().__init__(context, write, LOG)
 
     # --- elections -----------------------------------------------------------------------------------------------
 
+    @override
     def resign(self) -> None:
-        """Another broker is the coordinator, or none: forget everything. Who waits for an answer asks again."""
-        self._replica = None
-        self._loaded_end = 0
+        """Forget everything. Who waits for an answer asks again."""
+        super().resign()
         self._resumed = False
         self._transactions = {}
         self._asked = {}
 
+    @override
     def lead(self, replica: Replica) -> None:
-        """Take over from the log, all of it: what is not committed yet may become so (rule 40)."""
-        self.resign()
-        self._replica = replica
-        log = replica.log
-        for batch in log.read(log.start_offset, _EVERYTHING, _EVERYTHING):
-            for key, value in batch.records:
-                self._transactions[key.decode()] = Transaction(msgspec.msgpack.decode(value, type=TransactionRecord))
-        self._loaded_end = log.end_offset
+        """Take over from the log (rule 40)."""
+        super().lead(replica)
+        for key, value in self._read(replica):
+            self._transactions[key.decode()] = Transaction(msgspec.msgpack.decode(value, type=TransactionRecord))
         self._look_for_old_us = self._context.now_us + self._context.config.transaction_abort_check_ms * 1000
-        self._look_again(replica)
-
-    def _loaded(self, replica: Replica) -> bool:
-        """All that was read at the election is committed: only then it counts (rule 40)."""
-        return replica.high_watermark >= self._loaded_end
-
-    def _look_again(self, replica: Replica) -> None:
-        self._context.remind(LOOK_EVERY_MS, Timer(LOOK.name, replica.leader_epoch))
+        self._look_again(replica, LOOK)
 
     def on_timer(self, leader_epoch: int) -> None:
         """Repeat what was not done, and abort what is open for too long (rule 41)."""
         replica = self._replica
         if replica is None or leader_epoch != replica.leader_epoch:
             return
-        self._look_again(replica)
+        self._look_again(replica, LOOK)
         if not self._serves(replica):
             return
         self._resume()
@@ -185,9 +163,6 @@ class TransactionCoordinator:
         if self._context.now_us >= self._look_for_old_us:
             self._look_for_old_us = self._context.now_us + self._context.config.transaction_abort_check_ms * 1000
             self._abort_the_old()
-
-    def _serves(self, replica: Replica) -> bool:
-        return replica.leading and self._loaded(replica)
 
     def _resume(self) -> None:
         """Go on with what the coordinator before has prepared."""
@@ -292,14 +267,12 @@ class TransactionCoordinator:
 
     # --- why not -------------------------------------------------------------------------------------------------
 
+    @override
     def _unavailable(self) -> ErrorCode:
-        replica = self._replica
-        if replica is None or not replica.leading:
-            return ErrorCode.NOT_COORDINATOR
-        if not self._loaded(replica):
-            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        self._resume()
-        return NO_ERROR
+        error = super()._unavailable()
+        if not error:
+            self._resume()
+        return error
 
     def _busy(self, transaction: Transaction) -> ErrorCode:
         """A record is under way, or markers are: the producer is to come back."""
@@ -341,9 +314,7 @@ class TransactionCoordinator:
     ) -> None:
         """Write a record; it counts, and the client is answered, once that is committed."""
         transaction.next = _UnderWay(record, client, answer)
-        value = msgspec.msgpack.encode(record)
-        batch = RecordBatch(1, len(value), ((name.encode(), value),))
-        self._write(messages.Produce(self._ask(name, LOG, record), LOG, ACKS_ALL, _FOR_EVER_MS, batch))
+        self._append(self._ask(name, LOG, record), (name.encode(), msgspec.msgpack.encode(record)))
 
     def _ask(self, name: str, partition: TopicPartition, record: TransactionRecord) -> int:
         correlation = self._context.correlation()
@@ -378,9 +349,7 @@ class TransactionCoordinator:
         """Nothing was decided: its client is to come back. Where the record may be on the log, another follows it."""
         refused, transaction.next = transaction.next, None
         if refused is not None and refused.answer is not None:
-            lost = error is ErrorCode.NOT_LEADER_OR_FOLLOWER
-            why = ErrorCode.NOT_COORDINATOR if lost else ErrorCode.COORDINATOR_NOT_AVAILABLE
-            self._context.send(refused.client, _refusal(refused.answer, why))
+            self._context.send(refused.client, _refusal(refused.answer, refusal_of(error)))
         if transaction.record.producer_epoch == NONE:
             del self._transactions[name]
 
@@ -412,7 +381,7 @@ class TransactionCoordinator:
         batch = RecordBatch(
             1, 0, (), NONE, NONE, record.producer_id, record.producer_epoch, transactional=True, marker=marker
         )
-        message = messages.WriteTxnMarkers(self._ask(name, partition, record), partition, ACKS_ALL, _FOR_EVER_MS, batch)
+        message = messages.WriteTxnMarkers(self._ask(name, partition, record), partition, ACKS_ALL, FOR_EVER_MS, batch)
         self._context.send(state.leader, message)
 
     def _on_marker(self, name: str, transaction: Transaction, partition: TopicPartition, error: ErrorCode) -> None:

@@ -29,6 +29,8 @@ NO_NODE: Final = NodeId(NONE)
 ACKS_ALL: Final = -1
 #: Kafka's name of the topic in which transaction coordinators keep what they have decided.
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
+#: Kafka's name of the topic in which group coordinators keep members and the offsets that groups have committed.
+OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 Truncation = Literal["high-watermark", "kip-101", "kip-279", "kip-320", "on-fetch"]
 #: The way in which a leader of a new leader epoch treats the log ends that its followers had in an earlier one (rule
@@ -105,6 +107,8 @@ class ErrorCode(IntEnum):
     BROKER_ID_NOT_REGISTERED = 102
     DUPLICATE_BROKER_REGISTRATION = 101
     INELIGIBLE_REPLICA = 107
+    FENCED_MEMBER_EPOCH = 110
+    STALE_MEMBER_EPOCH = 113
 
 
 #: In most answers. Looked up once: a member of an enumeration is found by a search before Python 3.12.
@@ -135,7 +139,8 @@ class BrokerConfig(msgspec.Struct, frozen=True):
 
     ``immediate_high_watermark``: a follower's parked fetch ends when the high watermark moves (Kafka 2.4 and 2.5 only,
     KAFKA-9952); without it the follower learns of the move with its next data or after replica.fetch.wait.max.ms.
-    ``quorum_required_acks`` NONE is off; KIP-250 has it per topic, here it is the cluster's.
+    ``quorum_required_acks`` NONE is off; KIP-250 has it per topic, here it is the cluster's. ``session_timeout_ms`` is
+    Kafka's group.consumer.session.timeout.ms (rule 43).
     """
 
     replica_lag_time_max_ms: int = 1_500
@@ -164,6 +169,7 @@ class BrokerConfig(msgspec.Struct, frozen=True):
     leader_election: LeaderElection = "isr"
     transaction_version: TransactionVersion = 2
     transaction_abort_check_ms: int = 10_000
+    session_timeout_ms: int = 45_000
     #: A rule in a wrong form, by its name in harness.reference.core.planted.
     planted_bug: str = "none"
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from msgspec.structs import replace
 
 from harness.reference.core.messages import Fetch, FetchedPartition, FetchPartition
 from harness.reference.core.replica import Replica
 from harness.reference.core.request_handler import ParkedProduce, RequestHandler
-from harness.reference.core.types import NONE, ErrorCode
-
-#: Kafka's name of the topic in which coordinators keep the offsets that consumer groups commit.
-OFFSETS_TOPIC: Final = "__consumer_offsets"
+from harness.reference.core.types import NONE, OFFSETS_TOPIC, ErrorCode
 
 
 class AcknowledgesAfterAppend(RequestHandler):

@@ -15,10 +15,9 @@ import msgspec
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from harness.reference.core.messages import RecordBatch
-from harness.reference.core.types import NONE, TopicPartition
+from harness.reference.core.types import NONE, OFFSETS_TOPIC, TopicPartition
 from harness.reference.server.storage.batches import whole
 
-OFFSETS_TOPIC: Final = "__consumer_offsets"
 OFFSETS_PARTITIONS: Final = 4
 OFFSETS_REPLICATION: Final = 3
 #: Groups whose offsets one broker remembers; beyond it a commit is refused.

@@ -7,9 +7,8 @@ from functools import partial
 from typing import Any, Final
 
 from harness.reference.core import messages as core
-from harness.reference.core.types import NONE, ErrorCode, TopicPartition
+from harness.reference.core.types import NONE, OFFSETS_TOPIC, ErrorCode, TopicPartition
 from harness.reference.server.codec.wire import Fields, TopicIds, by_partition, by_topic, fields_of
-from harness.reference.server.handlers.committed import OFFSETS_TOPIC
 from harness.reference.server.handlers.gateway import Call, Gateway, Gather
 from harness.reference.server.storage.batches import (
     MAX_BATCH_BYTES,

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from harness.reference.core import messages as core
 from harness.reference.core.replica import Replica
-from harness.reference.core.types import ACKS_ALL, NONE, ErrorCode, Image, NodeId, TopicPartition
+from harness.reference.core.types import ACKS_ALL, NONE, OFFSETS_TOPIC, ErrorCode, Image, NodeId, TopicPartition
 from harness.reference.server.codec.wire import Fields, by_partition, by_topic
 from harness.reference.server.handlers import committed
 from harness.reference.server.handlers.gateway import Call, Gateway
@@ -151,7 +151,7 @@ class GroupRequests:
     def look_at_leadership(self) -> None:
         """After every change of metadata: take over partitions of the internal topic, give others up."""
         for number in range(committed.OFFSETS_PARTITIONS):
-            partition = TopicPartition(committed.OFFSETS_TOPIC, number)
+            partition = TopicPartition(OFFSETS_TOPIC, number)
             replica = self._replicas.get(partition)
             epoch = replica.leader_epoch if replica is not None and replica.leading else NONE
             if epoch == self._epochs.get(partition, NONE):
@@ -204,7 +204,7 @@ class GroupRequests:
         self._creating = True
         self._cluster.create_topic(
             self._node,
-            committed.OFFSETS_TOPIC,
+            OFFSETS_TOPIC,
             lambda _: setattr(self, "_creating", False),
             partitions=committed.OFFSETS_PARTITIONS,
             replication_factor=min(committed.OFFSETS_REPLICATION, len(image.brokers)),

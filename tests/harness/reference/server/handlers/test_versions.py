@@ -9,6 +9,7 @@ from client_side import STATE, T0, T1, U0, Asked, CannedCore, topic_ids, version
 
 from harness.reference.core import messages as core
 from harness.reference.core.types import (
+    OFFSETS_TOPIC,
     BrokerState,
     ErrorCode,
     Image,
@@ -25,14 +26,14 @@ from harness.reference.server.handlers.membership import Groups
 from harness.reference.server.handlers.metadata_and_topics import ClusterRequests
 from harness.reference.server.storage.batches import split
 
-OFFSETS = {TopicPartition(committed.OFFSETS_TOPIC, number) for number in range(committed.OFFSETS_PARTITIONS)}
+OFFSETS = {TopicPartition(OFFSETS_TOPIC, number) for number in range(committed.OFFSETS_PARTITIONS)}
 IMAGE = Image(
     5,
     {0: BrokerState(1, False, "h0", 1), 1: BrokerState(2, False, "h1", 2)},
     {
         "t": STATE,
         "u": TopicState(TopicConfig(flush_ms=5), STATE.partitions[:1], 12),
-        committed.OFFSETS_TOPIC: TopicState(TopicConfig(), STATE.partitions[:1] * committed.OFFSETS_PARTITIONS, 13),
+        OFFSETS_TOPIC: TopicState(TopicConfig(), STATE.partitions[:1] * committed.OFFSETS_PARTITIONS, 13),
     },
 )
 CONFIG = NodeConfig(role="broker", node=0, port=1, directory="", control_socket="", trace="")

@@ -1,0 +1,317 @@
+"""The group coordinator: who is a member, what each may read, and the offsets that groups remember (rules 42 to 45).
+
+The leader of the one log partition of :data:`OFFSETS_TOPIC` is the coordinator of all groups. A group with its members
+is one record there, and each log partition's offset another. All that changes a group is written first, and counts, and
+is answered, once it is committed; what is asked of the group meanwhile waits for its turn. So a commit of a member that
+was given up meets the record that says so, and a member that is new reads all that was committed before it came.
+
+A member is known by its name and its epoch. Heartbeats keep it in the group; silence for a session, or a log partition
+that it does not give up in time, ends its membership.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+from typing_extensions import override
+
+from harness.reference.core import messages
+from harness.reference.core.coordinator import Coordinator, refusal_of
+from harness.reference.core.effects import Context, Timer
+from harness.reference.core.group_membership import GroupRecord, MemberRecord, reconciled, targets_of
+from harness.reference.core.messages import JOINS, LEAVES
+from harness.reference.core.replica import Replica
+from harness.reference.core.types import (
+    NO_ERROR,
+    NO_NODE,
+    NONE,
+    OFFSETS_TOPIC,
+    ErrorCode,
+    NodeId,
+    TopicPartition,
+)
+
+#: The log of the coordinator.
+LOG: Final = TopicPartition(OFFSETS_TOPIC, 0)
+LOOK: Final = Timer("groups")
+#: Requests that wait for their turn at one group. Clients have one under way each; more have given up waiting.
+WAITING_MAX: Final = 1_000
+
+
+class RecordKey(msgspec.Struct, frozen=True, array_like=True):
+    """The key of a record of the coordinator's log: a group, or the offset of a log partition in it."""
+
+    group: str
+    partition: TopicPartition | None = None
+
+
+class _UnderWay(msgspec.Struct, frozen=True):
+    """A change that is being written, and the answer that its client gets when it is committed."""
+
+    record: GroupRecord
+    offsets: dict[TopicPartition, int]
+    client: NodeId
+    answer: messages.GroupAnswer | None
+
+
+class _Waiting(msgspec.Struct, frozen=True):
+    """A request that waits for its turn."""
+
+    client: NodeId
+    message: messages.GroupRequest
+
+
+class Group(msgspec.Struct, eq=False):
+    """One group: what is committed of it, the change that is under way, and who waits.
+
+    ``heard_us`` is when each member was last heard, ``revoking_us`` since when one has something to give up. Neither
+    is in the log: for a new coordinator their sessions begin again.
+    """
+
+    record: GroupRecord = GroupRecord()
+    offsets: dict[TopicPartition, int] = {}
+    next: _UnderWay | None = None
+    waiting: deque[_Waiting] = msgspec.field(default_factory=deque)
+    heard_us: dict[str, int] = {}
+    revoking_us: dict[str, int] = {}
+
+    def timed(self, now_us: int) -> None:
+        """Forget times of members that have gone, and begin those of members that are new."""
+        members = self.record.members
+        self.heard_us = {name: self.heard_us.get(name, now_us) for name in members}
+        revoking = [name for name, member in members.items() if member.revoking]
+        self.revoking_us = {name: self.revoking_us.get(name, now_us) for name in revoking}
+
+    def silent(self, now_us: int, session_us: int) -> list[str]:
+        """The members that were not heard for a session, or keep for too long what they are to give up."""
+        return [
+            name
+            for name, member in self.record.members.items()
+            if now_us - self.heard_us[name] > session_us
+            or now_us - self.revoking_us.get(name, now_us) > member.rebalance_timeout_ms * 1000
+        ]
+
+
+class GroupCoordinator(Coordinator):
+    """The part of one broker that coordinates groups. It does something only while that leads :data:`LOG`.
+
+    It reads the log when it is first asked: brokers over sockets coordinate groups by themselves, and never ask it.
+    """
+
+    _groups: dict[str, Group]
+    _asked: dict[int, str]
+    _has_read: bool
+    _resumed: bool
+
+    def __init__(self, context: Context, write: Callable[[messages.Produce], None]) -> None:
+        self._groups = {}
+        super().__init__(context, write, LOG)
+
+    # --- elections -----------------------------------------------------------------------------------------------
+
+    @override
+    def resign(self) -> None:
+        """Forget everything; who waits is told."""
+        super().resign()
+        for group in self._groups.values():
+            if group.next is not None and group.next.answer is not None:
+                self._refuse(group.next.client, group.next.answer, ErrorCode.NOT_COORDINATOR)
+            for waiting in group.waiting:
+                self._refuse(waiting.client, _answer_to(waiting.message), ErrorCode.NOT_COORDINATOR)
+        self._groups = {}
+        self._asked = {}
+        self._has_read = self._resumed = False
+
+    @override
+    def _unavailable(self) -> ErrorCode:
+        replica = self._replica
+        if replica is not None and not self._has_read:
+            self._load(replica)
+        error = super()._unavailable()
+        if not error and not self._resumed:
+            self._resumed = True
+            for group in self._groups.values():
+                group.timed(self._context.now_us)
+        return error
+
+    def _load(self, replica: Replica) -> None:
+        """Read the log to its end (rule 45)."""
+        self._has_read = True
+        for key, value in self._read(replica):
+            named = msgspec.msgpack.decode(key, type=RecordKey)
+            group = self._groups.setdefault(named.group, Group())
+            if named.partition is None:
+                group.record = msgspec.msgpack.decode(value, type=GroupRecord)
+            else:
+                self._load_offset(group, named.partition, msgspec.msgpack.decode(value, type=int))
+        self._look_again(replica, LOOK)
+
+    def _load_offset(self, group: Group, partition: TopicPartition, offset: int) -> None:
+        group.offsets[partition] = offset
+
+    # --- time ----------------------------------------------------------------------------------------------------
+
+    def on_timer(self, leader_epoch: int) -> None:
+        """Give up who is silent (rule 43)."""
+        replica = self._replica
+        if replica is None or leader_epoch != replica.leader_epoch:
+            return
+        self._look_again(replica, LOOK)
+        if self._unavailable():
+            return
+        session_us = self._context.config.session_timeout_ms * 1000
+        for name, group in self._groups.items():
+            silent = group.silent(self._context.now_us, session_us) if group.next is None else []
+            if silent:
+                self._change(name, group, group.record.without(silent), NO_NODE, None)
+
+    # --- requests ------------------------------------------------------------------------------------------------
+
+    def ask(self, message: messages.GroupRequest) -> None:
+        """Answer, or let the request wait while a change of its group is under way."""
+        client, error = self._context.sender, self._unavailable()
+        if error:
+            self._refuse(client, _answer_to(message), error)
+            return
+        group = self._groups.setdefault(message.group, Group())
+        self._hear(group, message)
+        if group.next is None:
+            self._serve(client, group, message)
+        elif len(group.waiting) < WAITING_MAX:
+            group.waiting.append(_Waiting(client, message))
+        else:
+            self._refuse(client, _answer_to(message), ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    def _hear(self, group: Group, message: messages.GroupRequest) -> None:
+        member = group.record.members.get(message.member)
+        alive = isinstance(message, messages.ConsumerGroupHeartbeat) and member is not None
+        if alive and not _epoch_error(member, message):
+            group.heard_us[message.member] = self._context.now_us
+
+    def _serve(self, client: NodeId, group: Group, message: messages.GroupRequest) -> None:
+        if isinstance(message, messages.ConsumerGroupHeartbeat):
+            self._heartbeat(client, group, message)
+        elif isinstance(message, messages.OffsetCommit):
+            self._commit(client, group, message)
+        elif isinstance(message, messages.OffsetFetch):
+            self._fetch(client, group, message)
+
+    def _heartbeat(self, client: NodeId, group: Group, message: messages.ConsumerGroupHeartbeat) -> None:
+        """Rule 43: let a member come, stay or go, and tell it what it may read."""
+        record, name = group.record, message.member
+        answer = messages.ConsumerGroupHeartbeatResponse(message.correlation, NO_ERROR)
+        joins = message.member_epoch == JOINS
+        error = NO_ERROR if joins else _epoch_error(record.members.get(name), message)
+        if error:
+            self._refuse(client, answer, error)
+            return
+        if message.member_epoch == LEAVES:
+            self._change(message.group, group, record.without((name,)), client, answer)
+            return
+        if joins:
+            record = record.joined(name, message.topics, message.rebalance_timeout_ms)
+        target = targets_of(record.members, self._partitions_of)[name]
+        taken = self._taken(record, name)
+        member = reconciled(record.members[name], record.epoch, target, owned=message.owned, taken=taken)
+        answer = messages.ConsumerGroupHeartbeatResponse(message.correlation, NO_ERROR, member.epoch, member.assigned)
+        if member == group.record.members.get(name):
+            self._context.send(client, answer)
+        else:
+            self._change(message.group, group, record.having(name, member), client, answer)
+
+    def _taken(self, record: GroupRecord, name: str) -> set[TopicPartition]:
+        """The log partitions that this member cannot have now."""
+        return record.held_by_others(name)
+
+    def _partitions_of(self, topic: str) -> int:
+        state = self._context.image.topics.get(topic)
+        return 0 if state is None else len(state.partitions)
+
+    def _commit(self, client: NodeId, group: Group, message: messages.OffsetCommit) -> None:
+        """Rule 44: remember offsets, of a member in its present epoch only."""
+        answer = messages.OffsetCommitResponse(message.correlation, NO_ERROR)
+        error = self._commit_error(group.record, message)
+        if error:
+            self._refuse(client, answer, error)
+        else:
+            self._put(message.group, group, _UnderWay(group.record, dict(message.offsets), client, answer))
+
+    def _commit_error(self, record: GroupRecord, message: messages.GroupRequest) -> ErrorCode:
+        """Only a member may commit while there are members."""
+        return NO_ERROR if not record.members and not message.member else _member_error(record, message)
+
+    def _fetch(self, client: NodeId, group: Group, message: messages.OffsetFetch) -> None:
+        """Rule 44: a member asks in its present epoch, so a coordinator that was superseded cannot mislead it."""
+        error = _member_error(group.record, message) if message.member else NO_ERROR
+        offsets = () if error else tuple((each, group.offsets.get(each, NONE)) for each in message.partitions)
+        self._context.send(client, messages.OffsetFetchResponse(message.correlation, error, offsets))
+
+    # --- changes -------------------------------------------------------------------------------------------------
+
+    def _change(
+        self, name: str, group: Group, record: GroupRecord, client: NodeId, answer: messages.GroupAnswer | None
+    ) -> None:
+        """Have another state of the members written."""
+        self._put(name, group, _UnderWay(record, {}, client, answer))
+
+    def _put(self, name: str, group: Group, change: _UnderWay) -> None:
+        group.next = change
+        correlation = self._context.correlation()
+        self._asked[correlation] = name
+        encode = msgspec.msgpack.encode
+        records = [(encode(RecordKey(name, each)), encode(offset)) for each, offset in change.offsets.items()]
+        self._append(correlation, *(records or [(encode(RecordKey(name)), encode(change.record))]))
+
+    def on_written(self, message: messages.ProduceResponse) -> None:
+        """A change is committed, or was refused: then nothing of it counts, and its client is to come back."""
+        name = self._asked.pop(message.correlation, None)
+        if name is None:
+            return
+        group = self._groups[name]
+        done, group.next = group.next, None
+        assert done is not None, "one change of a group is under way at a time"
+        if not message.error:
+            group.record = done.record
+            group.offsets |= done.offsets
+            group.timed(self._context.now_us)
+        if done.answer is not None:
+            if message.error:
+                self._refuse(done.client, done.answer, refusal_of(message.error))
+            else:
+                self._context.send(done.client, done.answer)
+        while group.waiting and group.next is None:
+            waiting = group.waiting.popleft()
+            self._serve(waiting.client, group, waiting.message)
+
+    def _refuse(self, client: NodeId, answer: messages.GroupAnswer, error: ErrorCode) -> None:
+        self._context.send(client, type(answer)(answer.correlation, error))
+
+
+def _epoch_error(member: MemberRecord | None, message: messages.GroupRequest) -> ErrorCode:
+    """Is this heartbeat one of a member in its present epoch, or in the one before whose end it cannot know?"""
+    if member is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    epoch = message.member_epoch
+    if epoch in (member.epoch, LEAVES):
+        return NO_ERROR
+    owned = message.owned if isinstance(message, messages.ConsumerGroupHeartbeat) else ()
+    missed = epoch == member.previous_epoch and set(member.assigned).issuperset(owned)
+    return NO_ERROR if missed else ErrorCode.FENCED_MEMBER_EPOCH
+
+
+def _member_error(record: GroupRecord, message: messages.GroupRequest) -> ErrorCode:
+    member = record.members.get(message.member)
+    if member is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    return NO_ERROR if message.member_epoch == member.epoch else ErrorCode.STALE_MEMBER_EPOCH
+
+
+def _answer_to(message: messages.GroupRequest) -> messages.GroupAnswer:
+    """The empty answer to a request."""
+    if isinstance(message, messages.ConsumerGroupHeartbeat):
+        return messages.ConsumerGroupHeartbeatResponse(message.correlation, NO_ERROR)
+    kind = messages.OffsetCommitResponse if isinstance(message, messages.OffsetCommit) else messages.OffsetFetchResponse
+    return kind(message.correlation, NO_ERROR)
