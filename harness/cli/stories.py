@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
 import click
@@ -65,9 +66,15 @@ def stories(
     *  no leader until a dead broker returns  X  no leader at all
     V  replicas differ                        c  records that were read changed
     D  a record is in the log twice           R  records in the wrong order
+    K  a deleted key is back                  A  a record of an aborted transaction was read
+    E  one was read before its commit         T  a transaction counts in part
+    Z  a superseded producer went on          H  a transaction stays open
     """
     chosen = _stories(stories)
     names = _columns(columns)
+    if without := [story.number for story in chosen if not any(c.own or c.name in story.columns for c in names)]:
+        story = next(story for story in chosen if story.number == without[0])
+        raise PlanError(f"{story.number} is performed in other columns; name one of {', '.join(story.columns)}")
     if listed:
         return _list(terminal, chosen)
     if explain:
@@ -147,17 +154,21 @@ def _named(patterns: Sequence[str]) -> tuple[str, ...]:
 
 
 def _show_table(terminal: Terminal, chosen: Sequence[Story], cells: Sequence[Cell]) -> None:
-    performed = list(dict.fromkeys(cell.column for cell in cells))
     by_place = {(cell.story, cell.column): cell for cell in cells}
-    rows = [[story.number, *(_shown(by_place[story.number, name]) for name in performed)] for story in chosen]
-    terminal.table(["story", *performed], rows)
+    for _, group in groupby(chosen, key=lambda story: tuple(story.columns)):
+        numbers = [story.number for story in group]
+        performed = list(dict.fromkeys(cell.column for cell in cells if cell.story in numbers))
+        terminal.table(
+            ["story", *performed],
+            [[number, *(_shown(by_place[number, name]) for name in performed)] for number in numbers],
+        )
     wrong = [cell for cell in cells if cell.disagreements]
     columns_of: dict[tuple[str, str], list[str]] = {}
     for cell in wrong:
         for sentence in cell.disagreements:
             columns_of.setdefault((cell.story, sentence), []).append(cell.column)
     for (number, sentence), columns in columns_of.items():
-        everywhere = len(columns) == len(performed) > 1
+        everywhere = len(columns) == sum(cell.story == number for cell in cells) > 1
         terminal.say(f"{number} {f'in all {len(columns)} columns' if everywhere else ', '.join(columns)}: {sentence}")
     if wrong:
         terminal.say("with one story and --settings COLUMN it is shown step by step")

@@ -68,7 +68,7 @@ def perform_cell(story: Story, column: str | Column, watch: Callable[[SimulatedW
         cell=chosen.name,
         family=story.number,
         settings=settings.to_mapping(),
-        workload=msgspec.structs.replace(WORKLOAD, name="keyed") if story.compacted else WORKLOAD,
+        workload=_workload_of(story),
         faults=FaultPlan(),
         seed=0,
         brokers=settings.replication_factor,
@@ -85,6 +85,13 @@ def perform_cell(story: Story, column: str | Column, watch: Callable[[SimulatedW
         write_replicas(directory, performance.report.ends, world.replica_logs())
         verdict = check_one(directory / HISTORY, shown=None)
     return judged(story, chosen.name, performance, verdict)
+
+
+def _workload_of(story: Story) -> WorkloadPlan:
+    """What judges, and the cluster's own topics, go by; only the script writes."""
+    if story.transactions:
+        return msgspec.structs.replace(WORKLOAD, name="transactions")
+    return msgspec.structs.replace(WORKLOAD, name="keyed") if story.compacted else WORKLOAD
 
 
 def judged(story: Story, column: str, performance: Performance, verdict: Verdict) -> Cell:
@@ -105,10 +112,10 @@ def judged(story: Story, column: str, performance: Performance, verdict: Verdict
         disagreements=(
             *(f"it did not play as written: {problem}" for problem in performance.trace.problems),
             *(f"seen, and never to be: {name}" for name in NEVER if verdict.counts.get(name)),
-            *_unread(performance),
+            *(_unread(performance) if Sign.HANGING not in signs else ()),
             *(
                 _disagreements(shown, story.expected(column), performance)
-                if story.expects and column in COLUMNS
+                if story.expects and column in story.columns
                 else ()
             ),
         ),
@@ -121,17 +128,25 @@ def _signs(performance: Performance, verdict: Verdict) -> Iterator[Sign]:
         yield Sign.FOR_GOOD
     elif performance.trace.leaderless:
         yield Sign.LEADERLESS
-    if verdict.counts.get("divergent-replicas") or verdict.counts.get("divergent-tables"):
-        yield Sign.DIVERGED
-    if verdict.counts.get("duplicate"):
-        yield Sign.DUPLICATE
-    if verdict.counts.get("reordered"):
-        yield Sign.REORDERED
-    if verdict.counts.get("returned-key"):
-        yield Sign.RETURNED
+    yield from (sign for anomaly, sign in _SIGNS.items() if verdict.counts.get(anomaly))
     for finding in verdict.findings(InconsistentOffset):
         if len({witness.value for witness in finding.seen if witness.by == "poll"}) > 1:
             yield Sign.CHANGED_READ
+
+
+#: The signs that come of a count of anomalies alone.
+_SIGNS: Final = {
+    "divergent-replicas": Sign.DIVERGED,
+    "divergent-tables": Sign.DIVERGED,
+    "duplicate": Sign.DUPLICATE,
+    "reordered": Sign.REORDERED,
+    "returned-key": Sign.RETURNED,
+    "aborted-read": Sign.ABORTED_READ,
+    "early-read": Sign.EARLY,
+    "torn-transaction": Sign.TORN,
+    "zombie": Sign.ZOMBIE,
+    "hanging-transaction": Sign.HANGING,
+}
 
 
 def _unread(performance: Performance) -> Iterator[str]:
@@ -155,14 +170,27 @@ def _disagreements(shown: Expected, expected: Expected, performance: Performance
 
 
 def perform_table(stories: Iterable[Story], columns: Sequence[str | Column] = (), workers: int = 1) -> Iterator[Cell]:
-    """Every story in every column, story by story; the same whatever ``workers`` is."""
-    chosen = columns or tuple(COLUMNS)
-    cells = [(story, column) for story in stories for column in chosen]
+    """Every story in every column of its kind, story by story; the same whatever ``workers`` is.
+
+    Of given ``columns`` each story has those of its kind, and a reader's own.
+    """
+    cells = [(story, column) for story in stories for column in _of_its_kind(story, columns)]
     if workers < 2 or len(cells) < 2:
         yield from map(_perform, cells)
         return
     with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
-        yield from pool.map(_perform, cells, chunksize=max(1, len(chosen) // 2))
+        yield from pool.map(_perform, cells, chunksize=max(1, min(len(cells), len(COLUMNS)) // 2))
+
+
+def _of_its_kind(story: Story, columns: Sequence[str | Column]) -> Sequence[str | Column]:
+    if not columns:
+        return tuple(story.columns)
+    return [
+        column
+        for column in columns
+        if (column if isinstance(column, str) else column.name) in story.columns
+        or (isinstance(column, Column) and column.own)
+    ]
 
 
 def _perform(cell: tuple[Story, str | Column]) -> Cell:

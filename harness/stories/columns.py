@@ -23,6 +23,12 @@ _ELR: Final = {"eligible.leader.replicas": True}
 _OLD: Final = {"strict.min.isr": False, "isr.join.epoch.rule": False, "fetch.fencing": False, "broker.epochs": False}
 
 
+#: What every column of transactions has: with the reader, or the version, or a planted bug it says otherwise.
+_TRANSACTIONS: Final[Mapping[str, object]] = {
+    **_ALL_2, "isolation.level": "read_committed", "transaction.version": 2, "planted.bug": "none",
+}  # fmt: skip
+
+
 class Column(NamedTuple):
     """One column: its name, a line that says what it is, and its settings under Kafka's names.
 
@@ -63,9 +69,26 @@ _EVERY: Final = (
 )
 #: By name, in the order of the table.
 COLUMNS: Final[dict[str, Column]] = {column.name: column for column in _EVERY}
-
-#: The settings that columns choose, so that a story cannot.
-CHOSEN_BY_COLUMNS: Final = frozenset(name for column in _EVERY for name in column.settings)
+#: The columns of stories of transactions: the versions, another reader, and wrong forms of the rules, each a control.
+OF_TRANSACTIONS: Final[dict[str, Column]] = {
+    column.name: column
+    for column in (
+        Column("v1", "all/2, transaction version 1, read_committed", {**_TRANSACTIONS, "transaction.version": 1}),
+        Column("v2", "the same, transaction version 2", _TRANSACTIONS),
+        Column("v2/RU", "v2, read_uncommitted", {**_TRANSACTIONS, "isolation.level": "read_uncommitted"}),
+        *(
+            Column(f"v2/{letter}", f"v2, planted bug {bug}", {**_TRANSACTIONS, "planted.bug": bug})
+            for letter, bug in {
+                "M": "marker-of-any-epoch",
+                "A": "forget-abort-on-follower",
+                "H": "pass-hanging-transaction",
+                "D": "answer-before-decision",
+            }.items()
+        ),
+    )
+}
+#: Every column by name: a story is performed in those of its kind.
+EVERY: Final = {**COLUMNS, **OF_TRANSACTIONS}
 
 
 def own_column(settings: Mapping[str, object]) -> Column:
@@ -74,17 +97,18 @@ def own_column(settings: Mapping[str, object]) -> Column:
     return Column(name, "settings of your own", dict(settings), own=True)
 
 
-def check_overrides(overrides: Mapping[str, object]) -> None:
-    """Check that what a story changes fits every column.
+def check_overrides(overrides: Mapping[str, object], columns: Mapping[str, Column]) -> None:
+    """Check that what a story changes fits every one of its columns.
 
     Raises:
         SettingsError: it does not, or columns choose one of these settings.
     """
+    chosen = {name for column in columns.values() for name in column.settings}
     for name in overrides:
-        if name in CHOSEN_BY_COLUMNS:
+        if name in chosen:
             raise SettingsError(f"{name} is chosen by the columns, so a story cannot set it; choose columns instead")
     Settings.from_mapping(overrides)
-    for column in COLUMNS.values():
+    for column in columns.values():
         try:
             column.chosen(overrides)
         except SettingsError as error:
@@ -97,13 +121,14 @@ def column_named(name: str) -> Column:
     Raises:
         KeyError: there is no such column; its text names the nearest.
     """
-    if name not in COLUMNS:
-        raise KeyError(unknown_name("column", name, COLUMNS))
-    return COLUMNS[name]
+    if name not in EVERY:
+        raise KeyError(unknown_name("column", name, EVERY))
+    return EVERY[name]
 
 
-def chosen_columns(patterns: Iterable[str]) -> tuple[str, ...]:
-    """The names that ``patterns`` choose: names, shell patterns ("all/2*", "*"), and "!..." that takes away again.
+def chosen_columns(patterns: Iterable[str], columns: Mapping[str, Column] = EVERY) -> tuple[str, ...]:
+    """The names of ``columns`` that ``patterns`` choose: names, shell patterns ("all/2*", "*"), and "!..." that takes
+    away again.
 
     In the order of the table. Raises:
         KeyError: a pattern fits no column; its text names the nearest.
@@ -111,8 +136,8 @@ def chosen_columns(patterns: Iterable[str]) -> tuple[str, ...]:
     chosen: set[str] = set()
     for pattern in patterns:
         wanted = pattern.removeprefix("!")
-        fitting = {name for name in COLUMNS if fnmatchcase(name, wanted)}
+        fitting = {name for name in columns if fnmatchcase(name, wanted)}
         if not fitting:
-            raise KeyError(unknown_name("column", wanted, COLUMNS))
+            raise KeyError(unknown_name("column", wanted, columns))
         chosen = chosen - fitting if pattern.startswith("!") else chosen | fitting
-    return tuple(name for name in COLUMNS if name in chosen)
+    return tuple(name for name in columns if name in chosen)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, get_args
 
 from harness.plan import parse_plan
 from harness.stories import steps as s
@@ -47,7 +47,7 @@ def state_forms() -> list[StepForm]:
 
 
 def _limits(form: Form) -> str:
-    if form.makes in {s.ReleaseOne, s.DeleteKey}:
+    if form.makes in {s.ReleaseOne, s.DeleteKey, *s.OF_TRANSACTIONS, *get_args(s.TransactionState)}:
         return "virtual time only"
     if form.makes is s.Covers:
         return "not on Kafka"

@@ -45,6 +45,30 @@ STEPS: Final = (
     ),
     Form(s.Retry, "retry RECORD:record to BROKER:to", "Send a record again, unless it was acknowledged"),
     Form(s.Read, "read", "Let a fresh consumer read the log from its start"),
+    Form(
+        s.ReadAs,
+        "read ISOLATION:isolation finds RECORDS:found",
+        "Let one read so, unjudged: it gets these records of the script in this order, and no others",
+    ),
+    Form(
+        s.InitProducer,
+        "init NEWPRODUCER:producer [after PRODUCER:after]",
+        "Make a producer with transactions; after another it has its transactional id, and fences it",
+    ),
+    Form(s.BeginTransaction, "begin NEWTRANSACTION:transaction by PRODUCER:producer", "Begin a transaction"),
+    Form(
+        s.WriteInTransaction,
+        "write NEW:record in TRANSACTION:transaction",
+        "Send one record in it to whoever leads, and wait 300 ms for the answer",
+    ),
+    Form(s.SendInTransaction, "send NEW:record in TRANSACTION:transaction", "The same without waiting"),
+    Form(
+        s.EndTransaction,
+        "commit TRANSACTION:transaction",
+        "Ask for its end, and wait 300 ms for the answer",
+        {"commit": True},
+    ),
+    Form(s.EndTransaction, "abort TRANSACTION:transaction", "The same, for nothing of it to count", {"commit": False}),
     Form(s.Wait, "wait TIME:ms", "Let time pass"),
     Form(
         s.WaitUntil,
@@ -52,6 +76,11 @@ STEPS: Final = (
         "Wait until all hold at one moment; without a limit 10 s (real nodes 200 s) and twice session and lag time",
     ),
     *_faults(),
+    Form(
+        s.MoveCoordinator,
+        "move coordinator to BROKER:broker",
+        "Hand the log of transactions over: its leader is their coordinator, 1 when a script begins",
+    ),
     Form(
         s.ReleaseOne,
         f"{RELEASE.verb} first LINK:link",
@@ -97,6 +126,28 @@ STATES: Final = (
     Form(
         s.Covers,
         "high watermark of BROKER:broker misses RECORD:record",
+        "It does not cover the record",
+        {"expected": False},
+    ),
+    Form(s.IsReady, "PRODUCER:producer is ready", "It was told that it is in charge of its transactional id"),
+    *(
+        Form(s.Ended, f"TRANSACTION:transaction is {how}", meaning, {"how": how})
+        for how, meaning in {
+            s.TransactionAnswer.COMMITTED: "Its producer was told so",
+            s.TransactionAnswer.ABORTED: "Its producer was told so",
+            s.TransactionAnswer.REFUSED: "Its producer got an error when it asked for the end",
+        }.items()
+    ),
+    Form(s.Coordinates, "BROKER:broker coordinates", "It is the coordinator of transactions, by the controller's word"),
+    Form(
+        s.Stable,
+        "last stable offset of BROKER:broker covers RECORD:record",
+        "Its log has the record, below the last stable offset",
+        {"expected": True},
+    ),
+    Form(
+        s.Stable,
+        "last stable offset of BROKER:broker misses RECORD:record",
         "It does not cover the record",
         {"expected": False},
     ),

@@ -20,11 +20,15 @@ _SLOT: Final = re.compile(r"([A-Z]+):(\w+)")
 _SHOWN: Final = {
     "ACKS": "acks=0|1|all",
     "LINKS": "LINK...",
+    "ISOLATION": "committed|uncommitted",
     "NAME": "PRODUCER",
     "NEW": "RECORD",
+    "NEWPRODUCER": "PRODUCER",
+    "NEWTRANSACTION": "TRANSACTION",
     "NODE": "BROKER",
     "NODES": "BROKER...",
     "NOT": "not",
+    "RECORDS": "nothing|RECORD...",
     "STATES": "STATE [and STATE]...",
 }
 #: A word is offered instead of a wrong one if they are as alike as this.

@@ -21,10 +21,10 @@ from workloads import unknown_name
 #: Messages that can be dropped or held, by the name of their request in Kafka's protocol.
 APIS: Final = (
     "Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch", "Metadata", "InitProducerId", "UpdateMetadata",
-    "BrokerRegistration", "BrokerHeartbeat", "AlterPartition",
+    "BrokerRegistration", "BrokerHeartbeat", "AlterPartition", "AddPartitionsToTxn", "EndTxn", "WriteTxnMarkers",
 )  # fmt: skip
 #: Words that no record can be called: those with which states begin, and brokers.
-_RESERVED: Final = {"all", "and", "leader", "the", *(form.verb for form in STATES)}
+_RESERVED: Final = {"all", "and", "leader", "nothing", "the", *(form.verb for form in STATES)}
 _ENDS: Final = {"controller": CONTROLLER, "clients": CLIENTS}
 _ACKS: Final = {"acks=0": 0, "acks=1": 1, "acks=all": -1}
 _RECORD: Final = re.compile(r"[a-z][a-z0-9]*")
@@ -34,6 +34,27 @@ _A_BROKER: Final = f"a broker ({', '.join([*map(str, s.BROKERS), *s.BrokerRole])
 _A_LINK: Final = "a link (0-1 both ways, 0>1 one way, 0-controller)"
 #: No step waits for longer.
 MAX_WAIT_S: Final = 600
+
+
+_ISOLATIONS: Final = {"committed": "read_committed", "uncommitted": "read_uncommitted"}
+
+
+class Names:
+    """The names that lines have given until now."""
+
+    def __init__(self) -> None:
+        self.records: set[str] = {"base"}
+        self.producers: set[str] = set()
+        self.transactions: set[str] = set()
+
+    def note(self, step: s.Step) -> None:
+        """Note what this step names for the first time."""
+        if isinstance(step, s.WriteRecord | s.WriteInTransaction):
+            self.records.add(step.record)
+        elif isinstance(step, s.InitProducer):
+            self.producers.add(step.producer)
+        elif isinstance(step, s.BeginTransaction):
+            self.transactions.add(step.transaction)
 
 
 class Where(NamedTuple):
@@ -54,19 +75,19 @@ def parse_script(text: str, file: str, first_line: int = 1) -> tuple[s.Step, ...
         PlanError: a line is no step; or it speaks of a record that no line before it writes.
     """
     steps: list[s.Step] = []
-    written: set[str] = {"base"}
+    names = Names()
     for number, line in enumerate(text.splitlines(), first_line):
         plain = " ".join(line.partition("#")[0].split())
         if plain:
-            step = _step(plain, Where(file, number), written)
+            step = _step(plain, Where(file, number), names)
             steps.append(step)
-            written |= {step.record} if isinstance(step, s.WriteRecord) else set()
+            names.note(step)
     return tuple(steps)
 
 
-def _step(text: str, where: Where, written: set[str]) -> s.Step:
-    """The step of one line, after lines in which the records ``written`` are."""
-    line = _Line(text, written)
+def _step(text: str, where: Where, names: Names) -> s.Step:
+    """The step of one line, after lines that gave these ``names``."""
+    line = _Line(text, names)
     tried = line.follow("try")
     verb = line.next
     if verb not in VERBS:
@@ -85,9 +106,9 @@ def _step(text: str, where: Where, written: set[str]) -> s.Step:
 class _Line(Words):
     """The words of one line, and what is meant by those in slots."""
 
-    def __init__(self, text: str, written: set[str]) -> None:
+    def __init__(self, text: str, names: Names) -> None:
         super().__init__(text)
-        self._written = written
+        self.names = names
 
     def slot(self, kind: str) -> Any:
         """The words of a slot are those of its kind."""
@@ -118,8 +139,8 @@ class _Line(Words):
 
     def record(self) -> s.Record:
         """A record that a line before this one writes."""
-        if self.next not in self._written:
-            written = sorted(self._written)
+        if self.next not in self.names.records:
+            written = sorted(self.names.records)
             why = f'no line before this one writes "{self.next}"; there are {", ".join(written)}' if self.next else ""
             raise self.mismatch(f"a record ({', '.join(written)})", written, why)
         return self.take()
@@ -127,7 +148,7 @@ class _Line(Words):
     def new_record(self) -> s.Record:
         """The name of a record that is written here."""
         word, why = self.next, ""
-        if word in self._written:
+        if word in self.names.records:
             why = f'"{word}" is written already; send it again with "retry {word} to ..."'
         elif word in _RESERVED:
             why = f'"{word}" has another meaning here; give the record another name'
@@ -135,6 +156,33 @@ class _Line(Words):
             why = f'"{word}" cannot be the name of a record; write a letter, then letters and digits'
         if why or not word:
             raise self.mismatch("the name of a record", why=why)
+        return self.take()
+
+    def records(self) -> tuple[s.Record, ...]:
+        """Records that lines before this one write, or nothing."""
+        if self.follow("nothing"):
+            return ()
+        records = [self.record()]
+        while (record := self.attempt(self.record)) is not None:
+            records.append(record)
+        return tuple(records)
+
+    def known(self, what: str, names: set[str], made_by: str) -> str:
+        """The name of ``what`` a line before this one has begun."""
+        if self.next not in names:
+            why = f'no line before this one has "{made_by.format(self.next)}"' if self.next else ""
+            raise self.mismatch(what, sorted(names), why)
+        return self.take()
+
+    def fresh(self, what: str, names: set[str]) -> str:
+        """A name for ``what`` is begun here."""
+        word, why = self.next, ""
+        if word in names:
+            why = f'"{word}" is {what} already; choose another name'
+        elif word and (word in _RESERVED or not _RECORD.fullmatch(word)):
+            why = f'"{word}" cannot be the name of {what}; write a letter, then letters and digits'
+        if why or not word:
+            raise self.mismatch(f"the name of {what}", why=why)
         return self.take()
 
     def links(self) -> tuple[Link, ...]:
@@ -207,16 +255,22 @@ _SLOTS: Final[Mapping[str, Callable[[_Line], Any]]] = {
     "ACKS": lambda line: line.one_of(_ACKS, "acks=0, acks=1, acks=all"),
     "API": lambda line: line.one_of(dict(zip(APIS, APIS, strict=True)), f"an API ({', '.join(APIS)})"),
     "BROKER": _Line.broker,
+    "ISOLATION": lambda line: line.one_of(_ISOLATIONS, "committed or uncommitted"),
     "LINK": _Line.one_way,
     "LINKS": _Line.links,
     "NAME": _Line.name,
     "NEW": _Line.new_record,
+    "NEWPRODUCER": lambda line: line.fresh("a producer", line.names.producers),
+    "NEWTRANSACTION": lambda line: line.fresh("a transaction", line.names.transactions),
     "NODE": lambda line: (line.broker(),),
     "NODES": _Line.brokers,
     "NOT": lambda line: line.one_of({"not": False}, '"not"'),
+    "PRODUCER": lambda line: line.known("a producer", line.names.producers, "init {}"),
     "RECORD": _Line.record,
+    "RECORDS": _Line.records,
     "STATES": _Line.states,
     "TIME": _Line.time_ms,
+    "TRANSACTION": lambda line: line.known("a transaction", line.names.transactions, "begin {} by ..."),
 }
 
 

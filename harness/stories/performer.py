@@ -21,9 +21,11 @@ from harness.stories.patience import Patience
 from harness.stories.pauses import Pause, no_pause
 from harness.stories.script_faults import ScriptFaults
 from harness.stories.story import BASE, Story
-from harness.stories.story_world import StepError, StoryWorld
-from harness.stories.trace import HEALED, Play, Trace, TraceEntry
-from harness.stories.writes import Writes
+from harness.stories.story_world import StoryWorld
+from harness.stories.trace import HEALED, Play, StepError, Trace, TraceEntry
+from harness.stories.transaction_steps import TransactionSteps
+from harness.stories.transactions import ScriptTransactions
+from harness.stories.writes import DirectRecord, ScriptedRecord, Writes
 from harness.worlds.contract import World
 from nemesis.cluster import CONTROLLER, Link
 from nemesis.faults import MoveLeader
@@ -32,6 +34,9 @@ from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule
 from workloads import ACKS_ALL, Recorder
 from workloads.driver import SendCounts, Workload
+
+#: A coordinator looks for transactions that are over time, and aborts them, within this.
+ABORT_MS: Final = 15_000
 
 
 class Performance(NamedTuple):
@@ -77,15 +82,29 @@ class _Performer:
         self._patience = Patience.of(spec)
         self._workload = workload
         (self._partition,) = workload.partitions
+        records: dict[str, ScriptedRecord] = {}
         self._writes = Writes(
             world.direct,
             self._partition,
             self._settings,
+            records,
             clock=world.clock,
             recorder=recorder,
             new_process=workload.new_process,
         )
-        self._story_world = StoryWorld(world, self._partition, self._writes.records)
+        self._transactions = ScriptTransactions(
+            world.clients,
+            self._partition,
+            records,
+            planned=story.transactions,
+            clock=world.clock,
+            recorder=recorder,
+            new_process=workload.new_process,
+        )
+        self._story_world = StoryWorld(world, self._partition, records, self._transactions)
+        self._transaction_steps = TransactionSteps(
+            world, self._story_world, self._transactions, self._patience, workload.new_process
+        )
         self._pause = pause
         self._entries: list[TraceEntry] = []
         self._nudges = count(1)
@@ -137,6 +156,8 @@ class _Performer:
         self.perform_step(
             s.WaitUntil(line=0, text="wait until base is acknowledged and all are in sync", states=states)
         )
+        if self._story.transactions:
+            self.perform_step(s.MoveCoordinator(line=0, text="move coordinator to 1", broker=1))
         self.perform_step(s.Flush(line=0, text="flush all", nodes=self._story_world.brokers))
         self._faults = self._faults_seen_by(self._witness)
 
@@ -210,28 +231,35 @@ class _Performer:
         return self._story_world.node(broker)
 
     def send(self, step: s.WriteRecord) -> str:
-        node = self._whom(step.to)
-        deletes = step.deletes if isinstance(step, s.DeleteKey) else None
-        self._writes.send(step.record, node, acks=step.acks, producer=step.producer, deletes=deletes)
-        return f"sent to {node}"
+        return f"sent to {self._sent(step)[0]}"
 
     def write(self, step: s.WriteRecord) -> str:
-        return f"{self.send(step)}: {self._answer_of(step.record)}"
+        node, record = self._sent(step)
+        return f"sent to {node}: {self._answer_of(record)}"
+
+    def _sent(self, step: s.WriteRecord) -> tuple[int, DirectRecord]:
+        node = self._whom(step.to)
+        deletes = step.deletes if isinstance(step, s.DeleteKey) else None
+        return node, self._writes.send(step.record, node, acks=step.acks, producer=step.producer, deletes=deletes)
+
+    def in_transactions(self, step: s.Step) -> str:
+        return self._transaction_steps.perform(step)
 
     def retry(self, step: s.Retry) -> str:
         record = self._story_world.record(step.record)
+        if not isinstance(record, DirectRecord):
+            raise StepError("it is part of a transaction, whose producer sends it again by itself")
         if record.acknowledged:
             return "acknowledged already: not sent again"
         node = self._whom(step.to)
         self._writes.send_again(record, node)
-        return f"sent to {node}: {self._answer_of(step.record)}"
+        return f"sent to {node}: {self._answer_of(record)}"
 
-    def _answer_of(self, name: s.Record) -> str:
+    def _answer_of(self, record: DirectRecord) -> str:
         """Wait a moment for the answer; in words."""
-        record = self._writes.records[name]
         # A write with acks=0 is not answered: it is given the time to arrive.
         self._story_world.until(lambda: record.answered and record.write.acks != 0, self._patience.answer_ms)
-        end = self._writes.ends()[name]
+        end = record.end()
         if not record.answered:
             return "no answer yet"
         offset = "" if end.offset is None else f" at offset {end.offset}"
@@ -321,8 +349,18 @@ class _Performer:
 
     def answer(self) -> None:
         limit_ms = self._settings.request_timeout_ms + self._patience.answer_ms
-        self._story_world.until(lambda: all(record.answered for record in self._writes.records.values()), limit_ms)
+        records = self._writes.records.values()
+        self._story_world.until(
+            lambda: all(record.answered for record in records) and not self._transactions.waiting, limit_ms
+        )
         self._writes.end()
+        if self._story.transactions:
+            self._transactions.close()
+            # What is open is aborted now: a reader cannot tell that only a marker follows the last record.
+            self._story_world.until(
+                lambda: self._story_world.is_stable, self._settings.transaction_timeout_ms + ABORT_MS
+            )
+            self._transactions.end()
 
     def lacking(self) -> dict[str, str]:
         """A broker that never returns is not missed."""
@@ -358,4 +396,5 @@ _ACTIONS: Final[Mapping[type, Callable[[_Performer, Any], str | None]]] = {
     s.Isolate: _Performer.isolate,
     s.Shrink: _Performer.shrink,
     s.Fence: _Performer.fence,
+    **dict.fromkeys(s.OF_TRANSACTIONS, _Performer.in_transactions),
 }

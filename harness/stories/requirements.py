@@ -11,7 +11,7 @@ from harness.worlds.limits import out_of_reach
 from harness.worlds.simulated import OUT_OF_REACH
 from nemesis.cluster import CLIENTS
 from nemesis.faults import FailDirectory, Fault, LinkFault
-from workloads import Settings
+from workloads import Settings, kind_of
 
 
 def unmet(story: Story, spec: RunSpec) -> str:
@@ -48,9 +48,11 @@ def _undoable(story: Story, spec: RunSpec) -> Iterator[str]:
             'host = "namespaces", and run as root'
         )
         return
-    one_message = story.first(s.ReleaseOne, s.DeleteKey)
+    one_message = story.first(s.ReleaseOne, s.DeleteKey, *s.OF_TRANSACTIONS)
     if one_message and not world.virtual_time:
         yield _said(one_message, "which is for virtual time only; leave all worlds but [worlds.simulated] out")
+    if story.transactions and not kind_of(spec.workload).transactional:
+        yield 'has transactions; write name = "transactions" under [workload]'
     lacks = out_of_reach(spec)
     for fault, step in story.faults().items():
         if why_not := next((lacks[need] for need in fault.needs if need in lacks), ""):

@@ -7,7 +7,8 @@ from typing import Final
 
 import msgspec
 
-from harness.stories.story_world import StepError, StoryWorld
+from harness.stories.story_world import StoryWorld
+from harness.stories.trace import StepError
 from nemesis.cluster import Capability, Link, node_name, require
 from nemesis.evidence import Evidence, Observed, by_node
 from nemesis.faults import Aim, DiskFault, FailDirectory, Fault, LinkFault, NodeFault

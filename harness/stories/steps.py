@@ -15,6 +15,7 @@ from typing_extensions import override
 from nemesis.cluster import Link
 from nemesis.faults import FAULTS, DropMessages, Fault, Partition
 from nemesis.repairs import Repair
+from workloads import IsolationLevel
 
 
 class BrokerRole(StrEnum):
@@ -27,6 +28,14 @@ class BrokerRole(StrEnum):
     LEADER = "leader"
     FORMER_LEADER = "the former leader"
     OTHER_FOLLOWER = "the other follower"
+
+
+class TransactionAnswer(StrEnum):
+    """The answer of a producer that asked for the end of its transaction."""
+
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    REFUSED = "refused"
 
 
 #: The brokers of every script.
@@ -88,6 +97,57 @@ class Retry(Step, frozen=True, kw_only=True):
 
 class Read(Step, frozen=True, kw_only=True):
     """Let a fresh consumer read the log from its start as far as it can within a moment."""
+
+
+class ReadAs(Step, frozen=True, kw_only=True):
+    """The same with this isolation level, and what it must return: these records in this order, and no others.
+
+    It is no part of the history, whose readers all have the isolation level of the column.
+    """
+
+    isolation: IsolationLevel
+    found: tuple[Record, ...]
+
+
+# --- transactions ----------------------------------------------------------------------------------------------------
+
+
+class InitProducer(Step, frozen=True, kw_only=True):
+    """Make a producer with transactions. One ``after`` another has its transactional id, and fences it."""
+
+    producer: str
+    after: str | None = None
+
+
+class BeginTransaction(Step, frozen=True, kw_only=True):
+    """Begin a transaction, of which brokers hear with its first record."""
+
+    transaction: str
+    producer: str
+
+
+class WriteInTransaction(Step, frozen=True, kw_only=True):
+    """Send one record in a transaction to whoever leads, and wait a moment for its answer."""
+
+    record: Record
+    transaction: str
+
+
+class SendInTransaction(WriteInTransaction, frozen=True, kw_only=True):
+    """The same without waiting."""
+
+
+class EndTransaction(Step, frozen=True, kw_only=True):
+    """Ask for the end of a transaction, and wait a moment for the answer."""
+
+    transaction: str
+    commit: bool
+
+
+class MoveCoordinator(Step, frozen=True, kw_only=True):
+    """Hand the log of transactions over to a broker, as planned: it is their coordinator then."""
+
+    broker: Broker
 
 
 # --- time ------------------------------------------------------------------------------------------------------------
@@ -245,6 +305,33 @@ class Covers(msgspec.Struct, frozen=True):
     expected: bool = True
 
 
+class IsReady(msgspec.Struct, frozen=True):
+    """A producer was told that it is in charge of its transactional id."""
+
+    producer: str
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """The producer of a transaction was answered: it is committed, or aborted, or neither was done."""
+
+    transaction: str
+    how: TransactionAnswer
+
+
+class Coordinates(msgspec.Struct, frozen=True):
+    """A broker is the coordinator of transactions, by the controller's word."""
+
+    broker: Broker
+
+
+class Stable(msgspec.Struct, frozen=True):
+    """The last stable offset of a broker is above the place of a record in its log, or not (``expected``)."""
+
+    broker: Broker
+    record: Record
+    expected: bool = True
+
+
 class Answered(msgspec.Struct, frozen=True):
     """The client got an answer about a record; ``acknowledged``: a good one."""
 
@@ -256,7 +343,14 @@ class AllInSync(msgspec.Struct, frozen=True):
     """Every replica runs, is in the ISR, and has the same log end and high watermark at that end."""
 
 
-State = Leads | SomebodyLeads | NobodyLeads | IsFenced | InIsr | IsrIs | Has | Covers | Answered | AllInSync
+#: The states that only a story of transactions has.
+TransactionState = IsReady | Ended | Coordinates | Stable
+ReplicationState = Leads | SomebodyLeads | NobodyLeads | IsFenced | InIsr | IsrIs | Has | Covers | Answered | AllInSync
+State = ReplicationState | TransactionState
+#: The steps of transactions, and of what their readers get: of stories in virtual time only, as these states are.
+OF_TRANSACTIONS: Final = (
+    InitProducer, BeginTransaction, WriteInTransaction, SendInTransaction, EndTransaction, MoveCoordinator, ReadAs,
+)  # fmt: skip
 
 
 #: The faults that a script can say.

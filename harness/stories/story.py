@@ -18,9 +18,9 @@ from typing import Final
 import msgspec
 
 from harness.errors import PlanError
-from harness.stories.columns import check_overrides, chosen_columns
+from harness.stories.columns import COLUMNS, OF_TRANSACTIONS, Column, check_overrides, chosen_columns
 from harness.stories.language import Where, parse_script
-from harness.stories.steps import Abandon, Step, WriteRecord
+from harness.stories.steps import Abandon, BeginTransaction, Step, WriteInTransaction, WriteRecord
 from nemesis.faults import Fault
 from workloads import SettingsError, reason_of, unknown_name
 
@@ -38,6 +38,11 @@ class Sign(StrEnum):
     DUPLICATE = "duplicate"
     REORDERED = "reordered"
     RETURNED = "returned key"
+    ABORTED_READ = "aborted read"
+    EARLY = "early read"
+    TORN = "torn transaction"
+    ZOMBIE = "zombie"
+    HANGING = "hanging transaction"
 
     @property
     def letter(self) -> str:
@@ -53,6 +58,11 @@ _LETTERS: Final = {
     Sign.DUPLICATE: "D",
     Sign.REORDERED: "R",
     Sign.RETURNED: "K",
+    Sign.ABORTED_READ: "A",
+    Sign.EARLY: "E",
+    Sign.TORN: "T",
+    Sign.ZOMBIE: "Z",
+    Sign.HANGING: "H",
 }
 
 
@@ -129,7 +139,19 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def records(self) -> tuple[str, ...]:
         """Every record, in the order in which they are written."""
-        return (BASE, *(step.record for step in self.steps if isinstance(step, WriteRecord)))
+        return (BASE, *(step.record for step in self.steps if isinstance(step, WriteRecord | WriteInTransaction)))
+
+    @property
+    def transactions(self) -> Mapping[str, tuple[str, ...]]:
+        """The records of each transaction, in their order; empty where it has none."""
+        begun = [step.transaction for step in self.steps if isinstance(step, BeginTransaction)]
+        writes = [step for step in self.steps if isinstance(step, WriteInTransaction)]
+        return {name: tuple(step.record for step in writes if step.transaction == name) for name in begun}
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        """The columns of the table that it is performed in."""
+        return _columns_of(self.steps)
 
     @property
     def compacted(self) -> bool:
@@ -201,13 +223,14 @@ def parse_story(text: str, file: str) -> Story:
         if key not in StoryFile.__struct_fields__:
             raise places.of(key).wrong(unknown_name("key", key, dict.fromkeys(StoryFile.__struct_fields__)))
     content_read = _converted(content, places)
-    try:
-        check_overrides(content_read.settings)
-    except SettingsError as error:
-        raise places.of("settings").wrong(f"[settings]: {error}") from error
     steps = parse_script(content_read.steps, file, places.script_line)
     if not steps:
         raise places.of("steps").wrong('the script has no step, such as "write x to 0"')
+    columns = _columns_of(steps)
+    try:
+        check_overrides(content_read.settings, columns)
+    except SettingsError as error:
+        raise places.of("settings").wrong(f"[settings]: {error}") from error
     story = Story(
         number=content_read.number,
         title=content_read.title,
@@ -217,9 +240,9 @@ def parse_story(text: str, file: str) -> Story:
         steps=steps,
         needs=frozenset(f"try {step}" for step in content_read.needs),
         expects=any(table is not None for table in (content_read.lost, content_read.acknowledged, content_read.also)),
-        lost=_columns(content_read.lost, places),
-        acknowledged=_columns(content_read.acknowledged, places),
-        also={_sign(name, places): columns for name, columns in _columns(content_read.also, places).items()},
+        lost=_chosen(content_read.lost, columns, places),
+        acknowledged=_chosen(content_read.acknowledged, columns, places),
+        also={_sign(name, places): names for name, names in _chosen(content_read.also, columns, places).items()},
     )
     for step in sorted(story.needs - {step.text for step in steps}):
         raise places.of("needs").wrong(f'no step of the script is "{step}"')
@@ -264,11 +287,17 @@ class _Places:
         return Where(self._file, line)
 
 
-def _columns(table: Mapping[str, Sequence[str]] | None, places: _Places) -> dict[str, tuple[str, ...]]:
+def _columns_of(steps: Sequence[Step]) -> Mapping[str, Column]:
+    return OF_TRANSACTIONS if any(isinstance(step, BeginTransaction) for step in steps) else COLUMNS
+
+
+def _chosen(
+    table: Mapping[str, Sequence[str]] | None, columns: Mapping[str, Column], places: _Places
+) -> dict[str, tuple[str, ...]]:
     chosen = {}
     for key, patterns in (table or {}).items():
         try:
-            chosen[key] = chosen_columns(patterns)
+            chosen[key] = chosen_columns(patterns, columns)
         except KeyError as error:
             raise places.of(key).wrong(str(error.args[0])) from error
     return chosen

@@ -11,16 +11,16 @@ from typing import Final
 
 from harness.errors import PlanError
 from harness.stories import steps as s
+from harness.stories.trace import StepError
+from harness.stories.transactions import ScriptTransactions
 from harness.stories.writes import ScriptedRecord
 from harness.worlds.contract import Replicas, ReplicaState, World
-from nemesis.cluster import LOG_PARTS, Capability, ClusterView, PartitionView
+from nemesis.cluster import LOG_PARTS, Capability, ClusterView, PartitionView, require
 from nemesis.evidence import Evidence
 
+#: The log of the coordinator that a story has.
+TRANSACTIONS_LOG: Final = "__transaction_state-0"
 _UNKNOWN: Final = PartitionView(leader=None, leader_epoch=-1, isr=(), replicas=())
-
-
-class StepError(Exception):
-    """A step could not be performed, or a wait ended at its limit: the text says why."""
 
 
 class NobodyError(StepError):
@@ -30,11 +30,13 @@ class NobodyError(StepError):
 class StoryWorld:
     """An open world with one log partition, in the words of a script.
 
-    ``records`` are those that were sent so far, by name.
+    ``records`` are those that were sent so far, by name, and ``transactions`` those that were begun.
     ``look`` gives the newest view; a caller that wants to know what is seen replaces it.
     """
 
-    def __init__(self, world: World, partition: str, records: dict[str, ScriptedRecord]) -> None:
+    def __init__(
+        self, world: World, partition: str, records: dict[str, ScriptedRecord], transactions: ScriptTransactions
+    ) -> None:
         if world.replicas is None:
             raise PlanError("this world shows no replicas, so no scripted story can be performed in it")
         self._world = world
@@ -42,6 +44,7 @@ class StoryWorld:
         self.look: Callable[[], ClusterView] = world.target.view
         self.partition = partition
         self._records = records
+        self._transactions = transactions
         self._replicas: Replicas = world.replicas
         self._leaders: list[int] = []
         self._order: tuple[int, ...] = ()
@@ -73,6 +76,27 @@ class StoryWorld:
     def replicas(self) -> tuple[ReplicaState, ...]:
         """The replicas on all brokers."""
         return tuple(map(self.replica, self.brokers))
+
+    @property
+    def names(self) -> dict[int, str]:
+        """The names of the records that were sent so far, by their values."""
+        return {record.value: name for name, record in self._records.items()}
+
+    @property
+    def coordinator(self) -> int | None:
+        """The coordinator of transactions, as the controller sees it."""
+        return next(iter(self.look().transaction_coordinators), None)
+
+    @property
+    def is_stable(self) -> bool:
+        """True if no transaction is open where it is seen: the leader's last stable offset is its high watermark."""
+        leader = None if self.view.leader is None else self.replica(self.view.leader)
+        return leader is not None and leader.last_stable_offset in {None, leader.high_watermark}
+
+    def move_coordinator(self, node: int) -> str:
+        """Hand the log of transactions over, as planned; the answer is why that was refused, or ""."""
+        self.able([Capability.LEADERSHIP])
+        return str(require(self.target.leadership).move_leader(TRANSACTIONS_LOG, node).get("refused", ""))
 
     def fenced(self) -> tuple[int, ...]:
         """The brokers that the controller counts as dead."""
@@ -181,11 +205,13 @@ class StoryWorld:
             StepError: it speaks of a record that was not sent.
         """
         try:
+            if isinstance(state, s.TransactionState):
+                return self._holds_of_transactions(state)
             return self._holds(state)
         except NobodyError:
             return False
 
-    def _holds(self, state: s.State) -> bool:
+    def _holds(self, state: s.ReplicationState) -> bool:
         match state:
             case s.Leads(broker):
                 answer = self.leads(self.node(broker))
@@ -213,11 +239,13 @@ class StoryWorld:
     def instead(self, state: s.State) -> str:
         """The facts of the cluster while ``state`` does not hold, in words."""
         try:
+            if isinstance(state, s.TransactionState):
+                return self._instead_of_transactions(state)
             return self._instead(state)
         except NobodyError as error:
             return str(error)
 
-    def _instead(self, state: s.State) -> str:
+    def _instead(self, state: s.ReplicationState) -> str:
         if isinstance(state, s.Leads | s.IsFenced | s.InIsr):
             self.node(state.broker)
         match state:
@@ -230,14 +258,37 @@ class StoryWorld:
             case s.Covers(broker, record, _):
                 node = self.node(broker)
                 mark, offset = self.replica(node).high_watermark, self.offset_of(record, node)
-                where = f"it lacks {record}" if offset is None else f"{record} is at offset {offset}"
-                return f"the high watermark is {mark}, and {where}"
+                return f"the high watermark is {mark}, and {_placed(record, offset)}"
             case s.Answered(record, _):
                 return "it has an error for an answer" if self.record(record).answered else "it has no answer"
             case s.InIsr() | s.IsrIs() | s.AllInSync():
                 ends = ", ".join(f"{replica.node}: {replica.log_end}" for replica in self.replicas() if replica.running)
                 more = f"; log ends {ends}" if isinstance(state, s.AllInSync) else ""
                 return f"isr is {_listed(self.view.isr)}, and {self._leader_in_words()}{more}"
+
+    def _holds_of_transactions(self, state: s.TransactionState) -> bool:
+        match state:
+            case s.IsReady(producer):
+                return self._transactions.instance(producer).ready
+            case s.Ended(transaction, how):
+                return self._transactions.transaction(transaction).end is how
+            case s.Coordinates(broker):
+                return self.coordinator == self.node(broker)
+            case s.Stable(broker, record, expected):
+                return self._is_stable(self.node(broker), record) == expected
+
+    def _instead_of_transactions(self, state: s.TransactionState) -> str:
+        match state:
+            case s.IsReady(producer):
+                return self._transactions.instance(producer).in_words
+            case s.Ended(transaction, _):
+                return self._transactions.transaction(transaction).in_words
+            case s.Coordinates():
+                return f"{'nobody' if self.coordinator is None else self.coordinator} coordinates"
+            case s.Stable(broker, record, _):
+                node = self.node(broker)
+                mark, offset = self.replica(node).last_stable_offset, self.offset_of(record, node)
+                return f"the last stable offset is {mark}, and {_placed(record, offset)}"
 
     def _leader_in_words(self) -> str:
         leader = self.view.leader
@@ -277,9 +328,17 @@ class StoryWorld:
         replica = self.replica(node)
         return replica.running and replica.leading
 
+    def _is_stable(self, node: int, record: s.Record) -> bool:
+        mark, offset = self.replica(node).last_stable_offset, self.offset_of(record, node)
+        return offset is not None and mark is not None and mark > offset
+
     def _covers(self, node: int, record: s.Record) -> bool:
         mark, offset = self.replica(node).high_watermark, self.offset_of(record, node)
         return offset is not None and mark is not None and mark > offset
+
+
+def _placed(record: s.Record, offset: int | None) -> str:
+    return f"it lacks {record}" if offset is None else f"{record} is at offset {offset}"
 
 
 def _listed(nodes: Iterable[int]) -> str:

@@ -18,6 +18,10 @@ REFUSED: Final = "refused"
 HEALED: Final = "(all links are healed)"
 
 
+class StepError(Exception):
+    """A step could not be performed, or a wait ended at its limit: the text says why."""
+
+
 class Play(StrEnum):
     """The way a step went."""
 

@@ -6,10 +6,13 @@ only when nothing can be sent again, so the operation ends then (:meth:`Writes.e
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Final
+
+from typing_extensions import override
 
 from harness.stories.trace import ACKNOWLEDGED, REFUSED, RecordEnd
 from harness.worlds.contract import DirectClient, DirectWrite
@@ -33,15 +36,11 @@ class ScriptedProducer:
         self.next_sequence = 0
 
 
-class ScriptedRecord:
-    """One record: what is sent, and what is known of it."""
+class ScriptedRecord(ABC):
+    """One record of a script, by its ``value`` in the history, and what is known of it."""
 
-    def __init__(self, process: int, instance: int, write: DirectWrite, *, judged: bool) -> None:
-        self.process = process
-        self.instance = instance
-        self.write = write
-        self.value = join(process, 0)
-        self.judged = judged
+    def __init__(self, value: int) -> None:
+        self.value = value
         self.unanswered = 0
         self.outcome: SendOutcome | None = None
 
@@ -62,15 +61,39 @@ class ScriptedRecord:
         if best is None or outcome.type is EventType.OK or (best.type is EventType.FAIL):
             self.outcome = outcome
 
+    @abstractmethod
+    def end(self) -> RecordEnd:
+        """The client's knowledge of it."""
+
+
+class DirectRecord(ScriptedRecord):
+    """A record that the script sends to a broker: a process of its own of the history."""
+
+    def __init__(self, process: int, instance: int, write: DirectWrite, *, judged: bool) -> None:
+        super().__init__(join(process, 0))
+        self.process = process
+        self.instance = instance
+        self.write = write
+        self.judged = judged
+
+    @override
+    def end(self) -> RecordEnd:
+        outcome = self.outcome
+        if outcome is None:
+            return RecordEnd(value=self.value, outcome="no answer")
+        word = _OUTCOMES[outcome.type] if self.judged else "not waited for"
+        return RecordEnd(value=self.value, outcome=word, offset=outcome.offset, error=outcome.error)
+
 
 class Writes:
-    """All writes of one performance to one log partition."""
+    """All single writes of one performance to one log partition. ``records`` are those of the whole script, by name."""
 
     def __init__(
         self,
         client: DirectClient,
         partition: str,
         settings: Settings,
+        records: dict[str, ScriptedRecord],
         *,
         clock: Clock,
         recorder: Recorder,
@@ -83,7 +106,8 @@ class Writes:
         self._recorder = recorder
         self._new_process = new_process
         self._producers: dict[str, ScriptedProducer] = {}
-        self.records: dict[str, ScriptedRecord] = {}
+        self._sent: list[DirectRecord] = []
+        self.records = records
 
     def send(
         self,
@@ -94,7 +118,7 @@ class Writes:
         producer: str | None = None,
         deletes: str | None = None,
         judged: bool = True,
-    ) -> ScriptedRecord:
+    ) -> DirectRecord:
         """Send a new record, with the acks of the settings unless said otherwise.
 
         One that ``deletes`` another record is the tombstone of its key. One that is not ``judged`` ends as unknown,
@@ -118,19 +142,20 @@ class Writes:
             tombstone=deletes is not None,
         )
         made.next_sequence += 1
-        record = self.records[name] = ScriptedRecord(process, made.instance, write, judged=judged)
+        record = self.records[name] = DirectRecord(process, made.instance, write, judged=judged)
+        self._sent.append(record)
         self._record(record, EventType.INVOKE)
         self.send_again(record, broker)
         return record
 
-    def send_again(self, record: ScriptedRecord, broker: int) -> None:
+    def send_again(self, record: DirectRecord, broker: int) -> None:
         """Send a record to a broker; a second time it is the same batch, known as such where it has a sequence."""
         record.unanswered += 1
         self._client.produce(broker, record.write, partial(self._answered, record))
 
     def end(self) -> None:
-        """Write down how every record ended that was not acknowledged."""
-        for record in self.records.values():
+        """Write down how every one ended that was not acknowledged."""
+        for record in self._sent:
             if record.judged and record.acknowledged:
                 continue
             refused = record.outcome is not None and record.outcome.type is EventType.FAIL and not record.unanswered
@@ -149,15 +174,15 @@ class Writes:
 
     def ends(self) -> dict[str, RecordEnd]:
         """The client's knowledge of each record, by name."""
-        return {name: _end_of(record) for name, record in self.records.items()}
+        return {name: record.end() for name, record in self.records.items()}
 
-    def _answered(self, record: ScriptedRecord, outcome: SendOutcome) -> None:
+    def _answered(self, record: DirectRecord, outcome: SendOutcome) -> None:
         before = record.acknowledged
         record.take(outcome)
         if record.judged and record.acknowledged and not before:
             self._record(record, EventType.OK)
 
-    def _record(self, record: ScriptedRecord, kind: EventType) -> None:
+    def _record(self, record: DirectRecord, kind: EventType) -> None:
         outcome = record.outcome if kind is not EventType.INVOKE else None
         key = record_key_of(record.write.key) if "compact" in self._settings.cleanup_policy else None
         offset = outcome.offset if outcome else None
@@ -173,11 +198,3 @@ class Writes:
                 error=outcome.error if outcome else None,
             )
         )
-
-
-def _end_of(record: ScriptedRecord) -> RecordEnd:
-    outcome = record.outcome
-    if outcome is None:
-        return RecordEnd(value=record.value, outcome="no answer")
-    word = _OUTCOMES[outcome.type] if record.judged else "not waited for"
-    return RecordEnd(value=record.value, outcome=word, offset=outcome.offset, error=outcome.error)

@@ -81,7 +81,7 @@ class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):
     Offsets are exclusive ends. A broker that does not run has only its log: ``records`` and ``log_end``, which is 0 if
     its disk has nothing of the log. ``leading`` is its own opinion, and ``isr`` that of a leader. ``epochs`` are pairs
     of a leader epoch and the offset at which it starts in this log (rule 19), ``written_high_watermark`` is that on its
-    disk: both are of dead brokers too.
+    disk: both are of dead brokers too. Where no transaction is open, the ``last_stable_offset`` is the high watermark.
     """
 
     node: int
@@ -94,6 +94,7 @@ class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):
     isr: tuple[int, ...] | None = None
     epochs: tuple[tuple[int, int], ...] | None = None
     written_high_watermark: int | None = None
+    last_stable_offset: int | None = None
 
 
 class Replicas(Protocol):

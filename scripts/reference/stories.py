@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from harness.stories import COLUMNS, Column, Sign, StepForm, Story, known_stories, state_forms, step_forms
+from harness.stories import (
+    COLUMNS,
+    OF_TRANSACTIONS,
+    Column,
+    Sign,
+    StepForm,
+    Story,
+    known_stories,
+    state_forms,
+    step_forms,
+)
 from harness.stories.story import StoryFile
 from scripts.reference.markdown import attributes, bullets, page, table, wrapped
 from workloads import spelled
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 INTRODUCTION: Final = """
-A scripted story says what happens to a cluster step by step, and what must come of it in each of sixteen columns, which
-are choices of settings. [The guide](../guides/stories.md) has a first one; `ackproof stories` performs all of them.
+A scripted story says what happens to a cluster step by step, and what must come of it in each column, which is a choice
+of settings. [The guide](../guides/stories.md) has a first one; `ackproof stories` performs all of them.
 """
 STEPS: Final = """
 One step a line; `#` begins a comment. A step that cannot be performed, and a wait that ends at its limit, are a
@@ -30,6 +40,9 @@ holds: write `wait until 0 is fenced` first.
 to 1 and the answers of 0 to 1 go over `0>1`, so what 1 fetches from 0 comes over `0>1`. `API` is a name of Kafka's
 protocol, such as `Fetch`, `Produce` or `AlterPartition`; without it the step means every message.
 """
+OF_TRANSACTIONS_TEXT: Final = """
+Stories with a transaction have columns of their own, with the planted bugs of which they are the controls:
+"""
 OUTCOMES: Final = """
 The letters say what is expected in a column: `L` an acknowledged record is lost, `.` nothing is wrong, and these;
 [`ackproof stories`](commands.md#ackproof-stories) explains them.
@@ -40,7 +53,6 @@ def stories() -> str:
     """The language, the columns and the stories."""
     every = known_stories()
     letters = [f"`{sign.letter}` {sign.value}" for sign in Sign]
-    rows = [(f"[{number}](#{number.lower()})", *_letters(story)) for number, story in every.items()]
     return page(
         "Scripted stories",
         "`harness/stories/`",
@@ -58,10 +70,12 @@ def stories() -> str:
             "Every column has three brokers and three replicas. Producers are idempotent with `acks=all`, but in NI."
         ),
         bullets(_column(column) for column in COLUMNS.values()),
+        wrapped(OF_TRANSACTIONS_TEXT.strip()),
+        bullets(f"`{column.name}`: {column.meaning}." for column in OF_TRANSACTIONS.values()),
         "## Outcomes",
         wrapped(OUTCOMES.strip()),
         bullets(letters),
-        table(["story", *COLUMNS], rows),
+        *(_outcomes(columns, every) for columns in (COLUMNS, OF_TRANSACTIONS)),
         "## Stories",
         *(block for story in every.values() for block in _story(story)),
     )
@@ -76,8 +90,14 @@ def _column(column: Column) -> str:
     return f"`{column.name}`: {column.meaning}. {chosen}."
 
 
-def _letters(story: Story) -> list[str]:
-    return [story.expected(column).letters if story.expects else "" for column in COLUMNS]
+def _outcomes(columns: Mapping[str, Column], every: Mapping[str, Story]) -> str:
+    """The table of the stories that are performed in these columns."""
+    rows = [
+        (f"[{number}](#{number.lower()})", *(story.expected(column).letters for column in columns))
+        for number, story in every.items()
+        if story.columns == columns
+    ]
+    return table(["story", *columns], rows)
 
 
 def _story(story: Story) -> Iterator[str]:

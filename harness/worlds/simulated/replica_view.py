@@ -45,6 +45,7 @@ class SimulatedReplicas:
             leader_epoch=replica.leader_epoch,
             high_watermark=replica.high_watermark,
             isr=replica.isr if replica.leading else None,
+            last_stable_offset=replica.stable_end(),
         )
 
     def fenced(self) -> frozenset[int]:

@@ -17,9 +17,12 @@ from nemesis.cluster import CLIENTS, CONTROLLER, Link
 from nemesis.faults import CorruptRecord, DropMessages, HoldMessages, Kill, MoveLeader, Partition, PowerLoss
 from nemesis.repairs import HEAL, RELEASE, START
 
+#: The lines before the one in question.
+BEFORE = ("write x to 0", "write y to 0", "init p", "begin t by p")
+
 
 def one(text):
-    *_, step = parse_script(f"write x to 0\nwrite y to 0\n{text}", "my.toml")
+    *_, step = parse_script("\n".join([*BEFORE, text]), "my.toml")
     return step
 
 
@@ -55,6 +58,27 @@ def one(text):
         ("drop 0-1", s.Begin, {"fault": DropMessages, "api": "", "links": (Link(0, 1), Link(1, 0))}),
         ("write z to 0 as acks", s.WriteRecord, {"acks": None, "producer": "acks"}),
         ("write is to 0", s.WriteRecord, {"record": "is"}),
+        ("read committed finds base y", s.ReadAs, {"isolation": "read_committed", "found": ("base", "y")}),
+        ("read uncommitted finds nothing", s.ReadAs, {"isolation": "read_uncommitted", "found": ()}),
+        ("init q", s.InitProducer, {"producer": "q", "after": None}),
+        ("init q after p", s.InitProducer, {"producer": "q", "after": "p"}),
+        ("begin u by p", s.BeginTransaction, {"transaction": "u", "producer": "p"}),
+        ("write z in t", s.WriteInTransaction, {"record": "z", "transaction": "t"}),
+        ("send z in t", s.SendInTransaction, {"record": "z", "transaction": "t"}),
+        ("commit t", s.EndTransaction, {"transaction": "t", "commit": True}),
+        ("abort t", s.EndTransaction, {"transaction": "t", "commit": False}),
+        ("move coordinator to leader", s.MoveCoordinator, {"broker": s.BrokerRole.LEADER}),
+        (
+            "wait until p is ready and t is refused and last stable offset of 0 misses x",
+            s.WaitUntil,
+            {
+                "states": (
+                    s.IsReady("p"),
+                    s.Ended("t", s.TransactionAnswer.REFUSED),
+                    s.Stable(0, "x", expected=False),
+                )
+            },
+        ),
         ("move leader to 2", s.Begin, {"fault": MoveLeader, "nodes": (2,)}),
         ("try move leader to 2", s.Begin, {"fault": MoveLeader, "nodes": (2,), "tried": True}),
         ("wait until 0 leads", s.WaitUntil, {"states": (s.Leads(0),), "limit_ms": None}),
@@ -93,7 +117,7 @@ def test_a_line_is_the_step_that_it_says(text, kind, fields):
     step = one(text)
     assert type(step) is kind
     assert {name: getattr(step, name) for name in fields} == fields
-    assert step.line == 3
+    assert step.line == len(BEFORE) + 1
 
 
 @pytest.mark.parametrize(
@@ -102,7 +126,7 @@ def test_a_line_is_the_step_that_it_says(text, kind, fields):
         ("wrte z to 0", 'did you mean "write"?'),
         (
             "write z 0",
-            'unexpected "0"; expected "to"; the form is: write RECORD to BROKER [acks=0|1|all] [as PRODUCER]',
+            'unexpected "0"; expected "in" or "to"; the form is: write RECORD to BROKER [acks=0|1|all] [as PRODUCER]',
         ),
         (
             "write z to",
@@ -126,7 +150,19 @@ def test_a_line_is_the_step_that_it_says(text, kind, fields):
         ("kill all 0", 'unexpected "0" at the end of the step; the form is: kill BROKER...'),
         ("kill 0 foo", 'unexpected "foo" at the end of the step; expected a broker (0, 1, 2, '),
         ("kill 0 3", "broker 3 does not exist"),
-        ("read it", 'unexpected "it" at the end of the step; the form is: read'),
+        ("read it", 'unexpected "it" at the end of the step; expected committed or uncommitted or nothing more; '),
+        ("read comitted finds x", 'did you mean "committed"?'),
+        ("read committed finds", "the step ends where a record (base, x, y) is expected"),
+        ("write nothing to 0", '"nothing" has another meaning here'),
+        ("init p", '"p" is a producer already; choose another name'),
+        ("init all", '"all" cannot be the name of a producer'),
+        ("init", "the step ends where the name of a producer is expected"),
+        ("init q after r", 'no line before this one has "init r"'),
+        ("begin u by q", 'no line before this one has "init q"'),
+        ("write z in u", 'no line before this one has "begin u by ..."'),
+        ("commit x", 'no line before this one has "begin x by ..."'),
+        ("wait until t is comitted", 'did you mean "committed"?'),
+        ("move coordinator 1", 'unexpected "1"; expected "to"'),
         (
             "release first",
             "the step ends where a link in one direction (0>controller) is expected; the form is: release",
@@ -163,7 +199,7 @@ def test_a_line_is_the_step_that_it_says(text, kind, fields):
 def test_a_wrong_line_is_named_with_its_place_and_what_was_expected(text, message):
     with pytest.raises(PlanError) as caught:
         one(text)
-    assert str(caught.value).startswith(f'my.toml, line 3: "{text}"')
+    assert str(caught.value).startswith(f'my.toml, line {len(BEFORE) + 1}: "{text}"')
     assert message in str(caught.value)
 
 
@@ -186,17 +222,23 @@ def test_any_words_are_a_step_or_one_sentence(text):
 WRITTEN = {
     "ACKS": "acks=all",
     "API": "Fetch",
+    "ISOLATION": "uncommitted",
     "BROKER": "leader",
     "LINK": "0>controller",
     "LINKS": "0-1 2>clients",
     "NAME": "p",
     "NEW": "z",
+    "NEWPRODUCER": "q",
+    "NEWTRANSACTION": "u",
     "NODE": "1",
     "NODES": "0 the other follower",
     "NOT": "not",
+    "PRODUCER": "p",
     "RECORD": "x",
+    "RECORDS": "x y",
     "STATES": "nobody leads and x is answered",
     "TIME": "3 s",
+    "TRANSACTION": "t",
 }
 
 
@@ -243,6 +285,7 @@ def test_rows_of_the_reference_say_what_is_written_what_it_means_and_where_it_is
     assert limits["cut LINK..."] == limits["isolate BROKER..."] == "Kafka only in namespaces"
     assert limits["slow LINK..."] == "real nodes only in namespaces"
     assert limits["high watermark of BROKER covers RECORD"] == "not on Kafka"
+    assert limits["commit TRANSACTION"] == limits["BROKER coordinates"] == "virtual time only"
     assert "kill BROKER..." not in limits
 
 

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from harness.stories import COLUMNS, column_named, known_stories, perform_cell
+from harness.stories import column_named, known_stories, perform_cell
 from harness.worlds.reference_settings import broker_config
 from harness.worlds.simulated.invariants import Invariants
 
@@ -25,9 +25,9 @@ def watch(settings, world):
 def test_a_story_ends_as_expected_in_every_column(number):
     """An expected loss is worth as much as an expected rescue: a cluster that never loses anything proves nothing."""
     story, wrong = STORIES[number], {}
-    for name in COLUMNS:
+    for name in story.columns:
         settings = column_named(name).chosen(story.settings)
-        cell = perform_cell(story, name, partial(watch, settings))
+        cell = perform_cell(story, name, partial(watch, settings) if settings.planted_bug == "none" else None)
         if cell.disagreements:
             wrong[name] = cell.disagreements
     assert wrong == {}
