@@ -88,7 +88,7 @@ def perform_cell(story: Story, column: str | Column, watch: Callable[[SimulatedW
 
 
 def _workload_of(story: Story) -> WorkloadPlan:
-    """What judges, and the cluster's own topics, go by; only the script writes."""
+    """The workload by which the run is judged and the cluster gets its own topics; only the script writes."""
     if story.transactions:
         return msgspec.structs.replace(WORKLOAD, name="transactions")
     return msgspec.structs.replace(WORKLOAD, name="keyed") if story.compacted else WORKLOAD

@@ -23,7 +23,7 @@ _ELR: Final = {"eligible.leader.replicas": True}
 _OLD: Final = {"strict.min.isr": False, "isr.join.epoch.rule": False, "fetch.fencing": False, "broker.epochs": False}
 
 
-#: What every column of transactions has: with the reader, or the version, or a planted bug it says otherwise.
+#: The settings of every column of transactions, which changes one of them.
 _TRANSACTIONS: Final[Mapping[str, object]] = {
     **_ALL_2, "isolation.level": "read_committed", "transaction.version": 2, "planted.bug": "none",
 }  # fmt: skip

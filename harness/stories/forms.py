@@ -47,7 +47,7 @@ STEPS: Final = (
     Form(s.Read, "read", "Let a fresh consumer read the log from its start"),
     Form(
         s.ReadAs,
-        "read ISOLATION:isolation finds RECORDS:found",
+        "read ISOLATION:isolation finds RECORDS:records",
         "Let one read so, unjudged: it gets these records of the script in this order, and no others",
     ),
     Form(
@@ -59,7 +59,7 @@ STEPS: Final = (
     Form(
         s.WriteInTransaction,
         "write NEW:record in TRANSACTION:transaction",
-        "Send one record in it to whoever leads, and wait 300 ms for the answer",
+        "Send one record in it to the leader, and wait 300 ms for the answer",
     ),
     Form(s.SendInTransaction, "send NEW:record in TRANSACTION:transaction", "The same without waiting"),
     Form(

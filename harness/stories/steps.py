@@ -106,7 +106,7 @@ class ReadAs(Step, frozen=True, kw_only=True):
     """
 
     isolation: IsolationLevel
-    found: tuple[Record, ...]
+    records: tuple[Record, ...]
 
 
 # --- transactions ----------------------------------------------------------------------------------------------------
@@ -120,14 +120,14 @@ class InitProducer(Step, frozen=True, kw_only=True):
 
 
 class BeginTransaction(Step, frozen=True, kw_only=True):
-    """Begin a transaction, of which brokers hear with its first record."""
+    """Begin a transaction. Brokers hear of it with its first record."""
 
     transaction: str
     producer: str
 
 
 class WriteInTransaction(Step, frozen=True, kw_only=True):
-    """Send one record in a transaction to whoever leads, and wait a moment for its answer."""
+    """Send one record in a transaction to the leader, and wait a moment for its answer."""
 
     record: Record
     transaction: str

@@ -284,7 +284,7 @@ class StoryWorld:
             case s.Ended(transaction, _):
                 return self._transactions.transaction(transaction).in_words
             case s.Coordinates():
-                return f"{'nobody' if self.coordinator is None else self.coordinator} coordinates"
+                return f"{'no broker' if self.coordinator is None else self.coordinator} coordinates"
             case s.Stable(broker, record, _):
                 node = self.node(broker)
                 mark, offset = self.replica(node).last_stable_offset, self.offset_of(record, node)

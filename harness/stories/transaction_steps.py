@@ -104,9 +104,9 @@ class TransactionSteps:
         self._story_world.let_pass(3 * self._patience.answer_ms)
         consumer.close()
         names = self._story_world.names
-        found = [names[value] for value in probe.values if value in names]
-        words = " ".join(found) or "nothing"
-        if found != list(step.found):
+        read = tuple(names[value] for value in probe.values if value in names)
+        words = " ".join(read) or "nothing"
+        if read != step.records:
             raise StepError(f"it finds {words}")
         return words
 

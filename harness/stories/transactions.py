@@ -48,7 +48,7 @@ class ScriptedInstance:
 
     @property
     def calls(self) -> Transactions:
-        """Its transactions."""
+        """The calls that it takes: begin, commit, abort."""
         assert self.client.transactions is not None, "it was made with a transactional id"  # noqa: S101
         return self.client.transactions
 
@@ -59,7 +59,7 @@ class ScriptedInstance:
 
     @property
     def in_words(self) -> str:
-        """What it was told."""
+        """Its answer in words."""
         return "it has no answer" if self.answer is None else self.answer.error or "it is ready"
 
 
@@ -79,7 +79,7 @@ class ScriptedTransaction:
 
     @property
     def end(self) -> s.TransactionAnswer | None:
-        """What its producer was told of its end; None where it waits, or did not ask."""
+        """The answer to its producer, None where that waits, or did not ask."""
         if self.answer is None:
             return None
         if self.answer.type is not EventType.OK:
@@ -88,7 +88,7 @@ class ScriptedTransaction:
 
     @property
     def in_words(self) -> str:
-        """What its producer was told."""
+        """The answer to its producer in words."""
         if self.answer is None:
             return "it is open" if self.asked is None else "it has no answer"
         return f"it is {self.end}" + (f" ({self.answer.error})" if self.answer.error else "")

@@ -41,7 +41,7 @@ to 1 and the answers of 0 to 1 go over `0>1`, so what 1 fetches from 0 comes ove
 protocol, such as `Fetch`, `Produce` or `AlterPartition`; without it the step means every message.
 """
 OF_TRANSACTIONS_TEXT: Final = """
-Stories with a transaction have columns of their own, with the planted bugs of which they are the controls:
+Stories with a transaction have columns of their own. Those with planted bugs are controls:
 """
 OUTCOMES: Final = """
 The letters say what is expected in a column: `L` an acknowledged record is lost, `.` nothing is wrong, and these;
