@@ -66,7 +66,7 @@ def stories(
     *  no leader until a dead broker returns  X  no leader at all
     V  replicas differ                        c  records that were read changed
     D  a record is in the log twice           R  records in the wrong order
-    K  a deleted key is back                  A  a record of an aborted transaction was read
+    K  a deleted key is back                  A  an aborted record was read
     E  one was read before its commit         T  a transaction counts in part
     Z  a superseded producer went on          H  a transaction stays open
     """

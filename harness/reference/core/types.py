@@ -169,7 +169,7 @@ class BrokerConfig(msgspec.Struct, frozen=True):
     leader_election: LeaderElection = "isr"
     transaction_version: TransactionVersion = 2
     transaction_abort_check_ms: int = 10_000
-    session_timeout_ms: int = 45_000
+    session_timeout_ms: int = 6_000
     #: A rule in a wrong form, by its name in harness.reference.core.planted.
     planted_bug: str = "none"
 
