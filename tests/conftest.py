@@ -9,9 +9,11 @@ import gc
 import heapq
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 import hypothesis
 import msgspec
@@ -27,6 +29,13 @@ LONG_TESTS_END = 0.8
 
 #: Thresholds of the garbage collection: many times the usual ones.
 COLLECTED_AFTER = (20_000, 20, 20)
+
+#: With what `make test` makes here Spark's Java starts in two thirds of the processor time. Java passes over one that
+#: does not fit.
+SPARK_ARCHIVE = Path(__file__).parent.parent / ".venv" / "spark-classes.jsa"
+if SPARK_ARCHIVE.is_file():
+    shared = f'"-XX:SharedArchiveFile={SPARK_ARCHIVE}" -Xlog:cds=off -Xlog:cds+dynamic=off'
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", shared)
 
 # A shell lets what it starts in the background ignore Ctrl-C, and processes hand that on to those that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -45,7 +54,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("xdist_group") is None and shares_fixture(item):
             item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name}/{item.path.stem}"))
-    if hasattr(config, "workerinput"):
+    # Set by pytest-xdist in workers that do whole groups; tests of others that share a fixture must stay together.
+    if getattr(config.option, "loadgroup", False):
         spread(items)
 
 
@@ -63,9 +73,9 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
                 fixture.finish(item._request)
 
 
-def group_of(item: pytest.Item) -> object:
+def group_of(item: pytest.Item) -> str | None:
     marker = item.get_closest_marker("xdist_group")
-    return marker and marker.args
+    return None if marker is None else str(marker.args[0])
 
 
 @pytest.hookimpl(wrapper=True)
@@ -89,12 +99,22 @@ def shares_fixture(item: pytest.Item) -> bool:
 
 
 def spread(items: list[pytest.Item]) -> None:
-    """Spread the long tests evenly over so much of the short ones; both keep their own order."""
-    long, short = [], []
+    """Spread the long tests evenly over so much of the short ones, and groups of short ones in the same way.
+
+    Groups come before single tests, the largest first: a worker has a whole group to do, and none is to begin late.
+    """
+    waiting = {group_of(item) for item in items if item.get_closest_marker("system")} - {None}
+    sizes = Counter(group_of(item) for item in items)
+    short, grouped, long = [], [], []
     for item in items:
-        (short if item.get_closest_marker("system") is None else long).append(item)
+        if item.get_closest_marker("system") or group_of(item) in waiting:
+            long.append(item)
+        else:
+            (short if group_of(item) is None else grouped).append(item)
     places = {item: number / len(short) for number, item in enumerate(short)}
-    places |= {item: LONG_TESTS_END * number / len(long) for number, item in enumerate(long)}
+    for part in (grouped, long):
+        part.sort(key=lambda item: (0, "") if (group := group_of(item)) is None else (-sizes[group], group))
+        places |= {item: LONG_TESTS_END * number / len(part) for number, item in enumerate(part)}
     items.sort(key=places.__getitem__)
 
 

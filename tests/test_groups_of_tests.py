@@ -100,17 +100,34 @@ def test_other_tests_are_in_no_group(request, tmp_path):
 
 
 class Marked:
-    def __init__(self, *names):
-        self._names = names
+    def __init__(self, *names, group=None):
+        self._marks = dict.fromkeys(names, SimpleNamespace(args=()))
+        if group is not None:
+            self._marks["xdist_group"] = SimpleNamespace(args=(group,))
 
     def get_closest_marker(self, name):
-        return name if name in self._names else None
+        return self._marks.get(name)
 
 
-@pytest.mark.parametrize("of_a_worker", [True, False])
-def test_workers_find_the_long_tests_among_the_short_ones_and_none_at_the_end(of_a_worker):
+def sort(items, *, in_groups=True):
+    pytest_collection_modifyitems(SimpleNamespace(option=SimpleNamespace(loadgroup=in_groups)), items)
+
+
+@pytest.mark.parametrize("in_groups", [True, False])
+def test_workers_find_the_long_tests_among_the_short_ones_and_none_at_the_end(in_groups):
     short, long = [Marked() for _ in range(10)], [Marked("system") for _ in range(2)]
     items = [*short, *long]
-    pytest_collection_modifyitems(SimpleNamespace(workerinput={}) if of_a_worker else SimpleNamespace(), items)
+    sort(items, in_groups=in_groups)
     spread = [short[0], long[0], *short[1:5], long[1], *short[5:]]
-    assert items == (spread if of_a_worker else [*short, *long])
+    assert items == (spread if in_groups else [*short, *long])
+
+
+def test_groups_come_before_long_tests_and_the_largest_first():
+    short, single = [Marked() for _ in range(10)], Marked("system")
+    small, large = [Marked("system", group="b") for _ in range(2)], [Marked("system", group="a") for _ in range(3)]
+    quick = [Marked(group="c") for _ in range(2)]
+    items = [*short, single, *small, *large, *quick]
+    sort(items)
+    assert [item for item in items if item not in [*short, *quick]] == [*large, *small, single]
+    assert [item for item in items if item in short] == short
+    assert items[:3] == [short[0], large[0], quick[0]]
