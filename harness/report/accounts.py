@@ -17,6 +17,7 @@ from checkers import (
     Finding,
     LostWrite,
     Outcome,
+    TornTransaction,
     Unseen,
     Verdict,
     Witness,
@@ -27,8 +28,8 @@ from harness.machine.this_call import command
 from harness.plan import Simulated
 from harness.records.explanation_file import Explanation, read_explanation
 from harness.records.files import PLAN_FILE, STORY_FILE
+from harness.report.finding_chart import FindingChart, finding_chart
 from harness.report.finding_words import in_words
-from harness.report.group_chart import KEY, group_chart
 from harness.report.loading import CampaignFiles
 from harness.report.loss_chart import loss_chart
 from harness.report.names import fault_name, moment
@@ -63,6 +64,7 @@ TITLES: Final = {
     "returned-key": "A deleted key of a compacted log is back",
     "lost-tombstone": "A tombstone is gone before its time",
     "cleaned-early": "A compacted log removed a record before its time",
+    "divergent-replicas": "In-sync replicas hold different records at one offset",
     "divergent-state": "The last record of a key depends on who leads",
     "divergent-tables": "The logs of in-sync replicas give different last records of a key",
     REORDERED: "A write is in the log before one that its producer sent earlier",
@@ -102,6 +104,7 @@ WHY: Final = {
     "returned-key": "A compacted log keeps the last state of each key, and a tombstone's is that the key is gone.",
     "lost-tombstone": "A tombstone stays for delete.retention.ms after it was first cleaned (KIP-534).",
     "cleaned-early": "A cleaner removes no record that is younger than min.compaction.lag.ms.",
+    "divergent-replicas": "Every in-sync replica has the same records below the high watermark (rules 4, 7).",
     "divergent-state": "Replicas of a compacted log may differ in their records, but not in the last one of a key.",
     "divergent-tables": "Replicas of a compacted log may differ in their records, but not in the last one of a key.",
     REORDERED: "With enable.idempotence=true, or with one request in flight, a producer's writes are in the order in "
@@ -172,18 +175,18 @@ def _account(files: CampaignFiles, cell: Cell, witness: Witness) -> Account:
     idempotent = cell.settings[IDEMPOTENCE] is True
     finding = witness.shown
     timeline, sentences = narration_of(run, witness.anomaly, finding, line, idempotent=idempotent)
-    receipts, of_group = latest_receipts(line.faults), Markup("")
+    receipts, own = latest_receipts(line.faults), FindingChart()
     effective = [receipt for receipt in receipts if receipt.took_effect]
     with contextlib.suppress(HistoryError):  # the sentences say so
-        of_group = group_chart(run, finding, effective)
+        own = finding_chart(run, finding, effective)
     return Account(
         cell=cell,
         title=TITLES.get(witness.anomaly, f"What is contradictory: {witness.anomaly}"),
         why=WHY.get(witness.anomaly, cell.promise) if cell.outcome is Outcome.BROKEN_PROMISE else cell.promise,
         is_loss=witness.anomaly in LOSSES,
         sentences=[*_script(files.directory, witness.run, receipts), *sentences],
-        chart=loss_chart(timeline) if timeline else of_group,
-        chart_words=KEY if of_group else "",
+        chart=own.drawing or (loss_chart(timeline) if timeline else Markup("")),
+        chart_words=own.words if own.drawing else "",
         has_offsets=timeline is not None and timeline.write.offset is not None,
         explanation=_explanation(run),
         over_time=over_time_chart(line.over_time, effective),
@@ -230,8 +233,17 @@ def narration_of(run: Path, anomaly: str, finding: Finding, line: Verdict, *, id
     faults = [f"Fault: {fault_name(receipt)} at {moment(receipt.begun_us)}." for receipt in effective]
     narrative = narrate(timeline) if timeline else [*trouble, *faults]
     copies = places(finding, idempotent=idempotent)
-    own = [words] if (words := in_words(finding)) else []
+    own = [words for told in (finding, *_torn(finding, line)) if (words := in_words(told))]
     return Narration(timeline, [*own, *narrative, *copies, *remains(finding)])
+
+
+def _torn(finding: Finding, line: Verdict) -> list[Finding]:
+    """The transaction that a lost write has torn, if any: the loss is what the account is about."""
+    if not isinstance(finding, LostWrite):
+        return []
+    return [
+        torn for torn in line.findings(TornTransaction) if torn.key == finding.key and torn.value in finding.written
+    ]
 
 
 def _timeline(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import unescape
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from checkers import OF_TRANSACTIONS_AND_KEYS, REPLICAS_FILE, REPLICAS_SCHEMA
+from checkers import OF_TRANSACTIONS_AND_KEYS, REPLICAS_FILE, REPLICAS_META, REPLICAS_SCHEMA, Ends
 from harness.campaign.witnesses import choose_witnesses
 from harness.records.verdict_lines import write_matrix
 from harness.report import accounts, write
@@ -23,7 +24,8 @@ from workloads.values import join
 
 Campaign = tuple[Path, MakeRun]
 SAFE = Settings(min_insync_replicas=2, enable_idempotence=True, isolation_level="read_committed")
-TWICE = join(2, 10)
+TWICE, OTHER = join(2, 10), join(2, 45)
+KEY = 7
 DUPLICATE = {"key": PARTITION, "value": TWICE, "count": 2, "offsets": [10, 45]}
 REORDERED = {
     "key": PARTITION,
@@ -33,14 +35,23 @@ REORDERED = {
 }
 
 
-def story_of(campaign: Campaign, anomaly: str, finding: Mapping[str, Any]) -> tuple[accounts.Account, str, Path]:
+#: By broker, the records of its disk: offset, leader epoch, value.
+Disks = Mapping[int, Sequence[tuple[int, int, int]]]
+BOTH: Disks = {node: [(10, 3, TWICE), (45, 4, TWICE)] for node in (0, 1)}
+
+
+def story_of(
+    campaign: Campaign, anomaly: str, finding: Mapping[str, Any], disks: Disks = BOTH
+) -> tuple[accounts.Account, str, Path]:
     directory, make = campaign
     verdict = make(SAFE, history=True, cluster=True, valid=False, anomalies={anomaly: [finding]}, counts={anomaly: 1})
     run = directory / verdict.history
-    rest = tuple(OF_TRANSACTIONS_AND_KEYS.values())
-    held = [(PARTITION, node, offset, epoch, TWICE, *rest) for node in (0, 1) for offset, epoch in ((10, 3), (45, 4))]
+    rest = (OF_TRANSACTIONS_AND_KEYS | {"record_key": KEY}).values()
+    held = [(PARTITION, node, *record, *rest) for node, records in disks.items() for record in records]
     columns = dict(zip(REPLICAS_SCHEMA.names, zip(*held, strict=True), strict=True))
-    pq.write_table(pa.table(columns, schema=REPLICAS_SCHEMA), run / REPLICAS_FILE)
+    ends = msgspec.json.encode(Ends(held={PARTITION: list(disks)}))
+    table = pa.table(columns, schema=REPLICAS_SCHEMA).replace_schema_metadata({REPLICAS_META: ends})
+    pq.write_table(table, run / REPLICAS_FILE)
     write_matrix(directory)
     choose_witnesses(directory)
     page = write(directory)
@@ -127,3 +138,44 @@ def test_a_finding_about_a_pipeline_says_what_group_and_transactions_disagree_ab
     assert story.title in page
     assert story.title == accounts.TITLES[anomaly]
     assert story.why == accounts.WHY[anomaly]
+
+
+@pytest.mark.parametrize(
+    ("anomaly", "finding", "words"),
+    [
+        (
+            "divergent-replicas",
+            {"offset": 45, "replicas": {0: TWICE, 1: OTHER}},
+            f"At offset 45 of {PARTITION}, when the run had ended, broker 0 holds write 10 of process 2, broker 1",
+        ),
+        (
+            "divergent-tables",
+            {"record-key": KEY, "replicas": {0: TWICE, 1: OTHER}},
+            "broker 0 it is write 10 of process 2, on broker 1 it is write 45",
+        ),
+    ],
+)
+def test_copies_that_differ_are_told_and_drawn_with_what_each_disk_holds(
+    campaign: Campaign, anomaly: str, finding: dict[str, Any], words: str
+) -> None:
+    disks = {0: [(44, 3, TWICE), (45, 4, TWICE)], 1: [(44, 3, TWICE), (45, 4, OTHER)], 2: []}
+    story, page, run = story_of(campaign, anomaly, {"key": PARTITION, **finding}, disks)
+    assert words in " ".join(story.sentences)
+    assert (story.title, story.why) == (accounts.TITLES[anomaly], accounts.WHY[anomaly])
+    held = re.findall(r'fill="(\S+)"><title>(broker \d, offset \d+: [^<]*)<', story.chart)
+    colours = {words: colour for colour, words in held}
+    same, odd = "write 10 of process 2", "write 45 of process 2"
+    assert list(colours) == [f"broker {place}" for place in (
+        f"0, offset 44: {same}", f"0, offset 45: {same}", f"1, offset 44: {same}", f"1, offset 45: {odd}")]  # fmt: skip
+    *usual, other = colours.values()
+    assert len(set(usual)) == 1
+    assert other != usual[0]
+    rows = re.findall(r'text-anchor="end">([^<]*)<', story.chart)
+    told = ["acknowledged", "reader 5"] if "record-key" in finding else []
+    assert rows == [*told, "broker 0", "broker 1", "broker 2"]
+    assert story.chart.count(">none<") == len(rows) - 2, "in the history nothing has this key"
+    assert story.chart_words in page
+    (run / REPLICAS_FILE).unlink()
+    (without,) = accounts.accounts_of(read_campaign(campaign[0]))
+    assert "offset 45" not in without.chart
+    assert words in " ".join(without.sentences)

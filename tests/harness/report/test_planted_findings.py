@@ -9,7 +9,9 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
-from checkers import check_one
+from checkers import ANOMALIES, check_one
+from checkers.anomalies.cycles import CYCLES
+from checkers.anomalies.order import ORDER
 from harness.bench import synthetic
 from harness.bench.synthetic import write_synthetic
 from harness.campaign.witnesses import choose_witnesses
@@ -18,7 +20,11 @@ from harness.records.files import HISTORY
 from harness.records.verdict_lines import write_matrix
 from harness.report import write
 from harness.report.accounts import TITLES, WHY, Account, accounts_of
+from harness.report.copies_chart import OfCopies
+from harness.report.finding_words import in_words
+from harness.report.group_chart import OfGroups
 from harness.report.loading import read_campaign
+from harness.report.transaction_chart import OfTransactions
 from tests.harness.report.conftest import empty_campaign
 from workloads.settings import Settings
 
@@ -43,6 +49,38 @@ WORDS = {
     "returned-key": "Key 7 of t000000-0 was deleted by the tombstone at offset 33",
     "divergent-state": "Of key 7 of t000000-0, final readers had different last records",
 }
+#: By anomaly, the words beside the two marks of its chart.
+MARKS = {
+    "aborted-read": ("read here",),
+    "early-read": ("read here",),
+    "zombie": ("a successor was in charge", "asked to commit"),
+    "hanging-transaction": ("last stable offset", "high watermark"),
+    "group-skip": ("the group committed past it", "read, and processed by no member"),
+    "group-went-back": ("the commit that counts", "the group was here"),
+    "returned-group": ("the group was deleted", "the group was here"),
+    "two-owners": ("the commit that counts", "taken from the member before"),
+    "unfenced-instance": ("another instance began", "taken from the instance before"),
+    "missing-effect": ("the group committed past it", "read, and without an effect"),
+    "doubled-effect": ("made of offset 0", "made of offset 0"),
+    "aborted-commit": ("aborted", "the group was here"),
+    "unstable-offset": ("committed later", "the group was here"),
+    "lost-tombstone": ("acknowledged", "reader 120"),
+    "cleaned-early": ("acknowledged", "reader 120"),
+    "returned-key": ("acknowledged", "reader 120"),
+    "divergent-state": ("acknowledged", "reader 120", "reader 130"),
+}
+#: Its sentences say all: a send that failed has no offset.
+WITHOUT_CHART = {"failed-send-committed"}
+#: About single writes, their order, and clients: told by the account of a write, or by no more than the finding.
+OF_WRITES = {
+    *("lost-write", "unseen", "duplicate", "reordered", "inconsistent-offsets", "phantom-read", "corrupt-read", "G1a"),
+    *("precommitted-read", "broken-invariant", "wedged-client"),
+    *(anomaly.name for anomaly in (*ORDER, *CYCLES)),
+}
+#: Their findings are not about what clients saw: they are planted where replicas are.
+OF_REPLICAS = {"divergent-replicas", "divergent-tables"}
+#: Its write is lost, and the account is of the loss.
+OF_A_LOSS = {"torn-transaction"}
 SAFE = Settings(min_insync_replicas=2, isolation_level="read_committed")
 
 
@@ -77,14 +115,36 @@ def test_each_has_an_account_with_its_title_its_words_its_rule_and_a_command(pla
         assert "acks=0" not in " ".join(told[name].sentences), "a transaction's write without an offset has failed"
 
 
-@pytest.mark.parametrize(
-    ("name", "word"), [("group-went-back", "the group was here"), ("two-owners", "taken from the")]
-)
-def test_what_a_group_committed_is_drawn_with_what_contradicts_it(planted: Path, name: str, word: str) -> None:
-    (account,) = [account for account in accounts_of(read_campaign(planted)) if account.anomaly == name]
-    assert "the commit that counts" in account.chart
-    assert word in account.chart
-    assert account.chart_words in unescape(write(planted).read_text(encoding="utf-8"))
+def test_no_anomaly_of_transactions_groups_and_keys_lacks_its_account_or_its_chart() -> None:
+    told = set(ANOMALIES) - OF_WRITES
+    assert told == set(WORDS) | OF_REPLICAS | OF_A_LOSS
+    drawn = OfGroups | OfTransactions | OfCopies
+    for name in told:
+        finding = ANOMALIES[name].finding
+        assert name in TITLES, name
+        assert name in WHY, name
+        assert in_words.dispatch(finding) is not in_words.dispatch(object), name
+        assert issubclass(finding, drawn) == (name not in WITHOUT_CHART | OF_A_LOSS), name
+    assert set(WORDS) == set(MARKS) | WITHOUT_CHART
+
+
+def test_each_is_drawn_with_what_contradicts_it(planted: Path) -> None:
+    charts = {account.anomaly: account for account in accounts_of(read_campaign(planted))}
+    page = unescape(write(planted).read_text(encoding="utf-8"))
+    for name, words in MARKS.items():
+        drawing = Xml.fromstring(charts[name].chart)  # noqa: S314 - our own
+        told = [mark.text for mark in drawing.iter("text")]
+        assert all(told.count(word) == words.count(word) for word in words), (name, told)
+        assert charts[name].chart_words in page
+
+
+def test_a_lost_write_whose_transaction_is_torn_is_told_as_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(synthetic, "WRITES", 32)
+    (account,) = accounts_of(read_campaign(campaign_of(tmp_path, ["torn-transaction"], planted=True)))
+    assert account.anomaly == "lost-write"
+    assert "Another write of the transaction that is operation " in account.sentences[0]
 
 
 def test_the_page_and_the_file_for_ci_tell_each(planted: Path) -> None:

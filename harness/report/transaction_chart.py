@@ -1,0 +1,186 @@
+"""The chart of a finding about transactions: which ones wrote to a log partition, where and how long, and what is odd.
+
+Only the last transactions before the contradiction are drawn, with the faults of that time as bands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+from markupsafe import Markup
+
+from checkers import DoubledEffect, EventPlace, HangingTransaction, TransactionRead, ZombieWrite
+from harness.report.names import moment
+from harness.report.offsets_panel import HEIGHT_PX, Mark, OffsetsPanel
+from harness.report.svg import PALETTE, element, group, legend, path, point, title
+from nemesis.receipts import Receipt
+from workloads import Event, EventType, Function, Poll, Send, TransactionEnd
+
+#: Transactions drawn, the last ones.
+TRANSACTIONS_MAX: Final = 120
+#: The words of the page below the chart.
+KEY: Final = (
+    "Transactions that wrote to the log partition: each bar is at its offsets there, from when it began to when its "
+    "end was answered. The cross is what this account is about; grey bands are faults."
+)
+ENDS: Final = {"committed": PALETTE[2], "aborted": PALETTE[5], "end not known": PALETTE[1]}
+_END_OF: Final[Mapping[EventType, str]] = {EventType.OK: "committed", EventType.FAIL: "aborted"}
+#: Findings that have this chart.
+OfTransactions = TransactionRead | ZombieWrite | HangingTransaction | DoubledEffect
+
+
+class _Transaction(NamedTuple):
+    """One transaction: when it began and ended, how, and the values that it sent to the log partition."""
+
+    begun_us: int
+    ended_us: int
+    end: str
+    values: tuple[int, ...]
+    event: int
+    detail: TransactionEnd | None
+
+
+class _Partition(NamedTuple):
+    """A log partition as clients saw it: its transactions, offsets by value, and the times of some events by number."""
+
+    transactions: list[_Transaction]
+    offsets: dict[int, int]
+    times_us: dict[int, int]
+
+
+def transaction_chart(events: Iterable[Event], finding: OfTransactions, receipts: Sequence[Receipt]) -> Markup:
+    """The chart of a finding about transactions; empty where ``events`` do not show it.
+
+    ``receipts`` are of the faults that took effect.
+    """
+    seen = _seen(events, finding)
+    odd = list(_odd(finding, seen))
+    placed = [
+        (transaction, offsets) for transaction in seen.transactions if (offsets := _offsets(transaction, seen.offsets))
+    ]
+    if not odd:
+        return Markup("")
+    last_us = max(mark.time_us for mark, _ in odd)
+    placed = [each for each in placed if each[0].begun_us <= last_us][-TRANSACTIONS_MAX:]
+    times_us = [mark.time_us for mark, _ in odd]
+    times_us += [
+        time_us for transaction, _ in placed for time_us in (transaction.begun_us, min(transaction.ended_us, last_us))
+    ]
+    offsets = [mark.offset for mark, _ in odd] + [offset for _, own in placed for offset in own]
+    offsets += [finding.high_watermark] if isinstance(finding, HangingTransaction) else []
+    panel = OffsetsPanel(times_us, offsets)
+    return panel.drawn(
+        f"Transactions of {finding.key}",
+        receipts,
+        legend("", ENDS, 60, -20),
+        *(_bar(panel, transaction, own) for transaction, own in placed),
+        *(panel.cross(mark, word) for mark, word in odd),
+        *_more(panel, finding, seen),
+    )
+
+
+def _seen(events: Iterable[Event], finding: OfTransactions) -> _Partition:
+    seen = _Partition([], {}, {})
+    begun_us: dict[int, int] = {}
+    named = {event.op_pos for event in _places(finding)}
+    for event in events:
+        if event.index in named:
+            seen.times_us[event.index] = event.time_us
+        if event.function is Function.TXN:
+            if event.type is EventType.INVOKE:
+                begun_us[event.process] = event.time_us
+            else:
+                sends = [micro for micro in event.micro if isinstance(micro, Send) and micro.partition == finding.key]
+                seen.offsets.update((send.value, send.offset) for send in sends if send.offset is not None)
+                if sends:
+                    began_us = begun_us.get(event.process, event.time_us)
+                    seen.transactions.append(_transaction(event, began_us, tuple(send.value for send in sends)))
+        elif event.type is EventType.OK:
+            for poll in (micro for micro in event.micro if isinstance(micro, Poll)):
+                records = poll.records.get(str(finding.key), ())
+                seen.offsets.update((record.value, record.offset) for record in records)
+    return seen
+
+
+def _transaction(event: Event, begun_us: int, values: tuple[int, ...]) -> _Transaction:
+    try:
+        detail = msgspec.json.decode(event.detail or "", type=TransactionEnd)
+    except msgspec.DecodeError:
+        detail = None
+    end = _END_OF.get(event.type, "end not known")
+    return _Transaction(begun_us, event.time_us, end, values, event.index, detail)
+
+
+def _places(finding: OfTransactions) -> Iterator[EventPlace]:
+    match finding:
+        case TransactionRead(reader=reader):
+            yield reader
+        case ZombieWrite(reader=EventPlace() as reader):
+            yield reader
+        case HangingTransaction(op=op):
+            yield op
+
+
+def _odd(finding: OfTransactions, seen: _Partition) -> Iterator[tuple[Mark, str]]:
+    """The marks that the account is about, each with its word."""
+    match finding:
+        case TransactionRead(value=value, reader=reader):
+            yield from _mark(seen, value, seen.times_us.get(reader.op_pos), "read here")
+        case ZombieWrite(value=value, writer=writer):
+            own = next((transaction for transaction in seen.transactions if transaction.event == writer.op_pos), None)
+            asked_us = own.detail.ending_us if own and own.detail else None
+            yield from _mark(seen, value, asked_us, "asked to commit")
+        case HangingTransaction(op=op, last_stable_offset=offset):
+            asked_us = seen.times_us.get(op.op_pos)
+            if asked_us is not None:
+                yield Mark(asked_us, offset, f"last stable offset {offset}, {moment(asked_us)}"), "last stable offset"
+        case DoubledEffect(values=values, offset=source):
+            for transaction in seen.transactions:
+                for value in (value for value in values if value in transaction.values):
+                    yield from _mark(seen, value, transaction.ended_us, f"made of offset {source}")
+
+
+def _mark(seen: _Partition, value: object, time_us: int | None, word: str) -> Iterator[tuple[Mark, str]]:
+    offset = seen.offsets.get(value) if isinstance(value, int) else None
+    if offset is not None and time_us is not None:
+        yield Mark(time_us, offset, f"offset {offset}, {moment(time_us)}"), word
+
+
+def _more(panel: OffsetsPanel, finding: OfTransactions, seen: _Partition) -> Iterator[Markup]:
+    """Draw what the mark is to be compared with: the high watermark, the moment in which a successor was in charge."""
+    match finding:
+        case HangingTransaction(op=op, last_stable_offset=stable, high_watermark=end):
+            told_us = seen.times_us[op.op_pos]
+            yield panel.diamond(Mark(told_us, end, f"high watermark {end}, {moment(told_us)}"), "high watermark")
+            x_px, y_px = panel.place(Mark(told_us, stable, ""))
+            yield path([("M", point(0, y_px)), ("H", x_px)], class_="soft", stroke_dasharray="4 3")
+        case ZombieWrite(writer=writer, late_us=late_us, value=value):
+            own = next(transaction for transaction in seen.transactions if transaction.event == writer.op_pos)
+            asked_us = own.detail.ending_us if own.detail else None
+            if asked_us is not None:
+                mark = Mark(asked_us - late_us, seen.offsets[value], f"a successor, {moment(asked_us - late_us)}")
+                yield path([("M", point(panel.x_px(mark.time_us), 0)), ("V", HEIGHT_PX)], class_="ink")
+                yield panel.diamond(mark, "a successor was in charge")
+
+
+def _offsets(transaction: _Transaction, offsets: Mapping[int, int]) -> list[int]:
+    return [offsets[value] for value in transaction.values if value in offsets]
+
+
+def _bar(panel: OffsetsPanel, transaction: _Transaction, offsets: Sequence[int]) -> Markup:
+    """A bar at a transaction's offsets; it is cut at the end of the panel."""
+    (begin_px, low_px), (_, high_px) = (
+        panel.place(Mark(transaction.begun_us, offset, "")) for offset in (min(offsets), max(offsets))
+    )
+    end_px = min(panel.x_px(transaction.ended_us), panel.time.end_px)
+    named = (
+        f", {transaction.detail.transactional_id}, producer {transaction.detail.number}" if transaction.detail else ""
+    )
+    span = f"{moment(transaction.begun_us)} to {moment(transaction.ended_us)}"
+    words = title(f"{transaction.end}{named}: {len(offsets)} records, {span}")
+    shape = element(
+        "rect", x=begin_px, y=high_px - 3, width=max(end_px - begin_px, 2), height=low_px - high_px + 6, rx=2
+    )
+    return group(words, shape, fill=ENDS[transaction.end], opacity=0.7)
