@@ -165,6 +165,11 @@ class SequenceRefused(_PartitionFact, frozen=True, kw_only=True, tag="out-of-ord
     sequence: int
     last_sequence: int | None = None
 
+    @property
+    def repeats(self) -> bool:
+        """True if the log has later batches of the producer: this one was sent again, and is remembered no more."""
+        return self.last_sequence is not None and self.sequence <= self.last_sequence
+
 
 class NotEnoughReplicas(_PartitionFact, frozen=True, kw_only=True, tag="not-enough-replicas"):
     """A leader answered a produce request with an error for want of in-sync replicas.

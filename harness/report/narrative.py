@@ -242,14 +242,14 @@ def _returns(timeline: Timeline) -> Iterator[Moment]:
 def _refusals(timeline: Timeline) -> Iterator[Moment]:
     for time_us, node, fact in timeline.refusals:
         had = "nothing of it" if fact.last_sequence == -1 else f"it up to {fact.last_sequence}"
-        log = "" if fact.last_sequence is None else f": its log had {had}"
+        log = "" if fact.last_sequence is None else f": its log had {had}{' already' if fact.repeats else ''}"
         refused = f"broker {node} refused a batch of producer id {fact.producer_id} that began with sequence"
         yield _at(time_us, f"{refused} {fact.sequence}{log} (OUT_OF_ORDER_SEQUENCE_NUMBER)")
 
 
 def _told(timeline: Timeline) -> list[str]:
     """Say whether clients were told that their log lacks what they count as acknowledged (KIP-185)."""
-    if not timeline.refusals:
+    if all(refusal.fact.repeats for refusal in timeline.refusals):
         return []
     if timeline.out_of_order:
         return [

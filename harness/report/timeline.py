@@ -72,7 +72,7 @@ class Timeline:
         successor_write: that value's own acknowledgement, where it had one.
         end_offset: the log end offset that the final readers reached, None if they did not.
         observations: of the partition, and of brokers, up to the end of the stretch, in order of time.
-        refusals: what leaders of the partition refused because the log lacks batches of its producer, after the write.
+        refusals: batches that do not continue what the log has of their producer, refused after the write.
         out_of_order: writes to the partition that ended with this error at their client.
         leaderships: who believed to lead the partition, in the whole run.
     """

@@ -59,6 +59,16 @@ def test_what_a_log_has_of_a_producer_is_said_only_where_its_broker_said_so(
     )
 
 
+def test_a_batch_that_the_log_had_already_is_no_news_of_a_loss_to_a_client() -> None:
+    late = SequenceRefused(partition="t-0", producer_id=7, sequence=92, last_sequence=168)
+    sentence = (
+        "At 2.500 s broker 1 refused a batch of producer id 7 that began with sequence 92: its log had it up to 168 "
+        "already (OUT_OF_ORDER_SEQUENCE_NUMBER)."
+    )
+    assert told(Seen(2_500_000, 1, late), out_of_order=1) == [sentence]
+    assert told(Seen(2_500_000, 1, late), Seen(2_600_000, 1, REFUSED))[-1].startswith("No write ended with that error")
+
+
 def test_a_loss_that_no_broker_noticed_says_nothing_of_sequences() -> None:
     assert told() == []
 
