@@ -1,6 +1,7 @@
 """Tests that must not run at the same time, or share what is made once, are one ``xdist_group``: it is kept to."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -131,3 +132,16 @@ def test_groups_come_before_long_tests_and_the_largest_first():
     assert [item for item in items if item not in [*short, *quick]] == [*large, *small, single]
     assert [item for item in items if item in short] == short
     assert items[:3] == [short[0], large[0], quick[0]]
+
+
+#: How a test is tried again, or may fail.
+TRIED_AGAIN = re.compile(r"mark\.(?:flaky|retry|xfail)|--(?:reruns|retries|flake-finder)|rerunfailures|pytest-retry")
+
+
+def test_no_test_is_tried_again_or_may_fail():
+    root = Path(__file__).parent.parent
+    files = [*(root / "tests").rglob("*.py"), *root.glob("*.lock"), root / "pyproject.toml", root / "Makefile"]
+    files += [root / ".ci" / "run", *root.glob("scripts/*.sh")]
+    assert len(files) > 300
+    found = [path.name for path in files if path != Path(__file__) and TRIED_AGAIN.search(path.read_text())]
+    assert found == []

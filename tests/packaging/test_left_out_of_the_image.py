@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from fnmatch import fnmatchcase
 from pathlib import Path
 
+import pytest
+
+from harness.cli.app import exit_code_of
 from tests.packaging.conftest import ROOT
 
 IGNORED = (ROOT / "ci" / "Containerfile.dockerignore").read_text().splitlines()
@@ -31,6 +35,44 @@ def test_the_image_leaves_out_what_the_script_makes() -> None:
     defaults = re.findall(r"\$\{ACKPROOF_(?:VENV|NIGHTS|RESULTS):-([^}]+)\}", (ROOT / "ci" / "run.sh").read_text())
     assert len(defaults) == 3
     assert [name for name in defaults if f"**/{name}" not in IGNORED] == []
+
+
+def copied(tree: Path) -> set[str]:
+    """The files below ``tree`` that the image copies; a later line of what it leaves out outweighs an earlier one."""
+    kept = set()
+    for file in (path for path in tree.rglob("*") if path.is_file()):
+        parts, left_out = file.relative_to(tree).parts, False
+        for line in (one for one in IGNORED if one and not one.startswith("#")):
+            pattern = line.removeprefix("!").removeprefix("**/")
+            begins = range(len(parts)) if "**/" in line else (0,)
+            paths = ("/".join(parts[begin:end]) for begin in begins for end in range(begin + 1, len(parts) + 1))
+            if any(fnmatchcase(path, pattern) for path in paths):
+                left_out = not line.startswith("!")
+        if not left_out:
+            kept.add("/".join(parts))
+    return kept
+
+
+def test_the_image_copies_what_it_runs_and_neither_virtual_environments_nor_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert exit_code_of(["init", "ci"]) == 0
+    written = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
+    made = (".venv", "sub/.venv", ".ackproof-venv", "ackproof-nights", "ackproof-results", "results/demo")
+    for name in made:
+        (tmp_path / name / "bin").mkdir(parents=True)
+        (tmp_path / name / "bin" / "file").touch()
+    assert copied(tmp_path) == written
+    image = (tmp_path / "ackproof" / "Containerfile").read_text()
+    scripts = set(re.findall(r"ackproof/[\w.]+\.sh", image))
+    assert scripts == {"ackproof/run.sh"}
+    assert scripts < written
+    lines = re.findall(r"^(?:RUN|CMD) (.*)$", image, re.MULTILINE)
+    commands = {word for line in lines for word in re.findall(r'(?:run\.sh |^\[")([\w-]+)', line)}
+    assert commands == {"install", "kafka", "pull-request"}
+    offered = re.findall(r"^ +([\w-]+)/1\)", (tmp_path / "ackproof" / "run.sh").read_text(), re.MULTILINE)
+    assert commands <= set(offered)
 
 
 def install(checkout: Path, shared: Path, packages: str) -> list[str]:

@@ -49,6 +49,7 @@ def test_every_number_of_a_plan_has_bounds(record: type[msgspec.Struct]) -> None
         ("brokers = 1_000_000_000_000", "brokers: 1000000000000 is too large; the most is 100: controllers have the numbers from 100 on"),
         ("faults.dead_brokers_max = 1_000_000_000", "faults: dead_brokers_max=1000000000 exceeds the 3 brokers of the plan; lower it"),
         ("log_dirs = 1_000_000_000", "log_dirs: 1000000000 is too large; the most is 100: no broker has more disks"),
+        ("worlds.processes.runs = 1_000_000_000", "worlds.processes.runs: 1000000000 is too large; the most is 100000: each leaves a directory of files, and one job checks them all"),
         ("workload.keys = 1_000_000_000", "workload.keys: 1000000000 is too large; the most is 1000000: each is a name that the checkers keep in memory"),
         ("workload.duration_ms = 1_000_000_000", "workload.duration_ms: 1000000000 is too large; the most is 86400000: a run lasts a day at most, and ackproof soak repeats runs for longer"),
         ("workload.writes_per_second = 1e-300", "workload.writes_per_second: 1e-300 is too small; the least is 0.001"),
