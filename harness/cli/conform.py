@@ -44,6 +44,7 @@ WORLD: Final = "kafka"
 @click.command()
 @click.argument("stories", nargs=-1, metavar="[STORY|TRACE]...")
 @click.option("--world", type=Word("world", ELSEWHERE), help=f"Where stories are performed; by default {WORLD}.")
+@click.option("--version", default="", help="The release of Apache Kafka; see `ackproof kafka list`.")
 @click.option("--settings", "columns", multiple=True, metavar="COLUMN", help="In these columns; by default all/2.")
 @click.option("--save", type=path_type, metavar="DIR", help="Keep what the cluster showed, a trace for each story.")
 @click.option("--bug", type=Word("bug", BUGS), metavar="NAME", help="Plant this bug in the core: it must be noticed.")
@@ -53,6 +54,7 @@ def conform(
     stories: Sequence[str],
     *,
     world: str | None,
+    version: str,
     columns: Sequence[str],
     save: Path | None,
     bug: str | None,
@@ -66,13 +68,13 @@ def conform(
     if not, 70 if a story could not be performed, 2 if no step was compared.
     """
     numbered = known_stories()
-    given = {"--world": world, "--settings": columns, "--save": save}
+    given = {"--world": world, "--version": version, "--settings": columns, "--save": save}
     for word in stories:
         if word not in numbered:
             _refuse(word, [option for option, value in given.items() if value])
     results: list[Comparison] = []
     failed: list[str] = []
-    for trace in _traces(terminal, stories, world or WORLD, columns, save, failed=failed):
+    for trace in _traces(terminal, stories, (world or WORLD, version), columns, save, failed=failed):
         compared = hold(trace, story_of(trace), bug or "none")
         results.append(compared)
         terminal.answer(compared, _lines(compared))
@@ -94,26 +96,26 @@ def conform(
 def _traces(
     terminal: Terminal,
     words: Sequence[str],
-    world: str,
+    world: tuple[str, str],
     patterns: Sequence[str],
     save: Path | None,
     *,
     failed: list[str],
 ) -> Iterator[RecordedTrace]:
-    """Recorded traces, and those of stories that are performed for it, one after the other.
+    """Recorded traces, and those of stories that are performed for it in a world (its name, the release).
 
     A story that could not be performed goes to ``failed``, and the next one follows, unless this machine cannot offer
     the world, or something was not undone.
     """
     numbered = known_stories()
     columns = _columns(patterns)
-    for word in words or playable(numbered.values(), columns, world):
+    for word in words or playable(numbered.values(), columns, *world):
         if word not in numbered:
             yield from traces_in(Path(word))
             continue
         for column in columns:
             try:
-                trace = performed_elsewhere(numbered[word], column, world)
+                trace = performed_elsewhere(numbered[word], column, *world)
             except HostError:
                 raise
             except HarnessError as error:

@@ -10,6 +10,8 @@ from importlib import resources
 
 import msgspec
 
+from harness.stories import WHOLE
+
 
 class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A known way in which the core shows another state than Kafka.
@@ -27,8 +29,10 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The place in which to see that: Kafka's source, an issue, a rule."""
     stories: list[str] = []
     """Only in these stories; none: in all."""
-    since: str = ""
-    """Only from the first step on whose text begins so."""
+    since: str = "*"
+    """Only from the first step on whose text fits this pattern."""
+    then: str = ""
+    """Such a step counts only when a later one fits this and names its brokers, or all dead brokers are started."""
     more: int | None = None
     """Kafka's number is larger by this for each such step, and by nothing else."""
 
@@ -38,10 +42,18 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             fnmatchcase(fact, pattern) for pattern in self.facts
         ):
             return False
-        steps = sum(text.removeprefix("try ").startswith(self.since) for text in texts)
+        plain = [text.removeprefix("try ") for text in texts]
+        steps = sum(self._counts(text, plain[place + 1 :]) for place, text in enumerate(plain))
         if self.more is None:
             return steps > 0
         return isinstance(real, int) and isinstance(core, int) and real - core == self.more * steps
+
+    def _counts(self, text: str, later: Sequence[str]) -> bool:
+        brokers = set(text.split()[1:])
+        followed = any(
+            step == WHOLE or (fnmatchcase(step, self.then) and brokers <= set(step.split()[1:])) for step in later
+        )
+        return fnmatchcase(text, self.since) and (followed or not self.then)
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

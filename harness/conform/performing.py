@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import msgspec
+from typing_extensions import override
 
 from harness.choices import Choices
 from harness.conform.recorded import KAFKA, RecordedStep, RecordedTrace, recorded, steps_of
@@ -19,7 +21,8 @@ from harness.worlds.factory import world_for
 from harness.worlds.simulated import SimulatedWorld
 from harness.worlds.simulated.clients import parsed
 from harness.worlds.simulated.steady import Steady
-from nemesis.cluster import PartitionView
+from nemesis.cluster import CONTROLLER, Link, Messages, PartitionView, Target, require
+from nemesis.evidence import Evidence
 from nemesis.plan import FaultPlan
 from workloads import Event, Settings, WorkloadPlan
 
@@ -64,8 +67,22 @@ def _spec(story: Story, column: str, settings: Settings, world: AnyWorld) -> Run
     )
 
 
-def performed_elsewhere(story: Story, column: str, world: str) -> RecordedTrace:
-    """The trace of a story on a real cluster.
+def world_named(name: str, release: str = "") -> AnyWorld:
+    """The world in which stories are performed, with Kafka of this ``release``, or of the default one.
+
+    Raises:
+        PlanError: this world has no releases.
+    """
+    world = ELSEWHERE[name]
+    if not release:
+        return world
+    if not isinstance(world, Kafka):
+        raise PlanError(f'the world "{name}" has no releases; leave --version out, or choose --world kafka')
+    return msgspec.structs.replace(world, version=release)
+
+
+def performed_elsewhere(story: Story, column: str, world: str, release: str = "") -> RecordedTrace:
+    """The trace of a story on a real cluster, with Kafka of this ``release``.
 
     Raises:
         PlanError: this world cannot do what the story asks for.
@@ -73,7 +90,7 @@ def performed_elsewhere(story: Story, column: str, world: str) -> RecordedTrace:
         HarnessError: the cluster could not be started, or the harness failed.
         KeyboardInterrupt: the user wants no more. What was not undone is named in each, for `ackproof heal`.
     """
-    spec = spec_of(story, column_named(column), ELSEWHERE[world])
+    spec = spec_of(story, column_named(column), world_named(world, release))
     if problem := unmet(story, spec):
         raise PlanError(f"{story.number} {problem}")
     with kept_until_undone("ackproof-conform-") as directory:
@@ -84,12 +101,13 @@ def performed_elsewhere(story: Story, column: str, world: str) -> RecordedTrace:
     return recorded(story, spec, system, performance.trace)
 
 
-def playable(stories: Iterable[Story], columns: Iterable[str], world: str) -> list[str]:
-    """The numbers of the stories that this world can perform in all these columns."""
+def playable(stories: Iterable[Story], columns: Iterable[str], world: str, release: str = "") -> list[str]:
+    """The numbers of the stories that this world can perform in all these columns; errors as :func:`world_named`."""
+    where = world_named(world, release)
     return [
         story.number
         for story in stories
-        if not any(unmet(story, spec_of(story, column_named(column), ELSEWHERE[world])) for column in columns)
+        if not any(unmet(story, spec_of(story, column_named(column), where)) for column in columns)
     ]
 
 
@@ -121,7 +139,7 @@ def performed_by_core(story: Story, trace: RecordedTrace, bug: str, choices: Cho
     """
     settings = Settings.from_mapping({**trace.settings, "planted.bug": bug})
     spec = _spec(story, trace.column, settings, Simulated())
-    world = SimulatedWorld(spec, choices, invariants=False)
+    world = _WholeLinks(spec, choices, invariants=False)
     moments = _Moments(world, f"{WORKLOAD.topic}-0")
     pace = AsLongAs(world.clock.now_us, [step.lasted_ms for step in trace.steps])
     performed = perform_script(story, spec, world, _Forgetting(), pace).trace
@@ -135,6 +153,45 @@ def performed_by_core(story: Story, trace: RecordedTrace, bug: str, choices: Cho
         steps.append(CoreStep(step=step, passed=passed, answers_before=answers_before))
         answers_before = step.shown.answers
     return steps
+
+
+class _WholeLinks(SimulatedWorld):
+    """The simulated world, in which a link is held or dropped as a whole where a script names one API.
+
+    So it is on real hosts, which cannot tell messages apart: a broker whose AlterPartition is dropped is fenced. Nor
+    does it learn that, since brokers of Kafka ask the controller for metadata: both directions are gone.
+    """
+
+    @cached_property
+    @override
+    def target(self) -> Target:
+        target = super().target
+        return msgspec.structs.replace(target, messages=_WholeLinkMessages(require(target.messages)))
+
+
+class _WholeLinkMessages(Messages):
+    def __init__(self, messages: Messages) -> None:
+        self._messages = messages
+
+    @override
+    def hold(self, links: Collection[Link], api: str = "") -> Evidence:
+        return self._messages.hold(_in_effect(links))
+
+    @override
+    def drop(self, links: Collection[Link], api: str = "") -> Evidence:
+        return self._messages.drop(_in_effect(links))
+
+    @override
+    def release(self, links: Collection[Link], action: str = "", api: str = "") -> Evidence:
+        return self._messages.release(_in_effect(links), action)
+
+    @override
+    def release_one(self, link: Link, *, newest: bool) -> Evidence:
+        return self._messages.release_one(link, newest=newest)
+
+
+def _in_effect(links: Collection[Link]) -> Collection[Link]:
+    return {*links, *(Link(link.target, link.source) for link in links if CONTROLLER in link)}
 
 
 class _Moments:

@@ -13,6 +13,7 @@ from harness.errors import PlanError
 from harness.plan import RunSpec
 from harness.records.files import files_of, write_file
 from harness.stories import Play, Story, Trace, column_named, known_stories
+from harness.worlds.kafka.releases import DEFAULT_VERSION
 from workloads import Settings, SettingsError, SettingValue, reason_of, unknown_name
 
 #: The number of the form of these files.
@@ -50,8 +51,10 @@ class RecordedTrace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     @property
     def name(self) -> str:
-        """The name of its file."""
-        return f"{self.story}-{self.column.replace('/', '-')}.json"
+        """The name of its file, with the release if it is of another than the default one."""
+        release = self.system.removeprefix(KAFKA).strip() if self.is_kafka else ""
+        words = [self.story, *self.column.split("/"), *([release] if release not in {"", DEFAULT_VERSION} else [])]
+        return f"{'-'.join(words)}.json"
 
 
 class _Head(msgspec.Struct):

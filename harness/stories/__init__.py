@@ -13,13 +13,14 @@ from harness.stories.pauses import AsLongAs, UntilAtRest
 from harness.stories.performer import Performance, perform_script
 from harness.stories.requirements import unmet
 from harness.stories.story import Expected, Sign, Story, known_stories, parse_story, read_story
-from harness.stories.trace import ACKNOWLEDGED, REFUSED, Play, RecordEnd, Trace, TraceEntry
+from harness.stories.trace import ACKNOWLEDGED, REFUSED, WHOLE, Play, RecordEnd, Trace, TraceEntry
 
 __all__ = [
     "ACKNOWLEDGED",
     "COLUMNS",
     "OF_TRANSACTIONS",
     "REFUSED",
+    "WHOLE",
     "AsLongAs",
     "Cell",
     "Column",

@@ -13,12 +13,15 @@ from harness.stories.story_world import StoryWorld
 from harness.worlds.contract import ReplicaState
 from nemesis.cluster import PartitionView
 
-#: A pause after a step that began at this time of the run's clock.
-Pause = Callable[[StoryWorld, int], None]
+#: A pause after a step that began at this time of the run's clock, and that freed links or did not.
+Pause = Callable[[StoryWorld, int, bool], None]
 
 #: A real cluster is at rest when this number of looks in a row show the same.
 SAME_LOOKS: Final = 6
 LOOK_EVERY_MS: Final = 250
+#: The same after links were freed: a broker that waits for an answer which was dropped asks again after three seconds
+#: (replica.socket.timeout.ms of the harness's clusters), each in its own time.
+SAME_LOOKS_FREED: Final = 18
 #: For what goes on changing, and for brokers that were started: a JVM's start, and the session of the process before.
 REST_LIMIT_MS: Final = 10_000
 START_LIMIT_MS: Final = 40_000
@@ -26,7 +29,7 @@ START_LIMIT_MS: Final = 40_000
 VIRTUAL_REST_MS: Final = SAME_LOOKS * LOOK_EVERY_MS
 
 
-def no_pause(story_world: StoryWorld, begun_us: int) -> None:
+def no_pause(story_world: StoryWorld, begun_us: int, freed: bool) -> None:
     """Go on at once."""
 
 
@@ -39,7 +42,7 @@ class UntilAtRest:
     def __init__(self) -> None:
         self._running: frozenset[int] | None = None
 
-    def __call__(self, story_world: StoryWorld, begun_us: int) -> None:  # noqa: ARG002
+    def __call__(self, story_world: StoryWorld, begun_us: int, freed: bool) -> None:  # noqa: ARG002
         """Wait, but not for ever."""
         story_world.keep_order()
         running = frozenset(story_world.running)
@@ -47,13 +50,13 @@ class UntilAtRest:
         self._running = running
         if begun:
             story_world.until(lambda: not begun & {*story_world.fenced()}, START_LIMIT_MS)
-        looks = 0
+        looks, enough = 0, SAME_LOOKS_FREED if freed else SAME_LOOKS
         last = _look(story_world)
         for _ in range(REST_LIMIT_MS // LOOK_EVERY_MS):
             story_world.let_pass(LOOK_EVERY_MS)
             now = _look(story_world)
             looks, last = (looks + 1 if now == last else 0), now
-            if looks >= SAME_LOOKS:
+            if looks >= enough:
                 return
 
 
@@ -64,7 +67,7 @@ class AsLongAs:
         self._now_us = now_us
         self._lasted_ms: Iterator[int] = iter(lasted_ms)
 
-    def __call__(self, story_world: StoryWorld, begun_us: int) -> None:
+    def __call__(self, story_world: StoryWorld, begun_us: int, freed: bool) -> None:  # noqa: ARG002
         """Let the rest of its time pass, and the time in which everything comes to rest in any case."""
         left_ms = next(self._lasted_ms, 0) - (self._now_us() - begun_us) // 1_000
         story_world.let_pass(max(left_ms, VIRTUAL_REST_MS))

@@ -22,7 +22,7 @@ from harness.stories.pauses import Pause, no_pause
 from harness.stories.script_faults import ScriptFaults
 from harness.stories.story import BASE, Story
 from harness.stories.story_world import StoryWorld
-from harness.stories.trace import HEALED, Play, StepError, Trace, TraceEntry
+from harness.stories.trace import HEALED, WHOLE, Play, StepError, Trace, TraceEntry
 from harness.stories.transaction_steps import TransactionSteps
 from harness.stories.transactions import ScriptTransactions
 from harness.stories.writes import DirectRecord, ScriptedRecord, Writes
@@ -172,10 +172,12 @@ class _Performer:
             note, play = _ACTIONS[type(step)](self, step) or "", Play.PLAYED
         except StepError as error:
             note, play = str(error), Play.TRIED if step.tried else Play.FAILED
-        self._note(step.line, step.text, begun_us, note, play)
+        self._note(step.line, step.text, begun_us, note, play, freed=step.frees_links)
 
-    def _note(self, line: int, text: str, begun_us: int, note: str, play: Play = Play.PLAYED) -> None:
-        self._pause(self._story_world, begun_us)
+    def _note(
+        self, line: int, text: str, begun_us: int, note: str, play: Play = Play.PLAYED, *, freed: bool = False
+    ) -> None:
+        self._pause(self._story_world, begun_us, freed)
         self._write_down(line, text, begun_us, "; ".join(filter(None, (note, self._story_world.other_order()))), play)
 
     def _write_down(self, line: int, text: str, begun_us: int, note: str, play: Play = Play.PLAYED) -> None:
@@ -336,15 +338,15 @@ class _Performer:
     def recover(self) -> int | None:
         """Heal, look for a leader, start the brokers that may return, and wait until the log partition is whole."""
         begun_us = self._clock.now_us()
-        self._faults.repair_all()
+        freed = self._faults.repair_all()
         self._leaderless = bool(self._story_world.running) and not self._leader_found()
-        self._note(0, HEALED, begun_us, "nobody leads" if self._leaderless else "")
+        self._note(0, HEALED, begun_us, "nobody leads" if self._leaderless else "", freed=freed)
         begun_us = self._clock.now_us()
         self._faults.start_the_dead()
         self._for_good = not self._leader_found()
         recovered = self._story_world.until(lambda: not self.lacking(), self._patience.limit_ms)
         recovered_us = self._clock.now_us() if recovered else None
-        self._note(0, "(dead brokers are started, all are in sync)", begun_us, ", ".join(self.lacking().values()))
+        self._note(0, WHOLE, begun_us, ", ".join(self.lacking().values()))
         return recovered_us
 
     def answer(self) -> None:

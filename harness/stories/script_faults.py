@@ -81,13 +81,14 @@ class ScriptFaults:
             raise _unharmed(RELEASE.verb, [link])
         return str(released["released"])
 
-    def repair_all(self) -> None:
-        """End everything but the deaths of brokers and of their disks."""
-        self.heal_links()
+    def repair_all(self) -> bool:
+        """End everything but the deaths of brokers and of their disks; True if links were freed."""
+        freed = self.heal_links()
         for repair in self._faults.repairs(NodeFault):
             if repair not in (START, FailDirectory.undone_by):
                 for node in sorted(self._faults.held(repair)):
                     self._faults.undo(repair, node)
+        return freed
 
     def start_the_dead(self) -> None:
         """Start every dead broker that may return; what still lasts, lasts no longer than this."""

@@ -61,6 +61,11 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         """The kind of fault that it begins, if any."""
         return self.strikes
 
+    @property
+    def frees_links(self) -> bool:
+        """True if messages may pass again that did not."""
+        return False
+
 
 # --- what clients do -------------------------------------------------------------------------------------------------
 
@@ -199,6 +204,11 @@ class Undo(Step, frozen=True, kw_only=True):
     links: tuple[Link, ...] = ()
 
     @property
+    @override
+    def frees_links(self) -> bool:
+        return not self.nodes
+
+    @property
     def repair(self) -> Repair[Any]:
         """The repair of this verb; only the verb goes along to another process."""
         return REPAIRS[self.verb]
@@ -223,6 +233,11 @@ class ReleaseOne(Step, frozen=True, kw_only=True):
 
     link: Link
     newest: bool
+
+    @property
+    @override
+    def frees_links(self) -> bool:
+        return True
 
 
 # --- what several of these together do -------------------------------------------------------------------------------

@@ -14,8 +14,9 @@ from workloads import SettingValue
 #: Facts about a record that may be known at the end.
 ACKNOWLEDGED: Final = "acknowledged"
 REFUSED: Final = "refused"
-#: The text of the entry for the healing at the end of every script.
+#: The texts of the entries for the healing at the end of every script.
 HEALED: Final = "(all links are healed)"
+WHOLE: Final = "(dead brokers are started, all are in sync)"
 
 
 class StepError(Exception):

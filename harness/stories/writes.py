@@ -26,6 +26,9 @@ FIRST_PRODUCER_ID: Final = 1_000_000
 #: The fate of a record, by the end of its operation.
 _OUTCOMES: Final = {EventType.OK: ACKNOWLEDGED, EventType.FAIL: REFUSED, EventType.INFO: "unknown"}
 
+#: How much the answer to one attempt says of a record, rising.
+_WORTH: Final = (EventType.FAIL, EventType.INFO, EventType.OK)
+
 
 class ScriptedProducer:
     """One producer instance: its first process, its producer id, and the sequence number of its next record."""
@@ -55,10 +58,12 @@ class ScriptedRecord(ABC):
         return self.outcome is not None and self.outcome.type is EventType.OK
 
     def take(self, outcome: SendOutcome) -> None:
-        """Remember the best that is known: acknowledged, else unknown if any attempt is, else refused."""
+        """Remember the best that is known: acknowledged, else unknown if any attempt is, else refused.
+
+        Of two that say as much it is the later one.
+        """
         self.unanswered -= 1
-        best = self.outcome
-        if best is None or outcome.type is EventType.OK or (best.type is EventType.FAIL):
+        if self.outcome is None or _WORTH.index(outcome.type) >= _WORTH.index(self.outcome.type):
             self.outcome = outcome
 
     @abstractmethod

@@ -49,6 +49,8 @@ def test_as_json_each_story_is_a_line_with_its_steps(capsys: pytest.CaptureFixtu
         (["S99"], "or name a trace, or a directory of traces"),
         (["S01", "--settings", "all/9"], "all/9"),
         (["S01", "--world", "existing"], "existing"),
+        (["S01", "--world", "processes", "--version", "3.9.2"], "has no releases; leave --version out"),
+        (["--world", "processes", "--version", "3.9.2"], "has no releases; leave --version out"),
         ([TRACE, "--bug", "keep-fenced"], "keep-fenced"),
     ],
 )
@@ -57,7 +59,9 @@ def test_what_does_not_exist_is_named(arguments: list[str], complaint: str, caps
     assert complaint in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", [["--world", "kafka"], ["--settings", "all/2"], ["--save", "kept"]])
+@pytest.mark.parametrize(
+    "option", [["--world", "kafka"], ["--version", "3.9.2"], ["--settings", "all/2"], ["--save", "kept"]]
+)
 def test_a_trace_takes_no_option_of_a_performance(option: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of(["conform", TRACE, *option]) == 64
     shown = capsys.readouterr()
@@ -79,7 +83,7 @@ def plays(monkeypatch: pytest.MonkeyPatch, error: Exception) -> list[str]:
     """Let S01 fail with this error, and every other story show what the trace of S12 has; the stories that began."""
     begun: list[str] = []
 
-    def performed(story: Story, _column: str, _world: str) -> RecordedTrace:
+    def performed(story: Story, _column: str, _world: str, _release: str) -> RecordedTrace:
         begun.append(story.number)
         if story.number == "S01":
             raise error

@@ -146,6 +146,34 @@ def test_a_script_that_fails_in_both_is_no_evidence() -> None:
     assert not compared.conforms
 
 
+def story_that(steps: str) -> Story:
+    return parse_story(f'number = "M3"\ntitle = "t"\nsteps = """\n{steps}\n"""\n', "my.toml")
+
+
+def test_where_one_api_is_dropped_the_core_loses_the_whole_link_as_real_hosts_do() -> None:
+    """The virtual world by itself drops AlterPartition alone, and broker 0 stays unfenced and leads."""
+    story = story_that("drop AlterPartition 0>controller\nwait 20 s\nrelease\nwait 5 s")
+    compared = hold(trace_of(story), story)
+    wrong = compared.steps[5]
+    assert wrong.text == "wait 20 s"
+    assert {(difference.fact, difference.core) for difference in wrong.differences} >= {
+        ("leader", "1"),
+        ("fenced", "0"),
+    }
+    # Nor does broker 0 hear that another one leads.
+    assert "broker 0: leading" not in {difference.fact for difference in wrong.differences}
+    assert {difference.fact for difference in compared.steps[7].differences} >= {"leader", "broker 0: leading"}
+    assert "fenced" not in {difference.fact for difference in compared.steps[7].differences}
+
+
+def test_a_cluster_whose_links_were_freed_rests_until_its_brokers_have_asked_again() -> None:
+    story = story_that("hold Fetch 1>0\nwait 100 ms\nrelease\nwait 100 ms")
+    lasted = {step.text: step.lasted_ms for step in trace_of(story).steps}
+    assert lasted["wait 100 ms"] < 2_000
+    assert lasted["hold Fetch 1>0"] < 2_000
+    assert lasted["release"] > 4_000 > lasted["(all links are healed)"]
+
+
 def test_nothing_compared_does_not_conform(trace: RecordedTrace) -> None:
     assert not msgspec.structs.replace(hold(trace, STORY), steps=()).conforms
 
@@ -162,22 +190,38 @@ def test_a_trace_is_read_as_it_was_written(trace: RecordedTrace, tmp_path: Path)
     assert len(path.read_text().splitlines()) == len(trace.steps) + 2
     with pytest.raises(PlanError, match="has no recorded traces"):
         traces_in(tmp_path)
+    other = msgspec.structs.replace(trace, system="Apache Kafka 3.9.2", column="all/2/F")
+    assert other.name == "M1-all-2-F-3.9.2.json"
     path.write_text(path.read_text()[:-20])
     with pytest.raises(PlanError, match="is no recorded trace"):
         read_trace(path)
 
 
 def test_a_deviation_explains_its_number_and_no_other() -> None:
-    moves = Deviation(name="n", facts=["partition epoch"], since="move leader", more=2, why="", source="")
-    texts = ["write x to 0", "move leader to 1", "try move leader to 2"]
+    moves = Deviation(name="n", facts=["partition epoch"], since="move leader to [12]", more=2, why="", source="")
+    texts = ["write x to 0", "move leader to 1", "move leader to 0", "try move leader to 2"]
     assert moves.explains("S03", texts, "partition epoch", 7, 3)
     assert not moves.explains("S03", texts, "partition epoch", 6, 3)
     assert not moves.explains("S03", texts, "leader epoch", 7, 3)
     assert not moves.explains("S03", texts[:1], "partition epoch", 5, 3)
-    narrow = Deviation(name="n", facts=["broker *: epochs"], since="kill", stories=["S01"], why="", source="")
+    narrow = Deviation(name="n", facts=["broker *: epochs"], since="kill *", stories=["S01"], why="", source="")
     assert narrow.explains("S01", ["kill 0"], "broker 1: epochs", (), ("0 from 0",))
     assert not narrow.explains("S02", ["kill 0"], "broker 1: epochs", (), ("0 from 0",))
     assert not narrow.explains("S01", ["stop 0"], "broker 1: epochs", (), ("0 from 0",))
+
+
+def test_a_deviation_of_two_steps_counts_once_the_second_of_the_same_broker_was_done() -> None:
+    emptied = Deviation(name="n", facts=["partition epoch"], since="wipe *", then="start *", more=1, why="", source="")
+
+    def explained(*texts: str) -> list[int]:
+        return [more for more in range(4) if emptied.explains("S19", texts, "partition epoch", 5 + more, 5)]
+
+    assert explained("kill 1", "wipe 1", "wait until 1 is fenced") == [0]
+    assert explained("kill 1", "start 1", "kill 1", "wipe 1") == [0]
+    assert explained("wipe 1", "start 2") == [0]
+    assert explained("wipe 1", "start 1", "write x to 0") == [1]
+    assert explained("wipe 1", "try start 0 1", "kill 2", "wipe 2", "start 2") == [2]
+    assert explained("wipe 1", "(dead brokers are started, all are in sync)") == [1]
 
 
 def test_steps_last_as_long_as_they_did_elsewhere(trace: RecordedTrace) -> None:

@@ -34,6 +34,8 @@ SHOWN: Final = {
     "S04-all-1": {"shrink-before-acceptance": "broker 0: written high watermark"},
     "S06-all-2": {"append-below-min-isr": "broker 0: log"},
     "S11-all-2-F": {"flush-on-leader-only": "broker 1: log"},
+    "S17-all-2": {"fetch-from-any-epoch": "broker 1: log"},
+    "S27-all-2": {"commit-with-two": "answer to x"},
     "S28-all-2": {"truncate-to-high-watermark": "broker 0: log"},
     "S35-all-2": {"keep-torn-batch": "broker 1: log"},
 }
