@@ -43,7 +43,7 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         ):
             return False
         plain = [text.removeprefix("try ") for text in texts]
-        steps = sum(self._counts(text, plain[place + 1 :]) for place, text in enumerate(plain))
+        steps = sum(self._counts(text, plain[index + 1 :]) for index, text in enumerate(plain))
         if self.more is None:
             return steps > 0
         return isinstance(real, int) and isinstance(core, int) and real - core == self.more * steps

@@ -26,7 +26,7 @@ FIRST_PRODUCER_ID: Final = 1_000_000
 #: The fate of a record, by the end of its operation.
 _OUTCOMES: Final = {EventType.OK: ACKNOWLEDGED, EventType.FAIL: REFUSED, EventType.INFO: "unknown"}
 
-#: How much the answer to one attempt says of a record, rising.
+#: Kinds of answers to an attempt, from the one that says least of a record.
 _WORTH: Final = (EventType.FAIL, EventType.INFO, EventType.OK)
 
 
