@@ -31,8 +31,8 @@ from checkers.columns.replica_file import (
     REPLICAS_META,
     REPLICAS_SCHEMA,
     Ends,
-    Part,
     PartitionEnd,
+    TransactionPart,
     read_replicas,
 )
 from checkers.errors import CheckError, JavaMissingError
@@ -77,5 +77,5 @@ from checkers.verdicts.promises import NEVER, promise_under
 from checkers.verdicts.proportions import Proportion, proportion
 from checkers.verdicts.receipts import FaultSeen, TakenCopy, faults_possible, latest_receipts
 from checkers.verdicts.verdict import Verdict
-from checkers.verdicts.worlds_compared import Comparison, compare
+from checkers.verdicts.worlds_compared import WorldsCompared, compare
 from checkers.words import counted, percent, seconds

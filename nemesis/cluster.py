@@ -91,7 +91,7 @@ class ClusterView(msgspec.Struct, frozen=True):
     internal: Mapping[str, PartitionView] = {}
 
 
-class Processes(Protocol):
+class NodeProcesses(Protocol):
     """The processes of the nodes, brokers and controllers."""
 
     def kill(self, node: int) -> Evidence:
@@ -321,7 +321,7 @@ class WallClocks(Protocol):
         ...
 
 
-class CrashedProducer(Protocol):
+class EndedProducer(Protocol):
     """A producer that was ended: the ``instance``, its ``outstanding`` sends, and the ``successor`` that took over."""
 
     @property
@@ -335,7 +335,7 @@ class CrashedProducer(Protocol):
 class ClientProcesses(Protocol):
     """The workload's own producers; the workload offers them in every world."""
 
-    def crash_producer(self, pick: int) -> CrashedProducer:
+    def crash_producer(self, pick: int) -> EndedProducer:
         """End a producer and its connections without closing it, and let a new instance take its place.
 
         ``pick``, modulo their number, says which one. What it had sent and not been answered stays without an outcome.
@@ -375,7 +375,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     view: Callable[[], ClusterView]
-    processes: Processes | None = None
+    processes: NodeProcesses | None = None
     power: Power | None = None
     links: Links | None = None
     link_speed: LinkSpeed | None = None

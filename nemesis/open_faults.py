@@ -14,7 +14,7 @@ import msgspec
 from nemesis.cluster import ClusterView, Link, Target
 from nemesis.evidence import Evidence, Observed
 from nemesis.faults import Aim, Fault
-from nemesis.receipts import Receipt, Watch, degraded_to, effect_shown, moved, out_of_sync, touched
+from nemesis.receipts import PartitionWatch, Receipt, degraded_to, effect_shown, moved, out_of_sync, touched
 from nemesis.repairs import Repair
 
 
@@ -36,7 +36,7 @@ class _OpenFault:
         self.fault, self.aim, self.receipt = fault, aim, receipt
         self.left: set[int | Link] = {*aim.nodes, *aim.links}
         receipt.touched, receipt.out_of_sync = touched(aim, view), out_of_sync(view)
-        self._before, self._watch = view, Watch(receipt.touched)
+        self._before, self._watch = view, PartitionWatch(receipt.touched)
         self.look(view, receipt.begun_us)
 
     def look(self, view: ClusterView, time_us: int) -> None:

@@ -19,7 +19,7 @@ LOOK_EVERY_MS: Final = 100
 SETTLE_LIMIT_MS: Final = 120_000
 
 
-class Clock(Protocol):
+class RunClock(Protocol):
     """The run's clock, as the workload's contract describes it."""
 
     def now_us(self) -> int:
@@ -43,7 +43,7 @@ class Player:
         self,
         schedule: Schedule,
         target: Target,
-        clock: Clock,
+        clock: RunClock,
         *,
         dead_brokers_max: int,
         witness: Callable[[Receipt], None],

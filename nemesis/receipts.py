@@ -148,7 +148,7 @@ def touched(aim: Aim, view: ClusterView) -> tuple[str, ...]:
     return tuple(name for name, state in view.partitions.items() if not brokers or brokers & set(state.replicas))
 
 
-class Watch:
+class PartitionWatch:
     """Looks at the log partitions ``names``, and keeps of each state the first look that found it and the last."""
 
     def __init__(self, names: Iterable[str]) -> None:

@@ -16,7 +16,7 @@ from nemesis.cluster import CONTROLLER, ClusterView, Target, node_name, require
 from nemesis.evidence import Evidence
 from nemesis.faults import Aim, Finalize, Join, Leave, OperatorStep, Replace, Upgrade
 from nemesis.open_faults import Cause, OpenFaults
-from nemesis.player import LOOK_EVERY_MS, Clock
+from nemesis.player import LOOK_EVERY_MS, RunClock
 from nemesis.receipts import Receipt
 from nemesis.roles import Role, RoleKind
 from nemesis.succession import UpgradeBy
@@ -67,7 +67,7 @@ class Rollout:
         steps: Sequence[RolloutStep],
         faults: OpenFaults,
         target: Target,
-        clock: Clock,
+        clock: RunClock,
         *,
         first_sequence: int = 0,
         first_group: int = 0,

@@ -1,4 +1,4 @@
-"""The language of the source: first lines of docstrings and descriptions, words to avoid, names of locals.
+"""The language of the source: first lines of docstrings and descriptions, words to avoid, names of locals and classes.
 
 ``python -m tests.test_language harness/stories`` lists what is against the rules in some files or folders.
 """
@@ -44,6 +44,11 @@ TURNS: Final = {
 STATES: Final = re.compile(r"\b(?:nobody|somebody) leads\b")
 #: Locals and parameters that say nothing of what they hold.
 EMPTY_NAMES: Final = frozenset({"one", "found", "place", "at", "known", "there"})
+#: Names that two classes share, with the reason why neither has another one.
+SHARED_CLASS_NAMES: Final = {
+    "Log": "the columns that checkers read, and the log of a replica: each is the first noun of its package",
+    "MoveLeader": "the fault, and the request to the controller that it is",
+}
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -111,6 +116,21 @@ def modules(folders: Iterable[str]) -> list[Path]:
 def test_the_source_speaks_plainly() -> None:
     wrong = [line for module in modules(PACKAGES) for line in violations(module)]
     assert not wrong, "\n".join(wrong)
+
+
+def class_names(tree: ast.AST) -> Iterator[str]:
+    """Names of the public classes of a module, of classes inside of others too."""
+    return (node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and not node.name.startswith("_"))
+
+
+def test_no_two_classes_have_one_name() -> None:
+    homes: dict[str, set[str]] = {}
+    for module in modules(PACKAGES):
+        for name in class_names(ast.parse(module.read_text(encoding="utf-8"))):
+            homes.setdefault(name, set()).add(str(module.relative_to(ROOT)))
+    shared = {name: sorted(files) for name, files in homes.items() if len(files) > 1}
+    assert {name: files for name, files in shared.items() if name not in SHARED_CLASS_NAMES} == {}
+    assert SHARED_CLASS_NAMES.keys() <= shared.keys(), "an exception that nothing needs"
 
 
 def test_plans_and_tables_speak_plainly() -> None:

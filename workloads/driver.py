@@ -28,9 +28,9 @@ from workloads.operations import HARNESS, CleanerTimes, Event, EventType, FreshW
 from workloads.pipeline import PipelineReaders, pipeline_end
 from workloads.pipeline_member import Pipeline
 from workloads.plan import WorkloadPlan
-from workloads.producers import OUTSTANDING_MAX, Producers
+from workloads.producers import OUTSTANDING_MAX, RunProducers
 from workloads.recovery import RecoveryWrites
-from workloads.replacement import Patience
+from workloads.replacement import SilenceLimit
 from workloads.roles import AfterHealing, Reading, Writing
 from workloads.settings import CommitMode, Settings
 from workloads.stable_offsets import StableOffsets
@@ -102,7 +102,7 @@ class Workload:
         writes = kind.writes(plan)
         if kind.writing == "transactions":
             return TransactionProducers(self._writers, partitions=self.inputs, plan=plan, writes=writes)
-        return Producers(
+        return RunProducers(
             self._writers,
             partitions=self.inputs,
             producers=plan.producers,
@@ -233,7 +233,7 @@ class Workload:
         )
 
 
-def _patience(plan: WorkloadPlan, settings: Settings) -> Patience:
+def _patience(plan: WorkloadPlan, settings: Settings) -> SilenceLimit:
     """The patience of one run; endless with acks=0, where no acknowledgement comes."""
     silent_ms = plan.replace_silent_ms or settings.delivery_timeout_ms + REPORT_MS
-    return Patience(silent_ms if settings.acks else None, settings.request_timeout_ms)
+    return SilenceLimit(silent_ms if settings.acks else None, settings.request_timeout_ms)

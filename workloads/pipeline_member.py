@@ -27,7 +27,7 @@ from workloads.operations import EventType, Function, Reached
 from workloads.plan import WorkloadPlan
 from workloads.polling_member import Harm, PollingMember, Records, ranges_of
 from workloads.settings import Settings
-from workloads.transactional_producer import RENEW_MS, Asked, Consumed, Transaction, TransactionalProducer
+from workloads.transactional_producer import RENEW_MS, Asked, Consumed, OpenTransaction, TransactionalProducer
 from workloads.transactions import SpreadEnds
 
 #: Harm is done before the offsets are handed over, or, where it is late, between that and the end of the transaction.
@@ -178,7 +178,7 @@ class PipelineMember(PollingMember):
         self._failed = True
         self._producer.finish("abort")
 
-    def _ended(self, producer: TransactionalProducer, transaction: Transaction) -> None:
+    def _ended(self, producer: TransactionalProducer, transaction: OpenTransaction) -> None:
         if self._stopped or transaction.consumed is None or transaction.end is None:
             return
         if transaction.end.type is EventType.OK:

@@ -7,7 +7,7 @@ from typing import Final
 
 from workloads.generators import DueWrite
 from workloads.instance import Writers
-from workloads.replacement import CrashedProducer, Patience, ProducerSlot
+from workloads.replacement import CrashedProducer, ProducerSlot, SilenceLimit
 
 #: Sends outstanding per producer. A leaderless partition holds a send for delivery.timeout.ms; this bounds what piles
 #: up meanwhile (5 s at 50 writes a second), and a send that is due beyond it is not made.
@@ -21,7 +21,7 @@ FULL_REST_MS: Final = 1
 LOOK_EVERY_MS: Final = 100
 
 
-class Producers:
+class RunProducers:
     """All producers of a run, on one clock, which make the writes of ``writes``.
 
     Attributes:
@@ -36,7 +36,7 @@ class Producers:
         partitions: Sequence[str],
         producers: int,
         writes: Iterator[DueWrite],
-        patience: Patience,
+        patience: SilenceLimit,
     ) -> None:
         self._clock = writers.clock
         self._partitions = tuple(partitions)

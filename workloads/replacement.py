@@ -51,7 +51,7 @@ TRIALS_MAX: Final = 3
 TRIAL_KEY: Final = b"trial"
 
 
-class Patience(NamedTuple):
+class SilenceLimit(NamedTuple):
     """Limit of an instance's silence before it is given up, None for no limit; and request.timeout.ms."""
 
     silent_ms: int | None
@@ -127,7 +127,7 @@ class ProducerSlot:
         self,
         writers: Writers,
         partitions: Iterable[str],
-        patience: Patience,
+        patience: SilenceLimit,
         acknowledged: Callable[[str], None],
     ) -> None:
         self._writers = writers

@@ -34,7 +34,7 @@ class Consumed(NamedTuple):
     sources: dict[str, tuple[int, ...]]
 
 
-class Transaction:
+class OpenTransaction:
     """A transaction that is open: its writes, what is known of each, and how it is to end."""
 
     def __init__(
@@ -69,7 +69,7 @@ class TransactionalProducer:
         partitions: Sequence[str],
         transactional_id: str,
         number: int,
-        ended: Callable[[TransactionalProducer, Transaction], None],
+        ended: Callable[[TransactionalProducer, OpenTransaction], None],
     ) -> None:
         self._writers = writers
         self._now_us = writers.clock.now_us
@@ -80,7 +80,7 @@ class TransactionalProducer:
         self.process = writers.new_process()
         self.number = number
         self.ready = False
-        self.transaction: Transaction | None = None
+        self.transaction: OpenTransaction | None = None
         self._producer = writers.clients.producer(self.process, transactional_id)
         if self._producer.transactions is None:
             raise ValueError(f"{writers.clients.name_of(self.process)} has no transactions")
@@ -108,7 +108,7 @@ class TransactionalProducer:
         """
         values = [join(self.process, self._sequence + number) for number in range(len(writes))]
         self._sequence += len(values)
-        transaction = self.transaction = Transaction(writes, values, asked, consumed)
+        transaction = self.transaction = OpenTransaction(writes, values, asked, consumed)
         self._writers.counts.attempted += len(values)
         self._record(EventType.INVOKE, transaction)
         self._calls.begin(partial(self._begun, transaction, halted))
@@ -121,7 +121,9 @@ class TransactionalProducer:
         offsets = {part.partition: part.offset for part in transaction.consumed.reached}
         self._calls.send_offsets(offsets, member, partial(self._handed_over, transaction, done))
 
-    def _handed_over(self, transaction: Transaction, done: Callable[[SendOutcome], None], outcome: SendOutcome) -> None:
+    def _handed_over(
+        self, transaction: OpenTransaction, done: Callable[[SendOutcome], None], outcome: SendOutcome
+    ) -> None:
         if outcome.type is EventType.OK and transaction.end is None:
             transaction.handed_us = self._now_us()
         done(outcome)
@@ -155,7 +157,7 @@ class TransactionalProducer:
             self._producer.close()
         self._settle()
 
-    def _begun(self, transaction: Transaction, halted: Callable[[], None] | None, outcome: SendOutcome) -> None:
+    def _begun(self, transaction: OpenTransaction, halted: Callable[[], None] | None, outcome: SendOutcome) -> None:
         if transaction.end is not None:
             return
         if outcome.type is not EventType.OK:
@@ -169,7 +171,7 @@ class TransactionalProducer:
         else:
             self._complete(transaction)
 
-    def _complete(self, transaction: Transaction) -> None:
+    def _complete(self, transaction: OpenTransaction) -> None:
         """Send what is left, and end it."""
         upto = len(transaction.values)
         if transaction.asked == "abort" and transaction.sent < upto:
@@ -179,7 +181,7 @@ class TransactionalProducer:
             self._send(transaction, upto)
             self._finish(transaction)
 
-    def _send(self, transaction: Transaction, upto: int, answered: Callable[[], None] | None = None) -> None:
+    def _send(self, transaction: OpenTransaction, upto: int, answered: Callable[[], None] | None = None) -> None:
         """Send the writes up to this number; ``answered`` is called once each of them has an answer."""
         begin, transaction.sent = transaction.sent, upto
         for write, value in zip(transaction.writes[begin:upto], transaction.values[begin:upto], strict=True):
@@ -191,7 +193,7 @@ class TransactionalProducer:
 
     def _answered(
         self,
-        transaction: Transaction,
+        transaction: OpenTransaction,
         value: int,
         answered: Callable[[], None] | None,
         upto: int,
@@ -203,14 +205,14 @@ class TransactionalProducer:
         elif answered is not None and len(transaction.answers) == upto:
             answered()
 
-    def _finish(self, transaction: Transaction) -> None:
+    def _finish(self, transaction: OpenTransaction) -> None:
         transaction.ending_us = self._now_us()
         if transaction.asked == "abort":
             self._calls.abort(partial(self._aborted, transaction))
         else:
             self._calls.commit(partial(self._committed, transaction))
 
-    def _committed(self, transaction: Transaction, outcome: SendOutcome) -> None:
+    def _committed(self, transaction: OpenTransaction, outcome: SendOutcome) -> None:
         if transaction.end is not None:
             return
         if outcome.type is EventType.FAIL and transaction.superseded_us is None:
@@ -224,7 +226,7 @@ class TransactionalProducer:
         transaction.end = outcome
         self._settle()
 
-    def _aborted(self, transaction: Transaction, outcome: SendOutcome) -> None:
+    def _aborted(self, transaction: OpenTransaction, outcome: SendOutcome) -> None:
         if transaction.end is not None:
             return
         aborted = outcome.type is EventType.OK
@@ -247,7 +249,7 @@ class TransactionalProducer:
         self._record(transaction.end.type, transaction)
         self._ended(self, transaction)
 
-    def _record(self, kind: EventType, transaction: Transaction) -> None:
+    def _record(self, kind: EventType, transaction: OpenTransaction) -> None:
         begins = kind is EventType.INVOKE
         nothing = SendOutcome(EventType.INFO)
         micro: tuple[MicroOperation, ...] = tuple(
@@ -269,7 +271,7 @@ class TransactionalProducer:
             )
         )
 
-    def _facts(self, transaction: Transaction) -> TransactionEnd:
+    def _facts(self, transaction: OpenTransaction) -> TransactionEnd:
         failed = {
             str(value): outcome.error or ""
             for value, outcome in transaction.answers.items()

@@ -20,7 +20,7 @@ from workloads.instance import SendCounts, Writers
 from workloads.operations import EventType
 from workloads.plan import WorkloadPlan
 from workloads.replacement import CrashedProducer
-from workloads.transactional_producer import RENEW_MS, Asked, Transaction, TransactionalProducer
+from workloads.transactional_producer import RENEW_MS, Asked, OpenTransaction, TransactionalProducer
 
 
 class SpreadEnds:
@@ -45,7 +45,7 @@ class _Slot:
         writers: Writers,
         partitions: Sequence[str],
         transactional_id: str,
-        committed: Callable[[Transaction], None],
+        committed: Callable[[OpenTransaction], None],
     ) -> None:
         self._writers = writers
         self._partitions = partitions
@@ -114,7 +114,7 @@ class _Slot:
             producer.close()
             self._renew()
 
-    def _ended(self, producer: TransactionalProducer, transaction: Transaction) -> None:
+    def _ended(self, producer: TransactionalProducer, transaction: OpenTransaction) -> None:
         if transaction.end is not None and transaction.end.type is EventType.OK:
             self._committed(transaction)
         if producer in self._superseded:
@@ -222,7 +222,7 @@ class TransactionProducers:
         self._takeover_us = due_us + self._plan.takeover_every_ms * 1000
         return True
 
-    def _committed(self, transaction: Transaction) -> None:
+    def _committed(self, transaction: OpenTransaction) -> None:
         now_us = self._clock.now_us()
         for write in transaction.writes:
             self.acknowledged_us[self._partitions[write.partition]] = now_us

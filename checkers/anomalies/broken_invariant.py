@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from checkers.anomalies.anomaly import Anomaly, Finding
 from checkers.columns.log_rows import EventPlace
-from checkers.columns.phases import Phases
+from checkers.columns.phases import RunMarks
 
 
 class InvariantBroken(Finding, kw_only=True):
@@ -39,7 +39,7 @@ class InvariantBroken(Finding, kw_only=True):
 ANOMALY: Final = Anomaly.documented("broken-invariant", __doc__, InvariantBroken)
 
 
-def broken_invariants(phases: Phases) -> list[InvariantBroken]:
+def broken_invariants(phases: RunMarks) -> list[InvariantBroken]:
     """The broken invariants that the world of one history wrote down."""
     return [
         InvariantBroken(

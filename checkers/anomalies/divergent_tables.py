@@ -29,7 +29,7 @@ import numpy as np
 from checkers.anomalies.anomaly import Anomaly, Finding
 from checkers.anomalies.divergent_replicas import of_several
 from checkers.columns.ids import Flags, Numbers
-from checkers.columns.replica_file import Part
+from checkers.columns.replica_file import TransactionPart
 from workloads.history import NONE
 
 #: The value of a key that is deleted; values of records are never this.
@@ -96,9 +96,9 @@ def _table(replica: ReplicaRecords) -> tuple[Numbers, Numbers]:
 
 def committed(replica: ReplicaRecords) -> Flags:
     """``bool[record]``: it is a record, of no transaction or of one whose next marker says "commit"."""
-    counts: Flags = replica.parts == Part.RECORD
-    markers = np.flatnonzero((replica.parts == Part.COMMIT) | (replica.parts == Part.ABORT))
-    pending = np.flatnonzero(replica.parts == Part.IN_TRANSACTION)
+    counts: Flags = replica.parts == TransactionPart.RECORD
+    markers = np.flatnonzero((replica.parts == TransactionPart.COMMIT) | (replica.parts == TransactionPart.ABORT))
+    pending = np.flatnonzero(replica.parts == TransactionPart.IN_TRANSACTION)
     if not (len(markers) and len(pending)):
         return counts
     _, producer = np.unique(replica.producer_ids, return_inverse=True)
@@ -107,5 +107,5 @@ def committed(replica: ReplicaRecords) -> Flags:
     places = np.searchsorted(producer[markers] * span + markers, producer[pending] * span + pending)
     following = markers[np.minimum(places, len(markers) - 1)]
     ended = (places < len(markers)) & (producer[following] == producer[pending])
-    counts[pending] = ended & (replica.parts[following] == Part.COMMIT)
+    counts[pending] = ended & (replica.parts[following] == TransactionPart.COMMIT)
     return counts

@@ -28,7 +28,7 @@ WITNESSES_MAX = 4
 VALUES_MAX = 100
 
 
-class Witness(msgspec.Struct, kw_only=True):
+class Sighting(msgspec.Struct, kw_only=True):
     """A client that saw a ``value`` at an offset, when, and how."""
 
     value: Any
@@ -44,7 +44,7 @@ class InconsistentOffset(Finding, kw_only=True):
     offset: int
     index: int
     values: list[Any]
-    seen: list[Witness]
+    seen: list[Sighting]
 
     @override
     def told(self, origin: Origin) -> Self:
@@ -79,14 +79,14 @@ def find(log: Log) -> Found:
     )
 
 
-def _witnesses(log: Log, partition: int, offset: int, value: int) -> list[Witness]:
+def _witnesses(log: Log, partition: int, offset: int, value: int) -> list[Sighting]:
     begin, end = np.searchsorted(log.partition, [partition, partition + 1])
     stretch = slice(int(begin), int(end))
     here: Numbers = begin + np.flatnonzero(
         (log.offset[stretch] == offset) & (log.value_id[stretch] == value) & (log.type[stretch] != INVOKE)
     )
     return [
-        Witness(
+        Sighting(
             value=int(log.value[row]),
             by="poll" if log.kind[row] == Kind.READ else "send",
             process=int(log.process[row]),

@@ -18,7 +18,7 @@ from checkers.columns.group_rows import GroupRows, running_max
 from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
-from checkers.columns.transactions import COMMIT, Transactions, aborted_rows
+from checkers.columns.transactions import COMMIT, TransactionRows, aborted_rows
 from workloads.history import INFO, NONE, OK
 
 
@@ -60,7 +60,7 @@ class UnstableOffset(Finding, kw_only=True):
     transaction: EventPlace
 
 
-def missing_effect(log: Log, groups: GroupRows, facts: Transactions) -> Found:
+def missing_effect(log: Log, groups: GroupRows, facts: TransactionRows) -> Found:
     """``missing-effect``: a group has committed past a record, and no transaction that was made of it was committed.
 
     Example: a member reads ``a@0 b@1``, writes what it makes of them, hands over offset 2, and its transaction is
@@ -108,7 +108,7 @@ def missing_effect(log: Log, groups: GroupRows, facts: Transactions) -> Found:
     return Found(partition=log.partition[rows], describe=describe, row=rows)
 
 
-def doubled_effect(log: Log, _: GroupRows, facts: Transactions) -> Found:
+def doubled_effect(log: Log, _: GroupRows, facts: TransactionRows) -> Found:
     """``doubled-effect``: two records that were made of the same one were read, and neither's transaction was aborted.
 
     Example: a member writes ``x`` for ``a@0``, and its transaction is committed; another member, which began at 0, does
@@ -145,7 +145,7 @@ def doubled_effect(log: Log, _: GroupRows, facts: Transactions) -> Found:
     return Found(partition=log.partition[last], describe=describe, row=last)
 
 
-def aborted_commit(log: Log, groups: GroupRows, facts: Transactions) -> Found:
+def aborted_commit(log: Log, groups: GroupRows, facts: TransactionRows) -> Found:
     """``aborted-commit``: what a group has committed, read back, is the offset of an aborted transaction.
 
     Example: a transaction hands over offset 7 and is aborted; the group, asked, says 7, and no other commit names
@@ -170,7 +170,7 @@ def aborted_commit(log: Log, groups: GroupRows, facts: Transactions) -> Found:
     return Found(partition=log.partition[told], describe=describe, row=told)
 
 
-def unstable_offset(log: Log, groups: GroupRows, facts: Transactions) -> Found:
+def unstable_offset(log: Log, groups: GroupRows, facts: TransactionRows) -> Found:
     """``unstable-offset``: a group named an offset while a transaction that commits another one was open.
 
     Example: the group has taken offset 7 for a transaction that is open; asked now, it says 4; the transaction is
@@ -212,7 +212,7 @@ def unstable_offset(log: Log, groups: GroupRows, facts: Transactions) -> Found:
     return Found(partition=log.partition[told], describe=describe, row=told)
 
 
-def _may_be_committed(log: Log, facts: Transactions, rows: Numbers) -> Flags:
+def _may_be_committed(log: Log, facts: TransactionRows, rows: Numbers) -> Flags:
     """Mark those of these rows of transactions that were committed, or about which nothing is known (bool)."""
     operation = log.operation(rows)
     seen = np.isin(operation, np.concatenate([log.operation(log.seen_transactions), log.proven]))
@@ -240,7 +240,7 @@ def _begun_before(groups: GroupRows, told: Numbers, rows: Numbers) -> Numbers:
     return first_row
 
 
-def _where_there_are(kernel: Callable[[Log, GroupRows, Transactions], Found]) -> Callable[[Log], Found]:
+def _where_there_are(kernel: Callable[[Log, GroupRows, TransactionRows], Found]) -> Callable[[Log], Found]:
     """The kernel over a log that may have no pipelines."""
 
     def find(log: Log) -> Found:

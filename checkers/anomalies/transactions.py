@@ -15,7 +15,7 @@ from checkers.anomalies.lost_write import lost_values
 from checkers.columns.ids import Numbers
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
-from checkers.columns.transactions import COMMIT, Transactions
+from checkers.columns.transactions import COMMIT, TransactionRows
 from workloads import NEVER_SENT, Function
 from workloads.history import FAIL, FUNCTION_CODE, INFO, NONE, OK
 
@@ -64,7 +64,7 @@ class HangingTransaction(Finding, kw_only=True):
     op: EventPlace
 
 
-def aborted_read(log: Log, facts: Transactions) -> Found:
+def aborted_read(log: Log, facts: TransactionRows) -> Found:
     """``aborted-read``: an ok poll read a value of a transaction that was aborted.
 
     Example: a transaction sends ``a`` to ``x``, its abort is answered; later a poll reads ``a``. Readers of committed
@@ -83,7 +83,7 @@ def aborted_read(log: Log, facts: Transactions) -> Found:
     return _reads_of(log, rows)
 
 
-def early_read(log: Log, facts: Transactions) -> Found:
+def early_read(log: Log, facts: TransactionRows) -> Found:
     """``early-read``: an ok poll read a value of a transaction before its producer asked to commit it.
 
     Example: a poll that ended at 2.0 s read ``a``; the producer of ``a`` asked for the commit at 2.5 s, or never did.
@@ -101,7 +101,7 @@ def early_read(log: Log, facts: Transactions) -> Found:
     return _reads_of(log, rows, ending_us)
 
 
-def torn_transaction(log: Log, facts: Transactions) -> Found:
+def torn_transaction(log: Log, facts: TransactionRows) -> Found:
     """``torn-transaction``: one value of a transaction was read, and another one is lost.
 
     Example: a transaction sends ``a`` to ``x`` and ``b`` to ``y``, and is committed; a poll reads ``a``; final readers
@@ -124,7 +124,7 @@ def torn_transaction(log: Log, facts: Transactions) -> Found:
     return Found(partition=log.partition[rows], describe=describe, row=rows)
 
 
-def failed_send_committed(log: Log, facts: Transactions) -> Found:
+def failed_send_committed(log: Log, facts: TransactionRows) -> Found:
     """``failed-send-committed``: a send failed in a transaction whose commit was answered.
 
     Example: the callback of a send of ``a`` has an error; the transaction of ``a`` is committed, and the commit is
@@ -148,7 +148,7 @@ def failed_send_committed(log: Log, facts: Transactions) -> Found:
     return Found(partition=log.partition[rows], describe=describe, row=rows)
 
 
-def zombie(log: Log, facts: Transactions) -> Found:
+def zombie(log: Log, facts: TransactionRows) -> Found:
     """``zombie``: a producer wrote or committed although a later one with its transactional id was in charge.
 
     Example: producer 0 has a transaction open; producer 5 with the same transactional id is told that it is in charge;
@@ -178,7 +178,7 @@ def zombie(log: Log, facts: Transactions) -> Found:
     return Found(partition=log.partition[rows], describe=describe, row=rows, rank=np.arange(len(rows)))
 
 
-def hanging_transaction(log: Log, facts: Transactions) -> Found:
+def hanging_transaction(log: Log, facts: TransactionRows) -> Found:
     """``hanging-transaction``: the last stable offset is below the high watermark, though no transaction can be open.
 
     Example: all is healed, no producer has written for 25 s, brokers abort what is open for 10 s and look every 10 s;
@@ -249,7 +249,7 @@ def _rows(rows: Any) -> Numbers:
     return np.array(sorted(rows), dtype=np.int64)
 
 
-def _where_there_are(kernel: Callable[[Log, Transactions], Found]) -> Callable[[Log], Found]:
+def _where_there_are(kernel: Callable[[Log, TransactionRows], Found]) -> Callable[[Log], Found]:
     """The kernel over a log that may have no transactions."""
     return lambda log: Found.nothing() if log.transactions is None else kernel(log, log.transactions)
 

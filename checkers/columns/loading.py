@@ -16,8 +16,8 @@ from checkers.columns.group_rows import GroupColumns, groups_of
 from checkers.columns.ids import Flags, Numbers, starts_of
 from checkers.columns.log import Log
 from checkers.columns.log_rows import pack_operation
-from checkers.columns.phases import Moment, Phases
-from checkers.columns.transactions import Transactions, decoded, transactions_of
+from checkers.columns.phases import Mark, RunMarks
+from checkers.columns.transactions import TransactionRows, decoded, transactions_of
 from checkers.histories.stores import open_history, place_of
 from workloads import CleanerTimes, Function, refusal
 from workloads.history import (
@@ -95,7 +95,7 @@ class RowBatch:
 
     histories: list[int]
     log: Log
-    phases: list[Phases]
+    phases: list[RunMarks]
     events: list[int]
     joined: Flags
     ww_deps: Flags
@@ -112,12 +112,12 @@ class HistoryPart:
 
     columns: Columns
     names: list[str]
-    phases: Phases
+    phases: RunMarks
     complete: bool
     events: int
     joined: bool
     groups: GroupColumns | None = None
-    transactions: Transactions | None = None
+    transactions: TransactionRows | None = None
     cleaner_times: Mapping[int, CleanerTimes] = field(default_factory=dict)
 
 
@@ -182,7 +182,7 @@ def assemble(units: Sequence[Unit], parts: Sequence[HistoryPart]) -> RowBatch:
         group_names=[] if groups is None else [*groups.group_names],
         static=groups.static if groups is not None and groups.static_names else None,
         static_names=[] if groups is None else [*groups.static_names],
-        transactions=Transactions.joined(
+        transactions=TransactionRows.joined(
             [(length, part.transactions) for length, part in zip(lengths, parts, strict=True)]
         ),
         cleaner_times={
@@ -357,13 +357,13 @@ def _numpy(table: pa.Table, name: str) -> npt.NDArray[Any]:
     return column.to_numpy()  # type: ignore[no-any-return]
 
 
-def _phases(table: pa.Table) -> Phases:
+def _phases(table: pa.Table) -> RunMarks:
     functions = _numpy(table, "function")
     rows = np.flatnonzero(np.isin(functions, MARKS))
     if not len(rows):
-        return Phases()
+        return RunMarks()
     few = table.select(["key", "detail", *_OF_MOMENTS]).take(pa.array(rows)).to_pylist()
     few.sort(key=lambda row: row["index"])
     marks = [row for row in few if row["key"] == ""]
-    moments = (Moment(**{name: row[name] for name in _OF_MOMENTS}, detail=row["detail"] or "{}") for row in marks)
-    return Phases(tuple(moments))
+    moments = (Mark(**{name: row[name] for name in _OF_MOMENTS}, detail=row["detail"] or "{}") for row in marks)
+    return RunMarks(tuple(moments))

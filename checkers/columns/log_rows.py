@@ -17,8 +17,8 @@ import msgspec
 import numpy as np
 
 from checkers.columns.ids import Flags, Ids, Numbers, dense_ids, stable_order
-from checkers.columns.phases import Moment
-from checkers.columns.transactions import Transactions
+from checkers.columns.phases import Mark
+from checkers.columns.transactions import TransactionRows
 from workloads import CleanerTimes, Function, Retirement
 from workloads.history import FUNCTION_CODE, INFO, INVOKE, NONE, OK, Kind
 
@@ -78,12 +78,12 @@ class LogRows:
     partition_key: list[str]
     complete: Flags
     proven: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
-    retirements: list[list[tuple[Moment, Retirement]]] = field(default_factory=list)
+    retirements: list[list[tuple[Mark, Retirement]]] = field(default_factory=list)
     group: Numbers | None = None
     group_names: list[str] = field(default_factory=list)
     static: Numbers | None = None
     static_names: list[tuple[str, str]] = field(default_factory=list)
-    transactions: Transactions | None = None
+    transactions: TransactionRows | None = None
     record_key: Numbers | None = None
     tombstone: Numbers | None = None
     cleaner_times: dict[int, CleanerTimes] = field(default_factory=dict)

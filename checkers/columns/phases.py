@@ -23,7 +23,7 @@ HEALED = ("heal", "healed")
 DRAINING = ("drain",)
 
 
-class Moment(msgspec.Struct, frozen=True):
+class Mark(msgspec.Struct, frozen=True):
     """One row of :data:`workloads.history.MARKS`. ``detail`` is its JSON; ``index`` and ``process`` are the event's."""
 
     time_us: int
@@ -46,10 +46,10 @@ class _Phase(msgspec.Struct):
 
 
 @dataclass(frozen=True)
-class Phases:
+class RunMarks:
     """The moments of a run that its history tells, in order of time."""
 
-    moments: tuple[Moment, ...] = ()
+    moments: tuple[Mark, ...] = ()
 
     @cached_property
     def own(self) -> bool:
@@ -57,7 +57,7 @@ class Phases:
         return any(moment.function == _PHASE for moment in self.moments)
 
     @cached_property
-    def marked_receipts(self) -> list[tuple[Moment, Receipt]]:
+    def marked_receipts(self) -> list[tuple[Mark, Receipt]]:
         """Receipts of faults with their events; a fault that ended has two."""
         return self._facts(_FAULT, Receipt)
 
@@ -67,12 +67,12 @@ class Phases:
         return [receipt for _, receipt in self.marked_receipts]
 
     @property
-    def retirements(self) -> list[tuple[Moment, Retirement]]:
+    def retirements(self) -> list[tuple[Mark, Retirement]]:
         """Producer instances that were given up."""
         return self._facts(_RETIRE, Retirement)
 
     @property
-    def broken_invariants(self) -> list[tuple[Moment, BrokenInvariant]]:
+    def broken_invariants(self) -> list[tuple[Mark, BrokenInvariant]]:
         """States that the run's world saw and that the cluster's rules exclude."""
         return self._facts(_INVARIANT, BrokenInvariant)
 
@@ -86,7 +86,7 @@ class Phases:
         """The attempts that leaders refused in the whole run, None if no world counted them."""
         return next((attempts for _, attempts in reversed(self._facts(_REFUSED, RefusedAttempts))), None)
 
-    def _facts(self, function: int, kind: type[_Detail]) -> list[tuple[Moment, _Detail]]:
+    def _facts(self, function: int, kind: type[_Detail]) -> list[tuple[Mark, _Detail]]:
         """Marks of one kind with their facts. Those of another tool mean something else and are passed over."""
         facts = []
         for moment in self.moments:

@@ -10,7 +10,7 @@ One row a record, replica after replica, offsets ascending within one:
 | value | as in the history; of a record that is not sound for its place, -2 minus the CRC-32C of its key and payload |
 | record_key, tombstone | the number of the record's key, and whether it deletes it; -1 where records have no key |
 | producer_id, producer_epoch | of the record's batch, -1 for none |
-| part | what it is of a transaction: :class:`Part` |
+| part | what it is of a transaction: :class:`TransactionPart` |
 
 So two records are the same exactly if their values are; of unsound ones, as far as a checksum tells. Layout 1 has no
 columns from record_key on, and no markers. The file's
@@ -38,7 +38,7 @@ REPLICAS_META: Final = b"ackproof.replicas"
 VERSION: Final = 2
 
 
-class Part(IntEnum):
+class TransactionPart(IntEnum):
     """The part of a row in a transaction: a record outside of any, a record of one, or the marker that ends it."""
 
     RECORD = 0
@@ -67,7 +67,7 @@ OF_TRANSACTIONS_AND_KEYS: Final = {
     "tombstone": 0,
     "producer_id": -1,
     "producer_epoch": -1,
-    "part": int(Part.RECORD),
+    "part": int(TransactionPart.RECORD),
 }
 
 

@@ -29,7 +29,7 @@ _ASKED: Final = {None: UNASKED, "commit": COMMIT, "abort": ABORT}
 
 
 @dataclass(kw_only=True)
-class Transactions:
+class TransactionRows:
     """The facts of transactions that are known by row; all lists of rows are ascending.
 
     Attributes:
@@ -112,12 +112,12 @@ class Transactions:
 
 def transactions_of(
     columns: Mapping[str, npt.NDArray[Any]], names: Sequence[str], codes: Numbers, details: Sequence[str]
-) -> Transactions:
+) -> TransactionRows:
     """Read the facts of rows whose details have these ``codes``, places in ``details``, or -1.
 
     ``names`` are those of the log partitions.
     """
-    facts = Transactions.none(len(codes))
+    facts = TransactionRows.none(len(codes))
     function, kind = columns["function"], columns["kind"]
     of_transaction = (function == _TXN) & (codes >= 0)
     own = np.flatnonzero(of_transaction & one_of(kind, Kind.SEND, Kind.REACHED))
@@ -144,14 +144,14 @@ def transactions_of(
     return facts
 
 
-def aborted_rows(kinds: npt.NDArray[Any], facts: Transactions, rows: Numbers) -> Flags:
+def aborted_rows(kinds: npt.NDArray[Any], facts: TransactionRows, rows: Numbers) -> Flags:
     """Mark those of these rows of transactions that were certainly not committed (bool); ``kinds`` are event types."""
     aborted: Flags = (kinds[rows] == FAIL) | ((kinds[rows] == INFO) & (facts.asked[rows] != COMMIT))
     return aborted
 
 
 def _add_sources(
-    facts: Transactions,
+    facts: TransactionRows,
     columns: Mapping[str, npt.NDArray[Any]],
     names: Sequence[str],
     own: Numbers,

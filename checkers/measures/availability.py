@@ -10,7 +10,7 @@ import numpy as np
 
 from checkers.columns.ids import Numbers, starts_of
 from checkers.columns.log import Log
-from checkers.columns.phases import DRAINING, HEALED, WORKLOAD_BEGINS, Phases
+from checkers.columns.phases import DRAINING, HEALED, WORKLOAD_BEGINS, RunMarks
 from workloads.history import NONE, OK
 
 
@@ -27,7 +27,7 @@ class Availability(msgspec.Struct, kw_only=True):
     recovery_us: int | None = None
 
 
-class Bounds(NamedTuple):
+class WorkloadTimes(NamedTuple):
     """Begin and end of the workload phase and the time of the final heal (-1: it did not heal); int64, by partition.
 
     The phase lasts from the moment at which it begins to the final heal (or the drain, or the last attempt). That of a
@@ -39,7 +39,7 @@ class Bounds(NamedTuple):
     heal: Numbers
 
 
-def availability(log: Log, workload: Bounds) -> list[Availability]:
+def availability(log: Log, workload: WorkloadTimes) -> list[Availability]:
     """Measure each log partition of ``log``, in order. O(n)."""
     begin, end, heal = workload
     rows = log.sends[log.type[log.sends] == OK]
@@ -60,7 +60,7 @@ def availability(log: Log, workload: Bounds) -> list[Availability]:
     ]
 
 
-def bounds(log: Log, phases: Sequence[Phases]) -> Bounds:
+def bounds(log: Log, phases: Sequence[RunMarks]) -> WorkloadTimes:
     """Find the workload phase of each log partition; ``phases`` are of history. O(n)."""
     first = np.full(log.partition_count, np.iinfo(np.int64).max)
     last = np.full(log.partition_count, NONE, dtype=np.int64)
@@ -77,7 +77,7 @@ def bounds(log: Log, phases: Sequence[Phases]) -> Bounds:
         for target, given in ((begin, begins), (end, over), (heal, over)):
             if given is not None:
                 target[mine] = given
-    return Bounds(begin, np.maximum(begin, end), heal)
+    return WorkloadTimes(begin, np.maximum(begin, end), heal)
 
 
 def _longest_gaps(partition: Numbers, time_us: Numbers, begin: Numbers, end: Numbers) -> tuple[Numbers, Numbers]:

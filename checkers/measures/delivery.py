@@ -18,7 +18,7 @@ from typing_extensions import override
 from checkers.anomalies.lost_write import lost_values
 from checkers.columns.ids import Numbers, dense_ids, one_of, starts_of
 from checkers.columns.log import Log
-from checkers.columns.phases import Phases
+from checkers.columns.phases import RunMarks
 from checkers.measures.measure import Measure
 from workloads import Function
 from workloads.history import FUNCTION_CODE, NONE, OK, Kind
@@ -47,7 +47,7 @@ class Delivery(Measure):
 
     @classmethod
     @override
-    def of_each(cls, log: Log, phases: Sequence[Phases]) -> list[Delivery]:
+    def of_each(cls, log: Log, phases: Sequence[RunMarks]) -> list[Delivery]:
         return _count(log, len(phases))
 
     @property

@@ -10,12 +10,12 @@ from typing_extensions import override
 from checkers.columns.group_rows import GroupRows, running_max
 from checkers.columns.ids import Flags, Numbers, dense_ids
 from checkers.columns.log import Log
-from checkers.columns.phases import HEALED, Phases
+from checkers.columns.phases import HEALED, RunMarks
 from checkers.measures.measure import Measure
 from workloads.history import INVOKE, NONE, OK
 
 
-class Groups(Measure, omit_defaults=True):
+class GroupCounts(Measure, omit_defaults=True):
     """Counts of one history, or of some of its log partitions. None where no group read.
 
     Attributes:
@@ -40,7 +40,7 @@ class Groups(Measure, omit_defaults=True):
 
     @classmethod
     @override
-    def of_each(cls, log: Log, phases: Sequence[Phases]) -> list[Groups]:
+    def of_each(cls, log: Log, phases: Sequence[RunMarks]) -> list[GroupCounts]:
         return _groups(log, phases)
 
     @override
@@ -51,11 +51,11 @@ class Groups(Measure, omit_defaults=True):
                 setattr(self, name, theirs + (mine or 0))
 
 
-def _groups(log: Log, phases: Sequence[Phases]) -> list[Groups]:
+def _groups(log: Log, phases: Sequence[RunMarks]) -> list[GroupCounts]:
     """O(n log n) in the rows of groups."""
     groups, histories = log.groups, len(phases)
     if groups is None:
-        return [Groups() for _ in range(histories)]
+        return [GroupCounts() for _ in range(histories)]
     rows, segment = groups.processed_reads
     pairs = dense_ids(segment, log.value_id[rows], groups.segments)
     first = np.empty(len(pairs), dtype=np.int64)
@@ -77,7 +77,9 @@ def _groups(log: Log, phases: Sequence[Phases]) -> list[Groups]:
         owner[name] = np.bincount(log.partition_history[groups.segment_partition[segments]], minlength=histories)
     grouped = np.bincount(log.partition_history[groups.segment_partition], minlength=histories) > 0
     return [
-        Groups(**{name: int(counts[history]) for name, counts in owner.items()}) if grouped[history] else Groups()
+        GroupCounts(**{name: int(counts[history]) for name, counts in owner.items()})
+        if grouped[history]
+        else GroupCounts()
         for history in range(histories)
     ]
 
@@ -90,7 +92,7 @@ def _unfinished(log: Log, groups: GroupRows) -> Flags:
     return unfinished
 
 
-def _unassigned(log: Log, groups: GroupRows, phases: Sequence[Phases]) -> Flags:
+def _unassigned(log: Log, groups: GroupRows, phases: Sequence[RunMarks]) -> Flags:
     """``bool[segment]``: no member was assigned it after healing; false where nothing says when."""
     healed = [of_history.phase_us(HEALED) for of_history in phases]
     healed_us = np.array([NONE if time_us is None else time_us for time_us in healed], dtype=np.int64)

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log import Log
-from checkers.columns.phases import Phases, inside
+from checkers.columns.phases import RunMarks, inside
 from checkers.measures.measure import Measure
 from workloads.history import FAIL, INFO, INVOKE, OK
 
@@ -31,11 +31,11 @@ class Exercise(Measure):
 
     @classmethod
     @override
-    def of_each(cls, log: Log, phases: Sequence[Phases]) -> list[Exercise]:
+    def of_each(cls, log: Log, phases: Sequence[RunMarks]) -> list[Exercise]:
         return _exercise(log, phases)
 
 
-def _exercise(log: Log, phases: Sequence[Phases]) -> list[Exercise]:
+def _exercise(log: Log, phases: Sequence[RunMarks]) -> list[Exercise]:
     """Count everything but ``drained``, which stays false (:func:`drained`). O(n)."""
     histories = len(phases)
     owner = log.partition_history[log.partition[log.sends]]
@@ -63,7 +63,7 @@ def drained(log: Log) -> Flags:
     return flags
 
 
-def _in_fault(log: Log, mine: Flags, phases: Phases) -> int:
+def _in_fault(log: Log, mine: Flags, phases: RunMarks) -> int:
     windows = phases.fault_windows()
     if not len(windows):
         return 0

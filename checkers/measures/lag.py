@@ -21,7 +21,7 @@ import numpy as np
 
 from checkers.columns.ids import Flags, Numbers, dense_ids, one_of, starts_of
 from checkers.columns.log import Log
-from checkers.measures.availability import Bounds
+from checkers.measures.availability import WorkloadTimes
 from checkers.measures.latency import Histogram, added, histogram
 from workloads import Function
 from workloads.history import FUNCTION_CODE, INFO, NONE, OK, Kind
@@ -135,7 +135,7 @@ def grown_us(log: Log, rows: Numbers, partition: Numbers, offset: Numbers) -> Nu
     return times
 
 
-def lags_in_workload(log: Log, every: Lags, workload: Bounds, histories: int) -> list[ConsumerLag]:
+def lags_in_workload(log: Log, every: Lags, workload: WorkloadTimes, histories: int) -> list[ConsumerLag]:
     """Count the lags of each history within its workload phase: final readers begin at the start of a long log."""
     begin_us, end_us = workload.begin[every.partition], workload.end[every.partition]
     within = (every.time_us >= begin_us) & (every.time_us <= end_us)

@@ -15,7 +15,7 @@ import numpy as np
 
 from checkers.columns.ids import Numbers
 from checkers.columns.log import Log
-from checkers.columns.phases import DRAINING, HEALED, WORKLOAD_BEGINS, Phases, inside
+from checkers.columns.phases import DRAINING, HEALED, WORKLOAD_BEGINS, RunMarks, inside
 from workloads.history import FAIL, INFO, OK
 
 #: Buckets in which a latency doubles, as in HdrHistogram: a quantile is at most 9 % too high, and never too low.
@@ -106,7 +106,7 @@ def end_us(bucket: int) -> float:
     return longest
 
 
-def latencies(log: Log, phases: Sequence[Phases]) -> tuple[list[Latency], list[WritesOverTime]]:
+def latencies(log: Log, phases: Sequence[RunMarks]) -> tuple[list[Latency], list[WritesOverTime]]:
     """Measure each history of ``log``, whose ``phases`` are given. O(n log n)."""
     rows = log.sends[log.invoke_us[log.sends] >= 0]
     owner = log.partition_history[log.partition[rows]]
@@ -118,7 +118,7 @@ def latencies(log: Log, phases: Sequence[Phases]) -> tuple[list[Latency], list[W
     return [latency for latency, _ in pairs], [over_time for _, over_time in pairs]
 
 
-def _of_history(log: Log, rows: Numbers, phases: Phases) -> tuple[Latency, WritesOverTime]:
+def _of_history(log: Log, rows: Numbers, phases: RunMarks) -> tuple[Latency, WritesOverTime]:
     begun, ended = _workload(phases)
     if begun is not None and ended is not None:
         invoked = log.invoke_us[rows]
@@ -148,7 +148,7 @@ def _of_history(log: Log, rows: Numbers, phases: Phases) -> tuple[Latency, Write
     )
 
 
-def _workload(phases: Phases) -> tuple[int | None, int | None]:
+def _workload(phases: RunMarks) -> tuple[int | None, int | None]:
     """Begin and end of the workload phase on the run's clock; None where the history does not say."""
     healed = phases.phase_us(HEALED)
     return phases.phase_us(WORKLOAD_BEGINS), healed if healed is not None else phases.phase_us(DRAINING)

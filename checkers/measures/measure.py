@@ -11,14 +11,14 @@ from typing import Self
 import msgspec
 
 from checkers.columns.log import Log
-from checkers.columns.phases import Phases
+from checkers.columns.phases import RunMarks
 
 
 class Measure(msgspec.Struct, kw_only=True):
     """Counts of one history, or of some of its log partitions."""
 
     @classmethod
-    def of_each(cls, log: Log, phases: Sequence[Phases]) -> list[Self]:
+    def of_each(cls, log: Log, phases: Sequence[RunMarks]) -> list[Self]:
         """Measure each history of ``log``; ``phases`` are theirs."""
         raise NotImplementedError
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from checkers.columns.ids import Flags, Numbers, dense_ids, one_of, starts_of
 from checkers.columns.log import Log
-from checkers.columns.phases import Phases
-from checkers.measures.availability import Bounds
+from checkers.columns.phases import RunMarks
+from checkers.measures.availability import WorkloadTimes
 from checkers.measures.lag import grown_us
 from workloads import Function
 from workloads.history import FUNCTION_CODE, NONE, OK, Kind
@@ -57,7 +57,7 @@ class _Waits(NamedTuple):
     group: Numbers
 
 
-def read_availability(log: Log, phases: Sequence[Phases], workload: Bounds) -> list[ReadAvailability | None]:
+def read_availability(log: Log, phases: Sequence[RunMarks], workload: WorkloadTimes) -> list[ReadAvailability | None]:
     """Measure each log partition of ``log``, in order; None where no acknowledgement or no reader tells anything.
 
     ``phases`` are of history. O(n log n).
@@ -142,7 +142,7 @@ def _polls(log: Log) -> tuple[Numbers, Numbers]:
 
 
 def _add_leaders(
-    log: Log, phases: Sequence[Phases], waits: _Waits, measured: Sequence[ReadAvailability | None]
+    log: Log, phases: Sequence[RunMarks], waits: _Waits, measured: Sequence[ReadAvailability | None]
 ) -> None:
     """Give each wait of all readers the leader that was last seen before it: by an answer, or by a look at a fault."""
     bounds_of = np.searchsorted(waits.readers, np.arange(log.partition_count + 1))

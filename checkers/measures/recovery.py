@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from checkers.columns.phases import Phases
+from checkers.columns.phases import RunMarks
 
 #: The reason for unread log partitions in older histories, which do not say whether it was still being read.
 NOT_READ = "the final readers did not reach its end"
@@ -31,7 +31,7 @@ class Recovery(msgspec.Struct, kw_only=True):
     retired: int = 0
 
 
-def recovery(phases: Phases, undrained: Iterable[str]) -> Recovery:
+def recovery(phases: RunMarks, undrained: Iterable[str]) -> Recovery:
     """Measure one history; ``undrained`` are its log partitions that no final reader read to their end."""
     fresh, retired = phases.fresh_writes, len(phases.retirements)
     if fresh is None:

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from checkers.columns.ids import Numbers, dense_ids
 from checkers.columns.log import Log
-from checkers.columns.phases import Phases, merged
+from checkers.columns.phases import RunMarks, merged
 from checkers.columns.times import Times
 from checkers.measures.latency import added
 from checkers.measures.measure import Measure
@@ -55,7 +55,7 @@ class Situations(Measure):
 
     @classmethod
     @override
-    def of_each(cls, log: Log, phases: Sequence[Phases]) -> list[Situations]:
+    def of_each(cls, log: Log, phases: Sequence[RunMarks]) -> list[Situations]:
         return _situations(log, phases)
 
     @override
@@ -72,7 +72,7 @@ def _sum(mine: int | dict[int, int] | None, theirs: int | dict[int, int] | None)
     return added(mine, theirs)
 
 
-def _situations(log: Log, phases: Sequence[Phases]) -> list[Situations]:
+def _situations(log: Log, phases: Sequence[RunMarks]) -> list[Situations]:
     """Count every situation of each history. O(n log n)."""
     acknowledged = log.sends[log.type[log.sends] == OK]
     of_history = [Situations() for _ in phases]
@@ -82,7 +82,7 @@ def _situations(log: Log, phases: Sequence[Phases]) -> list[Situations]:
     return of_history
 
 
-def _add_refusals(log: Log, phases: Sequence[Phases], of_history: list[Situations]) -> None:
+def _add_refusals(log: Log, phases: Sequence[RunMarks], of_history: list[Situations]) -> None:
     """Count those of the log partitions that are here: parts of a history each see the account of the whole."""
     for history, phase in enumerate(phases):
         if (attempts := phase.refused_attempts) is None:
@@ -141,7 +141,7 @@ def _truncated(log: Log, acknowledged: Numbers) -> tuple[Numbers, Numbers]:
     return after, before
 
 
-def _add_seen(log: Log, acknowledged: Numbers, phases: Sequence[Phases], of_history: list[Situations]) -> None:
+def _add_seen(log: Log, acknowledged: Numbers, phases: Sequence[RunMarks], of_history: list[Situations]) -> None:
     bounds = np.searchsorted(log.partition[acknowledged], np.arange(log.partition_count + 1))
     partitions = np.searchsorted(log.partition_history, np.arange(len(phases) + 1))
     for history, phase in enumerate(phases):

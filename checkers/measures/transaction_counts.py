@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log import Log
-from checkers.columns.phases import Phases
+from checkers.columns.phases import RunMarks
 from checkers.columns.transactions import aborted_rows
 from checkers.measures.measure import Measure
 from workloads.history import FAIL, INFO, OK
@@ -46,7 +46,7 @@ class TransactionCounts(Measure):
 
     @classmethod
     @override
-    def of_each(cls, log: Log, phases: Sequence[Phases]) -> list[TransactionCounts]:
+    def of_each(cls, log: Log, phases: Sequence[RunMarks]) -> list[TransactionCounts]:
         histories = len(phases)
         facts = log.transactions
         if facts is None:

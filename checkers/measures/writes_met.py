@@ -29,7 +29,7 @@ import numpy as np
 
 from checkers.columns.ids import Flags, Numbers
 from checkers.columns.log import Log
-from checkers.columns.phases import FOR_EVER, FaultSpan, Phases
+from checkers.columns.phases import FOR_EVER, FaultSpan, RunMarks
 from checkers.columns.times import Spans, Times
 from workloads.history import NONE, OK
 
@@ -49,7 +49,7 @@ class FaultExercise(msgspec.Struct, kw_only=True):
     cleaned: int = 0
 
 
-def fault_exercise(log: Log, phases: Sequence[Phases]) -> list[list[FaultExercise]]:
+def fault_exercise(log: Log, phases: Sequence[RunMarks]) -> list[list[FaultExercise]]:
     """Count for each history, by its faults that took effect, in order of their begins. O(n log n)."""
     exercises: list[list[FaultExercise]] = [[] for _ in phases]
     struck = [(history, fault) for history, phase in enumerate(phases) for fault in phase.faults]

@@ -19,7 +19,7 @@ from checkers.columns.loading import RowBatch
 from checkers.columns.log import Log
 from checkers.cycles.edges import Dependency, related
 from checkers.cycles.trimming import core_steps
-from checkers.measures.availability import Bounds, availability, bounds
+from checkers.measures.availability import WorkloadTimes, availability, bounds
 from checkers.measures.delivery import consume_counts, decide
 from checkers.measures.history_counts import drained
 from checkers.measures.lag import lags, lags_in_workload, worst
@@ -119,7 +119,7 @@ def _add_anomalies(log: Log, partials: list[PartialVerdict], shown: int | None) 
             partials[number].times_us[name] = [time_us for _, time_us in findings[number]]
 
 
-def _by_partition(batch: RowBatch, partials: list[PartialVerdict], workload: Bounds, reached: Any) -> None:
+def _by_partition(batch: RowBatch, partials: list[PartialVerdict], workload: WorkloadTimes, reached: Any) -> None:
     log = batch.log
     is_listed = log.partition_count <= AVAILABILITY_MAX * len(partials)
     measured = availability(log, workload) if is_listed else []

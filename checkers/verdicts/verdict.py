@@ -10,7 +10,7 @@ import msgspec
 from checkers.anomalies import Finding, Findings
 from checkers.measures.availability import Availability
 from checkers.measures.delivery import Delivery
-from checkers.measures.groups import Groups
+from checkers.measures.groups import GroupCounts
 from checkers.measures.history_counts import Exercise
 from checkers.measures.lag import ConsumerLag, WorstLag
 from checkers.measures.latency import Latency, WritesOverTime
@@ -43,7 +43,7 @@ class Measures(msgspec.Struct, kw_only=True):
     faults: list[Receipt] = []
     fault_exercise: list[FaultExercise] | None = None
     situations: Situations = msgspec.field(default_factory=Situations)
-    groups: Groups = msgspec.field(default_factory=Groups)
+    groups: GroupCounts = msgspec.field(default_factory=GroupCounts)
     delivery: Delivery = msgspec.field(default_factory=Delivery)
     recovery: Recovery = msgspec.field(default_factory=Recovery)
     latency: Latency = msgspec.field(default_factory=Latency)

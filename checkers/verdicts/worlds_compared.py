@@ -21,7 +21,7 @@ from checkers.verdicts.matrix import settings_words
 from checkers.verdicts.outcome import Outcome
 
 
-class Difference(msgspec.Struct, frozen=True):
+class DifferingOutcomes(msgspec.Struct, frozen=True):
     """A choice of settings and a family of faults with more than one outcome; ``outcomes`` by world."""
 
     settings: str
@@ -30,25 +30,25 @@ class Difference(msgspec.Struct, frozen=True):
     why: str
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class WorldsCompared(msgspec.Struct, frozen=True):
     """The number of cells that ran in several worlds (``compared``), and those whose outcomes differ."""
 
     compared: int
-    differences: tuple[Difference, ...]
+    differences: tuple[DifferingOutcomes, ...]
 
 
-def compare(cells: Sequence[Cell]) -> Comparison:
+def compare(cells: Sequence[Cell]) -> WorldsCompared:
     """Every choice of settings and family that ran in more than one world, in the order of the campaign."""
     together: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
         together.setdefault((settings_words(cell.label), cell.family), []).append(cell)
     several = {key: same for key, same in together.items() if len(same) > 1}
     differences = tuple(
-        Difference(settings, family, {cell.world: cell.outcome for cell in same}, _why(same))
+        DifferingOutcomes(settings, family, {cell.world: cell.outcome for cell in same}, _why(same))
         for (settings, family), same in several.items()
         if len({cell.outcome for cell in same}) > 1
     )
-    return Comparison(len(several), differences)
+    return WorldsCompared(len(several), differences)
 
 
 def _why(cells: Sequence[Cell]) -> str:

@@ -13,7 +13,7 @@ from typing import Final, Self
 import msgspec
 
 from harness.errors import AckproofError
-from harness.stories import Cell, Play, Sign, Story, known_stories, own_column, perform_cell
+from harness.stories import Play, Sign, Story, StoryCell, known_stories, own_column, perform_cell
 from workloads import Settings, SettingsError
 
 #: Stories in which one broker is away and all others are well, with a record that is then written.
@@ -126,12 +126,12 @@ def _perform(asked: tuple[str, Chosen]) -> PerformedStory:
     )
 
 
-def _departed(story: Story, cell: Cell) -> bool:
+def _departed(story: Story, cell: StoryCell) -> bool:
     demanded = {step.line for step in story.steps if not step.tried}
     return any(entry.play is not Play.PLAYED and entry.line in demanded for entry in cell.trace.entries)
 
 
-def _harms(cell: Cell) -> Iterator[tuple[Harm, tuple[str, ...]]]:
+def _harms(cell: StoryCell) -> Iterator[tuple[Harm, tuple[str, ...]]]:
     yield Harm.LOST, cell.lost
     if cell.trace.for_good:
         yield Harm.STRANDED, tuple(sorted({*cell.acknowledged} - _left(cell) - {*cell.lost}))
@@ -141,7 +141,7 @@ def _harms(cell: Cell) -> Iterator[tuple[Harm, tuple[str, ...]]]:
         yield Harm.REFUSED, () if record in cell.acknowledged else (record,)
 
 
-def _left(cell: Cell) -> set[str]:
+def _left(cell: StoryCell) -> set[str]:
     """The records that a broker that runs at the end has in its log."""
     names = {record.value: name for name, record in cell.trace.records.items()}
     return {

@@ -27,7 +27,7 @@ from checkers import check
 from harness.bench.committed_transactions import TRANSACTION_PLANTS, write_committed_transactions
 from harness.bench.group_work import GROUP_PLANTS, write_group_work
 from harness.bench.pipeline_work import PIPELINE_PLANTS, write_pipeline_work
-from harness.bench.synthetic import Written, write_synthetic
+from harness.bench.synthetic import SyntheticHistory, write_synthetic
 from harness.bench.transactions import TRANSACTIONS, write_transactions
 from workloads.history import export_jsonl
 
@@ -85,7 +85,7 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
 class WorkOfClients(NamedTuple):
     """A kind of history about one workload: what writes it, and how many operations it has for each plant."""
 
-    write: Callable[..., Written]
+    write: Callable[..., SyntheticHistory]
     plants: Sequence[str]
     operations_a_plant: int
 
@@ -97,44 +97,50 @@ WORK: Final = {
 }
 
 
-class Subject(NamedTuple):
+class MeasuredHistory(NamedTuple):
     """A history to measure: its name, and a function that writes it below a directory and returns its path."""
 
     what: str
-    write: Callable[[Path], tuple[Written, Path]]
+    write: Callable[[Path], tuple[SyntheticHistory, Path]]
 
 
-def subjects(kind: str, size: int) -> list[Subject]:
+def subjects(kind: str, size: int) -> list[MeasuredHistory]:
     """The histories of one kind and size to measure."""
     if kind == "operations":
-        return [Subject("operations", partial(_operations, size))]
+        return [MeasuredHistory("operations", partial(_operations, size))]
     if kind == "json-lines":
-        return [Subject("JSON lines", partial(_json_lines, size))]
+        return [MeasuredHistory("JSON lines", partial(_json_lines, size))]
     if kind in WORK:
         work = WORK[kind]
-        return [Subject(kind, partial(_in, work.write, size, min(len(work.plants), size // work.operations_a_plant)))]
+        return [
+            MeasuredHistory(
+                kind, partial(_in, work.write, size, min(len(work.plants), size // work.operations_a_plant))
+            )
+        ]
     return [
-        Subject(f"transactions, {n} cycles", partial(_in, write_transactions, size, n))
+        MeasuredHistory(f"transactions, {n} cycles", partial(_in, write_transactions, size, n))
         for n in (0, min(CYCLES, size // TRANSACTIONS))
     ]
 
 
-def _operations(size: int, directory: Path) -> tuple[Written, Path]:
+def _operations(size: int, directory: Path) -> tuple[SyntheticHistory, Path]:
     return write_synthetic(directory, size, planted=min(PLANTED, size // 30_000)), directory
 
 
-def _in(write: Callable[..., Written], size: int, planted: int, directory: Path) -> tuple[Written, Path]:
+def _in(
+    write: Callable[..., SyntheticHistory], size: int, planted: int, directory: Path
+) -> tuple[SyntheticHistory, Path]:
     return write(directory, size, planted=planted), directory
 
 
-def _json_lines(size: int, directory: Path) -> tuple[Written, Path]:
+def _json_lines(size: int, directory: Path) -> tuple[SyntheticHistory, Path]:
     written, stored = _operations(size, directory / "stored")
     with (directory / "history.jsonl").open("wb") as sink:
         export_jsonl(stored, sink)
     return written, directory / "history.jsonl"
 
 
-def measure(subject: Subject, directory: Path) -> Measurement:
+def measure(subject: MeasuredHistory, directory: Path) -> Measurement:
     """Write a history into ``directory`` and check it.
 
     Raises:

@@ -51,7 +51,7 @@ UNPACED: Final = 1e9
 ANSWER_LIMIT_S: Final = 10.0
 
 
-class Answered(msgspec.Struct, frozen=True, kw_only=True):
+class WriteSpeed(msgspec.Struct, frozen=True, kw_only=True):
     """Acknowledged writes per second, their latencies in milliseconds, and this process's processor time for each."""
 
     writes_per_second: float
@@ -64,8 +64,8 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
 class Pair(NamedTuple):
     """Two halves, one right after the other on one cluster, in either order."""
 
-    bare: Answered
-    driven: Answered
+    bare: WriteSpeed
+    driven: WriteSpeed
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +106,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 class ClusterSpeed(msgspec.Struct, frozen=True, kw_only=True):
     """``by_acks`` is the bare, saturated loop's; the pairs are at acks=all."""
 
-    by_acks: dict[str, Answered]
+    by_acks: dict[str, WriteSpeed]
     paced: Load
     saturated: Load
 
@@ -184,7 +184,7 @@ def _addresses(directory: Path) -> list[str]:
     return [f"{node['host']}:{node['port']}" for node in nodes if node["role"] == "broker"]
 
 
-def _bare(spec: RunSpec, configuration: Mapping[str, Any], pace: float) -> Answered:
+def _bare(spec: RunSpec, configuration: Mapping[str, Any], pace: float) -> WriteSpeed:
     """Acknowledged writes of a bare loop of ``pace`` writes a second; it waits while too many are outstanding."""
     partitions = spec.workload.partitions
     payloads = [encode(name, b"key-0", 0) for name in partition_names(spec.workload)]
@@ -222,7 +222,7 @@ def _bare(spec: RunSpec, configuration: Mapping[str, Any], pace: float) -> Answe
         producer.close(ANSWER_LIMIT_S)
 
 
-def _driven(world: RealWorld, spec: RunSpec, pace: float, directory: Path) -> Answered:
+def _driven(world: RealWorld, spec: RunSpec, pace: float, directory: Path) -> WriteSpeed:
     """Acknowledged writes of the harness's driver at ``pace`` writes a second, by its own history."""
     plan = msgspec.structs.replace(spec.workload, writes_per_second=pace, consumers=0)
     clock = world.clock
@@ -251,12 +251,12 @@ def _recorded_latencies(history: Path, since_us: int) -> list[float]:
     return latencies
 
 
-def _answered(begin: _Reading, end: _Reading, latencies: Sequence[float]) -> Answered:
+def _answered(begin: _Reading, end: _Reading, latencies: Sequence[float]) -> WriteSpeed:
     done = end.acknowledged - begin.acknowledged
     if not done:
         raise HarnessError("no write was acknowledged by the measured cluster; see its logs, or try again")
     p50, p99, p999 = (float(p) * 1000 for p in np.percentile(latencies, [50, 99, 99.9]))
-    return Answered(
+    return WriteSpeed(
         writes_per_second=done / (end.wall_s - begin.wall_s),
         cpu_us=(end.cpu_s - begin.cpu_s) / done * 1e6,
         p50_ms=p50,

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from harness.bench.event_sequence import LATENCY_US, asked
 from harness.bench.plants_of_clients import OPEN_MS
-from harness.bench.synthetic import KEYS, BlockBuilder, Written, write_synthetic
+from harness.bench.synthetic import KEYS, BlockBuilder, SyntheticHistory, write_synthetic
 from workloads import EventType, Function, Poll, Reached, Record, Send, StableOffset, TransactionEnd
 
 #: Transactions in a block, and those under way at a time.
@@ -90,6 +90,6 @@ class CommittedBlock(BlockBuilder):
         self.sequence.quiet()
 
 
-def write_committed_transactions(directory: Path, transactions: int, *, planted: int = 0) -> Written:
+def write_committed_transactions(directory: Path, transactions: int, *, planted: int = 0) -> SyntheticHistory:
     """Write a history of about this number of transactions of producers into ``directory``."""
     return write_synthetic(directory, transactions, planted=planted, builder=CommittedBlock, plants=TRANSACTION_PLANTS)

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from harness.bench.event_sequence import LATENCY_US, STEP_US
 from harness.bench.plant_parts import FIRST_PROCESS
-from harness.bench.synthetic import KEYS, BlockBuilder, Written, write_synthetic
+from harness.bench.synthetic import KEYS, BlockBuilder, SyntheticHistory, write_synthetic
 from workloads import EventType, Function, GroupMember, Poll, Reached, Record
 
 GROUPS: Final = 8
@@ -28,7 +28,7 @@ GROUP_PLANTS: Final = ("group-skip", "group-went-back", "returned-group", "two-o
 _SENT_IN_A_TURN: Final = 1
 
 
-class Group:
+class SyntheticGroup:
     """A group: who owns which log partition, and how far the group is in each."""
 
     def __init__(self, number: int, inputs: int) -> None:
@@ -54,7 +54,7 @@ class GroupBlock(BlockBuilder):
 
     @override
     def build(self) -> None:
-        groups = [Group(number, self.inputs) for number in range(self.groups)]
+        groups = [SyntheticGroup(number, self.inputs) for number in range(self.groups)]
         for group in groups:
             for number in range(MEMBERS):
                 self.rebalanced(group, number)
@@ -78,7 +78,7 @@ class GroupBlock(BlockBuilder):
         self.sequence.quiet()
         self.seen_to = [values.stop] * KEYS
 
-    def turn(self, group: Group, turn: int) -> None:
+    def turn(self, group: SyntheticGroup, turn: int) -> None:
         """Let one member of a group take its turn; the others wait."""
         if turn % REBALANCE_EVERY == REBALANCE_EVERY - 1:
             first = (turn // REBALANCE_EVERY) % MEMBERS
@@ -102,7 +102,7 @@ class GroupBlock(BlockBuilder):
         for key in mine:
             group.reached[key] = self.seen_to[key]
 
-    def commits(self, group: Group, member: int, time_us: int, ranges: tuple[Reached, ...]) -> None:
+    def commits(self, group: SyntheticGroup, member: int, time_us: int, ranges: tuple[Reached, ...]) -> None:
         """Let a member commit what it has processed, from this time on."""
         end_us = time_us + self.sequence.chance.randint(*LATENCY_US)
         self.asks((time_us, end_us), member, Function.COMMIT, ranges, group.detail)
@@ -120,7 +120,7 @@ class GroupBlock(BlockBuilder):
         for time_us, kind in zip(times_us, (EventType.INVOKE, EventType.OK), strict=True):
             self.sequence.event(time_us, member + 1, kind, function, micro=asked, detail=detail)
 
-    def rebalanced(self, group: Group, number: int) -> None:
+    def rebalanced(self, group: SyntheticGroup, number: int) -> None:
         """Tell a member what it has from now on."""
         mine = tuple(self.keys[key] for key in range(self.inputs) if group.owner[key] == number)
         self.sequence.event(
@@ -133,7 +133,7 @@ class GroupBlock(BlockBuilder):
         )
         self.sequence.time_us += 1
 
-    def ask(self, group: Group) -> None:
+    def ask(self, group: SyntheticGroup) -> None:
         """Ask a group where it is."""
         told = tuple(Reached(self.keys[key], group.reached[key] or -1) for key in range(self.inputs))
         asker = group.first + 900
@@ -148,6 +148,6 @@ class GroupBlock(BlockBuilder):
             )
 
 
-def write_group_work(directory: Path, operations: int, *, planted: int = 0) -> Written:
+def write_group_work(directory: Path, operations: int, *, planted: int = 0) -> SyntheticHistory:
     """Write a history of about this number of completed operations of groups, sends not counted."""
     return write_synthetic(directory, operations, planted=planted, builder=GroupBlock, plants=GROUP_PLANTS)

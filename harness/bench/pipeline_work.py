@@ -13,8 +13,8 @@ from typing import ClassVar, Final
 from typing_extensions import override
 
 from harness.bench.event_sequence import LATENCY_US, asked
-from harness.bench.group_work import Group, GroupBlock
-from harness.bench.synthetic import KEYS, Written, write_synthetic
+from harness.bench.group_work import GroupBlock, SyntheticGroup
+from harness.bench.synthetic import KEYS, SyntheticHistory, write_synthetic
 from workloads import EventType, Function, MicroOperation, Poll, Reached, Record, Send, TransactionEnd
 
 #: One in this number of transactions is aborted.
@@ -48,7 +48,7 @@ class PipelineBlock(GroupBlock):
         super().spoil()
 
     @override
-    def commits(self, group: Group, member: int, time_us: int, ranges: tuple[Reached, ...]) -> None:
+    def commits(self, group: SyntheticGroup, member: int, time_us: int, ranges: tuple[Reached, ...]) -> None:
         self.made += 1
         if self.made % ABORT_EVERY == 0:
             time_us = self.transaction(group, member, time_us, ranges, EventType.FAIL) + 1
@@ -56,7 +56,7 @@ class PipelineBlock(GroupBlock):
         self.transaction(group, member, time_us, ranges, EventType.OK)
 
     def transaction(
-        self, group: Group, member: int, begin_us: int, ranges: tuple[Reached, ...], kind: EventType
+        self, group: SyntheticGroup, member: int, begin_us: int, ranges: tuple[Reached, ...], kind: EventType
     ) -> int:
         """Let a member write what it makes of these records in one transaction; the time at which it ends."""
         sources = {part.partition: tuple(range(part.since or 0, part.offset)) for part in ranges}
@@ -92,6 +92,6 @@ class PipelineBlock(GroupBlock):
         return Send(self.keys[key], value, end)
 
 
-def write_pipeline_work(directory: Path, transactions: int, *, planted: int = 0) -> Written:
+def write_pipeline_work(directory: Path, transactions: int, *, planted: int = 0) -> SyntheticHistory:
     """Write a history of about this number of transactions of a pipeline into ``directory``."""
     return write_synthetic(directory, transactions, planted=planted, builder=PipelineBlock, plants=PIPELINE_PLANTS)

@@ -51,7 +51,7 @@ PROCESSES: Final = 8
 ASSIGN_EVERY: Final = 64
 
 
-class Written(NamedTuple):
+class SyntheticHistory(NamedTuple):
     """A synthetic history: its directory, its completed operations and events, and the expected counts of a check."""
 
     directory: Path
@@ -245,7 +245,7 @@ def write_synthetic(
     seed: int = 0,
     builder: type[BlockBuilder] = BlockBuilder,
     plants: Sequence[str] = tuple(PLANTS),
-) -> Written:
+) -> SyntheticHistory:
     """Write a history of about this number of completed operations into ``directory``.
 
     ``planted`` anomalies, at most one a block, are spread evenly; kinds take turns in the order of ``plants``, by
@@ -267,7 +267,7 @@ def write_synthetic(
     for plant in chosen_plants.values():
         expected.update(PLANTS[plant].counts)
     rows = _write(directory, chosen)
-    return Written(
+    return SyntheticHistory(
         directory,
         sum(b.operations for b in chosen),
         sum(b.events for b in chosen),

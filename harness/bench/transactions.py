@@ -11,7 +11,7 @@ from typing import Final
 
 from harness.bench.event_sequence import LATENCY_US, STEP_US
 from harness.bench.plant_parts import FIRST_PROCESS
-from harness.bench.synthetic import KEYS, BlockBuilder, Written, write_synthetic
+from harness.bench.synthetic import KEYS, BlockBuilder, SyntheticHistory, write_synthetic
 from workloads import Function, MicroOperation, Poll, Record, Send
 
 #: Transactions in a block.
@@ -56,6 +56,6 @@ class TransactionBlock(BlockBuilder):
         return tuple(micro)
 
 
-def write_transactions(directory: Path, transactions: int, *, planted: int = 0) -> Written:
+def write_transactions(directory: Path, transactions: int, *, planted: int = 0) -> SyntheticHistory:
     """Write a history of about this number of transactions into ``directory``, with ``planted`` cycles."""
     return write_synthetic(directory, transactions, planted=planted, builder=TransactionBlock, plants=CYCLES)

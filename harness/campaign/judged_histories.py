@@ -36,7 +36,7 @@ from harness.machine.java import usable_java
 from harness.progress import Progress
 from harness.records.files import HISTORY, RUN_FILE, VERDICTS_FILE
 from harness.records.run_record import Ended, RunRecord, read_record
-from harness.records.verdict_lines import Written, cells_of_campaign, facts_of, write_lines, write_matrix
+from harness.records.verdict_lines import WrittenVerdicts, cells_of_campaign, facts_of, write_lines, write_matrix
 from workloads.history import HistoryError
 
 
@@ -96,12 +96,12 @@ def judge_all(
     return [_judged(history, verdict) for history, verdict in zip(histories, verdicts, strict=True)]
 
 
-def write_verdicts(directory: Path, judged: Sequence[JudgedHistory]) -> Written:
+def write_verdicts(directory: Path, judged: Sequence[JudgedHistory]) -> WrittenVerdicts:
     """Write ``verdicts.jsonl`` in ``directory``; histories below it are named by their place there."""
     return write_verdicts_to(directory / VERDICTS_FILE, judged, below=directory)
 
 
-def write_verdicts_to(file: Path, judged: Sequence[JudgedHistory], *, below: Path | None = None) -> Written:
+def write_verdicts_to(file: Path, judged: Sequence[JudgedHistory], *, below: Path | None = None) -> WrittenVerdicts:
     """Write a line for each history into ``file``, which may have been there; their names as they were given.
 
     Histories in the directory ``below`` are named by their place in it. See :func:`write_lines`.

@@ -16,7 +16,7 @@ from harness.cli.verdict_table import show_judged
 from harness.errors import EXIT_PLAN, NamedWronglyError
 from harness.progress import Progress
 from harness.records.files import LEDGER_FILE, VERDICTS_FILE, check_writable, write_file
-from harness.records.verdict_lines import Written
+from harness.records.verdict_lines import WrittenVerdicts
 from harness.report import Case, as_junit, cases_as_markdown, cases_of
 from harness.run import lacks_observations
 
@@ -129,7 +129,7 @@ def _case(history: campaign.JudgedHistory) -> Case:
     )
 
 
-def _write_beside(places: Sequence[Place], judged: Sequence[campaign.JudgedHistory]) -> list[Written]:
+def _write_beside(places: Sequence[Place], judged: Sequence[campaign.JudgedHistory]) -> list[WrittenVerdicts]:
     """Write verdicts into the directories that were named, and what lies in none of them here."""
     directories = [path for path in places if isinstance(path, Path) and path.is_dir()]
     files = [campaign.write_verdicts(directory, _below(directory, judged)) for directory in directories]

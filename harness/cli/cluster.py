@@ -11,8 +11,8 @@ import click
 import msgspec
 
 from harness.cli.numbers import BoundedNumber
-from harness.cli.terminal import RESULTS, Terminal, Word, assigned, path_type, takes_json
-from harness.cluster import BREAKS, NODES, VERBS, ClusterByHand, Request, ask, found, planned
+from harness.cli.terminal import RESULTS, Terminal, WordType, assigned, path_type, takes_json
+from harness.cluster import BREAKS, NODES, VERBS, ClusterByHand, ClusterRequest, ask, found, planned
 from harness.errors import EXIT_HELD
 from harness.records.files import exact_campaign, new_campaign
 from harness.worlds.contract import NodeCrash
@@ -30,9 +30,9 @@ def cluster() -> None:
 
 
 @cluster.command("up")
-@click.option("--world", type=Word("world", ["processes", "kafka"]), default="processes", show_default=True)
+@click.option("--world", type=WordType("world", ["processes", "kafka"]), default="processes", show_default=True)
 @click.option("--version", default="", help="The release of Apache Kafka; see `ackproof kafka list`.")
-@click.option("--host", type=Word("host", ["loopback", "namespaces"]), default="loopback", show_default=True)
+@click.option("--host", type=WordType("host", ["loopback", "namespaces"]), default="loopback", show_default=True)
 @click.option("--settings", multiple=True, metavar="NAME=VALUE", help="Fix a setting; may be repeated.")
 @click.option("--brokers", type=BoundedNumber("brokers"), default=3, show_default=True)
 @click.option("--topic", default="playground", show_default=True)
@@ -97,14 +97,14 @@ def _of_cluster(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @cluster.command("break", epilog=f"FAULT is one of {', '.join(VERBS)}.\n\nSee docs/guides/cluster-by-hand.md.")
-@click.argument("fault", type=Word("fault", BREAKS), metavar="FAULT")
+@click.argument("fault", type=WordType("fault", BREAKS), metavar="FAULT")
 @click.option("--node", default="leader", show_default=True, help=f"Whom: a broker's number, or {', '.join(NODES)}.")
 @click.option(
     "--partition", type=BoundedNumber("partition"), default=0, help="Whose leader or follower, by its number."
 )
 @click.option(
     "--shape",
-    type=Word("shape", Shape),
+    type=WordType("shape", Shape),
     metavar="SHAPE",
     default=Shape.ISOLATE,
     help=f"Of the links that are cut, slowed or held: {', '.join(Shape)}.",
@@ -117,7 +117,7 @@ def break_command(
 
     What was observed of it is printed. With `move`, --node is who is to lead.
     """
-    request = Request(op="break", fault=fault, node=node, partition=partition, shape=Shape(shape))
+    request = ClusterRequest(op="break", fault=fault, node=node, partition=partition, shape=Shape(shape))
     return _asked(terminal, directory, request)
 
 
@@ -125,17 +125,17 @@ def break_command(
 @_of_cluster
 def heal_command(terminal: Terminal, *, directory: Path | None) -> int:
     """Undo what was done by hand, and start dead nodes."""
-    return _asked(terminal, directory, Request(op="heal"))
+    return _asked(terminal, directory, ClusterRequest(op="heal"))
 
 
 @cluster.command("show")
 @_of_cluster
 def show_command(terminal: Terminal, *, directory: Path | None) -> int:
     """Say who leads, who is in sync and who runs."""
-    return _asked(terminal, directory, Request(op="show"))
+    return _asked(terminal, directory, ClusterRequest(op="show"))
 
 
-def _asked(terminal: Terminal, directory: Path | None, request: Request) -> int:
+def _asked(terminal: Terminal, directory: Path | None, request: ClusterRequest) -> int:
     answer = ask(directory or found(RESULTS), request)
     if terminal.as_json:
         terminal.json(answer)

@@ -10,12 +10,13 @@ import click
 
 from checkers import counted
 from harness.cli.hunt import BUGS
-from harness.cli.terminal import Terminal, Word, path_type, takes_json
+from harness.cli.terminal import Terminal, WordType, path_type, takes_json
 from harness.conform import (
     ELSEWHERE,
     ComparedStep,
     Comparison,
     RecordedTrace,
+    Word,
     hold,
     performed_elsewhere,
     playable,
@@ -23,7 +24,6 @@ from harness.conform import (
     traces_in,
     write_trace,
 )
-from harness.conform import Word as Outcome
 from harness.errors import (
     EXIT_BROKEN,
     EXIT_HARNESS,
@@ -43,11 +43,13 @@ WORLD: Final = "kafka"
 
 @click.command()
 @click.argument("stories", nargs=-1, metavar="[STORY|TRACE]...")
-@click.option("--world", type=Word("world", ELSEWHERE), help=f"Where stories are performed; by default {WORLD}.")
+@click.option("--world", type=WordType("world", ELSEWHERE), help=f"Where stories are performed; by default {WORLD}.")
 @click.option("--version", default="", help="The release of Apache Kafka; see `ackproof kafka list`.")
 @click.option("--settings", "columns", multiple=True, metavar="COLUMN", help="In these columns; by default all/2.")
 @click.option("--save", type=path_type, metavar="DIR", help="Keep what the cluster showed, a trace for each story.")
-@click.option("--bug", type=Word("bug", BUGS), metavar="NAME", help="Plant this bug in the core: it must be noticed.")
+@click.option(
+    "--bug", type=WordType("bug", BUGS), metavar="NAME", help="Plant this bug in the core: it must be noticed."
+)
 @takes_json
 def conform(
     terminal: Terminal,
@@ -80,7 +82,7 @@ def conform(
         terminal.answer(compared, _lines(compared))
     steps = sum(len(result.steps) for result in results)
     if not terminal.as_json:
-        unexplained = sum(result.count(Outcome.UNEXPLAINED) for result in results)
+        unexplained = sum(result.count(Word.UNEXPLAINED) for result in results)
         not_performed = f", {len(failed)} not performed" if failed else ""
         terminal.say(
             f"{counted(len(results), 'story', 'stories')}, {counted(steps, 'step')}, "
@@ -144,7 +146,7 @@ def _columns(patterns: Sequence[str]) -> tuple[str, ...]:
 
 def _lines(compared: Comparison) -> Iterator[str]:
     """One line, and the first step that no deviation explains, with those beside it."""
-    counts = ", ".join(f"{number} {word}" for word in Outcome if (number := compared.count(word)))
+    counts = ", ".join(f"{number} {word}" for word in Word if (number := compared.count(word)))
     yield f"{compared.story} {compared.column} on {compared.system}: {counts or 'no step was compared'}"
     if (wrong := compared.unexplained) is not None:
         for step in compared.steps[max(0, wrong - 1) : wrong + 2]:

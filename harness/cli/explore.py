@@ -10,7 +10,7 @@ from msgspec import json, to_builtins
 from msgspec.structs import replace
 
 from harness.cli.numbers import BoundedNumber, WholeNumber
-from harness.cli.terminal import Terminal, Word, assigned, path_type, seconds_type, takes_json
+from harness.cli.terminal import Terminal, WordType, assigned, path_type, seconds_type, takes_json
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN
 from harness.explore import (
     PERMITTED,
@@ -51,7 +51,7 @@ from harness.records.files import files_of, write_file
     "--rule",
     "rules",
     multiple=True,
-    type=Word("rule", [*RULES, PERMITTED]),
+    type=WordType("rule", [*RULES, PERMITTED]),
     metavar="RULE",
     help=f"Look for a breach of this rule only; may be repeated: {', '.join([*RULES, PERMITTED])}.",
 )

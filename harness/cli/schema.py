@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-from harness.cli.terminal import Terminal, Word, path_type
+from harness.cli.terminal import Terminal, WordType, path_type
 from harness.errors import EXIT_HELD
 from harness.records.files import files_of, write_file
 from harness.records.schemas import SCHEMAS, schema_text
 
 
 @click.command()
-@click.argument("name", type=Word("schema", [name.partition(".")[0] for name in SCHEMAS]), required=False)
+@click.argument("name", type=WordType("schema", [name.partition(".")[0] for name in SCHEMAS]), required=False)
 @click.option("--out", type=path_type, help="Write all of them into this directory instead.")
 @click.pass_obj
 def schema(terminal: Terminal, name: str | None, out: Path | None) -> int:

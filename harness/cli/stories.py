@@ -14,9 +14,9 @@ from harness.errors import EXIT_BROKEN, EXIT_HELD, PlanError
 from harness.machine.versions import cores
 from harness.records.files import files_of, write_file
 from harness.stories import (
-    Cell,
     Column,
     Story,
+    StoryCell,
     chosen_columns,
     column_named,
     explained,
@@ -153,7 +153,7 @@ def _named(patterns: Sequence[str]) -> tuple[str, ...]:
         raise PlanError(str(error.args[0])) from error
 
 
-def _show_table(terminal: Terminal, chosen: Sequence[Story], cells: Sequence[Cell]) -> None:
+def _show_table(terminal: Terminal, chosen: Sequence[Story], cells: Sequence[StoryCell]) -> None:
     by_place = {(cell.story, cell.column): cell for cell in cells}
     for _, group in groupby(chosen, key=lambda story: tuple(story.columns)):
         numbers = [story.number for story in group]
@@ -177,5 +177,5 @@ def _show_table(terminal: Terminal, chosen: Sequence[Story], cells: Sequence[Cel
     terminal.say(f"{len(cells)} cells, {len(cells) - len(wrong)} as expected, {len(wrong)} not")
 
 
-def _shown(cell: Cell) -> str:
+def _shown(cell: StoryCell) -> str:
     return f"{cell.letters}!" if cell.disagreements else cell.letters

@@ -60,7 +60,7 @@ class _Seconds(click.FloatRange):
 seconds_type = _Seconds(0)
 
 
-class Word(click.Choice[str]):
+class WordType(click.Choice[str]):
     """One of some words; a wrong one is answered with the nearest. ``kind`` says what they are words for."""
 
     def __init__(self, kind: str, words: Iterable[str]) -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from harness.cli.campaign import out_option, perform_stages, seed_range
 from harness.cli.numbers import BoundedNumber
-from harness.cli.terminal import Terminal, Word, assigned, takes_json
+from harness.cli.terminal import Terminal, WordType, assigned, takes_json
 from harness.errors import EXIT_HELD, EXIT_UNKNOWN
 from harness.plan import ClientName, Loopback, Namespaces, Plan, UpgradeEnd, lines_of, parse_plan
 from harness.records.verdict_lines import read_matrix
@@ -76,22 +76,28 @@ class UpgradeRequest(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--beside", default="kill", show_default=True, metavar="FAMILIES", help='Other faults; "" for none.')
 @click.option("--change", "changes", multiple=True, metavar="NAME=VALUE", help="A new setting of every node.")
 @click.option(
-    "--end", type=Word("end", get_args(UpgradeEnd)), default="finalize", show_default=True, help="After the last step."
+    "--end",
+    type=WordType("end", get_args(UpgradeEnd)),
+    default="finalize",
+    show_default=True,
+    help="After the last step.",
 )
 @click.option(
-    "--by", type=Word("way", get_args(UpgradeBy)), default="restart", show_default=True, help="How a node changes."
+    "--by", type=WordType("way", get_args(UpgradeBy)), default="restart", show_default=True, help="How a node changes."
 )
-@click.option("--host", type=Word("host", _HOSTS), default=_HOSTS[0], show_default=True, help="Where the nodes run.")
+@click.option(
+    "--host", type=WordType("host", _HOSTS), default=_HOSTS[0], show_default=True, help="Where the nodes run."
+)
 @click.option(
     "--client",
-    type=Word("client", get_args(ClientName)),
+    type=WordType("client", get_args(ClientName)),
     default="confluent-kafka",
     show_default=True,
     help="The library that writes.",
 )
 @click.option("--other-client", multiple=True, metavar="LIBRARY", help="Takes turns with --client: java:4.3.1.")
 @click.option("--brokers", type=BoundedNumber("brokers"), default=3, show_default=True)
-@click.option("--controllers", type=Word("number of controllers", "135"), default="1", show_default=True)
+@click.option("--controllers", type=WordType("number of controllers", "135"), default="1", show_default=True)
 @click.option(
     "--duration-ms", type=BoundedNumber("duration_ms"), default=120_000, show_default=True, help="Time of the writes."
 )

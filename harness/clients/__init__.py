@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from harness.clients.configuration import client_settings
     from harness.clients.confluent import CONFLUENT
     from harness.clients.credentials import at_home, require_credentials, without_secrets
-    from harness.clients.direct import BatchSequence, DirectClient
+    from harness.clients.direct import BatchSequence, RealDirectClient
     from harness.clients.java.bridge import Bridge, compiler_jars, words_of_bridge
     from harness.clients.java.client import java_library
     from harness.clients.kafka_python import KAFKA_PYTHON, make, named, producer_configuration
@@ -20,9 +20,27 @@ if TYPE_CHECKING:
     from harness.clients.real_clients import ClientLibrary, RealClients
 
 __all__ = [
-    "CLIENTS", "CONFLUENT", "JAVA", "KAFKA_PYTHON", "BatchSequence", "Bridge", "ClientLibrary", "DirectClient",
-    "RealClients", "add_voter", "at_home", "client_settings", "compiler_jars", "java_library", "make", "named",
-    "producer_configuration", "remove_voter", "require_credentials", "unregister_broker", "without_secrets",
+    "CLIENTS",
+    "CONFLUENT",
+    "JAVA",
+    "KAFKA_PYTHON",
+    "BatchSequence",
+    "Bridge",
+    "ClientLibrary",
+    "RealClients",
+    "RealDirectClient",
+    "add_voter",
+    "at_home",
+    "client_settings",
+    "compiler_jars",
+    "java_library",
+    "make",
+    "named",
+    "producer_configuration",
+    "remove_voter",
+    "require_credentials",
+    "unregister_broker",
+    "without_secrets",
     "words_of_bridge",
 ]  # fmt: skip
 
@@ -32,7 +50,7 @@ _NAMES = {
     "configuration": "client_settings",
     "confluent": "CONFLUENT",
     "credentials": "at_home require_credentials without_secrets",
-    "direct": "BatchSequence DirectClient",
+    "direct": "BatchSequence RealDirectClient",
     "java.bridge": "Bridge compiler_jars words_of_bridge",
     "java.client": "java_library",
     "kafka_python": "KAFKA_PYTHON make named producer_configuration",

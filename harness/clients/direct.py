@@ -44,7 +44,7 @@ class BatchSequence(NamedTuple):
 NOT_IDEMPOTENT: Final = BatchSequence()
 
 
-class DirectClient:
+class RealDirectClient:
     """Sends records to chosen brokers. ``address`` gives "host" and "port" of a broker; answers come on ``clock``.
 
     A request ends OK with the broker's offset. After an error of the broker it ends as :func:`workloads.classify` says;

@@ -30,7 +30,7 @@ NODES: Final = tuple(
 _OF_NAMESPACES: Final = frozenset({Capability.LINK_SPEED, Capability.CONNECTIONS, Capability.PACKETS})
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A person's request to a cluster. ``fault`` is a key of BREAKS, ``node`` a word of NODES or a broker's number.
 
     ``partition`` is the log partition whose leader or follower is meant, by its number; ``shape`` is that of cut links.
@@ -52,7 +52,7 @@ class ByHand:
         self._marked: list[Receipt] = []
         self._faults = OpenFaults(target, now_us, self._mark)
 
-    def answer(self, request: Request) -> list[Receipt]:
+    def answer(self, request: ClusterRequest) -> list[Receipt]:
         """Do what is asked for, and answer with what was observed of it.
 
         Raises:
@@ -70,7 +70,7 @@ class ByHand:
         """The cluster as it is now."""
         return self._faults.view()
 
-    def _break(self, request: Request) -> None:
+    def _break(self, request: ClusterRequest) -> None:
         if request.fault not in BREAKS:
             raise PlanError(unknown_name("fault", request.fault, BREAKS))
         view, kind = self.view(), BREAKS[request.fault]

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.cluster.by_hand import Request
+from harness.cluster.by_hand import ClusterRequest
 from harness.errors import AckproofError, NamedWronglyError, PlanError
 from harness.hosts import NodeCall
 from nemesis.cluster import ClusterView
@@ -28,7 +28,7 @@ REQUEST_BYTES_MAX: Final = 4_096
 ANSWER_LIMIT_S: Final = 60.0
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a request: receipts, the cluster as it is, or why nothing was done (``refused``)."""
 
     receipts: list[Receipt] = []
@@ -38,13 +38,13 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def served(
-    directory: Path, post: Callable[[Callable[[], None]], None], answer: Callable[[Request], Answer]
+    directory: Path, post: Callable[[Callable[[], None]], None], answer: Callable[[ClusterRequest], ClusterAnswer]
 ) -> Iterator[None]:
     """Answer requests at the socket in ``directory``; ``post`` has ``answer`` called on the thread of the cluster."""
 
     class Handler(StreamRequestHandler):
         def handle(self) -> None:
-            said: SimpleQueue[Answer] = SimpleQueue()
+            said: SimpleQueue[ClusterAnswer] = SimpleQueue()
             line = self.rfile.readline(REQUEST_BYTES_MAX)
             post(lambda: said.put(_answered(line, answer)))
             self.wfile.write(msgspec.json.encode(said.get(timeout=ANSWER_LIMIT_S), enc_hook=str) + b"\n")
@@ -61,14 +61,14 @@ def served(
                 Path(path).unlink(missing_ok=True)
 
 
-def _answered(line: bytes, answer: Callable[[Request], Answer]) -> Answer:
+def _answered(line: bytes, answer: Callable[[ClusterRequest], ClusterAnswer]) -> ClusterAnswer:
     try:
-        return answer(msgspec.json.decode(line, type=Request))
+        return answer(msgspec.json.decode(line, type=ClusterRequest))
     except (msgspec.DecodeError, AckproofError) as error:
-        return Answer(refused=str(error))
+        return ClusterAnswer(refused=str(error))
 
 
-def ask(directory: Path, request: Request) -> Answer:
+def ask(directory: Path, request: ClusterRequest) -> ClusterAnswer:
     """Ask the cluster in ``directory``, and return its answer.
 
     Raises:
@@ -80,7 +80,7 @@ def ask(directory: Path, request: Request) -> Answer:
             given: dict[str, Any] = NodeCall(path, msgspec.to_builtins(request), ANSWER_LIMIT_S).answer()
     except OSError as error:
         raise NamedWronglyError(f"no cluster is up in {directory} ({reason_of(error)}); {_START_ONE}") from error
-    converted = msgspec.convert(given, Answer, strict=False)
+    converted = msgspec.convert(given, ClusterAnswer, strict=False)
     if converted.refused:
         raise PlanError(converted.refused)
     return converted
@@ -105,7 +105,7 @@ def found(results: Path) -> Path:
 
 def _listens(directory: Path) -> bool:
     try:
-        ask(directory, Request(op="show"))
+        ask(directory, ClusterRequest(op="show"))
     except NamedWronglyError:
         return False
     return True

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from harness.cluster.by_hand import ByHand, Request
-from harness.cluster.cluster_socket import Answer, served
+from harness.cluster.by_hand import ByHand, ClusterRequest
+from harness.cluster.cluster_socket import ClusterAnswer, served
 from harness.plan import Kafka, RunSpec, parse_plan
 from harness.worlds.contract import NodeCrash
 from harness.worlds.kafka import kafka_world
@@ -69,8 +69,8 @@ class ClusterByHand:
         """
         by_hand = ByHand(self._world.target, self._world.clock.now_us, self._keep)
 
-        def answer(request: Request) -> Answer:
-            return Answer(receipts=by_hand.answer(request), view=by_hand.view())
+        def answer(request: ClusterRequest) -> ClusterAnswer:
+            return ClusterAnswer(receipts=by_hand.answer(request), view=by_hand.view())
 
         reported = 0
         with served(self._directory, self._world.clock.post, answer):

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from checkers import Cell, counted
-from harness.plan import Expected
+from harness.plan import ExpectedOutcomes
 
 #: Cells that are named.
 NAMED_MAX: Final = 12
 
 
-def unexpected(expected: Sequence[Expected], cells: Iterable[Cell]) -> Iterator[str]:
+def unexpected(expected: Sequence[ExpectedOutcomes], cells: Iterable[Cell]) -> Iterator[str]:
     """A sentence without its full stop for each cell that is not as expected, and for each outcome that did not come.
 
     A cell that no entry fits is not as expected.
@@ -35,7 +35,7 @@ def unexpected(expected: Sequence[Expected], cells: Iterable[Cell]) -> Iterator[
             yield f"none of {counted(len(own), 'cell')} is {some}, expected of some: {own[0].key}, ..."
 
 
-def expected_sentences(expected: Sequence[Expected], cells: Sequence[Cell]) -> Iterator[str]:
+def expected_sentences(expected: Sequence[ExpectedOutcomes], cells: Sequence[Cell]) -> Iterator[str]:
     """Say whether what the plan expects has come; nothing where it expects nothing."""
     if not expected:
         return

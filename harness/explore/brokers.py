@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from itertools import combinations
 from typing import NamedTuple
 
-from harness.explore.events import AT, Event, sent
+from harness.explore.events import AT, NodeEvent, sent
 from harness.explore.normal_form import NOW_US, config_of, settle_broker, start_counting, timers_of
 from harness.explore.scope import Constants
 from harness.reference.core import messages
@@ -90,7 +90,7 @@ class BrokerNode:
         else:
             log.truncate_to(kept)
 
-    def offers(self, constants: Constants) -> list[Event]:
+    def offers(self, constants: Constants) -> list[NodeEvent]:
         """Return the events that happen to the process by itself: a write, timers that are set, time that passes."""
         if self.process is None:
             return []
@@ -120,14 +120,14 @@ class BrokerNode:
         )
 
 
-def happen(broker: Broker, event: Event, message: Message | None, acks: int) -> tuple[list[Effect], bool]:
+def happen(broker: Broker, event: NodeEvent, message: Message | None, acks: int) -> tuple[list[Effect], bool]:
     """Let a process take one event; ``message`` is what arrives, if that is the event. Also whether it was *idle*."""
     if event.kind == "silent":
         return _find_silent(broker, members(event.number))
     return _take(broker, event, message, acks), False
 
 
-def _take(broker: Broker, event: Event, message: Message | None, acks: int) -> list[Effect]:
+def _take(broker: Broker, event: NodeEvent, message: Message | None, acks: int) -> list[Effect]:
     config = config_of(broker)
     if message is not None:
         return broker.on_message(NOW_US, NodeId(event.peer), message)
@@ -181,13 +181,13 @@ def members(mask: int) -> list[NodeId]:
     return [NodeId(node) for node in range(mask.bit_length()) if mask >> node & 1]
 
 
-def _offers_of_replica(replica: Replica, constants: Constants) -> list[Event]:
-    events = [Event("write")] if replica.leading else []
-    events += [Event("silent", number=sum(1 << node for node in nodes)) for nodes in _silent(replica)]
+def _offers_of_replica(replica: Replica, constants: Constants) -> list[NodeEvent]:
+    events = [NodeEvent("write")] if replica.leading else []
+    events += [NodeEvent("silent", number=sum(1 << node for node in nodes)) for nodes in _silent(replica)]
     if replica.proposal is not None and replica.proposal.correlation != NONE:
-        events.append(Event("repeat"))
+        events.append(NodeEvent("repeat"))
     if constants.checkpoints and replica.log.checkpointed_high_watermark() != replica.high_watermark:
-        events.append(Event("checkpoint"))
+        events.append(NodeEvent("checkpoint"))
     return events
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from harness.explore.events import AT, Event
+from harness.explore.events import AT, NodeEvent
 from harness.explore.normal_form import NOW_US, fall_silent, settle_controller
 from harness.reference.core import messages
 from harness.reference.core.controller import SESSIONS, UNCLEAN, Controller
@@ -36,16 +36,18 @@ def controller_state_of(controller: Controller) -> ControllerState:
     )
 
 
-def offers(controller: Controller) -> list[Event]:
+def offers(controller: Controller) -> list[NodeEvent]:
     """Return the events that happen to a controller by itself, or because an operator asks."""
     image, state = controller.image, controller_state_of(controller).state
-    events = [Event("unfence" if broker.fenced else "fence", node) for node, broker in sorted(image.brokers.items())]
+    events = [
+        NodeEvent("unfence" if broker.fenced else "fence", node) for node, broker in sorted(image.brokers.items())
+    ]
     if state.leader == NONE:
-        return [*events, Event("unclean")]
-    return events + [Event("move", node) for node in sorted(state.isr) if node != state.leader]
+        return [*events, NodeEvent("unclean")]
+    return events + [NodeEvent("move", node) for node in sorted(state.isr) if node != state.leader]
 
 
-def decide(controller: Controller, event: Event, message: Message | None, first: int | None) -> list[Effect]:
+def decide(controller: Controller, event: NodeEvent, message: Message | None, first: int | None) -> list[Effect]:
     """Let the controller take one event, with ``first`` before the others wherever it takes the first that can lead."""
     _order_replicas(controller.image, first)
     effects = _happen(controller, event, message)
@@ -65,7 +67,7 @@ def registration(effects: list[Effect]) -> int:
     )
 
 
-def _happen(controller: Controller, event: Event, message: Message | None) -> list[Effect]:
+def _happen(controller: Controller, event: NodeEvent, message: Message | None) -> list[Effect]:
     kind, peer = event.kind, NodeId(event.peer)
     if kind == "unclean":
         return controller.on_timer(NOW_US, UNCLEAN)

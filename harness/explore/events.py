@@ -23,7 +23,7 @@ _FOLDED: Final = (
 )
 
 
-class Event(NamedTuple):
+class NodeEvent(NamedTuple):
     """An event at one node. ``peer`` is another node, ``number`` belongs to the kind: a digest, an offset, ..."""
 
     kind: str

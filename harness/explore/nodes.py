@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from harness.explore.brokers import BrokerCopy, BrokerNode, exposed, happen
 from harness.explore.canonical_form import Tree, digest_of, tree_of
 from harness.explore.controllers import ControllerState, controller_state_of, decide, offers, registration
-from harness.explore.events import AT, Event, SentMessage, StepResult, sent
+from harness.explore.events import AT, NodeEvent, SentMessage, StepResult, sent
 from harness.explore.normal_form import NOW_US, given_up, open_requests, renumbered, settle_broker
 from harness.explore.rules import broken_by_step
 from harness.explore.scope import Scope
@@ -42,7 +42,7 @@ _ANSWERS: Final = (messages.FetchResponse, messages.PartitionAnswer)
 _USEFUL: Final = (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE)
 
 
-class Nodes:
+class NodeStates:
     """All states of nodes that a search has met, and the steps between them, for one ``scope``."""
 
     def __init__(self, scope: Scope) -> None:
@@ -56,8 +56,8 @@ class Nodes:
         self._topic = topic_config(settings)
         self._acks = settings.acks
         self._pickled: dict[int, bytes] = {}
-        self._steps: dict[tuple[int, Event], tuple[StepResult, ...]] = {}
-        self._offers: dict[int, tuple[Event, ...]] = {}
+        self._steps: dict[tuple[int, NodeEvent], tuple[StepResult, ...]] = {}
+        self._offers: dict[int, tuple[NodeEvent, ...]] = {}
         self.trees: dict[int, Tree] = {}
         self.messages: dict[int, Message] = {}
         self.copies: dict[int, BrokerCopy] = {}
@@ -100,7 +100,7 @@ class Nodes:
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
-    def offers(self, digest: int) -> tuple[Event, ...]:
+    def offers(self, digest: int) -> tuple[NodeEvent, ...]:
         """Return the events that happen to a node by itself: timers that are set, time that passes."""
         events = self._offers.get(digest)
         if events is None:
@@ -109,7 +109,7 @@ class Nodes:
             events = self._offers[digest] = tuple(offered)
         return events
 
-    def step(self, digest: int, event: Event) -> tuple[StepResult, ...]:
+    def step(self, digest: int, event: NodeEvent) -> tuple[StepResult, ...]:
         """Let ``event`` happen to a node: one outcome of a broker, of the controller one for each that it may elect."""
         key = (digest, event)
         results = self._steps.get(key)
@@ -133,7 +133,7 @@ class Nodes:
         """The number of different steps of the core that were performed."""
         return len(self._steps)
 
-    def perform(self, digest: int, event: Event) -> tuple[StepResult, ...]:
+    def perform(self, digest: int, event: NodeEvent) -> tuple[StepResult, ...]:
         """The same by the real core, whether it was ever done before or not."""
         if digest in self.copies:
             return (self._broker_step(digest, event),)
@@ -141,7 +141,7 @@ class Nodes:
         firsts = range(self._constants.brokers) if free else (None,)
         return tuple(dict.fromkeys(self._controller_step(digest, event, first) for first in firsts))
 
-    def _broker_step(self, digest: int, event: Event) -> StepResult:
+    def _broker_step(self, digest: int, event: NodeEvent) -> StepResult:
         node, before, broken, idle = self._load(digest), self.copies[digest], None, False
         effects: list[Effect] = []
         message = self.messages[event.number] if event.kind == "message" else None
@@ -170,7 +170,7 @@ class Nodes:
             idle=idle,
         )
 
-    def _controller_step(self, digest: int, event: Event, first: int | None) -> StepResult:
+    def _controller_step(self, digest: int, event: NodeEvent, first: int | None) -> StepResult:
         controller, broken = self._load(digest), None
         message = self.messages[event.number] if event.kind == "message" else None
         effects: list[Effect] = []

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from harness.explore.events import Event
+from harness.explore.events import NodeEvent
 from harness.reference.core.broker import Broker
 from harness.reference.core.controller import Controller
 from harness.reference.core.effects import Deliver
@@ -73,15 +73,15 @@ def config_of(broker: Broker) -> BrokerConfig:
     return broker._context.config
 
 
-def timers_of(broker: Broker) -> Iterator[Event]:
+def timers_of(broker: Broker) -> Iterator[NodeEvent]:
     """The reminders that would do something: to ask a leader again, and to end the waiting of a fetch."""
     for leader, fetcher in broker._fetchers.items():
         if any(followed.ready_us > NOW_US for followed in fetcher._followed.values()):
-            yield Event("retry", leader)
+            yield NodeEvent("retry", leader)
         elif _asks(fetcher):
-            yield Event("again", leader)
+            yield NodeEvent("again", leader)
     if any(hasattr(parked, "message") for parked in broker._requests._deadlines._waiting.waiting()):
-        yield Event("expire")
+        yield NodeEvent("expire")
 
 
 def _asks(fetcher: Fetcher) -> bool:

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 
 from harness.explore.brokers import BrokerCopy, members
 from harness.explore.canonical_form import Renaming, digest_of, renamed
-from harness.explore.events import Event, SentMessage, StepResult
-from harness.explore.nodes import Nodes
+from harness.explore.events import NodeEvent, SentMessage, StepResult
+from harness.explore.nodes import NodeStates
 from harness.explore.path_facts import SPENT, FactsByDigest, PathFacts
 from harness.explore.rules import PERMITTED, RULES, as_permitted, broken_rules, may_be_last
 from harness.explore.scope import Scope
@@ -35,7 +35,7 @@ _RESPONSES: Final = (
 )
 
 
-class Wire(NamedTuple):
+class WireName(NamedTuple):
     """One direction of one connection."""
 
     kind: str
@@ -50,7 +50,7 @@ class Action(NamedTuple):
     broker: int = NONE
     peer: int = NONE
     number: int = NONE
-    wire: Wire | None = None
+    wire: WireName | None = None
 
 
 class Next(NamedTuple):
@@ -66,7 +66,7 @@ class Space:
 
     def __init__(self, scope: Scope, *, merged: bool = True) -> None:
         self.scope = scope
-        self.nodes = Nodes(scope)
+        self.nodes = NodeStates(scope)
         constants = scope.constants
         self._brokers = range(constants.brokers)
         self._stale = constants.stale_requests
@@ -105,7 +105,7 @@ class Space:
         """Return a function that gives a state as it is when broker n is called ``names[n]``."""
         called = {new: old for old, new in enumerate(names)} | {CONTROLLER: CONTROLLER}
         brokers = [1 + called[number] for number in self._brokers]
-        wires = [self._slots[Wire(wire.kind, called[wire.source], called[wire.target])] for wire in self.wires]
+        wires = [self._slots[WireName(wire.kind, called[wire.source], called[wire.target])] for wire in self.wires]
         order = [0, *brokers, *wires, self._first_wire + len(wires)]
         places = itemgetter(*order)
         renaming = Renaming(self._finder(names))
@@ -164,7 +164,7 @@ class Space:
         for number, (_, sends) in enumerate(brokers):
             self._send(state, number, sends)
         for follower in range(1, self.scope.constants.in_sync):
-            for wire in (Wire("request", follower, 0), Wire("response", 0, follower)):
+            for wire in (WireName("request", follower, 0), WireName("response", 0, follower)):
                 waiting = [step for step in self.follow(tuple(state)) if step.action[-1] == wire]
                 state = list(waiting[0].state) if waiting else state
         return tuple(state)
@@ -198,10 +198,10 @@ class Space:
 
     # --- messages ----------------------------------------------------------------------------------------------------
 
-    def _deliver(self, state: State, slot: int, wire: Wire) -> Iterator[Next]:
+    def _deliver(self, state: State, slot: int, wire: WireName) -> Iterator[Next]:
         content = self.contents[state[slot]]
         rest = self._wire_of(content[1:])
-        event = Event("message", wire.source, content[0])
+        event = NodeEvent("message", wire.source, content[0])
         action = Action("deliver", wire.target, wire.source, content[0], wire)
         arrived = (*state[:slot], rest, *state[slot + 1 :])
         yield from self._act(action, arrived, wire.target, event, behind=bool(rest))
@@ -217,7 +217,9 @@ class Space:
             after = (*state[:-1], facts)
             yield Next(action, after, None)
 
-    def _act(self, action: Action, state: State, target: int, event: Event, *, behind: bool = False) -> Iterator[Next]:
+    def _act(
+        self, action: Action, state: State, target: int, event: NodeEvent, *, behind: bool = False
+    ) -> Iterator[Next]:
         """``event`` happens to a node; what it sends is under way.
 
         A refused request with nothing ``behind`` is asked again until it is not refused, so it is left where it is,
@@ -239,13 +241,13 @@ class Space:
     def _refused(self, action: Action, state: State, leader: int, refusal: StepResult) -> Iterator[Next]:
         """The refusal reaches its follower, which asks again: nothing, if its copy and its question are as before."""
         ((follower, _, digest),) = refusal.sends
-        follower_slot, asked = 1 + follower, self._slots[Wire("request", follower, leader)]
+        follower_slot, asked = 1 + follower, self._slots[WireName("request", follower, leader)]
         before = self.nodes.copies[state[follower_slot]]
-        if not before.alive or state[self._slots[Wire("response", leader, follower)]] or action.wire is None:
+        if not before.alive or state[self._slots[WireName("response", leader, follower)]] or action.wire is None:
             return
         after = list(state)
         broken = self._at_once(after, leader, follower, digest)
-        retry = Event("retry", leader)
+        retry = NodeEvent("retry", leader)
         if after[-1] and retry in self.nodes.offers(after[follower_slot]):
             (again,) = self.nodes.step(after[follower_slot], retry)
             after[follower_slot] = again.after
@@ -270,7 +272,7 @@ class Space:
             if target != CONTROLLER and not self.nodes.copies[state[1 + target]].alive:
                 continue
             name = wire_kind(kind)
-            slot = self._slots[Wire(name, source, target)]
+            slot = self._slots[WireName(name, source, target)]
             no_news = name == "metadata" and self._is_no_news(state[slot], self.nodes.copies[state[1 + target]], digest)
             if (no_news and not state[slot]) or (name == "response" and not self.scope.constants.responses_wait):
                 broken = self._at_once(state, source, target, digest) or broken
@@ -297,11 +299,11 @@ class Space:
     def _forget(self, state: list[int], follower: int, leaders: Iterable[int]) -> None:
         """Take away the questions that a follower has asked these leaders and does not wait for any more."""
         for leader in leaders:
-            state[self._slots[Wire("request", follower, leader)]] = 0
-            state[self._slots[Wire("response", leader, follower)]] = 0
+            state[self._slots[WireName("request", follower, leader)]] = 0
+            state[self._slots[WireName("response", leader, follower)]] = 0
 
     def _at_once(self, state: list[int], source: int, target: int, digest: int) -> Broken | None:
-        (outcome,) = self.nodes.step(state[1 + target], Event("message", source, digest))
+        (outcome,) = self.nodes.step(state[1 + target], NodeEvent("message", source, digest))
         state[1 + target] = outcome.after
         return self._take(state, target, outcome)
 
@@ -319,11 +321,11 @@ class Space:
                 yield from self._act(action, (*state[:-1], facts), number, event)
         yield from self._crash(state, number)
 
-    def _afford(self, facts: int, event: Event, copy: BrokerCopy) -> tuple[Event, int]:
+    def _afford(self, facts: int, event: NodeEvent, copy: BrokerCopy) -> tuple[NodeEvent, int]:
         """A broker's own event as it happens, and the facts after it, 0 if the scope has no more of it."""
         if event.kind == "write":
             record = self.facts.known[facts].written
-            return Event("write", NONE, record), self.facts.pay(facts, "records")
+            return NodeEvent("write", NONE, record), self.facts.pay(facts, "records")
         if event.kind == "silent":
             for _ in copy.maximal_isr.intersection(members(event.number)):
                 facts = facts and self.facts.pay(facts, "shrinks")
@@ -346,17 +348,17 @@ class Space:
                 silent[slot] = 0
         for kept in range(end, least - 1, -1):
             action = Action("crash", number, number=kept)
-            yield from self._act(action, tuple(silent), number, Event("crash", away, kept))
+            yield from self._act(action, tuple(silent), number, NodeEvent("crash", away, kept))
 
     def _restart(self, state: State, number: int, incarnation: int) -> Iterator[Next]:
         """A dead broker is started and registers, once the controller accepts it."""
         facts = self._destroyed(state, number)
-        for outcome in self.nodes.step(state[0], Event("register", number, incarnation + 1)):
+        for outcome in self.nodes.step(state[0], NodeEvent("register", number, incarnation + 1)):
             if outcome.registered == NONE:
                 continue
             after = list(state)
             after[0], after[-1] = outcome.after, facts
-            (started,) = self.nodes.step(state[1 + number], Event("start", NONE, outcome.registered))
+            (started,) = self.nodes.step(state[1 + number], NodeEvent("start", NONE, outcome.registered))
             after[1 + number] = started.after
             self._send(after, CONTROLLER, outcome.sends)
             broken = outcome.broken or started.broken
@@ -390,15 +392,15 @@ class Space:
             yield from self._act(Action(event.kind, event.peer), paid, CONTROLLER, event)
 
 
-def _wires(brokers: int) -> list[Wire]:
+def _wires(brokers: int) -> list[WireName]:
     numbers = range(brokers)
     between = [(source, other) for source in numbers for other in numbers if source != other]
     return [
-        *(Wire("request", source, other) for source, other in between),
-        *(Wire("response", source, other) for source, other in between),
-        *(Wire("metadata", CONTROLLER, broker) for broker in numbers),
-        *(Wire("answer", CONTROLLER, broker) for broker in numbers),
-        *(Wire("proposal", broker, CONTROLLER) for broker in numbers),
+        *(WireName("request", source, other) for source, other in between),
+        *(WireName("response", source, other) for source, other in between),
+        *(WireName("metadata", CONTROLLER, broker) for broker in numbers),
+        *(WireName("answer", CONTROLLER, broker) for broker in numbers),
+        *(WireName("proposal", broker, CONTROLLER) for broker in numbers),
     ]
 
 

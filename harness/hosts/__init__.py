@@ -14,13 +14,13 @@ undo         undoes what a run left, at its end or after a crash
 from harness.hosts.clocks import Clocks, steps_in
 from harness.hosts.contract import Address, Host, Launch, NodeProcess, NodeState
 from harness.hosts.disk_speed import DiskThrottle, choose_throttle, find_limit
-from harness.hosts.disks import Disk, log_bytes, make_disks, probe_disks
+from harness.hosts.disks import MountedDisk, log_bytes, make_disks, probe_disks
 from harness.hosts.link_speed import probe_slow_links
 from harness.hosts.local import LocalHost, LoopbackHost
 from harness.hosts.namespaces import NamespaceHost
 from harness.hosts.namespaces import probe as probe_namespaces
 from harness.hosts.node_calls import NodeCall
-from harness.hosts.operator_commands import Answer, CommandedNodes
+from harness.hosts.operator_commands import CommandedNodes, CommandEnd
 from harness.hosts.ports import ADDRESS_TAKEN, PORT_CHOICES, Ports
 from harness.hosts.processes import NAME_PREFIX, LocalProcess, attempt
 from harness.hosts.ssh import PLACEHOLDERS, DryShell, LocalFiles, Show, SshHost, undo_machines
@@ -32,10 +32,9 @@ __all__ = [
     "PLACEHOLDERS",
     "PORT_CHOICES",
     "Address",
-    "Answer",
     "Clocks",
+    "CommandEnd",
     "CommandedNodes",
-    "Disk",
     "DiskThrottle",
     "DryShell",
     "Host",
@@ -44,6 +43,7 @@ __all__ = [
     "LocalHost",
     "LocalProcess",
     "LoopbackHost",
+    "MountedDisk",
     "NamespaceHost",
     "NodeCall",
     "NodeProcess",

@@ -53,7 +53,7 @@ _RELEASE_LIMIT_S: Final = 10.0
 _PAUSE_S: Final = 0.005
 
 
-class Disk:
+class MountedDisk:
     """One node's disk, mounted at ``mount_point``; ``image`` is the file behind it."""
 
     def __init__(self, mount_point: Path, image: Path, journal: Journal) -> None:
@@ -199,14 +199,16 @@ def probe_disks() -> None:
             raise HostError(f"faults on disks need the command {tool}; install the package {package}")
 
 
-def make_disks(directory: Path, nodes: Collection[int], journal: Journal) -> dict[int, Disk]:
+def make_disks(directory: Path, nodes: Collection[int], journal: Journal) -> dict[int, MountedDisk]:
     """A disk for each of these brokers, mounted below ``directory``; undoing the journal removes them.
 
     Raises:
         HostError: this machine cannot make them; some may exist already.
     """
     probe_disks()
-    disks = {node: Disk(directory / str(node), directory / f"{NAME_PREFIX}roof-{node}.img", journal) for node in nodes}
+    disks = {
+        node: MountedDisk(directory / str(node), directory / f"{NAME_PREFIX}roof-{node}.img", journal) for node in nodes
+    }
     for disk in disks.values():
         disk.make()
     return disks

@@ -24,7 +24,7 @@ from harness.errors import HostError, NotUndoneError
 from harness.hosts.processes import TOKEN_VARIABLE, end, marked_with
 from harness.plan import NODE, PEER, UNDONE_BY, Act, OperatorCommands
 from harness.records.journal import Journal
-from nemesis.cluster import Link, Links, Processes, link_name
+from nemesis.cluster import Link, Links, NodeProcesses, link_name
 from nemesis.evidence import Evidence
 from workloads import reason_of
 
@@ -40,7 +40,7 @@ QUOTED_MAX: Final = 200
 Words = tuple[str, ...]
 
 
-class Answer(NamedTuple):
+class CommandEnd(NamedTuple):
     """The end of a command: its exit code, None where it has none, and the end of what it printed, or why."""
 
     code: int | None
@@ -48,7 +48,7 @@ class Answer(NamedTuple):
 
 
 #: Runs a command for at most a number of seconds; its processes carry the mark, if there is one.
-Call = Callable[[Words, float, str], Answer]
+Call = Callable[[Words, float, str], CommandEnd]
 
 
 class Undoing(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ class Undoing(msgspec.Struct, frozen=True, kw_only=True):
     last_resort: Act | None = None
 
 
-def call(words: Words, limit_s: float, token: str = "", *, directory: str = ".") -> Answer:
+def call(words: Words, limit_s: float, token: str = "", *, directory: str = ".") -> CommandEnd:
     """Run a command in ``directory`` to its end. One that hangs is ended, with all that it started in its session."""
     environment = os.environ | ({TOKEN_VARIABLE: token} if token else {})
     with tempfile.TemporaryFile() as output:  # a pipe would stay open as long as what the command leaves running
@@ -81,7 +81,7 @@ def call(words: Words, limit_s: float, token: str = "", *, directory: str = ".")
                 start_new_session=True,
             )
         except OSError as error:
-            return Answer(None, f"{words[0]} cannot be started: {reason_of(error)}")
+            return CommandEnd(None, f"{words[0]} cannot be started: {reason_of(error)}")
         try:
             code: int | None = child.wait(limit_s)
         except subprocess.TimeoutExpired:
@@ -91,10 +91,10 @@ def call(words: Words, limit_s: float, token: str = "", *, directory: str = ".")
             child.wait()
         output.seek(0)
         printed = " ".join(output.read().decode(errors="replace").split())[-QUOTED_MAX:]
-    return Answer(code, printed if code is not None else f"no end within {limit_s:g} s; {printed}".rstrip("; "))
+    return CommandEnd(code, printed if code is not None else f"no end within {limit_s:g} s; {printed}".rstrip("; "))
 
 
-class CommandedNodes(Processes, Links):
+class CommandedNodes(NodeProcesses, Links):
     """Nodes that ``commands`` break and mend. ``run`` performs a command; a rehearsal only shows it."""
 
     def __init__(self, commands: OperatorCommands, journal: Journal, run: Call = call) -> None:
@@ -236,7 +236,7 @@ def _filled(words: Iterable[str], who: Mapping[str, str]) -> Words:
     return tuple(filled)
 
 
-def observed(words: Words, wait_s: float, limit_s: float, run: Call) -> Answer:
+def observed(words: Words, wait_s: float, limit_s: float, run: Call) -> CommandEnd:
     """Look, at least once, until it took effect or ``wait_s`` is over; the answer is the last one.
 
     One look may take ``limit_s``.
@@ -249,7 +249,7 @@ def observed(words: Words, wait_s: float, limit_s: float, run: Call) -> Answer:
         time.sleep(LOOK_EVERY_S)
 
 
-def _evidence(act: str, ended: Answer, seen: Answer) -> Evidence:
+def _evidence(act: str, ended: CommandEnd, seen: CommandEnd) -> Evidence:
     """Turn what was seen into evidence, whatever the command itself said."""
     code = "no exit code" if ended.code is None else f"exit code {ended.code}"
     said = f"{act}: {code}{f' ({ended.words})' if ended.words and ended.code != 0 else ''}"

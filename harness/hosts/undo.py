@@ -39,7 +39,7 @@ from harness.hosts.disks import keep_files
 from harness.hosts.operator_commands import KIND as OPERATOR_COMMAND
 from harness.hosts.operator_commands import undo_command
 from harness.hosts.processes import NAME_PREFIX, Identity, attempt, boot_id, end, marked_with
-from harness.records.journal import Facts, Journal, Undo, not_undone
+from harness.records.journal import Facts, Journal, PendingUndo, not_undone
 from workloads import in_toml, reason_of
 
 
@@ -48,7 +48,7 @@ def undo_here(journal: Journal) -> list[str]:
     return undo_kinds(journal, _UNDO, lambda action: _UNDO[action.kind](action.facts))
 
 
-def undo_kinds(journal: Journal, kinds: Collection[str], undo: Callable[[Undo], list[str]]) -> list[str]:
+def undo_kinds(journal: Journal, kinds: Collection[str], undo: Callable[[PendingUndo], list[str]]) -> list[str]:
     """Undo the actions of these kinds by ``undo``, newest first; other kinds stay in the journal.
 
     ``undo`` answers what was still there, and so does this.

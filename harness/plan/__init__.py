@@ -9,7 +9,7 @@ from harness.plan.as_toml import lines_of, plan_text
 from harness.plan.bounds import BOUNDS, TRACED_WRITES_MAX
 from harness.plan.chosen_stories import families_in, timings_of, with_stories
 from harness.plan.counting import planned_writes
-from harness.plan.expected import Expected
+from harness.plan.expected import ExpectedOutcomes
 from harness.plan.machines import Machine
 from harness.plan.model import Plan, RunSpec, WorldPlan
 from harness.plan.operator_commands import NODE, PEER, UNDONE_BY, Act, OperatorCommands
@@ -50,7 +50,7 @@ __all__ = [
     "AnyWorld",
     "ClientName",
     "Existing",
-    "Expected",
+    "ExpectedOutcomes",
     "Kafka",
     "Loopback",
     "Machine",

@@ -13,7 +13,7 @@ from workloads import Settings, SettingValue, shown, spelled, unknown_name
 Word = Literal["broken promise", "stalled", "unknown", "permitted loss", "not exercised", "held"]
 
 
-class Expected(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ExpectedOutcomes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An entry: the cells that it fits, and the outcomes that they may have.
 
     Without a ``world``, a ``family`` or ``settings`` it fits any. ``some`` is an outcome that one of its cells has at
@@ -41,7 +41,7 @@ def _is_one_of(value: object, wanted: object) -> bool:
     return spelled(value) in map(spelled, choices)
 
 
-def expected_in(table: Table, plan_key: PlanKey) -> tuple[Expected, ...]:
+def expected_in(table: Table, plan_key: PlanKey) -> tuple[ExpectedOutcomes, ...]:
     """The entries of ``expected`` in a plan.
 
     Raises:
@@ -56,7 +56,7 @@ def expected_in(table: Table, plan_key: PlanKey) -> tuple[Expected, ...]:
             for choice in value if isinstance(value, list) else [value]:
                 if not isinstance(choice, bool | int | float | str):
                     raise (here / "settings" / name).wrong(f"takes a value or a list of values, not {shown(value)}")
-        entries.append(entry_of(Expected, {**entry, "settings": settings}, here))
+        entries.append(entry_of(ExpectedOutcomes, {**entry, "settings": settings}, here))
         if not entries[-1].outcomes:
             raise (here / "outcomes").wrong("no outcome is expected; name those that these cells may have")
     return tuple(entries)

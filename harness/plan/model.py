@@ -10,7 +10,7 @@ import msgspec
 
 from harness.choices import derived_seed
 from harness.errors import PlanError
-from harness.plan.expected import Expected
+from harness.plan.expected import ExpectedOutcomes
 from harness.plan.worlds import AnyWorld
 from nemesis.plan import FaultPlan
 from nemesis.schedule import Schedule, ScheduledFault
@@ -136,7 +136,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
     file: str = ""
     accepted: str = ""
-    expected: tuple[Expected, ...] = ()
+    expected: tuple[ExpectedOutcomes, ...] = ()
     schedule: tuple[ScheduledFault, ...] | None = None
     chance: Literal["drawn", "none"] = "drawn"
     story: str = ""

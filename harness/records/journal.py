@@ -27,7 +27,7 @@ FILE_NAME: Final = "journal.jsonl"
 Facts = Mapping[str, Any]
 
 
-class Undo(msgspec.Struct, frozen=True):
+class PendingUndo(msgspec.Struct, frozen=True):
     """One action that is not undone: its number in the journal, its kind, and the facts that undo it."""
 
     entry: int
@@ -83,15 +83,15 @@ class Journal:
         os.fsync(self._file)
 
 
-def not_undone(path: Path) -> list[Undo]:
+def not_undone(path: Path) -> list[PendingUndo]:
     """The actions of the journal at ``path`` that are not undone, oldest first; none where there is no file.
 
     A torn last line is passed over: its action was not done, because the line is complete before the action begins.
     """
-    actions: dict[int, Undo] = {}
+    actions: dict[int, PendingUndo] = {}
     for line in _lines(path):
         if line.kind is not None:
-            actions[line.entry] = Undo(line.entry, line.kind, dict(line.facts or {}))
+            actions[line.entry] = PendingUndo(line.entry, line.kind, dict(line.facts or {}))
         if line.more is not None and line.entry in actions:
             actions[line.entry].facts.update(line.more)
         if line.done:

@@ -18,8 +18,8 @@ from checkers import (
     REPLICAS_META,
     REPLICAS_SCHEMA,
     Ends,
-    Part,
     PartitionEnd,
+    TransactionPart,
 )
 from harness.records.files import files_of
 
@@ -55,7 +55,7 @@ class Stretch(NamedTuple):
         """The same without the markers of transactions."""
         if self.facts is None:
             return self
-        kept = np.flatnonzero(np.isin(self.facts.parts, (Part.ABORT, Part.COMMIT), invert=True))
+        kept = np.flatnonzero(np.isin(self.facts.parts, (TransactionPart.ABORT, TransactionPart.COMMIT), invert=True))
         facts = Facts(*(fact[kept] for fact in self.facts))
         return Stretch(self.offsets[kept], self.leader_epochs[kept], self.values[kept], facts)
 

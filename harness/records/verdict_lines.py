@@ -44,7 +44,7 @@ class JudgedRuns(NamedTuple):
     left_out: dict[str, str]
 
 
-class Written(NamedTuple):
+class WrittenVerdicts(NamedTuple):
     """A file of verdicts; ``kept`` of them are of an earlier check, whose histories cannot be read now."""
 
     file: Path
@@ -65,7 +65,7 @@ def facts_of(spec: RunSpec) -> RunFacts:
     )
 
 
-def write_lines(file: Path, lines: Iterable[VerdictLine]) -> Written:
+def write_lines(file: Path, lines: Iterable[VerdictLine]) -> WrittenVerdicts:
     """Write ``lines`` into ``file``, which may exist.
 
     A verdict on a history that was read outlives the history: it is kept if that history
@@ -79,7 +79,7 @@ def write_lines(file: Path, lines: Iterable[VerdictLine]) -> Written:
         kept += keeps
         content.append(msgspec.json.encode(before if keeps else line) + b"\n")
     files.write_file(file, b"".join(content))
-    return Written(file, kept)
+    return WrittenVerdicts(file, kept)
 
 
 def _earlier(file: Path) -> dict[str, VerdictLine]:

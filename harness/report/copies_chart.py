@@ -22,8 +22,8 @@ from checkers import (
     DivergentTables,
     EarlyGone,
     Finding,
-    Part,
     ReturnedKey,
+    TransactionPart,
     read_replicas,
 )
 from harness.report.names import node_name, write_name
@@ -83,7 +83,7 @@ def _on_disks(run: Path, finding: Finding, column: str, wanted: Iterable[int]) -
     ends, table = replicas
     here = pc.equal(table["partition"].cast(pa.string()), pa.scalar(str(finding.key)))
     chosen = pc.is_in(table[column], value_set=pa.array(wanted, table.schema.field(column).type))
-    records = pc.less_equal(table["part"], pa.scalar(int(Part.IN_TRANSACTION), pa.int8()))
+    records = pc.less_equal(table["part"], pa.scalar(int(TransactionPart.IN_TRANSACTION), pa.int8()))
     chosen_rows = table.filter(pc.and_(pc.and_(here, chosen), records))
     names = ("node", "offset", "value", "tombstone")
     rows: dict[str, list[_Copy]] = {node_name(node): [] for node in sorted(ends.held.get(str(finding.key), []))}

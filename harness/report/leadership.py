@@ -12,7 +12,7 @@ from nemesis.receipts import Receipt
 Role = BecameLeader | BecameFollower | ReplicaRecovered
 
 
-class Leadership(NamedTuple):
+class LeaderInterval(NamedTuple):
     """A stretch of time in which ``node`` believed to lead. The dead do not lead, though they cannot report so."""
 
     node: int
@@ -28,10 +28,10 @@ class LeaderState(NamedTuple):
     isr: tuple[int, ...] | None = None
 
 
-def leaderships(observations: Sequence[Observation], faults: Sequence[Receipt], end_us: int) -> list[Leadership]:
+def leaderships(observations: Sequence[Observation], faults: Sequence[Receipt], end_us: int) -> list[LeaderInterval]:
     """All of them, by broker and time; two may overlap, and then one of the two is deposed and does not know it."""
     roles: list[Seen[Role]] = of_kind(observations, BecameLeader, BecameFollower, ReplicaRecovered)
-    periods: list[Leadership] = []
+    periods: list[LeaderInterval] = []
     for node in sorted({seen.node for seen in roles}):
         own = [seen for seen in roles if seen.node == node]
         deaths = [fault.begun_us for fault in faults if fault.facts.ends_process and node in fault.targets]
@@ -39,7 +39,7 @@ def leaderships(observations: Sequence[Observation], faults: Sequence[Receipt], 
         for (begin_us, _, fact), next_us in zip(own, ends, strict=True):
             if isinstance(fact, BecameLeader):
                 ended_us = min([next_us, *(death_us for death_us in deaths if death_us > begin_us)])
-                periods.append(Leadership(node, known(fact.leader_epoch), begin_us, ended_us))
+                periods.append(LeaderInterval(node, known(fact.leader_epoch), begin_us, ended_us))
     return periods
 
 
@@ -48,7 +48,7 @@ def known(epoch: int | None) -> int:
     return -1 if epoch is None else epoch
 
 
-def answering_broker(led: Sequence[Leadership], time_us: int, removers: Sequence[int] | None) -> int | None:
+def answering_broker(led: Sequence[LeaderInterval], time_us: int, removers: Sequence[int] | None) -> int | None:
     """The broker that answered at ``time_us``, where the client does not know; None if it is not known.
 
     One leader: it. Two: a write that is lost (``removers`` are brokers that truncated it later) was on a deposed one,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from checkers import SITUATIONS, Cell, Comparison, Outcome, Summary, compare, counted, percent, settings_words
+from checkers import SITUATIONS, Cell, Outcome, Summary, WorldsCompared, compare, counted, percent, settings_words
 from harness.report.accounts import Account
 from harness.report.grid import bound_words, columns_of, exercised_faults, grid_of
 from harness.report.junit import Case
@@ -122,7 +122,7 @@ def _count(number: int | None) -> str:
     return "?" if number is None else f"{number:,}"
 
 
-def _differences(comparison: Comparison) -> list[str]:
+def _differences(comparison: WorldsCompared) -> list[str]:
     if not comparison.compared:
         return []
     same = comparison.compared - len(comparison.differences)

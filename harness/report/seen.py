@@ -22,7 +22,7 @@ class WorstCase(msgspec.Struct, frozen=True):
     finding: PlainFields
 
 
-class Seen(msgspec.Struct, frozen=True):
+class SeenFindings(msgspec.Struct, frozen=True):
     """The findings of one anomaly in a cell. An account tells what is not permitted, so ``worst`` is None there."""
 
     anomaly: str
@@ -31,18 +31,20 @@ class Seen(msgspec.Struct, frozen=True):
     worst: WorstCase | None
 
 
-def seen_in(cells: Sequence[Cell], lines: Iterable[VerdictLine]) -> dict[tuple[str, str], dict[str, list[Seen]]]:
+def seen_in(
+    cells: Sequence[Cell], lines: Iterable[VerdictLine]
+) -> dict[tuple[str, str], dict[str, list[SeenFindings]]]:
     """Everything seen, by world and name of a cell, then by what it is about."""
     worst = _worst_cases(lines)
-    seen: dict[tuple[str, str], dict[str, list[Seen]]] = {}
+    seen: dict[tuple[str, str], dict[str, list[SeenFindings]]] = {}
     for cell in cells:
         key = (cell.world, cell.cell)
         parts = seen.setdefault(key, {})
         for anomaly, count in cell.broken.items():
-            parts.setdefault(_about(anomaly), []).append(Seen(anomaly, count, permitted=False, worst=None))
+            parts.setdefault(_about(anomaly), []).append(SeenFindings(anomaly, count, permitted=False, worst=None))
         for anomaly, count in cell.permitted.items():
             parts.setdefault(_about(anomaly), []).append(
-                Seen(anomaly, count, permitted=True, worst=worst.get((*key, anomaly)))
+                SeenFindings(anomaly, count, permitted=True, worst=worst.get((*key, anomaly)))
             )
     return seen
 

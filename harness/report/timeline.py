@@ -19,7 +19,7 @@ from harness.observations import BecameLeader, Observation, ReplicaRecovered, Se
 from harness.records.cluster_file import read_observations
 from harness.records.files import HISTORY
 from harness.report.client_side import AcknowledgedWrite, ClientSide, client_side
-from harness.report.leadership import Leadership, LeaderState, answering_broker, known, leader_state, leaderships
+from harness.report.leadership import LeaderInterval, LeaderState, answering_broker, known, leader_state, leaderships
 from harness.report.record_positions import RecordPosition, positions_of
 from nemesis.faults import UnexplainedElection
 from nemesis.receipts import Receipt
@@ -92,7 +92,7 @@ class Timeline:
     observations: tuple[Observation, ...] = ()
     refusals: tuple[Seen[SequenceRefused], ...] = ()
     out_of_order: int = 0
-    leaderships: tuple[Leadership, ...] = ()
+    leaderships: tuple[LeaderInterval, ...] = ()
 
     @cached_property
     def leader_state(self) -> LeaderState:
@@ -200,7 +200,7 @@ class _Answering(NamedTuple):
 
     lost: frozenset[int]
     truncations: Sequence[Observation]
-    led: Sequence[Leadership]
+    led: Sequence[LeaderInterval]
 
     def named(self, write: AcknowledgedWrite) -> AcknowledgedWrite:
         """The write with the broker that answered, as far as one is known. Few of millions are shown."""

@@ -4,7 +4,7 @@ A story is performed in a world through its contract alone, and judged by the ch
 docs/reference/stories.md has the language. Faults that are drawn by chance are in :mod:`nemesis.scenarios`.
 """
 
-from harness.stories.cells import Cell, perform_cell, perform_table
+from harness.stories.cells import StoryCell, perform_cell, perform_table
 from harness.stories.columns import COLUMNS, OF_TRANSACTIONS, Column, chosen_columns, column_named, own_column
 from harness.stories.documented import StepForm, form_of, state_forms, step_forms
 from harness.stories.explanation import explained, step_lines
@@ -22,7 +22,6 @@ __all__ = [
     "REFUSED",
     "WHOLE",
     "AsLongAs",
-    "Cell",
     "Column",
     "Expected",
     "Performance",
@@ -31,6 +30,7 @@ __all__ = [
     "Sign",
     "StepForm",
     "Story",
+    "StoryCell",
     "Trace",
     "TraceEntry",
     "UntilAtRest",

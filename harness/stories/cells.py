@@ -29,7 +29,7 @@ LOG_DIRS: Final = 2
 WORKLOAD: Final = WorkloadPlan(topic="story", partitions=1, producers=1, consumers=1)
 
 
-class Cell(msgspec.Struct, frozen=True, kw_only=True):
+class StoryCell(msgspec.Struct, frozen=True, kw_only=True):
     """One story in one column. ``disagreements`` are sentences: what is not as the story's file expects it.
 
     ``anomalies`` counts everything that the checkers found, by name.
@@ -51,7 +51,9 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
         return Expected(lost=lost, acknowledged=acknowledged, signs=frozenset(self.signs)).letters
 
 
-def perform_cell(story: Story, column: str | Column, watch: Callable[[SimulatedWorld], None] | None = None) -> Cell:
+def perform_cell(
+    story: Story, column: str | Column, watch: Callable[[SimulatedWorld], None] | None = None
+) -> StoryCell:
     """Perform one cell in virtual time, where nothing is left to chance. ``watch`` is given the world before it opens.
 
     The cluster has as many brokers as a log partition has replicas, three in every named column.
@@ -94,7 +96,7 @@ def _workload_of(story: Story) -> WorkloadPlan:
     return msgspec.structs.replace(WORKLOAD, name="keyed") if story.compacted else WORKLOAD
 
 
-def judged(story: Story, column: str, performance: Performance, verdict: Verdict) -> Cell:
+def judged(story: Story, column: str, performance: Performance, verdict: Verdict) -> StoryCell:
     """The cell that a performance and its verdict make."""
     records = performance.trace.records
     names = {record.value: name for name, record in records.items()}
@@ -102,7 +104,7 @@ def judged(story: Story, column: str, performance: Performance, verdict: Verdict
     acknowledged = {name for name, record in records.items() if record.outcome == ACKNOWLEDGED}
     signs = frozenset(_signs(performance, verdict))
     shown = Expected(lost=frozenset(lost), acknowledged=frozenset(acknowledged), signs=signs)
-    return Cell(
+    return StoryCell(
         story=story.number,
         column=column,
         lost=tuple(sorted(lost)),
@@ -169,7 +171,9 @@ def _disagreements(shown: Expected, expected: Expected, performance: Performance
         yield f"the log partition did not come back: {lack}"
 
 
-def perform_table(stories: Iterable[Story], columns: Sequence[str | Column] = (), workers: int = 1) -> Iterator[Cell]:
+def perform_table(
+    stories: Iterable[Story], columns: Sequence[str | Column] = (), workers: int = 1
+) -> Iterator[StoryCell]:
     """Every story in every column of its kind, story by story; the same whatever ``workers`` is.
 
     Of given ``columns`` each story has those of its kind, and a reader's own.
@@ -193,5 +197,5 @@ def _of_its_kind(story: Story, columns: Sequence[str | Column]) -> Sequence[str 
     ]
 
 
-def _perform(cell: tuple[Story, str | Column]) -> Cell:
+def _perform(cell: tuple[Story, str | Column]) -> StoryCell:
     return perform_cell(*cell)

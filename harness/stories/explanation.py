@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from harness.reference.core.types import TopicPartition
-from harness.stories.cells import WORKLOAD, Cell, perform_cell
+from harness.stories.cells import WORKLOAD, StoryCell, perform_cell
 from harness.stories.columns import Column
 from harness.stories.diagram import STEPS_WIDTH, WIDTH, Diagram, diagram_of
 from harness.stories.story import Story
@@ -20,7 +20,7 @@ _MS: Final = 1000
 _PARTITION: Final = TopicPartition(WORKLOAD.topic, 0)
 
 
-def explained(story: Story, column: str | Column) -> tuple[Cell, str]:
+def explained(story: Story, column: str | Column) -> tuple[StoryCell, str]:
     """Perform one cell, and explain it: the cell, and a page of HTML with a diagram of what happened.
 
     Raises:
@@ -31,7 +31,7 @@ def explained(story: Story, column: str | Column) -> tuple[Cell, str]:
     return cell, _page(story, cell, diagram_of(cell.trace, cell.lost, story.steps, watched, _PARTITION))
 
 
-def _page(story: Story, cell: Cell, diagram: Diagram) -> str:
+def _page(story: Story, cell: StoryCell, diagram: Diagram) -> str:
     return (
         templates_of("harness.stories")
         .get_template("explanation.html.j2")
@@ -46,7 +46,7 @@ def _page(story: Story, cell: Cell, diagram: Diagram) -> str:
     )
 
 
-def step_lines(story: Story, cell: Cell) -> Iterator[str]:
+def step_lines(story: Story, cell: StoryCell) -> Iterator[str]:
     """The cell step by step: what was done, and the log, log end offset, high watermark and epoch of every replica."""
     yield f"{story.number} {story.title}; column {cell.column}"
     for entry in cell.trace.entries:

@@ -131,7 +131,7 @@ STATES: Final = (
     ),
     Form(s.IsReady, "PRODUCER:producer is ready", "It was told that it is in charge of its transactional id"),
     *(
-        Form(s.Ended, f"TRANSACTION:transaction is {how}", meaning, {"how": how})
+        Form(s.TransactionEnded, f"TRANSACTION:transaction is {how}", meaning, {"how": how})
         for how, meaning in {
             s.TransactionAnswer.COMMITTED: "Its producer was told so",
             s.TransactionAnswer.ABORTED: "Its producer was told so",

@@ -15,7 +15,7 @@ from workloads.values import decode
 _ACKS: Final = {ACKS_ALL: "all"}
 
 
-class Words(NamedTuple):
+class Wording(NamedTuple):
     """The words about one message; ``records`` are those that it carries, by the names of the script."""
 
     text: str
@@ -34,7 +34,7 @@ class MessageWords:
         self._names = names
         self._last: dict[tuple[int, int, type], str] = {}
 
-    def of(self, seen: SeenMessage) -> Words | None:
+    def of(self, seen: SeenMessage) -> Wording | None:
         """The words, None where there is nothing new."""
         words = self._words(seen.message, seen.target)
         if words is None:
@@ -44,46 +44,48 @@ class MessageWords:
         self._last[way] = words.text
         return None if again else words
 
-    def _words(self, message: m.Message, target: int) -> Words | None:
-        words: Words | None = None
+    def _words(self, message: m.Message, target: int) -> Wording | None:
+        words: Wording | None = None
         match message:
             case m.Produce(acks=acks, batch=batch):
                 records = self._records([batch])
-                words = Words(f"Produce {' '.join(records)}, acks={_ACKS.get(acks, acks)}", records)
+                words = Wording(f"Produce {' '.join(records)}, acks={_ACKS.get(acks, acks)}", records)
             case m.ProduceResponse(error=ErrorCode.NONE, base_offset=offset):
-                words = Words(f"acknowledged at offset {offset}")
+                words = Wording(f"acknowledged at offset {offset}")
             case m.Fetch(replica_id=replica, partitions=wanted) if replica != NONE:
-                words = next((Words(f"Fetch from {part.fetch_offset}") for part in wanted if self._is_ours(part)), None)
+                words = next(
+                    (Wording(f"Fetch from {part.fetch_offset}") for part in wanted if self._is_ours(part)), None
+                )
             case m.FetchResponse(partitions=answers):
                 words = next((self._fetched(part, target) for part in answers if self._is_ours(part)), None)
             case m.AlterPartition(isr=isr):
-                words = Words(f"AlterPartition: ISR {_listed(member.broker for member in isr)}")
+                words = Wording(f"AlterPartition: ISR {_listed(member.broker for member in isr)}")
             case m.AlterPartitionResponse(error=ErrorCode.NONE, state=PartitionState(isr=isr)):
-                words = Words(f"accepted: ISR {_listed(isr)}")
+                words = Wording(f"accepted: ISR {_listed(isr)}")
             case m.MetadataUpdate(image=image) | m.HeartbeatResponse(image=Image() as image):
                 state = image.partition(self._partition)
-                words = None if state is None else Words(_decided(state))
+                words = None if state is None else Wording(_decided(state))
             case m.RegisterBroker():
-                words = Words("register")
+                words = Wording("register")
             case m.MoveLeader(leader=leader):
-                words = Words(f"move the leader to {leader}")
+                words = Wording(f"move the leader to {leader}")
             case m.ProduceResponse(error=error) | m.AlterPartitionResponse(error=error):
-                words = Words(error.name)
+                words = Wording(error.name)
         return words
 
     def _is_ours(self, part: m.FetchPartition | m.FetchedPartition) -> bool:
         return part.partition == self._partition
 
-    def _fetched(self, part: m.FetchedPartition, target: int) -> Words | None:
+    def _fetched(self, part: m.FetchedPartition, target: int) -> Wording | None:
         records = self._records(part.batches)
         if target >= CLIENTS:
-            return Words(f"reads {' '.join(records)}", records) if records else None
+            return Wording(f"reads {' '.join(records)}", records) if records else None
         if part.error != ErrorCode.NONE:
-            return Words(part.error.name)
+            return Wording(part.error.name)
         if part.diverging is not None:
             end = part.diverging
-            return Words(f"diverging: epoch {end.leader_epoch} ends at {end.end_offset}")
-        return Words(", ".join((*records, f"high watermark {part.high_watermark}")), records)
+            return Wording(f"diverging: epoch {end.leader_epoch} ends at {end.end_offset}")
+        return Wording(", ".join((*records, f"high watermark {part.high_watermark}")), records)
 
     def _records(self, batches: Iterable[m.RecordBatch]) -> tuple[str, ...]:
         pairs = [pair for batch in batches for pair in batch.records]

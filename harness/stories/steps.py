@@ -326,7 +326,7 @@ class IsReady(msgspec.Struct, frozen=True):
     producer: str
 
 
-class Ended(msgspec.Struct, frozen=True):
+class TransactionEnded(msgspec.Struct, frozen=True):
     """The producer of a transaction was answered: it is committed, or aborted, or neither was done."""
 
     transaction: str
@@ -359,7 +359,7 @@ class AllInSync(msgspec.Struct, frozen=True):
 
 
 #: The states that only a story of transactions has.
-TransactionState = IsReady | Ended | Coordinates | Stable
+TransactionState = IsReady | TransactionEnded | Coordinates | Stable
 ReplicationState = Leads | SomebodyLeads | NobodyLeads | IsFenced | InIsr | IsrIs | Has | Covers | Answered | AllInSync
 State = ReplicationState | TransactionState
 #: The steps of transactions, and of what their readers get: of stories in virtual time only, as these states are.

@@ -270,7 +270,7 @@ class StoryWorld:
         match state:
             case s.IsReady(producer):
                 return self._transactions.instance(producer).ready
-            case s.Ended(transaction, how):
+            case s.TransactionEnded(transaction, how):
                 return self._transactions.transaction(transaction).end is how
             case s.Coordinates(broker):
                 return self.coordinator == self.node(broker)
@@ -281,7 +281,7 @@ class StoryWorld:
         match state:
             case s.IsReady(producer):
                 return self._transactions.instance(producer).in_words
-            case s.Ended(transaction, _):
+            case s.TransactionEnded(transaction, _):
                 return self._transactions.transaction(transaction).in_words
             case s.Coordinates():
                 return f"{'no broker' if self.coordinator is None else self.coordinator} coordinates"

@@ -17,7 +17,6 @@ from harness.stories import steps as s
 from harness.stories.trace import ACKNOWLEDGED, RecordEnd, StepError
 from harness.stories.writes import ScriptedRecord
 from workloads import (
-    ClientCapability,
     Clients,
     Clock,
     Event,
@@ -163,8 +162,6 @@ class ScriptTransactions:
 
     def init(self, step: s.InitProducer) -> ScriptedInstance:
         """Make a producer, and let it fence those before it."""
-        if why_not := self._clients.lacks.get(ClientCapability.TRANSACTIONS):
-            raise StepError(why_not)
         name = step.producer if step.after is None else self.instance(step.after).transactional_id
         before = [each for each in self._instances.values() if each.transactional_id == name]
         client = self._clients.producer(self._new_process(), name)

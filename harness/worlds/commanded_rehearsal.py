@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from harness.hosts import Answer, CommandedNodes, Show
+from harness.hosts import CommandedNodes, CommandEnd, Show
 from harness.plan import Existing, RunSpec, require_kind
 from harness.records.journal import FILE_NAME, Journal
 from harness.worlds.existing import existing_lacks
@@ -26,9 +26,9 @@ def rehearse_commands(spec: RunSpec, schedule: Schedule, say: Show) -> None:
     if commands is None:
         return
 
-    def show(words: tuple[str, ...], limit_s: float, token: str) -> Answer:
+    def show(words: tuple[str, ...], limit_s: float, token: str) -> CommandEnd:
         say(f"{'run' if token else 'run or observe'}, {limit_s:g} s at most: {in_toml(list(words))}")
-        return Answer(0, "imagined")
+        return CommandEnd(0, "imagined")
 
     with TemporaryDirectory(prefix="ackproof-dry-") as name:
         journal, loop = Journal(Path(name) / FILE_NAME), Loop()

@@ -27,7 +27,7 @@ from harness.worlds.real.direct_access import Ask, SelfReport
 from harness.worlds.real.leadership import ConfirmedLeadership
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.observation_times import trace_path, traced
-from harness.worlds.real.view import ClusterImage, Metadata, Viewer
+from harness.worlds.real.view import ClusterImage, ControllerMetadata, Viewer
 from harness.worlds.reference_settings import LACKS, broker_config, refuse_what_it_lacks
 from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
 
@@ -140,7 +140,7 @@ def module_path() -> str:
     return os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))
 
 
-class ControlSocketMetadata(Metadata):
+class ControlSocketMetadata(ControllerMetadata):
     """Asks the controller over its control socket, never over the network under test."""
 
     def __init__(self, nodes: Nodes) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from crc32c import crc32c
 
-from checkers import Part
+from checkers import TransactionPart
 from harness.records.replica_dump import DumpedLog, Facts, ReplicaLogs, Stretch
 from harness.reference.server.storage.checkpoints import EpochFile, OffsetFile
 from harness.reference.server.storage.segment_files import MAGIC_AT, MAGIC_V2, MESSAGES, BatchLocation, batches_of
@@ -109,24 +109,34 @@ def _records(data: bytes, partition: str) -> Stretch | None:
     if magic != MAGIC_V2:
         return Stretch(offsets, np.full(len(records), _NO_EPOCH, np.int64), values)
     ids, epochs = (np.full(len(records), number, np.int64) for number in (batch.producer_id, batch.producer_epoch))
-    usual = Part.IN_TRANSACTION if batch.is_transactional and not batch.is_control_batch else Part.RECORD
-    facts = Facts(keys, tombstones, ids, epochs, np.where(markers == Part.RECORD, usual, markers))
+    usual = (
+        TransactionPart.IN_TRANSACTION
+        if batch.is_transactional and not batch.is_control_batch
+        else TransactionPart.RECORD
+    )
+    facts = Facts(keys, tombstones, ids, epochs, np.where(markers == TransactionPart.RECORD, usual, markers))
     return Stretch(offsets, np.full(len(records), batch.leader_epoch, np.int64), values, facts)
 
 
-def _read(record: Any, partition: str) -> tuple[int, int, int, bool, Part]:
+def _read(record: Any, partition: str) -> tuple[int, int, int, bool, TransactionPart]:
     """A record's offset, value and key, whether it deletes that, and which marker it is.
 
     A tombstone's payload is in its header. A record is no marker, and has the part of other records.
     """
     if hasattr(record, "commit"):
-        part = Part.COMMIT if record.commit else Part.ABORT if record.abort else Part.RECORD
+        part = (
+            TransactionPart.COMMIT
+            if record.commit
+            else TransactionPart.ABORT
+            if record.abort
+            else TransactionPart.RECORD
+        )
         return record.offset, content_of(record.value, partition, record.key), _NO_KEY, False, part
     payload, is_tombstone = record.value, False
     if payload is None and PAYLOAD_HEADER in (headers := dict(record.headers)):
         payload, is_tombstone = headers[PAYLOAD_HEADER], True
     key = _NO_KEY if record.key is None else record_key_of(record.key)
-    return record.offset, content_of(payload, partition, record.key), key, is_tombstone, Part.RECORD
+    return record.offset, content_of(payload, partition, record.key), key, is_tombstone, TransactionPart.RECORD
 
 
 # --- damage ----------------------------------------------------------------------------------------------------------

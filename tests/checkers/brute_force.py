@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from checkers.columns.replica_file import Part
+from checkers.columns.replica_file import TransactionPart
 from workloads.operations import CleanerTimes, Event, EventType, Function, Poll, Record, Send
 
 OK, FAIL, INFO, INVOKE = EventType.OK, EventType.FAIL, EventType.INFO, EventType.INVOKE
@@ -465,8 +465,15 @@ def divergent_keys(logs: list[list[tuple[int, int, int, bool, int]]]) -> list[in
 def _table(log: list[tuple[int, int, int, bool, int]]) -> dict[int, int | None]:
     table: dict[int, int | None] = {}
     for place, (value, key, producer, tombstone, part) in enumerate(log):
-        ends = [p for _, _, other, _, p in log[place:] if other == producer and p in (Part.ABORT, Part.COMMIT)]
-        if key >= 0 and (part == Part.RECORD or (part == Part.IN_TRANSACTION and ends[:1] == [Part.COMMIT])):
+        ends = [
+            p
+            for _, _, other, _, p in log[place:]
+            if other == producer and p in (TransactionPart.ABORT, TransactionPart.COMMIT)
+        ]
+        if key >= 0 and (
+            part == TransactionPart.RECORD
+            or (part == TransactionPart.IN_TRANSACTION and ends[:1] == [TransactionPart.COMMIT])
+        ):
             table[key] = None if tombstone else value
     return table
 

@@ -87,7 +87,7 @@ class JavaProducer(AdaptedProducer[RemoteClient]):
         )
         limit_ms = milliseconds(configured, "delivery.timeout.ms", "max.block.ms") + GRACE_MS
         transactional = "transactional.id" in configured
-        super().__init__(clock, owner, limit_ms, Transactions(limit_ms / 1_000) if transactional else None)
+        super().__init__(clock, owner, limit_ms, _Transactions(limit_ms / 1_000) if transactional else None)
 
     @override
     def _waits(self, *_: object) -> bool:
@@ -119,7 +119,7 @@ class JavaProducer(AdaptedProducer[RemoteClient]):
             self._pending.answer(ticket, SendOutcome(classify(error.name), error=named(error)))
 
 
-class Member(NamedTuple):
+class GroupMetadata(NamedTuple):
     """A member's group and generation, as ``ConsumerGroupMetadata`` of Java has them."""
 
     group: str
@@ -128,7 +128,7 @@ class Member(NamedTuple):
     instance: str | None
 
 
-class Transactions:
+class _Transactions:
     """The transactional calls of a producer; each waits at most ``max.block.ms`` in the JVM."""
 
     def __init__(self, limit_s: float) -> None:
@@ -143,7 +143,7 @@ class Transactions:
         library.call(Method.BEGIN_TRANSACTION, b"", self._limit_s)
 
     def send_offsets(self, library: RemoteClient, offsets: Mapping[str, int], token: Any) -> None:
-        """Add offsets of the group of the :class:`Member` ``token``."""
+        """Add offsets of the group of the :class:`GroupMetadata` ``token``."""
         member = frames.text(token.group) + frames.number(token.generation) + frames.text(token.member)
         arguments = frames.offsets(offsets) + member + frames.text(token.instance)
         library.call(Method.SEND_OFFSETS, arguments, self._limit_s)
@@ -244,7 +244,7 @@ class JavaConsumer(AdaptedConsumer[RemoteClient]):
             answer = library.call(Method.MEMBERSHIP, b"", self._limit_s())
         except _ERRORS as error:
             return MemberToken(None, named(error))
-        return MemberToken(Member(answer.text(), answer.number(), answer.text(), answer.text() or None))
+        return MemberToken(GroupMetadata(answer.text(), answer.number(), answer.text(), answer.text() or None))
 
     def _asked(self, method: Method, partitions: Sequence[str], library: RemoteClient) -> Offsets:
         """Ask for offsets; the answer has those that are known, and the first error."""

@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from harness.errors import HostError
 from harness.hosts.ssh import commands, files
-from harness.hosts.ssh.shell import Answer, Shell, shown
+from harness.hosts.ssh.shell import Shell, ShellAnswer, shown
 from harness.plan import Machine
 from workloads import reason_of
 
@@ -43,7 +43,7 @@ _PAUSE_S: Final = 0.001
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 
-class Session:
+class ShellSession:
     """One shell on a machine that runs commands one after the other, over a channel of its own.
 
     A channel for each command would cost a start of the user's login shell, which may take half a second; here a
@@ -60,7 +60,7 @@ class Session:
         """True while a command can be given."""
         return not (self._channel.closed or self._channel.exit_status_ready())
 
-    def run(self, words: Sequence[str], text: str = "") -> Answer:
+    def run(self, words: Sequence[str], text: str = "") -> ShellAnswer:
         """Run a command to its end, with ``text`` on its standard input.
 
         Raises:
@@ -72,7 +72,7 @@ class Session:
         try:
             self._channel.sendall(f"{source}{commands.line(words)}{nothing}\n{ends}\n".encode())
             out, status = self._output()
-            return Answer(int(status), out.decode(errors="replace"), self._errors().decode(errors="replace"))
+            return ShellAnswer(int(status), out.decode(errors="replace"), self._errors().decode(errors="replace"))
         except BaseException:  # Ctrl-C too: the next command must not be given this one's answer
             self._channel.close()
             raise
@@ -118,15 +118,15 @@ class Connection(Shell):
         super().__init__(machine)
         self._lock = threading.Lock()
         self._client: paramiko.SSHClient | None = None
-        self._session: Session | None = None
+        self._session: ShellSession | None = None
         self._sftp: paramiko.SFTPClient | None = None
         self._followers: list[files.RemoteTail] = []
 
     @override
-    def run(self, words: Sequence[str], text: str = "") -> Answer:
+    def run(self, words: Sequence[str], text: str = "") -> ShellAnswer:
         try:
             if self._session is None or not self._is_up() or not self._session.is_open:
-                self._session = Session(self._channel())
+                self._session = ShellSession(self._channel())
             return self._session.run(words, text)
         except (*_LOST, ValueError) as error:
             raise self._lost(f'"{shown(words)}"', error) from error

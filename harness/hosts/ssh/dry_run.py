@@ -10,7 +10,7 @@ from typing import Final
 from typing_extensions import override
 
 from harness.hosts.ssh import commands
-from harness.hosts.ssh.shell import Answer, Shell
+from harness.hosts.ssh.shell import Shell, ShellAnswer
 from harness.plan import Machine
 
 #: Takes one line of what a dry run shows.
@@ -36,12 +36,12 @@ class DryShell(Shell):
         self._tables: list[str] = []
 
     @override
-    def run(self, words: Sequence[str], text: str = "") -> Answer:
+    def run(self, words: Sequence[str], text: str = "") -> ShellAnswer:
         self._show_here(f"$ {commands.line(words)}")
         if text:
             self._show(textwrap.indent(text.rstrip("\n"), "    < "))
             self._tables = [text.split()[2]]
-        return Answer(0, self._imagined(tuple(words)), "")
+        return ShellAnswer(0, self._imagined(tuple(words)), "")
 
     @override
     def read(self, path: str) -> str | None:

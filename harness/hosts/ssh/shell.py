@@ -12,7 +12,7 @@ from harness.hosts.ssh import commands
 from harness.plan import Machine
 
 
-class Answer(NamedTuple):
+class ShellAnswer(NamedTuple):
     """The end of a command: its exit status and what it wrote."""
 
     status: int
@@ -32,7 +32,7 @@ class Shell(ABC):
         self.machine: Final = machine
 
     @abstractmethod
-    def run(self, words: Sequence[str], text: str = "") -> Answer:
+    def run(self, words: Sequence[str], text: str = "") -> ShellAnswer:
         """Run a command to its end, with ``text`` on its standard input."""
 
     @abstractmethod

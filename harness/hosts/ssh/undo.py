@@ -28,7 +28,7 @@ from harness.hosts.ssh.shell import Connect, Shell, must
 from harness.hosts.undo import undo_kinds
 from harness.plan import Machine
 from harness.records.files import RUN_FILE
-from harness.records.journal import Journal, Undo
+from harness.records.journal import Journal, PendingUndo
 from harness.records.run_record import recorded_world
 
 #: Every directory and table of a run on a machine begins so.
@@ -63,7 +63,7 @@ def undo_machines(journal: Journal, connect: Connect | None = None) -> list[str]
     run = journal.path.parent
     shells: dict[Machine, Shell] = {}
 
-    def undo(action: Undo) -> list[str]:
+    def undo(action: PendingUndo) -> list[str]:
         machine = msgspec.convert(action.facts["machine"], Machine)
         if machine not in shells:
             shells[machine] = connect(machine) if connect is not None else over_ssh(allowed_machine(run, machine))

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from harness.reference.core.messages import Marker, RecordBatch
-from harness.reference.core.transactions import Transactions
+from harness.reference.core.transactions import PartitionTransactions
 from harness.reference.core.types import NO_ERROR, NONE, ErrorCode
 
 #: Batches remembered per producer, and so the largest useful max.in.flight.requests.per.connection (KIP-98).
@@ -28,11 +28,11 @@ class Producers:
     transaction is the first batch of an epoch that it raises. ``transactions`` are those of the same batches.
     """
 
-    transactions: Transactions
+    transactions: PartitionTransactions
     _kept: dict[int, deque[RecordBatch]]
 
     def __init__(self, batches: Iterable[RecordBatch] = ()) -> None:
-        self.transactions = Transactions()
+        self.transactions = PartitionTransactions()
         self._kept = {}
         for batch in batches:
             self.record(batch)

@@ -20,7 +20,7 @@ from harness.reference.core.messages import AbortedTransaction, RecordBatch
 from harness.reference.core.types import NONE
 
 
-class Transactions:
+class PartitionTransactions:
     """The transactions of a log partition.
 
     ``open`` has the first offset of those without a marker, by producer id: one at a time is open of a producer.

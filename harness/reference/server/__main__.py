@@ -19,7 +19,7 @@ from harness.reference.server.config import ConfigError, NodeConfig, read_config
 from harness.reference.server.control_socket import ControlSocket
 from harness.reference.server.controller import ControllerServer
 from harness.reference.server.links import NodeLinks
-from harness.reference.server.trace import Trace
+from harness.reference.server.trace import TraceFile
 
 EXIT_CONFIG: Final = 64
 EXIT_FAILED: Final = 70
@@ -45,7 +45,7 @@ async def run(config: NodeConfig) -> int:
         loop.add_signal_handler(number, stopping.set)
     loop.call_later(config.max_lifetime_s, stopping.set)
 
-    trace = Trace(Path(config.trace), config.node, config.trace_high_watermark_ms)
+    trace = TraceFile(Path(config.trace), config.node, config.trace_high_watermark_ms)
     links = NodeLinks(config.node)
     links.cut(config.cuts)
     node: BrokerServer | ControllerServer

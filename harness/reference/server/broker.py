@@ -24,10 +24,10 @@ from harness.reference.server.handlers.metadata_and_topics import ClusterRequest
 from harness.reference.server.links import NodeLinks
 from harness.reference.server.peers import ControllerLink, LeaderLink
 from harness.reference.server.runtime import Runtime, now_us
-from harness.reference.server.sessions import Session
+from harness.reference.server.sessions import RequestSession
 from harness.reference.server.storage.checkpoints import CleanShutdown
 from harness.reference.server.storage.log import FileLog
-from harness.reference.server.trace import Trace
+from harness.reference.server.trace import TraceFile
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class Logs:
 class BrokerServer:
     """One broker process's inside. ``links`` are its connections, ``sessions`` appear as clients connect."""
 
-    def __init__(self, config: NodeConfig, trace: Trace, links: NodeLinks) -> None:
+    def __init__(self, config: NodeConfig, trace: TraceFile, links: NodeLinks) -> None:
         self._config = config
         self._links = links
         self._ids = TopicIds()
@@ -130,7 +130,7 @@ class BrokerServer:
 
     def protocol(self) -> asyncio.Protocol:
         """The receiving end of a new connection."""
-        return Session(self._links, lambda call: self._handlers[call.header.api_key](call)).connection
+        return RequestSession(self._links, lambda call: self._handlers[call.header.api_key](call)).connection
 
     def status(self) -> dict[str, Any]:
         """This broker's image and logs, for the control socket."""

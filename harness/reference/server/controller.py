@@ -17,9 +17,9 @@ from harness.reference.server.codec.controller_frames import Hello, decode, enco
 from harness.reference.server.config import NodeConfig
 from harness.reference.server.control_socket import describe_image
 from harness.reference.server.handlers.gateway import Gateway
-from harness.reference.server.links import BadFrameError, Connection, NodeLinks
+from harness.reference.server.links import BadFrameError, FramedConnection, NodeLinks
 from harness.reference.server.runtime import Runtime
-from harness.reference.server.trace import Trace
+from harness.reference.server.trace import TraceFile
 from workloads import LogPartition
 
 
@@ -33,13 +33,13 @@ class DurableState(msgspec.Struct, frozen=True):
 class ControllerServer:
     """One controller process's inside. Its state is on disk before anything that follows from it is sent."""
 
-    def __init__(self, config: NodeConfig, trace: Trace, links: NodeLinks) -> None:
+    def __init__(self, config: NodeConfig, trace: TraceFile, links: NodeLinks) -> None:
         self._links = links
         self._file = Path(config.directory) / "controller-state"
         self._kept = self._read()
         core = with_bug(Controller, config.broker.planted_bug)
         self._core = core(config.broker, self._kept.image, self._kept.next_producer_id)
-        self._brokers: dict[NodeId, Connection] = {}
+        self._brokers: dict[NodeId, FramedConnection] = {}
         self._runtime = Runtime(self._core, self._send, trace, self._keep)
         self._gateway = Gateway(self._runtime.deliver)
 
@@ -49,7 +49,7 @@ class ControllerServer:
 
     def protocol(self) -> asyncio.Protocol:
         """The receiving end of a new connection."""
-        return Connection(self._links, self._receive, identify=_introduced, closed=self._on_closed)
+        return FramedConnection(self._links, self._receive, identify=_introduced, closed=self._on_closed)
 
     def status(self) -> dict[str, Any]:
         """The controller's image, for the control socket."""
@@ -82,7 +82,7 @@ class ControllerServer:
             write_durably(self._file, msgspec.msgpack.encode(now))
             self._kept = now
 
-    def _receive(self, connection: Connection, frame: memoryview) -> None:
+    def _receive(self, connection: FramedConnection, frame: memoryview) -> None:
         message = decode(frame)
         peer = connection.peer
         if peer is None:
@@ -102,7 +102,7 @@ class ControllerServer:
         if connection is not None and not missed:
             connection.send(encode(message))
 
-    def _on_closed(self, connection: Connection) -> None:
+    def _on_closed(self, connection: FramedConnection) -> None:
         if connection.peer is not None and self._brokers.get(connection.peer) is connection:
             del self._brokers[connection.peer]
 

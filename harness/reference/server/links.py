@@ -65,7 +65,7 @@ class NodeLinks:
 
     def __init__(self, node: NodeId) -> None:
         self._node = node
-        self._connections: set[Connection] = set()
+        self._connections: set[FramedConnection] = set()
         self._cut: dict[DirectedLink, Held] = {}
         self._anonymous = ANONYMOUS
 
@@ -114,14 +114,14 @@ class NodeLinks:
         """True if all connections together keep more than :data:`KEPT_BYTES`."""
         return sum(connection.kept_bytes() for connection in self._connections) > KEPT_BYTES
 
-    def add(self, connection: Connection) -> bool:
+    def add(self, connection: FramedConnection) -> bool:
         """Take one more connection, if there is room; True if it was taken."""
         if len(self._connections) >= CONNECTIONS:
             return False
         self._connections.add(connection)
         return True
 
-    def discard(self, connection: Connection) -> None:
+    def discard(self, connection: FramedConnection) -> None:
         """The connection is gone."""
         self._connections.discard(connection)
 
@@ -135,7 +135,7 @@ class NodeLinks:
         return held if held is not None or peer < CLIENTS else self._cut.get(link(NodeId(CLIENTS)))
 
 
-class Connection(asyncio.Protocol):
+class FramedConnection(asyncio.Protocol):
     """One connection, cut into frames.
 
     ``receive`` gets each frame in order. ``identify`` names the peer from its first frame where it is not known before.
@@ -145,11 +145,11 @@ class Connection(asyncio.Protocol):
     def __init__(
         self,
         links: NodeLinks,
-        receive: Callable[[Connection, memoryview], None],
+        receive: Callable[[FramedConnection, memoryview], None],
         *,
         peer: NodeId | None = None,
         identify: Callable[[memoryview], NodeId] | None = None,
-        closed: Callable[[Connection], None] = lambda _: None,
+        closed: Callable[[FramedConnection], None] = lambda _: None,
     ) -> None:
         self.peer = peer
         self._links = links

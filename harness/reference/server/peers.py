@@ -16,7 +16,7 @@ from harness.reference.core.types import NodeId
 from harness.reference.server.codec.controller_frames import Hello, decode, encode
 from harness.reference.server.codec.follower import FollowerRequest, decode_response, encode_request
 from harness.reference.server.codec.wire import TopicIds
-from harness.reference.server.links import BROKER_CLIENT_ID, BadFrameError, Connection, NodeLinks
+from harness.reference.server.links import BROKER_CLIENT_ID, BadFrameError, FramedConnection, NodeLinks
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class Outgoing:
         self._lost = lost
         self._first = first
         self._address: Address | None = None
-        self._connection: Connection | None = None
+        self._connection: FramedConnection | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._waiting: list[bytes] = []
 
@@ -70,7 +70,7 @@ class Outgoing:
             self._connection = None
 
     async def _connect(self, address: Address) -> None:
-        connection = Connection(self._links, self._on_frame, peer=self._peer, closed=self._on_closed)
+        connection = FramedConnection(self._links, self._on_frame, peer=self._peer, closed=self._on_closed)
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
@@ -87,11 +87,11 @@ class Outgoing:
         for frame in ([self._first] if self._first else []) + waiting:
             connection.send(frame)
 
-    def _on_frame(self, connection: Connection, frame: memoryview) -> None:
+    def _on_frame(self, connection: FramedConnection, frame: memoryview) -> None:
         if connection is self._connection:
             self._receive(frame)
 
-    def _on_closed(self, connection: Connection) -> None:
+    def _on_closed(self, connection: FramedConnection) -> None:
         if connection is self._connection:
             self._connection = None
             self._lost()

@@ -11,7 +11,7 @@ from itertools import count
 from harness.reference.core.effects import Core, Deliver, Effect, Observed, Timer
 from harness.reference.core.messages import Message
 from harness.reference.core.types import NodeId
-from harness.reference.server.trace import Trace
+from harness.reference.server.trace import TraceFile
 
 
 class NodeFailure(Exception):  # noqa: N818 - not an error of the caller
@@ -66,7 +66,7 @@ class Runtime:
         self,
         core: Core,
         send: Callable[[NodeId, Message], None],
-        trace: Trace,
+        trace: TraceFile,
         settle: Callable[[], None] = lambda: None,
     ) -> None:
         self._core = core

@@ -16,7 +16,7 @@ from harness.reference.server.links import (
     BROKER_CLIENT_ID,
     HARNESS_CLIENT_ID,
     BadFrameError,
-    Connection,
+    FramedConnection,
     NodeLinks,
 )
 from harness.reference.server.runtime import NodeFailure
@@ -50,18 +50,18 @@ class _Slot:
         self.promised_bytes = promised_bytes
 
 
-class Session:
+class RequestSession:
     """Requests of one connection. ``handle`` gets each as a call that it answers, now or later, once."""
 
     def __init__(self, links: NodeLinks, handle: Callable[[Call], None]) -> None:
         self._handle = handle
         self._slots: deque[_Slot] = deque()
         self._promised_bytes = 0
-        self.connection = Connection(
+        self.connection = FramedConnection(
             links, self._on_frame, identify=lambda frame: peer_of(codec.client_of(frame), links)
         )
 
-    def _on_frame(self, connection: Connection, frame: memoryview) -> None:
+    def _on_frame(self, connection: FramedConnection, frame: memoryview) -> None:
         header, request = codec.decode_request(frame)
         peer = connection.peer
         if peer is None:

@@ -17,7 +17,7 @@ from harness.reference.core.types import NodeId
 _PER_RECORD: Final = (RecordsAppended, Acknowledged)
 
 
-class Trace:
+class TraceFile:
     """Appends to ``path``."""
 
     def __init__(self, path: Path, node: NodeId, high_watermark_ms: int) -> None:

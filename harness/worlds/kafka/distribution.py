@@ -25,7 +25,7 @@ from harness.worlds.kafka.jvm import LEVELS, MAIN, LogFiles, node_command, pause
 from harness.worlds.kafka.log_events import observations_in
 from harness.worlds.kafka.logged_metadata import BrokerLogs, ControllerLogs, LoggedMetadata
 from harness.worlds.kafka.logged_roles import LoggedRoles
-from harness.worlds.kafka.members import Members
+from harness.worlds.kafka.members import ClusterMembers
 from harness.worlds.kafka.properties import NodePlace, as_text, node_properties, possible_with_kraft
 from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
 from harness.worlds.kafka.succession import Forms, KafkaSuccession, NodeForm
@@ -34,7 +34,7 @@ from harness.worlds.real import Distribution, lifetime_s, local_host
 from harness.worlds.real.direct_access import Ask
 from harness.worlds.real.leadership import ConfirmedReassignment
 from harness.worlds.real.nodes import Nodes
-from harness.worlds.real.view import Metadata, Viewer
+from harness.worlds.real.view import ControllerMetadata, Viewer
 from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
 from nemesis.succession import Succession
 from workloads import Settings
@@ -223,7 +223,7 @@ class KafkaDistribution(Distribution):
         return {**self._mode.properties(node_place), **self._forms.of(node).change}
 
     @override
-    def metadata(self, nodes: Nodes) -> Metadata:
+    def metadata(self, nodes: Nodes) -> ControllerMetadata:
         return self._mode.metadata(nodes)
 
     @override
@@ -241,7 +241,7 @@ class KafkaDistribution(Distribution):
     @override
     def succession(self, nodes: Nodes, viewer: Viewer, resources: ExitStack) -> Succession:
         operator = _operator(nodes, viewer, resources)
-        members = Members(nodes, operator, viewer.running, dynamic=self._world.upgrade_by != "restart")
+        members = ClusterMembers(nodes, operator, viewer.running, dynamic=self._world.upgrade_by != "restart")
         return KafkaSuccession(nodes, self._forms, operator, members)
 
     @override

@@ -18,12 +18,12 @@ from harness.reference.core.types import BrokerState, PartitionState
 from harness.worlds.kafka.log_events import LogTail
 from harness.worlds.kafka.log_patterns import LogEvent, PartitionChanged, PartitionDescribed, ReplicasAssigned
 from harness.worlds.real.nodes import Nodes
-from harness.worlds.real.view import ClusterImage, Metadata
+from harness.worlds.real.view import ClusterImage, ControllerMetadata
 
 _STATE: Final = frozenset(PartitionState.__struct_fields__)
 
 
-class LoggedMetadata(Metadata):
+class LoggedMetadata(ControllerMetadata):
     """The metadata in the logs of the nodes ``writers``, as far as one of them has logged them."""
 
     def __init__(self, nodes: Nodes, writers: Iterable[int]) -> None:

@@ -27,7 +27,7 @@ ACT_LIMIT_S: Final = 12.0
 _LOOK_EVERY_S: Final = 0.2
 
 
-class Members:
+class ClusterMembers:
     """Changes the members of a cluster. ``running`` are the brokers that can be asked.
 
     Without a ``dynamic`` quorum the voters are those of the controllers' configuration.

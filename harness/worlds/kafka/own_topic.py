@@ -20,7 +20,7 @@ from harness.clients import require_credentials
 from harness.errors import HostError, PlanError
 from harness.hosts import undo_kinds
 from harness.plan import OPEN, Security
-from harness.records.journal import Journal, Undo
+from harness.records.journal import Journal, PendingUndo
 from harness.worlds.kafka.administration import FAR_ASK_LIMIT_S, Administration, TopicImage, UnansweredError
 from harness.worlds.kafka.releases import Version
 from harness.worlds.real.view import are_whole
@@ -129,7 +129,7 @@ def undo_topics(journal: Journal) -> list[str]:
     return undo_kinds(journal, (KIND,), _undo)
 
 
-def _undo(action: Undo) -> list[str]:
+def _undo(action: PendingUndo) -> list[str]:
     name, brokers = str(action.facts["name"]), [str(broker) for broker in action.facts["bootstrap"]]
     topic_id = UUID(str(action.facts.get("topic_id", _NO_ID)))
     security = msgspec.convert(action.facts.get("security", {}), Security)

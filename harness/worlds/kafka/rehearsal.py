@@ -27,7 +27,7 @@ from harness.worlds.real.leadership import ConfirmedReassignment
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.target import Preparation, assemble
 from harness.worlds.real.topic import topic_configs
-from harness.worlds.real.view import ClusterImage, Metadata, Viewer
+from harness.worlds.real.view import ClusterImage, ControllerMetadata, Viewer
 from harness.worlds.simulated.loop import Loop
 from nemesis.cluster import Target
 from nemesis.player import Player
@@ -124,7 +124,7 @@ def _play(spec: RunSpec, schedule: Schedule, target: Target, loop: Loop, say: Sh
     player.heal_all()
 
 
-class _ImaginedCluster(Metadata):
+class _ImaginedCluster(ControllerMetadata):
     """A cluster in which every running broker is in sync: its metadata, and its operator, who shows each request."""
 
     def __init__(self, nodes: Nodes, spec: RunSpec, say: Show) -> None:

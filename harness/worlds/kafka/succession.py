@@ -12,7 +12,7 @@ from harness.observations import NodeStarted
 from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.log_events import LogTail
-from harness.worlds.kafka.members import Members, answered
+from harness.worlds.kafka.members import ClusterMembers, answered
 from harness.worlds.real.nodes import Nodes
 from nemesis.cluster import CONTROLLER
 from nemesis.evidence import Evidence
@@ -63,7 +63,7 @@ class Forms:
 class KafkaSuccession(Succession):
     """Chooses forms, reads in nodes' own logs which release runs, and asks the cluster for its features."""
 
-    def __init__(self, nodes: Nodes, forms: Forms, administration: Administration, members: Members) -> None:
+    def __init__(self, nodes: Nodes, forms: Forms, administration: Administration, members: ClusterMembers) -> None:
         self._nodes = nodes
         self._forms = forms
         self._administration = administration

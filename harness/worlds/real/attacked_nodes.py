@@ -15,7 +15,7 @@ from harness.hosts import Address, NodeState
 from harness.records.journal import Journal
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.view import Viewer
-from nemesis.cluster import ClusterView, Link, Links, Processes
+from nemesis.cluster import ClusterView, Link, Links, NodeProcesses
 from nemesis.evidence import Evidence
 from workloads import Clock
 
@@ -29,7 +29,7 @@ UPDATE_EVERY_US: Final = 5_000
 UPDATE_LIMIT_US: Final = 30_000_000
 
 
-class AttackedNodes(Processes, Links):
+class AttackedNodes(NodeProcesses, Links):
     """Makes faults on nodes and their links.
 
     ``probe`` says what a client meets at an address; ``after_start`` are called with every node that is started again.

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 from typing_extensions import override
 
-from harness.clients import BatchSequence, DirectClient
+from harness.clients import BatchSequence, RealDirectClient
 from harness.hosts import NodeState
 from harness.worlds.contract import DirectWrite, PlacedRecord, Replicas, ReplicaState
 from harness.worlds.real.nodes import Nodes
@@ -39,7 +39,7 @@ Ask = Callable[[int, str], SelfReport]
 class DirectWrites:
     """Sends single writes, each over a connection of its own (a :class:`harness.worlds.contract.DirectClient`)."""
 
-    def __init__(self, client: DirectClient) -> None:
+    def __init__(self, client: RealDirectClient) -> None:
         self._client = client
 
     def produce(self, broker: int, write: DirectWrite, done: Callable[[SendOutcome], None]) -> None:

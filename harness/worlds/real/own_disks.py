@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.hosts import Disk, NodeState, log_bytes
+from harness.hosts import MountedDisk, NodeState, log_bytes
 from harness.worlds.real.attacked_nodes import AttackedNodes
 from nemesis.cluster import DiskSpace, Power, WriteCaches
 from nemesis.evidence import Evidence
@@ -13,7 +13,7 @@ from nemesis.evidence import Evidence
 class OwnDisks(Power, WriteCaches, DiskSpace):
     """Cuts power, lets disks lie and fills them, for nodes with disks of their own."""
 
-    def __init__(self, attacked: AttackedNodes, disks: Mapping[int, Disk]) -> None:
+    def __init__(self, attacked: AttackedNodes, disks: Mapping[int, MountedDisk]) -> None:
         self._attacked = attacked
         self._disks = disks
 
@@ -41,7 +41,7 @@ class OwnDisks(Power, WriteCaches, DiskSpace):
         return self._disks[node].obey()
 
     def fill(self, node: int) -> Evidence:
-        """Fill the disk. Evidence: as for :meth:`harness.hosts.disks.Disk.fill`."""
+        """Fill the disk. Evidence: as for :meth:`harness.hosts.disks.MountedDisk.fill`."""
         return self._disks[node].fill()
 
     def free(self, node: int) -> Evidence:

@@ -11,9 +11,19 @@ from typing import Any, Final, Protocol
 
 from typing_extensions import override
 
-from harness.clients import DirectClient
+from harness.clients import RealDirectClient
 from harness.errors import HostError, StartError
-from harness.hosts import Clocks, Disk, Host, Launch, LocalHost, LoopbackHost, NamespaceHost, make_disks, undo_here
+from harness.hosts import (
+    Clocks,
+    Host,
+    Launch,
+    LocalHost,
+    LoopbackHost,
+    MountedDisk,
+    NamespaceHost,
+    make_disks,
+    undo_here,
+)
 from harness.observations import NotEnoughReplicas, Observation, of_kind
 from harness.plan import OPEN, Loopback, Namespaces, RunSpec
 from harness.records.journal import Journal
@@ -26,7 +36,7 @@ from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.observation_times import rightly_timed
 from harness.worlds.real.target import Preparation, assemble
 from harness.worlds.real.topic import create_topic
-from harness.worlds.real.view import ClusterImage, Metadata, Viewer, are_whole, partitions_of
+from harness.worlds.real.view import ClusterImage, ControllerMetadata, Viewer, are_whole, partitions_of
 from harness.worlds.real.world import Opened, Opening, RealCluster
 from harness.worlds.refused_attempts import RefusalCounter
 from harness.worlds.replica_logs import logs_on_disks
@@ -60,7 +70,7 @@ class Distribution(Protocol):
     def launch(self, nodes: Nodes, node: int) -> Launch:
         """The start of a node, on its old files if it has any; its directory exists."""
 
-    def metadata(self, nodes: Nodes) -> Metadata:
+    def metadata(self, nodes: Nodes) -> ControllerMetadata:
         """The controllers' metadata, once every node was started."""
 
     def administration(
@@ -136,7 +146,7 @@ class StartedCluster(RealCluster):
         )
         target = assemble(attacked, preparation, disks, clocks, administration, succession=succession)
         self._nodes = nodes
-        direct = DirectClient(opening.clock, host.address)
+        direct = RealDirectClient(opening.clock, host.address)
         opening.resources.callback(direct.close)
         self._within_reach = within_reach = isinstance(host, LocalHost)
         return Opened(
@@ -174,7 +184,7 @@ class StartedCluster(RealCluster):
     def replica_logs(self) -> ReplicaLogs | None:
         return logs_on_disks(self._directory / "data", range(self._spec.brokers), *topics_of(self._spec.workload))
 
-    def _make_disks(self, journal: Journal) -> Mapping[int, Disk]:
+    def _make_disks(self, journal: Journal) -> Mapping[int, MountedDisk]:
         try:
             return make_disks(self._directory / "data", range(self._spec.brokers), journal)
         except HostError:

@@ -12,7 +12,7 @@ import contextlib
 import shutil
 from collections.abc import Mapping
 
-from harness.hosts import Disk, DiskThrottle, LocalProcess, NodeState, log_bytes
+from harness.hosts import DiskThrottle, LocalProcess, MountedDisk, NodeState, log_bytes
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.replica_logs import batches_in, flip, log_directory, read_again, recovery_point
 from nemesis.cluster import LOG_PARTS, DiskSpeed, Files
@@ -75,7 +75,7 @@ class FileStorage(Files):
 class SlowDisks(DiskSpeed):
     """Makes the nodes' own disks slow with the machine's ``throttle``."""
 
-    def __init__(self, nodes: Nodes, disks: Mapping[int, Disk], throttle: DiskThrottle) -> None:
+    def __init__(self, nodes: Nodes, disks: Mapping[int, MountedDisk], throttle: DiskThrottle) -> None:
         self._nodes = nodes
         self._disks = disks
         self._throttle = throttle

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from harness.errors import HostError
-from harness.hosts import Clocks, Disk, NamespaceHost, choose_throttle
+from harness.hosts import Clocks, MountedDisk, NamespaceHost, choose_throttle
 from harness.worlds.real.attacked_nodes import AttackedNodes
 from harness.worlds.real.held_connections import HeldConnections
 from harness.worlds.real.own_disks import OwnDisks
@@ -50,7 +50,7 @@ class Preparation:
 def assemble(
     attacked: AttackedNodes,
     preparation: Preparation,
-    disks: Mapping[int, Disk] | None,
+    disks: Mapping[int, MountedDisk] | None,
     clocks: Clocks | None,
     administration: tuple[Leadership, Reassignment | None],
     *,

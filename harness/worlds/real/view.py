@@ -39,7 +39,7 @@ class ClusterImage(msgspec.Struct, frozen=True):
     partitions: dict[str, PartitionState] = {}
 
 
-class Metadata(ABC):
+class ControllerMetadata(ABC):
     """The controllers' metadata of the cluster, learned without the network under test."""
 
     @abstractmethod
@@ -82,7 +82,9 @@ class Viewer:
     ``racks`` are those of the brokers, in order, if they have some.
     """
 
-    def __init__(self, metadata: Metadata, nodes: Nodes, workload: WorkloadPlan, racks: Sequence[str] = ()) -> None:
+    def __init__(
+        self, metadata: ControllerMetadata, nodes: Nodes, workload: WorkloadPlan, racks: Sequence[str] = ()
+    ) -> None:
         self._racks = dict(enumerate(racks))
         self.image = metadata.image
         self._metadata = metadata

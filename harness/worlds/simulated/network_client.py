@@ -60,7 +60,7 @@ class Request:
         self.purpose = purpose
 
 
-class Connection:
+class BrokerConnection:
     """A connection to one broker, open or not."""
 
     __slots__ = ("connecting_until_us", "failures", "in_flight", "open", "retry_at_us")
@@ -85,7 +85,7 @@ class NetworkClient:
         self._topics = tuple(topics)
         self._timeout_us = request_timeout_us
         self._backoff_us = backoff_us
-        self._connections = {broker: Connection() for broker in brokers}
+        self._connections = {broker: BrokerConnection() for broker in brokers}
         self._requests: dict[int, Request] = {}
         self._correlation = 0
         self._leaders: dict[TopicPartition, tuple[int, int]] = {}
@@ -135,7 +135,7 @@ class NetworkClient:
 
     # --- connections -------------------------------------------------------------------------------------------------
 
-    def ready(self, now_us: int, broker: int) -> Connection | None:
+    def ready(self, now_us: int, broker: int) -> BrokerConnection | None:
         """The open connection to ``broker``; without one, see to it that there will be one, and a wake-up."""
         connection = self._connections[broker]
         if connection.open:
@@ -166,7 +166,7 @@ class NetworkClient:
                 self._metadata_under_way = False
         return [request for request in lost if request.purpose is not None]
 
-    def _close(self, now_us: int, connection: Connection) -> None:
+    def _close(self, now_us: int, connection: BrokerConnection) -> None:
         backoff_us = min(RECONNECT_BACKOFF_US << min(connection.failures, 10), RECONNECT_BACKOFF_MAX_US)
         connection.open = False
         connection.in_flight = 0

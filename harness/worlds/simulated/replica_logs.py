@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from checkers import Part
+from checkers import TransactionPart
 from harness.records.replica_dump import DumpedLog, Facts, ReplicaLogs, Stretch
 from harness.reference.core.log import MemoryLog
 from harness.reference.core.messages import Deletion, RecordBatch
@@ -102,5 +102,5 @@ def _facts(batches: Sequence[RecordBatch], counts: Sequence[int]) -> Facts:
         tombstones=np.array([type(record) is Deletion for record in records], np.int8),
         producer_ids=np.repeat(np.array(ids, np.int64), counts),
         producer_epochs=np.repeat(np.array(epochs, np.int32), counts),
-        parts=np.full(len(records), Part.RECORD, np.int8),
+        parts=np.full(len(records), TransactionPart.RECORD, np.int8),
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from checkers.columns.phases import Moment, Phases, inside
+from checkers.columns.phases import Mark, RunMarks, inside
 from checkers.local import check_one
 from nemesis.receipts import to_json
 from tests.checkers.in_memory import judge_events
@@ -94,9 +94,9 @@ def test_a_history_without_marks_is_measured_between_its_own_attempts() -> None:
 def test_overlapping_faults_are_one_window() -> None:
     fault = FUNCTION_CODE[Function.FAULT]
     spans = [("begin", 0, 10), ("begin", 1, 20), ("end", 0, 30), ("end", 1, 40), ("begin", 2, 50), ("end", 2, 60)]
-    marks = Phases(
+    marks = RunMarks(
         tuple(
-            Moment(time_us, fault, 0, -1, to_json(a_receipt(mark=mark, sequence=sequence)))
+            Mark(time_us, fault, 0, -1, to_json(a_receipt(mark=mark, sequence=sequence)))
             for mark, sequence, time_us in spans
         )
     )
@@ -107,10 +107,10 @@ def test_overlapping_faults_are_one_window() -> None:
 
 def test_faults_of_another_tool_are_passed_over_and_of_ours_none_is() -> None:
     phase, fault = FUNCTION_CODE[Function.PHASE], FUNCTION_CODE[Function.FAULT]
-    foreign = tuple(Moment(1, fault, 0, -1, detail) for detail in ("heal", "{}", '{"mark": "begin"}'))
-    assert Phases(foreign).receipts == []
+    foreign = tuple(Mark(1, fault, 0, -1, detail) for detail in ("heal", "{}", '{"mark": "begin"}'))
+    assert RunMarks(foreign).receipts == []
     with pytest.raises(HistoryError, match="a receipt of a fault cannot be read"):
-        Phases((Moment(0, phase, 0, -1, '{"mark": "break"}'), *foreign)).receipts  # noqa: B018
+        RunMarks((Mark(0, phase, 0, -1, '{"mark": "break"}'), *foreign)).receipts  # noqa: B018
 
 
 def test_a_run_that_ended_before_its_first_event_has_no_finding(tmp_path: Path) -> None:

@@ -14,7 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers.anomalies.divergent_tables import ReplicaRecords, divergent_tables
-from checkers.columns.replica_file import REPLICAS_FILE, REPLICAS_META, REPLICAS_SCHEMA, Ends, Part, PartitionEnd
+from checkers.columns.replica_file import (
+    REPLICAS_FILE,
+    REPLICAS_META,
+    REPLICAS_SCHEMA,
+    Ends,
+    PartitionEnd,
+    TransactionPart,
+)
 from checkers.local import check_one
 from checkers.verdicts.verdict import Verdict
 from tests.checkers.brute_force import divergent_keys
@@ -30,19 +37,19 @@ Row = tuple[int, int, int, bool, int]
 
 
 def record(value: int, key: int = 7, *, deletes: bool = False) -> Row:
-    return value, key, -1, deletes, Part.RECORD
+    return value, key, -1, deletes, TransactionPart.RECORD
 
 
 def written(value: int, key: int = 7, *, producer: int = 5) -> Row:
-    return value, key, producer, False, Part.IN_TRANSACTION
+    return value, key, producer, False, TransactionPart.IN_TRANSACTION
 
 
-def marker(part: Part, *, producer: int = 5) -> Row:
+def marker(part: TransactionPart, *, producer: int = 5) -> Row:
     return -77, -1, producer, False, part
 
 
 A, B, GONE = record(1), record(2), record(3, deletes=True)
-COMMIT, ABORT = marker(Part.COMMIT), marker(Part.ABORT)
+COMMIT, ABORT = marker(TransactionPart.COMMIT), marker(TransactionPart.ABORT)
 
 
 def judged(directory: Path, logs: dict[int, dict[int, Row]], end: PartitionEnd = END, **known: Any) -> Verdict:
@@ -97,7 +104,7 @@ def test_tables_that_differ_are_found(
         ("the tombstone is left", {}, {3: A, 4: GONE}),
         ("an aborted value is left with its marker", {2: COMMIT}, {0: written(1), 1: ABORT, 2: COMMIT}),
         ("the transaction is open on both", {0: written(1)}, {0: written(1)}),
-        ("another producer commits", {}, {0: written(1), 2: marker(Part.COMMIT, producer=6)}),
+        ("another producer commits", {}, {0: written(1), 2: marker(TransactionPart.COMMIT, producer=6)}),
     ],
 )
 def test_logs_that_give_the_same_table_are_no_finding(
@@ -139,7 +146,7 @@ ROWS = st.tuples(
     st.integers(-1, 2),
     st.integers(0, 1),
     st.booleans(),
-    st.sampled_from([int(part) for part in Part]),
+    st.sampled_from([int(part) for part in TransactionPart]),
 )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.app import exit_code_of
-from harness.cluster import Answer, Request
+from harness.cluster import ClusterAnswer, ClusterRequest
 from nemesis.topology import Shape
 
 
@@ -38,12 +38,12 @@ def test_a_wrong_word_is_answered_with_the_nearest(
 
 @pytest.mark.parametrize("shape", Shape)
 def test_every_shape_is_written_as_plans_have_it(shape: Shape, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Request] = []
+    asked: list[ClusterRequest] = []
 
-    def ask(directory: Path, request: Request) -> Answer:
+    def ask(directory: Path, request: ClusterRequest) -> ClusterAnswer:
         asked.append(request)
-        return Answer()
+        return ClusterAnswer()
 
     monkeypatch.setattr("harness.cli.cluster.ask", ask)
     assert exit_code_of(["cluster", "break", "cut", "--shape", shape.value, "--in", "here"]) == 0
-    assert asked == [Request(op="break", fault="cut", shape=shape)]
+    assert asked == [ClusterRequest(op="break", fault="cut", shape=shape)]

@@ -43,7 +43,7 @@ from workloads.driver import Drain, RecoveryWrites
 from workloads.generators import DueWrite
 from workloads.instance import SendCounts, Writers
 from workloads.stable_offsets import StableOffsets
-from workloads.transactional_producer import Asked, Transaction, TransactionalProducer
+from workloads.transactional_producer import Asked, OpenTransaction, TransactionalProducer
 
 #: Both log partitions are led by one broker, and transactions are coordinated by the other one.
 LEADER, COORDINATOR = 0, 1
@@ -103,7 +103,7 @@ class Script:
         self._writers = Writers(clients, self._clock, self._events, self._processes.__next__, SendCounts())
         self._readers = Readers(clients, self._clock, self._events, self._processes.__next__, 250, "read_committed")
         self._faults = OpenFaults(cluster.target, self._clock.now_us, partial(record_fault, self._events, self._clock))
-        self._ended: list[Transaction] = []
+        self._ended: list[OpenTransaction] = []
         self._made = 0
 
     def play(self, first: Asked, late: Late) -> Seen:
@@ -150,7 +150,7 @@ class Script:
         producer.begin(writes, asked, lambda: halted.append(True))
         self._until(lambda: bool(halted))
 
-    def _end(self, producer: TransactionalProducer) -> Transaction:
+    def _end(self, producer: TransactionalProducer) -> OpenTransaction:
         """Let the producer write the rest, and end the transaction."""
         before = len(self._ended)
         producer.resume()
@@ -207,7 +207,7 @@ class Script:
         assert self._cluster.until(condition, LIMIT_US)
 
 
-def _said(transaction: Transaction) -> str:
+def _said(transaction: OpenTransaction) -> str:
     """How it ended, as its producer knows."""
     end = transaction.end
     if end is None or end.type is EventType.INFO:

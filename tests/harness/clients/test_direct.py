@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.clients import DirectClient
+from harness.clients import RealDirectClient
 from harness.hosts import Address, Ports
 from harness.reference.server.codec import decode_request, encode_response
 from harness.worlds.real.clock import RealClock
@@ -70,7 +70,7 @@ def serve(ports: Ports) -> Iterator[Callable[[Answers], OneBroker]]:
 
 def outcome_at(address: Callable[[int], tuple[str, int]], acks: int = -1) -> SendOutcome:
     clock, outcomes = RealClock(), list[SendOutcome]()
-    client = DirectClient(clock, address)
+    client = RealDirectClient(clock, address)
     client.produce(2, "t-1", b"key", b"value", acks=acks, timeout_ms=5_000, done=outcomes.append)
     assert clock.run(lambda: bool(outcomes), LIMIT_US)
     client.close()
@@ -116,7 +116,7 @@ def test_hanging_up_leaves_no_request_without_an_end(serve: Callable[[Answers], 
         free.wait(10)
 
     broker, clock, outcomes = serve(hold), RealClock(), list[SendOutcome]()
-    client = DirectClient(clock, broker.address)
+    client = RealDirectClient(clock, broker.address)
     client.produce(2, "t-1", b"key", b"value", acks=-1, timeout_ms=60_000, done=outcomes.append)
     assert asked.wait(10)
     client.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from harness.cluster import BREAKS, VERBS, ByHand, Request
+from harness.cluster import BREAKS, VERBS, ByHand, ClusterRequest
 from harness.errors import PlanError
 from nemesis.cluster import CONTROLLER, Capability
 from nemesis.receipts import Receipt
@@ -19,7 +19,7 @@ class Hands:
         self.by_hand = ByHand(target, VirtualClock().now_us, self.seen.append)
 
     def breaks(self, fault: str, **options: object) -> list[Receipt]:
-        return self.by_hand.answer(Request(op="break", fault=fault, **options))  # type: ignore[arg-type]
+        return self.by_hand.answer(ClusterRequest(op="break", fault=fault, **options))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -38,18 +38,18 @@ def test_healing_undoes_everything_and_says_what_it_was() -> None:
     hands.breaks("kill", node="0")
     hands.breaks("pause", node="1")
     hands.breaks("partition", node="2")
-    healed = hands.by_hand.answer(Request(op="heal"))
+    healed = hands.by_hand.answer(ClusterRequest(op="heal"))
     assert sorted(receipt.fault for receipt in healed) == ["kill", "partition", "pause"]
     assert {receipt.mark for receipt in healed} == {"end"}
     assert (hands.cluster.dead, hands.cluster.frozen, hands.cluster.links) == (set(), set(), set())
-    assert hands.by_hand.answer(Request(op="heal")) == []
+    assert hands.by_hand.answer(ClusterRequest(op="heal")) == []
     assert [receipt.mark for receipt in hands.seen] == ["begin"] * 3 + ["end"] * 3
 
 
 def test_a_node_that_died_by_itself_is_started_by_healing_too() -> None:
     hands = Hands()
     hands.cluster.dead.add(1)
-    hands.by_hand.answer(Request(op="heal"))
+    hands.by_hand.answer(ClusterRequest(op="heal"))
     assert hands.cluster.dead == set()
 
 
@@ -112,7 +112,7 @@ def test_what_the_cluster_was_not_made_ready_for_names_the_option_that_does(
     )
     said = f"{fault}: this cluster was not made ready for it; end it, and start one with: ackproof cluster up {option}"
     with pytest.raises(PlanError) as refused:
-        ByHand(target, VirtualClock().now_us, [].append).answer(Request(op="break", fault=fault))
+        ByHand(target, VirtualClock().now_us, [].append).answer(ClusterRequest(op="break", fault=fault))
     assert str(refused.value) == said
 
 
@@ -124,4 +124,4 @@ def test_links_that_this_host_cannot_slow_name_the_host_that_can() -> None:
 def test_a_cluster_to_play_with_has_no_clients_that_could_crash() -> None:
     target = msgspec.structs.replace(ObedientCluster().target(), clients=None)
     with pytest.raises(PlanError, match=r"^crash: a cluster to play with has no clients of its own; end yours"):
-        ByHand(target, VirtualClock().now_us, [].append).answer(Request(op="break", fault="crash"))
+        ByHand(target, VirtualClock().now_us, [].append).answer(ClusterRequest(op="break", fault="crash"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.app import exit_code_of
-from harness.cluster import Answer, Request, ask, found, planned, served
+from harness.cluster import ClusterAnswer, ClusterRequest, ask, found, planned, served
 from harness.errors import EXIT_HELD, EXIT_PLAN, NamedWronglyError, PlanError
 from nemesis.cluster import ClusterView, PartitionView
 from nemesis.receipts import Receipt
@@ -24,10 +24,10 @@ def at_once(callback: Callable[[], None]) -> None:
     callback()
 
 
-def answer(request: Request) -> Answer:
+def answer(request: ClusterRequest) -> ClusterAnswer:
     if request.node == "7":
         raise PlanError("broker 7 does not exist now")
-    return Answer(receipts=[KILLED] if request.op == "break" else [], view=VIEW)
+    return ClusterAnswer(receipts=[KILLED] if request.op == "break" else [], view=VIEW)
 
 
 @pytest.fixture
@@ -41,10 +41,10 @@ def up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_a_request_is_answered_and_a_refusal_is_an_error(up: Path) -> None:
-    assert ask(up, Request(op="break", fault="kill")).receipts == [KILLED]
-    assert ask(up, Request(op="show")).view == VIEW
+    assert ask(up, ClusterRequest(op="break", fault="kill")).receipts == [KILLED]
+    assert ask(up, ClusterRequest(op="show")).view == VIEW
     with pytest.raises(PlanError, match="broker 7 does not exist now"):
-        ask(up, Request(op="break", fault="kill", node="7"))
+        ask(up, ClusterRequest(op="break", fault="kill", node="7"))
 
 
 def test_the_one_cluster_that_is_up_is_found(up: Path) -> None:
@@ -57,7 +57,7 @@ def test_nobody_is_asked_where_no_cluster_is_up(tmp_path: Path) -> None:
     with pytest.raises(NamedWronglyError, match=r"no cluster is up below .*; start one with `ackproof cluster up`"):
         found(tmp_path)
     with pytest.raises(NamedWronglyError, match=r"up in .* \(No such file or directory\); start one with "):
-        ask(tmp_path, Request(op="show"))
+        ask(tmp_path, ClusterRequest(op="show"))
 
 
 def test_where_several_clusters_are_up_nobody_is_told_to_start_another(up: Path) -> None:
@@ -71,7 +71,7 @@ def test_where_several_clusters_are_up_nobody_is_told_to_start_another(up: Path)
 def test_a_cluster_that_ended_leaves_no_socket_and_one_that_was_killed_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "cluster.sock").touch()
     with served(tmp_path, at_once, answer):
-        assert ask(tmp_path, Request(op="show")).view == VIEW
+        assert ask(tmp_path, ClusterRequest(op="show")).view == VIEW
     assert list(tmp_path.iterdir()) == []
 
 

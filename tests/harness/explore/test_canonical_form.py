@@ -17,7 +17,7 @@ from harness.reference.core.messages import Fetch
 from harness.reference.core.producers import Producers
 from harness.reference.core.replica import Replica
 from harness.reference.core.request_handler import ParkedFetch
-from harness.reference.core.transactions import Transactions
+from harness.reference.core.transactions import PartitionTransactions
 from harness.reference.core.types import (
     AnyOrder,
     Image,
@@ -80,7 +80,7 @@ def test_a_field_that_holds_a_broker_is_renamed_and_no_other(hint: Any, value: A
 
 
 def test_a_field_that_a_class_of_the_core_gains_is_in_its_form_and_is_renamed() -> None:
-    shown, transactions = tree_of(Gained()), tree_of(Transactions())
+    shown, transactions = tree_of(Gained()), tree_of(PartitionTransactions())
     assert shown == ("Gained", transactions, (), Number(1))
     assert renamed(shown, NAMES) == ("Gained", transactions, (), 0)
 

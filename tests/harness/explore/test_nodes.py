@@ -10,9 +10,9 @@ import pytest
 from harness.explore import Scope, scope_named
 from harness.explore.brokers import BrokerNode, happen
 from harness.explore.controllers import Controller, controller_state_of, decide
-from harness.explore.events import AT, Event, sent
+from harness.explore.events import AT, NodeEvent, sent
 from harness.explore.normal_form import NOW_US
-from harness.explore.space import Action, Space, Wire, wire_kind
+from harness.explore.space import Action, Space, WireName, wire_kind
 from harness.reference.core.effects import Effect
 from harness.reference.core.messages import MetadataUpdate, RecordBatch
 from harness.reference.core.request_handler import DEADLINES
@@ -42,7 +42,7 @@ class Direct:
 
     def __init__(self, scope: Scope, space: Space) -> None:
         self.config = space.nodes._config
-        self.wires: dict[Wire, deque[object]] = defaultdict(deque)
+        self.wires: dict[WireName, deque[object]] = defaultdict(deque)
         state = PartitionState((0, 1, 2), (0, 1, 2), 0, 0, 0)
         brokers = {node: BrokerState(1, fenced=False) for node in range(3)}
         image = Image(1, brokers, {AT.topic: TopicState(space.nodes._topic, (state,))})
@@ -53,12 +53,12 @@ class Direct:
             process = node.start(self.config, 1)
             self.carry(node.node, process.on_message(NOW_US, CONTROLLER, MetadataUpdate(image)))
         for follower in (1, 2):  # Both have fetched once, and wait at the leader.
-            self.act(Action("deliver", 0, follower, wire=Wire("request", follower, 0)))
+            self.act(Action("deliver", 0, follower, wire=WireName("request", follower, 0)))
 
     def carry(self, source: int, effects: list[Effect]) -> None:
         for one in sent(effects):
             if one.target == CONTROLLER or self.nodes[one.target].process is not None:
-                self.wires[Wire(wire_kind(type(one.message)), source, one.target)].append(one.message)
+                self.wires[WireName(wire_kind(type(one.message)), source, one.target)].append(one.message)
 
     def act(self, action: Action) -> None:
         """Do what the space has done."""
@@ -69,7 +69,9 @@ class Direct:
                 return
         if action.kind == "start":
             node = self.nodes[action.broker]
-            effects = decide(self.controller, Event("register", action.broker, node.incarnation + 1), None, first=None)
+            effects = decide(
+                self.controller, NodeEvent("register", action.broker, node.incarnation + 1), None, first=None
+            )
             node.start(self.config, self.controller.image.brokers[action.broker].broker_epoch)
             self.carry(CONTROLLER, effects)
         elif action.kind == "crash":
@@ -79,11 +81,11 @@ class Direct:
                     content.clear()
         elif action.broker == CONTROLLER or action.kind in {"fence", "unfence", "move", "unclean"}:
             peer = action.peer if action.wire is not None else action.broker
-            self.carry(CONTROLLER, decide(self.controller, Event(action.kind, peer), message, None))  # type: ignore[arg-type]
+            self.carry(CONTROLLER, decide(self.controller, NodeEvent(action.kind, peer), message, None))  # type: ignore[arg-type]
         else:
             process = self.nodes[action.broker].process
             assert process is not None
-            event = Event(action.kind, action.peer, action.number)
+            event = NodeEvent(action.kind, action.peer, action.number)
             waited_us = self.config.replica_fetch_wait_max_ms * 1000
             if event.kind == "expire":  # Its deadlines are times still.
                 effects = process.on_timer(NOW_US + waited_us, DEADLINES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.explore import Scope, brokers, scope_named
-from harness.explore.events import Event
+from harness.explore.events import NodeEvent
 from harness.explore.space import Space
 from harness.reference.core.replica import Replica
 from harness.reference.core.types import NONE
@@ -70,4 +70,4 @@ def test_a_controller_that_finds_nobody_to_lead_decides_nothing_anew() -> None:
     for kind, broker in (("fence", 1), ("crash", 0), ("fence", 0)):
         state = next(one.state for one in space.follow(state) if one.action[:2] == (kind, broker))
     assert space.nodes.controller_states[state[0]].state.elr == (0, 1)
-    assert {one.after for one in space.nodes.step(state[0], Event("unclean", NONE))} == {state[0]}
+    assert {one.after for one in space.nodes.step(state[0], NodeEvent("unclean", NONE))} == {state[0]}

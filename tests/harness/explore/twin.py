@@ -12,7 +12,7 @@ import pytest
 from harness.explore import Scope, brokers, normal_form
 from harness.explore import nodes as nodes_module
 from harness.explore.brokers import BrokerCopy
-from harness.explore.events import AT, Event
+from harness.explore.events import AT, NodeEvent
 from harness.explore.normal_form import NOW_US
 from harness.explore.space import Action, Next, Space, State
 from harness.reference.core.broker import ISR_CHECK, Broker
@@ -36,7 +36,9 @@ class Plain(Separate):
     def __init__(self, scope: Scope) -> None:
         super().__init__(scope, merged=False)
 
-    def _act(self, action: Action, state: State, target: int, event: Event, *, behind: bool = False) -> Iterator[Next]:
+    def _act(
+        self, action: Action, state: State, target: int, event: NodeEvent, *, behind: bool = False
+    ) -> Iterator[Next]:
         return super()._act(action, state, target, event, behind=True)
 
 
@@ -45,7 +47,7 @@ def plain_nodes() -> Iterator[None]:
     """Brokers keep all that they have; time passes for a follower whether that has consequences or not."""
     happen = brokers.happen
 
-    def happens(broker: Broker, event: Event, message: Message | None, acks: int) -> tuple[list[Effect], bool]:
+    def happens(broker: Broker, event: NodeEvent, message: Message | None, acks: int) -> tuple[list[Effect], bool]:
         if event.kind == "silent":
             follower = broker.replicas[AT].followers[event.peer]
             follower.caught_up_us = follower.fetched_us = NEVER_US
@@ -54,10 +56,10 @@ def plain_nodes() -> Iterator[None]:
             return broker.on_timer(NOW_US, ISR_CHECK), False
         return happen(broker, event, message, acks)
 
-    def offers(replica: Replica, _constants: object) -> list[Event]:
-        found = [Event("silent", node) for node, one in replica.followers.items() if one.caught_up_us == NOW_US]
+    def offers(replica: Replica, _constants: object) -> list[NodeEvent]:
+        found = [NodeEvent("silent", node) for node, one in replica.followers.items() if one.caught_up_us == NOW_US]
         proposing = replica.proposal is not None and replica.proposal.correlation != NONE
-        return found + [Event("write"), Event("check")] * replica.leading + [Event("repeat")] * proposing
+        return found + [NodeEvent("write"), NodeEvent("check")] * replica.leading + [NodeEvent("repeat")] * proposing
 
     def settled(follower: Follower) -> None:
         follower.caught_up_us = normal_form._recent(follower.caught_up_us)

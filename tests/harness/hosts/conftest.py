@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.hosts.disks import Disk, make_disks
+from harness.hosts.disks import MountedDisk, make_disks
 from harness.hosts.namespaces import NamespaceHost
 from harness.hosts.undo import undo_here
 from harness.records.journal import FILE_NAME, Journal
@@ -28,7 +28,7 @@ def host(journal: Journal) -> Iterator[NamespaceHost]:
 
 
 @pytest.fixture
-def disks(tmp_path: Path, journal: Journal) -> Iterator[dict[int, Disk]]:
+def disks(tmp_path: Path, journal: Journal) -> Iterator[dict[int, MountedDisk]]:
     """Needs root and the command mkfs.ext4."""
     try:
         yield make_disks(tmp_path / "data", [0, 1], journal)

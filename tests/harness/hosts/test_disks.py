@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import HostError
-from harness.hosts.disks import Disk, log_bytes, loop_devices, make_disks
+from harness.hosts.disks import MountedDisk, log_bytes, loop_devices, make_disks
 from harness.hosts.undo import undo_here
 from harness.records.journal import Journal, not_undone
 from harness.run.healing import heal
@@ -18,7 +18,7 @@ needs_root = pytest.mark.skipif(
 )
 rooted = [needs_root, pytest.mark.root, pytest.mark.system]
 BYTES = 100_000
-Disks = dict[int, Disk]
+Disks = dict[int, MountedDisk]
 
 
 def half_flushed(place: Path) -> Path:

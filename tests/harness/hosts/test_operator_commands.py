@@ -15,7 +15,7 @@ import pytest
 
 from harness.errors import NotUndoneError, PlanError
 from harness.hosts import CommandedNodes
-from harness.hosts.operator_commands import Answer, call
+from harness.hosts.operator_commands import CommandEnd, call
 from harness.plan import parse_plan
 from harness.plan.operator_commands import OperatorCommands
 from harness.records.journal import Journal, not_undone
@@ -253,9 +253,9 @@ def test_the_name_of_a_node_is_one_word_and_no_shell_reads_it(cluster: Cluster) 
     seen: list[tuple[str, ...]] = []
     commands = cluster.commands(nodes=f'0 = "{name}", 1 = "b"')
 
-    def show(words: tuple[str, ...], limit_s: float, token: str) -> Answer:
+    def show(words: tuple[str, ...], limit_s: float, token: str) -> CommandEnd:
         seen.append(words)
-        return Answer(0, "")
+        return CommandEnd(0, "")
 
     CommandedNodes(commands, cluster.journal, show).kill(0)
     assert seen[0] == (str(cluster.script), "kill", name)

@@ -17,7 +17,7 @@ from harness.hosts.disk_speed import (
     GroupThrottle,
     choose_throttle,
 )
-from harness.hosts.disks import Disk
+from harness.hosts.disks import MountedDisk
 from harness.records.journal import FILE_NAME, Journal, not_undone
 from harness.run.healing import heal
 
@@ -30,7 +30,7 @@ FORCED = 6
 
 
 @pytest.fixture
-def throttle(disks: dict[int, Disk], journal: Journal) -> Iterator[DiskThrottle]:
+def throttle(disks: dict[int, MountedDisk], journal: Journal) -> Iterator[DiskThrottle]:
     throttle = choose_throttle(journal)
     yield throttle
     for node in (0, 1):
@@ -57,7 +57,7 @@ def quickest(place: Path) -> float:
 @pytest.mark.system
 class TestOnDisks:
     def test_only_the_slow_disk_waits_and_only_until_it_is_quick_again(
-        self, disks: dict[int, Disk], throttle: DiskThrottle
+        self, disks: dict[int, MountedDisk], throttle: DiskThrottle
     ) -> None:
         device = disks[0].device
         reported = throttle.slow(device, os.getpid())
@@ -69,7 +69,7 @@ class TestOnDisks:
         assert quickest(disks[0].mount_point) < FORCED / WRITES_PER_SECOND
 
     def test_the_limit_of_a_dead_harness_is_healed_before_its_disk(
-        self, disks: dict[int, Disk], throttle: DiskThrottle, tmp_path: Path
+        self, disks: dict[int, MountedDisk], throttle: DiskThrottle, tmp_path: Path
     ) -> None:
         device = disks[1].device
         throttle.slow(device, os.getpid())

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.records.journal import FILE_NAME, Journal, Undo, not_undone
+from harness.records.journal import FILE_NAME, Journal, PendingUndo, not_undone
 
 
 @pytest.fixture
@@ -14,14 +14,14 @@ def path(tmp_path: Path) -> Path:
 
 def test_an_announced_deed_stands_before_it_is_done(path: Path) -> None:
     Journal(path).intend("process", {"token": "t", "command": ["sleep"]})
-    assert not_undone(path) == [Undo(1, "process", {"token": "t", "command": ["sleep"]})]
+    assert not_undone(path) == [PendingUndo(1, "process", {"token": "t", "command": ["sleep"]})]
 
 
 def test_facts_learned_after_the_deed_join_it(path: Path) -> None:
     journal = Journal(path)
     entry = journal.intend("process", {"token": "t"})
     journal.amend(entry, {"pid": 17, "start_ticks": 99})
-    assert not_undone(path) == [Undo(entry, "process", {"token": "t", "pid": 17, "start_ticks": 99})]
+    assert not_undone(path) == [PendingUndo(entry, "process", {"token": "t", "pid": 17, "start_ticks": 99})]
 
 
 def test_an_undone_deed_no_longer_stands_and_undoing_twice_is_harmless(path: Path) -> None:

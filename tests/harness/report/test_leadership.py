@@ -9,7 +9,7 @@ import pytest
 
 from checkers import percent
 from harness.observations import BecameFollower, BecameLeader, Fact, IsrChanged, Observation
-from harness.report.leadership import Leadership, LeaderState, answering_broker, leader_state, leaderships
+from harness.report.leadership import LeaderInterval, LeaderState, answering_broker, leader_state, leaderships
 from harness.report.page import cell_id
 from nemesis.receipts import Receipt
 from tests.nemesis.receipt_factory import a_receipt
@@ -29,16 +29,16 @@ def test_a_leadership_ends_with_the_next_word_of_the_same_broker() -> None:
         seen(5, 1, BecameLeader, leader_epoch=2),
         seen(7, 0, BecameFollower),
     ]
-    assert leaderships(reported, [], 9) == [Leadership(0, 1, 1, 7), Leadership(1, 2, 5, 9)]
+    assert leaderships(reported, [], 9) == [LeaderInterval(0, 1, 1, 7), LeaderInterval(1, 2, 5, 9)]
 
 
 def test_the_dead_do_not_lead() -> None:
     assert leaderships([seen(1, 0, BecameLeader, leader_epoch=1)], [kill(0, 4), kill(1, 2)], 9) == [
-        Leadership(0, 1, 1, 4)
+        LeaderInterval(0, 1, 1, 4)
     ]
 
 
-ZOMBIE, NEW = Leadership(0, 1, 0, 10), Leadership(1, 2, 4, 10)
+ZOMBIE, NEW = LeaderInterval(0, 1, 0, 10), LeaderInterval(1, 2, 4, 10)
 
 
 @pytest.mark.parametrize(

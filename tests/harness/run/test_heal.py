@@ -14,7 +14,7 @@ import pytest
 
 from harness.errors import HostError, ResultsError
 from harness.hosts.processes import Identity, boot_id, identify
-from harness.records.journal import FILE_NAME, Journal, Undo, not_undone
+from harness.records.journal import FILE_NAME, Journal, PendingUndo, not_undone
 from harness.run.healing import heal
 
 #: A little harness: three sleeping nodes, one of them paused and one killed, then it waits for its own end.
@@ -47,7 +47,7 @@ def killed_harness(directory: Path) -> None:
         harness.send_signal(signal.SIGKILL)
 
 
-def identities(actions: list[Undo]) -> list[Identity]:
+def identities(actions: list[PendingUndo]) -> list[Identity]:
     facts = [action.facts for action in actions if action.kind == "process"]
     return [Identity(fact["pid"], fact["start_ticks"], fact["boot_id"]) for fact in facts]
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from checkers import latest_receipts
-from checkers.columns.phases import Moment, Phases
+from checkers.columns.phases import Mark, RunMarks
 from checkers.verdicts.promises import promise
 from checkers.verdicts.receipts import faults_seen
 from harness.phases.unplanned_events import unexplained_election
@@ -99,8 +99,8 @@ def test_a_run_whose_leader_moved_by_itself_promises_no_more_than_under_a_fault(
     seen = faults_seen(latest_receipts(msgspec.convert(reported, list[Receipt])))
     assert [fault.kind for fault in seen] == ["unasked"]
     assert promise(Settings(acks=acks), seen).permits_loss is (acks == 1)
-    moment = Moment(9_000_000, FUNCTION_CODE[Function.FAULT], 0, -1, msgspec.json.encode(reported[0]).decode())
-    assert Phases((moment,)).fault_windows().size == 0, "no write counts as acknowledged in it"
+    moment = Mark(9_000_000, FUNCTION_CODE[Function.FAULT], 0, -1, msgspec.json.encode(reported[0]).decode())
+    assert RunMarks((moment,)).fault_windows().size == 0, "no write counts as acknowledged in it"
 
 
 def test_a_quiet_run_has_no_receipt(make_world, events):

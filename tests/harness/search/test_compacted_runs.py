@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from checkers import Part, read_replicas
+from checkers import TransactionPart, read_replicas
 from harness.choices import Choices
 from harness.plan import RunSpec, parse_plan
 from harness.run.performing import perform_run
@@ -74,7 +74,7 @@ def test_the_files_of_replicas_have_keys_tombstones_and_gaps(tmp_path: Path) -> 
     assert keys.min() >= 0
     assert 0 < deletes.sum() < len(keys)
     assert len(keys) < 3 * sum(end.end_offset or 0 for end in ends.partitions.values()), "records are gone"
-    assert {*table.column("part").to_pylist()} == {Part.RECORD}
+    assert {*table.column("part").to_pylist()} == {TransactionPart.RECORD}
 
 
 def test_clients_in_virtual_time_have_tombstones_and_transactions_and_no_other_capability() -> None:

@@ -74,7 +74,7 @@ def one(text):
             {
                 "states": (
                     s.IsReady("p"),
-                    s.Ended("t", s.TransactionAnswer.REFUSED),
+                    s.TransactionEnded("t", s.TransactionAnswer.REFUSED),
                     s.Stable(0, "x", expected=False),
                 )
             },

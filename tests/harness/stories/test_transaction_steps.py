@@ -9,7 +9,7 @@ import pytest
 from harness.cli.app import exit_code_of
 from harness.errors import PlanError
 from harness.plan import Kafka, RunSpec, Simulated
-from harness.stories import OF_TRANSACTIONS, Cell, column_named, known_stories, parse_story, perform_cell, unmet
+from harness.stories import OF_TRANSACTIONS, StoryCell, column_named, known_stories, parse_story, perform_cell, unmet
 from harness.worlds.simulated.clients import SimulatedTransactionalProducer
 from nemesis.plan import FaultPlan
 from workloads import EventType, SendOutcome, WorkloadPlan
@@ -28,7 +28,7 @@ begin t by p
 OPEN = "write a in t\n"
 
 
-def cell(steps: str, column: str = "v2", rest: str = "") -> Cell:
+def cell(steps: str, column: str = "v2", rest: str = "") -> StoryCell:
     return perform_cell(parse_story(FORM.format(steps=steps, rest=rest), "my.toml"), column)
 
 

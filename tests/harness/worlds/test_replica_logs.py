@@ -10,7 +10,7 @@ from crc32c import crc32c
 from kafka.record import MemoryRecordsBuilder
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from checkers import Part
+from checkers import TransactionPart
 from harness.records.replica_dump import DumpedLog
 from harness.worlds.replica_logs import content_of, logs_on_disks
 from workloads import PAYLOAD_HEADER
@@ -110,7 +110,13 @@ def test_keys_tombstones_producers_and_markers_are_read(tmp_path: Path) -> None:
     assert [offset for part in stretches for offset in part.offsets] == [0, 1, 2, 3, 4]
     assert [value for part in stretches for value in part.values if value >= 0] == [5, 6, 8]
     assert [row[:4] for row in facts[:4]] == [(4, 0, 7, 3), (4, 1, 7, 3), (-1, 0, 7, 3), (-1, 0, 7, 3)]
-    assert [row[4] for row in facts] == [Part.IN_TRANSACTION, Part.IN_TRANSACTION, Part.COMMIT, Part.ABORT, Part.RECORD]
+    assert [row[4] for row in facts] == [
+        TransactionPart.IN_TRANSACTION,
+        TransactionPart.IN_TRANSACTION,
+        TransactionPart.COMMIT,
+        TransactionPart.ABORT,
+        TransactionPart.RECORD,
+    ]
 
 
 def test_both_brokers_names_of_directories_are_known_and_no_others(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ class _Member(msgspec.Struct, eq=False):
         self.expires_us = now_us + self.session_us
 
 
-class Group:
+class ServedGroup:
     """One group. Members are kept in the order in which they came; the first one leads unless a leader is left.
 
     Every method that may answer members leaves the answers in ``answers``.
@@ -329,11 +329,11 @@ def left(call: Call, leave: Callable[[str], ErrorCode]) -> Fields:
     return {"error_code": ErrorCode.NONE, "members": rows}
 
 
-_ENTRIES: Final[Mapping[int, Callable[[Group, int, Call], None]]] = {
-    ApiKey.JOIN_GROUP: Group.join,
-    ApiKey.SYNC_GROUP: Group.sync,
-    ApiKey.HEARTBEAT: Group.heartbeat,
-    ApiKey.LEAVE_GROUP: Group.leave,
+_ENTRIES: Final[Mapping[int, Callable[[ServedGroup, int, Call], None]]] = {
+    ApiKey.JOIN_GROUP: ServedGroup.join,
+    ApiKey.SYNC_GROUP: ServedGroup.sync,
+    ApiKey.HEARTBEAT: ServedGroup.heartbeat,
+    ApiKey.LEAVE_GROUP: ServedGroup.leave,
 }
 
 
@@ -345,7 +345,7 @@ class Groups:
 
     def __init__(self, incarnation: int) -> None:
         self._incarnation = incarnation
-        self.groups: dict[str, Group] = {}
+        self.groups: dict[str, ServedGroup] = {}
         self._members = 0
 
     def handle(self, now_us: int, call: Call) -> Answers:
@@ -355,7 +355,7 @@ class Groups:
         if group is None and key == ApiKey.JOIN_GROUP:
             if not self._room():
                 return [(call, refused(call, ErrorCode.COORDINATOR_NOT_AVAILABLE))]
-            group = self.groups[name] = Group(name, self._new_name)
+            group = self.groups[name] = ServedGroup(name, self._new_name)
         if group is not None:
             _ENTRIES[key](group, now_us, call)
             return group.take()

@@ -13,7 +13,7 @@ from harness.hosts.cut_links import dropped_packets
 from harness.hosts.ssh import commands, undo
 from harness.hosts.ssh.dry_run import DryShell
 from harness.hosts.ssh.host import LocalFiles, SshHost, ended_with
-from harness.hosts.ssh.shell import Answer, must
+from harness.hosts.ssh.shell import ShellAnswer, must
 from harness.hosts.ssh.undo import allowed_machine
 from harness.plan import Kafka, Machine, Ssh
 from harness.plan.machines import DIRECTORY
@@ -29,7 +29,7 @@ class FakeShell(DryShell):
 
     def __init__(self, machine, show):
         super().__init__(machine, show)
-        self.answers: dict[str, Answer] = {}
+        self.answers: dict[str, ShellAnswer] = {}
 
     def run(self, words, text=""):
         message = super().run(words, text)
@@ -38,7 +38,7 @@ class FakeShell(DryShell):
         )
 
 
-def with_answers(shell: FakeShell, answers: dict[str, Answer]) -> FakeShell:
+def with_answers(shell: FakeShell, answers: dict[str, ShellAnswer]) -> FakeShell:
     shell.answers = answers
     return shell
 
@@ -63,7 +63,7 @@ def journal(local_files: LocalFiles) -> Journal:
 
 @pytest.fixture
 def make(local_files: LocalFiles, journal: Journal, message: list[str]) -> Callable[..., SshHost]:
-    def make(answers: dict[str, Answer] | None = None, machines: tuple[Machine, ...] = MACHINES) -> SshHost:
+    def make(answers: dict[str, ShellAnswer] | None = None, machines: tuple[Machine, ...] = MACHINES) -> SshHost:
         def connect(machine: Machine) -> FakeShell:
             return with_answers(FakeShell(machine, message.append), {} if answers is None else answers)
 
@@ -197,23 +197,23 @@ def test_drops_of_both_ports_count_for_one_link() -> None:
 
 
 def test_a_machine_that_cannot_cut_links_says_why_and_the_rest_works(make) -> None:
-    host = make({"nft": Answer(1, "", "Operation not permitted (you must be root)\n")})
+    host = make({"nft": ShellAnswer(1, "", "Operation not permitted (you must be root)\n")})
     host.open([0])
     assert "you must be root" in host.lacks()[Capability.LINKS]
     host.close()
 
 
 REFUSED = [
-    ({"java": Answer(127, "", "sh: java: not found")}, 'has no Java at "java" .*not found.*install openjdk'),
-    ({"java": Answer(0, "", 'openjdk version "11.0.2"')}, "has Java 11, and 17 or later is needed"),
+    ({"java": ShellAnswer(127, "", "sh: java: not found")}, 'has no Java at "java" .*not found.*install openjdk'),
+    ({"java": ShellAnswer(0, "", 'openjdk version "11.0.2"')}, "has Java 11, and 17 or later is needed"),
     (
-        {"printenv": Answer(0, "fe80::1 1 fe80::2 22\n", "")},
+        {"printenv": ShellAnswer(0, "fe80::1 1 fe80::2 22\n", "")},
         "is reached over fe80::1, and links can only be cut between IPv4",
     ),
-    ({"test": Answer(1, "", "")}, "is another user's; name another directory"),
-    ({"ls": Answer(0, "ackproof-1-ab\n", "")}, "carries another run .ackproof-1-ab in .*heal"),
+    ({"test": ShellAnswer(1, "", "")}, "is another user's; name another directory"),
+    ({"ls": ShellAnswer(0, "ackproof-1-ab\n", "")}, "carries another run .ackproof-1-ab in .*heal"),
     (
-        {"mkdir": Answer(1, "", "mkdir: /var: Permission denied")},
+        {"mkdir": ShellAnswer(1, "", "mkdir: /var: Permission denied")},
         "Permission denied.*correct this on the machine",
     ),
 ]
@@ -228,12 +228,12 @@ def test_an_unsuitable_machine_is_refused_in_one_sentence(make, journal: Journal
 
 
 def test_of_two_runs_that_begin_at_once_one_sees_the_other(make, journal: Journal, message: list[str]) -> None:
-    answers: dict[str, Answer] = {}
+    answers: dict[str, ShellAnswer] = {}
     host = make(answers)
 
     def other_run(line: str) -> None:
         if "/data" in line:  # our directory is made: now it is too late for the other to see nothing
-            answers["ls"] = Answer(0, f"{line.partition('/runs/')[2].partition('/')[0]}\nackproof-1-ab\n", "")
+            answers["ls"] = ShellAnswer(0, f"{line.partition('/runs/')[2].partition('/')[0]}\nackproof-1-ab\n", "")
         message.append(line)
 
     host._connect = lambda machine: with_answers(FakeShell(machine, other_run), answers)
@@ -269,7 +269,7 @@ def test_nothing_but_directories_of_runs_is_removed(tmp_path: Path, message: lis
 
 def test_nothing_but_tables_of_runs_is_removed(tmp_path: Path, message: list[str]) -> None:
     shell = FakeShell(MACHINES[0], message.append)
-    shell.answers = {"nft list": Answer(0, "table ip filter\ntable ip ackproof_1\n", "")}
+    shell.answers = {"nft list": ShellAnswer(0, "table ip filter\ntable ip ackproof_1\n", "")}
     assert undo.remove_rules(shell, {"table": "filter", "node": 0}, tmp_path) == []
     assert undo.remove_rules(shell, {"table": "ackproof_2", "node": 0}, tmp_path) == []
     assert undo.remove_rules(shell, {"table": "ackproof_1", "node": 0}, tmp_path) != []
@@ -278,7 +278,7 @@ def test_nothing_but_tables_of_runs_is_removed(tmp_path: Path, message: list[str
 
 def test_a_command_that_fails_is_quoted_with_its_complaint(message: list[str]) -> None:
     shell = FakeShell(MACHINES[0], message.append)
-    shell.answers = {"nft": Answer(1, "", "Error:\n no such file\n")}
+    shell.answers = {"nft": ShellAnswer(1, "", "Error:\n no such file\n")}
     with pytest.raises(HostError, match=r'kafka@10\.0\.0\.1: "nft -f -" ended with status 1 \(Error: no such file\)'):
         must(shell, commands.nft(MACHINES[0], "-f", "-"))
 

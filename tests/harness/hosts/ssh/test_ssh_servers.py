@@ -15,7 +15,7 @@ import pytest
 from harness.errors import HostError
 from harness.hosts.contract import Launch, NodeState
 from harness.hosts.processes import identify
-from harness.hosts.ssh.connection import Connection, Session
+from harness.hosts.ssh.connection import Connection, ShellSession
 from harness.hosts.ssh.host import LocalFiles, SshHost
 from harness.plan import Kafka, Machine, Ssh
 from harness.records.journal import FILE_NAME, Journal, not_undone
@@ -196,7 +196,7 @@ def test_a_command_that_was_interrupted_leaves_no_answer_for_the_next_one(farm, 
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Session, "_output", interrupted)
+        patch.setattr(ShellSession, "_output", interrupted)
         with pytest.raises(KeyboardInterrupt):
             connection.run(("echo", "first"))
     assert connection.run(("echo", "second")).out == "second\n"

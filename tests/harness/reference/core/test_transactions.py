@@ -10,7 +10,7 @@ from harness.reference.core import messages
 from harness.reference.core.messages import Marker, RecordBatch
 from harness.reference.core.producers import Producers
 from harness.reference.core.transaction_coordinator import LOG
-from harness.reference.core.transactions import Transactions
+from harness.reference.core.transactions import PartitionTransactions
 from harness.reference.core.types import CONTROLLER, NONE, BrokerConfig, ErrorCode
 from nemesis.cluster import Link
 from tests.harness.reference.core.transaction_lab import Identity, TransactionLab
@@ -27,7 +27,7 @@ def marker(
     return RecordBatch(1, 0, (), offset, 0, producer, epoch, NONE, transactional=True, marker=kind)
 
 
-def knowing(*batches: RecordBatch) -> Transactions:
+def knowing(*batches: RecordBatch) -> PartitionTransactions:
     return Producers(batches).transactions
 
 

@@ -2,7 +2,7 @@ import pytest
 from wires import Wire, frame
 
 from harness.reference.server import links as links_module
-from harness.reference.server.links import ANONYMOUS, BadFrameError, Connection, NodeLinks
+from harness.reference.server.links import ANONYMOUS, BadFrameError, FramedConnection, NodeLinks
 
 
 class End:
@@ -11,7 +11,7 @@ class End:
     def __init__(self, links, peer=None):
         self.received = []
         self.wire = Wire()
-        self.connection = Connection(
+        self.connection = FramedConnection(
             links, self._receive, peer=peer, identify=None if peer is not None else lambda f: int(bytes(f)[:4])
         )
         self.connection.connection_made(self.wire)

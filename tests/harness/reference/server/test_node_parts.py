@@ -33,9 +33,9 @@ from harness.reference.server.handlers.committed import (
 )
 from harness.reference.server.links import BadFrameError, NodeLinks
 from harness.reference.server.runtime import NodeFailure, Runtime, Timers, now_us
-from harness.reference.server.sessions import FETCH_BYTES, PROMISED_BYTES, UNDER_WAY, Session, peer_of
+from harness.reference.server.sessions import FETCH_BYTES, PROMISED_BYTES, UNDER_WAY, RequestSession, peer_of
 from harness.reference.server.storage.batches import parse_incoming
-from harness.reference.server.trace import Trace
+from harness.reference.server.trace import TraceFile
 
 T0 = TopicPartition("t", 0)
 
@@ -119,7 +119,7 @@ def test_the_runtime_settles_before_it_sends_and_reports_a_failing_core(tmp_path
     done = []
 
     async def run():
-        trace = Trace(tmp_path / "trace", 3, 0)
+        trace = TraceFile(tmp_path / "trace", 3, 0)
         arm = Arm(now_us(), Timer("t", "reminded"))
         scripted = ScriptedCore([Deliver(1, "hello"), Observed(BecameLeader(partition="t-0", leader_epoch=2)), arm])
         runtime = Runtime(scripted, lambda to, what: done.append((to, what)), trace, lambda: done.append("settled"))
@@ -135,7 +135,7 @@ def test_the_runtime_settles_before_it_sends_and_reports_a_failing_core(tmp_path
 
 
 def test_the_trace_leaves_out_records_and_thins_the_high_watermark(tmp_path):
-    trace = Trace(tmp_path / "trace", 0, 60_000)
+    trace = TraceFile(tmp_path / "trace", 0, 60_000)
     for number in range(100):
         trace.write(RecordsAppended(partition="t-0", base_offset=number, count=1, leader_epoch=0))
         trace.write(
@@ -174,7 +174,7 @@ class Desk:
 
     def __init__(self):
         self.waiting = []
-        self.session = Session(NodeLinks(0), self.waiting.append)
+        self.session = RequestSession(NodeLinks(0), self.waiting.append)
         self.wire = Wire()
         self.session.connection.connection_made(self.wire)
         self.numbers = count()
@@ -255,7 +255,7 @@ def test_a_request_that_breaks_its_handler_closes_the_connection_only():
     def broken(*_):
         raise TypeError("no such luck")
 
-    session = Session(NodeLinks(0), broken)
+    session = RequestSession(NodeLinks(0), broken)
     wire = Wire()
     session.connection.connection_made(wire)
     session.connection.data_received(request_frame(sessions_module.codec.APIS[12].request, HEARTBEAT, 3, 1, "c"))
@@ -266,7 +266,7 @@ def test_a_failing_core_is_not_taken_for_a_bad_request():
     def failing(*_):
         raise NodeFailure("the disk is full")
 
-    session = Session(NodeLinks(0), failing)
+    session = RequestSession(NodeLinks(0), failing)
     session.connection.connection_made(Wire())
     with pytest.raises(NodeFailure):
         session.connection.data_received(request_frame(sessions_module.codec.APIS[12].request, HEARTBEAT, 3, 1, "c"))

@@ -14,7 +14,7 @@ import pytest
 from harness.hosts import Address, NodeState
 from harness.worlds.kafka import members as module
 from harness.worlds.kafka.administration import UnansweredError
-from harness.worlds.kafka.members import Members, answered
+from harness.worlds.kafka.members import ClusterMembers, answered
 from nemesis.cluster import PartitionView
 
 DIRECTORY = UUID(int=5)
@@ -88,13 +88,13 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 
 @pytest.fixture
-def make(cluster: Cluster, tmp_path: Path) -> Callable[..., Members]:
-    def members(running: tuple[int, ...] = (0, 1, 2), *, dynamic: bool = True) -> Members:
+def make(cluster: Cluster, tmp_path: Path) -> Callable[..., ClusterMembers]:
+    def members(running: tuple[int, ...] = (0, 1, 2), *, dynamic: bool = True) -> ClusterMembers:
         dead = SimpleNamespace(state=lambda: NodeState.DEAD)
         host = SimpleNamespace(address=lambda node: Address("h", node))
         nodes: Any = SimpleNamespace(host=host, data=lambda node: tmp_path / str(node), process=lambda _: dead)
         administration: Any = cluster
-        return Members(nodes, administration, lambda: running, dynamic=dynamic)
+        return ClusterMembers(nodes, administration, lambda: running, dynamic=dynamic)
 
     return members
 
@@ -108,7 +108,7 @@ def formatted(data: Path) -> UUID:
 
 
 def test_a_controller_that_began_afresh_joins_with_its_new_directory_though_the_quorum_remembers_the_old_one(
-    cluster: Cluster, make: Callable[..., Members], tmp_path: Path
+    cluster: Cluster, make: Callable[..., ClusterMembers], tmp_path: Path
 ) -> None:
     members = make()
     old = cluster.votes[101]
@@ -122,7 +122,7 @@ def test_a_controller_that_began_afresh_joins_with_its_new_directory_though_the_
 
 
 def test_a_controller_that_does_not_fetch_yet_is_waited_for_but_not_for_ever(
-    cluster: Cluster, make: Callable[..., Members], tmp_path: Path
+    cluster: Cluster, make: Callable[..., ClusterMembers], tmp_path: Path
 ) -> None:
     members = make()
     cluster.fetches.add((101, cluster.votes[101]))
@@ -134,7 +134,9 @@ def test_a_controller_that_does_not_fetch_yet_is_waited_for_but_not_for_ever(
     assert 101 not in cluster.votes
 
 
-def test_another_broker_is_asked_where_one_does_not_answer(cluster: Cluster, make: Callable[..., Members]) -> None:
+def test_another_broker_is_asked_where_one_does_not_answer(
+    cluster: Cluster, make: Callable[..., ClusterMembers]
+) -> None:
     cluster.silent = {0, 1}
     assert make().leave(100) == {"voters": [101, 102]}
     cluster.silent = {0, 1, 2}
@@ -143,14 +145,14 @@ def test_another_broker_is_asked_where_one_does_not_answer(cluster: Cluster, mak
     assert make().leave(100) == {"voters": [101, 102]}, "it has left already"
 
 
-def test_what_is_refused_is_said(cluster: Cluster, make: Callable[..., Members]) -> None:
+def test_what_is_refused_is_said(cluster: Cluster, make: Callable[..., ClusterMembers]) -> None:
     cluster.refuses = "InvalidRequestError: no"
     assert make().leave(100) == {"refused": "InvalidRequestError: no"}
     assert make().leave(0) == {"refused": "t-0: InvalidRequestError: no; t-1: InvalidRequestError: no"}
 
 
 def test_replicas_of_a_broker_go_to_one_that_has_none_or_away_and_come_back(
-    cluster: Cluster, make: Callable[..., Members]
+    cluster: Cluster, make: Callable[..., ClusterMembers]
 ) -> None:
     members = make((0, 1, 2))
     before = dict(cluster.replicas)
@@ -161,7 +163,7 @@ def test_replicas_of_a_broker_go_to_one_that_has_none_or_away_and_come_back(
 
 
 def test_a_broker_that_has_ended_is_forgotten_and_its_disk_is_empty(
-    cluster: Cluster, make: Callable[..., Members], tmp_path: Path
+    cluster: Cluster, make: Callable[..., ClusterMembers], tmp_path: Path
 ) -> None:
     (tmp_path / "1" / "t-0").mkdir(parents=True)
     (tmp_path / "1" / "meta.properties").write_text("x")
@@ -175,7 +177,7 @@ def test_a_broker_that_has_ended_is_forgotten_and_its_disk_is_empty(
 
 
 def test_what_was_done_to_a_controller_that_began_afresh_is_told_though_nobody_says_who_votes(
-    cluster: Cluster, make: Callable[..., Members], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    cluster: Cluster, make: Callable[..., ClusterMembers], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def deaf() -> None:
         raise UnansweredError("nobody answered")
@@ -190,7 +192,7 @@ def test_what_was_done_to_a_controller_that_began_afresh_is_told_though_nobody_s
 
 
 def test_a_change_that_brokers_do_not_see_is_not_confirmed(
-    cluster: Cluster, make: Callable[..., Members], monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, make: Callable[..., ClusterMembers], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "REQUEST_LIMIT_S", 0.1)
     monkeypatch.setattr(cluster, "remove", lambda *_: "")
@@ -200,7 +202,7 @@ def test_a_change_that_brokers_do_not_see_is_not_confirmed(
 
 @pytest.mark.parametrize(("dynamic", "seen"), [(True, {"voters": [100, 101, 102]}), (False, {})])
 def test_voters_are_described_where_they_can_change(
-    make: Callable[..., Members], seen: dict[str, object], *, dynamic: bool
+    make: Callable[..., ClusterMembers], seen: dict[str, object], *, dynamic: bool
 ) -> None:
     assert make(dynamic=dynamic).describe(100) == seen
     assert make(dynamic=dynamic).describe(0) == {}

@@ -10,7 +10,7 @@ import pytest
 
 from harness.worlds.kafka.administration import UnansweredError
 from harness.worlds.kafka.installation import Installation
-from harness.worlds.kafka.members import Members
+from harness.worlds.kafka.members import ClusterMembers
 from harness.worlds.kafka.releases import parse_version
 from harness.worlds.kafka.succession import Forms, KafkaSuccession, NodeForm
 
@@ -71,7 +71,7 @@ class Features:
 
 def succession(logs: Any, features: Any = None) -> KafkaSuccession:
     forms, asked = Forms(NodeForm(FIRST), NodeForm(NEXT, {"num.io.threads": "8"})), features or Features()
-    return KafkaSuccession(logs, forms, asked, Members(logs, asked, lambda: (0,), dynamic=False))
+    return KafkaSuccession(logs, forms, asked, ClusterMembers(logs, asked, lambda: (0,), dynamic=False))
 
 
 def test_a_node_starts_in_its_first_form_until_it_is_prepared_for_another() -> None:

@@ -18,7 +18,7 @@ from harness.errors import PortError, StartError
 from harness.hosts import PORT_CHOICES, LoopbackHost
 from harness.hosts.processes import Identity
 from harness.plan import Namespaces, Processes, RunSpec
-from harness.records.journal import FILE_NAME, Undo, not_undone
+from harness.records.journal import FILE_NAME, PendingUndo, not_undone
 from harness.run.healing import heal
 from harness.worlds.processes import ReferenceDistribution, processes_world
 from harness.worlds.real import RealWorld, StartedCluster
@@ -56,7 +56,7 @@ def crowded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], type[Cr
         stranger.close()
 
 
-def nodes_of(actions: list[Undo]) -> list[Identity]:
+def nodes_of(actions: list[PendingUndo]) -> list[Identity]:
     facts = [action.facts for action in actions if action.kind == "process"]
     return [Identity(fact["pid"], fact["start_ticks"], fact["boot_id"]) for fact in facts]
 
