@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.stories.writes import ScriptedRecord
+from harness.stories.writes import DirectRecord
 from harness.worlds.contract import DirectWrite
 from workloads import EventType, SendOutcome
 
@@ -29,7 +29,7 @@ GOOD = SendOutcome(EventType.OK, offset=1)
 def test_the_best_that_is_known_is_kept_and_of_two_as_good_the_later(
     attempts: list[SendOutcome], known: SendOutcome
 ) -> None:
-    record = ScriptedRecord(1, 1, WRITE, judged=True)
+    record = DirectRecord(1, 1, WRITE, judged=True)
     for outcome in attempts:
         record.unanswered += 1
         record.take(outcome)
