@@ -38,7 +38,10 @@ def _asked(java: str) -> str:
         listed = subprocess.run(  # noqa: S603
             [java, "--list-modules"], capture_output=True, text=True, timeout=ANSWER_LIMIT_S, check=False
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except subprocess.TimeoutExpired as error:
+        late = f"{java} did not answer within {ANSWER_LIMIT_S:g} s"
+        raise JavaError(f"{late}: try again when this machine has less to do") from error
+    except OSError as error:
         raise JavaError(f"{java} cannot be started ({reason_of(error)}): {HOW}") from error
     version = re.search(r"^java\.base@(\d+)\S*", listed.stdout, re.MULTILINE)
     if version is None or int(version[1]) < VERSION_MIN:

@@ -169,6 +169,20 @@ def test_without_java_a_campaign_does_not_begin(
     assert not (tmp_path / "results").exists()
 
 
+def test_a_java_that_answers_too_late_is_not_said_to_be_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    fake = tmp_path / "bin" / "java"
+    fake.write_text("#!/bin/sh\nexec sleep 60\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr(java, "ANSWER_LIMIT_S", 0.1)
+    with pytest.raises(JavaError) as caught:
+        java.usable_java()
+    assert str(caught.value) == f"{fake} did not answer within 0.1 s: try again when this machine has less to do"
+
+
 @pytest.mark.parametrize(
     ("listed", "reported"),
     [
