@@ -13,7 +13,7 @@ from harness.stories.grammar import Form
 from nemesis.faults import Fault, LinkFault
 from nemesis.repairs import RELEASE
 
-_WRITE: Final = "NEW:record to BROKER:to [ACKS:acks] [as NAME:producer]"
+_WRITE: Final = "NEW:record to BROKER:to [over RECORD:over] [ACKS:acks] [as NAME:producer]"
 
 
 def _faults() -> Iterator[Form]:
@@ -35,7 +35,7 @@ STEPS: Final = (
     Form(
         s.WriteRecord,
         f"write {_WRITE}",
-        "Send one record and wait 100 ms for the answer. acks: else the column's. One PRODUCER numbers its records",
+        "Send one, wait 100 ms for the answer. over: with its key. acks: else the column's. One PRODUCER numbers them",
     ),
     Form(s.SendRecord, f"send {_WRITE}", "Send one record, and do not wait"),
     Form(
@@ -58,10 +58,12 @@ STEPS: Final = (
     Form(s.BeginTransaction, "begin NEWTRANSACTION:transaction by PRODUCER:producer", "Begin a transaction"),
     Form(
         s.WriteInTransaction,
-        "write NEW:record in TRANSACTION:transaction",
+        "write NEW:record in TRANSACTION:transaction [over RECORD:over]",
         "Send one record in it to the leader, and wait 300 ms for the answer",
     ),
-    Form(s.SendInTransaction, "send NEW:record in TRANSACTION:transaction", "The same without waiting"),
+    Form(
+        s.SendInTransaction, "send NEW:record in TRANSACTION:transaction [over RECORD:over]", "The same without waiting"
+    ),
     Form(
         s.EndTransaction,
         "commit TRANSACTION:transaction",

@@ -97,6 +97,7 @@ class _Performer:
             self._partition,
             records,
             planned=story.transactions,
+            keyed=story.compacted,
             clock=world.clock,
             recorder=recorder,
             new_process=workload.new_process,
@@ -242,7 +243,9 @@ class _Performer:
     def _sent(self, step: s.WriteRecord) -> tuple[int, DirectRecord]:
         node = self._whom(step.to)
         deletes = step.deletes if isinstance(step, s.DeleteKey) else None
-        return node, self._writes.send(step.record, node, acks=step.acks, producer=step.producer, deletes=deletes)
+        return node, self._writes.send(
+            step.record, node, over=step.over, acks=step.acks, producer=step.producer, deletes=deletes
+        )
 
     def in_transactions(self, step: s.Step) -> str:
         return self._transaction_steps.perform(step)

@@ -74,11 +74,12 @@ class WriteRecord(Step, frozen=True, kw_only=True):
     """Send one record to a broker and wait a moment for its answer. ``acks`` None: as the column has it.
 
     Records of one ``producer`` carry its sequence numbers, where producers are idempotent; a record without one has a
-    producer of its own.
+    producer of its own. One ``over`` another has the key of that, and takes its place in a compacted log.
     """
 
     record: Record
     to: Broker
+    over: Record | None = None
     acks: int | None = None
     producer: str | None = None
 
@@ -132,10 +133,11 @@ class BeginTransaction(Step, frozen=True, kw_only=True):
 
 
 class WriteInTransaction(Step, frozen=True, kw_only=True):
-    """Send one record in a transaction to the leader, and wait a moment for its answer."""
+    """Send one record in a transaction to the leader, and wait a moment for its answer; ``over``: as elsewhere."""
 
     record: Record
     transaction: str
+    over: Record | None = None
 
 
 class SendInTransaction(WriteInTransaction, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from harness.stories import steps as s
 from harness.stories.trace import ACKNOWLEDGED, RecordEnd, StepError
-from harness.stories.writes import ScriptedRecord
+from harness.stories.writes import ScriptedRecord, key_in
 from workloads import (
     Clients,
     Clock,
@@ -29,7 +29,7 @@ from workloads import (
 )
 from workloads import Producer as Client
 from workloads import Send as Sent
-from workloads.values import encode, join
+from workloads.values import encode, join, record_key_of
 
 #: The fate of a record whose transaction is aborted, and of one whose transaction is open.
 ABORTED: Final = "aborted"
@@ -101,8 +101,8 @@ class ScriptedTransaction:
 class TransactionalRecord(ScriptedRecord):
     """A record of a transaction: it counts with that."""
 
-    def __init__(self, value: int, transaction: ScriptedTransaction) -> None:
-        super().__init__(value)
+    def __init__(self, value: int, key: bytes, transaction: ScriptedTransaction) -> None:
+        super().__init__(value, key)
         self._transaction = transaction
 
     @override
@@ -126,6 +126,7 @@ class ScriptTransactions:
         records: dict[str, ScriptedRecord],
         *,
         planned: Mapping[str, tuple[str, ...]],
+        keyed: bool,
         clock: Clock,
         recorder: Recorder,
         new_process: Callable[[], int],
@@ -134,6 +135,7 @@ class ScriptTransactions:
         self._partition = partition
         self._records = records
         self._planned = planned
+        self._keyed = keyed
         self._clock = clock
         self._recorder = recorder
         self._new_process = new_process
@@ -198,13 +200,13 @@ class ScriptTransactions:
     def send(self, step: s.WriteInTransaction) -> ScriptedRecord:
         """Send a record in an open transaction."""
         transaction = self.transaction(step.transaction)
-        record = TransactionalRecord(transaction.values[step.record], transaction)
+        key = key_in(self._records, step.over or step.record)
+        record = TransactionalRecord(transaction.values[step.record], key, transaction)
         record.unanswered = 1
         transaction.records.append(record)
         self._records[step.record] = record
         if transaction.superseded_us is not None:
             transaction.late.append(record.value)
-        key = step.record.encode()
         payload = encode(self._partition, key, record.value)
         transaction.instance.client.send(self._partition, key, payload, record.take)
         return record
@@ -247,8 +249,7 @@ class ScriptTransactions:
 
     def _record(self, transaction: ScriptedTransaction, kind: EventType) -> None:
         begins = kind is EventType.INVOKE
-        offsets = {each.value: each.outcome.offset for each in transaction.records if each.outcome is not None}
-        values = transaction.values.values() if begins else [each.value for each in transaction.records]
+        planned = [Sent(self._partition, value) for value in transaction.values.values()]
         self._recorder.record(
             Event(
                 time_us=self._clock.now_us(),
@@ -256,11 +257,15 @@ class ScriptTransactions:
                 instance=transaction.process,
                 type=kind,
                 function=Function.TXN,
-                micro=tuple(Sent(self._partition, value, offsets.get(value)) for value in values),
+                micro=tuple(planned if begins else map(self._sent, transaction.records)),
                 error=None if begins or transaction.answer is None else transaction.answer.error,
                 detail=None if begins else msgspec.json.encode(_facts(transaction)).decode(),
             )
         )
+
+    def _sent(self, record: TransactionalRecord) -> Sent:
+        offset = None if record.outcome is None else record.outcome.offset
+        return Sent(self._partition, record.value, offset, record_key_of(record.key) if self._keyed else None)
 
 
 def _facts(transaction: ScriptedTransaction) -> TransactionEnd:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
@@ -30,6 +30,11 @@ _OUTCOMES: Final = {EventType.OK: ACKNOWLEDGED, EventType.FAIL: REFUSED, EventTy
 _WORTH: Final = (EventType.FAIL, EventType.INFO, EventType.OK)
 
 
+def key_in(records: Mapping[str, ScriptedRecord], name: str) -> bytes:
+    """The key of a record by its name: its own, or that of the one that it was written over."""
+    return records[name].key if name in records else name.encode()
+
+
 class ScriptedProducer:
     """One producer instance: its first process, its producer id, and the sequence number of its next record."""
 
@@ -42,8 +47,9 @@ class ScriptedProducer:
 class ScriptedRecord(ABC):
     """One record of a script, by its ``value`` in the history, and what is known of it."""
 
-    def __init__(self, value: int) -> None:
+    def __init__(self, value: int, key: bytes) -> None:
         self.value = value
+        self.key = key
         self.unanswered = 0
         self.outcome: SendOutcome | None = None
 
@@ -75,7 +81,7 @@ class DirectRecord(ScriptedRecord):
     """A record that the script sends to a broker: a process of its own of the history."""
 
     def __init__(self, process: int, instance: int, write: DirectWrite, *, judged: bool) -> None:
-        super().__init__(join(process, 0))
+        super().__init__(join(process, 0), write.key)
         self.process = process
         self.instance = instance
         self.write = write
@@ -121,6 +127,7 @@ class Writes:
         *,
         acks: int | None = None,
         producer: str | None = None,
+        over: str | None = None,
         deletes: str | None = None,
         judged: bool = True,
     ) -> DirectRecord:
@@ -134,7 +141,7 @@ class Writes:
             producer or f"of {name}", ScriptedProducer(process, FIRST_PRODUCER_ID + process)
         )
         idempotent = self._settings.enable_idempotence
-        key = (deletes or name).encode()
+        key = key_in(self.records, deletes or over or name)
         write = DirectWrite(
             partition=self._partition,
             key=key,

@@ -7,7 +7,8 @@ Each replica cleans for itself, at times of its own. A *pass* goes through the l
 
 A record goes if the dirty part has a later one of its key. Offsets never change, so gaps are left. A tombstone stays as
 the last record of its key; the first pass that leaves it there writes a time limit into its batch, delete.retention.ms
-from now, and a pass after that time removes it. A copy of a batch keeps the limit that its leader wrote.
+from now, and a pass after that time removes it. A copy of a batch keeps the limit that its leader wrote. A transaction
+that was aborted leaves no record; the marker of one that has no batch left goes as a tombstone does.
 
 So a replica that was away when a key was deleted, and comes back when the others have removed both record and
 tombstone, is told of neither, and keeps the record (docs/findings/006-compaction-race.md).
@@ -57,17 +58,28 @@ class Cleaner:
         below = [batch for batch in log.batches if batch.next_offset <= bound]
         if not self._is_due(log, below) or not all(batch.intact for batch in below):
             return None
-        last_offsets = self._last_offsets(log, below)
-        cleaned = [self._cleaned(batch, last_offsets, now_us) for batch in below]
-        kept = [batch for batch in cleaned if batch.records or self._must_stay(log, batch, below[-1])]
+        aborted = {batch.base_offset for batch in below if _is_aborted(log, batch)}
+        last_offsets = self._last_offsets(log, [batch for batch in below if batch.base_offset not in aborted])
+        ended = _empty_markers(below)
+        cleaned = [
+            _emptied(batch) if batch.base_offset in aborted
+            else self._limited(batch, now_us) if batch.base_offset in ended
+            else self._cleaned(batch, last_offsets, now_us)
+            for batch in below
+        ]  # fmt: skip
+        kept = [
+            after
+            for before, after in zip(below, cleaned, strict=True)
+            if after.records or self._must_stay(log, before, below[-1], now_us)
+        ]
         log.replace_below(bound, kept)
         tombstones = _tombstones(below) - _tombstones(cleaned)
         records = sum(len(batch.records) for batch in below) - sum(len(batch.records) for batch in cleaned)
         return Pass(bound, records - tombstones, tombstones)
 
     def _bound(self, log: Cleanable, high_watermark: int, now_us: int) -> int:
-        """The end of a pass: what is not committed stays, and the newest segment, and those with too young a record."""
-        bound = min(high_watermark, log.segments[-1])
+        """The end of a pass: what is not committed or decided stays, and the newest segment, and too young ones."""
+        bound = min(log.producers.transactions.stable_end(high_watermark), log.segments[-1])
         if self._lag_us:
             for first, end in pairwise(log.segments):
                 stamps = [batch.stamped_us for batch in log.batches if first <= batch.base_offset < end]
@@ -101,13 +113,13 @@ class Cleaner:
             horizon_us = self._horizon_us(now_us)
         if len(left) == len(batch.records) and horizon_us == batch.delete_horizon_us:
             return batch
-        return replace(
-            batch,
-            size_bytes=batch.size_bytes * len(left) // max(len(batch.records), 1),
-            records=tuple(record for _, record in left),
-            kept=tuple(offset for offset, _ in left),
-            delete_horizon_us=horizon_us,
-        )
+        return _with_only(batch, left, horizon_us)
+
+    def _limited(self, marker: RecordBatch, now_us: int) -> RecordBatch:
+        """The marker with its time limit."""
+        if marker.delete_horizon_us != NONE:
+            return marker
+        return replace(marker, delete_horizon_us=self._horizon_us(now_us))
 
     def _stays(self, offset: int, record: Any, last_offsets: dict[bytes, int]) -> bool:
         """No later record of its key is in the dirty part."""
@@ -121,14 +133,50 @@ class Cleaner:
         """The time limit of tombstones that a pass leaves for the first time."""
         return now_us + self._retention_us
 
-    def _must_stay(self, log: Cleanable, batch: RecordBatch, last: RecordBatch) -> bool:
-        """A batch without a record that stays.
+    def _must_stay(self, log: Cleanable, batch: RecordBatch, last: RecordBatch, now_us: int) -> bool:
+        """A batch stays that had no record before the pass, or has none after it.
 
-        One of a leader's own, the last of a producer, whose number the log would forget, and the last one of the pass:
-        a reader must get past it.
+        One of a leader's own, a marker whose time is not over, the last of a producer, whose number the log would
+        forget, and the last one of the pass: a reader must get past it.
         """
-        is_control = batch.kept is None
-        return is_control or batch.base_offset == last.base_offset or log.producers.ends_with(batch)
+        if batch.base_offset == last.base_offset or log.producers.ends_with(batch):
+            return True
+        if batch.marker is not None:
+            return not NONE != batch.delete_horizon_us <= now_us
+        return not batch.records and batch.kept is None
+
+
+def _is_aborted(log: Cleanable, batch: RecordBatch) -> bool:
+    return batch.transactional and batch.marker is None and log.producers.transactions.is_aborted(batch)
+
+
+def _empty_markers(batches: Sequence[RecordBatch]) -> set[int]:
+    """The offsets of markers whose transactions have no other batch among these."""
+    begun: set[int] = set()
+    empty: set[int] = set()
+    for batch in batches:
+        if batch.transactional and batch.marker is None:
+            begun.add(batch.producer_id)
+        elif batch.marker is not None and batch.producer_id not in begun:
+            empty.add(batch.base_offset)
+        elif batch.marker is not None:
+            begun.discard(batch.producer_id)
+    return empty
+
+
+def _emptied(batch: RecordBatch) -> RecordBatch:
+    return _with_only(batch, [], batch.delete_horizon_us)
+
+
+def _with_only(batch: RecordBatch, left: Sequence[tuple[int, Any]], horizon_us: int) -> RecordBatch:
+    """The batch with these records at their offsets, and a time limit of its tombstones."""
+    return replace(
+        batch,
+        size_bytes=batch.size_bytes * len(left) // max(len(batch.records), 1),
+        records=tuple(record for _, record in left),
+        kept=tuple(offset for offset, _ in left),
+        delete_horizon_us=horizon_us,
+    )
 
 
 def _tombstones(batches: Sequence[RecordBatch]) -> int:

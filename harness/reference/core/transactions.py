@@ -64,6 +64,13 @@ class PartitionTransactions:
         firsts = [*self.open.values(), *(first for first, _ in ended)]
         return min(high_watermark, *firsts) if firsts else high_watermark
 
+    def is_aborted(self, batch: RecordBatch) -> bool:
+        """The batch has records of a transaction that was aborted."""
+        return any(
+            each.producer_id == batch.producer_id and each.first_offset <= batch.base_offset < each.marker_offset
+            for each in self.aborted
+        )
+
     def aborted_between(self, offset: int, end: int) -> tuple[AbortedTransaction, ...]:
         """The aborted transactions that have records or their marker from ``offset`` to before ``end``, by marker."""
         return tuple(each for each in self.aborted if each.marker_offset >= offset and each.first_offset < end)

@@ -64,6 +64,8 @@ def one(text):
         ("init q after p", s.InitProducer, {"producer": "q", "after": "p"}),
         ("begin u by p", s.BeginTransaction, {"transaction": "u", "producer": "p"}),
         ("write z in t", s.WriteInTransaction, {"record": "z", "transaction": "t"}),
+        ("write z in t over y", s.WriteInTransaction, {"record": "z", "transaction": "t", "over": "y"}),
+        ("send z to 0 over x acks=1", s.SendRecord, {"record": "z", "over": "x", "acks": 1}),
         ("send z in t", s.SendInTransaction, {"record": "z", "transaction": "t"}),
         ("commit t", s.EndTransaction, {"transaction": "t", "commit": True}),
         ("abort t", s.EndTransaction, {"transaction": "t", "commit": False}),
@@ -126,7 +128,7 @@ def test_a_line_is_the_step_that_it_says(text, kind, fields):
         ("wrte z to 0", 'did you mean "write"?'),
         (
             "write z 0",
-            'unexpected "0"; expected "in" or "to"; the form is: write RECORD to BROKER [acks=0|1|all] [as PRODUCER]',
+            'unexpected "0"; expected "in" or "to"; the form is: write RECORD to BROKER [over RECORD] [acks=',
         ),
         (
             "write z to",

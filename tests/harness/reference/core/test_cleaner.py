@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from harness.reference.core.cleaner import Cleaner, Pass, cleaner_of
 from harness.reference.core.log import MemoryLog
-from harness.reference.core.messages import Deletion, RecordBatch
+from harness.reference.core.messages import Deletion, Marker, RecordBatch
 from harness.reference.core.types import NONE, TopicConfig
 from tests.harness.reference.core.compacted import COMPACTED, SECOND_US, append, records, table
 
@@ -196,3 +197,64 @@ def test_batches_of_other_topics_have_no_time(lab: Any) -> None:
     cluster = lab()
     cluster.write_ok(0, "x")
     assert [(batch.stamped_us, batch.kept) for batch in cluster.log(0).batches] == [(NONE, None)] * 2
+
+
+def in_transactions(*steps: str, producer: int = 7) -> MemoryLog:
+    """A log of one producer under version 2: "a" writes key a, "+" and "!" are the markers of a commit and an abort."""
+    log, epoch = MemoryLog(), 0
+    for step in steps:
+        offset, second = log.end_offset, log.end_offset * SECOND_US
+        if step in {"+", "!"}:
+            epoch += 1
+            kind = Marker(step == "+", 0, 2)
+            end = RecordBatch(1, 0, (), offset, 0, producer, epoch, NONE, transactional=True, marker=kind)
+            log.append(replace(end, stamped_us=second))
+        else:
+            pair = ((step.encode(), str(offset).encode()),)
+            record = RecordBatch(1, 100, pair, offset, 0, producer, epoch, 0, transactional=True)
+            log.append(replace(record, stamped_us=second))
+    return log
+
+
+def after_another(log: MemoryLog, key: str) -> MemoryLog:
+    """The log with one more plain record in a segment that is not written to any more."""
+    log.roll()
+    append(log, key, log.end_offset * SECOND_US)
+    log.roll()
+    append(log, f"end of {key}", log.end_offset * SECOND_US)
+    return log
+
+
+def test_what_was_aborted_goes_and_replaces_nothing() -> None:
+    log = after_another(in_transactions("a", "+", "a", "!", "b", "+"), "c")
+    clean(log)
+    assert [offset for offset, _ in records(log)] == [0, 4, 6, 7]
+    assert [batch.base_offset for batch in log.batches if batch.marker is not None] == [1, 3, 5]
+
+
+def test_nothing_of_an_open_transaction_or_after_it_goes() -> None:
+    log = after_another(in_transactions("a", "+", "a", "+", "b"), "b")
+    append(log, "b", 9 * SECOND_US)
+    log.roll()
+    append(log, "end", 10 * SECOND_US)
+    assert clean(log) == Pass(bound=4, records=1, tombstones=0)
+    assert [offset for offset, _ in records(log)] == [2, 4, 5, 6, 7, 8]
+
+
+def test_a_marker_goes_when_its_transaction_has_no_batch_and_its_time_is_over() -> None:
+    """The first pass empties the transaction, the second one finds nothing of it, the third one is late enough."""
+    log = after_another(in_transactions("a", "!", "b", "+"), "c")
+    left = []
+    for at_s in (20, 21, 22, 27):
+        clean(log, at_s=at_s, delete_retention_ms=5_000)
+        left.append([batch.base_offset for batch in log.batches if batch.marker is not None])
+        after_another(log, f"d{at_s}")
+    assert left == [[1, 3], [1, 3], [1, 3], [3]]
+
+
+def test_a_marker_stays_with_a_record_of_its_transaction_and_as_the_last_of_its_producer() -> None:
+    log = after_another(in_transactions("a", "+", "b", "!"), "c")
+    for at_s in (20, 40, 60, 80):
+        clean(log, at_s=at_s, delete_retention_ms=0)
+        after_another(log, f"d{at_s}")
+    assert [batch.base_offset for batch in log.batches if batch.marker is not None] == [1, 3]
