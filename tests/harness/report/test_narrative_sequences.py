@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from html import unescape
 from pathlib import Path
 
 import pytest
 
+from harness.cli.app import exit_code_of
 from harness.observations import Observation, Seen, SequenceRefused
 from harness.records.cluster_file import write_observations
 from harness.records.files import HISTORY
@@ -88,3 +92,21 @@ def test_a_batch_that_is_refused_again_and_again_is_told_once(tmp_path: Path) ->
     assert timeline is not None
     assert timeline.refusals == (Seen(2_500_000, 1, REFUSED),)
     assert timeline.out_of_order == 1
+
+
+@pytest.mark.system
+def test_the_command_in_the_plan_of_delivery_shows_the_refusal_by_which_a_loss_is_proved(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = Path(__file__).parents[3] / "plans" / "delivery.toml"
+    written = plan.read_text(encoding="utf-8").replace("\n#     ", " ")
+    (command,) = re.findall(r"^#   ackproof (run .*)$", written, re.MULTILINE)
+    asked = command.replace("plans/delivery.toml", str(plan))
+    assert exit_code_of([*shlex.split(asked), "--out", str(tmp_path / "out")]) == 0
+    assert "as permitted: " in capsys.readouterr().out
+    page = unescape((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+    refused = re.findall(r"At ([.\d]+) s broker \d refused a batch of producer id \d+ that began with", page)
+    gone = re.findall(r"At ([.\d]+) s broker \d began to lead in epoch \d+; .*, without the write", page)
+    assert gone
+    assert refused
+    assert min(map(float, gone)) < min(map(float, refused))
