@@ -23,7 +23,7 @@ from checkers import (
     UnstableOffset,
 )
 from harness.report.names import moment
-from harness.report.offsets_panel import Mark, OffsetsPanel
+from harness.report.offsets_panel import OffsetMark, OffsetsPanel
 from harness.report.svg import PALETTE, element, title
 from nemesis.receipts import Receipt
 from workloads import Event, EventType, Function, GroupMember, Poll, Reached, Record
@@ -75,7 +75,7 @@ class _Sides(NamedTuple):
 class _Seen(NamedTuple):
     """The place of a group, or of a reader, as an event tells it."""
 
-    mark: Mark
+    mark: OffsetMark
     member: int
     event: int
     is_commit: bool
@@ -154,7 +154,7 @@ def _seen(events: Iterable[Event], finding: OfGroups, sides: _Sides) -> list[_Se
             offsets = offsets or polled[:1] or [finding.offset]
         what = "commit" if is_commit else str(event.function)
         facts += [
-            _Seen(Mark(event.time_us, offset, _tip(what, offset, event)), event.instance, event.index, is_commit)
+            _Seen(OffsetMark(event.time_us, offset, _tip(what, offset, event)), event.instance, event.index, is_commit)
             for offset in offsets
         ]
     return facts

@@ -24,7 +24,7 @@ _MARGIN_MIN_US: Final = 10
 _MARGIN_MAX_US: Final = 200_000
 
 
-class Mark(NamedTuple):
+class OffsetMark(NamedTuple):
     """A moment of the run's clock at which something named an offset, and the words beside the pointer."""
 
     time_us: int
@@ -50,7 +50,7 @@ class OffsetsPanel:
         alone = low == high
         self.scale = offset_scale(low - alone, high + alone, HEIGHT_PX - 14, 14, 5)
 
-    def place(self, mark: Mark) -> tuple[float, float]:
+    def place(self, mark: OffsetMark) -> tuple[float, float]:
         """The pixels of a mark."""
         return self.x_px(mark.time_us), self.scale.px(max(mark.offset, 0))
 
@@ -58,13 +58,13 @@ class OffsetsPanel:
         """The pixel of a moment."""
         return self.time.px(time_us / 1e6)
 
-    def diamond(self, mark: Mark, word: str) -> Markup:
+    def diamond(self, mark: OffsetMark, word: str) -> Markup:
         """A mark that counts, its word above it."""
         x_px, y_px = self.place(mark)
         shape = element("path", d=f"M{point(x_px, y_px)}m0-7l7 7l-7 7l-7-7z", class_="ink", fill="none")
         return group(title(mark.tip), shape, self.word(word, x_px, y_px - 10))
 
-    def cross(self, mark: Mark, word: str) -> Markup:
+    def cross(self, mark: OffsetMark, word: str) -> Markup:
         """A mark that contradicts another one, its word below it."""
         x_px, y_px = self.place(mark)
         shape = path([("M", f"{point(x_px, y_px)}m-5-5l10 10m-10 0l10-10")], class_="ink", stroke_width=2.5)

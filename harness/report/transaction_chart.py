@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from checkers import DoubledEffect, EventPlace, HangingTransaction, TransactionRead, ZombieWrite
 from harness.report.names import moment
-from harness.report.offsets_panel import HEIGHT_PX, Mark, OffsetsPanel
+from harness.report.offsets_panel import HEIGHT_PX, OffsetMark, OffsetsPanel
 from harness.report.svg import PALETTE, element, group, legend, path, point, title
 from nemesis.receipts import Receipt
 from workloads import Event, EventType, Function, Poll, Send, TransactionEnd
@@ -123,7 +123,7 @@ def _places(finding: OfTransactions) -> Iterator[EventPlace]:
             yield op
 
 
-def _odd(finding: OfTransactions, seen: _Partition) -> Iterator[tuple[Mark, str]]:
+def _odd(finding: OfTransactions, seen: _Partition) -> Iterator[tuple[OffsetMark, str]]:
     """The marks that the account is about, each with its word."""
     match finding:
         case TransactionRead(value=value, reader=reader):
@@ -135,17 +135,20 @@ def _odd(finding: OfTransactions, seen: _Partition) -> Iterator[tuple[Mark, str]
         case HangingTransaction(op=op, last_stable_offset=offset):
             asked_us = seen.times_us.get(op.op_pos)
             if asked_us is not None:
-                yield Mark(asked_us, offset, f"last stable offset {offset}, {moment(asked_us)}"), "last stable offset"
+                yield (
+                    OffsetMark(asked_us, offset, f"last stable offset {offset}, {moment(asked_us)}"),
+                    "last stable offset",
+                )
         case DoubledEffect(values=values, offset=source):
             for transaction in seen.transactions:
                 for value in (value for value in values if value in transaction.values):
                     yield from _mark(seen, value, transaction.ended_us, f"made of offset {source}")
 
 
-def _mark(seen: _Partition, value: object, time_us: int | None, word: str) -> Iterator[tuple[Mark, str]]:
+def _mark(seen: _Partition, value: object, time_us: int | None, word: str) -> Iterator[tuple[OffsetMark, str]]:
     offset = seen.offsets.get(value) if isinstance(value, int) else None
     if offset is not None and time_us is not None:
-        yield Mark(time_us, offset, f"offset {offset}, {moment(time_us)}"), word
+        yield OffsetMark(time_us, offset, f"offset {offset}, {moment(time_us)}"), word
 
 
 def _more(panel: OffsetsPanel, finding: OfTransactions, seen: _Partition) -> Iterator[Markup]:
@@ -153,14 +156,14 @@ def _more(panel: OffsetsPanel, finding: OfTransactions, seen: _Partition) -> Ite
     match finding:
         case HangingTransaction(op=op, last_stable_offset=stable, high_watermark=end):
             told_us = seen.times_us[op.op_pos]
-            yield panel.diamond(Mark(told_us, end, f"high watermark {end}, {moment(told_us)}"), "high watermark")
-            x_px, y_px = panel.place(Mark(told_us, stable, ""))
+            yield panel.diamond(OffsetMark(told_us, end, f"high watermark {end}, {moment(told_us)}"), "high watermark")
+            x_px, y_px = panel.place(OffsetMark(told_us, stable, ""))
             yield path([("M", point(0, y_px)), ("H", x_px)], class_="soft", stroke_dasharray="4 3")
         case ZombieWrite(writer=writer, late_us=late_us, value=value):
             own = next(transaction for transaction in seen.transactions if transaction.event == writer.op_pos)
             asked_us = own.detail.ending_us if own.detail else None
             if asked_us is not None:
-                mark = Mark(asked_us - late_us, seen.offsets[value], f"a successor, {moment(asked_us - late_us)}")
+                mark = OffsetMark(asked_us - late_us, seen.offsets[value], f"a successor, {moment(asked_us - late_us)}")
                 yield path([("M", point(panel.x_px(mark.time_us), 0)), ("V", HEIGHT_PX)], class_="ink")
                 yield panel.diamond(mark, "a successor was in charge")
 
@@ -172,7 +175,7 @@ def _offsets(transaction: _Transaction, offsets: Mapping[int, int]) -> list[int]
 def _bar(panel: OffsetsPanel, transaction: _Transaction, offsets: Sequence[int]) -> Markup:
     """A bar at a transaction's offsets; it is cut at the end of the panel."""
     (begin_px, low_px), (_, high_px) = (
-        panel.place(Mark(transaction.begun_us, offset, "")) for offset in (min(offsets), max(offsets))
+        panel.place(OffsetMark(transaction.begun_us, offset, "")) for offset in (min(offsets), max(offsets))
     )
     end_px = min(panel.x_px(transaction.ended_us), panel.time.end_px)
     named = (
