@@ -75,7 +75,7 @@ import json, sys
 from pathlib import Path
 
 from harness.cli.app import exit_code_of
-from harness.cluster import BREAKS, ByHand, Request
+from harness.cluster import BREAKS, ByHand, ClusterRequest
 from harness.plan import RunSpec, Simulated, parse_plan
 from harness.choices import Choices
 from harness.search.portfolios import EVERYTHING, Portfolio
@@ -90,8 +90,8 @@ def by_hand(spec):
     world, receipts = SimulatedWorld(spec, Choices(1)), []
     world.open()
     hands = ByHand(world.target, world.clock.now_us, receipts.append)
-    hands.answer(Request(op="break", fault="nap", node="0"))
-    hands.answer(Request(op="heal"))
+    hands.answer(ClusterRequest(op="break", fault="nap", node="0"))
+    hands.answer(ClusterRequest(op="heal"))
     world.close()
     return [(one.fault, one.mark, one.took_effect) for one in receipts]
 

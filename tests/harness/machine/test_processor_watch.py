@@ -68,8 +68,8 @@ def test_processors_serve_unless_work_takes_too_long_because_of_others(
 
 def test_the_work_of_a_watch_is_seen_in_what_a_process_used() -> None:
     before_s = processor_s([os.getpid()])
-    for _ in range(5):
+    for _ in range(10):
         processor_watch._work()
-    assert processor_s([os.getpid()]) - before_s >= 4 * WORK_S
+    assert processor_s([os.getpid()]) - before_s >= 5 * WORK_S, "the kernel counts in hundredths of a second"
     assert processor_s([]) == 0
     assert processor_s([2**22 + 1]) == 0, "no process has this id"
