@@ -13,10 +13,11 @@ from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.java_client import started_bridge
 from tests.harness.clients.first_batches import Stage
 from tests.harness.clients.senders import Java
+from tests.harness.needs import ON_KAFKA
 from tests.harness.worlds.processes.conftest import Cluster, spec
 
 
-@pytest.fixture(scope="package", params=["processes", "kafka"])
+@pytest.fixture(scope="package", params=["processes", ON_KAFKA])
 def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """The reference broker as processes, then Apache Kafka."""
     if request.param == "kafka":

@@ -12,6 +12,7 @@ import pytest
 
 from tests.harness.clients.first_batches import UNDER_WAY, Seen, Stage
 from tests.harness.clients.senders import RECORDS, Confluent, Sender
+from tests.harness.needs import ON_KAFKA
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("findings")]
 
@@ -73,7 +74,7 @@ def test_kafkas_own_client_writes_records_again_when_more_than_five_batches_were
     assert seen.sent[-1].producer_epoch > 0
 
 
-@pytest.mark.parametrize("stage", ["kafka"], indirect=True)
+@pytest.mark.parametrize("stage", [ON_KAFKA], indirect=True)
 def test_librdkafka_begins_a_new_epoch_when_a_batch_comes_after_a_refused_one(stage: Stage) -> None:
     seen = stage.lose_an_answer(Confluent)
     assert list(seen.log.values()) == [0, 0, 1, 2, 3]

@@ -19,7 +19,7 @@ from workloads.operations import EventType
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka")]
+pytestmark = [pytest.mark.system, pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
 #: Of the project's own machine; twice that is for one that does something else as well.
 START_LIMIT_S = 30.0
 MEMORY_LIMIT_BYTES = 2.5 * 2**30

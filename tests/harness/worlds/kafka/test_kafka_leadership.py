@@ -17,6 +17,7 @@ from workloads.settings import Settings
 
 pytestmark = [
     pytest.mark.system,
+    pytest.mark.kafka,
     pytest.mark.root,
     pytest.mark.xdist_group("kafka"),
     pytest.mark.usefixtures("real_kafka"),
@@ -47,7 +48,6 @@ def dead_controllers(run: Judgement) -> list[int]:
     return [node for fault in run.faults if fault.kind == "kill" for node in fault.nodes if node >= CONTROLLER]
 
 
-@pytest.mark.kafka
 def test_acks_all_holds_while_nodes_die_leaders_move_and_replicas_are_replaced(
     tmp_path: Path,
 ) -> None:

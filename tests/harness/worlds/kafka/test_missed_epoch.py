@@ -16,6 +16,7 @@ PLAN = Path(__file__).parents[4] / "plans" / "stories" / "S40.toml"
 
 
 @pytest.mark.system
+@pytest.mark.kafka
 @pytest.mark.root
 @pytest.mark.xdist_group("kafka")
 @pytest.mark.usefixtures("real_kafka")

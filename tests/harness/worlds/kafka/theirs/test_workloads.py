@@ -14,7 +14,7 @@ from tests.harness.worlds.kafka.theirs.secured import SecuredCluster
 from workloads import Function
 from workloads.history import read_events
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka-theirs")]
+pytestmark = [pytest.mark.system, pytest.mark.kafka, pytest.mark.xdist_group("kafka-theirs")]
 
 
 def verdict_on(
