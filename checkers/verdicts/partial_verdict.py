@@ -167,6 +167,7 @@ def verdict(name: str, parts: Iterable[PartialVerdict], origin: Origin, *, shown
             if name in partial.findings
         },
         reason=reason,
+        irregular=origin.irregular,
     )
 
 

@@ -98,7 +98,8 @@ class Verdict(Measures, kw_only=True):
     at least ``key``, the log partition), maybe capped. ``valid`` is false if it has any anomaly but those that the
     field allows (:class:`checkers.anomalies.Allowed`), or if nothing was sent or read at all; "unknown" with a
     ``reason`` if it could not be decided. ``replicas_compared`` counts the log partitions whose replicas' logs were
-    compared with each other; None without such logs.
+    compared with each other; None without such logs. ``irregular`` says what another tool's history has and no real one
+    can have: neither its silence nor its findings are certain then.
     """
 
     history: str
@@ -106,6 +107,7 @@ class Verdict(Measures, kw_only=True):
     anomalies: Findings = msgspec.field(default_factory=dict)
     replicas_compared: int | None = None
     reason: str | None = None
+    irregular: str = ""
 
     def findings(self, kind: type[Kind]) -> list[Kind]:
         """The listed findings of one kind."""

@@ -79,17 +79,21 @@ def _show_each(terminal: Terminal, judged: Sequence[JudgedHistory], below: str, 
 
 def _row(history: JudgedHistory, below: str) -> tuple[str, ...]:
     exercise = history.line.exercise
-    reason = _reason(history)
-    findings = (
-        reason if reason and history.outcome.proves_nothing else _listed(history.line.counts) or reason or NOTHING
-    )
     return (
         _coloured(history.outcome, history.outcome),
         str(exercise.acknowledged),
         str(exercise.acknowledged_in_fault),
-        escape(findings),
+        escape(_found(history)),
         escape(_inside(history.path, below)),
     )
+
+
+def _found(history: JudgedHistory) -> str:
+    """Say what was found, or why it could not be judged; and of an irregular history that it may be the cause."""
+    reason, listed, irregular = _reason(history), _listed(history.line.counts), history.line.irregular
+    if not listed or (reason and history.outcome.proves_nothing):
+        return reason or NOTHING
+    return f"{listed}; but {irregular}: correct the history first" if irregular else listed
 
 
 def _show_groups(terminal: Terminal, judged: Sequence[JudgedHistory], below: str) -> None:

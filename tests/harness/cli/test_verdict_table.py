@@ -57,6 +57,12 @@ def test_one_history_is_one_row_and_one_sentence(capsys: pytest.CaptureFixture[s
     ]
 
 
+def test_of_an_irregular_history_with_findings_both_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+    line = VerdictLine(history="a.jsonl", valid=False, counts={"unseen": 1}, irregular="two operations have index 7")
+    shown = reported([JudgedHistory(Path("a.jsonl"), line)], capsys)
+    assert shown[1] == "not valid 0 0 1 unseen; but two operations have index 7: correct the history first a.jsonl"
+
+
 def test_worst_come_first_and_among_equals_those_that_lost_most(capsys: pytest.CaptureFixture[str]) -> None:
     lines = reported(
         [

@@ -65,6 +65,7 @@ def test_what_it_shows_counts_all_the_same(tmp_path: Path) -> None:
     verdict = check_one(written(tmp_path, [*WHOLE, *later, later[1]]))
     assert verdict.valid is False
     assert "inconsistent-offsets" in verdict.counts
+    assert verdict.irregular == "index 6: process 0 ends an operation that it did not begin"
 
 
 @pytest.mark.parametrize(
