@@ -163,13 +163,14 @@ def test_a_write_that_failed_on_a_machine_that_had_time_is_a_stall_though_it_had
     def starve_readers(*args, **more):
         if world.clock.now_us() > 15_000_000:
             world.disk_stands_until_us = 10**12
-            world.clients.unknown_ends.add("ackproof-1")
+            world.clients.answer_poll = lambda *_: PollOutcome(EventType.OK)
         return begin(*args, **more)
 
     world.clients.consumer = starve_readers
     _, verdict, judgement = run(world, events, duration_ms=5_000)
-    assert verdict.recovery.starved == {}
-    assert judgement.outcome == "stalled"
+    assert set(verdict.recovery.unread) == set(TOPIC_PARTITIONS)
+    assert set(verdict.recovery.starved) == {"ackproof-0", "ackproof-2"}
+    assert (judgement.outcome, list(judgement.stalled)) == ("stalled", ["ackproof-1"])
 
 
 @pytest.mark.parametrize("disk_stands", [True, False])
