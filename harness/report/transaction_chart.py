@@ -1,6 +1,6 @@
 """The chart of a finding about transactions: which ones wrote to a log partition, where and how long, and what is odd.
 
-Only the last transactions before the contradiction are drawn, with the faults of that time as bands.
+Only the last transactions before the contradiction are drawn, and those that it is about, with faults as bands.
 """
 
 from __future__ import annotations
@@ -57,14 +57,18 @@ def transaction_chart(events: Iterable[Event], finding: OfTransactions, receipts
     """
     seen = _seen(events, finding)
     odd = list(_odd(finding, seen))
-    placed = [
-        (transaction, offsets) for transaction in seen.transactions if (offsets := _offsets(transaction, seen.offsets))
-    ]
     if not odd:
         return Markup("")
     last_us = max(mark.time_us for mark, _ in odd)
-    placed = [each for each in placed if each[0].begun_us <= last_us][-TRANSACTIONS_MAX:]
+    placed = [
+        (transaction, offsets)
+        for transaction in seen.transactions
+        if (offsets := _offsets(transaction, seen.offsets)) and transaction.begun_us <= last_us
+    ]
+    first = max(len(placed) - TRANSACTIONS_MAX, 0)
+    placed = [*(each for each in placed[:first] if _is_named(finding, *each)), *placed[first:]]
     times_us = [mark.time_us for mark, _ in odd]
+    times_us += [mark.time_us - finding.late_us for mark, _ in odd] if isinstance(finding, ZombieWrite) else []
     times_us += [
         time_us for transaction, _ in placed for time_us in (transaction.begun_us, min(transaction.ended_us, last_us))
     ]
@@ -121,6 +125,16 @@ def _places(finding: OfTransactions) -> Iterator[EventPlace]:
             yield reader
         case HangingTransaction(op=op):
             yield op
+
+
+def _is_named(finding: OfTransactions, transaction: _Transaction, offsets: Sequence[int]) -> bool:
+    """The account is about it, so it is drawn however long ago it was."""
+    match finding:
+        case TransactionRead(writer=writer) | ZombieWrite(writer=writer):
+            return transaction.event == writer.op_pos
+        case DoubledEffect(writers=writers):
+            return transaction.event in {writer.op_pos for writer in writers}
+    return finding.last_stable_offset in offsets
 
 
 def _odd(finding: OfTransactions, seen: _Partition) -> Iterator[tuple[OffsetMark, str]]:
