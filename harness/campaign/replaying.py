@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from checkers import REPLICAS_FILE, Scratch, ScratchKind, Verdict, check_one
+from checkers import REPLICAS_FILE, Scratch, ScratchKind, Verdict, check_one, counted
 from harness.campaign.judged_histories import translated_errors
 from harness.choices import Choices
 from harness.errors import HarnessError, NamedWronglyError, ResultsError
@@ -140,7 +140,10 @@ def _verdict(directory: Path) -> Verdict:
 
 def differences(recorded: Verdict, again: Verdict) -> tuple[str, ...]:
     """Name the differences of two verdicts, finding by finding, in sentences."""
-    sentences = [f"{name}: {a} findings recorded, {b} now" for name, a, b in _unequal(recorded.counts, again.counts)]
+    sentences = [
+        f"{name}: {counted(before or 0, 'finding')} recorded, {now or 'none'} now"
+        for name, before, now in _unequal(recorded.counts, again.counts)
+    ]
     if recorded.valid != again.valid:
         sentences.append(f"valid: {recorded.valid} recorded, {again.valid} now")
     for anomaly, first, second in _unequal(recorded.anomalies, again.anomalies):

@@ -89,8 +89,8 @@ def cli(terminal: Terminal, *, debug: bool) -> None:
     \b
     Exit codes:
       0    nothing broken
-      1    a promise was broken
-      2    unknown
+      1    a promise was broken, or a log stalled
+      2    it is not known
       64   the plan or the command is wrong
       69   Apache Kafka cannot be fetched from here, or no server answers
       70   the harness itself failed

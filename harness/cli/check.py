@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Final
 
 import click
+import msgspec
 
-from checkers import SHOWN, CheckError, Place, place_of
+from checkers import SHOWN, CheckError, Finding, Place, place_of
 from harness import campaign
 from harness.cli.replay import described
 from harness.cli.terminal import Terminal, path_type, takes_json
@@ -115,10 +116,15 @@ def _write_for_ci(counted: campaign.Counted, junit: Path | None, summary: Path |
         write_file(summary, cases_as_markdown(cases).encode())
 
 
+def _as_json(finding: Finding) -> str:
+    """A finding of a history that another tool may have written: its values are no numbers of ours."""
+    return msgspec.json.encode(finding).decode()
+
+
 def _case(history: campaign.JudgedHistory) -> Case:
     """A history that is in no cell."""
     counts = ", ".join(f"{count} {name}" for name, count in history.line.counts.items() if count)
-    text = "\n".join([history.outcome, *described(history.line)])
+    text = "\n".join([history.outcome, *described(history.line, _as_json)])
     return Case(
         "histories",
         "history",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
 import click
-import msgspec
 
-from checkers import Scratch, ScratchKind, Verdict, judge
+from checkers import Finding, Scratch, ScratchKind, Verdict, judge
 from harness.campaign import Replayed, rerun
 from harness.campaign import replay as replay_run
 from harness.choices import Choices
@@ -17,6 +16,7 @@ from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
 from harness.errors import EXIT_HARNESS, EXIT_HELD, EXIT_UNKNOWN
 from harness.records.files import CLUSTER_FILE, new_campaign
 from harness.records.run_record import RunRecord, read_record
+from harness.report import line_of
 from harness.run import read_choices
 
 #: Findings of one anomaly that are printed; the rest is in the verdict.
@@ -87,11 +87,11 @@ def _changes(record: RunRecord, before: Verdict, again: Verdict) -> Iterator[str
             yield f"new: {what}{', '.join(added)}"
 
 
-def described(verdict: Verdict) -> Iterator[str]:
-    """A line for each kind of finding, with their number, and the first few of them as JSON."""
+def described(verdict: Verdict, line: Callable[[Finding], str] = line_of) -> Iterator[str]:
+    """A line for each kind of finding, with their number, and one for each of the first few."""
     for anomaly, findings in verdict.anomalies.items():
         count = verdict.counts.get(anomaly, len(findings))
         yield f"{anomaly}: {count}" + (f", the first {FINDINGS_MAX} of them:" if count > FINDINGS_MAX else "")
-        yield from (f"  {msgspec.json.encode(finding).decode()}" for finding in findings[:FINDINGS_MAX])
+        yield from (f"  {line(finding)}" for finding in findings[:FINDINGS_MAX])
     if not verdict.anomalies:
         yield "no anomaly"

@@ -15,6 +15,7 @@ from harness.machine.versions import cores
 from harness.records.files import files_of, write_file
 from harness.stories import (
     Column,
+    Sign,
     Story,
     StoryCell,
     chosen_columns,
@@ -162,6 +163,7 @@ def _show_table(terminal: Terminal, chosen: Sequence[Story], cells: Sequence[Sto
             ["story", *performed],
             [[number, *(_shown(by_place[number, name]) for name in performed)] for number in numbers],
         )
+    terminal.say(_legend("".join(cell.letters for cell in cells)))
     wrong = [cell for cell in cells if cell.disagreements]
     columns_of: dict[tuple[str, str], list[str]] = {}
     for cell in wrong:
@@ -175,6 +177,12 @@ def _show_table(terminal: Terminal, chosen: Sequence[Story], cells: Sequence[Sto
     if silent := [story.number for story in chosen if not story.expects]:
         terminal.say(f"nothing is expected of: {', '.join(silent)}")
     terminal.say(f"{len(cells)} cells, {len(cells) - len(wrong)} as expected, {len(wrong)} not")
+
+
+def _legend(letters: str) -> str:
+    """The letters that a table has, and what each says."""
+    meanings = {"L": "a record is lost", **{each.letter: each.value for each in Sign}, ".": "nothing of the kind"}
+    return "; ".join(f"{letter}: {meaning}" for letter, meaning in meanings.items() if letter in letters)
 
 
 def _shown(cell: StoryCell) -> str:

@@ -17,6 +17,7 @@ from harness.records.verdict_lines import read_lines
 from harness.report.accounts import Narration, accounts_of, narration_of
 from harness.report.certificate import Certificate, as_lines, certificates_of
 from harness.report.compared import compared_with
+from harness.report.finding_words import line_of
 from harness.report.junit import Case, as_junit, cases_of, unfinished_words
 from harness.report.loading import read_campaign
 from harness.report.markdown import as_markdown, cases_as_markdown
@@ -38,6 +39,7 @@ __all__ = [
     "certificates_in",
     "fault_name",
     "legend_of",
+    "line_of",
     "narration_of",
     "page_style",
     "replica_set",

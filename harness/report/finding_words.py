@@ -8,6 +8,8 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import Final
 
+import msgspec
+
 from checkers import (
     AbortedCommit,
     DivergentReplicas,
@@ -19,6 +21,8 @@ from checkers import (
     FailedSend,
     Finding,
     HangingTransaction,
+    InconsistentOffset,
+    LostWrite,
     MissingEffect,
     OlderOffset,
     ReturnedGroup,
@@ -37,6 +41,22 @@ from harness.report.names import write_name
 #: The offset of a group that has committed nothing.
 _NOTHING: Final = -1
 _SECOND_US: Final = 1_000_000
+#: Writes of one finding that a line of a terminal names.
+_WRITES_MAX: Final = 3
+
+
+def line_of(finding: Finding) -> str:
+    """A finding on one line: in words of its own, or by the writes that it names; as JSON where it names none."""
+    writes = [_write(value) for value in finding.written]
+    if words := in_words(finding):
+        return words
+    if not writes:
+        return msgspec.json.encode(finding).decode()
+    more = f" and {len(writes) - _WRITES_MAX} more" if len(writes) > _WRITES_MAX else ""
+    line = f"{', '.join(writes[:_WRITES_MAX])}{more} to {finding.key}"
+    if isinstance(finding, InconsistentOffset):
+        return f"{line}, all at offset {finding.offset}"
+    return f"{line} ({finding.fate})" if isinstance(finding, LostWrite) and finding.fate else line
 
 
 @singledispatch

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from checkers import Duplicate, Finding, LostWrite
+from checkers import Duplicate, Finding, LostWrite, counted
 from harness.observations import BecameLeader, JvmPaused, LeaderElected, ReplicaRecovered, Seen, of_kind
 from harness.report.client_side import AcknowledgedWrite
 from harness.report.names import fault_name, link_names, moment, node_name, node_names, replica_set, write_name
@@ -43,7 +43,7 @@ def narrate(timeline: Timeline) -> list[str]:
     return [
         _acknowledged(timeline),
         *(sentence for _, sentence in sorted(moments, key=lambda moment: moment[0])),
-        *([f"Later faults ({later}) are in the chart only."] if later else []),
+        *([f"Not told here: {counted(later, 'later fault')}; the chart of the report shows all."] if later else []),
         *([*_told(timeline), _afterwards(timeline)] if is_lost else _overtaking(timeline)),
         *([] if timeline.observations else [WITHOUT_BROKERS]),
     ]
@@ -64,7 +64,7 @@ def remains(finding: Finding) -> list[str]:
 
 
 def places(finding: Finding, *, idempotent: bool) -> list[str]:
-    """At which offsets a record stands that is in the log more than once; nothing for any other finding."""
+    """The offsets of a record that is in the log more than once; nothing for any other finding."""
     if not isinstance(finding, Duplicate):
         return []
     shown = ", ".join(map(str, finding.offsets[:SENTENCES_MAX]))

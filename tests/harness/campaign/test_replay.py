@@ -233,7 +233,7 @@ def test_differences_name_counts_and_the_first_finding_that_differs() -> None:
     assert differences(one, one) == ()
     a, b = (msgspec.json.encode(verdict.anomalies["lost-write"][0]).decode() for verdict in (one, two))
     assert differences(one, two) == (f"lost-write: {a} recorded, {b} now",)
-    assert differences(one, none) == ("lost-write: 1 findings recorded, None now", "valid: False recorded, True now")
+    assert differences(one, none) == ("lost-write: 1 finding recorded, none now", "valid: False recorded, True now")
 
 
 def test_findings_that_are_not_shown_are_not_kept_quiet() -> None:

@@ -63,7 +63,7 @@ def test_what_happened_is_told_in_order_of_time() -> None:
 
 def test_faults_after_the_write_was_gone_are_counted_not_told() -> None:
     reported = story(leads(2.5, 1, 4, 40), faults=(receipt(1.1), receipt(3.0, "pause"), receipt(5.0, "pause")))
-    assert "Later faults (2) are in the chart only." in reported
+    assert "Not told here: 2 later faults; the chart of the report shows all." in reported
     assert not [sentence for sentence in reported if "pause" in sentence]
 
 
