@@ -70,6 +70,9 @@ PlantedBug = Literal[
     "pass-hanging-transaction",
     "answer-before-decision",
     "markers-uncommitted",
+    "commit-of-any-member",
+    "assign-unrevoked",
+    "load-first-commits",
 ]
 MissedEpoch = Literal["forget", "kafka"]
 ProducersAfterRestart = Literal["all-batches", "last-batch"]

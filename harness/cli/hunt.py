@@ -26,11 +26,10 @@ from harness.search import (
     shrunk,
 )
 from harness.search import hunt as hunt_for
-from harness.worlds.reference_settings import WITHOUT_EFFECT
 from workloads import PlantedBug, SettingsError, spelled, unknown_name
 
 #: Planted bugs that a simulated cluster can have.
-BUGS: Final = {bug: bug for bug in get_args(PlantedBug) if bug not in {"none", *WITHOUT_EFFECT["simulated"]}}
+BUGS: Final = {bug: bug for bug in get_args(PlantedBug) if bug != "none"}
 #: Words of an alarm that are printed.
 TEXT_MAX: Final = 160
 

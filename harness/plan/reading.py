@@ -329,19 +329,32 @@ def _worlds(table: Table, brokers: int, plan_key: PlanKey) -> Iterator[WorldPlan
 
 def _refuse_needs(workload: WorkloadPlan, world: worlds.AnyWorld, plan_key: PlanKey) -> None:
     """Refuse a workload that needs what this world's clients and brokers have not."""
-    missing = [need for need in kind_of(workload).needs if need not in world.capabilities]
+    kind = kind_of(workload)
+    if isinstance(world, worlds.Simulated) and kind.reading == "pipeline":
+        raise (plan_key / "workload" / "name").wrong(
+            f'the workload "{workload.name}" needs commits of offsets in transactions, which only Apache Kafka has; '
+            "write it under [worlds.kafka]"
+        )
+    missing = [need for need in kind.needs if need not in world.capabilities]
     if missing:
-        having = [kind for kind in (worlds.Simulated, worlds.Kafka) if kind.capabilities.issuperset(missing)]
+        having = [each for each in (worlds.Simulated, worlds.Kafka) if each.capabilities.issuperset(missing)]
         who = "only Apache Kafka has" if len(having) == 1 else "the reference broker has in virtual time only"
         raise (plan_key / "workload" / "name").wrong(
             f'the workload "{workload.name}" needs {" and ".join(missing)}, which {who}; write it under '
-            f"{' or '.join(f'[worlds.{kind.name}]' for kind in having)}"
+            f"{' or '.join(f'[worlds.{each.name}]' for each in having)}"
         )
 
 
 def _refuse_protocol(plan: Plan, plan_key: PlanKey) -> None:
     """Refuse members of a protocol that their library does not know."""
-    if all(choice.settings["group.protocol"] == "classic" for choice in plan.choices):
+    chosen = {choice.settings["group.protocol"] for choice in plan.choices}
+    for world in plan.worlds:
+        if isinstance(world.world, worlds.Simulated) and kind_of(world.workload).grouped and chosen != {"consumer"}:
+            raise (plan_key / "worlds" / world.world.name).wrong(
+                'groups in virtual time have the protocol of KIP-848: write group.protocol = "consumer" under '
+                "[settings]"
+            )
+    if chosen == {"classic"}:
         return
     for world in plan.worlds:
         others = [client for client, _ in getattr(world.world, "other_clients", ())]

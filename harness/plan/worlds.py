@@ -17,7 +17,7 @@ from harness.plan.machines import Machine
 from harness.plan.operator_commands import OperatorCommands
 from harness.plan.security import OPEN, Security
 from nemesis.succession import UpgradeBy
-from workloads import ClientCapability
+from workloads import ClientCapability, GroupProtocol
 
 #: The end of a rolling upgrade: feature levels are raised, or every node goes back, or nothing more is done.
 UpgradeEnd = Literal["finalize", "back", "leave"]
@@ -113,8 +113,9 @@ class Simulated(_World, frozen=True, kw_only=True, tag="simulated"):
     reference: ClassVar[bool] = True
     drawn_runs: ClassVar[int] = SIMULATED_RUNS
     capabilities: ClassVar[frozenset[ClientCapability]] = frozenset(
-        {ClientCapability.TOMBSTONES, ClientCapability.TRANSACTIONS}
+        set(ClientCapability) - {ClientCapability.BATCHES, ClientCapability.POSITIONS}
     )
+    protocols: ClassVar[tuple[GroupProtocol, ...]] = ("consumer",)
 
     @property
     @override

@@ -14,7 +14,7 @@ import msgspec
 from harness.choices import Choices, derived_seed
 from harness.plan import RunSpec, Simulated, timings_of
 from harness.search.storms import CUTS, FAULTS_A_STORM, KINDS, Storms
-from harness.worlds.reference_settings import OF_TRANSACTIONS
+from harness.worlds.reference_settings import OF_GROUPS, OF_TRANSACTIONS
 from nemesis.cluster import Capability
 from nemesis.plan import FaultPlan
 from nemesis.scenarios import FAMILIES, needs_of
@@ -40,6 +40,10 @@ IN_TRANSACTIONS: Final = msgspec.structs.replace(
     sends_per_transaction=4,
     aborts_percent=40,
     takeover_every_ms=1_500,
+)
+#: Members come and go all the time, and commit what little they have read.
+IN_GROUPS: Final = msgspec.structs.replace(
+    WORKLOAD, name="groups", writes_per_second=60.0, consumers=3, member_change_ms=1_500
 )
 
 
@@ -279,12 +283,36 @@ TRANSACTIONAL: Final = (
     ),
 )  # fmt: skip
 
+_MEMBERS: Final = _IDEMPOTENT | {"group.protocol": "consumer", "session.timeout.ms": 1_500}
+#: The same for what only consumer groups can show.
+GROUPED: Final = (
+    Portfolio(
+        name="groups",
+        families=("coordinator", "kill", "pause", "partition"),
+        settings=_MEMBERS,
+        workload=IN_GROUPS,
+        partitions=3,
+    ),
+    Portfolio(
+        name="groups-and-moves",
+        kinds=_MOVES,
+        shapes=_SINGLE_LINKS,
+        faults=(5, 10),
+        settings=_MEMBERS,
+        workload=IN_GROUPS,
+        partitions=3,
+        **_BRIEF,
+    ),
+)
+
 
 def portfolios_for(changed: Mapping[str, Any]) -> tuple[Portfolio, ...]:
     """The portfolios in which a hunt looks for what these settings do wrong."""
     transactional = "transaction.version" in changed or changed.get("planted.bug") in OF_TRANSACTIONS
     if transactional:
         return TRANSACTIONAL
+    if changed.get("planted.bug") in OF_GROUPS:
+        return GROUPED
     policy = changed.get("cleanup.policy")
     return PORTFOLIOS if policy is None else tuple(each for each in PORTFOLIOS if each.fits(policy))
 
@@ -311,7 +339,7 @@ _COMPACTING: Final = {"away", "away-wiped"}
 
 
 def _everything() -> Iterator[Portfolio]:
-    yield from (*PORTFOLIOS, *TRANSACTIONAL)
+    yield from (*PORTFOLIOS, *TRANSACTIONAL, *GROUPED)
     families = tuple(name for name in FAMILIES if not needs_of(name) & _LACKING and name not in _COMPACTING)
     for settings, changed in _SAFE.items():
         for family in families:

@@ -25,18 +25,22 @@ OF_TRANSACTIONS: Final = (
     "answer-before-decision",
     "markers-uncommitted",
 )
+#: The same for workloads with consumer groups; brokers over sockets show the first one, too.
+OF_GROUPS: Final = (
+    "commit-offsets-after-append",
+    "commit-of-any-member",
+    "assign-unrevoked",
+    "load-first-commits",
+)
 #: Planted bugs that would change nothing in a world, by the name of the world, and why.
 WITHOUT_EFFECT: Final[Mapping[str, Mapping[str, str]]] = {
-    "simulated": {
-        "commit-offsets-after-append": "changes only consumer groups, which clients in virtual time never join; use "
-        'the world "processes"'
-    },
     "processes": dict.fromkeys(
         ("skip-bad-batch", "checkpoint-log-end"), 'changes only the log in memory; use the world "simulated"'
     )
     | dict.fromkeys(
         OF_TRANSACTIONS, 'changes only transactions, which brokers over sockets refuse; use the world "simulated"'
-    ),
+    )
+    | dict.fromkeys(OF_GROUPS[1:], 'changes only the coordinator of groups in virtual time; use the world "simulated"'),
 }
 
 

@@ -13,6 +13,7 @@ from harness.reference.core.effects import Arm, Deliver, Timer
 from harness.reference.core.types import TopicPartition
 from harness.worlds.simulated import network_client
 from harness.worlds.simulated.consumer import FETCH_MAX_WAIT_MS, MAX_POLL_RECORDS, ConsumerModel
+from harness.worlds.simulated.group_consumer import GroupConsumerModel
 from harness.worlds.simulated.loop import Loop
 from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.producer import ProducerModel
@@ -22,6 +23,7 @@ from workloads import (
     CLIENT_CLOSED,
     CLIENT_CRASHED,
     ClientCapability,
+    Commits,
     EventType,
     GroupProtocol,
     IsolationLevel,
@@ -32,6 +34,7 @@ from workloads import (
     PollOutcome,
     SendOutcome,
     Settings,
+    Subscription,
     Transactions,
 )
 
@@ -194,9 +197,17 @@ class SimulatedTransactionalProducer(SimulatedProducer):
 class SimulatedConsumer(SimulatedClient[ConsumerModel]):
     """Implements the contract :class:`workloads.client.Consumer`."""
 
-    subscription = None
-    commits = None
     positions = None
+
+    @property
+    def subscription(self) -> Subscription | None:
+        """None: this consumer is of no group."""
+        return None
+
+    @property
+    def commits(self) -> Commits | None:
+        """None: this consumer is of no group."""
+        return None
 
     def assign(self, partitions: Sequence[str], *, from_start: bool) -> None:
         """Have the model read ``partitions`` from now on."""
@@ -218,15 +229,54 @@ class SimulatedConsumer(SimulatedClient[ConsumerModel]):
             self._apply(self._model.end_offsets(self._loop.time_us, asked, done))
 
 
+class SimulatedGroupConsumer(SimulatedConsumer):
+    """A consumer of a group, its membership and its commits (:class:`workloads.client.Commits`)."""
+
+    _model: GroupConsumerModel
+
+    @property
+    def subscription(self) -> Subscription | None:
+        """The consumer itself."""
+        return self
+
+    @property
+    def commits(self) -> Commits | None:
+        """The consumer itself."""
+        return self
+
+    def subscribe(self, topics: Sequence[str], changed: Callable[[tuple[str, ...]], None]) -> None:
+        """Have the model join the group."""
+        self._model.subscribe(topics, changed)
+
+    def commit(self, offsets: Mapping[str, int] | None, done: Callable[[Offsets], None]) -> None:
+        """Have the model commit; a closed client ends the call without any."""
+        if self._closed:
+            self._refuse(done, Offsets({}, CLIENT_CLOSED))
+        else:
+            asked = None if offsets is None else {parsed(name): offset for name, offset in offsets.items()}
+            self._apply(self._model.commit(self._loop.time_us, asked, done))
+
+    def ask_committed(self, partitions: Sequence[str], done: Callable[[Offsets], None]) -> None:
+        """Have the model ask the coordinator; a closed client ends the call without an answer."""
+        if self._closed:
+            self._refuse(done, Offsets({}, CLIENT_CLOSED))
+        else:
+            self._apply(self._model.ask_committed(self._loop.time_us, [parsed(name) for name in partitions], done))
+
+    def ask_member(self, done: Callable[[MemberToken], None]) -> None:
+        """Give the member and its epoch."""
+        self._refuse(done, self._model.token())
+
+
 class SimulatedClients:
     """``workloads.client.Clients``: process p is node CLIENTS + 1 + p."""
 
     lacks: Final = {
-        capability: "the models of clients send single records and read assigned partitions"
+        capability: "the models of clients send single records, and know no positions"
         for capability in ClientCapability
         if capability not in Simulated.capabilities
     }
-    protocols: Final[Sequence[GroupProtocol]] = ()
+    protocols: Final[Sequence[GroupProtocol]] = Simulated.protocols
 
     def __init__(
         self, brokers: Sequence[int], topics: Sequence[str], settings: Settings, loop: Loop, network: Network
@@ -255,12 +305,16 @@ class SimulatedClients:
         """A new consumer.
 
         Raises:
-            ValueError: it is to be the member of a group.
+            ValueError: its group has a protocol that brokers in virtual time do not have.
         """
-        if membership is not None:
-            raise ValueError(self.lacks[ClientCapability.SUBSCRIPTION])
-        model = ConsumerModel(self._brokers, process, self._topics, self._settings, isolation)
-        return SimulatedConsumer(CLIENTS + 1 + process, model, self._loop, self._network)
+        node, common = CLIENTS + 1 + process, (self._brokers, process, self._topics, self._settings, isolation)
+        if membership is None:
+            return SimulatedConsumer(node, ConsumerModel(*common), self._loop, self._network)
+        if membership.protocol not in self.protocols:
+            raise ValueError(f'in virtual time groups have the protocol "{self.protocols[0]}"')
+        return SimulatedGroupConsumer(
+            node, GroupConsumerModel(*common, membership=membership), self._loop, self._network
+        )
 
     def effective_configuration(self) -> dict[str, dict[str, Any]]:
         """Give the values that the models use, by role, under the names that kafka-python gives these settings."""

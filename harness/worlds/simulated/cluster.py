@@ -6,13 +6,21 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
 
+from harness.reference.core import group_coordinator, transaction_coordinator
 from harness.reference.core.broker import Broker
 from harness.reference.core.controller import Controller
 from harness.reference.core.effects import Core
 from harness.reference.core.log import MemoryLog
 from harness.reference.core.planted import with_bug
-from harness.reference.core.transaction_coordinator import LOG
-from harness.reference.core.types import NONE, BrokerConfig, Image, NodeId, TopicPartition
+from harness.reference.core.types import (
+    NONE,
+    OFFSETS_TOPIC,
+    TRANSACTIONS_TOPIC,
+    BrokerConfig,
+    Image,
+    NodeId,
+    TopicPartition,
+)
 from harness.worlds.reference_settings import LACKS
 from harness.worlds.simulated.disks import NO_DISKS, Disk, Disks
 from harness.worlds.simulated.leaders_and_messages import SimulatedLeadership, SimulatedMessages
@@ -175,16 +183,15 @@ class SimulatedCluster:
             for node in self.brokers
             if processes[node].alive and not processes[node].frozen and node not in self._shutdown
         )
-        control, coordinator = processes[CONTROLLER], image.partition(LOG)
+        control = processes[CONTROLLER]
         return ClusterView(
             self._partitions,
             running,
             self.brokers,
             running_controllers=(CONTROLLER,) if control.alive and not control.frozen else (),
             racks=self._racks,
-            transaction_coordinators=(
-                () if coordinator is None or coordinator.leader == NONE else (coordinator.leader,)
-            ),
+            coordinators=_leader_of(image, group_coordinator.LOG),
+            transaction_coordinators=_leader_of(image, transaction_coordinator.LOG),
         )
 
     def kill(self, node: int) -> Evidence:
@@ -298,7 +305,7 @@ class SimulatedCluster:
 
 
 def _partitions_of(image: Image) -> dict[str, PartitionView]:
-    """The log partitions of the run; the log of transactions is the cluster's own."""
+    """The log partitions of the run; those of coordinators are the cluster's own."""
     return {
         str(LogPartition(name, number)): PartitionView(
             leader=None if state.leader == NONE else state.leader,
@@ -309,6 +316,12 @@ def _partitions_of(image: Image) -> dict[str, PartitionView]:
             partition_epoch=state.partition_epoch,
         )
         for name, topic in image.topics.items()
-        if name != LOG.topic
+        if name not in {TRANSACTIONS_TOPIC, OFFSETS_TOPIC}
         for number, state in enumerate(topic.partitions)
     }
+
+
+def _leader_of(image: Image, log: TopicPartition) -> tuple[int, ...]:
+    """The broker that leads the log of a coordinator, if it exists and is led."""
+    state = image.partition(log)
+    return () if state is None or state.leader == NONE else (state.leader,)

@@ -209,6 +209,9 @@ class ConsumerModel(ClientModel):
         else:
             records = tuple([self._buffer.popleft() for _ in range(MAX_POLL_RECORDS)])
         self._poll = None
+        self._hand_over(done, records)
+
+    def _hand_over(self, done: Any, records: tuple[Fetched, ...]) -> None:
         self._net.effects.append(Completed(done, PollOutcome(EventType.OK, records)))
 
     def _fetch(self, now_us: int) -> None:

@@ -13,7 +13,7 @@ from harness.observations import Fact, NotEnoughReplicas, Observation
 from harness.plan import RunSpec
 from harness.records.replica_dump import ReplicaLogs
 from harness.reference.core.messages import CreateTopic, TopicResponse
-from harness.reference.core.types import TRANSACTIONS_TOPIC, ErrorCode, NodeId, TopicConfig
+from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ErrorCode, NodeId, TopicConfig
 from harness.worlds.contract import NodeCrash
 from harness.worlds.reference_settings import broker_config, refuse_what_it_lacks, topic_config
 from harness.worlds.refused_attempts import RefusalCounter
@@ -27,12 +27,19 @@ from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.replica_logs import logs_of
 from harness.worlds.simulated.replica_view import SimulatedReplicas
 from nemesis.cluster import CONTROLLER, Target
-from workloads import BrokenInvariant, RefusedAttempts, kind_of
+from workloads import BrokenInvariant, RefusedAttempts, WorkloadPlan, kind_of
 
 #: Virtual time to register, create the topic and fill the ISRs: three network round trips each, and slack for sessions.
 OPEN_LIMIT_US: Final = 30_000_000
 #: min.insync.replicas of the cluster's own topics, as in Kafka (transaction.state.log.min.isr).
 INTERNAL_MIN_ISR: Final = 2
+
+
+def _internal_topics(workload: WorkloadPlan) -> tuple[str, ...]:
+    """The logs of the coordinators that this workload needs."""
+    kind = kind_of(workload)
+    needed = {TRANSACTIONS_TOPIC: kind.transactional, OFFSETS_TOPIC: kind.grouped}
+    return tuple(topic for topic, wanted in needed.items() if wanted)
 
 
 class Administrator:
@@ -63,7 +70,7 @@ class SimulatedWorld:
         self._settings = spec.chosen()
         self._workload = spec.workload
         self._assignment = spec.assignment
-        self._internal_topics = (TRANSACTIONS_TOPIC,) if kind_of(spec.workload).transactional else ()
+        self._internal_topics = _internal_topics(spec.workload)
         self._loop = Loop()
         self._network = Network(self._loop, choices)
         self._observing = observe

@@ -61,7 +61,7 @@ def test_the_plan_of_pipelines_has_both_group_protocols_under_three_families() -
 @pytest.mark.parametrize(
     ("settings", "world", "words"),
     [
-        ("", "[worlds.simulated]\n", "needs subscription and commits, which only Apache Kafka has"),
+        ("", "[worlds.simulated]\n", "needs commits of offsets in transactions, which only Apache Kafka has"),
         ("acks = 1", KAFKA, 'transactions need acks="all"'),
         ('commit.mode = "auto"', KAFKA, 'commit.mode="auto" is of the workload "groups"'),
         ('cleanup.policy = "compact"', KAFKA, "expects every record to stay"),

@@ -77,9 +77,9 @@ def test_the_files_of_replicas_have_keys_tombstones_and_gaps(tmp_path: Path) -> 
     assert {*table.column("part").to_pylist()} == {TransactionPart.RECORD}
 
 
-def test_clients_in_virtual_time_have_tombstones_and_transactions_and_no_other_capability() -> None:
+def test_clients_in_virtual_time_lack_batches_and_positions() -> None:
     clients = SimulatedWorld(spec("kill"), Choices(1)).clients
-    assert clients.lacks.keys() == {*ClientCapability} - {ClientCapability.TOMBSTONES, ClientCapability.TRANSACTIONS}
+    assert clients.lacks.keys() == {ClientCapability.BATCHES, ClientCapability.POSITIONS}
     assert clients.producer(0).tombstones is not None
 
 

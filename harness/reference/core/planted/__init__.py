@@ -17,12 +17,14 @@ from typing import Final, TypeVar
 from harness.reference.core.cleaner import Cleaner
 from harness.reference.core.controller import Controller
 from harness.reference.core.fetcher import Fetcher
+from harness.reference.core.group_coordinator import GroupCoordinator
 from harness.reference.core.log import MemoryLog
 from harness.reference.core.planted import (
     answering,
     cleaning,
     controlling,
     following,
+    grouping,
     in_sync,
     leading,
     storing,
@@ -83,6 +85,9 @@ WRONG: Final[Mapping[tuple[str, type], type]] = {
     ("pass-hanging-transaction", Replica): transacting.PassesHangingTransactions,
     ("answer-before-decision", TransactionCoordinator): transacting.AnswersBeforeDecision,
     ("markers-uncommitted", TransactionCoordinator): transacting.SendsMarkersUncommitted,
+    ("commit-of-any-member", GroupCoordinator): grouping.TakesAnyCommit,
+    ("assign-unrevoked", GroupCoordinator): grouping.AssignsUnrevoked,
+    ("load-first-commits", GroupCoordinator): grouping.LoadsFirstCommits,
 }
 
 

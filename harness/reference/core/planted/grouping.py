@@ -1,0 +1,29 @@
+"""Wrong forms of groups: of who may commit, of what a member may get, and of what a new coordinator knows."""
+
+from __future__ import annotations
+
+from harness.reference.core.group_coordinator import Group, GroupCoordinator
+from harness.reference.core.group_membership import GroupRecord
+from harness.reference.core.messages import GroupRequest
+from harness.reference.core.types import NO_ERROR, ErrorCode, TopicPartition
+
+
+class TakesAnyCommit(GroupCoordinator):
+    """A commit is taken whatever its member and its epoch (rule 44): one that was given up takes the group back."""
+
+    def _commit_error(self, record: GroupRecord, message: GroupRequest) -> ErrorCode:  # noqa: ARG002
+        return NO_ERROR
+
+
+class AssignsUnrevoked(GroupCoordinator):
+    """A member gets its target at once, while another one still has log partitions of it (rule 43)."""
+
+    def _taken(self, record: GroupRecord, name: str) -> set[TopicPartition]:  # noqa: ARG002
+        return set()
+
+
+class LoadsFirstCommits(GroupCoordinator):
+    """A new coordinator knows the first commit of each log partition, not the last one (rule 45)."""
+
+    def _load_offset(self, group: Group, partition: TopicPartition, offset: int) -> None:
+        group.offsets.setdefault(partition, offset)

@@ -1,0 +1,338 @@
+"""A model of the Kafka consumer that is a member of a group (KIP-848). Sans-IO: calls and messages in, effects out.
+
+Beside what every consumer does, it asks the group coordinator: by heartbeats what it may read, where the group is, and
+to remember offsets. The coordinator is the leader of the log of groups, so it is found in the metadata. A request is
+repeated after ``retry.backoff.ms`` until it is answered for good, or the call's time is over.
+
+Heartbeats are sent while a poll or a commit is open: a member that does neither is a process that stands still, and the
+coordinator gives it up. What it was assigned it takes over in a poll, as Kafka's Java client does: what is gone is
+dropped from its buffer, and given up with the next heartbeat. A member that was given up learns of it from a heartbeat;
+it joins again in its next poll, so whatever it commits before that has its old epoch, and is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from typing_extensions import override
+
+from harness.reference.core import messages
+from harness.reference.core.group_coordinator import LOG
+from harness.reference.core.messages import JOINS, LEAVES
+from harness.reference.core.types import NO_ERROR, NONE, OFFSETS_TOPIC, ErrorCode, TopicPartition
+from harness.worlds.simulated.consumer import END_OFFSETS_LIMIT_US, NO_ANSWER, Assigned, ConsumerModel
+from harness.worlds.simulated.network_client import MICROSECONDS, ClientEffect, Completed, Request
+from workloads import Fetched, IsolationLevel, Membership, MemberToken, Offsets, Settings
+
+#: Heartbeats in a session: Kafka's defaults are 5 s and 45 s.
+BEATS_A_SESSION: Final = 9
+_COME_BACK: Final = frozenset({
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR,
+})  # fmt: skip
+#: Purpose of a heartbeat, and of a commit that the library makes by itself.
+_BEAT: Final = "heartbeat"
+_BY_ITSELF: Final = "commit by itself"
+
+
+class _Places(NamedTuple):
+    """Purpose of the question where the group is in these log partitions."""
+
+    assigned: tuple[Assigned, ...]
+
+
+class _Call:
+    """A call that waits for the coordinator: a commit of ``offsets``, or a question about ``partitions``.
+
+    ``ambiguous``: a request of it had no answer, so a commit may have been taken.
+    """
+
+    __slots__ = ("ambiguous", "asked", "deadline_us", "done", "offsets", "partitions", "ready_us")
+
+    def __init__(
+        self,
+        deadline_us: int,
+        done: Any,
+        offsets: Mapping[TopicPartition, int] | None = None,
+        partitions: Sequence[TopicPartition] = (),
+    ) -> None:
+        self.deadline_us = deadline_us
+        self.done = done
+        self.offsets = offsets
+        self.partitions = tuple(partitions)
+        self.asked = self.ambiguous = False
+        self.ready_us = 0
+
+
+class GroupConsumerModel(ConsumerModel):
+    """One consumer instance of a group. It is a member from its subscription on; without one it can ask and commit."""
+
+    def __init__(
+        self,
+        brokers: Sequence[int],
+        first: int,
+        topics: Sequence[str],
+        settings: Settings,
+        isolation: IsolationLevel,
+        *,
+        membership: Membership,
+    ) -> None:
+        super().__init__(brokers, first, [*topics, OFFSETS_TOPIC], settings, isolation)
+        self._group = membership.group
+        self._member = f"member-{first}"
+        self._session_ms = membership.session_timeout_ms
+        self._auto_us = None if membership.auto_commit_ms is None else membership.auto_commit_ms * MICROSECONDS
+        self._auto_due_us = 0
+        self._topics: tuple[str, ...] = ()
+        self._changed: Callable[[tuple[str, ...]], None] | None = None
+        self._epoch = JOINS
+        self._given_up = False
+        self._next: tuple[TopicPartition, ...] | None = None
+        self._beating = False
+        self._beat_us = 0
+        self._unplaced: dict[TopicPartition, Assigned] = {}
+        self._placing = False
+        self._place_us = 0
+        self._handed: dict[TopicPartition, int] = {}
+        self._calls: list[_Call] = []
+
+    # --- calls -------------------------------------------------------------------------------------------------------
+
+    def subscribe(self, topics: Sequence[str], changed: Callable[[tuple[str, ...]], None]) -> None:
+        """Be a member, from the next poll on; ``Completed(changed, names)`` follows whenever the assignment changes."""
+        self._topics, self._changed = tuple(topics), changed
+
+    @override
+    def poll(self, now_us: int, max_wait_ms: int, done: Any) -> list[ClientEffect]:
+        if self._auto_us is not None and now_us >= self._auto_due_us:
+            self._commit_by_itself(now_us)
+        return super().poll(now_us, max_wait_ms, done)
+
+    def commit(self, now_us: int, offsets: Mapping[TopicPartition, int] | None, done: Any) -> list[ClientEffect]:
+        """``Completed(done, Offsets)`` follows, with what the group took."""
+        taken = dict(self._handed if offsets is None else offsets)
+        self._calls.append(_Call(now_us + END_OFFSETS_LIMIT_US, done, taken))
+        return self._advance(now_us)
+
+    def ask_committed(self, now_us: int, partitions: Sequence[TopicPartition], done: Any) -> list[ClientEffect]:
+        """``Completed(done, Offsets)`` follows, with what the group remembers."""
+        self._calls.append(_Call(now_us + END_OFFSETS_LIMIT_US, done, None, partitions))
+        return self._advance(now_us)
+
+    def token(self) -> MemberToken:
+        """The member and its epoch, as it has it now."""
+        if self._epoch == JOINS:
+            return MemberToken(None, "the client is no member now")
+        return MemberToken((self._group, self._member, self._epoch))
+
+    @override
+    def close(self, why: str) -> list[ClientEffect]:
+        effects: list[ClientEffect] = []
+        leader = self._net.leader(LOG)
+        if self._topics and self._epoch != JOINS and leader is not None:
+            if self._auto_us is not None:
+                self._net.send_only(leader[0], self._offsets_of(self._handed))
+            self._net.send_only(leader[0], self._heartbeat(LEAVES))
+            effects += self._net.take_effects()
+        effects += [Completed(call.done, Offsets({}, why)) for call in self._calls]
+        self._calls.clear()
+        self._topics = ()
+        return effects + super().close(why)
+
+    # --- what to do next ---------------------------------------------------------------------------------------------
+
+    @override
+    def _advance(self, now_us: int) -> list[ClientEffect]:
+        if self._topics:
+            if self._poll is not None:
+                self._take_over(now_us)
+            if self._poll is not None or self._calls:
+                self._beat(now_us)
+            self._ask_places(now_us)
+        self._pursue_calls(now_us)
+        return super()._advance(now_us)
+
+    def _coordinator(self, now_us: int) -> int | None:
+        leader = self._net.leader(LOG)
+        return None if leader is None or self._net.ready(now_us, leader[0]) is None else leader[0]
+
+    def _take_over(self, now_us: int) -> None:
+        """Read what was assigned, and nothing else, from now on."""
+        assigned: tuple[TopicPartition, ...] | None = () if self._given_up else self._next
+        self._next = None
+        if self._given_up:
+            self._given_up, self._epoch = False, JOINS
+        if assigned is None or set(assigned) == self._assigned.keys():
+            return
+        if self._auto_us is not None and self._epoch != JOINS:
+            self._commit_by_itself(now_us)
+        before = self._assigned
+        self.assign(assigned, from_start=False)
+        now = self._assigned
+        fresh = {partition: each for partition, each in now.items() if partition not in before}
+        asked = {partition: each for partition, each in self._unplaced.items() if partition in now}
+        self._unplaced = asked | fresh
+        goes_on = now.keys() - fresh.keys()
+        self._handed = {partition: offset for partition, offset in self._handed.items() if partition in goes_on}
+        self._beat_us = now_us
+        assert self._changed is not None  # noqa: S101 - it has subscribed
+        self._net.effects.append(Completed(self._changed, tuple(map(str, assigned))))
+
+    def _beat(self, now_us: int) -> None:
+        if self._beating or self._given_up:
+            return
+        if now_us < self._beat_us:
+            self._net.wake_at(self._beat_us)
+            return
+        coordinator = self._coordinator(now_us)
+        if coordinator is not None:
+            self._beating = True
+            self._net.send(now_us, coordinator, self._heartbeat(self._epoch), _BEAT)
+
+    def _heartbeat(self, epoch: int) -> messages.ConsumerGroupHeartbeat:
+        owned = () if epoch == JOINS else tuple(self._assigned)
+        correlation = self._net.next_correlation()
+        return messages.ConsumerGroupHeartbeat(
+            correlation, self._group, self._member, epoch, self._session_ms, self._topics, owned
+        )
+
+    def _offsets_of(self, offsets: Mapping[TopicPartition, int]) -> messages.OffsetCommit:
+        name, epoch = (self._member, self._epoch) if self._topics else ("", NONE)
+        return messages.OffsetCommit(self._net.next_correlation(), self._group, name, epoch, tuple(offsets.items()))
+
+    def _commit_by_itself(self, now_us: int) -> None:
+        """Let the group remember what was handed over before this poll, whatever becomes of it."""
+        coordinator = self._coordinator(now_us)
+        if self._auto_us is not None and self._handed and coordinator is not None:
+            self._auto_due_us = now_us + self._auto_us
+            self._net.send(now_us, coordinator, self._offsets_of(self._handed), _BY_ITSELF)
+
+    def _ask_places(self, now_us: int) -> None:
+        """Ask where the group is in what is new."""
+        if not self._unplaced or self._placing:
+            return
+        if now_us < self._place_us:
+            self._net.wake_at(self._place_us)
+            return
+        coordinator = self._coordinator(now_us)
+        if coordinator is not None:
+            self._placing = True
+            correlation, partitions = self._net.next_correlation(), tuple(self._unplaced)
+            ask = messages.OffsetFetch(correlation, self._group, self._member, self._epoch, partitions)
+            self._net.send(now_us, coordinator, ask, _Places(tuple(self._unplaced.values())))
+
+    @override
+    def _ask_position(self, now_us: int, assigned: Assigned, leader: tuple[int, int]) -> None:
+        if assigned.partition not in self._unplaced:
+            super()._ask_position(now_us, assigned, leader)
+
+    def _pursue_calls(self, now_us: int) -> None:
+        for call in [*self._calls]:
+            if now_us >= call.deadline_us:
+                self._end(call, Offsets({}, NO_ANSWER))
+            elif not call.asked:
+                self._net.wake_at(call.deadline_us)
+                self._pursue_call(now_us, call)
+
+    def _pursue_call(self, now_us: int, call: _Call) -> None:
+        if now_us < call.ready_us:
+            self._net.wake_at(call.ready_us)
+            return
+        coordinator = self._coordinator(now_us)
+        if coordinator is None:
+            return
+        call.asked = True
+        if call.offsets is None:
+            correlation = self._net.next_correlation()
+            request: messages.Message = messages.OffsetFetch(correlation, self._group, partitions=call.partitions)
+        else:
+            request = self._offsets_of(call.offsets)
+        self._net.send(now_us, coordinator, request, call)
+
+    # --- answers -----------------------------------------------------------------------------------------------------
+
+    @override
+    def on_message(self, now_us: int, sender: int, message: messages.Message) -> list[ClientEffect]:
+        if isinstance(message, messages.GroupAnswer):
+            request = self._net.answered(message.correlation)
+            if request is not None:
+                self._on_answer(now_us, request.purpose, message)
+            return self._advance(now_us)
+        return super().on_message(now_us, sender, message)
+
+    def _on_answer(self, now_us: int, purpose: Any, answer: messages.GroupAnswer) -> None:
+        if answer.error in _COME_BACK:
+            self._net.want_metadata()
+        if isinstance(answer, messages.ConsumerGroupHeartbeatResponse):
+            self._on_beat(now_us, answer)
+        elif isinstance(purpose, _Places) and isinstance(answer, messages.OffsetFetchResponse):
+            self._on_places(now_us, purpose, answer)
+        elif isinstance(purpose, _Call):
+            self._on_call(now_us, purpose, answer)
+
+    def _on_beat(self, now_us: int, answer: messages.ConsumerGroupHeartbeatResponse) -> None:
+        self._beating = False
+        if answer.error in _COME_BACK:
+            self._beat_us = now_us + self._backoff_us
+        elif answer.error:
+            self._given_up = True
+        else:
+            self._epoch, self._next = answer.member_epoch, answer.assigned
+            self._beat_us = now_us + self._session_ms * MICROSECONDS // BEATS_A_SESSION
+
+    def _on_places(self, now_us: int, asked: _Places, answer: messages.OffsetFetchResponse) -> None:
+        """Begin where the group is; where it remembers nothing, or less than that, auto.offset.reset decides."""
+        self._placing = False
+        if answer.error != NO_ERROR:
+            self._place_us = now_us + self._backoff_us
+            return
+        for each, (partition, offset) in zip(asked.assigned, answer.offsets, strict=True):
+            if self._unplaced.get(partition) is each:
+                del self._unplaced[partition]
+                each.position = None if offset == NONE else offset
+
+    def _on_call(self, now_us: int, call: _Call, answer: messages.GroupAnswer) -> None:
+        call.asked = False
+        if answer.error in _COME_BACK or (answer.error is ErrorCode.STALE_MEMBER_EPOCH and not self._given_up):
+            call.ready_us = now_us + self._backoff_us
+        elif answer.error:
+            self._end(call, Offsets({}, NO_ANSWER if call.ambiguous else answer.error.name))
+        elif isinstance(answer, messages.OffsetFetchResponse):
+            self._end(call, _named([each for each in answer.offsets if each[1] != NONE]))
+        else:
+            self._end(call, _named((call.offsets or {}).items()))
+
+    def _end(self, call: _Call, outcome: Offsets) -> None:
+        if call in self._calls:
+            self._calls.remove(call)
+            self._net.effects.append(Completed(call.done, outcome))
+
+    @override
+    def _hand_over(self, done: Any, records: tuple[Fetched, ...]) -> None:
+        super()._hand_over(done, records)
+        ends = {record.partition: record.offset + 1 for record in records}
+        read = self._assigned.items()
+        self._handed |= {partition: ends[each.name] for partition, each in read if each.name in ends}
+
+    @override
+    def _lost(self, now_us: int, requests: list[Request]) -> None:
+        others = []
+        for request in requests:
+            purpose = request.purpose
+            if purpose == _BEAT:
+                self._beating = False
+                self._beat_us = now_us + self._backoff_us
+            elif isinstance(purpose, _Places):
+                self._placing = False
+                self._place_us = now_us + self._backoff_us
+            elif isinstance(purpose, _Call):
+                purpose.asked, purpose.ambiguous = False, True
+                purpose.ready_us = now_us + self._backoff_us
+            elif purpose != _BY_ITSELF:
+                others.append(request)
+        super()._lost(now_us, others)
+
+
+def _named(offsets: Iterable[tuple[TopicPartition, int]]) -> Offsets:
+    """An outcome with these offsets."""
+    return Offsets({str(partition): offset for partition, offset in offsets})

@@ -1,0 +1,201 @@
+"""The model of a consumer in a group, against answers of its coordinator given by hand."""
+
+from typing import Any
+
+import pytest
+from typing_extensions import override
+
+from harness.reference.core import messages
+from harness.reference.core.messages import JOINS, LEAVES, Message
+from harness.reference.core.types import NONE, ErrorCode, TopicPartition
+from harness.worlds.simulated.consumer import END_OFFSETS_LIMIT_US, NO_ANSWER
+from harness.worlds.simulated.group_consumer import BEATS_A_SESSION, GroupConsumerModel
+from harness.worlds.simulated.network_client import ClientEffect, Completed
+from tests.harness.worlds.simulated.consumer_session import AT, MS, OTHER, Session, batch
+from workloads.client import Membership, Offsets
+from workloads.settings import Settings
+
+SESSION_MS = 900
+BEAT_MS = SESSION_MS // BEATS_A_SESSION
+Beat = messages.ConsumerGroupHeartbeat
+
+
+class GroupSession(Session):
+    """A member; broker 2 is the coordinator. ``asked`` are the requests to it that have no answer yet."""
+
+    model: GroupConsumerModel
+
+    def __init__(self, *, auto_commit_ms: int | None = None) -> None:
+        self.asked: list[Any] = []
+        self.assignments: list[tuple[str, ...]] = []
+        membership = Membership("g", None, "consumer", SESSION_MS, auto_commit_ms)
+        model = GroupConsumerModel(range(3), 7, ["t"], Settings(), "read_uncommitted", membership=membership)
+        super().__init__(model=model)
+        model.assign([], from_start=True)
+        model.subscribe(["t"], self.assignments.append)
+
+    @override
+    def _do(self, effects: list[ClientEffect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Completed) and isinstance(effect.outcome, tuple):
+                effect.done(effect.outcome)
+            else:
+                super()._do([effect])
+
+    @override
+    def _serve(self, broker: int, message: Message) -> None:
+        if isinstance(message, messages.GroupRequest):
+            assert broker == 2
+            self.asked.append(message)
+        else:
+            super()._serve(broker, message)
+
+    def answer(self, error: ErrorCode = ErrorCode.NONE, **fields: Any) -> Any:
+        """Answer the oldest request to the coordinator; it is returned."""
+        request = self.asked.pop(0)
+        kind = getattr(messages, f"{type(request).__name__}Response")
+        self._do(self.model.on_message(self.now_us, 2, kind(request.correlation, error, **fields)))
+        return request
+
+    def assigned(self, *partitions: TopicPartition, epoch: int = 1, places: tuple[int, ...] = ()) -> None:
+        """Poll until these are assigned, each at its place; the heartbeat that says so is under way then."""
+        self.poll()
+        self.answer(member_epoch=epoch, assigned=partitions)
+        wanted = [each for each in self.asked if isinstance(each, messages.OffsetFetch)]
+        for request in wanted:
+            self.asked.remove(request)
+            self.asked.insert(0, request)
+            self.answer(offsets=tuple(zip(request.partitions, places, strict=True)))
+
+    def commit(self, offset: int) -> None:
+        self._do(self.model.commit(self.now_us, {AT: offset}, "commit"))
+
+    def lose(self) -> None:
+        """Break the connection to the coordinator."""
+        self.asked.clear()
+        self._do(self.model.on_disconnected(self.now_us, 2))
+
+
+def test_a_member_joins_begins_where_the_group_is_and_says_what_it_has() -> None:
+    session = GroupSession()
+    session.poll()
+    joined = session.answer(member_epoch=3, assigned=(AT, OTHER))
+    assert (joined.member_epoch, joined.owned, joined.topics) == (JOINS, (), ("t",))
+    assert session.assignments == [("t-0", "t-1")]
+    beat, places = session.asked
+    assert (beat.member_epoch, set(beat.owned)) == (3, {AT, OTHER})
+    assert (places.member, places.member_epoch, places.partitions) == ("member-7", 3, (AT, OTHER))
+    session.asked.reverse()
+    session.earliest = 2
+    session.answer(offsets=((AT, 5), (OTHER, NONE)))
+    assert sorted(session.wanted()) == [(0, [(0, 5)]), (1, [(1, 2)])]
+
+
+def test_what_is_given_up_is_dropped_in_the_next_poll_and_only_then_no_longer_owned() -> None:
+    session = GroupSession()
+    session.assigned(AT, OTHER, places=(0, 0))
+    session.answer_fetch(batch(0, "a"))
+    assert session.polls == [[(0, "a")]]
+    session.answer(member_epoch=1, assigned=(OTHER,))
+    assert session.assignments == [("t-0", "t-1")]
+    session.commit(1)
+    commit = next(each for each in session.asked if isinstance(each, messages.OffsetCommit))
+    session.asked.remove(commit)
+    session.poll()
+    assert session.assignments == [("t-0", "t-1"), ("t-1",)]
+    (beat,) = session.asked
+    assert beat.owned == (OTHER,)
+    assert all(number != 0 for broker, parts in session.wanted() for number, _ in parts)
+
+
+def test_a_member_is_silent_between_its_calls() -> None:
+    session = GroupSession()
+    session.assigned(AT, places=(0,))
+    session.answer(member_epoch=1, assigned=(AT,))
+    session.answer_fetch(batch(0, "a"))
+    session.wait(5 * SESSION_MS)
+    assert session.asked == []
+    session.poll(max_wait_ms=BEAT_MS * 2)
+    assert [type(each) for each in session.asked] == [Beat]
+
+
+def test_a_member_that_was_given_up_joins_again_in_its_next_poll_and_commits_in_its_old_epoch_before() -> None:
+    session = GroupSession()
+    session.assigned(AT, epoch=4, places=(0,))
+    session.answer_fetch(batch(0, "a"))
+    session.answer(ErrorCode.UNKNOWN_MEMBER_ID)
+    session.commit(1)
+    commit = session.answer(ErrorCode.UNKNOWN_MEMBER_ID)
+    assert (type(commit), commit.member_epoch) == (messages.OffsetCommit, 4)
+    assert session.ends == [Offsets({}, "UNKNOWN_MEMBER_ID")]
+    assert session.assignments == [("t-0",)]
+    session.poll()
+    assert session.assignments == [("t-0",), ()]
+    (beat,) = session.asked
+    assert (beat.member_epoch, beat.owned) == (JOINS, ())
+
+
+@pytest.mark.parametrize("error", [ErrorCode.NOT_COORDINATOR, ErrorCode.STALE_MEMBER_EPOCH])
+def test_a_commit_is_sent_again_until_it_is_answered_for_good(error: ErrorCode) -> None:
+    session = GroupSession()
+    session.assigned(AT, places=(0,))
+    session.answer_fetch(batch(0, "a"))
+    session.answer(member_epoch=2, assigned=(AT,))
+    session.commit(1)
+    assert session.answer(error).member_epoch == 2
+    session.wait(Settings().retry_backoff_ms)
+    session.asked = [each for each in session.asked if isinstance(each, messages.OffsetCommit)]
+    again = session.answer()
+    assert (again.offsets, again.member_epoch) == (((AT, 1),), 2)
+    assert session.ends == [Offsets({"t-0": 1})]
+
+
+def test_a_commit_whose_answer_was_lost_is_not_known_to_be_refused() -> None:
+    session = GroupSession()
+    session.assigned(AT, places=(0,))
+    session.answer_fetch(batch(0, "a"))
+    session.answer(member_epoch=1, assigned=(AT,))
+    session.commit(1)
+    session.lose()
+    session.wait(1_000)
+    commit = next(each for each in session.asked if isinstance(each, messages.OffsetCommit))
+    session.asked = [commit]
+    session.answer(ErrorCode.UNKNOWN_MEMBER_ID)
+    assert session.ends == [Offsets({}, NO_ANSWER)]
+
+
+def test_a_commit_that_nobody_answers_ends_after_its_time() -> None:
+    session = GroupSession()
+    session.assigned(AT, places=(0,))
+    session.answer_fetch(batch(0, "a"))
+    session.commit(1)
+    session.wait(END_OFFSETS_LIMIT_US // MS)
+    assert session.ends == [Offsets({}, NO_ANSWER)]
+
+
+def test_a_library_that_commits_by_itself_commits_what_it_handed_over_before_the_poll_and_what_it_gives_up() -> None:
+    session = GroupSession(auto_commit_ms=50)
+    session.assigned(AT, places=(0,))
+    session.answer_fetch(batch(0, "a", "b"))
+    session.answer(member_epoch=1, assigned=())
+    session.wait(60)
+    session.poll()
+    kinds = [type(each) for each in session.asked]
+    assert kinds == [messages.OffsetCommit, messages.OffsetCommit, Beat]
+    assert {each.offsets for each in session.asked[:2]} == {((AT, 2),)}
+    assert session.asked[2].owned == ()
+
+
+def test_who_is_no_member_asks_without_an_epoch_and_a_member_leaves_when_it_is_closed() -> None:
+    session = GroupSession()
+    session._do(session.model.ask_committed(session.now_us, [AT, OTHER], "asked"))
+    beat = next(each for each in session.asked if isinstance(each, Beat))
+    session.asked.remove(beat)
+    question = session.answer(offsets=((AT, 4), (OTHER, NONE)))
+    assert (question.member, question.member_epoch) == ("", NONE)
+    assert session.ends == [Offsets({"t-0": 4})]
+    session.asked.append(beat)
+    session.answer(member_epoch=1, assigned=())
+    assert session.model.token().token == ("g", "member-7", 1)
+    session.close()
+    assert [each.member_epoch for each in session.asked] == [LEAVES]
