@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from functools import partial
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -13,12 +13,9 @@ from harness.conform.deviations import known_deviations
 from harness.conform.performing import CoreStep, performed_by_core
 from harness.conform.recorded import RecordedStep, RecordedTrace
 from harness.conform.schedules import SCHEDULES, schedule
-from harness.conform.shown import ANSWER, NO_ANSWER, ShownState
+from harness.conform.shown import ANSWER, NO_ANSWER, NOT_SHOWN, ShownState, in_words
 from harness.errors import PlanError
 from harness.stories import Play, Story
-
-#: A fact of a replica that the core does not show.
-NOT_SHOWN: Final = "not shown"
 
 
 class Word(StrEnum):
@@ -156,16 +153,9 @@ def _word(differences: Iterable[Difference]) -> Word:
 def _differences(real: ShownState, core: ShownState, explain: Explain) -> list[Difference]:
     """The facts that the cluster shows, and the core otherwise or not. A record that was not sent yet has no answer."""
     unanswered = {f"{ANSWER}{name}": NO_ANSWER for name in real.answers | core.answers}
-    ours = unanswered | core.facts()
+    ours = dict.fromkeys(real.facts(), NOT_SHOWN) | unanswered | core.facts()
     return [
-        Difference(fact, in_words(value), in_words(ours.get(fact, NOT_SHOWN)), explain(fact, value, ours.get(fact)))
+        Difference(fact, in_words(value), in_words(ours[fact]), explain(fact, value, ours[fact]))
         for fact, value in (unanswered | real.facts()).items()
-        if ours.get(fact, NOT_SHOWN) != value
+        if ours[fact] != value
     ]
-
-
-def in_words(value: object) -> str:
-    """A value of a fact as people read it."""
-    if isinstance(value, tuple):
-        return " ".join(map(str, value)) or "nothing"
-    return "no broker" if value is None else str(value)

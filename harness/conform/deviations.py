@@ -10,6 +10,7 @@ from importlib import resources
 
 import msgspec
 
+from harness.conform.shown import in_words
 from harness.stories import WHOLE
 
 
@@ -33,6 +34,8 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Only from the first step on whose text fits this pattern."""
     then: str = ""
     """Such a step counts only when a later one fits this and names its brokers, or all dead brokers are started."""
+    only: dict[str, tuple[str, str]] = {}
+    """A fact of these has these two values alone, Kafka's and the core's, in words as they are printed."""
     more: int | None = None
     """Kafka's number is larger by this for each such step, and by nothing else."""
 
@@ -41,6 +44,8 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         if (self.stories and story not in self.stories) or not any(
             fnmatchcase(fact, pattern) for pattern in self.facts
         ):
+            return False
+        if fact in self.only and self.only[fact] != (in_words(real), in_words(core)):
             return False
         plain = [text.removeprefix("try ") for text in texts]
         steps = sum(self._counts(text, plain[index + 1 :]) for index, text in enumerate(plain))

@@ -32,6 +32,8 @@ from workloads import CLIENT_CLOSED, NEVER_SENT, TIME_LIMIT
 #: Errors that a client finds by itself, where a broker did not answer.
 _SILENCE: Final = frozenset({CLIENT_CLOSED, NEVER_SENT, TIME_LIMIT, "KafkaConnectionError"})
 NO_ANSWER: Final = "no answer"
+#: A fact of a replica that the core does not show.
+NOT_SHOWN: Final = "not shown"
 #: Begins the name of a fact that is a client's answer.
 ANSWER: Final = "answer to "
 #: Records that are no script's: what fresh clients write at the end.
@@ -148,3 +150,10 @@ def _answer(end: RecordEnd) -> str:
         return end.outcome if end.offset is None else f"{end.outcome} at offset {end.offset}"
     error = end.error.partition(":")[0]
     return NO_ANSWER if error in _SILENCE else error
+
+
+def in_words(value: object) -> str:
+    """A value of a fact as people read it."""
+    if isinstance(value, tuple):
+        return " ".join(map(str, value)) or "nothing"
+    return "no broker" if value is None else str(value)

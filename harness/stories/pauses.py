@@ -20,8 +20,8 @@ Pause = Callable[[StoryWorld, int, bool], None]
 SAME_LOOKS: Final = 6
 LOOK_EVERY_MS: Final = 250
 #: The same after links were freed: a broker that waits for an answer which was dropped asks again after three seconds
-#: (replica.socket.timeout.ms of the harness's clusters), each in its own time.
-SAME_LOOKS_FREED: Final = 18
+#: (replica.socket.timeout.ms of the harness's clusters), and one that connects after one, two and four more seconds.
+SAME_LOOKS_FREED: Final = 30
 #: For what goes on changing, and for brokers that were started: a JVM's start, and the session of the process before.
 REST_LIMIT_MS: Final = 10_000
 START_LIMIT_MS: Final = 40_000
