@@ -15,8 +15,10 @@ from harness.conform import (
     ELSEWHERE,
     ComparedStep,
     Comparison,
+    FreeRun,
     RecordedTrace,
     Word,
+    held_run,
     hold,
     performed_elsewhere,
     playable,
@@ -34,6 +36,7 @@ from harness.errors import (
     NamedWronglyError,
     PlanError,
 )
+from harness.records.files import CLUSTER_FILE
 from harness.stories import chosen_columns, known_stories
 from workloads import unknown_name
 
@@ -42,7 +45,7 @@ WORLD: Final = "kafka"
 
 
 @click.command()
-@click.argument("stories", nargs=-1, metavar="[STORY|TRACE]...")
+@click.argument("stories", nargs=-1, metavar="[STORY|TRACE|RUN]...")
 @click.option("--world", type=WordType("world", ELSEWHERE), help=f"Where stories are performed; by default {WORLD}.")
 @click.option("--version", default="", help="The release of Apache Kafka; see `ackproof kafka list`.")
 @click.option("--settings", "columns", multiple=True, metavar="COLUMN", help="In these columns; by default all/2.")
@@ -66,14 +69,19 @@ def conform(
     The core is the reference broker's. A STORY (S01) is performed on Apache Kafka, which needs root, or on the
     reference broker's processes; none: every story that this world can play. The core performs it in virtual time,
     at the same pace. After each step both must show the same leader, epochs, ISR, logs and answers. A TRACE is what
-    --save kept, a file or a directory: it needs no cluster. Exit code 0 if every step is the same or explained, 1
-    if not, 70 if a story could not be performed, 2 if no step was compared.
+    --save kept, a file or a directory: it needs no cluster. A RUN is the directory of a run on Apache Kafka: what
+    its controller logged of log partitions must be what the core's controller does, in some order. Exit code 0 if
+    every step is the same or explained, 1 if not, 70 if a story could not be performed, 2 if no step was compared.
     """
     numbered = known_stories()
     given = {"--world": world, "--version": version, "--settings": columns, "--save": save}
     for word in stories:
         if word not in numbered:
             _refuse(word, [option for option, value in given.items() if value])
+    if runs := [Path(word) for word in stories if (Path(word) / CLUSTER_FILE).is_file()]:
+        if len(runs) < len(stories):
+            raise PlanError("runs are held by themselves; leave the stories and traces out")
+        return _hold_runs(terminal, runs, bug or "none")
     results: list[Comparison] = []
     failed: list[str] = []
     for trace in _traces(terminal, stories, (world or WORLD, version), columns, save, failed=failed):
@@ -127,6 +135,24 @@ def _traces(
             if save is not None:
                 terminal.note(f"{write_trace(save, trace)}")
             yield trace
+
+
+def _hold_runs(terminal: Terminal, runs: Sequence[Path], bug: str) -> int:
+    """A line for each log partition of these runs, and the first change or act that does not fit."""
+    every: list[FreeRun] = []
+    for run in runs:
+        for held in held_run(run, bug):
+            every.append(held)
+            more = f", {counted(held.deviations, 'known deviation')}" if held.deviations else ""
+            seen = f"{counted(held.changes, 'change')}, {counted(held.roles, 'act')} of brokers"
+            head = f"{held.partition} of {run.name}: {seen}: {'all fit' if held.fits else 'not all fit'}{more}"
+            terminal.answer(held, [head, *(f"  {line}" for line in held.misfit)])
+    if not terminal.as_json:
+        wrong = sum(not held.fits for held in every)
+        terminal.say(
+            f"{counted(len(runs), 'run')}, {counted(len(every), 'log partition')}, {wrong} of them unexplained"
+        )
+    return EXIT_HELD if all(held.fits for held in every) else EXIT_BROKEN
 
 
 def _refuse(word: str, given: Sequence[str]) -> None:

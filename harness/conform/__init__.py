@@ -6,6 +6,7 @@ too if that is wanted; the core performs the story in virtual time and at the sa
 
 from harness.conform.comparing import ComparedStep, Comparison, Difference, Word, hold
 from harness.conform.deviations import Deviation, known_deviations
+from harness.conform.free_runs import FreeRun, held_run
 from harness.conform.performing import ELSEWHERE, performed_elsewhere, playable
 from harness.conform.recorded import RecordedTrace, read_trace, story_of, traces_in, write_trace
 
@@ -15,8 +16,10 @@ __all__ = [
     "Comparison",
     "Deviation",
     "Difference",
+    "FreeRun",
     "RecordedTrace",
     "Word",
+    "held_run",
     "hold",
     "known_deviations",
     "performed_elsewhere",

@@ -1,0 +1,225 @@
+"""What Kafka's controller logged fits the core's controller, and a log with one change in it does not.
+
+The log is of a run on Kafka 4.3.1 under kill and partition (seed 261460035032911), without the facts that are not held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from harness.cli.app import exit_code_of
+from harness.conform.free_runs import FreeRun, held_observations, held_run
+from harness.errors import PlanError
+from harness.observations import (
+    BecameFollower,
+    BecameLeader,
+    BrokerFenced,
+    BrokerRegistered,
+    IsrChanged,
+    LeaderElected,
+    Observation,
+    Truncated,
+    from_lines,
+)
+from harness.plan import Kafka, Namespaces, RunSpec, Simulated
+from harness.records.cluster_file import write_observations
+from harness.records.run_record import Ended, write_record
+from nemesis.cluster import CONTROLLER
+from nemesis.plan import FaultPlan
+from workloads import Settings, WorkloadPlan
+
+LOG: Final = Path(__file__).parent / "kafka-4.3.1-kill-partition.jsonl"
+SETTINGS: Final = Settings(min_insync_replicas=2)
+NAME: Final = "ackproof-0"
+
+
+def log() -> list[Observation]:
+    with LOG.open("rb") as file:
+        return list(from_lines(file))
+
+
+def held(seen: Sequence[Observation], settings: Settings = SETTINGS) -> dict[str, FreeRun]:
+    return {one.partition: one for one in held_observations(seen, settings)}
+
+
+def test_the_log_of_a_run_on_kafka_fits() -> None:
+    of_each = held(log())
+    assert {name: (one.changes, one.misfit) for name, one in of_each.items()} == {
+        "ackproof-0": (10, ()),
+        "ackproof-1": (10, ()),
+    }
+    assert all(one.roles > 15 and one.deviations == 0 for one in of_each.values())
+
+
+def is_change(one: Observation) -> bool:
+    return one.node >= CONTROLLER and isinstance(one.fact, LeaderElected | IsrChanged)
+
+
+def others(isr: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple({0, 1, 2} ^ {isr[0]} if len(isr) == 1 else set(isr[1:]))
+
+
+CHANGES: Final[dict[str, Callable[[Any], dict[str, object]]]] = {
+    "a later leader epoch": lambda fact: {"leader_epoch": fact.leader_epoch + 1},
+    "an earlier leader epoch": lambda fact: {"leader_epoch": fact.leader_epoch - 1},
+    "a later partition epoch": lambda fact: {"partition_epoch": fact.partition_epoch + 1},
+    "another leader": lambda fact: {"leader": (fact.leader + 1) % 3},
+    "another ISR": lambda fact: {"isr": others(fact.isr)},
+    "an eligible replica": lambda fact: {"elr": (1,)},
+    "other replicas": lambda fact: {"replicas": (0, 1, 3)},
+}
+
+
+def altered(change: Callable[[Any], dict[str, object]]) -> Iterator[tuple[str, list[Observation]]]:
+    """The log with another fact in the place of one change of a log partition, each in turn but the first."""
+    seen = log()
+    indices = [index for index, one in enumerate(seen) if is_change(one) and one.partition == NAME][1:]
+    for index in indices:
+        one = seen[index]
+        fact = msgspec.structs.replace(one.fact, **change(one.fact))
+        yield str(one.time_us), [*seen[:index], msgspec.structs.replace(one, fact=fact), *seen[index + 1 :]]
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_one_change_that_is_another_does_not_fit(change: Callable[[Any], dict[str, object]]) -> None:
+    missed = [time for time, seen in altered(change) if held(seen)[NAME].fits]
+    assert missed == []
+
+
+def test_what_does_not_fit_is_named_with_its_neighbours_and_what_the_core_would_show() -> None:
+    *_, (_, seen) = altered(CHANGES["a later leader epoch"])
+    misfit = held(seen)[NAME].misfit
+    assert [line.partition(":")[0] for line in misfit[:2]] == ["before", "does not fit"]
+    assert "leader epoch 5" in misfit[1]
+    assert any(line.startswith("the core would show leader 2, leader epoch 4") for line in misfit)
+
+
+def test_a_change_that_is_missing_does_not_fit() -> None:
+    seen = log()
+    indices = [index for index, one in enumerate(seen) if is_change(one) and one.partition == NAME][1:-1]
+    missed = [index for index in indices if held([*seen[:index], *seen[index + 1 :]])[NAME].fits]
+    assert missed == []
+
+
+def test_a_broker_that_was_never_taken_back_does_not_fit() -> None:
+    """One that was never fenced may have been stopped in order."""
+    seen = [one for one in log() if not (isinstance(one.fact, BrokerRegistered) and one.time_us > 5_000_000)]
+    assert not held(seen)[NAME].fits
+
+
+ROLES: Final[dict[str, tuple[type, dict[str, object]]]] = {
+    "a leader of another epoch": (BecameLeader, {"leader_epoch": 9}),
+    "a leader with another ISR": (BecameLeader, {"isr": (0, 1)}),
+    "a follower of another": (BecameFollower, {"leader": 0, "leader_epoch": 2}),
+    "an ISR that was never committed": (IsrChanged, {"isr": (1,)}),
+    "a truncation to elsewhere": (Truncated, {"to_offset": 3}),
+}
+
+
+@pytest.mark.parametrize(("kind", "change"), ROLES.values(), ids=ROLES)
+def test_a_broker_that_does_something_else_does_not_fit(kind: type, change: dict[str, object]) -> None:
+    seen = log()
+    index = next(
+        index
+        for index, one in enumerate(seen)
+        if one.node < CONTROLLER and isinstance(one.fact, kind) and one.partition == NAME and one.time_us > 6_000_000
+    )
+    fact = msgspec.structs.replace(seen[index].fact, **change)
+    one = held([*seen[:index], msgspec.structs.replace(seen[index], fact=fact), *seen[index + 1 :]])[NAME]
+    assert one.misfit[0].startswith("does not fit: ")
+
+
+def test_a_wrong_rule_of_the_controller_does_not_fit() -> None:
+    assert not held(log(), Settings(min_insync_replicas=2, planted_bug="keep-fenced-in-isr"))[NAME].fits
+
+
+def said(time_ms: int, fact: Any, node: int = CONTROLLER) -> Observation:
+    return Observation(time_us=time_ms * 1_000, node=node, fact=fact)
+
+
+def beginning() -> list[Observation]:
+    first = LeaderElected(
+        partition="t-0", leader=0, leader_epoch=0, isr=(0, 1, 2), partition_epoch=0, replicas=(0, 1, 2)
+    )
+    return [*(said(1, BrokerRegistered(broker=node)) for node in range(3)), said(2, first)]
+
+
+def isr(partition_epoch: int, *members: int, replicas: tuple[int, ...] | None = None) -> IsrChanged:
+    return IsrChanged(
+        partition="t-0", isr=members, leader_epoch=0, partition_epoch=partition_epoch, leader=0, replicas=replicas
+    )
+
+
+@pytest.mark.parametrize(("later_ms", "fits"), [(400, True), (600, False)])
+def test_two_lines_close_together_may_be_in_the_other_order_and_others_not(later_ms: int, fits: bool) -> None:
+    """A broker that is fenced yet is in the ISR, for a while."""
+    gone = [said(9_000, BrokerFenced(broker=2)), said(9_001, isr(1, 0, 1))]
+    back = [said(15_000, isr(2, 0, 1, 2)), said(15_000 + later_ms, BrokerRegistered(broker=2))]
+    assert held([*beginning(), *gone, *back])["t-0"].fits is fits
+
+
+def test_an_emptied_directory_is_a_known_deviation_after_a_registration_and_nothing_else_is() -> None:
+    back = [
+        said(9_000, BrokerFenced(broker=2)),
+        said(9_001, isr(1, 0, 1)),
+        said(15_000, BrokerRegistered(broker=2)),
+        said(15_100, isr(2, 0, 1)),
+        said(15_200, isr(3, 0, 1, 2)),
+    ]
+    of_it = held([*beginning(), *back])["t-0"]
+    assert (of_it.fits, of_it.deviations) == (True, 1)
+    late = [*back[:3], said(21_000, isr(2, 0, 1))]
+    assert not held([*beginning(), *late])["t-0"].fits
+
+
+def test_replicas_in_another_order_are_a_known_deviation() -> None:
+    of_it = held([*beginning(), said(9_000, isr(1, 0, 1, 2, replicas=(1, 0, 2)))])["t-0"]
+    assert (of_it.fits, of_it.deviations) == (True, 1)
+
+
+def test_what_a_restarted_controller_repeats_is_not_new() -> None:
+    again = [said(9_000, isr(1, 0, 1)), said(15_000, isr(1, 0, 1)), said(15_001, isr(2, 0, 1, 2))]
+    assert held([*beginning(), *again])["t-0"].fits
+
+
+def test_nothing_observed_does_not_fit() -> None:
+    role = said(3, BecameFollower(partition="t-0", leader=0, leader_epoch=0), node=1)
+    assert held([role])["t-0"].misfit == ("the controller said nothing about it",)
+    with pytest.raises(PlanError, match="no log partition"):
+        held([])
+
+
+def run_of(directory: Path, world: Kafka | Simulated) -> Path:
+    spec = RunSpec(
+        world=world,
+        cell="all",
+        family="kill",
+        settings=SETTINGS.to_mapping(),
+        workload=WorkloadPlan(topic="ackproof", partitions=2),
+        faults=FaultPlan(),
+        seed=1,
+    )
+    write_record(directory, spec, Ended(status="completed"))
+    write_observations(directory, log())
+    return directory
+
+
+def test_a_run_is_held_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = run_of(tmp_path, Kafka(host=Namespaces()))
+    assert [one.fits for one in held_run(run)] == [True, True]
+    assert exit_code_of(["conform", str(run)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "1 run, 2 log partitions, 0 of them unexplained"
+    assert exit_code_of(["conform", str(run), "--bug", "keep-fenced-in-isr"]) == 1
+    assert "  does not fit: 7.096 s, node 100, election: " in capsys.readouterr().out
+    assert exit_code_of(["conform", str(run), "S01"]) == 64
+    assert "runs are held by themselves" in capsys.readouterr().err
+
+
+def test_a_run_of_another_world_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="is not a run of Apache Kafka with one KRaft controller"):
+        held_run(run_of(tmp_path, Simulated()))
