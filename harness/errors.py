@@ -94,7 +94,7 @@ class OutputError(HarnessError):
 
     @classmethod
     def of(cls, error: OSError) -> OutputError:
-        """That ``error`` kept standard output from being written."""
+        """The refusal for an ``error`` that kept standard output from being written."""
         why = f"standard output cannot be written ({error.strerror or error}); make room or send it elsewhere"
         return cls(f"{why}; what this command wrote into files is there")
 

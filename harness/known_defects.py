@@ -35,7 +35,7 @@ class Defect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     Attributes:
         name: its name here, or that of its public issue.
-        title, harm: what is wrong, and what comes of it.
+        title, harm: the defect in a few words, and its effect.
         of: brokers ("kafka"), or a client library.
         affected: the first release that has it, and the first that has not; "" for none yet.
         needs: what must be in use.

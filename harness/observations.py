@@ -252,7 +252,7 @@ class Seen(NamedTuple, Generic[_Kind]):
 
 
 def of_kind(observations: Iterable[Observation], *kinds: type[_Kind]) -> list[Seen[_Kind]]:
-    """Those whose fact is of one of these ``kinds``, in the order in which they come."""
+    """The observations of these ``kinds`` of facts, in the order in which they come."""
     return [Seen(seen.time_us, seen.node, seen.fact) for seen in observations if isinstance(seen.fact, kinds)]
 
 

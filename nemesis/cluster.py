@@ -25,7 +25,7 @@ from nemesis.succession import Succession
 
 CONTROLLER: Final = 100
 CLIENTS: Final = 1000
-#: In how many parts a log is counted where a record is chosen in it.
+#: The number of parts into which a log is divided when a record is chosen in it.
 LOG_PARTS: Final = 1000
 
 

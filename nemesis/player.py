@@ -65,7 +65,7 @@ class Player:
 
     @property
     def late_us(self) -> int:
-        """By how much the schedule has fallen behind so far; never in virtual time."""
+        """The delay of the schedule so far; 0 in virtual time."""
         return self._late_us
 
     def start(self) -> None:

@@ -89,7 +89,7 @@ class Rollout:
         return self._stopped or self._turn == len(self._steps)
 
     def settled(self) -> bool:
-        """Tell if the cluster is whole but for the node of the step that lasts, which is not ready yet.
+        """Tell if only the node of the step that lasts is missing from the cluster, and not ready yet.
 
         Faults beside a rollout wait for this, or on a slow machine they would strike nodes that are still coming back
         from those before, and no step would have its moment.

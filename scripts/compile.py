@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Compiles what a simulated run spends its time in, with mypyc, into build/compiled: 1.6 times as fast, same results.
 
-From the root of a clone (make compiled), where a C compiler is at hand. Nothing uses it by itself:
+From the root of a clone (make compiled), where a C compiler is installed. Nothing uses it by itself:
 
     PYTHONPATH=build/compiled .venv/bin/ackproof hunt --clean 1000
     cd build/compiled && ../../.venv/bin/pytest -c ../../pyproject.toml --rootdir . -p no:cacheprovider tests/workloads
@@ -91,7 +91,7 @@ def _change(file: Path, name: str) -> None:
 
 
 def _constants(body: list[ast.stmt], classes: list[ast.ClassDef]) -> list[ast.AnnAssign]:
-    """Those of a module that ``classes`` of it use."""
+    """The names of a module that ``classes`` of it use."""
     used = {node.id for cls in classes for node in ast.walk(cls) if isinstance(node, ast.Name)}
     return [node for node in body if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) in used]
 

@@ -19,7 +19,10 @@ PACKAGES: Final = ("checkers", "harness", "nemesis", "workloads", "scripts")
 #: Plans, scripts of stories and tables whose words people read.
 TOML: Final = ("plans", "harness")
 
-NOUN_CLAUSE: Final = re.compile(r"(What|How|Whether|Of|Who|Whom|Whose|Which|Where|When|Why)\b")
+NOUN_CLAUSE: Final = re.compile(
+    r"(What|How|Whether|Of|Who|Whom|Whose|Which|Where|When|Why|That|Those)\b"
+    r"|(At|By|For|From|In|On|To|With) (what|how|whom|whose|which)\b"
+)
 #: Before the description of a name.
 COMMENT: Final = "#: "
 SEE_ONLY: Final = re.compile(r"See :\w+:`[^`]*`\.?$")
@@ -36,6 +39,9 @@ TURNS: Final = {
     r"\bbesides\b": "also, or 'and'",
     r"\bof which\b": "a second sentence",
     r"\bstands? (?:in|there|here|under|beside|for|above|below)\b": "is written, is listed, means",
+    r"\bbut for\b": "except, apart from",
+    r"\bc[ao]mes? of\b": "the result, the outcome",
+    r"\bat hand\b": "the place, or 'installed'",
     r"\bas of (?:now|yet)\b": "now, yet",
     r"\bthus\b": "so",
     r"\bhence\b": "so",
@@ -143,6 +149,9 @@ def test_plans_and_tables_speak_plainly() -> None:
     [
         ('"""What a reader sees."""', "noun clause"),
         ('size = 1\n"""How much fits."""', "noun clause"),
+        ('"""At which offsets a record is."""', "noun clause"),
+        ('"""Those that completed."""', "noun clause"),
+        ('text = "what comes of it"', "comes of"),
         ("#: Where it ends.\nend = 1\n", "noun clause"),
         ('"""See :meth:`Base.close`."""', "refers to another"),
         ('"""Cut."""', "too little"),

@@ -26,7 +26,7 @@ def in_toml(value: object) -> str:
         return value.isoformat()
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    # Strings, numbers and truth are the same in both, but for one character that TOML wants escaped.
+    # Strings, numbers and truth are the same in both, except one character that TOML wants escaped.
     return json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
 
 

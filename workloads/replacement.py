@@ -170,7 +170,7 @@ class ProducerSlot:
         return ProducerInstance(self._writers, self._answered)
 
     def _silent(self, now_us: int, share: float = 1.0) -> dict[str, int]:
-        """For how long the instance has been silent, by log partition where that is ``share`` of the limit or more."""
+        """The silence of the instance so far, by log partition where it is ``share`` of the limit or more."""
         if self._patience.silent_ms is None:
             return {}
         least_us = self._patience.silent_ms * 1000 * share
@@ -203,7 +203,7 @@ class ProducerSlot:
         self._acknowledged(partition)
 
     def _end(self, trial: Trial) -> None:
-        """Close an instance that was tried, and write down what came of it."""
+        """Close an instance that was tried, and write down the result."""
         self._trials.remove(trial)
         facts = trial.close()
         self._writers.recorder.record(

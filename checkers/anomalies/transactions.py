@@ -240,7 +240,7 @@ def _reads_of(log: Log, writers: Numbers, before_us: Numbers | None = None) -> F
 
 
 def _seen(log: Log, rows: Numbers) -> Numbers:
-    """Those of these rows whose value an ok poll read."""
+    """The rows among these whose value an ok poll read."""
     seen: Numbers = rows[log.read_ok[log.value_id[rows]]]
     return seen
 

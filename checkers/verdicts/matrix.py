@@ -118,7 +118,7 @@ def _head(cells: Sequence[Cell], outcomes: Counter[str], left_out: int) -> tuple
         return sentence, Outcome.STALLED.exit_code
     held, lost, rest = outcomes[Outcome.HELD], outcomes[Outcome.PERMITTED_LOSS], _rest(outcomes, left_out)
     excused = sum(cell.excused for cell in cells)
-    accepted = f", but for accepted findings in {excused}" if excused else ""
+    accepted = f", apart from accepted findings in {excused}" if excused else ""
     if rest or not held + lost + excused:
         judged = held + lost + excused
         sentence = f"Unknown: {judged} {of_all} could be judged, and in these no promise was broken{accepted}"

@@ -94,7 +94,7 @@ class _Columns:
         ]
 
     def records(self, key: str, end: PartitionEnd, *, without: Container[int]) -> list[ReplicaRecords]:
-        """The records below the end in the same logs, but for those of nodes in ``without``."""
+        """The records below the end in the same logs, except those of nodes in ``without``."""
         return [
             ReplicaRecords(
                 node=node,

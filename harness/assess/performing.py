@@ -1,4 +1,4 @@
-"""Performs scripted stories under exactly some settings, in virtual time, and says what harm came of each."""
+"""Performs scripted stories under exactly some settings, in virtual time, and says what harm each does."""
 
 from __future__ import annotations
 

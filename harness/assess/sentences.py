@@ -42,7 +42,7 @@ class Said(NamedTuple):
 
 
 def heading(assessment: Assessment) -> str:
-    """The first line: what was assessed, and what came of it. A topic counts where its worst answer is."""
+    """The first line: what was assessed, and the result. A topic counts where its worst answer is."""
     worst: dict[str, str] = {}
     for group in assessment.groups:
         for name in group.topics:

@@ -103,7 +103,7 @@ def _by_the_plan(world: WorldPlan) -> float:
 
 
 def _earlier_campaigns(results: Path) -> list[_Earlier]:
-    """Those that completed, the newest first; what cannot be read any more is passed over."""
+    """Completed campaigns, the newest first; one that cannot be read any more is left out."""
     campaigns: dict[Path, _Earlier] = {}
     for file in results.glob(f"*/{CAMPAIGN_FILE}"):
         try:

@@ -1,7 +1,7 @@
 """The loop of campaigns and soaks: workers perform turns, failures are counted, and verdicts come meanwhile.
 
 A turn is one run. A campaign has a list of turns (:mod:`harness.campaign.runs`), a soak draws them
-(:mod:`harness.soak.soak_loop`). Either says which turns may begin, and keeps what came of them.
+(:mod:`harness.soak.soak_loop`). Either says which turns may begin, and keeps their results.
 """
 
 from __future__ import annotations

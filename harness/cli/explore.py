@@ -127,7 +127,7 @@ def _answer(chosen: Scope, result: Result, steps: Sequence[ShownStep], played: S
 
 
 def _story(scope: Scope, result: Result, file: Path) -> str:
-    """Write the counterexample down as a story; the answer says what came of it where it was performed."""
+    """Write the counterexample down as a story; the answer has its outcome, if it was performed."""
     text = story_text(scope, result)
     if text is None:
         return "no story: the story language has no words for one of these steps"

@@ -92,7 +92,7 @@ def _show_worlds(terminal: Terminal, wanted: Plan, expected: Estimate) -> None:
 def _promises(runs: list[RunSpec]) -> Iterator[str]:
     """Say what each choice of settings promises, at worst, under each family; equal promises share a line."""
     if story := runs[0].story:
-        yield f"{story} is a scripted story; what comes of it under which settings: ackproof stories {story}"
+        yield f"{story} is a scripted story; its outcome under each choice of settings: ackproof stories {story}"
         return
     first = {(run.cell, run.world.name): run for run in reversed(runs)}
     names = [name for name in runs[0].settings if len({str(run.settings[name]) for run in runs}) > 1]

@@ -144,7 +144,7 @@ def _coloured(outcome: Outcome, text: str) -> str:
 
 
 def _common_directory(judged: Iterable[JudgedHistory]) -> str:
-    """Find what all paths begin with, but for the last part of each, so that a row is about what differs."""
+    """Find what all paths begin with; the last part of each stays, so that a row is about what differs."""
     parents = [str(history.path.parent) for history in judged]
     try:
         return os.path.commonpath(parents)

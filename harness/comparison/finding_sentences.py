@@ -22,7 +22,7 @@ _BEFORE_CELL: Final = {
 }
 #: Chances below this are said to be none.
 _NEARLY_NONE: Final = 0.0001
-#: Those of anomalies that the latest night does not show.
+#: Statuses of an anomaly that the latest night does not show.
 _SILENT: Final = frozenset({FindingStatus.GONE, FindingStatus.NOT_LOOKED_FOR})
 
 
@@ -58,7 +58,7 @@ def _word(anomaly: CellAnomaly, finding: CellFinding) -> str:
 
 
 def cells_by_status(kinds: Sequence[CellAnomaly]) -> str:
-    """In how many cells findings are new, known, ...; of none, "none"."""
+    """The numbers of cells with new, known, ... findings; "none" without any."""
     cells = {status: {anomaly.cell for anomaly in kinds if anomaly.status is status} for status in _BEFORE_CELL}
     counts = [
         f"{words} {counted(len(cells[status]), 'cell')}" for status, words in _BEFORE_CELL.items() if cells[status]

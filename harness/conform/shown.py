@@ -14,7 +14,7 @@ What is compared, and what is not:
 
 What Kafka does not show of a replica is not compared there: a dead broker has only its disk, and one that was started
 again says of its role only when it takes one. What Kafka shows, the core must show. Not shown by Kafka at all: fetch
-positions that a leader remembers, proposals under way, the state of producers but for what it answers to them.
+positions that a leader remembers, proposals under way, the state of producers, except the answers that they get.
 """
 
 from __future__ import annotations

@@ -145,9 +145,9 @@ def _take(broker: Broker, event: NodeEvent, message: Message | None, acks: int) 
 
 
 def _find_silent(broker: Broker, nodes: Collection[NodeId]) -> tuple[list[Effect], bool]:
-    """Let a leader find followers silent; also whether this was *idle*: for one of them nothing came of it.
+    """Let a leader find followers silent; also whether this was *idle*: for one of them nothing changed.
 
-    Something comes of it where the leader proposes to remove a follower, or waits no longer for one that was about to
+    Something changes where the leader proposes to remove a follower, or waits no longer for one that was about to
     join. Of others the silence is forgotten: they may as well be found silent later, or together with fewer. Where it
     comes to anything else, which only a wrong core does, nothing is forgotten.
     """

@@ -46,7 +46,7 @@ class StepResult(NamedTuple):
     (leader epoch, record), or None; ``registered`` is the broker epoch that a registration was given, NONE otherwise.
     ``broken`` is an invariant of this node alone and a sentence, or None. ``given_up`` are the leaders whose answers
     the broker waits for no more, though they have not come. ``refused``: a request changed nothing but got an error
-    that makes its follower ask again, or wait for the controller. ``idle``: time passed, and nothing came of it.
+    that makes its follower ask again, or wait for the controller. ``idle``: time passed, and nothing changed.
     """
 
     after: int

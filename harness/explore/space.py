@@ -405,7 +405,7 @@ def _wires(brokers: int) -> list[WireName]:
 
 
 def wire_kind(kind: type[messages.Message]) -> str:
-    """On which kind of wire messages of a class travel."""
+    """The kind of wire on which messages of a class travel."""
     if kind in _REQUESTS:
         return "request"
     if kind in _RESPONSES:

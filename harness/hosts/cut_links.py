@@ -34,7 +34,7 @@ def ends(links: Collection[Link], nodes: Collection[int]) -> list[int]:
 
 
 def links_at(links: Collection[Link], node: int) -> list[Link]:
-    """Those of ``links`` that have ``node`` at one end, in order."""
+    """The ``links`` that have ``node`` at one end, in order."""
     return sorted(link for link in links if node in link)
 
 

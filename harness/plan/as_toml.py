@@ -66,7 +66,7 @@ _TOP: Final[Mapping[str, object]] = {"brokers": 3, "log_dirs": 1, "chance": "dra
 
 
 def _settings(spec: RunSpec) -> Iterator[tuple[str, object]]:
-    """Those that differ from the defaults, and those that every cell names; not those that client libraries decide."""
+    """Settings that differ from the defaults or that every cell names; client libraries decide the others."""
     defaults = Settings().to_mapping()
     named = {*ALWAYS_NAMED, IDEMPOTENCE} - {*spec.client_defaults}
     for name, value in spec.settings.items():

@@ -37,7 +37,7 @@ class Security(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     password_env: str = ""
     """The name of the environment variable that has the password."""
     password_file: str = ""
-    """Or the file whose text it is, but for the end of the line."""
+    """Or the file whose text it is, without the end of the line."""
 
     @property
     def encrypts(self) -> bool:

@@ -29,7 +29,7 @@ class RecordPosition(NamedTuple):
 def positions_of(
     run: Path, partition: str, value: int, offsets: Sequence[int], acknowledged: Collection[AcknowledgedWrite]
 ) -> tuple[RecordPosition, ...]:
-    """Those of ``value`` at ``offsets``, the first one first; ``acknowledged`` are all writes of the partition."""
+    """The positions of ``value`` at ``offsets``, in order; ``acknowledged`` are all writes of the partition."""
     epochs = _leader_epochs(run / REPLICAS_FILE, partition, value)
     return tuple(
         RecordPosition(offset, epochs.get(offset, ()), _near_us(offset, acknowledged)) for offset in sorted(offsets)

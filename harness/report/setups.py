@@ -1,4 +1,4 @@
-"""With what the runs were made: client and broker with their versions, and the configuration that was in force.
+"""The setup of the runs: client and broker with their versions, and the configuration that was in force.
 
 What a plan asks for and what a client library does are two things, so the report shows the second, and says where it is
 not the first.

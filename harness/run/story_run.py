@@ -54,8 +54,8 @@ def perform_story(spec: RunSpec, story: Story, world: World, recorder: Recorder,
     """Perform ``story`` in ``world``, which is fresh and is closed at the end in any case; its trace is ``story.json``.
 
     Raises:
-        HarnessError: the world could not do its work, or the story did not play as it is written, so that what came of
-            it says nothing; what was recorded so far stands.
+        HarnessError: the world could not do its work, or the story did not play as it is written, so its outcome says
+            nothing; what was recorded so far stands.
     """
     report, trace = perform_script(story, spec, world, recorder)
     write_json(directory / STORY_FILE, trace)

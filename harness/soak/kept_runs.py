@@ -92,7 +92,7 @@ class KeptRuns:
         return [self.kept[turn] for turn in sorted(set(self._best.values()))]
 
     def superfluous(self) -> list[int]:
-        """Turns whose files show nothing that a better run does not, but for alarming ones, which stay."""
+        """Turns whose files show nothing that a better run does not; alarming turns stay."""
         needed = set(self._best.values())
         return [turn for turn, run in self.kept.items() if not run.alarming and turn not in needed]
 

@@ -1,4 +1,4 @@
-"""From what a dead soak left to a state from which it goes on: nothing of it runs, and files are as the ledger says."""
+"""Prepares a dead soak to go on: nothing of it runs any more, and files are as the ledger says."""
 
 from __future__ import annotations
 

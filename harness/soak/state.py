@@ -210,7 +210,7 @@ class RecordedState:
         self.state.note(timed, iter(()))
 
     def add_verdicts(self, lines: Sequence[tuple[int, VerdictLine]], tries: Sequence[Tried]) -> None:
-        """Write down the verdicts of these turns, and what came of these tries."""
+        """Write down the verdicts of these turns, and the results of these tries."""
         entry = self._ledger.add_verdicts(round(self.elapsed_s, 3), lines, tries)
         self.state.note(entry, iter([line for _, line in lines]))
 

@@ -41,7 +41,7 @@ class TurnPlanner:
 
     @property
     def worlds(self) -> Sequence[WorldPlan]:
-        """Those of the plan."""
+        """The worlds of the plan."""
         return self._plan.worlds
 
     def world(self, name: str) -> WorldPlan:

@@ -1,4 +1,4 @@
-"""Scripted stories: files that say step by step what happens, and what must come of it in each column.
+"""Scripted stories: files that say step by step what happens, and what must be seen then in each column.
 
 A story is performed in a world through its contract alone, and judged by the checkers from the history of the run.
 docs/reference/stories.md has the language. Faults that are drawn by chance are in :mod:`nemesis.scenarios`.

@@ -136,7 +136,7 @@ def _signs(performance: Performance, verdict: Verdict) -> Iterator[Sign]:
             yield Sign.CHANGED_READ
 
 
-#: The signs that come of a count of anomalies alone.
+#: The signs that follow from a count of anomalies alone.
 _SIGNS: Final = {
     "divergent-replicas": Sign.DIVERGED,
     "divergent-tables": Sign.DIVERGED,

@@ -65,7 +65,7 @@ class Label(NamedTuple):
 
 
 class Band(NamedTuple):
-    """A step of the script: its lines, what came of it, and whether it does harm or did not play as written."""
+    """A step of the script: its lines, its result, and whether it does harm or did not play as written."""
 
     y1: int
     y2: int

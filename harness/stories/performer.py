@@ -129,7 +129,7 @@ class _Performer:
         return self._writes.counts()
 
     def trace(self, report: RunReport) -> Trace:
-        """Its steps and what came of them, once the log was read."""
+        """Its steps with their results, once the log was read."""
         note = "" if report.drained else "not read to its end"
         self._write_down(0, "(fresh clients wrote and read)", self._entries[-1].ended_us, note)
         return Trace(

@@ -22,7 +22,7 @@ _AIMED: Final = Role(RoleKind.NAMED)
 
 
 class ScriptFaults:
-    """Does what a script says to ``faults``. Each method raises a :class:`StepError` where nothing came of it.
+    """Does what a script says to ``faults``. Each method raises a :class:`StepError` where it had no effect.
 
     ``abandoned`` are brokers that are not started again at the end.
     """

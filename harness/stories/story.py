@@ -1,7 +1,7 @@
 """Story files: a script, and what is expected of it in each column. TOML; docs/reference/stories.md has the form.
 
 A file that has one of the tables "lost", "acknowledged" and "also" expects something, and then it is complete: what
-none of them lists is not lost, is acknowledged, and is not seen. A file without them only shows what comes of it.
+none of them lists is not lost, is acknowledged, and is not seen. A file without them only shows its outcome.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
     def letters(self) -> str:
         """As the table shows it: L for a loss, then the letters of what else is seen; "." for nothing.
 
-        That there is no leader is not shown beside a loss, which came of it.
+        The lack of a leader is not shown beside the loss that it caused.
         """
         hidden = {Sign.LEADERLESS, Sign.FOR_GOOD} if self.lost else set()
         return ("L" if self.lost else "") + "".join(s.letter for s in Sign if s in self.signs - hidden) or "."
@@ -120,7 +120,7 @@ _FORMS: Final = {
 class Story(msgspec.Struct, frozen=True, kw_only=True):
     """A story that was read. ``settings`` are those that it needs in every column, under Kafka's names.
 
-    ``expects`` is false where its file does not say what must come of it. ``needs`` are steps that may fail in some
+    ``expects`` is false where its file expects nothing. ``needs`` are steps that may fail in some
     column, and without which a run of a plan shows nothing.
     """
 

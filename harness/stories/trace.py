@@ -34,7 +34,7 @@ class Play(StrEnum):
 class TraceEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One step. Times are microseconds of the run's clock; the states are those at its end.
 
-    ``note`` says what came of it, in words; ``leader`` to ``assigned`` are the controller's word: ``assigned`` are the
+    ``note`` is its result in words; ``leader`` to ``assigned`` are the controller's word: ``assigned`` are the
     replicas in their order of preference, ``fenced`` the brokers that it counts as dead. ``answers`` are the outcomes
     of the records that were sent until then.
     """
@@ -84,7 +84,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(_problem(entry) for entry in self.entries if entry.play is Play.FAILED)
 
     def failed_tries(self, steps: Collection[str]) -> tuple[str, ...]:
-        """Those of these steps, by their text, that were tried without effect, and why."""
+        """The steps among these, by their text, that were tried without effect, and why."""
         return tuple(_problem(entry) for entry in self.entries if entry.play is Play.TRIED and entry.text in steps)
 
 

@@ -21,7 +21,7 @@ _MOMENTS: Final = 3
 class TransactionSteps:
     """Performs them in ``world``; ``new_process`` hands out the processes of readers.
 
-    Each method answers with what came of a step, in words.
+    Each method answers with the result of a step, in words.
     """
 
     def __init__(

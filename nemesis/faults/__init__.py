@@ -56,7 +56,7 @@ KINDS: Final[Mapping[str, type[FaultKind]]] = {
     for kind in [*globals().values()]
     if isinstance(kind, type) and issubclass(kind, FaultKind) and kind.kind
 }
-#: Those that can be in a schedule.
+#: The faults that can be in a schedule.
 FAULTS: Final[tuple[type[Fault], ...]] = tuple(kind for kind in KINDS.values() if issubclass(kind, Fault))
 
 if TYPE_CHECKING:

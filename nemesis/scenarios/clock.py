@@ -13,7 +13,7 @@ from nemesis.scenarios.shared import hit_one
 #: Two hours, more than most things that are kept by time are; and what a machine drifts whose clock is not set.
 HOURS_MS: Final = 7_200_000
 DRIFT_MS: Final = 5_000
-#: For how long a clock is wrong at least, so that records are stamped by it.
+#: The least time for which a clock is wrong, so that records are stamped by it.
 WRONG_MS: Final = 2_500
 
 

@@ -9,7 +9,7 @@ from nemesis.roles import Role, RoleKind
 from nemesis.scenarios.scene import Family, Part, Scenario, Scene
 from nemesis.topology import Shape
 
-#: For how long a client works on another connection before the first request arrives.
+#: The time for which a client works on another connection before the first request arrives.
 REPEATED_MS: Final = (500, 2_500)
 
 

@@ -69,7 +69,7 @@ SLOW_DISK: Final = Family(
 )
 
 
-#: For how long a disk lies before its power goes: writes are acknowledged meanwhile.
+#: The time for which a disk lies before its power goes: writes are acknowledged meanwhile.
 LIES_MS: Final = 500
 
 

@@ -79,7 +79,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
         return least_ms + self.draw("moment-ms", most_ms - least_ms + 1)
 
     def behind_ms(self) -> int:
-        """For how long followers lag: long enough for writes, too short to leave the ISR."""
+        """The time for which followers lag: long enough for writes, too short to leave the ISR."""
         return min(self.between_ms(300, 600), self.timings.lag_ms * 4 // 5)
 
     def partition(self) -> int:

@@ -15,11 +15,11 @@ Strike = Callable[[Role], Fault]
 #: A duration in milliseconds that follows from the settings under test.
 Lasting = Callable[[Timings], int]
 
-#: For how long a successor leads before the old leader is back.
+#: The time for which a successor leads before the old leader is back.
 SUCCESSOR_MS: Final = 300
 #: Replication comes back only after the leader stopped, or followers could catch up in between.
 OVERLAP_MS: Final = 100
-#: For how long a returned follower may fetch again what it lost, before the next fault.
+#: The time in which a returned follower may fetch again what it lost, before the next fault.
 REFETCH_MS: Final = 500
 #: The reason for a cut at the begin of a scenario: only the leader has the records that it acknowledges meanwhile.
 LAGGING: Final = "this lets followers fall a little behind, still in sync, before the leader is hit"
@@ -29,7 +29,7 @@ APART_MS: Final = 3_000
 
 
 def alone_ms(scene: Scene) -> int:
-    """For how long the leader is the only one in sync, so that it acknowledges writes alone."""
+    """The time for which the leader is the only one in sync, so that it acknowledges writes alone."""
     return scene.between_ms(400, 800)
 
 

@@ -1,4 +1,4 @@
-"""The page of recorded traces: what came of each when the core was held against it."""
+"""The page of recorded traces: the result of each when the core was held against it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TRACES: Final = Path(__file__).parents[2] / "results" / "reference" / "conform"
 FILE: Final = TRACES / "README.md"
 INTRODUCTION: Final = """
 Each trace is what Apache Kafka showed after the steps of a scripted story, recorded by `ackproof conform`;
-[the guide](../../../docs/guides/conform.md) says how. The columns count steps by what came of them when the core
+[the guide](../../../docs/guides/conform.md) says how. The columns count steps by their result when the core
 performed the same story: the same, passed within the step, a known deviation, unexplained.
 """
 

@@ -24,8 +24,8 @@ from workloads import spelled
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 INTRODUCTION: Final = """
-A scripted story says what happens to a cluster step by step, and what must come of it in each column, which is a choice
-of settings. [The guide](../guides/stories.md) has a first one; `ackproof stories` performs all of them.
+A scripted story says what happens to a cluster step by step, and what must be seen then in each column, which is a
+choice of settings. [The guide](../guides/stories.md) has a first one; `ackproof stories` performs all of them.
 """
 STEPS: Final = """
 One step a line; `#` begins a comment. A step that cannot be performed, and a wait that ends at its limit, are a

@@ -231,7 +231,7 @@ class Replica:
         self.log.start_epoch(self.leader_epoch, start_offset)
 
     def _known_followers(self) -> dict[NodeId, Follower]:
-        """Those whose progress still counts in the leader epoch that begins.
+        """The followers whose progress still counts in the leader epoch that begins.
 
         Still leading means that an epoch was missed (rule 30): in it a follower may have dropped what it had here.
         """

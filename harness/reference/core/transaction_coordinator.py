@@ -113,7 +113,7 @@ class _Asked(msgspec.Struct, frozen=True):
 class TransactionCoordinator(Coordinator):
     """The part of one broker that coordinates transactions. It does something only while that leads :data:`LOG`.
 
-    ``new_producer_id`` gives a producer id that was never given before, NONE where none is at hand.
+    ``new_producer_id`` gives a producer id that was never given before, or NONE.
     """
 
     _new_producer_id: Outside[Callable[[], int]]
@@ -259,7 +259,7 @@ class TransactionCoordinator(Coordinator):
 
     @property
     def _raised(self) -> int:
-        """By how much the end of a transaction raises the epoch of its producer (rule 39)."""
+        """The number by which the end of a transaction raises its producer's epoch (rule 39)."""
         return 0 if self._context.config.transaction_version == 1 else 1
 
     def _end_of(self, answer: messages.EndTxnResponse, record: TransactionRecord) -> messages.CoordinatorAnswer:

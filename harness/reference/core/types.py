@@ -39,7 +39,7 @@ MissedEpoch = Literal["forget", "kafka"]
 ProducersAfterRestart = Literal["all-batches", "last-batch"]
 #: The protocol of transactions: with 2 each end raises the producer epoch (rule 39, KIP-890).
 TransactionVersion = Literal[1, 2]
-#: By whom a record is committed (rules 7 and 28), unless quorum.required.acks says how many (rule 27).
+#: The rule by which a record is committed (rules 7 and 28), unless quorum.required.acks says how many (rule 27).
 CommitRuleName = Literal["isr", "majority"]
 #: The replicas that may lead: an in-sync replica (rule 13), or the live one with the largest log (rules 27, 28).
 LeaderElection = Literal["isr", "largest-log-end", "largest-epoch-and-log-end"]

@@ -33,12 +33,12 @@ class Waiting(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """As it travels, near enough."""
+        """The record, about as long as it is on the wire."""
         return RECORD_OVERHEAD_BYTES + len(self.key) + len(self.payload)
 
     @property
     def content(self) -> tuple[bytes, bytes]:
-        """As a batch holds it."""
+        """The record as a batch holds it."""
         return Deletion(self.key, self.payload) if self.tombstone else (self.key, self.payload)
 
 

@@ -26,7 +26,7 @@ from nemesis.evidence import Evidence
 #: schedule.
 INBOX_MAX: Final = 50_000
 
-#: For how long a broker tries to hand over, as its server does, and how often it looks whether it may leave.
+#: The time for which a broker tries to hand over, as its server does, and between its looks.
 LEAVE_LIMIT_US: Final = 3_000_000
 LOOK_EVERY_US: Final = 20_000
 

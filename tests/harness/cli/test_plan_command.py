@@ -49,7 +49,7 @@ def test_machines_get_every_run_with_its_seed(capsys: pytest.CaptureFixture[str]
 
 def test_a_scripted_story_refers_to_its_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of(["plan", str(PLANS / "stories" / "S40.toml"), "--explain"]) == 0
-    assert "what comes of it under which settings: ackproof stories S40" in capsys.readouterr().out
+    assert "its outcome under each choice of settings: ackproof stories S40" in capsys.readouterr().out
 
 
 def test_a_script_that_its_world_cannot_perform_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Disks of real nodes: emptied, damaged, full and slow, and what comes of it."""
+"""Disks of real nodes: emptied, damaged, full and slow, and the effects."""
 
 import os
 import shutil
