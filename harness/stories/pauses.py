@@ -22,7 +22,8 @@ LOOK_EVERY_MS: Final = 250
 #: The same after links were freed: a broker that waits for an answer which was dropped asks again after three seconds
 #: (replica.socket.timeout.ms of the harness's clusters), and one that connects after one, two and four more seconds.
 SAME_LOOKS_FREED: Final = 30
-#: For what goes on changing, and for brokers that were started: a JVM's start, and the session of the process before.
+#: The limit for what goes on changing, and for brokers that were started: a JVM's start, and the session of the
+#: process before.
 REST_LIMIT_MS: Final = 10_000
 START_LIMIT_MS: Final = 40_000
 #: A step in virtual time lasts so long at least.
