@@ -97,6 +97,6 @@ def reconciled(
     if left:
         kept = wanted.intersection(member.assigned)
         return replace(member, assigned=tuple(sorted(kept)), revoking=tuple(sorted(left)))
-    assigned = tuple(sorted(wanted & (held | (wanted - taken))))
+    assigned = tuple(sorted(wanted - taken))
     previous = member.previous_epoch if epoch == member.epoch else member.epoch
     return replace(member, epoch=epoch, previous_epoch=previous, assigned=assigned, revoking=())

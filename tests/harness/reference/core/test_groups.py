@@ -84,9 +84,11 @@ def test_a_newcomer_waits_for_what_the_member_before_it_gives_up() -> None:
 def test_what_a_member_leaves_is_free_at_once() -> None:
     lab = GroupLab()
     a, b = lab.member("a"), lab.member("b")
+    before = b.epoch
     assert lab.leave(a) == ErrorCode.NONE
     lab.beat(b)
     assert b.owned == BOTH
+    assert b.epoch > before
     assert lab.leave(a) == ErrorCode.UNKNOWN_MEMBER_ID
     assert lab.beat(a).error == ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -94,9 +96,10 @@ def test_what_a_member_leaves_is_free_at_once() -> None:
 def test_a_member_that_is_silent_for_a_session_is_given_up_and_may_come_back() -> None:
     lab = GroupLab()
     a, b = lab.member("a"), lab.member("b")
-    for _ in range(4):
+    for offset in range(4):
         lab.run(1_000)
         lab.beat(b)
+        assert lab.commit(b, offset, T1) == ErrorCode.NONE
     assert b.owned == BOTH
     assert lab.commit(a, 5) == ErrorCode.UNKNOWN_MEMBER_ID
     assert lab.beat(a).error == ErrorCode.UNKNOWN_MEMBER_ID
@@ -112,6 +115,7 @@ def test_a_member_that_keeps_what_it_shall_give_up_is_given_up() -> None:
     for _ in range(4):
         stubborn.epoch, stubborn.owned = a.epoch, BOTH
         lab.beat(stubborn)
+        assert lab.commit(b, 1, T1) == ErrorCode.NONE
         lab.run(300)
     lab.beat(b)
     assert b.owned == BOTH
@@ -126,8 +130,13 @@ def test_a_heartbeat_of_another_epoch_is_fenced_unless_only_its_answer_was_lost(
     assert a.epoch == before + 1
     assert lab.beat(a, epoch=before).member_epoch == a.epoch
     assert lab.beat(a, epoch=a.epoch + 1).error == ErrorCode.FENCED_MEMBER_EPOCH
-    b.owned = BOTH
-    assert lab.beat(b, epoch=b.epoch - 1).error == ErrorCode.FENCED_MEMBER_EPOCH
+    a.owned = BOTH  # It knows of more than the epoch before had for it.
+    assert lab.beat(a, epoch=before).error == ErrorCode.FENCED_MEMBER_EPOCH
+    a.owned = (T0,)
+    assert lab.leave(b) == ErrorCode.NONE
+    lab.beat(a)
+    a.owned = ()
+    assert lab.beat(a, epoch=before).error == ErrorCode.FENCED_MEMBER_EPOCH
 
 
 def test_only_the_leader_of_the_log_is_a_coordinator() -> None:

@@ -108,6 +108,36 @@ def test_what_is_given_up_is_dropped_in_the_next_poll_and_only_then_no_longer_ow
     assert all(number != 0 for broker, parts in session.wanted() for number, _ in parts)
 
 
+def answer_places_first(session: GroupSession) -> None:
+    """Let the question about places be the next one that is answered."""
+    session.asked.sort(key=lambda each: isinstance(each, Beat))
+
+
+def test_where_the_group_is_counts_for_the_assignment_that_was_asked_about() -> None:
+    session = GroupSession()
+    session.poll(max_wait_ms=10_000)
+    session.answer(member_epoch=1, assigned=(AT,))
+    session.answer(member_epoch=2, assigned=())
+    places, beat = session.asked
+    session.asked = [beat]
+    session.answer(member_epoch=3, assigned=(AT,))
+    session.asked = [places]
+    session.answer(offsets=((AT, 5),))
+    assert session.wanted() == []
+    session.answer(offsets=((AT, 9),))
+    assert session.wanted() == [(0, [(0, 9)])]
+
+
+def test_a_question_under_way_still_counts_when_more_is_assigned() -> None:
+    session = GroupSession()
+    session.poll(max_wait_ms=10_000)
+    session.answer(member_epoch=1, assigned=(AT,))
+    session.answer(member_epoch=2, assigned=(AT, OTHER))
+    answer_places_first(session)
+    session.answer(offsets=((AT, 5),))
+    assert session.wanted() == [(0, [(0, 5)])]
+
+
 def test_a_member_is_silent_between_its_calls() -> None:
     session = GroupSession()
     session.assigned(AT, places=(0,))
@@ -184,6 +214,10 @@ def test_a_library_that_commits_by_itself_commits_what_it_handed_over_before_the
     assert kinds == [messages.OffsetCommit, messages.OffsetCommit, Beat]
     assert {each.offsets for each in session.asked[:2]} == {((AT, 2),)}
     assert session.asked[2].owned == ()
+    session.asked.clear()
+    session.wait(200)
+    session.poll()
+    assert [each for each in session.asked if isinstance(each, messages.OffsetCommit)] == []
 
 
 def test_who_is_no_member_asks_without_an_epoch_and_a_member_leaves_when_it_is_closed() -> None:
