@@ -95,8 +95,8 @@ def test_whoever_lacks_a_capability_says_why_and_has_none(library):
         clients.close(LIMIT_S)
 
 
-def test_simulated_clients_have_tombstones_and_transactions_and_lack_all_else():
-    has = {ClientCapability.TOMBSTONES, ClientCapability.TRANSACTIONS}
+def test_simulated_clients_have_tombstones_transactions_and_groups_and_lack_all_else():
+    has = {*ClientCapability} - {ClientCapability.BATCHES, ClientCapability.POSITIONS}
     assert set(SimulatedClients.lacks) == set(ClientCapability) - has
     owners = {ClientCapability.BATCHES: SimulatedProducer}
     for lacking in SimulatedClients.lacks:
