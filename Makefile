@@ -28,7 +28,7 @@ check: setup ## format, lint, strict types, layer contract, fast tests (three to
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/lint-imports --no-cache
 	@$(BIN)/pytest -q -n 2 -m "not system and not root"
 
-test: setup-test ## tests of everything, on real Kafka too (eleven minutes on 2 cores; five workers, because some tests wait)
+test: setup-test ## tests of everything, with clients of real Kafka too (ten minutes on 2 cores with setup; five workers, because some tests wait)
 	@# In a fresh clone: what workers need is compiled and made once, and not by each of them; without it they take longer.
 	@[ -d tests/__pycache__ ] || { $(BIN)/pytest -q --collect-only & \
 	 $(BIN)/python -m scripts.spark_archive .venv/spark-classes.jsa & wait; } >/dev/null 2>&1
@@ -43,7 +43,7 @@ canary: setup ## a campaign with a planted bug, which must end with a broken pro
 soak-smoke: setup ## a soak of a minute that is killed and resumed (1 minute)
 	@scripts/soak-smoke.sh
 
-kafka: setup-test ## whole runs and a short campaign on real Apache Kafka, where Maven and root are at hand (6 minutes)
+kafka: setup-test ## runs, scripts and a short campaign on nodes of Apache Kafka, where Maven and root are at hand (6 minutes)
 	@$(BIN)/pytest -q -n 4 --dist loadgroup -m kafka
 	@scripts/kafka-campaign.sh
 
