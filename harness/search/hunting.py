@@ -199,7 +199,8 @@ def alarms_in(run: JudgedRun) -> tuple[Alarm, ...]:
 
 def _alarms(run: JudgedRun) -> Iterator[Alarm]:
     if run.broken is not None:
-        yield Alarm(run.broken.name, f"at {run.broken.time_us / 1e6:.2f} s: {run.broken.text}")
+        what = run.broken.text.removeprefix(f"{run.broken.name}: ")
+        yield Alarm(run.broken.name, f"at {run.broken.time_us / 1e6:.2f} s: {what}")
     for anomaly, count in run.judgement.broken.items():
         if anomaly != _BY_NAME:
             yield Alarm(anomaly, f"{count} found, none permitted")
