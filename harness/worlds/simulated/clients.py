@@ -38,6 +38,9 @@ from workloads import (
     Transactions,
 )
 
+#: The refusal of offsets in a transaction (KIP-447).
+NO_OFFSETS: Final = "in virtual time no transaction commits offsets"
+
 Model = TypeVar("Model", bound=network_client.ClientModel)
 
 
@@ -176,8 +179,8 @@ class SimulatedTransactionalProducer(SimulatedProducer):
         member: MemberToken,  # noqa: ARG002
         done: Callable[[SendOutcome], None],
     ) -> None:
-        """Refuse: no client is a member of a group in virtual time."""
-        self._refuse(done, SendOutcome(EventType.FAIL, None, SimulatedClients.lacks[ClientCapability.COMMITS]))
+        """Refuse them: the models of clients know no such request."""
+        self._refuse(done, SendOutcome(EventType.FAIL, None, NO_OFFSETS))
 
     def commit(self, done: Callable[[SendOutcome], None]) -> None:
         """Have the model ask for the commit."""
