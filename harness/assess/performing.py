@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from enum import StrEnum
 from functools import cache
-from multiprocessing import get_context
 from types import TracebackType
 from typing import Final, Self
 
 import msgspec
 
 from harness.errors import AckproofError
+from harness.machine.forked import forked_pool
 from harness.stories import Play, Sign, Story, StoryCell, known_stories, own_column, perform_cell
 from workloads import Settings, SettingsError
 
@@ -79,7 +78,7 @@ class Performer:
     def __init__(self, workers: int = 1, only: Sequence[str] = ()) -> None:
         self._all = tuple(only) or tuple(stories())
         self._performed_so_far: dict[tuple[str, str], PerformedStory] = {}
-        self._pool = ProcessPoolExecutor(workers, mp_context=get_context("fork")) if workers > 1 else None
+        self._pool = forked_pool(workers) if workers > 1 else None
 
     def __enter__(self) -> Self:
         return self

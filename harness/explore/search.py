@@ -9,7 +9,6 @@ a probability of about n^2 / 2^64.
 
 from __future__ import annotations
 
-import multiprocessing
 import resource
 import signal
 import struct
@@ -26,6 +25,7 @@ import msgspec
 from harness.errors import HarnessError
 from harness.explore.scope import Scope
 from harness.explore.space import Next, Space
+from harness.machine.forked import FORKED, leave_inherited
 from harness.reference.core.invariants import Broken
 
 #: States that are expanded between two looks at the clock.
@@ -241,6 +241,7 @@ class _Processes:
 
 
 def _serve(connection: Connection, others: Sequence[Connection], make: Callable[[], Worker]) -> None:
+    leave_inherited()
     # Ctrl-C reaches the whole group; who asks ends its workers. Its ends are closed here, so that its death is seen.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -261,15 +262,12 @@ def _team(scope: Scope, limits: Limits, workers: int, merged: bool) -> Iterator[
     if workers == 1:
         yield _Alone(make(0))
         return
-    context = multiprocessing.get_context("fork")
     connections: list[Connection] = []
     processes = []
     for number in range(workers):
-        near_end, far_end = context.Pipe()
+        near_end, far_end = FORKED.Pipe()
         others = (*connections, near_end)
-        process = context.Process(
-            target=_serve, args=(far_end, others, lambda number=number: make(number)), daemon=True
-        )
+        process = FORKED.Process(target=_serve, args=(far_end, others, lambda number=number: make(number)), daemon=True)
         process.start()
         far_end.close()  # so that its end is seen here when the worker dies
         connections.append(near_end)

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from itertools import chain, islice
-from multiprocessing import get_context
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from checkers import Outcome
 from harness.errors import HarnessError
+from harness.machine.forked import forked_pool
 from harness.plan import RunSpec
 from harness.search.judged_run import JudgedRun, run_in_memory
 from harness.search.portfolios import PORTFOLIOS, Portfolio
@@ -155,7 +155,7 @@ def _blocks(
     number: int, changed: Mapping[str, Any], seed: int, portfolios: Sequence[Portfolio], workers: int
 ) -> Iterator[list[HuntedRun]]:
     """Blocks of runs from run ``number`` on, in order, performed in worker processes."""
-    with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
+    with forked_pool(workers) as pool:
         waiting: list[Future[list[HuntedRun]]] = []
         try:
             while True:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from typing import Final
 
 import msgspec
 
 from checkers import HISTORY, NEVER, InconsistentOffset, LostWrite, Scratch, ScratchKind, Verdict, check_one
+from harness.machine.forked import forked_pool
 from harness.plan import RunSpec, Simulated
 from harness.records.replica_dump import write_replicas
 from harness.stories.columns import COLUMNS, Column, column_named
@@ -182,7 +181,7 @@ def perform_table(
     if workers < 2 or len(cells) < 2:
         yield from map(_perform, cells)
         return
-    with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
+    with forked_pool(workers) as pool:
         yield from pool.map(_perform, cells, chunksize=max(1, min(len(cells), len(COLUMNS)) // 2))
 
 
