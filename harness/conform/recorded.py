@@ -151,7 +151,7 @@ def traces_in(path: Path) -> list[RecordedTrace]:
     Raises:
         PlanError: the directory has no trace, or one cannot be read.
     """
-    files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+    files = sorted(path.glob("*.json"), key=lambda file: file.stem) if path.is_dir() else [path]
     if not files:
         raise PlanError(f"{path} has no recorded traces; record one: ackproof conform S01 --save {path}")
     return [read_trace(file) for file in files]
