@@ -199,9 +199,9 @@ def test_batches_of_other_topics_have_no_time(lab: Any) -> None:
     assert [(batch.stamped_us, batch.kept) for batch in cluster.log(0).batches] == [(NONE, None)] * 2
 
 
-def in_transactions(*steps: str, producer: int = 7) -> MemoryLog:
+def in_transactions(*steps: str) -> MemoryLog:
     """A log of one producer under version 2: "a" writes key a, "+" and "!" are the markers of a commit and an abort."""
-    log, epoch = MemoryLog(), 0
+    log, producer, epoch = MemoryLog(), 7, 0
     for step in steps:
         offset, second = log.end_offset, log.end_offset * SECOND_US
         if step in {"+", "!"}:
@@ -241,15 +241,16 @@ def test_nothing_of_an_open_transaction_or_after_it_goes() -> None:
     assert [offset for offset, _ in records(log)] == [2, 4, 5, 6, 7, 8]
 
 
-def test_a_marker_goes_when_its_transaction_has_no_batch_and_its_time_is_over() -> None:
-    """The first pass empties the transaction, the second one finds nothing of it, the third one is late enough."""
-    log = after_another(in_transactions("a", "!", "b", "+"), "c")
+@pytest.mark.parametrize(("retention_ms", "late"), [(5_000, 4), (1_000, 3), (0, 3)])
+def test_a_marker_goes_when_its_transaction_has_no_batch_and_its_time_is_over(retention_ms: int, late: int) -> None:
+    """The first pass empties the transaction, the second one finds nothing of it, and one after that is late enough."""
+    log = after_another(in_transactions("k", "+", "a", "!", "b", "+"), "c")
     left = []
-    for at_s in (20, 21, 22, 27):
-        clean(log, at_s=at_s, delete_retention_ms=5_000)
+    for at_s in (20, 21, 22, 26):
+        clean(log, at_s=at_s, delete_retention_ms=retention_ms)
         left.append([batch.base_offset for batch in log.batches if batch.marker is not None])
         after_another(log, f"d{at_s}")
-    assert left == [[1, 3], [1, 3], [1, 3], [3]]
+    assert left == [[1, 3, 5] if number < late else [1, 5] for number in (1, 2, 3, 4)]
 
 
 def test_a_marker_stays_with_a_record_of_its_transaction_and_as_the_last_of_its_producer() -> None:

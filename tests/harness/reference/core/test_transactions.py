@@ -57,6 +57,12 @@ def test_aborted_transactions_are_found_by_what_was_fetched() -> None:
     assert known.aborted_between(2, 4) == ()
 
 
+def test_only_the_records_of_an_aborted_transaction_are_aborted() -> None:
+    log = [record(0), record(1, producer=8), record(2), marker(3, commit=False), record(4, epoch=1)]
+    ends = [marker(5, commit=True, epoch=2), marker(6, commit=True, producer=8)]
+    assert [batch.base_offset for batch in (*log, *ends) if knowing(*log, *ends).is_aborted(batch)] == [0, 2]
+
+
 def test_a_marker_where_nothing_is_open_ends_nothing() -> None:
     assert knowing(marker(0, commit=False)).aborted_between(0, 1) == ()
 
