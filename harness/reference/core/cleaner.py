@@ -58,7 +58,7 @@ class Cleaner:
         below = [batch for batch in log.batches if batch.next_offset <= bound]
         if not self._is_due(log, below) or not all(batch.intact for batch in below):
             return None
-        aborted = {batch.base_offset for batch in below if _is_aborted(log, batch)}
+        aborted = {batch.base_offset for batch in below if log.producers.transactions.is_aborted(batch)}
         last_offsets = self._last_offsets(log, [batch for batch in below if batch.base_offset not in aborted])
         ended = _empty_markers(below)
         cleaned = [
@@ -134,20 +134,16 @@ class Cleaner:
         return now_us + self._retention_us
 
     def _must_stay(self, log: Cleanable, batch: RecordBatch, last: RecordBatch, now_us: int) -> bool:
-        """A batch stays that had no record before the pass, or has none after it.
+        """True if a batch stays although it has no record after the pass.
 
-        One of a leader's own, a marker whose time is not over, the last of a producer, whose number the log would
-        forget, and the last one of the pass: a reader must get past it.
+        These do: one of a leader's own, a marker whose time is not over, the last one of a producer, whose number the
+        log would forget, and the last one of the pass, which a reader must get past.
         """
         if batch.base_offset == last.base_offset or log.producers.ends_with(batch):
             return True
         if batch.marker is not None:
             return not NONE != batch.delete_horizon_us <= now_us
         return not batch.records and batch.kept is None
-
-
-def _is_aborted(log: Cleanable, batch: RecordBatch) -> bool:
-    return batch.transactional and batch.marker is None and log.producers.transactions.is_aborted(batch)
 
 
 def _empty_markers(batches: Sequence[RecordBatch]) -> set[int]:
