@@ -29,24 +29,31 @@ class Coordinator:
         context: the broker's.
         write: appends to a log of this broker, and has it answer to itself.
         log: the log partition that has the coordinator's records.
+        reminder: what it is reminded by to look at what is due; the subject is the leader epoch.
     """
 
     _context: Context
     _write: Outside[Callable[[messages.Produce], None]]
     _log: Outside[TopicPartition]
+    _reminder: Outside[Timer]
     _replica: Replica | None
     _loaded_end: int
+    _resumed: bool
 
-    def __init__(self, context: Context, write: Callable[[messages.Produce], None], log: TopicPartition) -> None:
+    def __init__(
+        self, context: Context, write: Callable[[messages.Produce], None], log: TopicPartition, reminder: Timer
+    ) -> None:
         self._context = context
         self._write = write
         self._log = log
+        self._reminder = reminder
         self.resign()
 
     def resign(self) -> None:
         """Another broker is the coordinator, or none: forget everything."""
         self._replica = None
         self._loaded_end = 0
+        self._resumed = False
 
     def lead(self, replica: Replica) -> None:
         """This broker is the coordinator from now on."""
@@ -64,23 +71,42 @@ class Coordinator:
         """All that was read at the election is committed: only then it counts."""
         return replica.high_watermark >= self._loaded_end
 
-    def _serves(self, replica: Replica) -> bool:
-        return replica.leading and self._loaded(replica)
-
     def _unavailable(self) -> ErrorCode:
         """The error of every request while this broker does not coordinate."""
         replica = self._replica
         if replica is None or not replica.leading:
             return ErrorCode.NOT_COORDINATOR
-        return NO_ERROR if self._loaded(replica) else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        if not self._loaded(replica):
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        if not self._resumed:
+            self._resumed = True
+            self._resume()
+        return NO_ERROR
+
+    def _resume(self) -> None:
+        """Go on from where the coordinator before was, once what it knew is loaded."""
+        raise NotImplementedError
+
+    def on_timer(self, leader_epoch: int) -> None:
+        """Do what is due while this broker coordinates in this leader epoch."""
+        replica = self._replica
+        if replica is None or leader_epoch != replica.leader_epoch:
+            return
+        self._look_again(replica)
+        if not self._unavailable():
+            self._look()
+
+    def _look(self) -> None:
+        """Do what is due."""
+        raise NotImplementedError
 
     def _append(self, correlation: int, *records: tuple[bytes, bytes]) -> None:
         """Have records written, as one batch; the answer has this ``correlation``."""
         batch = RecordBatch(len(records), sum(len(value) for _, value in records), records)
         self._write(messages.Produce(correlation, self._log, ACKS_ALL, FOR_EVER_MS, batch))
 
-    def _look_again(self, replica: Replica, look: Timer) -> None:
-        self._context.remind(LOOK_EVERY_MS, Timer(look.name, replica.leader_epoch))
+    def _look_again(self, replica: Replica) -> None:
+        self._context.remind(LOOK_EVERY_MS, Timer(self._reminder.name, replica.leader_epoch))
 
 
 def refusal_of(error: ErrorCode) -> ErrorCode:

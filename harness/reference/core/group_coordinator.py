@@ -104,11 +104,10 @@ class GroupCoordinator(Coordinator):
     _groups: dict[str, Group]
     _asked: dict[int, str]
     _has_read: bool
-    _resumed: bool
 
     def __init__(self, context: Context, write: Callable[[messages.Produce], None]) -> None:
         self._groups = {}
-        super().__init__(context, write, LOG)
+        super().__init__(context, write, LOG, LOOK)
 
     # --- elections -----------------------------------------------------------------------------------------------
 
@@ -123,19 +122,20 @@ class GroupCoordinator(Coordinator):
                 self._refuse(waiting.client, _answer_to(waiting.message), ErrorCode.NOT_COORDINATOR)
         self._groups = {}
         self._asked = {}
-        self._has_read = self._resumed = False
+        self._has_read = False
 
     @override
     def _unavailable(self) -> ErrorCode:
         replica = self._replica
         if replica is not None and not self._has_read:
             self._load(replica)
-        error = super()._unavailable()
-        if not error and not self._resumed:
-            self._resumed = True
-            for group in self._groups.values():
-                group.timed(self._context.now_us)
-        return error
+        return super()._unavailable()
+
+    @override
+    def _resume(self) -> None:
+        """Let the sessions of all members begin again (rule 45)."""
+        for group in self._groups.values():
+            group.timed(self._context.now_us)
 
     def _load(self, replica: Replica) -> None:
         """Read the log to its end (rule 45)."""
@@ -147,21 +147,16 @@ class GroupCoordinator(Coordinator):
                 group.record = msgspec.msgpack.decode(value, type=GroupRecord)
             else:
                 self._load_offset(group, named.partition, msgspec.msgpack.decode(value, type=int))
-        self._look_again(replica, LOOK)
+        self._look_again(replica)
 
     def _load_offset(self, group: Group, partition: TopicPartition, offset: int) -> None:
         group.offsets[partition] = offset
 
     # --- time ----------------------------------------------------------------------------------------------------
 
-    def on_timer(self, leader_epoch: int) -> None:
+    @override
+    def _look(self) -> None:
         """Give up who is silent (rule 43)."""
-        replica = self._replica
-        if replica is None or leader_epoch != replica.leader_epoch:
-            return
-        self._look_again(replica, LOOK)
-        if self._unavailable():
-            return
         session_us = self._context.config.session_timeout_ms * 1000
         for name, group in self._groups.items():
             silent = group.silent(self._context.now_us, session_us) if group.next is None else []

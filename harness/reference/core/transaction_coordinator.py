@@ -117,7 +117,6 @@ class TransactionCoordinator(Coordinator):
     """
 
     _new_producer_id: Outside[Callable[[], int]]
-    _resumed: bool
     _transactions: dict[str, Transaction]
     _asked: dict[int, _Asked]
     _look_for_old_us: int
@@ -127,7 +126,7 @@ class TransactionCoordinator(Coordinator):
     ) -> None:
         self._new_producer_id = new_producer_id
         self._look_for_old_us = 0
-        super().__init__(context, write, LOG)
+        super().__init__(context, write, LOG, LOOK)
 
     # --- elections -----------------------------------------------------------------------------------------------
 
@@ -135,7 +134,6 @@ class TransactionCoordinator(Coordinator):
     def resign(self) -> None:
         """Forget everything. Who waits for an answer asks again."""
         super().resign()
-        self._resumed = False
         self._transactions = {}
         self._asked = {}
 
@@ -146,17 +144,11 @@ class TransactionCoordinator(Coordinator):
         for key, value in self._read(replica):
             self._transactions[key.decode()] = Transaction(msgspec.msgpack.decode(value, type=TransactionRecord))
         self._look_for_old_us = self._context.now_us + self._context.config.transaction_abort_check_ms * 1000
-        self._look_again(replica, LOOK)
+        self._look_again(replica)
 
-    def on_timer(self, leader_epoch: int) -> None:
+    @override
+    def _look(self) -> None:
         """Repeat what was not done, and abort what is open for too long (rule 41)."""
-        replica = self._replica
-        if replica is None or leader_epoch != replica.leader_epoch:
-            return
-        self._look_again(replica, LOOK)
-        if not self._serves(replica):
-            return
-        self._resume()
         for name, transaction in self._transactions.items():
             if transaction.record.state in _PREPARED and transaction.next is None:
                 self._pursue(name, transaction)
@@ -164,11 +156,9 @@ class TransactionCoordinator(Coordinator):
             self._look_for_old_us = self._context.now_us + self._context.config.transaction_abort_check_ms * 1000
             self._abort_the_old()
 
+    @override
     def _resume(self) -> None:
         """Go on with what the coordinator before has prepared."""
-        if self._resumed:
-            return
-        self._resumed = True
         for transaction in self._transactions.values():
             if transaction.record.state in _PREPARED:
                 transaction.markers = dict.fromkeys(transaction.record.partitions, _Sent())
@@ -266,13 +256,6 @@ class TransactionCoordinator(Coordinator):
         return _with_identity(answer, record) if self._raised else answer
 
     # --- why not -------------------------------------------------------------------------------------------------
-
-    @override
-    def _unavailable(self) -> ErrorCode:
-        error = super()._unavailable()
-        if not error:
-            self._resume()
-        return error
 
     def _busy(self, transaction: Transaction) -> ErrorCode:
         """A record is under way, or markers are: the producer is to come back."""
