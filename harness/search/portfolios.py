@@ -253,26 +253,22 @@ PORTFOLIOS: Final = (
     ),
 )  # fmt: skip
 
+
+def _coordinated(
+    name: str, family: str, settings: Mapping[str, Any], workload: WorkloadPlan, partitions: int
+) -> tuple[Portfolio, Portfolio]:
+    """The portfolios of what a coordinator decides, which ``family`` attacks."""
+    common: Mapping[str, Any] = {"settings": settings, "workload": workload, "partitions": partitions}
+    return (
+        Portfolio(name=name, families=(family, "kill", "pause", "partition"), **common),
+        Portfolio(name=f"{name}-and-moves", kinds=_MOVES, shapes=_SINGLE_LINKS, faults=(5, 10), **common, **_BRIEF),
+    )
+
+
 _COMMITTED: Final = _IDEMPOTENT | {"isolation.level": "read_committed"}
 #: The same for what only transactions can show.
 TRANSACTIONAL: Final = (
-    Portfolio(
-        name="transactions",
-        families=("transaction-coordinator", "kill", "pause", "partition"),
-        settings=_COMMITTED,
-        workload=IN_TRANSACTIONS,
-        partitions=2,
-    ),
-    Portfolio(
-        name="transactions-and-moves",
-        kinds=_MOVES,
-        shapes=_SINGLE_LINKS,
-        faults=(5, 10),
-        settings=_COMMITTED,
-        workload=IN_TRANSACTIONS,
-        partitions=2,
-        **_BRIEF,
-    ),
+    *_coordinated("transactions", "transaction-coordinator", _COMMITTED, IN_TRANSACTIONS, 2),
     Portfolio(
         name="late-messages-of-transactions",
         kinds=("hold", "hold", "move", "cut", "kill"),
@@ -281,29 +277,11 @@ TRANSACTIONAL: Final = (
         partitions=2,
         **_BRIEF,
     ),
-)  # fmt: skip
+)
 
 _MEMBERS: Final = _IDEMPOTENT | {"group.protocol": "consumer", "session.timeout.ms": 1_500}
 #: The same for what only consumer groups can show.
-GROUPED: Final = (
-    Portfolio(
-        name="groups",
-        families=("coordinator", "kill", "pause", "partition"),
-        settings=_MEMBERS,
-        workload=IN_GROUPS,
-        partitions=3,
-    ),
-    Portfolio(
-        name="groups-and-moves",
-        kinds=_MOVES,
-        shapes=_SINGLE_LINKS,
-        faults=(5, 10),
-        settings=_MEMBERS,
-        workload=IN_GROUPS,
-        partitions=3,
-        **_BRIEF,
-    ),
-)
+GROUPED: Final = _coordinated("groups", "coordinator", _MEMBERS, IN_GROUPS, 3)
 
 
 def portfolios_for(changed: Mapping[str, Any]) -> tuple[Portfolio, ...]:
