@@ -13,7 +13,7 @@ it joins again in its next poll, so whatever it commits before that has its old 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from typing_extensions import override
 
@@ -22,32 +22,48 @@ from harness.reference.core.group_coordinator import LOG
 from harness.reference.core.messages import JOINS, LEAVES
 from harness.reference.core.types import NO_ERROR, NONE, OFFSETS_TOPIC, ErrorCode, TopicPartition
 from harness.worlds.simulated.consumer import END_OFFSETS_LIMIT_US, NO_ANSWER, Assigned, ConsumerModel
-from harness.worlds.simulated.network_client import MICROSECONDS, ClientEffect, Completed, Request
+from harness.worlds.simulated.network_client import (
+    MICROSECONDS,
+    NOT_COORDINATING,
+    ClientEffect,
+    Completed,
+    Request,
+)
 from workloads import Fetched, IsolationLevel, Membership, MemberToken, Offsets, Settings
 
 #: Heartbeats in a session: Kafka's defaults are 5 s and 45 s.
 BEATS_A_SESSION: Final = 9
-_COME_BACK: Final = frozenset({
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR,
-})  # fmt: skip
-#: Purpose of a heartbeat, and of a commit that the library makes by itself.
-_BEAT: Final = "heartbeat"
+#: Purpose of a commit that the library makes by itself.
 _BY_ITSELF: Final = "commit by itself"
 
 
-class _Places(NamedTuple):
-    """Purpose of the question where the group is in these log partitions."""
+class _Repeated:
+    """Purpose of requests to the coordinator, one at a time: one is ``asked`` now, or may be at ``ready_us``.
 
-    assigned: tuple[Assigned, ...]
-
-
-class _Call:
-    """A call that waits for the coordinator: a commit of ``offsets``, or a question about ``partitions``.
-
-    ``ambiguous``: a request of it had no answer, so a commit may have been taken.
+    ``ambiguous``: one of them had no answer, so a commit may have been taken.
     """
 
-    __slots__ = ("ambiguous", "asked", "deadline_us", "done", "offsets", "partitions", "ready_us")
+    __slots__ = ("ambiguous", "asked", "ready_us")
+
+    def __init__(self) -> None:
+        self.asked = self.ambiguous = False
+        self.ready_us = 0
+
+
+class _Places(_Repeated):
+    """The question where the group is in the log partitions ``assigned``."""
+
+    __slots__ = ("assigned",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.assigned: tuple[Assigned, ...] = ()
+
+
+class _Call(_Repeated):
+    """A call that waits for the coordinator: a commit of ``offsets``, or a question about ``partitions``."""
+
+    __slots__ = ("deadline_us", "done", "offsets", "partitions")
 
     def __init__(
         self,
@@ -56,12 +72,11 @@ class _Call:
         offsets: Mapping[TopicPartition, int] | None = None,
         partitions: Sequence[TopicPartition] = (),
     ) -> None:
+        super().__init__()
         self.deadline_us = deadline_us
         self.done = done
         self.offsets = offsets
         self.partitions = tuple(partitions)
-        self.asked = self.ambiguous = False
-        self.ready_us = 0
 
 
 class GroupConsumerModel(ConsumerModel):
@@ -88,11 +103,9 @@ class GroupConsumerModel(ConsumerModel):
         self._epoch = JOINS
         self._given_up = False
         self._next: tuple[TopicPartition, ...] | None = None
-        self._beating = False
-        self._beat_us = 0
+        self._beats = _Repeated()
         self._unplaced: dict[TopicPartition, Assigned] = {}
-        self._placing = False
-        self._place_us = 0
+        self._places = _Places()
         self._handed: dict[TopicPartition, int] = {}
         self._calls: list[_Call] = []
 
@@ -152,9 +165,18 @@ class GroupConsumerModel(ConsumerModel):
         self._pursue_calls(now_us)
         return super()._advance(now_us)
 
-    def _coordinator(self, now_us: int) -> int | None:
-        leader = self._net.leader(LOG)
-        return None if leader is None or self._net.ready(now_us, leader[0]) is None else leader[0]
+    def _coordinator_for(self, now_us: int, purpose: _Repeated) -> int | None:
+        """The coordinator, where it may be asked now."""
+        if purpose.asked:
+            return None
+        if now_us < purpose.ready_us:
+            self._net.wake_at(purpose.ready_us)
+            return None
+        return self._net.leader_at_hand(now_us, LOG)
+
+    def _ask(self, now_us: int, coordinator: int, request: messages.GroupRequest, purpose: _Repeated) -> None:
+        purpose.asked = True
+        self._net.send(now_us, coordinator, request, purpose)
 
     def _take_over(self, now_us: int) -> None:
         """Read what was assigned, and nothing else, from now on."""
@@ -174,20 +196,14 @@ class GroupConsumerModel(ConsumerModel):
         self._unplaced = asked | fresh
         goes_on = now.keys() - fresh.keys()
         self._handed = {partition: offset for partition, offset in self._handed.items() if partition in goes_on}
-        self._beat_us = now_us
+        self._beats.ready_us = now_us
         assert self._changed is not None  # noqa: S101 - it has subscribed
         self._net.effects.append(Completed(self._changed, tuple(map(str, assigned))))
 
     def _beat(self, now_us: int) -> None:
-        if self._beating or self._given_up:
-            return
-        if now_us < self._beat_us:
-            self._net.wake_at(self._beat_us)
-            return
-        coordinator = self._coordinator(now_us)
+        coordinator = None if self._given_up else self._coordinator_for(now_us, self._beats)
         if coordinator is not None:
-            self._beating = True
-            self._net.send(now_us, coordinator, self._heartbeat(self._epoch), _BEAT)
+            self._ask(now_us, coordinator, self._heartbeat(self._epoch), self._beats)
 
     def _heartbeat(self, epoch: int) -> messages.ConsumerGroupHeartbeat:
         owned = () if epoch == JOINS else tuple(self._assigned)
@@ -202,24 +218,19 @@ class GroupConsumerModel(ConsumerModel):
 
     def _commit_by_itself(self, now_us: int) -> None:
         """Let the group remember what was handed over before this poll, whatever becomes of it."""
-        coordinator = self._coordinator(now_us)
+        coordinator = self._net.leader_at_hand(now_us, LOG)
         if self._auto_us is not None and self._handed and coordinator is not None:
             self._auto_due_us = now_us + self._auto_us
             self._net.send(now_us, coordinator, self._offsets_of(self._handed), _BY_ITSELF)
 
     def _ask_places(self, now_us: int) -> None:
         """Ask where the group is in what is new."""
-        if not self._unplaced or self._placing:
-            return
-        if now_us < self._place_us:
-            self._net.wake_at(self._place_us)
-            return
-        coordinator = self._coordinator(now_us)
+        coordinator = self._coordinator_for(now_us, self._places) if self._unplaced else None
         if coordinator is not None:
-            self._placing = True
+            self._places.assigned = tuple(self._unplaced.values())
             correlation, partitions = self._net.next_correlation(), tuple(self._unplaced)
             ask = messages.OffsetFetch(correlation, self._group, self._member, self._epoch, partitions)
-            self._net.send(now_us, coordinator, ask, _Places(tuple(self._unplaced.values())))
+            self._ask(now_us, coordinator, ask, self._places)
 
     @override
     def _ask_position(self, now_us: int, assigned: Assigned, leader: tuple[int, int]) -> None:
@@ -235,19 +246,15 @@ class GroupConsumerModel(ConsumerModel):
                 self._pursue_call(now_us, call)
 
     def _pursue_call(self, now_us: int, call: _Call) -> None:
-        if now_us < call.ready_us:
-            self._net.wake_at(call.ready_us)
-            return
-        coordinator = self._coordinator(now_us)
+        coordinator = self._coordinator_for(now_us, call)
         if coordinator is None:
             return
-        call.asked = True
         if call.offsets is None:
             correlation = self._net.next_correlation()
-            request: messages.Message = messages.OffsetFetch(correlation, self._group, partitions=call.partitions)
+            request: messages.GroupRequest = messages.OffsetFetch(correlation, self._group, partitions=call.partitions)
         else:
             request = self._offsets_of(call.offsets)
-        self._net.send(now_us, coordinator, request, call)
+        self._ask(now_us, coordinator, request, call)
 
     # --- answers -----------------------------------------------------------------------------------------------------
 
@@ -261,8 +268,10 @@ class GroupConsumerModel(ConsumerModel):
         return super().on_message(now_us, sender, message)
 
     def _on_answer(self, now_us: int, purpose: Any, answer: messages.GroupAnswer) -> None:
-        if answer.error in _COME_BACK:
+        if answer.error in NOT_COORDINATING:
             self._net.want_metadata()
+        if isinstance(purpose, _Repeated):
+            purpose.asked = False
         if isinstance(answer, messages.ConsumerGroupHeartbeatResponse):
             self._on_beat(now_us, answer)
         elif isinstance(purpose, _Places) and isinstance(answer, messages.OffsetFetchResponse):
@@ -271,20 +280,18 @@ class GroupConsumerModel(ConsumerModel):
             self._on_call(now_us, purpose, answer)
 
     def _on_beat(self, now_us: int, answer: messages.ConsumerGroupHeartbeatResponse) -> None:
-        self._beating = False
-        if answer.error in _COME_BACK:
-            self._beat_us = now_us + self._backoff_us
+        if answer.error in NOT_COORDINATING:
+            self._beats.ready_us = now_us + self._backoff_us
         elif answer.error:
             self._given_up = True
         else:
             self._epoch, self._next = answer.member_epoch, answer.assigned
-            self._beat_us = now_us + self._session_ms * MICROSECONDS // BEATS_A_SESSION
+            self._beats.ready_us = now_us + self._session_ms * MICROSECONDS // BEATS_A_SESSION
 
     def _on_places(self, now_us: int, asked: _Places, answer: messages.OffsetFetchResponse) -> None:
         """Begin where the group is; where it remembers nothing, or less than that, auto.offset.reset decides."""
-        self._placing = False
         if answer.error != NO_ERROR:
-            self._place_us = now_us + self._backoff_us
+            asked.ready_us = now_us + self._backoff_us
             return
         for each, (partition, offset) in zip(asked.assigned, answer.offsets, strict=True):
             if self._unplaced.get(partition) is each:
@@ -292,8 +299,7 @@ class GroupConsumerModel(ConsumerModel):
                 each.position = None if offset == NONE else offset
 
     def _on_call(self, now_us: int, call: _Call, answer: messages.GroupAnswer) -> None:
-        call.asked = False
-        if answer.error in _COME_BACK or (answer.error is ErrorCode.STALE_MEMBER_EPOCH and not self._given_up):
+        if answer.error in NOT_COORDINATING or (answer.error is ErrorCode.STALE_MEMBER_EPOCH and not self._given_up):
             call.ready_us = now_us + self._backoff_us
         elif answer.error:
             self._end(call, Offsets({}, NO_ANSWER if call.ambiguous else answer.error.name))
@@ -319,13 +325,7 @@ class GroupConsumerModel(ConsumerModel):
         others = []
         for request in requests:
             purpose = request.purpose
-            if purpose == _BEAT:
-                self._beating = False
-                self._beat_us = now_us + self._backoff_us
-            elif isinstance(purpose, _Places):
-                self._placing = False
-                self._place_us = now_us + self._backoff_us
-            elif isinstance(purpose, _Call):
+            if isinstance(purpose, _Repeated):
                 purpose.asked, purpose.ambiguous = False, True
                 purpose.ready_us = now_us + self._backoff_us
             elif purpose != _BY_ITSELF:

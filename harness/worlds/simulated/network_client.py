@@ -18,7 +18,7 @@ import msgspec
 
 from harness.reference.core.effects import Arm, Deliver, Timer
 from harness.reference.core.messages import Message, Metadata, MetadataResponse
-from harness.reference.core.types import BrokerState, Image, NodeId, TopicPartition
+from harness.reference.core.types import BrokerState, ErrorCode, Image, NodeId, TopicPartition
 from workloads import Settings
 
 MICROSECONDS: Final = 1_000
@@ -28,6 +28,10 @@ METADATA_MAX_AGE_US: Final = 300_000 * MICROSECONDS
 RECONNECT_BACKOFF_US: Final = 50 * MICROSECONDS
 RECONNECT_BACKOFF_MAX_US: Final = 1_000 * MICROSECONDS
 NEVER_US: Final = 2**62
+#: Errors of a broker that does not coordinate, or not yet: the client asks for metadata, and comes back.
+NOT_COORDINATING: Final = frozenset({
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR,
+})  # fmt: skip
 
 WAKE: Final = Timer("wake")
 
@@ -213,6 +217,11 @@ class NetworkClient:
             self._metadata_wanted = True
             return None
         return leader
+
+    def leader_at_hand(self, now_us: int, partition: TopicPartition) -> int | None:
+        """The leader, where the connection to it is open; else see to it that there will be one."""
+        leader = self.leader(partition)
+        return None if leader is None or self.ready(now_us, leader[0]) is None else leader[0]
 
     def want_metadata(self) -> None:
         """Something contradicts what is known of the cluster."""

@@ -22,7 +22,7 @@ from harness.reference.core import messages
 from harness.reference.core.transaction_coordinator import LOG
 from harness.reference.core.types import NONE, TRANSACTIONS_TOPIC, ErrorCode, TopicPartition
 from harness.worlds.simulated.batches import Batch, Queue
-from harness.worlds.simulated.network_client import ClientEffect, Completed, Request
+from harness.worlds.simulated.network_client import NOT_COORDINATING, ClientEffect, Completed, Request
 from harness.worlds.simulated.producer import CONNECTION_LOST, NAMES, ProducerModel
 from workloads import TIME_LIMIT, EventType, SendOutcome, Settings
 
@@ -30,10 +30,7 @@ from workloads import TIME_LIMIT, EventType, SendOutcome, Settings
 COORDINATOR: Final = "coordinator"
 #: A call may take as many times as long as a record: find the coordinator, flush, add partitions, end.
 _WAITS: Final = 4
-_COME_BACK: Final = frozenset({
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR,
-    ErrorCode.CONCURRENT_TRANSACTIONS,
-})  # fmt: skip
+_COME_BACK: Final = NOT_COORDINATING | {ErrorCode.CONCURRENT_TRANSACTIONS}
 #: Error of the sends of a transaction that can only be aborted, and of its commit.
 ABORTABLE: Final = "TransactionAbortableError"
 _OK: Final = SendOutcome(EventType.OK)
@@ -154,11 +151,10 @@ class TransactionalProducerModel(ProducerModel):
         if now_us < self._not_before_us:
             self._net.wake_at(self._not_before_us)
             return
-        leader = self._net.leader(LOG)
-        if leader is None or self._net.ready(now_us, leader[0]) is None:
-            return
-        self._asked = adds
-        self._net.send(now_us, leader[0], self._request(adds), COORDINATOR)
+        coordinator = self._net.leader_at_hand(now_us, LOG)
+        if coordinator is not None:
+            self._asked = adds
+            self._net.send(now_us, coordinator, self._request(adds), COORDINATOR)
 
     def _to_add(self) -> tuple[TopicPartition, ...]:
         waiting = [queue.partition for queue in self._queues.values() if queue.waiting]
@@ -209,7 +205,7 @@ class TransactionalProducerModel(ProducerModel):
     def _on_coordinator(self, now_us: int, answer: messages.CoordinatorAnswer) -> None:
         adds, self._asked = self._asked, None
         if answer.error in _COME_BACK:
-            if answer.error is not ErrorCode.CONCURRENT_TRANSACTIONS:
+            if answer.error in NOT_COORDINATING:
                 self._net.want_metadata()
             self._not_before_us = now_us + self._backoff_us
         elif answer.error:
