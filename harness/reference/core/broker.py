@@ -6,7 +6,7 @@ Nothing waits in here. Everything between brokers may be lost: each request is r
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Final
+from typing import Any, Final
 
 from harness.observations import LogCleaned
 from harness.reference.core import group_coordinator, messages, transaction_coordinator
@@ -110,7 +110,11 @@ class Broker(Node):
         self._transactions = of_transactions(context, self._write_own, self._producer_ids.take)
         self._groups = with_bug(GroupCoordinator, config.planted_bug)(context, self._write_own)
         self._coordinators = {transaction_coordinator.LOG: self._transactions, group_coordinator.LOG: self._groups}
-        self._handlers = {
+        self._handlers = self._handlers_by_kind()
+        self._timers = self._handlers_by_timer()
+
+    def _handlers_by_kind(self) -> dict[type[messages.Message], Callable[[Any], None]]:
+        return {
             messages.Produce: self._requests.produce,
             messages.Fetch: self._requests.fetch,
             messages.FetchResponse: self._on_fetched,
@@ -138,7 +142,9 @@ class Broker(Node):
             messages.RegisterBrokerResponse: self._on_registered,
             messages.AllocateProducerIdsResponse: self._producer_ids.on_block,
         }
-        self._timers = {
+
+    def _handlers_by_timer(self) -> dict[str, Callable[..., None]]:
+        return {
             HEARTBEAT.name: self._on_heartbeat_timer,
             DEADLINES.name: self._requests.expire,
             "fetch": self._on_fetch_timer,
