@@ -38,6 +38,8 @@ def test_a_member_stays_in_its_epoch_until_it_has_given_up_what_others_are_to_ge
     assert reconciled(asked, 2, (T0,), owned=BOTH, taken=set()) == asked
     given_up = reconciled(asked, 2, (T0,), owned=(T0,), taken=set())
     assert (given_up.epoch, given_up.previous_epoch, given_up.assigned, given_up.revoking) == (2, 1, (T0,), ())
+    exchanging = reconciled(member(assigned=BOTH), 2, (T1, T2), owned=BOTH, taken=set())
+    assert (exchanging.epoch, exchanging.assigned, exchanging.revoking) == (1, (T1,), (T0,))
 
 
 def test_a_member_gets_nothing_that_another_one_may_still_read() -> None:
@@ -79,6 +81,10 @@ def test_a_newcomer_waits_for_what_the_member_before_it_gives_up() -> None:
     assert a.epoch == b.epoch
     lab.beat(b)
     assert b.owned == (T1,)
+    log = lab.brokers[lab.coordinator].replicas[LOG].log
+    end = log.end_offset
+    lab.beat(b)
+    assert log.end_offset == end
 
 
 def test_what_a_member_leaves_is_free_at_once() -> None:
@@ -104,6 +110,17 @@ def test_a_member_that_is_silent_for_a_session_is_given_up_and_may_come_back() -
     assert lab.commit(a, 5) == ErrorCode.UNKNOWN_MEMBER_ID
     assert lab.beat(a).error == ErrorCode.UNKNOWN_MEMBER_ID
     assert lab.beat(a, epoch=JOINS).member_epoch > b.epoch
+
+
+def test_only_heartbeats_of_its_epoch_keep_a_member() -> None:
+    lab = GroupLab()
+    a, b = lab.member("a"), lab.member("b")
+    for _ in range(3):
+        lab.run(1_000)
+        assert lab.beat(a, epoch=a.epoch + 1).error == ErrorCode.FENCED_MEMBER_EPOCH
+        assert lab.commit(b, 1, T1) == ErrorCode.NONE
+    lab.run(500)
+    assert lab.beat(a).error == lab.beat(b).error == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_a_member_that_keeps_what_it_shall_give_up_is_given_up() -> None:
@@ -221,6 +238,24 @@ def test_requests_are_answered_in_their_turn_and_told_when_another_broker_coordi
     taken = errors.index(ErrorCode.NOT_COORDINATOR)
     assert errors == [ErrorCode.NONE] * taken + [ErrorCode.NOT_COORDINATOR] * (len(commits) - taken)
     assert lab.committed() in {taken - 1, taken}  # The one that was under way may have reached the others.
+
+
+def test_while_a_change_is_under_way_nobody_is_given_up_and_then_all_who_wait_are_answered() -> None:
+    lab = GroupLab(BrokerConfig(session_timeout_ms=3_000, replica_lag_time_max_ms=60_000))
+    a = lab.member("a")
+    lab.lose = lambda source, target, message: target == 1 and isinstance(message, Fetch)
+    commit = lab.commit_of(a, 8)
+    questions = [messages.OffsetFetch(lab.correlation(), GROUP, partitions=(T0,)) for _ in range(5)]
+    for request in (commit, *questions):
+        lab.send(1, request)
+    lab.run(5_000)
+    assert lab.answer(commit.correlation) is None
+    lab.heal()
+    lab.wait(lambda: lab.answer(commit.correlation) is not None)
+    lab.run(1_000)
+    assert lab.answer(commit.correlation).error == ErrorCode.NONE
+    assert [lab.answer(question.correlation).offsets for question in questions] == [((T0, 8),)] * 5
+    assert lab.commit(a, 9) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 # --- elections (rule 45) ---------------------------------------------------------------------------------------------
