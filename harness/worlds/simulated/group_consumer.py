@@ -206,8 +206,7 @@ class GroupConsumerModel(ConsumerModel):
             self._ask(now_us, coordinator, self._heartbeat(self._epoch), self._beats)
 
     def _heartbeat(self, epoch: int) -> messages.ConsumerGroupHeartbeat:
-        owned = () if epoch == JOINS else tuple(self._assigned)
-        correlation = self._net.next_correlation()
+        correlation, owned = self._net.next_correlation(), tuple(self._assigned)
         return messages.ConsumerGroupHeartbeat(
             correlation, self._group, self._member, epoch, self._session_ms, self._topics, owned
         )

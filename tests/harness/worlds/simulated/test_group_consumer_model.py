@@ -233,3 +233,26 @@ def test_who_is_no_member_asks_without_an_epoch_and_a_member_leaves_when_it_is_c
     assert session.model.token().token == ("g", "member-7", 1)
     session.close()
     assert [each.member_epoch for each in session.asked] == [LEAVES]
+
+
+def test_a_commit_of_the_library_is_not_repeated_when_its_connection_breaks() -> None:
+    session = GroupSession(auto_commit_ms=50)
+    session.assigned(AT, places=(0,))
+    session.answer_fetch(batch(0, "a"))
+    session.wait(60)
+    session.poll(max_wait_ms=2_000)
+    assert [type(each) for each in session.asked if not isinstance(each, Beat)] == [messages.OffsetCommit]
+    session.lose()
+    session.wait(1_000)
+    assert {type(each) for each in session.asked} == {Beat}
+
+
+def test_a_member_that_is_closed_commits_what_it_handed_over_and_ends_its_calls() -> None:
+    session = GroupSession(auto_commit_ms=50)
+    session.assigned(AT, places=(0,))
+    session.answer_fetch(batch(0, "a", "b"))
+    session.commit(1)
+    session.close()
+    *_, commit, left = session.asked
+    assert (commit.offsets, left.member_epoch) == (((AT, 2),), LEAVES)
+    assert session.ends == [Offsets({}, "ClientClosed")]
