@@ -329,20 +329,23 @@ def _worlds(table: Table, brokers: int, plan_key: PlanKey) -> Iterator[WorldPlan
 
 def _refuse_needs(workload: WorkloadPlan, world: worlds.AnyWorld, plan_key: PlanKey) -> None:
     """Refuse a workload that needs what this world's clients and brokers have not."""
-    kind = kind_of(workload)
-    if isinstance(world, worlds.Simulated) and kind.reading == "pipeline":
-        raise (plan_key / "workload" / "name").wrong(
-            f'the workload "{workload.name}" needs commits of offsets in transactions, which only Apache Kafka has; '
-            "write it under [worlds.kafka]"
-        )
-    missing = [need for need in kind.needs if need not in world.capabilities]
+    missing = _missing(workload, world)
     if missing:
-        having = [each for each in (worlds.Simulated, worlds.Kafka) if each.capabilities.issuperset(missing)]
+        having = [kind for kind in (worlds.Simulated, worlds.Kafka) if not _missing(workload, kind)]
         who = "only Apache Kafka has" if len(having) == 1 else "the reference broker has in virtual time only"
         raise (plan_key / "workload" / "name").wrong(
             f'the workload "{workload.name}" needs {" and ".join(missing)}, which {who}; write it under '
-            f"{' or '.join(f'[worlds.{each.name}]' for each in having)}"
+            f"{' or '.join(f'[worlds.{kind.name}]' for kind in having)}"
         )
+
+
+def _missing(workload: WorkloadPlan, world: worlds.AnyWorld | type[worlds.Simulated | worlds.Kafka]) -> list[str]:
+    """The needs of a workload that clients and brokers of a world do not meet."""
+    kind = kind_of(workload)
+    missing = [need.value for need in kind.needs if need not in world.capabilities]
+    if kind.reading == "pipeline" and world.reference:
+        missing.append("commits of offsets in transactions")
+    return missing
 
 
 def _refuse_protocol(plan: Plan, plan_key: PlanKey) -> None:
