@@ -71,7 +71,8 @@ def conform(
     at the same pace. After each step both must show the same leader, epochs, ISR, logs and answers. A TRACE is what
     --save kept, a file or a directory: it needs no cluster. A RUN is the directory of a run on Apache Kafka: what
     its controller logged of log partitions must be what the core's controller does, in some order. Exit code 0 if
-    every step is the same or explained, 1 if not, 70 if a story could not be performed, 2 if no step was compared.
+    every step is the same or explained, 1 if not, 70 if a story could not be performed, 2 if nothing was compared,
+    or nothing of a log partition.
     """
     numbered = known_stories()
     given = {"--world": world, "--version": version, "--settings": columns, "--save": save}
@@ -145,14 +146,18 @@ def _hold_runs(terminal: Terminal, runs: Sequence[Path], bug: str) -> int:
             every.append(held)
             more = f", {counted(held.deviations, 'known deviation')}" if held.deviations else ""
             seen = f"{counted(held.changes, 'change')}, {counted(held.roles, 'act')} of brokers"
-            head = f"{held.partition} of {run.name}: {seen}: {'all fit' if held.fits else 'not all fit'}{more}"
+            result = "all fit" if held.fits else "not all fit" if held.compared else "nothing was compared"
+            head = f"{held.partition} of {run.name}: {seen}: {result}{more}"
             terminal.answer(held, [head, *(f"  {line}" for line in held.misfit)])
+    idle = sum(not held.compared for held in every)
+    wrong = sum(not held.fits for held in every) - idle
     if not terminal.as_json:
-        wrong = sum(not held.fits for held in every)
+        not_compared = f", {idle} not compared" if idle else ""
         terminal.say(
-            f"{counted(len(runs), 'run')}, {counted(len(every), 'log partition')}, {wrong} of them unexplained"
+            f"{counted(len(runs), 'run')}, {counted(len(every), 'log partition')}, "
+            f"{wrong} of them unexplained{not_compared}"
         )
-    return EXIT_HELD if all(held.fits for held in every) else EXIT_BROKEN
+    return EXIT_BROKEN if wrong else EXIT_UNKNOWN if idle else EXIT_HELD
 
 
 def _refuse(word: str, given: Sequence[str]) -> None:

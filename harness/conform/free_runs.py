@@ -77,7 +77,7 @@ FactT = TypeVar("FactT", bound=Fact)
 class FreeRun(msgspec.Struct, frozen=True, kw_only=True):
     """The result for one log partition of a run.
 
-    ``changes`` of it by the controller and ``roles`` of brokers were held, ``deviations`` of the changes are known
+    ``changes`` of it by the controller and ``roles`` of brokers were observed, ``deviations`` of the changes are known
     ones. ``misfit`` is empty, or the first that does not fit, with its neighbours and what the core would show.
     """
 
@@ -88,9 +88,14 @@ class FreeRun(msgspec.Struct, frozen=True, kw_only=True):
     misfit: tuple[str, ...] = ()
 
     @property
+    def compared(self) -> bool:
+        """True if something was held: the core begins with the first change, and all else is held against it."""
+        return self.changes > 0 and self.changes + self.roles > 1
+
+    @property
     def fits(self) -> bool:
-        """True if something was observed, and all of it fits."""
-        return self.changes > 0 and not self.misfit
+        """True if something was compared, and all of it fits."""
+        return self.compared and not self.misfit
 
 
 class _Said(NamedTuple, Generic[FactT]):
@@ -125,14 +130,17 @@ def held_run(run: Path, bug: str = "none") -> list[FreeRun]:
         raise PlanError(f"{run} is not a run of Apache Kafka with one KRaft controller; only its log says enough")
     settings = Settings.from_mapping({**record.settings, "planted.bug": bug})
     written = [line for line in read_observations(run) if not (line.partition or "").startswith("__")]
-    return held_observations(written, settings)
+    try:
+        return held_observations(written, settings)
+    except PlanError as error:
+        raise PlanError(f"{run}: {error}") from error
 
 
 def held_observations(seen: Sequence[Observation], settings: Settings) -> list[FreeRun]:
     """Hold each log partition that was observed; errors as above."""
     names = sorted({line.partition for line in seen if line.partition is not None}, key=LogPartition.named)
     if not names:
-        raise PlanError("no log partition was observed in this run")
+        raise PlanError("no log partition was observed in this run, so nothing is compared")
     return [_Search(name, seen, settings).result() for name in names]
 
 

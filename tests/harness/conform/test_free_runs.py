@@ -194,7 +194,41 @@ def test_nothing_observed_does_not_fit() -> None:
         held([])
 
 
-def run_of(directory: Path, world: Kafka | Simulated) -> Path:
+def test_a_first_change_alone_is_nothing_that_was_compared() -> None:
+    alone = held(beginning())["t-0"]
+    assert (alone.misfit, alone.compared, alone.fits) == ((), False, False)
+    role = said(3, BecameFollower(partition="t-0", leader=0, leader_epoch=0), node=1)
+    assert held([*beginning(), role])["t-0"].fits
+
+
+@pytest.mark.parametrize("controller", [False, True])
+def test_a_run_in_which_nothing_was_compared_is_not_held(
+    controller: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without the lines of the controller, and with the first of them alone."""
+    role = said(3, BecameFollower(partition="t-0", leader=0, leader_epoch=0), node=1)
+    run = run_of(tmp_path, Kafka(host=Namespaces()), beginning() if controller else [role])
+    assert exit_code_of(["conform", str(run)]) == 2
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert first.endswith(": nothing was compared")
+    assert last == "1 run, 1 log partition, 0 of them unexplained, 1 not compared"
+    write_observations(run, [*log(), role])
+    assert exit_code_of(["conform", str(run)]) == 2
+    assert exit_code_of(["conform", str(run), "--bug", "keep-fenced-in-isr"]) == 1
+
+
+@pytest.mark.parametrize(
+    "seen", [[], [said(3, BecameFollower(partition="__cluster-0", leader=0, leader_epoch=0), node=1)]]
+)
+def test_a_run_without_a_log_partition_of_its_own_is_refused(
+    seen: Sequence[Observation], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = run_of(tmp_path, Kafka(host=Namespaces()), seen)
+    assert exit_code_of(["conform", str(run)]) == 64
+    assert f"{run}: no log partition was observed in this run, so nothing is compared" in capsys.readouterr().err
+
+
+def run_of(directory: Path, world: Kafka | Simulated, seen: Sequence[Observation] | None = None) -> Path:
     spec = RunSpec(
         world=world,
         cell="all",
@@ -205,7 +239,7 @@ def run_of(directory: Path, world: Kafka | Simulated) -> Path:
         seed=1,
     )
     write_record(directory, spec, Ended(status="completed"))
-    write_observations(directory, log())
+    write_observations(directory, log() if seen is None else seen)
     return directory
 
 
