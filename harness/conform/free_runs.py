@@ -161,6 +161,9 @@ class _Search:
             for line in seen
             if line.node >= CONTROLLER and isinstance(line.fact, _Life)
         ]
+        # What follows from the last ones may be missing, because the log ends there.
+        end_us = max(line.time_us for line in seen)
+        self._events_held = sum(said.time_us <= end_us - SLACK_US for said in self._events)
         self._partition = partition
         self._broker = broker_config(settings)
         self._topic = topic_config(settings)
@@ -188,7 +191,7 @@ class _Search:
         visited: set[tuple[object, ...]] = set()
         while stack:
             node = stack.pop()
-            if node.changes == len(self._changes):
+            if node.changes == len(self._changes) and node.events >= self._events_held:
                 return node
             if (key := _key(node)) in visited:
                 continue
@@ -219,6 +222,9 @@ class _Search:
 
     def _next(self, node: _Node) -> Iterator[_Node]:
         """The nodes that may follow, the more likely ones first."""
+        if node.changes == len(self._changes):
+            yield from self._lives(node, self._events[node.events])
+            return
         change = self._changes[node.changes]
         event = self._events[node.events] if node.events < len(self._events) else None
         of_event = [] if event is None or event.time_us > change.time_us + SLACK_US else [*self._lives(node, event)]
@@ -232,7 +238,12 @@ class _Search:
 
     def _fitting(self, node: _Node, image: Image) -> Iterator[_Node]:
         """The node after ``node``, if ``image`` has the partition as it was observed next."""
-        state, expected = state_of(image), _shown(self._changes[node.changes].fact, state_of(node.image))
+        state = state_of(image)
+        if node.changes == len(self._changes):
+            self._core.append(f"does not fit: {self._events[node.events - 1]}")
+            self._core.append(f"the core would show {_in_words(_told(state))} then, and nothing follows")
+            return
+        expected = _shown(self._changes[node.changes].fact, state_of(node.image))
         if _told(state) == expected:
             yield node._replace(image=image, changes=node.changes + 1)
         elif node.changes == self._furthest:
@@ -310,7 +321,7 @@ class _Search:
         for number in range(max(0, index - 1), min(len(self._changes), index + 2)):
             word = "does not fit" if number == index else "before" if number < index else "after"
             yield f"{word}: {self._changes[number]}"
-        near_us = self._changes[index].time_us
+        near_us = self._changes[min(index, len(self._changes) - 1)].time_us
         yield from (f"near: {said}" for said in self._events if abs(said.time_us - near_us) <= 2 * SLACK_US)
 
     # --- brokers ------------------------------------------------------------------------------------------------------

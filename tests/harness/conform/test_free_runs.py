@@ -194,6 +194,20 @@ def test_nothing_observed_does_not_fit() -> None:
         held([])
 
 
+@pytest.mark.parametrize(("more_ms", "fits"), [(400, True), (600, False)])
+def test_a_broker_that_is_fenced_without_a_change_fits_only_where_the_log_ends(more_ms: int, fits: bool) -> None:
+    gone = [said(9_000, isr(1, 0, 1, 2, replicas=(1, 0, 2))), said(20_000, BrokerFenced(broker=2))]
+    later = said(20_000 + more_ms, BrokerRegistered(broker=0))
+    one = held([*beginning(), *gone, later])["t-0"]
+    assert one.fits is fits
+    if not fits:
+        before, misfit, core = one.misfit
+        assert before.startswith("before: 9.000 s, ")
+        assert misfit == "does not fit: 20.000 s, node 100, fenced: broker 2"
+        assert core.startswith("the core would show leader 0, leader epoch 0, partition epoch 2, ISR 0 1, ")
+        assert core.endswith(" then, and nothing follows")
+
+
 def test_a_first_change_alone_is_nothing_that_was_compared() -> None:
     alone = held(beginning())["t-0"]
     assert (alone.misfit, alone.compared, alone.fits) == ((), False, False)
