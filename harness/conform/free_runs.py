@@ -14,7 +14,7 @@ what the controller said, and truncate to where a leader epoch began.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar
@@ -30,6 +30,7 @@ from harness.conform.controller_steps import (
     propose,
     state_of,
 )
+from harness.conform.shown import in_words
 from harness.errors import PlanError
 from harness.observations import (
     BecameFollower,
@@ -106,8 +107,8 @@ class _Said(NamedTuple, Generic[FactT]):
     def __str__(self) -> str:
         shown = msgspec.to_builtins(self.fact)
         what, _ = shown.pop("what"), shown.pop("partition", None)
-        facts = ", ".join(f"{name.replace('_', ' ')} {_in_words(value)}" for name, value in shown.items())
-        return f"{self.time_us / 1e6:.3f} s, node {self.node}, {what}: {facts}"
+        facts = {name.replace("_", " "): value for name, value in shown.items()}
+        return f"{self.time_us / 1e6:.3f} s, node {self.node}, {what}: {_in_words(facts)}"
 
 
 class _Node(NamedTuple):
@@ -399,7 +400,5 @@ def _shown(fact: _Change, before: PartitionState) -> dict[str, object]:
     }
 
 
-def _in_words(value: object) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {_in_words(of_name)}" for name, of_name in value.items())
-    return (" ".join(map(str, value)) or "nothing") if isinstance(value, list | tuple) else str(value)
+def _in_words(facts: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} {in_words(value)}" for name, value in facts.items())

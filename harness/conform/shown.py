@@ -154,6 +154,6 @@ def _answer(end: RecordEnd) -> str:
 
 def in_words(value: object) -> str:
     """A value of a fact as people read it."""
-    if isinstance(value, tuple):
+    if isinstance(value, list | tuple):
         return " ".join(map(str, value)) or "nothing"
     return "no broker" if value is None else str(value)
