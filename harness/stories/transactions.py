@@ -34,6 +34,11 @@ from workloads.values import encode, join, record_key_of
 #: The fate of a record whose transaction is aborted, and of one whose transaction is open.
 ABORTED: Final = "aborted"
 OPEN: Final = "in an open transaction"
+#: The fate of a record, by the end of its transaction; by any other it is unknown.
+_FATES: Final[Mapping[s.TransactionAnswer | None, str]] = {
+    s.TransactionAnswer.COMMITTED: ACKNOWLEDGED,
+    s.TransactionAnswer.ABORTED: ABORTED,
+}
 
 
 class ScriptedInstance:
@@ -89,13 +94,18 @@ class ScriptedTransaction:
     def in_words(self) -> str:
         """The answer to its producer in words."""
         if self.answer is None:
-            return "it is open" if self.asked is None else "it has no answer"
+            return "it has no answer" if self.waits else "it is open"
         return f"it is {self.end}" + (f" ({self.answer.error})" if self.answer.error else "")
+
+    @property
+    def waits(self) -> bool:
+        """Its producer asked for its end, and has no answer."""
+        return self.asked is not None and self.answer is None
 
     @property
     def known(self) -> bool:
         """It is committed, or aborted."""
-        return self.end in (s.TransactionAnswer.COMMITTED, s.TransactionAnswer.ABORTED)
+        return self.end in _FATES
 
 
 class TransactionalRecord(ScriptedRecord):
@@ -108,10 +118,8 @@ class TransactionalRecord(ScriptedRecord):
     @override
     def end(self) -> RecordEnd:
         """It is acknowledged with its transaction."""
-        outcome, end = self.outcome, self._transaction.end
-        word = {s.TransactionAnswer.COMMITTED: ACKNOWLEDGED, s.TransactionAnswer.ABORTED: ABORTED}.get(
-            end or s.TransactionAnswer.REFUSED, OPEN if self._transaction.asked is None else "unknown"
-        )
+        outcome = self.outcome
+        word = OPEN if self._transaction.asked is None else _FATES.get(self._transaction.end, "unknown")
         offset, error = (None, None) if outcome is None else (outcome.offset, outcome.error)
         return RecordEnd(value=self.value, outcome=word, offset=offset, error=error)
 
@@ -214,7 +222,7 @@ class ScriptTransactions:
     def ask(self, step: s.EndTransaction) -> ScriptedTransaction:
         """Ask for the end of a transaction. One that was refused may be asked for again."""
         transaction = self.transaction(step.transaction)
-        if transaction.known or (transaction.asked is not None and transaction.answer is None):
+        if transaction.known or transaction.waits:
             raise StepError(f"the transaction {step.transaction} was ended already")
         transaction.asked, transaction.answer = ("commit" if step.commit else "abort"), None
         transaction.ending_us = self._clock.now_us()
@@ -230,7 +238,7 @@ class ScriptTransactions:
     @property
     def waiting(self) -> bool:
         """A producer that asked for an end has no answer."""
-        return any(each.asked is not None and each.answer is None for each in self._transactions.values())
+        return any(each.waits for each in self._transactions.values())
 
     def close(self) -> None:
         """Close every producer: what was not answered is then, as unknown."""
