@@ -228,7 +228,8 @@ class StoryWorld:
             case s.Has(broker, record, expected):
                 answer = (self.offset_of(record, self.node(broker)) is not None) == expected
             case s.Covers(broker, record, expected):
-                answer = self._covers(self.node(broker), record) == expected
+                node = self.node(broker)
+                answer = self._covers(self.replica(node).high_watermark, node, record) == expected
             case s.Answered(record, acknowledged):
                 sent = self.record(record)
                 answer = sent.acknowledged if acknowledged else sent.answered
@@ -275,7 +276,8 @@ class StoryWorld:
             case s.Coordinates(broker):
                 return self.coordinator == self.node(broker)
             case s.Stable(broker, record, expected):
-                return self._is_stable(self.node(broker), record) == expected
+                node = self.node(broker)
+                return self._covers(self.replica(node).last_stable_offset, node, record) == expected
 
     def _instead_of_transactions(self, state: s.TransactionState) -> str:
         match state:
@@ -328,12 +330,9 @@ class StoryWorld:
         replica = self.replica(node)
         return replica.running and replica.leading
 
-    def _is_stable(self, node: int, record: s.Record) -> bool:
-        mark, offset = self.replica(node).last_stable_offset, self.offset_of(record, node)
-        return offset is not None and mark is not None and mark > offset
-
-    def _covers(self, node: int, record: s.Record) -> bool:
-        mark, offset = self.replica(node).high_watermark, self.offset_of(record, node)
+    def _covers(self, mark: int | None, node: int, record: s.Record) -> bool:
+        """True if a broker's log has the record below this mark."""
+        offset = self.offset_of(record, node)
         return offset is not None and mark is not None and mark > offset
 
 
