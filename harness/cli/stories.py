@@ -73,9 +73,9 @@ def stories(
     """
     chosen = _stories(stories)
     names = _columns(columns)
-    if without := [story.number for story in chosen if not any(c.own or c.name in story.columns for c in names)]:
-        story = next(story for story in chosen if story.number == without[0])
-        raise PlanError(f"{story.number} is performed in other columns; name one of {', '.join(story.columns)}")
+    for story in chosen:
+        if not any(map(story.takes, names)):
+            raise PlanError(f"{story.number} is performed in other columns; name one of {', '.join(story.columns)}")
     if listed:
         return _list(terminal, chosen)
     if explain:

@@ -170,14 +170,9 @@ def _disagreements(shown: Expected, expected: Expected, performance: Performance
         yield f"the log partition did not come back: {lack}"
 
 
-def perform_table(
-    stories: Iterable[Story], columns: Sequence[str | Column] = (), workers: int = 1
-) -> Iterator[StoryCell]:
-    """Every story in every column of its kind, story by story; the same whatever ``workers`` is.
-
-    Of given ``columns`` each story has those of its kind, and a reader's own.
-    """
-    cells = [(story, column) for story in stories for column in _of_its_kind(story, columns)]
+def perform_table(stories: Iterable[Story], columns: Sequence[Column], workers: int = 1) -> Iterator[StoryCell]:
+    """Every story in those of ``columns`` that it takes, story by story; the same whatever ``workers`` is."""
+    cells = [(story, column) for story in stories for column in columns if story.takes(column)]
     if workers < 2 or len(cells) < 2:
         yield from map(_perform, cells)
         return
@@ -185,16 +180,5 @@ def perform_table(
         yield from pool.map(_perform, cells, chunksize=max(1, min(len(cells), len(COLUMNS)) // 2))
 
 
-def _of_its_kind(story: Story, columns: Sequence[str | Column]) -> Sequence[str | Column]:
-    if not columns:
-        return tuple(story.columns)
-    return [
-        column
-        for column in columns
-        if (column if isinstance(column, str) else column.name) in story.columns
-        or (isinstance(column, Column) and column.own)
-    ]
-
-
-def _perform(cell: tuple[Story, str | Column]) -> StoryCell:
+def _perform(cell: tuple[Story, Column]) -> StoryCell:
     return perform_cell(*cell)

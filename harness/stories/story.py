@@ -153,6 +153,10 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
         """The columns of the table that it is performed in."""
         return _columns_of(self.steps)
 
+    def takes(self, column: Column) -> bool:
+        """True if it can be performed in this column: one of its kind, or a reader's own."""
+        return column.own or column.name in self.columns
+
     @property
     def compacted(self) -> bool:
         """True if its topic is compacted."""

@@ -13,6 +13,7 @@ from harness.plan import read_plan
 from harness.stories import (
     Play,
     cells,
+    column_named,
     explained,
     known_stories,
     parse_story,
@@ -259,8 +260,9 @@ def test_the_trace_shows_what_every_replica_had_at_each_step():
 
 
 def test_a_story_has_the_same_cells_whatever_the_number_of_workers():
-    stories, columns = [known_stories()["S01"]], ("a1", "all/2")
+    stories, columns = [known_stories()["S01"]], [*map(column_named, ("a1", "all/2"))]
     alone = list(perform_table(stories, columns))
+    assert [cell.column for cell in alone] == ["a1", "all/2"]
     assert list(perform_table(stories, columns, workers=2)) == alone
 
 
