@@ -79,7 +79,7 @@ def conform(
     for word in stories:
         if word not in numbered:
             _refuse(word, [option for option, value in given.items() if value])
-    if runs := [Path(word) for word in stories if (Path(word) / CLUSTER_FILE).is_file()]:
+    if runs := [Path(word) for word in stories if _is_run(word)]:
         if len(runs) < len(stories):
             raise PlanError("runs are held by themselves; leave the stories and traces out")
         return _hold_runs(terminal, runs, bug or "none")
@@ -160,12 +160,17 @@ def _hold_runs(terminal: Terminal, runs: Sequence[Path], bug: str) -> int:
     return EXIT_BROKEN if wrong else EXIT_UNKNOWN if idle else EXIT_HELD
 
 
+def _is_run(word: str) -> bool:
+    return (Path(word) / CLUSTER_FILE).is_file()
+
+
 def _refuse(word: str, given: Sequence[str]) -> None:
-    """Refuse a word that is neither story nor trace, and a trace with options that only a performance has."""
+    """Refuse a word that names nothing, and a trace or a run with options that only a performance has."""
     if not Path(word).exists():
         raise PlanError(f"{unknown_name('story', word, known_stories())} (or name a trace, or a directory of traces)")
     if given:
-        raise NamedWronglyError(f"{word} is a recorded trace, which is not performed; leave {', '.join(given)} out")
+        what = "run" if _is_run(word) else "trace"
+        raise NamedWronglyError(f"{word} is a recorded {what}, which is not performed; leave {', '.join(given)} out")
 
 
 def _columns(patterns: Sequence[str]) -> tuple[str, ...]:
