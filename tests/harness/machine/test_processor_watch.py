@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Callable
@@ -73,3 +74,18 @@ def test_the_work_of_a_watch_is_seen_in_what_a_process_used() -> None:
     assert processor_s([os.getpid()]) - before_s >= 5 * WORK_S, "the kernel counts in hundredths of a second"
     assert processor_s([]) == 0
     assert processor_s([2**22 + 1]) == 0, "no process has this id"
+
+
+def test_the_work_of_a_watch_does_not_wait_again_and_again_for_other_threads_of_python(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pieces: list[int] = []
+    hashed = hashlib.pbkdf2_hmac
+
+    def counted(name: str, secret: bytes, salt: bytes, rounds: int) -> bytes:
+        pieces.append(rounds)
+        return hashed(name, secret, salt, rounds)
+
+    monkeypatch.setattr(hashlib, "pbkdf2_hmac", counted)
+    processor_watch._work()
+    assert len(pieces) == 2
