@@ -18,7 +18,7 @@ from typing import Any
 from typing_extensions import override
 
 from harness.hosts import node_calls
-from harness.hosts.contract import Address, Host, Launch, LinkCuts, NodeState
+from harness.hosts.contract import Address, Host, Launch, LinkCuts
 from harness.hosts.cut_links import HeldLinks
 from harness.hosts.ports import Ports
 from harness.hosts.processes import LocalProcess, spawn
@@ -61,9 +61,9 @@ class LocalHost(Host):
         self._processes.append(process)
         return process
 
-    def pids(self) -> list[int]:
-        """The ids of the nodes' processes that have not ended."""
-        return [process.pid for process in self._processes if process.state() is not NodeState.DEAD]
+    def processor_s(self) -> float:
+        """The processor's time that the nodes' processes have used; those that have ended count as none."""
+        return sum(process.processor_s() for process in self._processes)
 
     @override
     def ask(self, nodes: Collection[int], request: Mapping[str, Any], limit_s: float) -> dict[int, dict[str, Any]]:

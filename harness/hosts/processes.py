@@ -30,6 +30,7 @@ TOKEN_VARIABLE: Final = "ACKPROOF_RUN_TOKEN"  # noqa: S105 - a name, not a secre
 #: Longest time until a signal shows. Milliseconds are usual; a process in a disk wait ends when the disk answers.
 SIGNAL_LIMIT_S: Final = 5.0
 _POLL_S: Final = 0.001
+_TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 #: Every name that the harness gives to a namespace, a network link, a disk image, a control group or a directory begins
 #: so; nothing of another name is ever removed.
 NAME_PREFIX: Final = "ackp"
@@ -70,10 +71,11 @@ def run(command: Sequence[str], text: str | None = None, *, failure: str, **more
 
 
 class ProcessStat(msgspec.Struct, frozen=True):
-    """Two fields of ``/proc/PID/stat``: the state's letter, and the start time in clock ticks since boot."""
+    """Fields of ``/proc/PID/stat``: the state's letter, the start in clock ticks since boot, the processor's time."""
 
     state: str
     start_ticks: int
+    used_ticks: int
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -96,14 +98,14 @@ def boot_id() -> str:
 
 
 def read_stat(pid: int) -> ProcessStat | None:
-    """The state and the start of a process, or None if no process has this id."""
+    """The state, the start and the processor's time of a process, or None if no process has this id."""
     try:
         content = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
     # The command's name is in brackets and may hold anything, so fields are counted from its end.
     fields = content[content.rindex(")") + 2 :].split()
-    return ProcessStat(state=fields[0], start_ticks=int(fields[19]))
+    return ProcessStat(state=fields[0], start_ticks=int(fields[19]), used_ticks=int(fields[11]) + int(fields[12]))
 
 
 def identify(pid: int) -> Identity | None:
@@ -158,11 +160,17 @@ class LocalProcess(NodeProcess):
             return None
         return f"signal {-status}" if status < 0 else f"status {status}"
 
+    def processor_s(self) -> float:
+        """The processor's time that it has used; none once it has ended."""
+        stat = self._stat()
+        return stat.used_ticks / _TICKS_PER_S if stat is not None else 0
+
     def _letter(self) -> str | None:
-        if self._child.poll() is not None:
-            return None
-        stat = read_stat(self.pid)
+        stat = self._stat()
         return stat.state if stat is not None else None
+
+    def _stat(self) -> ProcessStat | None:
+        return read_stat(self.pid) if self._child.poll() is None else None
 
     def _signal(self, signal: Signals, shows: str) -> Evidence:
         if signal == SIGSTOP and "frozen" not in self._entries and (who := identify(self.pid)) is not None:

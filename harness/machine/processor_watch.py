@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Generator, Iterable
-from pathlib import Path
+from collections.abc import Callable, Generator
 from time import monotonic, thread_time
 from typing import ClassVar, Final
 
@@ -27,41 +26,27 @@ OWN_SHARE: Final = 0.5
 
 #: Rounds of hashing that take about a tenth of :data:`WORK_S`.
 _TENTH: Final = 4_000
-_TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
-
-
-def processor_s(pids: Iterable[int]) -> float:
-    """The processor's time that these processes have used; those that have ended count as none."""
-    ticks = 0
-    for pid in pids:
-        try:
-            content = Path(f"/proc/{pid}/stat").read_text()
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        # The command's name is in brackets and may hold anything, so fields are counted from its end.
-        ticks += sum(map(int, content[content.rindex(")") + 2 :].split()[11:13]))
-    return ticks / _TICKS_PER_S
 
 
 class ProcessorWatch(Watch):
-    """Works for :data:`WORK_S`. ``pids`` gives the nodes' processes."""
+    """Works for :data:`WORK_S`. ``processor_s`` gives the processor's time that the nodes have used."""
 
     slow_s: ClassVar[float] = WORK_S * TIMES_SLOWER
     pause_s: ClassVar[float] = 0.5
     hindrance: ClassVar[str] = f"others had its processors, and work for {WORK_S} s took longer than {slow_s} s"
 
-    def __init__(self, pids: Callable[[], Iterable[int]]) -> None:
-        self._pids = pids
+    def __init__(self, processor_s: Callable[[], float]) -> None:
+        self._processor_s = processor_s
         super().__init__()
 
     @override
     def _tries(self) -> Generator[bool]:
         processors = len(os.sched_getaffinity(0))
-        used_s, at_s = processor_s(self._pids()), monotonic()
+        used_s, at_s = self._processor_s(), monotonic()
         while True:
             _work()
             before_s, before_at_s = used_s, at_s
-            used_s, at_s = processor_s(self._pids()), monotonic()
+            used_s, at_s = self._processor_s(), monotonic()
             yield used_s - before_s < OWN_SHARE * processors * (at_s - before_at_s)
 
 

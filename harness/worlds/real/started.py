@@ -155,7 +155,7 @@ class StartedCluster(RealCluster):
             lambda: {"broker": distribution.configuration(nodes)},
             DirectWrites(direct),
             ReplicasOnDisk(nodes, viewer, distribution.own_words(nodes)) if within_reach else None,
-            pids=host.pids if isinstance(host, LocalHost) else None,
+            processor_s=host.processor_s if isinstance(host, LocalHost) else None,
         )
 
     def remove_files(self) -> None:

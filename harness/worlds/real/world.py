@@ -53,8 +53,8 @@ class Opening(NamedTuple):
 class Opened(NamedTuple):
     """A cluster that is ready; ``configuration`` gives its part of the settings in effect, by role.
 
-    ``direct`` and ``replicas`` are for scripted stories, see :class:`harness.worlds.contract.World`. ``pids`` gives the
-    nodes' processes where they run on this machine, with its disk and its processors.
+    ``direct`` and ``replicas`` are for scripted stories, see :class:`harness.worlds.contract.World`. ``processor_s``
+    gives the processor's time of nodes that run on this machine, with its disk and its processors.
     """
 
     target: Target
@@ -62,7 +62,7 @@ class Opened(NamedTuple):
     configuration: Callable[[], Mapping[str, dict[str, Any]]]
     direct: DirectClient | None = None
     replicas: Replicas | None = None
-    pids: Callable[[], Sequence[int]] | None = None
+    processor_s: Callable[[], float] | None = None
 
 
 class RealCluster(ABC):
@@ -190,11 +190,11 @@ class RealWorld(World):
 
     @override
     def hindrance(self) -> str:
-        pids = self._open_cluster().pids
-        if pids is None:
+        processor_s = self._open_cluster().processor_s
+        if processor_s is None:
             return ""
         if not self._watches:
-            self._watches = (DiskWatch(self._directory), ProcessorWatch(pids))
+            self._watches = (DiskWatch(self._directory), ProcessorWatch(processor_s))
             for watch in self._watches:
                 self._resources.callback(watch.close)
         return next((watch.hindrance for watch in self._watches if not watch.serves), "")

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -83,6 +84,20 @@ def test_a_paused_process_can_be_killed(host: LoopbackHost, journal: Journal, tm
     assert {undo.kind for undo in not_undone(journal.path)} == {"process", "frozen"}
     assert process.kill()["exit"] == "signal 9"
     assert not_undone(journal.path) == []
+
+
+@pytest.mark.system
+def test_the_processors_time_of_nodes_is_that_of_those_that_live(host: LoopbackHost, tmp_path: Path) -> None:
+    assert host.processor_s() == 0
+    process = host.start(launch(tmp_path, (sys.executable, "-c", "while True: pass")))
+    limit_s = time.monotonic() + 30
+    while host.processor_s() < 0.1 and time.monotonic() < limit_s:
+        time.sleep(0.01)
+    used_s = host.processor_s()
+    process.pause()
+    assert 0.1 <= used_s <= host.processor_s()
+    process.kill()
+    assert host.processor_s() == 0
 
 
 @pytest.mark.system

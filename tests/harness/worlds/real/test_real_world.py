@@ -1,6 +1,5 @@
 """A world around a cluster: opened again while ports are taken, closed in reverse order, read from its files."""
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -29,7 +28,7 @@ class Cluster:
         self.errors = list(errors)
         self.calls: list[str] = []
         self.crashed: Sequence[NodeCrash] = ()
-        self.pids: Callable[[], Sequence[int]] | None = None
+        self.processor_s: Callable[[], float] | None = None
 
     def check(self) -> None:
         self.calls.append("check")
@@ -42,7 +41,7 @@ class Cluster:
             raise self.errors.pop(0)
         clients = opening.make_clients(["127.0.0.1:1"])  # type: ignore[call-arg]
         target = Target(view=lambda: ClusterView({}, (), ()))
-        return Opened(target, clients, lambda: {"broker": {"name": "value"}}, pids=self.pids)
+        return Opened(target, clients, lambda: {"broker": {"name": "value"}}, processor_s=self.processor_s)
 
     def remove_files(self) -> None:
         self.calls.append("remove")
@@ -107,7 +106,7 @@ def test_a_machine_hinders_its_own_nodes_if_its_disk_or_its_processors_do(
     slow: set[type[Watch]] = set()
     monkeypatch.setattr(Watch, "serves", property(lambda watch: type(watch) not in slow))
     cluster = Cluster()
-    cluster.pids = lambda: [os.getpid()]
+    cluster.processor_s = lambda: 0.0
     world = world_around(cluster, tmp_path)
     world.open()
     assert world.hindrance() == ""
