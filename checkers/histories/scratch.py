@@ -66,15 +66,14 @@ class Scratch:
         self.close()
 
 
-def remove_abandoned() -> None:
-    """Remove the directories that killed processes left among temporary files."""
-    for kind in ScratchKind:
-        _remove_all_abandoned(Path(tempfile.gettempdir()), kind)
+def remove_abandoned() -> list[Path]:
+    """Remove the directories that killed processes left among temporary files; the answer names them."""
+    parent = Path(tempfile.gettempdir())
+    return [directory for kind in ScratchKind for directory in _remove_all_abandoned(parent, kind)]
 
 
-def _remove_all_abandoned(parent: Path, prefix: str) -> None:
-    for directory in parent.glob(f"{prefix}*"):
-        _remove_abandoned(directory)
+def _remove_all_abandoned(parent: Path, prefix: str) -> list[Path]:
+    return [directory for directory in parent.glob(f"{prefix}*") if _remove_abandoned(directory)]
 
 
 def _remove(directory: Path) -> None:
@@ -84,16 +83,18 @@ def _remove(directory: Path) -> None:
         (directory / _LOCK).touch()
 
 
-def _remove_abandoned(directory: Path) -> None:
-    """Remove a directory whose maker is dead. One that has no lock (yet), or has another owner, stays."""
+def _remove_abandoned(directory: Path) -> bool:
+    """Remove a directory whose maker is dead; true if it is gone. Without a lock, or of another user, it stays."""
     try:
         lock = os.open(directory / _LOCK, os.O_WRONLY | os.O_CLOEXEC)
     except OSError:
-        return
+        return False
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        _remove(directory)
     except OSError:
-        pass  # its maker lives, or locks do not work here
+        return False  # its maker lives, or locks do not work here
+    else:
+        _remove(directory)
+        return not directory.exists()
     finally:
         os.close(lock)

@@ -22,8 +22,8 @@ def heal(terminal: Terminal, path: Path) -> int:
     each thing, then a summary. Exit code 70 if something is still there or in doubt. Temporary directories of harnesses
     that were killed (such as ackproof-check-...) are deleted too, wherever they worked.
     """
-    remove_abandoned()
     healed = heal_all(path)
+    healed.undone += [f"directory {removed}" for removed in remove_abandoned()]
     lists = {"healed": healed.undone, "remains": healed.remaining, "doubt": healed.doubts}
     terminal.answer(lists, (f"{kind}: {thing}" for kind, things in lists.items() for thing in things))
     healed.refuse(healed.summary())

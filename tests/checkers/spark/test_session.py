@@ -105,7 +105,10 @@ def test_what_a_process_that_is_killed_with_its_java_leaves_is_healed(tmp_path: 
     assert any(left.glob("spark-*")), "what Spark makes is in there"
     (tmp_path / "campaign").mkdir()
     heal = [sys.executable, "-c", "from harness.cli.app import main; main()", "heal", str(tmp_path / "campaign")]
-    assert subprocess.run(heal, env=variables, check=True, capture_output=True).stdout == b"nothing was left behind\n"
+    told = subprocess.run(heal, env=variables, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert told == [f"healed: directory {left}", "1 thing was left behind and is undone"]
+    again = subprocess.run(heal, env=variables, check=True, capture_output=True, text=True).stdout
+    assert again == "nothing was left behind\n"
     assert [one.name for one in tmp_path.iterdir()] == ["campaign"]
 
 

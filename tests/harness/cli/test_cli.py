@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
+from checkers import Scratch, ScratchKind
 from harness.cli import app
 from harness.cli.app import COMMANDS, exit_code_of
 from harness.errors import JavaError, PlanError, StartError
@@ -222,18 +223,39 @@ def test_doctor_says_how_to_get_what_is_missing(
     assert [check["good"] for check in json.loads(capsys.readouterr().out)] == [False, True]
 
 
-def test_heal_finds_nothing_where_nothing_was_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code_of(["heal", str(tmp_path)]) == 0
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory for all temporary files, so that nothing that others left is healed."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_heal_finds_nothing_where_nothing_was_left(temporary: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code_of(["heal", str(temporary)]) == 0
     assert capsys.readouterr().out == "nothing was left behind\n"
-    assert exit_code_of(["heal", str(tmp_path / "absent")]) == 64
+    assert exit_code_of(["heal", str(temporary / "absent")]) == 64
+
+
+def test_heal_tells_of_the_temporary_directory_of_a_killed_harness(
+    temporary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (left := temporary / "ackproof-check-killed").mkdir()
+    (left / ".in-use").touch()
+    with Scratch(ScratchKind.NIGHT) as alive:
+        assert exit_code_of(["heal", str(temporary)]) == 0
+        assert capsys.readouterr().out.splitlines() == [
+            f"healed: directory {left}",
+            "1 thing was left behind and is undone",
+        ]
+        assert (left.exists(), alive.path.exists()) == (False, True)
 
 
 def test_heal_prints_a_line_for_each_thing_and_a_summary_last(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    temporary: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """However much was left: of what is gone, of what is still there, and of what nobody understands."""
-    directories = [tmp_path / f"ackproof-{number}" for number in range(100)]
-    with contextlib.closing(Journal(tmp_path / FILE_NAME)) as journal:
+    directories = [temporary / f"ackproof-{number}" for number in range(100)]
+    with contextlib.closing(Journal(temporary / FILE_NAME)) as journal:
         for directory in directories:
             directory.mkdir()
             journal.intend("directory", {"path": str(directory)})
@@ -241,12 +263,12 @@ def test_heal_prints_a_line_for_each_thing_and_a_summary_last(
     rmtree = shutil.rmtree
 
     def refused(path: Path, **options: bool) -> None:
-        if path.parent == tmp_path and path.name.endswith("7"):
+        if path.parent == temporary and path.name.endswith("7"):
             raise PermissionError("not yours")
         rmtree(path, **options)
 
     monkeypatch.setattr(shutil, "rmtree", refused)
-    assert exit_code_of(["heal", str(tmp_path)]) == 70
+    assert exit_code_of(["heal", str(temporary)]) == 70
     out, err = capsys.readouterr()
     kinds = Counter(line.partition(":")[0] for line in out.splitlines())
     assert kinds == {"healed": 90, "remains": 10, "doubt": 1}
@@ -255,9 +277,9 @@ def test_heal_prints_a_line_for_each_thing_and_a_summary_last(
     assert len(summary) < 300
 
 
-def test_one_thing_is_said_in_the_singular(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (left := tmp_path / "ackproof-left").mkdir()
-    with contextlib.closing(Journal(tmp_path / FILE_NAME)) as journal:
+def test_one_thing_is_said_in_the_singular(temporary: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (left := temporary / "ackproof-left").mkdir()
+    with contextlib.closing(Journal(temporary / FILE_NAME)) as journal:
         journal.intend("directory", {"path": str(left)})
-    assert exit_code_of(["heal", str(tmp_path)]) == 0
+    assert exit_code_of(["heal", str(temporary)]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "1 thing was left behind and is undone"
