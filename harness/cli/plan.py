@@ -39,9 +39,9 @@ def plan(terminal: Terminal, plan_path: Path, *, explain: bool) -> int:
     if explain:
         _show_worlds(terminal, wanted, expected)
         for line in (*_promises(runs), "", *_seeds(wanted, runs), ""):
-            terminal.say(line)
+            terminal.fold(line)
     for line in (f"{wanted.name}: {_size(wanted, runs)}, about {lasting(expected.total_s)}", *limits):
-        terminal.say(line)
+        terminal.fold(line)
     return EXIT_HELD
 
 
