@@ -153,7 +153,7 @@ class _ImaginedCluster(ControllerMetadata):
 
     def reassign(self, partition: str, replicas: Sequence[int]) -> str:
         """Show the reassignment (:data:`harness.worlds.real.leadership.Reassign`)."""
-        self._say(f"by the cluster's administration: let brokers {list(replicas)} replicate {partition}")
+        self._say(f"by the cluster's administration: let brokers {', '.join(map(str, replicas))} replicate {partition}")
         self._places[partition] = tuple(map(NodeId, replicas))
         return ""
 

@@ -42,7 +42,7 @@ from harness.worlds.simulated.cluster import SimulatedCluster
 from harness.worlds.simulated.committed import Committed, epoch_at
 from harness.worlds.simulated.excused_replicas import ExcusedReplicas
 from harness.worlds.simulated.loop import Loop
-from nemesis.cluster import CONTROLLER
+from nemesis.cluster import CONTROLLER, node_name
 from workloads import BrokenInvariant
 
 #: The numbers of clients begin above those of brokers and of the controller.
@@ -297,8 +297,8 @@ class Invariants:
             name, text = lacks
             state = self._image.partition(partition)
             whole = [] if state is None else [n for n in state.replicas if self._lacks_committed(n, partition) is None]
-            rest = f"brokers {whole} have all of it" if whole else "no broker has all of it"
-            self._broken(InvariantBrokenError(name, partition, f"{text}; {rest}"))
+            where = ", ".join(map(node_name, whole)) or "no broker"
+            self._broken(InvariantBrokenError(name, partition, f"{text}; all of it is on {where}"))
 
     def _lacks_committed(self, node: NodeId, partition: TopicPartition) -> Broken | None:
         """The invariant that the log of ``node`` breaks by what it lacks, None if it lacks nothing or is excused."""
