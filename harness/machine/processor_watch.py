@@ -7,13 +7,13 @@ that takes minutes. The harness itself may be served well meanwhile: it mostly s
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Generator
 from time import monotonic, thread_time
 from typing import ClassVar, Final
 
 from typing_extensions import override
 
+from harness.machine.versions import cores
 from harness.machine.watch import Watch
 
 #: The processor's time that a try takes: several turns of the kernel's, so that it has to wait for others as nodes do.
@@ -41,13 +41,12 @@ class ProcessorWatch(Watch):
 
     @override
     def _tries(self) -> Generator[bool]:
-        processors = len(os.sched_getaffinity(0))
         used_s, at_s = self._processor_s(), monotonic()
         while True:
             _work()
             before_s, before_at_s = used_s, at_s
             used_s, at_s = self._processor_s(), monotonic()
-            yield used_s - before_s < OWN_SHARE * processors * (at_s - before_at_s)
+            yield used_s - before_s < OWN_SHARE * cores() * (at_s - before_at_s)
 
 
 def _work() -> None:

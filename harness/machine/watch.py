@@ -58,5 +58,7 @@ class Watch(ABC):
                     counts = next(tries)
                     self._took_s = monotonic() - began_s if counts else 0.0
                     self._began_s = None
-        except OSError:  # such as a full disk: no question of time
+        except OSError:
+            pass  # such as a full disk: no question of time
+        finally:  # whatever ended it: a watch that tries no more excuses nothing
             self._took_s, self._began_s = 0.0, None
