@@ -229,13 +229,12 @@ def _not_drained(verdict: Verdict) -> str:
 
 def _starved(starved: Mapping[str, str]) -> str:
     """Say that it is not known whether these log partitions came back, and what helps; "" without any."""
-    return next(
-        (
-            f"whether {counted(len(starved), 'log partition')} came back is not known: {why}; run it where less runs "
-            "beside it, or with fewer brokers"
-            for why in starved.values()
-        ),
-        "",
+    if not starved:
+        return ""
+    why = next(iter(starved.values()))
+    return (
+        f"whether {counted(len(starved), 'log partition')} came back is not known: {why}; run it where less runs "
+        "beside it, or with fewer brokers"
     )
 
 

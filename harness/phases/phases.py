@@ -67,10 +67,10 @@ class RunReport(msgspec.Struct, kw_only=True):
 
 
 class Waited(NamedTuple):
-    """The end of a wait: the served time that is left of its limit, and, if it ended too early, what hindered it."""
+    """The end of a wait: the served time left of its limit; if it ended too early, ``slow`` says what hindered it."""
 
     left_us: int
-    starved: str
+    slow: str
 
 
 class Middle(Protocol):
@@ -138,11 +138,11 @@ class Phases:
         recovered_us = middle.recover()
         middle.answer()
         self._pass(SETTLE_MS)
-        fresh, starved = self._write_afresh(middle)
+        fresh, slow_writing = self._write_afresh(middle)
         self._let_cleaners_rest()
         self._finish_pipeline()
         held = self._await_stable()
-        lacking, drain = self._drain(middle, fresh, held, starved)
+        lacking, drain = self._drain(middle, fresh, held, slow_writing)
         self._ask_after_healing()
         self._look_for_unexplained(middle, before, begun_us)
         self._read_under_each_leader(lacking)
@@ -193,11 +193,11 @@ class Phases:
         The words say why the machine was too slow for the writes, "" if it was not.
         """
         fresh = self.workload.begin_recovery()
-        left_us, starved = self._until_served(lambda: fresh.finished, self._spec.workload.recovery_limit_ms * 1000)
+        left_us, slow = self._until_served(lambda: fresh.finished, self._spec.workload.recovery_limit_ms * 1000)
         fresh.end()
         self._pass(SETTLE_MS)
         self._until_served(lambda: not middle.lacking(), left_us - SETTLE_MS * 1000)
-        return fresh, starved
+        return fresh, slow
 
     def _finish_pipeline(self) -> None:
         """Let what a pipeline has left be done, and a plain record be the last one of each of its outputs.
@@ -226,18 +226,18 @@ class Phases:
         return stable.held if self._spec.chosen().isolation_level == "read_committed" else {}
 
     def _drain(
-        self, middle: Middle, fresh: RecoveryWrites, held: Mapping[str, str], starved: str
+        self, middle: Middle, fresh: RecoveryWrites, held: Mapping[str, str], slow_writing: str
     ) -> tuple[dict[str, str], Drain]:
         """Let fresh clients read, and record what they could do and what the cluster lacked.
 
-        ``held`` are log partitions that cannot be read to their end, and why; ``starved`` says why the machine was too
-        slow for the writes of ``fresh``, if it was.
+        ``held`` are log partitions that cannot be read to their end, and why; ``slow_writing`` says why the machine was
+        too slow for the writes of ``fresh``, if it was.
         """
         lacking = middle.lacking()
         away = missing_nodes(self._world.target.view(), self.workload.partitions, self._spec.chosen())
         drain = self.workload.begin_drain({**held, **lacking}, fresh.values)
         slow_reading = self._read_to_end(drain)
-        self.workload.record_recovery(fresh, drain, lacking, away, slow_writing=starved, slow_reading=slow_reading)
+        self.workload.record_recovery(fresh, drain, lacking, away, slow_writing=slow_writing, slow_reading=slow_reading)
         return lacking, drain
 
     def _let_cleaners_rest(self) -> None:
@@ -272,7 +272,7 @@ class Phases:
         waited = self._until_served(lambda: drain.finished, self._spec.workload.drain_limit_ms * 1000 // 2)
         drain.end()
         self._pass(CLOSING_MS)
-        return waited.starved
+        return waited.slow
 
     def _ask_after_healing(self) -> None:
         for question in self.workload.after_healing:
