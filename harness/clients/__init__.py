@@ -42,7 +42,7 @@ __all__ = [
     "unregister_broker",
     "without_secrets",
     "words_of_bridge",
-]  # fmt: skip
+]
 
 #: The names of each module.
 _NAMES = {

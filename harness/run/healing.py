@@ -130,7 +130,7 @@ def to_heal(directory: Path) -> str:
 def kept_until_undone(prefix: str) -> Iterator[Path]:
     """A temporary directory of a run, removed at its end, unless its journal names what must be undone yet.
 
-    No scratch directory does: the next of its kind, and `ackproof heal` too, remove that of a process that was killed.
+    A scratch directory would not do: the next one of its kind, and `ackproof heal`, remove it after a kill.
 
     Raises:
         HostError: the block failed, and something is left behind: where, the text says.
