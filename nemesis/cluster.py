@@ -120,7 +120,7 @@ class NodeProcesses(Protocol):
 
 
 class Power(Protocol):
-    """The power supply of the nodes' machines. :meth:`Processes.restart` brings a node back."""
+    """The power supply of the nodes' machines. :meth:`NodeProcesses.restart` brings a node back."""
 
     def cut_power(self, node: int) -> Evidence:
         """End the process at once, and lose what was not yet forced to its disk (fsync)."""

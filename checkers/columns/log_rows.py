@@ -51,7 +51,7 @@ class LogRows:
             where no row is about a group.
         static: of row: the index in ``static_names`` of the static member whose row it is (int64), -1 for none; None
             where no row is a static member's.
-        retirements: of history: the producers that were given up, as :attr:`Phases.retirements` has them.
+        retirements: of history: the producers that were given up, as :attr:`RunMarks.retirements` has them.
         transactions: what is known of transactions; None where no history has any of our own.
         record_key, tombstone: of row, as in the schema; None where no history has keys (:class:`RecordKeys`).
         cleaner_times: by row of a final reader's statement, how long the log keeps what its cleaner may remove.

@@ -1,8 +1,8 @@
 """The wire protocols: frames to requests and the fields of responses to frames.
 
 Clients and followers use Kafka's protocol (this door, and :mod:`follower`), brokers and the controller one of their
-own (:mod:`controller`). A request is an object of kafka-python's class, a response a dictionary; both have the fields
-of Kafka's own message schemas, which are its documentation (https://kafka.apache.org/protocol). A field that a
+own (:mod:`controller_frames`). A request is an object of kafka-python's class, a response a dictionary; both have the
+fields of Kafka's own message schemas, which are its documentation (https://kafka.apache.org/protocol). A field that a
 request's version does not have has the schema's default; one that a response's version does not have is left out.
 Only this package and :mod:`harness.clients` (a direct client) import ``kafka.protocol``.
 """

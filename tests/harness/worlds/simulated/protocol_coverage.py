@@ -2,7 +2,7 @@
 
 A word names an answer ("Fetch FENCED_LEADER_EPOCH"), a branch ("elected: from the ELR") or a state in which a write is
 at risk ("leader changed: with writes in flight"). The words of a run are a set. What no run ever reached, no run has
-tested: :data:`WORDS` lists everything that can be reached, and why.
+tested: ``WORDS`` in ``protocol_words.py`` lists everything that can be reached, and why.
 
 :class:`Coverage` watches the steps of the nodes (:meth:`SimulatedCluster.watch`) and compares what they left with
 what it knew. An answer counts when it is sent, whether it arrives or not.
