@@ -35,6 +35,7 @@ from checkers.columns.replica_file import (
     TransactionPart,
     read_replicas,
 )
+from checkers.columns.transactions import decoded
 from checkers.errors import CheckError, JavaMissingError
 from checkers.histories import HISTORY, RUN_FILE, VERDICTS_FILE
 from checkers.histories.discovery import NO_HISTORY, FoundHistory, SourceKind, find_histories

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-import msgspec
 from markupsafe import Markup
 
 from checkers import (
@@ -21,6 +20,7 @@ from checkers import (
     StaleCommit,
     UnfencedCommit,
     UnstableOffset,
+    decoded,
 )
 from harness.report.names import moment
 from harness.report.offsets_panel import OffsetMark, OffsetsPanel
@@ -169,11 +169,9 @@ def _tip(what: str, offset: int, event: Event) -> str:
     return f"{what} of offset {offset} by member {event.instance}, {moment(event.time_us)}"
 
 
-def _group(event: Event) -> str:
-    try:
-        return msgspec.json.decode(event.detail or "", type=GroupMember).group
-    except msgspec.DecodeError:
-        return ""
+def _group(event: Event) -> str | None:
+    member = decoded(event.detail or "", GroupMember)
+    return member.group if member else None
 
 
 def _dot(panel: OffsetsPanel, seen: _Seen, colour: str) -> Markup:

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-import msgspec
 from markupsafe import Markup
 
-from checkers import DoubledEffect, EventPlace, HangingTransaction, TransactionRead, ZombieWrite
+from checkers import DoubledEffect, EventPlace, HangingTransaction, TransactionRead, ZombieWrite, decoded
 from harness.report.names import moment
 from harness.report.offsets_panel import HEIGHT_PX, OffsetMark, OffsetsPanel
 from harness.report.svg import PALETTE, element, group, legend, path, point, title
@@ -109,10 +108,7 @@ def _seen(events: Iterable[Event], finding: OfTransactions) -> _Partition:
 
 
 def _transaction(event: Event, begun_us: int, values: tuple[int, ...]) -> _Transaction:
-    try:
-        detail = msgspec.json.decode(event.detail or "", type=TransactionEnd)
-    except msgspec.DecodeError:
-        detail = None
+    detail = decoded(event.detail or "", TransactionEnd)
     end = _END_OF.get(event.type, "end not known")
     return _Transaction(begun_us, event.time_us, end, values, event.index, detail)
 
