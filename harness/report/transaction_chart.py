@@ -58,6 +58,8 @@ def transaction_chart(events: Iterable[Event], finding: OfTransactions, receipts
     odd = list(_odd(finding, seen))
     if not odd:
         return Markup("")
+    compared = list(_compared(finding, odd[0][0]))
+    marks = [mark for mark, _ in (*odd, *compared)]
     last_us = max(mark.time_us for mark, _ in odd)
     placed = [
         (transaction, offsets)
@@ -66,13 +68,11 @@ def transaction_chart(events: Iterable[Event], finding: OfTransactions, receipts
     ]
     first = max(len(placed) - TRANSACTIONS_MAX, 0)
     placed = [*(each for each in placed[:first] if _is_named(finding, *each)), *placed[first:]]
-    times_us = [mark.time_us for mark, _ in odd]
-    times_us += [mark.time_us - finding.late_us for mark, _ in odd] if isinstance(finding, ZombieWrite) else []
-    times_us += [
+    times_us = [
         time_us for transaction, _ in placed for time_us in (transaction.begun_us, min(transaction.ended_us, last_us))
     ]
-    offsets = [mark.offset for mark, _ in odd] + [offset for _, own in placed for offset in own]
-    offsets += [finding.high_watermark] if isinstance(finding, HangingTransaction) else []
+    times_us += [mark.time_us for mark in marks]
+    offsets = [*(mark.offset for mark in marks), *(offset for _, own in placed for offset in own)]
     panel = OffsetsPanel(times_us, offsets)
     return panel.drawn(
         f"Transactions of {finding.key}",
@@ -80,7 +80,8 @@ def transaction_chart(events: Iterable[Event], finding: OfTransactions, receipts
         legend("", ENDS, 60, -20),
         *(_bar(panel, transaction, own) for transaction, own in placed),
         *(panel.cross(mark, word) for mark, word in odd),
-        *_more(panel, finding, seen),
+        *_line(panel, finding, marks),
+        *(panel.diamond(mark, word) for mark, word in compared),
     )
 
 
@@ -161,21 +162,24 @@ def _mark(seen: _Partition, value: object, time_us: int | None, word: str) -> It
         yield OffsetMark(time_us, offset, f"offset {offset}, {moment(time_us)}"), word
 
 
-def _more(panel: OffsetsPanel, finding: OfTransactions, seen: _Partition) -> Iterator[Markup]:
-    """Draw what the mark is to be compared with: the high watermark, the moment in which a successor was in charge."""
+def _compared(finding: OfTransactions, odd: OffsetMark) -> Iterator[tuple[OffsetMark, str]]:
+    """The mark that ``odd`` is to be compared with, if any: the high watermark, or when a successor was in charge."""
     match finding:
-        case HangingTransaction(op=op, last_stable_offset=stable, high_watermark=end):
-            told_us = seen.times_us[op.op_pos]
-            yield panel.diamond(OffsetMark(told_us, end, f"high watermark {end}, {moment(told_us)}"), "high watermark")
-            x_px, y_px = panel.place(OffsetMark(told_us, stable, ""))
+        case HangingTransaction(high_watermark=end):
+            yield odd._replace(offset=end, tip=f"high watermark {end}, {moment(odd.time_us)}"), "high watermark"
+        case ZombieWrite(late_us=late_us):
+            began_us = odd.time_us - late_us
+            yield odd._replace(time_us=began_us, tip=f"a successor, {moment(began_us)}"), "a successor was in charge"
+
+
+def _line(panel: OffsetsPanel, finding: OfTransactions, marks: Sequence[OffsetMark]) -> Iterator[Markup]:
+    """The line that readers do not pass, or that begins the time of the successor."""
+    match finding:
+        case HangingTransaction():
+            x_px, y_px = panel.place(marks[0])
             yield path([("M", point(0, y_px)), ("H", x_px)], class_="soft", stroke_dasharray="4 3")
-        case ZombieWrite(writer=writer, late_us=late_us, value=value):
-            own = next(transaction for transaction in seen.transactions if transaction.event == writer.op_pos)
-            asked_us = own.detail.ending_us if own.detail else None
-            if asked_us is not None:
-                mark = OffsetMark(asked_us - late_us, seen.offsets[value], f"a successor, {moment(asked_us - late_us)}")
-                yield path([("M", point(panel.x_px(mark.time_us), 0)), ("V", HEIGHT_PX)], class_="ink")
-                yield panel.diamond(mark, "a successor was in charge")
+        case ZombieWrite():
+            yield path([("M", point(panel.x_px(marks[-1].time_us), 0)), ("V", HEIGHT_PX)], class_="ink")
 
 
 def _offsets(transaction: _Transaction, offsets: Mapping[int, int]) -> list[int]:
