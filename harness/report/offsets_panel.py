@@ -13,6 +13,7 @@ from markupsafe import Markup
 from harness.report.loss_chart import FAULT
 from harness.report.names import fault_name
 from harness.report.svg import Linear, drawing, element, group, path, point, text, title, x_axis, y_axis
+from harness.report.timeline import end_of
 from nemesis.receipts import Receipt
 
 WIDTH_PX: Final = 1000
@@ -88,7 +89,7 @@ class OffsetsPanel:
         return drawing(_LEFT_PX + WIDTH_PX + 20, _TOP_PX + HEIGHT_PX + _FOOT_PX, label, inside)
 
     def _band(self, receipt: Receipt) -> Markup:
-        ended_us = self._end_us if receipt.ended_us is None else min(receipt.ended_us, self._end_us)
+        ended_us = min(end_of(receipt, self._end_us), self._end_us)
         first_px, last_px = max(0.0, self.x_px(receipt.begun_us)), self.x_px(ended_us)
         width_px = max(last_px - first_px, 0)
         words = title(fault_name(receipt))
