@@ -26,7 +26,7 @@ from checkers import (
     TransactionPart,
     read_replicas,
 )
-from harness.report.names import node_name, write_name
+from harness.report.names import held_record, node_name
 from harness.report.offsets_panel import offset_scale
 from harness.report.svg import PALETTE, drawing, element, group, point, text, title, x_axis
 from workloads import Event, EventType, Function, Poll, Send
@@ -159,8 +159,7 @@ def _column(x_px: float, height_px: float) -> Markup:
 
 
 def _mark(copy: _Copy, name: str, x_px: float, y_px: float, colour: str) -> Markup:
-    what = write_name(copy.value) if copy.value >= 0 else "a record that is not sound"
-    words = title(f"{name}, offset {copy.offset}: {what}{', a tombstone' if copy.tombstone else ''}")
+    words = title(f"{name}, offset {copy.offset}: {held_record(copy.value)}{', a tombstone' if copy.tombstone else ''}")
     if copy.tombstone:
         shape = f"M{point(x_px - 5, y_px - 5)}h10v10h-10z"
         return element("path", words, d=shape, fill="none", stroke=colour, stroke_width=2.5)

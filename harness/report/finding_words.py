@@ -36,7 +36,7 @@ from checkers import (
     ZombieWrite,
     seconds,
 )
-from harness.report.names import write_name
+from harness.report.names import held_record, write_name
 
 #: The offset of a group that has committed nothing.
 _NOTHING: Final = -1
@@ -68,10 +68,7 @@ def in_words(finding: Finding) -> str:
 
 @in_words.register
 def _(finding: DivergentReplicas) -> str:
-    held = [
-        f"broker {node} holds {_write(value) if value >= 0 else 'a record that is not sound'}"
-        for node, value in sorted(finding.replicas.items())
-    ]
+    held = [f"broker {node} holds {held_record(value)}" for node, value in sorted(finding.replicas.items())]
     at_the_end = f"At offset {finding.offset} of {finding.key}, when the run had ended, {', '.join(held)}."
     return f"{at_the_end} All of them were in sync, and the log was read beyond that."
 

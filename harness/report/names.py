@@ -20,6 +20,11 @@ def write_name(value: int) -> str:
     return f"write {sequence} of process {process}"
 
 
+def held_record(value: int) -> str:
+    """A record as a broker's disk holds it: one that is not sound has a number below 0."""
+    return write_name(value) if value >= 0 else "a record that is not sound"
+
+
 def moment(time_us: int) -> str:
     """A moment of the run's clock, in seconds with milliseconds."""
     return f"{time_us / 1e6:.3f} s"
