@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from markupsafe import Markup
 
-from checkers import DoubledEffect, EventPlace, HangingTransaction, TransactionRead, ZombieWrite, decoded
+from checkers import DoubledEffect, EventPlace, HangingTransaction, TransactionRead, ZombieWrite, counted, decoded
 from harness.report.names import moment
 from harness.report.offsets_panel import HEIGHT_PX, OffsetMark, OffsetsPanel
 from harness.report.svg import PALETTE, element, group, legend, path, point, title
@@ -196,7 +196,7 @@ def _bar(panel: OffsetsPanel, transaction: _Transaction, offsets: Sequence[int])
         f", {transaction.detail.transactional_id}, producer {transaction.detail.number}" if transaction.detail else ""
     )
     span = f"{moment(transaction.begun_us)} to {moment(transaction.ended_us)}"
-    words = title(f"{transaction.end}{named}: {len(offsets)} records, {span}")
+    words = title(f"{transaction.end}{named}: {counted(len(offsets), 'record')}, {span}")
     shape = element(
         "rect", x=begin_px, y=high_px - 3, width=max(end_px - begin_px, 2), height=low_px - high_px + 6, rx=2
     )

@@ -52,7 +52,7 @@ def events() -> Iterator[Event]:
 )
 def test_the_transaction_of_the_account_is_drawn_beside_the_last_ones(finding: OfTransactions) -> None:
     drawn = transaction_chart(list(events()), finding, [])
-    spans = re.findall(r"<title>(committed|aborted), p, producer 0: 1 records, (\d+)\.000 s to", drawn)
+    spans = re.findall(r"<title>(committed|aborted), p, producer 0: 1 record, (\d+)\.000 s to", drawn)
     assert spans == [("aborted", "0"), *(("committed", str(number)) for number in range(1, LATER + 1))]
 
 
