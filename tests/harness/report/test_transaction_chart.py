@@ -17,6 +17,9 @@ KEY = "t-0"
 ABORTED, LATER = 1, TRANSACTIONS_MAX
 READ = 2 * (LATER + 1)
 SECOND_US = 1_000_000
+HANGING = HangingTransaction(
+    key=KEY, last_stable_offset=0, high_watermark=LATER + 2, waited_us=1, op=EventPlace(READ + 1)
+)
 
 
 def events() -> Iterator[Event]:
@@ -44,9 +47,7 @@ def events() -> Iterator[Event]:
     "finding",
     [
         TransactionRead(key=KEY, value=0, writer=EventPlace(ABORTED), reader=EventPlace(READ)),
-        HangingTransaction(
-            key=KEY, last_stable_offset=0, high_watermark=LATER + 2, waited_us=1, op=EventPlace(READ + 1)
-        ),
+        HANGING,
     ],
     ids=lambda finding: type(finding).__name__,
 )
@@ -63,3 +64,11 @@ def test_a_successor_that_was_in_charge_before_all_that_is_drawn_is_on_the_chart
     assert ">a successor, 0.500 s<" in drawn
     columns_px = [float(column) for column in re.findall(r' d="M(-?[\d.]+) ', drawn)]
     assert min(columns_px) >= 0
+
+
+def test_the_high_watermark_is_at_its_offset_above_the_last_stable_one_at_one_moment() -> None:
+    drawn = transaction_chart(list(events()), HANGING, [])
+    (stable,) = re.findall(r"<title>last stable offset 0, .*?</title><path d=\"M([\d.]+) ([\d.]+)m", drawn)
+    (end,) = re.findall(rf"<title>high watermark {LATER + 2}, .*?</title><path d=\"M([\d.]+) ([\d.]+)m", drawn)
+    assert stable[0] == end[0]
+    assert float(stable[1]) > float(end[1])
