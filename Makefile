@@ -31,7 +31,7 @@ check: setup ## format, lint, strict types, layer contract, fast tests (three to
 test: setup-test ## tests of everything, with clients of real Kafka (ten minutes on 2 cores with setup; five workers, because some tests wait)
 	@# In a fresh clone: what workers need is compiled and made once, and not by each of them; without it they take longer.
 	@[ -d tests/__pycache__ ] || { $(BIN)/pytest -q --collect-only & \
-	 $(BIN)/python -m scripts.spark_archive .venv/spark-classes.jsa & wait; } >/dev/null 2>&1
+	 $(BIN)/python -m scripts.spark_archive & wait; } >/dev/null 2>&1
 	@$(BIN)/pytest -q -n 5 --dist loadgroup --no-loadscope-reorder -m "not kafka and not finding"
 
 findings: setup-test ## the scripts of findings about Kafka 4.3.1, which must show what their pages say (ten minutes; not part of .ci/run)

@@ -13,13 +13,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 import hypothesis
 import msgspec
 import pytest
 
 from nemesis.cluster import CONTROLLER, Capability, ClusterView, Link, PartitionView, Target
+from scripts.spark_archive import ARCHIVE, options
 from workloads.client import Fetched, Offsets, PollOutcome, SendOutcome
 from workloads.operations import Event, EventType
 from workloads.replacement import CrashedProducer
@@ -30,12 +30,9 @@ LONG_TESTS_END = 0.8
 #: Thresholds of the garbage collection: many times the usual ones.
 COLLECTED_AFTER = (20_000, 20, 20)
 
-#: With what `make test` makes here Spark's Java starts in two thirds of the processor time. Java passes over one that
-#: does not fit.
-SPARK_ARCHIVE = Path(__file__).parent.parent / ".venv" / "spark-classes.jsa"
-if SPARK_ARCHIVE.is_file():
-    shared = f'"-XX:SharedArchiveFile={SPARK_ARCHIVE}" -Xlog:cds=off -Xlog:cds+dynamic=off'
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", shared)
+# With what `make test` makes there Spark's Java starts in two thirds of the processor time.
+if ARCHIVE.is_file():
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", options(ARCHIVE))
 
 # A shell lets what it starts in the background ignore Ctrl-C, and processes hand that on to those that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
