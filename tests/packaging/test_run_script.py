@@ -9,8 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from harness.cli.app import exit_code_of
 from harness.soak import read_nights
 from tests.packaging.conftest import ROOT
 from tests.packaging.traced import signal_as_child_is_reaped
+from tests.waiting import wait_until
 
 LIMIT_S = 120.0
 #: ackproof as far as the script knows it. Where there is a file "endless", a soak goes on until it is asked to end, and
@@ -122,13 +122,6 @@ def going_on(*arguments: str) -> Iterator[subprocess.Popen[str]]:
         running.communicate(timeout=LIMIT_S)
 
 
-def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not happen within {LIMIT_S:.0f} s"
-        time.sleep(0.02)
-
-
 def processes_here() -> list[list[str]]:
     """Command lines of whatever works in this directory, but for the test's own process."""
     here = []
@@ -169,7 +162,7 @@ def test_whoever_ends_the_script_ends_the_soak_in_order_and_the_night_is_kept(nu
     earlier("2001-01-01T000000")
     Path("endless").touch()
     with going_on("nightly") as night:
-        until(Path("begun").exists, "the soak's beginning")
+        wait_until(Path("begun").exists, "the soak has begun", LIMIT_S)
         night.send_signal(number)
         os.killpg(night.pid, number)  # as `timeout` and terminals do, which signal the group too
         assert night.wait(LIMIT_S) == 130
@@ -191,7 +184,7 @@ def soak_of(night: subprocess.Popen[str]) -> psutil.Process:
 def test_a_signal_that_comes_as_ackproof_ends_takes_no_exit_code_away() -> None:
     Path("endless").touch()
     with going_on("nightly") as night:
-        until(Path("begun").exists, "the soak's beginning")
+        wait_until(Path("begun").exists, "the soak has begun", LIMIT_S)
         soaking = soak_of(night)
         waiting = soaking.parent()
         assert waiting is not None
@@ -214,9 +207,9 @@ def test_a_signal_that_comes_while_another_is_passed_on_does_not_keep_it_from_th
     Path("another").write_text(ANOTHER)
     monkeypatch.setenv("BASH_ENV", "another")
     with going_on("nightly") as night:
-        until(Path("begun").exists, "the soak's beginning")
+        wait_until(Path("begun").exists, "the soak has begun", LIMIT_S)
         night.terminate()
-        until(lambda: ["SIGTERM"] in calls(), "the wish to end")
+        wait_until(lambda: ["SIGTERM"] in calls(), "it is asked to end", LIMIT_S)
         assert night.wait(LIMIT_S) == 130
     assert calls().count(["SIGTERM"]) == 1
 
@@ -225,7 +218,7 @@ def test_a_signal_that_comes_while_another_is_passed_on_does_not_keep_it_from_th
 def test_a_night_that_is_stopped_while_it_heals_does_not_begin(number: signal.Signals) -> None:
     Path("slow").touch()
     with going_on("nightly") as night:
-        until(Path("begun").exists, "the healing")
+        wait_until(Path("begun").exists, "healing has begun", LIMIT_S)
         night.send_signal(number)
         Path("slow").unlink()
         assert night.wait(LIMIT_S) == 130
@@ -240,7 +233,7 @@ def test_a_night_that_was_killed_is_healed_before_the_next_and_can_be_gone_on_wi
     earlier(killed.name, status="interrupted")
     Path("endless").touch()
     with going_on("resume", str(killed)) as resumed:
-        until(Path("begun").exists, "the soak's beginning")
+        wait_until(Path("begun").exists, "the soak has begun", LIMIT_S)
         assert nights() == ["2000-01-01T000000", "2002-01-01T000000"], "what was kept of it is no earlier night"
         resumed.terminate()
         assert resumed.wait(LIMIT_S) == 130
@@ -261,7 +254,7 @@ def test_what_cannot_be_healed_is_no_green_night() -> None:
 def test_a_night_that_no_signal_reached_is_stopped_in_order(killed: bool) -> None:
     Path("endless").touch()
     with going_on("nightly") as night:
-        until(Path("begun").exists, "the soak's beginning")
+        wait_until(Path("begun").exists, "the soak has begun", LIMIT_S)
         if killed:
             night.kill()
             night.wait(LIMIT_S)
@@ -325,7 +318,7 @@ def test_a_real_night_that_is_stopped_is_kept_and_the_next_one_looks_back_to_it(
     program("ackproof", f'#!/usr/bin/env bash\nexec {sys.executable} -c {shlex.quote(own)} "$@"\n')
     verdicts = Path("ackproof-results").glob
     with going_on("nightly") as night:
-        until(lambda: any(file.stat().st_size for file in verdicts("*/verdicts.jsonl")), "the first verdict")
+        wait_until(lambda: any(file.stat().st_size for file in verdicts("*/verdicts.jsonl")), "one is judged", LIMIT_S)
         night.send_signal(signal.SIGTERM)
         output, _ = night.communicate(timeout=LIMIT_S)
     assert night.returncode == 130, output

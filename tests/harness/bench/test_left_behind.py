@@ -11,7 +11,8 @@ import pytest
 from harness.cli import bench
 from harness.cli.app import exit_code_of
 from harness.errors import HostError
-from harness.records.journal import FILE_NAME, Journal
+from harness.records.journal import FILE_NAME
+from tests.harness.left_behind import announce_namespace
 
 
 @pytest.mark.parametrize(
@@ -32,11 +33,7 @@ def test_the_directory_stays_and_is_named_only_where_something_was_not_undone(
 
     def failing(directory: Path) -> Any:
         failed_in.append(directory)
-        journal = Journal(directory / FILE_NAME)
-        entry = journal.intend("namespace", {"name": "ackp-none-0", "boot_id": "another"})
-        if undone:
-            journal.done(entry)
-        journal.close()
+        announce_namespace(directory, undone=undone)
         raise error
 
     monkeypatch.setattr(bench, "measure_cluster", failing)

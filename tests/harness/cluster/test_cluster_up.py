@@ -9,14 +9,14 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
 from harness.records.journal import FILE_NAME, not_undone
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("cluster-up")]
 
@@ -46,13 +46,6 @@ def play(servers: str, directory: Path) -> str:
     (directory / "play.py").write_text(PLAY)
     command = [sys.executable, "play.py", servers]
     return subprocess.run(command, cwd=directory, capture_output=True, text=True, check=True, timeout=60).stdout
-
-
-def until(condition: Callable[[], bool], limit_s: float = 30) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
 
 
 def nodes_of(directory: Path) -> list[psutil.Process]:
@@ -87,7 +80,7 @@ def test_a_cluster_is_written_to_broken_healed_read_and_ended_as_the_page_says(
     assert play(servers, tmp_path) == "100 of 100 are there\n"
     done(CUT, tmp_path)
     done(HEAL, tmp_path)
-    until(lambda: "in sync 0 1 2 of 3" in done(SHOW, tmp_path))
+    wait_until(lambda: "in sync 0 1 2 of 3" in done(SHOW, tmp_path), "everybody is in sync", 30)
     assert play(servers, tmp_path) == "100 of 100 are there\n"
     receipts = [json.loads(line) for line in (tmp_path / "results" / "cluster" / "receipts.jsonl").open()]
     assert sorted((one["fault"], one["mark"]) for one in receipts) == [

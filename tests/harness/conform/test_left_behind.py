@@ -11,7 +11,8 @@ import pytest
 from harness.cli.app import exit_code_of
 from harness.conform import performing
 from harness.errors import HostError
-from harness.records.journal import FILE_NAME, Journal
+from harness.records.journal import FILE_NAME
+from tests.harness.left_behind import announce_namespace
 
 
 @pytest.fixture(autouse=True)
@@ -24,11 +25,7 @@ def ends_with(error: BaseException, monkeypatch: pytest.MonkeyPatch, *, undone: 
     """A world that announces a namespace in its journal, and then fails."""
 
     def failing(_: object, directory: Path, __: object) -> Any:
-        journal = Journal(directory / FILE_NAME)
-        entry = journal.intend("namespace", {"name": "ackp-none-0", "boot_id": "another"})
-        if undone:
-            journal.done(entry)
-        journal.close()
+        announce_namespace(directory, undone=undone)
         raise error
 
     monkeypatch.setattr(performing, "world_for", failing)

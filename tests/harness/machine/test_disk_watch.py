@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 
 import pytest
 
 from harness.machine.disk_watch import DiskWatch
+from tests.waiting import wait_until
 
 LIMIT_S = 10
-
-
-def until(condition: Callable[[], bool]) -> bool:
-    limit_s = time.monotonic() + LIMIT_S
-    while not condition() and time.monotonic() < limit_s:
-        time.sleep(0.005)
-    return condition()
 
 
 def test_a_disk_serves_unless_it_takes_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,9 +26,9 @@ def test_a_disk_serves_unless_it_takes_too_long(tmp_path: Path, monkeypatch: pyt
     watch = DiskWatch(tmp_path)
     assert watch.serves, "nothing is known yet"
     assert asked.wait(LIMIT_S)
-    assert until(lambda: not watch.serves)
+    wait_until(lambda: not watch.serves, "the disk is late", LIMIT_S, 0.005)
     answers.set()
-    assert until(lambda: watch.serves)
+    wait_until(lambda: watch.serves, "the disk serves again", LIMIT_S, 0.005)
     watch.close()
     assert list(tmp_path.iterdir()) == []
 
@@ -53,4 +45,4 @@ def test_a_disk_that_refuses_is_no_question_of_time(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(os, "fsync", refuse)
     watch = DiskWatch(tmp_path)
     assert asked.wait(LIMIT_S)
-    assert until(lambda: watch.serves), "no time at all is too long for a try that goes on"
+    wait_until(lambda: watch.serves, "the refusal is over (a try that goes on is late at once)", LIMIT_S, 0.005)

@@ -12,15 +12,9 @@ import pytest
 
 from harness.machine import processor_watch
 from harness.machine.processor_watch import WORK_S, ProcessorWatch
+from tests.waiting import wait_until
 
 LIMIT_S = 10
-
-
-def until(condition: Callable[[], bool]) -> bool:
-    limit_s = time.monotonic() + LIMIT_S
-    while not condition() and time.monotonic() < limit_s:
-        time.sleep(0.005)
-    return condition()
 
 
 @pytest.fixture
@@ -62,7 +56,7 @@ def test_processors_serve_unless_work_takes_too_long_because_of_others(
     begin: Callable[[float, float], ProcessorWatch], times_slower: float, share: float, serves: bool
 ) -> None:
     watch = begin(times_slower * WORK_S, share)
-    assert until(lambda: watch.serves is serves)
+    wait_until(lambda: watch.serves is serves, "the watch has seen it", LIMIT_S, 0.005)
     watch.close()
 
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -24,6 +23,7 @@ from harness.soak.ledger import Planned, read_ledger, read_verdicts
 from harness.soak.soak_file import SoakHeartbeat, write_request
 from harness.soak.state import SoakState
 from tests.harness.soak.conftest import Clock, InstantRuns, KnowingChecks, asked, facts_of, line_of
+from tests.waiting import wait_until
 
 PLAN = """
 name = "s"
@@ -44,13 +44,6 @@ def started(*arguments: str) -> subprocess.Popen[str]:
     program = "from harness.cli import main; main()"
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     return subprocess.Popen([sys.executable, "-c", program, "soak", *arguments], **pipes)
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not happen within {LIMIT_S:.0f} s"
-        time.sleep(0.1)
 
 
 def beat_of(directory: Path) -> SoakHeartbeat | None:
@@ -117,16 +110,16 @@ def test_a_soak_that_is_killed_goes_on_outlives_its_java_and_ends_in_order(tmp_p
     plan, directory = tmp_path / "s.toml", tmp_path / "soak"
     plan.write_text(PLAN)
     first = started(str(plan), "--for", "10m", "--out", str(directory))
-    until(lambda: runs_real_nodes(directory), "a run of real nodes")
+    wait_until(lambda: runs_real_nodes(directory), "real nodes run", LIMIT_S)
     first.send_signal(signal.SIGKILL)
     first.wait()
 
     second = started("--resume", str(directory))
-    until(lambda: judged(directory) >= 2, "the first verdicts")
+    wait_until(lambda: judged(directory) >= 2, "two runs are judged", LIMIT_S)
     for java in java_of(second):
         java.kill()
     before = judged(directory)
-    until(lambda: judged(directory) > before, "verdicts by a new Java")
+    wait_until(lambda: judged(directory) > before, "a new Java judges", LIMIT_S)
     began = time.monotonic()
     second.send_signal(signal.SIGTERM)
     output, _ = second.communicate(timeout=60)

@@ -5,7 +5,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from harness.plan import Kafka, Machine, Ssh
 from harness.records.journal import FILE_NAME, Journal, not_undone
 from harness.run.healing import heal
 from nemesis.cluster import CLIENTS, Link
-from tests.harness.worlds.waiting import wait_until
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.system, pytest.mark.root, pytest.mark.xdist_group("ssh")]
 WAIT_S = 10.0
@@ -77,17 +76,8 @@ def started(host: SshHost, local_files: LocalFiles, node: int, program: str = NO
         files=(file,),
     )
     process = host.start(launch)
-    assert until(lambda: launch.log.exists() and b"listening" in launch.log.read_bytes())
+    wait_until(lambda: launch.log.exists() and b"listening" in launch.log.read_bytes(), "the node listens", WAIT_S)
     return process
-
-
-def until(condition, limit_s: float = WAIT_S) -> bool:
-    limit = time.monotonic() + limit_s
-    while not condition():
-        if time.monotonic() > limit:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def knock(host: SshHost, node: int) -> str:
@@ -139,7 +129,7 @@ def agent(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setenv("SSH_AUTH_SOCK", str(place))
         agent = subprocess.Popen(["ssh-agent", "-D", "-a", place], stdout=subprocess.DEVNULL)
         try:
-            assert until(place.exists)
+            wait_until(place.exists, "the directory is there", WAIT_S)
             yield
         finally:
             agent.terminate()
@@ -227,9 +217,9 @@ def test_a_node_that_cannot_be_started_says_why_in_its_log(host: SshHost, local_
     log = local_files.run / "logs" / "node-0.log"
     launch = Launch(node=0, command=("nothing-like-this",), environment={}, directory=local_files.run, log=log)
     process = host.start(launch)
-    assert until(lambda: process.exit() is not None)
+    wait_until(lambda: process.exit() is not None, "the process has ended", WAIT_S)
     assert process.exit() == "status 127"
-    assert until(lambda: log.exists() and b"not found" in log.read_bytes())
+    wait_until(lambda: log.exists() and b"not found" in log.read_bytes(), "the log says so", WAIT_S)
 
 
 def test_a_cut_drops_brokers_packets_in_one_direction_and_leaves_ssh_alone(

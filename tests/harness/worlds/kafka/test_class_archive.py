@@ -15,7 +15,7 @@ from harness.worlds.kafka.class_archive import make_archive
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.jvm import archive_path
 from harness.worlds.kafka.releases import Version
-from tests.harness.worlds.waiting import wait_until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.system
 

@@ -19,6 +19,7 @@ from harness.worlds.kafka.installation import Installation
 from nemesis.cluster import Link, PartitionView
 from nemesis.plan import FaultPlan
 from tests.harness.needs import missing_for_root
+from tests.waiting import wait_until
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
@@ -90,13 +91,6 @@ class Writer:
             self._producer.close(1)
 
 
-def until(condition: Callable[[], bool], what: str) -> None:
-    limit = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < limit, what
-        time.sleep(0.005)
-
-
 def readable(bootstrap: list[str]) -> set[bytes]:
     consumer, place = KafkaConsumer(bootstrap_servers=bootstrap), TopicPartition("ackproof", 0)
     consumer.assign([place])
@@ -139,22 +133,22 @@ def acknowledged_and_gone(truncation: str, directory: Path) -> int:
         assert leader is not None
         successor = next(node for node in BROKERS if node not in {heir, leader})
         target.reassignment.reassign(PARTITION, [successor, heir, leader])
-        until(lambda: state().replicas == (successor, heir, leader), "the replicas' order")
-        until(lambda: len(state().isr) == 3, "everybody in sync")
+        wait_until(lambda: state().replicas == (successor, heir, leader), "replicas are in order", LIMIT_S, 0.005)
+        wait_until(lambda: len(state().isr) == 3, "everybody is in sync", pause_s=0.005)
         bootstrap = listeners(directory)
         writer = Writer(bootstrap)
-        until(lambda: len(writer.acknowledged) > 100, "some writes")
+        wait_until(lambda: len(writer.acknowledged) > 100, "some writes are acknowledged", pause_s=0.005)
         links = [Link(leader, heir), Link(leader, successor), Link(successor, heir)]
         for link in links:  # the heir first: what is acknowledged now, it does not know to be
             target.links.cut([link])
         assert target.leadership.move_leader(PARTITION, successor)["leader"] == successor
         target.processes.kill(successor)
         acknowledged = dict(writer.acknowledged)
-        until(lambda: state().leader == heir, "the heir leads")
+        wait_until(lambda: state().leader == heir, "the heir leads", pause_s=0.005)
         target.links.heal(links)
         writer.stop()
         target.processes.restart(successor)
-        until(lambda: len(state().isr) == 3, "everybody in sync again")
+        wait_until(lambda: len(state().isr) == 3, "everybody is in sync again", pause_s=0.005)
         gone = acknowledged.keys() - readable(bootstrap)
     finally:
         world.close()

@@ -37,7 +37,7 @@ from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.jvm import tool_command
 from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
 from tests.harness.worlds.kafka.theirs.secured import PASSWORD, STRANGER, USER, SecuredCluster
-from tests.harness.worlds.waiting import wait_for_topics
+from tests.waiting import wait_for_topics
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka-theirs")]
 VARIABLE = "AK_TEST_PASSWORD"

@@ -18,7 +18,7 @@ from harness.run.healing import heal
 from harness.run.performing import perform_run
 from harness.worlds.kafka.releases import DEFAULT_VERSION
 from tests.harness.worlds.kafka.theirs.secured import SecuredCluster
-from tests.harness.worlds.waiting import LIMIT_S, wait_for_topics, wait_until
+from tests.waiting import LIMIT_S, wait_for_topics, wait_until
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka-theirs")]
 

@@ -20,7 +20,7 @@ from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.own_topic import KIND
 from tests.harness.worlds.kafka.theirs.secured import PASSWORD, STRANGER, USER, SecuredCluster
 from tests.harness.worlds.trials import hit_by, lose_or_hold
-from tests.harness.worlds.waiting import LIMIT_S, wait_for_topics, wait_until
+from tests.waiting import LIMIT_S, wait_for_topics, wait_until
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("kafka-theirs")]
 VARIABLE = "AK_TEST_PASSWORD"

@@ -1,4 +1,4 @@
-"""Waiting for what a real cluster does a moment after it was asked to, and never for long."""
+"""Waiting for what a cluster, or another process, does a moment after it was asked to, and never for long."""
 
 import time
 from collections.abc import Callable
@@ -8,12 +8,12 @@ LIMIT_S: Final = 60.0
 _PAUSE_S: Final = 0.1
 
 
-def wait_until(holds: Callable[[], bool], what: str) -> None:
+def wait_until(holds: Callable[[], object], what: str, limit_s: float = LIMIT_S, pause_s: float = _PAUSE_S) -> None:
     """Return when it holds; fail with ``what`` when it has not in time."""
-    deadline = time.monotonic() + LIMIT_S
+    deadline = time.monotonic() + limit_s
     while not holds():
-        assert time.monotonic() < deadline, f"after {LIMIT_S:.0f} s still waiting until {what}"
-        time.sleep(_PAUSE_S)
+        assert time.monotonic() < deadline, f"after {limit_s:.0f} s still waiting until {what}"
+        time.sleep(pause_s)
 
 
 def wait_for_topics(topics: Callable[[], list[str]], wanted: list[str]) -> None:
