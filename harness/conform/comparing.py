@@ -153,9 +153,10 @@ def _word(differences: Iterable[Difference]) -> Word:
 def _differences(real: ShownState, core: ShownState, explain: Explain) -> list[Difference]:
     """The facts that the cluster shows, and the core otherwise or not. A record that was not sent yet has no answer."""
     unanswered = {f"{ANSWER}{name}": NO_ANSWER for name in real.answers | core.answers}
-    ours = dict.fromkeys(real.facts(), NOT_SHOWN) | unanswered | core.facts()
+    theirs = unanswered | real.facts()
+    ours = dict.fromkeys(theirs, NOT_SHOWN) | unanswered | core.facts()
     return [
         Difference(fact, in_words(value), in_words(ours[fact]), explain(fact, value, ours[fact]))
-        for fact, value in (unanswered | real.facts()).items()
+        for fact, value in theirs.items()
         if ours[fact] != value
     ]

@@ -19,7 +19,8 @@ positions that a leader remembers, proposals under way, the state of producers, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -71,19 +72,26 @@ class ShownState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 
     def facts(self) -> dict[str, object]:
         """Every fact that is shown, by its name."""
-        own: dict[str, object] = {name.replace("_", " "): getattr(self, name) for name in _OWN}
-        own["number of replicas"] = len(self.replicas)
+        facts: dict[str, object] = {fact: getattr(self, name) for name, fact in _OWN}
+        facts["number of replicas"] = len(self.replicas)
         for node, replica in enumerate(self.replicas):
-            of_replica = {name: getattr(replica, name) for name in ShownReplica.__struct_fields__}
-            own |= {
-                f"broker {node}: {name.replace('_', ' ')}": value
-                for name, value in of_replica.items()
-                if value is not None
-            }
-        return own | {f"{ANSWER}{name}": text for name, text in self.answers.items()}
+            for name, fact in _of_replica(node):
+                if (value := getattr(replica, name)) is not None:
+                    facts[fact] = value
+        return facts | {f"{ANSWER}{name}": text for name, text in self.answers.items()}
 
 
-_OWN: Final = ("leader", "leader_epoch", "partition_epoch", "isr", "elr", "fenced", "assigned")
+#: Fields of the state, each with the name of its fact.
+_OWN: Final = tuple(
+    (name, name.replace("_", " "))
+    for name in ("leader", "leader_epoch", "partition_epoch", "isr", "elr", "fenced", "assigned")
+)
+
+
+@cache
+def _of_replica(node: int) -> Sequence[tuple[str, str]]:
+    """The fields of this broker's replica, each with the name of its fact."""
+    return [(name, f"broker {node}: {name.replace('_', ' ')}") for name in ShownReplica.__struct_fields__]
 
 
 def shown_after(entry: TraceEntry, names: Mapping[int, str]) -> ShownState:

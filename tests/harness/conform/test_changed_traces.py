@@ -1,13 +1,14 @@
 """A recorded trace of Kafka that is changed in one fact conforms no longer, in whatever schedule of the core.
 
-Each fact is changed by itself, on each broker in turn, and must be named at its step.
+Each fact is changed by itself, on each broker in turn, and must be named at its step. The comparison knows nothing of
+schedules: they differ in the states that the core passes, so each trace meets two, and all traces together meet all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import product, zip_longest
+from itertools import zip_longest
 from typing import Any, Final
 
 import msgspec
@@ -25,6 +26,8 @@ from scripts.reference.conformance import TRACES
 #: They share the performances of the core, which one worker keeps.
 pytestmark = pytest.mark.xdist_group("recorded-traces")
 NAMES: Final = sorted(path.stem for path in TRACES.glob("*.json"))
+#: Of each trace, the schedule without chance, and one of the others in turn.
+HELD_IN: Final = {name: (0, 1 + index % (SCHEDULES - 1)) for index, name in enumerate(NAMES)}
 STORIES: Final = known_stories()
 
 
@@ -181,9 +184,10 @@ def changed_traces(trace: RecordedTrace, change: Change, where: Sequence[int]) -
 
 @pytest.mark.usefixtures("core_once")
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_a_changed_fact_is_unexplained_and_named_in_every_schedule(change: Change) -> None:
+def test_a_changed_fact_is_unexplained_and_named(change: Change) -> None:
     struck, missed = set(), []
-    for name, number in product(NAMES, range(SCHEDULES)):
+    held_in = {(name, number) for name in NAMES for number in HELD_IN[name]}
+    for name, number in sorted(held_in):
         trace = read(name)
         for another, facts in changed_traces(trace, change, quiet(name, number)):
             compared = held(another, number)
@@ -196,7 +200,11 @@ def test_a_changed_fact_is_unexplained_and_named_in_every_schedule(change: Chang
                 if step.word is not Word.UNEXPLAINED or not named:
                     missed.append((name, number, step.text, fact, step.word.value))
     assert missed == []
-    assert struck == set(product(NAMES, range(SCHEDULES)))
+    assert struck == held_in
+
+
+def test_every_schedule_holds_a_changed_trace() -> None:
+    assert {number for numbers in HELD_IN.values() for number in numbers} == set(range(SCHEDULES))
 
 
 @pytest.mark.usefixtures("core_once")
@@ -216,6 +224,8 @@ def test_a_step_that_failed_on_kafka_is_unexplained(name: str) -> None:
     for index, step in enumerate(trace.steps):
         steps = list(trace.steps)
         steps[index] = msgspec.structs.replace(step, play=Play.FAILED, note="waited in vain")
-        compared = hold(msgspec.structs.replace(trace, steps=tuple(steps)), STORIES[trace.story])
+        compared = hold(
+            msgspec.structs.replace(trace, steps=tuple(steps)), STORIES[trace.story], schedules=HELD_IN[name]
+        )
         assert compared.steps[index].word is Word.UNEXPLAINED
         assert compared.steps[index].differences[-1].fact == "way"
