@@ -77,7 +77,10 @@ class Fakes(NamedTuple):
 
 @pytest.fixture
 def fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fakes:
-    modules = tmp_path / "modules"
+    return fakes_in(tmp_path / "modules", monkeypatch)
+
+
+def fakes_in(modules: Path, monkeypatch: pytest.MonkeyPatch) -> Fakes:
     modules.mkdir()
     (modules / "fake_performers.py").write_text(FAKES)
     monkeypatch.syspath_prepend(modules)

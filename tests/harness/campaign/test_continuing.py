@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from harness.records.campaign_record import CampaignRecord, read_campaign_record
 from harness.records.files import only_user_of, run_directories
 from harness.records.journal import FILE_NAME, Journal
 from harness.records.run_record import Ended, read_record, write_record
-from tests.harness.campaign.conftest import Fakes
+from tests.harness.campaign.conftest import Fakes, fakes_in
 
 PLAN = """
 name = "t"
@@ -61,6 +62,21 @@ def recorded(directory: Path) -> CampaignRecord:
 def begun(plan: Plan, directory: Path, perform: PerformRun) -> None:
     directory.mkdir()
     Campaign.new(plan, plan.runs(), directory).perform_stages(Progress(), perform_run=perform, stages=[])
+
+
+@pytest.fixture(scope="module")
+def finished_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A campaign of three runs that completed; no test changes it."""
+    made = tmp_path_factory.mktemp("finished")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        begun(plan_at(made, "kill"), made / "campaign", fakes_in(made / "modules", monkeypatch).well)
+    return made / "campaign"
+
+
+@pytest.fixture
+def finished(tmp_path: Path, finished_once: Path) -> Path:
+    """A copy of the test's own."""
+    return shutil.copytree(finished_once, tmp_path / "campaign")
 
 
 def test_a_campaign_that_was_killed_half_way_is_finished(tmp_path: Path, fakes: Fakes) -> None:
@@ -105,18 +121,18 @@ def test_failed_runs_are_done_again_and_forgotten(tmp_path: Path, fakes: Fakes) 
     assert (record.worlds["simulated"].completed, record.worlds["simulated"].failed, record.failures) == (6, 0, {})
 
 
-def test_a_run_whose_record_was_torn_is_done_again(tmp_path: Path, fakes: Fakes) -> None:
-    plan, directory = plan_at(tmp_path, "kill"), tmp_path / "campaign"
-    begun(plan, directory, fakes.well)
+def test_a_run_whose_record_was_torn_is_done_again(tmp_path: Path, fakes: Fakes, finished: Path) -> None:
+    plan, directory = plan_at(tmp_path, "kill"), finished
     run = run_directories(directory)[0]
     (run / "run.json").write_bytes((run / "run.json").read_bytes()[:50])
     Campaign.continued(plan, directory).perform_stages(Progress(), perform_run=fakes.well, stages=[])
     assert _completed(run)
 
 
-def test_what_an_interrupted_run_left_is_undone_before_it_is_done_again(tmp_path: Path, fakes: Fakes) -> None:
-    plan, directory = plan_at(tmp_path, "kill"), tmp_path / "campaign"
-    begun(plan, directory, fakes.well)
+def test_what_an_interrupted_run_left_is_undone_before_it_is_done_again(
+    tmp_path: Path, fakes: Fakes, finished: Path
+) -> None:
+    plan, directory = plan_at(tmp_path, "kill"), finished
     run = run_directories(directory)[0]
     left = tmp_path / "ackproof-left"
     left.mkdir()
@@ -130,17 +146,17 @@ def test_what_an_interrupted_run_left_is_undone_before_it_is_done_again(tmp_path
     assert not (run / FILE_NAME).exists()
 
 
-def test_nothing_is_left_to_do_in_a_campaign_that_completed_but_its_stages(tmp_path: Path, fakes: Fakes) -> None:
-    plan, directory = plan_at(tmp_path, "kill"), tmp_path / "campaign"
-    begun(plan, directory, fakes.well)
+def test_nothing_is_left_to_do_in_a_campaign_that_completed_but_its_stages(
+    tmp_path: Path, fakes: Fakes, finished: Path
+) -> None:
+    plan, directory = plan_at(tmp_path, "kill"), finished
     again = Campaign.continued(plan, directory)
     assert again.missing == []
     assert again.perform_stages(Progress(), perform_run=fakes.perform, stages=[]) == directory / "report.html"
 
 
-def test_another_plan_or_seed_is_refused(tmp_path: Path, fakes: Fakes) -> None:
-    directory = tmp_path / "campaign"
-    begun(plan_at(tmp_path, "kill"), directory, fakes.well)
+def test_another_plan_or_seed_is_refused(tmp_path: Path, finished: Path) -> None:
+    directory = finished
     other = plan_at(tmp_path, "kill", "pause")
     with pytest.raises(PlanError, match=r"begun with another plan, or another seed \(see .*plan\.toml\)"):
         Campaign.continued(other, directory)
@@ -151,11 +167,10 @@ def test_another_plan_or_seed_is_refused(tmp_path: Path, fakes: Fakes) -> None:
     assert exit_code_of(["campaign", str(same), "--continue"]) == 64
 
 
-def test_runs_of_something_else_are_refused(tmp_path: Path, fakes: Fakes) -> None:
-    plan, directory = plan_at(tmp_path, "kill"), tmp_path / "campaign"
+def test_runs_of_something_else_are_refused(tmp_path: Path, finished: Path) -> None:
+    plan, directory = plan_at(tmp_path, "kill"), finished
     with pytest.raises(NamedWronglyError, match="holds no campaign to be continued; leave --continue out"):
         Campaign.continued(plan, tmp_path)
-    begun(plan, directory, fakes.well)
     spec = plan.runs()[0]
     stranger = directory / "runs" / "simulated" / "other" / "1"
     stranger.mkdir(parents=True)
@@ -166,9 +181,8 @@ def test_runs_of_something_else_are_refused(tmp_path: Path, fakes: Fakes) -> Non
         Campaign.continued(plan, directory)
 
 
-def test_two_cannot_work_on_one_campaign(tmp_path: Path, fakes: Fakes) -> None:
-    plan, directory = plan_at(tmp_path, "kill"), tmp_path / "campaign"
-    begun(plan, directory, fakes.well)
+def test_two_cannot_work_on_one_campaign(tmp_path: Path, fakes: Fakes, finished: Path) -> None:
+    plan, directory = plan_at(tmp_path, "kill"), finished
     with (
         only_user_of(directory),
         pytest.raises(ResultsError, match=r"another ackproof process works in .*; wait until it ends"),
