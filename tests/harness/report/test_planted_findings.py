@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator, Sequence
 from html import unescape
 from pathlib import Path
 from xml.etree import ElementTree as Xml
@@ -98,10 +99,23 @@ def campaign_of(parent: Path, cells: Sequence[str], *, planted: bool) -> Path:
     return directory
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _few_writes() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(synthetic, "WRITES", 32)
+        yield
+
+
+@pytest.fixture(scope="module")
+def planted_once(tmp_path_factory: pytest.TempPathFactory, _few_writes: None) -> Path:
+    """The campaign with all of them; no test changes it."""
+    return campaign_of(tmp_path_factory.mktemp("planted") / "planted", list(WORDS), planted=True)
+
+
 @pytest.fixture
-def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(synthetic, "WRITES", 32)
-    return campaign_of(tmp_path / "planted", list(WORDS), planted=True)
+def planted(tmp_path: Path, planted_once: Path) -> Path:
+    """A copy of the test's own."""
+    return shutil.copytree(planted_once, tmp_path / "planted")
 
 
 def test_each_has_an_account_with_its_title_its_words_its_rule_and_a_command(planted: Path) -> None:
@@ -138,10 +152,7 @@ def test_each_is_drawn_with_what_contradicts_it(planted: Path) -> None:
         assert charts[name].chart_words in page
 
 
-def test_a_lost_write_whose_transaction_is_torn_is_told_as_both(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(synthetic, "WRITES", 32)
+def test_a_lost_write_whose_transaction_is_torn_is_told_as_both(tmp_path: Path) -> None:
     (account,) = accounts_of(read_campaign(campaign_of(tmp_path, ["torn-transaction"], planted=True)))
     assert account.anomaly == "lost-write"
     assert "Another write of the transaction that is operation " in account.sentences[0]
