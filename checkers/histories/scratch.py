@@ -26,7 +26,6 @@ class ScratchKind(StrEnum):
     SPARK = "ackproof-spark-"
     RUN = "ackproof-run-"
     NIGHT = "ackproof-night-"
-    STORY = "ackproof-story-"
     REPLAY = "ackproof-replay-"
     BENCH = "ackproof-bench-"
     RELEASE = "ackproof-release-"

@@ -5,7 +5,7 @@ It costs little more than the simulation itself, so that a search can afford tho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -21,9 +21,9 @@ from harness.run import choices_of, perform_schedule
 from harness.worlds.simulated import SimulatedWorld
 from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule
-from workloads import BrokenInvariant, Event
+from workloads import BrokenInvariant
 from workloads.garbage_collection import without_collecting
-from workloads.history import Rows
+from workloads.history import HistoryInMemory
 
 
 class OtherDraws(NamedTuple):
@@ -85,7 +85,7 @@ def run_in_memory(
     world = SimulatedWorld(spec, drawn, invariants=invariants)
     if others is not None:
         world.clock.call_at(others.time_us, partial(drawn.reseed, others.seed))
-    recorder = _InMemory()
+    recorder = HistoryInMemory()
     report = perform_schedule(spec, world, recorder, drawn.draw)
     replicas = replicas_in_memory(report.ends, world.replica_logs())
     verdict = check_rows(recorder.rows, name=str(spec.directory()), replicas=replicas, shown=shown)
@@ -117,11 +117,3 @@ def _out_of_sync(report: RunReport, ends: Ends) -> dict[str, str]:
 def judged(spec: RunSpec, verdict: Verdict) -> Judgement:
     """The judgement of ``verdict`` under the promise of the run's settings."""
     return judge(spec.chosen(), verdict, spec.faults.exercised_min, spec.family.split("+"))
-
-
-class _InMemory:
-    """Takes a history and keeps it (``workloads.Recorder``)."""
-
-    def __init__(self) -> None:
-        self.rows = Rows()
-        self.record: Callable[[Event], None] = self.rows.add

@@ -7,10 +7,10 @@ from typing import Final
 
 import msgspec
 
-from checkers import HISTORY, NEVER, InconsistentOffset, LostWrite, Scratch, ScratchKind, Verdict, check_one
+from checkers import NEVER, InconsistentOffset, LostWrite, Verdict, check_rows
 from harness.machine.forked import forked_pool
 from harness.plan import RunSpec, Simulated
-from harness.records.replica_dump import write_replicas
+from harness.records.replica_dump import replicas_in_memory
 from harness.stories.columns import COLUMNS, Column, column_named
 from harness.stories.fitting import fitted
 from harness.stories.performer import Performance, perform_script
@@ -20,7 +20,7 @@ from harness.worlds.simulated.steady import Steady
 from harness.worlds.simulated.world import SimulatedWorld
 from nemesis.plan import FaultPlan
 from workloads import WorkloadPlan
-from workloads.history import HistoryWriter
+from workloads.history import HistoryInMemory
 
 #: A broker whose disk fails has another one.
 LOG_DIRS: Final = 2
@@ -79,12 +79,10 @@ def perform_cell(
     world = SimulatedWorld(spec, Steady(0), invariants=False)
     if watch is not None:
         watch(world)
-    with Scratch(ScratchKind.STORY) as scratch:
-        directory = scratch.path
-        with HistoryWriter(directory / HISTORY, f"{story.number}/{chosen.name}") as recorder:
-            performance = perform_script(story, spec, world, recorder)
-        write_replicas(directory, performance.report.ends, world.replica_logs())
-        verdict = check_one(directory / HISTORY, shown=None)
+    history = HistoryInMemory()
+    performance = perform_script(story, spec, world, history)
+    replicas = replicas_in_memory(performance.report.ends, world.replica_logs())
+    verdict = check_rows(history.rows, name=f"{story.number}/{chosen.name}", replicas=replicas, shown=None)
     return judged(story, chosen.name, performance, verdict)
 
 

@@ -20,7 +20,7 @@ from workloads.history.importing import DecodeAll, Decoded, Split, decode, decod
 from workloads.history.jsonl import export_jsonl
 from workloads.history.origin import ORIGIN_FILE, Origin, shown_key
 from workloads.history.reader import read_events, read_rows
-from workloads.history.rows import Columns, Rows, to_table
+from workloads.history.rows import Columns, HistoryInMemory, Rows, to_table
 from workloads.history.schema import (
     DEFECTS,
     FAIL,
@@ -48,7 +48,7 @@ __all__ = [
     "CLUSTERED", "DEFECTS", "FAIL", "FUNCTION_CODE", "GROUPED", "INFO", "INVOKE", "LIVE_PATTERN", "MARKS",
     "META_COMPLETE", "META_EVENTS", "META_JOINED", "META_RUN", "META_SPREAD", "META_SUBJECTS", "META_TRANSACTIONS",
     "NONE", "OK", "ORIGIN_FILE", "ROWS_A_GROUP", "SCHEMA", "Columns", "DecodeAll", "Decoded", "HistoryError",
-    "HistoryWriter", "Kind", "LiveHistoryWriter", "Origin", "Rows", "Split", "Subjects", "check_metadata", "cluster",
-    "completed", "decode", "decode_here", "export_jsonl", "import_jsonl", "joined", "live_files", "open_file",
-    "open_writer", "read_events", "read_rows", "seal", "shown_key", "subjects", "to_table",
+    "HistoryInMemory", "HistoryWriter", "Kind", "LiveHistoryWriter", "Origin", "Rows", "Split", "Subjects",
+    "check_metadata", "cluster", "completed", "decode", "decode_here", "export_jsonl", "import_jsonl", "joined",
+    "live_files", "open_file", "open_writer", "read_events", "read_rows", "seal", "shown_key", "subjects", "to_table",
 ]  # fmt: skip

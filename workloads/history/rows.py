@@ -6,7 +6,7 @@ replaced by codes into lists that only grow. Nothing here touches a file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,6 +84,14 @@ class Rows:
         table = tabulate([event for _, event in events], self._texts, rebalanced)
         pairs = pair(events, len(before), table, self._open)
         return _columns(np.array([index for index, _ in events], dtype=np.int64), len(before), table, pairs)
+
+
+class HistoryInMemory:
+    """A history that is in no file, as a recorder (:class:`workloads.Recorder`): ``rows`` has all of it."""
+
+    def __init__(self) -> None:
+        self.rows = Rows()
+        self.record: Callable[[Event], None] = self.rows.add
 
 
 def _columns(index: Numbers, carried: int, table: EventTable, pairs: tuple[Numbers, Numbers]) -> Columns:

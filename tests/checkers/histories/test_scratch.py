@@ -40,9 +40,9 @@ def test_what_java_writes_while_its_directory_is_removed_goes_with_the_next_dire
 
 
 def test_heal_removes_what_a_killed_maker_left_and_nothing_of_the_living() -> None:
-    with Scratch(ScratchKind.STORY) as alive:
+    with Scratch(ScratchKind.RUN) as alive:
         killed = subprocess.Popen(
-            [sys.executable, "-c", MAKER, ScratchKind.STORY], stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True
+            [sys.executable, "-c", MAKER, ScratchKind.RUN], stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True
         )
         assert killed.stdout is not None
         left = Path(killed.stdout.readline().strip())

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from checkers import NEVER, check_one
+from checkers import NEVER, check_rows
 from harness.errors import PlanError
 from harness.plan import read_plan
 from harness.stories import (
@@ -180,11 +180,11 @@ def test_a_link_that_was_cut_by_itself_and_by_a_name_for_several_is_healed_once(
 @pytest.mark.parametrize("anomaly", NEVER)
 def test_what_no_settings_permit_is_a_disagreement_whatever_the_file_expects(monkeypatch, anomaly):
     def found(*args, **kwargs):
-        verdict = check_one(*args, **kwargs)
+        verdict = check_rows(*args, **kwargs)
         verdict.counts[anomaly] = 1
         return verdict
 
-    monkeypatch.setattr(cells, "check_one", found)
+    monkeypatch.setattr(cells, "check_rows", found)
     for rest in ("", "[lost]"):
         assert cell("write x to 0", rest=rest).disagreements == (f"seen, and never to be: {anomaly}",)
 
