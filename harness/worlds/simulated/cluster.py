@@ -98,6 +98,8 @@ class SimulatedCluster:
         disks = Disks(self._disks, self._is_dead, self.damaged, self.unread)
         self._seen: Image | None = None
         self._partitions: Mapping[str, PartitionView] = {}
+        self._coordinators: tuple[int, ...] = ()
+        self._transaction_coordinators: tuple[int, ...] = ()
         #: This cluster, for the nemesis.
         self.target: Final = Target(
             view=self.view,
@@ -177,6 +179,8 @@ class SimulatedCluster:
         if image is not self._seen:
             self._seen = image
             self._partitions = _partitions_of(image)
+            self._coordinators = _leader_of(image, group_coordinator.LOG)
+            self._transaction_coordinators = _leader_of(image, transaction_coordinator.LOG)
         processes = self._processes
         running = tuple(
             node
@@ -190,8 +194,8 @@ class SimulatedCluster:
             self.brokers,
             running_controllers=(CONTROLLER,) if control.alive and not control.frozen else (),
             racks=self._racks,
-            coordinators=_leader_of(image, group_coordinator.LOG),
-            transaction_coordinators=_leader_of(image, transaction_coordinator.LOG),
+            coordinators=self._coordinators,
+            transaction_coordinators=self._transaction_coordinators,
         )
 
     def kill(self, node: int) -> Evidence:
