@@ -220,6 +220,8 @@ class PerfectProducer:
 
 
 class PerfectConsumer:
+    own_commits = None
+
     def __init__(self, log: PerfectLog, process: int):
         self.log, self.process, self.closed = log, process, False
         self.positions: dict[str, int] = {}

@@ -65,6 +65,17 @@ class Offsets(msgspec.Struct, frozen=True):
     error: str | None = None
 
 
+class OwnCommit(msgspec.Struct, frozen=True):
+    """News of a commit that a library made by itself: its begin, or its end, which has an ``answer``.
+
+    Begin and end have one ``number``, which no other commit of the instance has. The answer has what the group took.
+    """
+
+    number: int
+    offsets: dict[str, int]
+    answer: Offsets | None = None
+
+
 class Unsent(NamedTuple):
     """One record of a batch that is to be sent."""
 
@@ -111,6 +122,7 @@ class ClientCapability(StrEnum):
     TOMBSTONES = "tombstones"
     SUBSCRIPTION = "subscription"
     COMMITS = "commits"
+    OWN_COMMITS = "own_commits"
     POSITIONS = "positions"
 
 
@@ -237,6 +249,14 @@ class Commits(Protocol):
         ...
 
 
+class OwnCommits(Protocol):
+    """The commits that a library makes by itself, as it makes them."""
+
+    def watch_own_commits(self, told: Callable[[OwnCommit], None]) -> None:
+        """``told`` is called, by the clock, with the begin and with the end of each from now on."""
+        ...
+
+
 class Positions(Protocol):
     """The offsets that a consumer has reached by its own account."""
 
@@ -256,6 +276,11 @@ class Consumer(Protocol):
     @property
     def commits(self) -> Commits | None:
         """Commits, of an instance that was made for a group."""
+        ...
+
+    @property
+    def own_commits(self) -> OwnCommits | None:
+        """Commits of its own, of an instance that was made for a group, where the library tells them."""
         ...
 
     @property

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from typing_extensions import override
 
-from workloads.client import Membership, Offsets
+from workloads.client import Membership, Offsets, OwnCommit
 from workloads.consumers import Readers
 from workloads.errors import refuses_commit
 from workloads.operations import Event, EventType, Function, MicroOperation, Reached
@@ -26,6 +27,13 @@ class CommitLine:
         self._event = partial(Event, instance=instance, function=function, detail=detail_of(membership))
         self._process = readers.new_process()
 
+    def answered(self, asked: tuple[Reached, ...], answer: Offsets) -> None:
+        """Write the completion of a commit of what was ``asked``."""
+        taken = tuple(part for part in asked if part.partition in answer.offsets)
+        refused = refuses_commit(answer.error or "")
+        kind = EventType.OK if taken else EventType.FAIL if refused else EventType.INFO
+        self.end(kind, taken or asked, answer.error)
+
     def begin(self, micro: tuple[MicroOperation, ...] = (), partitions: tuple[str, ...] = ()) -> None:
         """Write the invocation."""
         self._record(EventType.INVOKE, micro=micro, partitions=partitions)
@@ -41,18 +49,42 @@ class CommitLine:
         self._readers.recorder.record(self._event(time_us=now_us, process=self._process, type=kind, **fields))
 
 
+class OwnCommitLines:
+    """The operations ``COMMIT`` that the library of one client instance makes by itself, also several at a time."""
+
+    def __init__(self, make: Callable[[], CommitLine]) -> None:
+        self._make = make
+        self._idle: list[CommitLine] = []
+        self._open: dict[int, CommitLine] = {}
+
+    def told(self, commit: OwnCommit) -> None:
+        """Write the begin or the end of one."""
+        asked = tuple(Reached(*each) for each in commit.offsets.items())
+        if commit.answer is None:
+            line = self._open[commit.number] = self._idle.pop() if self._idle else self._make()
+            line.begin(asked)
+        else:
+            line = self._open.pop(commit.number)
+            line.answered(asked, commit.answer)
+            self._idle.append(line)
+
+
 class Member(PollingMember):
     """A member that only reads.
 
     It processes what a poll brought before it polls again. In the mode ``after-processing`` it commits after that, in
-    ``before-processing`` before, and then it processes only what the group took; in ``auto`` its library commits.
+    ``before-processing`` before, and then it processes only what the group took; in ``auto`` its library commits,
+    which is written down where the library tells it.
     It is done with what it has processed and, where it commits itself, committed.
     """
 
     def __init__(self, readers: Readers, membership: Membership, mode: CommitMode, **of_group: Any) -> None:
         super().__init__(readers, membership, **of_group)
         self._mode = mode
-        self._commits = CommitLine(readers, self.number, membership, Function.COMMIT)
+        line = partial(CommitLine, readers, self.number, membership, Function.COMMIT)
+        self._commits = line()
+        if mode == "auto" and self.consumer.own_commits is not None:
+            self.consumer.own_commits.watch_own_commits(OwnCommitLines(line).told)
 
     @override
     def _work(self, records: Records) -> None:
@@ -79,9 +111,7 @@ class Member(PollingMember):
 
     def _committed(self, ranges: tuple[Reached, ...], answer: Offsets) -> None:
         taken = tuple(part for part in ranges if part.partition in answer.offsets)
-        done = tuple(Reached(part.partition, part.offset) for part in taken or ranges)
-        refused = refuses_commit(answer.error or "")
-        self._commits.end(EventType.OK if taken else EventType.FAIL if refused else EventType.INFO, done, answer.error)
+        self._commits.answered(tuple(Reached(part.partition, part.offset) for part in ranges), answer)
         if self._stopped:
             return
         if self._mode == "after-processing":

@@ -23,7 +23,8 @@ class GroupCounts(Measure, omit_defaults=True):
         assignments: log partitions that members were assigned.
         processed, processed_again: records that members processed, and how many of these not for the first time.
         rebalanced_over_commits: assignments to another member than before while a commit was due or under way: the
-            last member had processed something else than it had committed.
+            members had processed something else than the group had committed, by what it acknowledged or was read
+            back. Where a library commits by itself and does not tell, that is so until it is read back.
         unfinished: log partitions whose end, as final readers name it, the group had not committed when it was asked
             last.
         unassigned: those of them that no member was assigned once everything was healed.
@@ -110,8 +111,8 @@ def _over_commits(log: Log, groups: GroupRows) -> Numbers:
     changed = np.zeros(len(rows), dtype=bool)
     same_segment = groups.segment[rows[1:]] == groups.segment[rows[:-1]]
     changed[1:] = same_segment & (log.instance[rows[1:]] != log.instance[rows[:-1]])
-    taken = groups.acknowledged
-    processed, committed = (_reached(log, groups, of, rows) for of in (groups.processed, taken))
+    told = groups.by_segment(np.sort(np.concatenate([groups.acknowledged, groups.read_back])))
+    processed, committed = (_reached(log, groups, of, rows) for of in (groups.processed, told))
     due: Flags = (processed != committed) | (_open(log, groups, rows) > 0)
     over: Numbers = rows[changed & due]
     return over

@@ -19,12 +19,14 @@ from workloads import (
     NEVER_SENT,
     TIME_LIMIT,
     Batches,
+    ClientCapability,
     Commits,
     EventType,
     Fetched,
     Membership,
     MemberToken,
     Offsets,
+    OwnCommits,
     PollOutcome,
     Positions,
     SendOutcome,
@@ -39,6 +41,10 @@ GRACE_MS: Final = 1_000
 CLOSE_LIMIT_S: Final = 1.0
 #: The longest text of a broker or a client that is kept with an error.
 WORDS_MAX: Final = 200
+#: The capability that every real library lacks, and why.
+NO_OWN_COMMITS: Final = {
+    ClientCapability.OWN_COMMITS: "the library does not tell when it begins a commit by itself",
+}
 _TOO_LATE: Final = SendOutcome(EventType.INFO, error=TIME_LIMIT)
 
 
@@ -153,6 +159,7 @@ class AdaptedConsumer(ABC, Generic[Library]):
         self.owner = owner
         self.subscription: Subscription | None = self if membership else None
         self.commits: Commits | None = self if membership else None
+        self.own_commits: OwnCommits | None = None
         self.positions: Positions | None = self
 
     def assign(self, partitions: Sequence[str], *, from_start: bool) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Final
 import confluent_kafka
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, AdaptedConsumer, AdaptedProducer, Content
+from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, NO_OWN_COMMITS, AdaptedConsumer, AdaptedProducer, Content
 from harness.clients.client_thread import Owner, ThreadedClock
 from harness.clients.configuration import (
     METADATA_MAX_AGE_MS,
@@ -390,5 +390,6 @@ CONFLUENT: Final = ClientLibrary(
     name=f"confluent-kafka {confluent_kafka.__version__}",
     defaults={"producer": _RELEASE, "consumer": _RELEASE},
     protocols=("classic", "consumer"),
+    lacks=NO_OWN_COMMITS,
     unfit=unfit(confluent_kafka.libversion()),
 )

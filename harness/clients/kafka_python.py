@@ -16,7 +16,15 @@ from kafka import ConsumerRebalanceListener, KafkaAdminClient, KafkaConsumer, Ka
 from kafka.errors import KafkaError, KafkaTimeoutError
 from kafka.structs import OffsetAndMetadata
 
-from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, WORDS_MAX, AdaptedConsumer, AdaptedProducer, Content
+from harness.clients.adapter import (
+    CLOSE_LIMIT_S,
+    GRACE_MS,
+    NO_OWN_COMMITS,
+    WORDS_MAX,
+    AdaptedConsumer,
+    AdaptedProducer,
+    Content,
+)
 from harness.clients.client_thread import Owner, ThreadedClock
 from harness.clients.configuration import (
     METADATA_MAX_AGE_MS,
@@ -390,5 +398,6 @@ KAFKA_PYTHON: Final = ClientLibrary(
     defaults={"producer": KafkaProducer.DEFAULT_CONFIG, "consumer": KafkaConsumer.DEFAULT_CONFIG},
     lacks={
         ClientCapability.BATCHES: "kafka-python takes single records and forms its batches by itself",
+        **NO_OWN_COMMITS,
     },
 )

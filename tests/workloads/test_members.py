@@ -1,8 +1,14 @@
 """Members of a group in virtual time: what they process and commit, and what the history says of it."""
 
+import itertools
+from functools import partial
+
 import pytest
 
 from tests.workloads.grouped_log import performed, quick
+from workloads.client import Membership, Offsets, OwnCommit
+from workloads.consumers import Readers
+from workloads.membership import CommitLine, OwnCommitLines
 from workloads.operations import EventType, Function
 
 
@@ -51,6 +57,27 @@ def test_every_processed_range_was_read_by_the_same_process(perfect_world, event
         for reached in event.micro:
             read = [record.offset for record in polls[-1].micro[0].records[reached.partition]]
             assert read == list(range(reached.since, reached.offset))
+
+
+def test_commits_of_the_library_are_written_down_also_several_at_a_time(perfect_world, events):
+    readers = Readers(None, perfect_world.clock, events, itertools.count(10).__next__, 100)
+    membership = Membership("g")
+    lines = OwnCommitLines(partial(CommitLine, readers, 3, membership, Function.COMMIT))
+    asked = {"t-0": 4, "t-1": 5}
+    lines.told(OwnCommit(1, asked))
+    lines.told(OwnCommit(2, asked))
+    lines.told(OwnCommit(2, asked, Offsets({"t-0": 4})))
+    lines.told(OwnCommit(3, asked))
+    lines.told(OwnCommit(1, asked, Offsets({}, "STALE_MEMBER_EPOCH")))
+    lines.told(OwnCommit(3, asked, Offsets({}, "NoAnswer")))
+    lines.told(OwnCommit(4, asked))
+    written = [(event.process, event.type, len(event.micro), event.error) for event in events.events]
+    assert written == [
+        (10, EventType.INVOKE, 2, None), (11, EventType.INVOKE, 2, None), (11, EventType.OK, 1, None),
+        (11, EventType.INVOKE, 2, None), (10, EventType.FAIL, 2, "STALE_MEMBER_EPOCH"),
+        (11, EventType.INFO, 2, "NoAnswer"), (12, EventType.INVOKE, 2, None),
+    ]  # fmt: skip
+    assert {(event.instance, event.function) for event in events.events} == {(3, Function.COMMIT)}
 
 
 def test_static_members_keep_their_names(perfect_world, events):

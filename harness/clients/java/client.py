@@ -10,7 +10,15 @@ from typing import Any, Final, NamedTuple
 
 from typing_extensions import override
 
-from harness.clients.adapter import CLOSE_LIMIT_S, GRACE_MS, WORDS_MAX, AdaptedConsumer, AdaptedProducer, Content
+from harness.clients.adapter import (
+    CLOSE_LIMIT_S,
+    GRACE_MS,
+    NO_OWN_COMMITS,
+    WORDS_MAX,
+    AdaptedConsumer,
+    AdaptedProducer,
+    Content,
+)
 from harness.clients.client_thread import Owner, ThreadedClock
 from harness.clients.configuration import milliseconds
 from harness.clients.credentials import without_secrets
@@ -292,5 +300,8 @@ def java_library(bridge: Bridge) -> ClientLibrary:
         name=f"java {bridge.release}",
         defaults={role: library | own for role, own in bridge.defaults.items()},
         protocols=("classic", "consumer") if brokers_assign else ("classic",),
-        lacks={ClientCapability.BATCHES: "Kafka's Java client takes single records and forms its batches by itself"},
+        lacks={
+            ClientCapability.BATCHES: "Kafka's Java client takes single records and forms its batches by itself",
+            **NO_OWN_COMMITS,
+        },
     )

@@ -31,6 +31,8 @@ from workloads import (
     Membership,
     MemberToken,
     Offsets,
+    OwnCommit,
+    OwnCommits,
     PollOutcome,
     SendOutcome,
     Settings,
@@ -203,6 +205,11 @@ class SimulatedConsumer(SimulatedClient[ConsumerModel]):
     positions = None
 
     @property
+    def own_commits(self) -> OwnCommits | None:
+        """None: this consumer is of no group."""
+        return None
+
+    @property
     def subscription(self) -> Subscription | None:
         """None: this consumer is of no group."""
         return None
@@ -233,7 +240,7 @@ class SimulatedConsumer(SimulatedClient[ConsumerModel]):
 
 
 class SimulatedGroupConsumer(SimulatedConsumer):
-    """A consumer of a group, its membership and its commits (:class:`workloads.client.Commits`)."""
+    """A consumer of a group, its membership and its commits (:class:`workloads.client.Commits`, `OwnCommits`)."""
 
     _model: GroupConsumerModel
 
@@ -246,6 +253,15 @@ class SimulatedGroupConsumer(SimulatedConsumer):
     def commits(self) -> Commits | None:
         """The consumer itself."""
         return self
+
+    @property
+    def own_commits(self) -> OwnCommits | None:
+        """The consumer itself."""
+        return self
+
+    def watch_own_commits(self, told: Callable[[OwnCommit], None]) -> None:
+        """Have the model tell of each commit that it makes by itself."""
+        self._model.watch_own_commits(told)
 
     def subscribe(self, topics: Sequence[str], changed: Callable[[tuple[str, ...]], None]) -> None:
         """Have the model join the group."""

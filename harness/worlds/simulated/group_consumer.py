@@ -29,12 +29,10 @@ from harness.worlds.simulated.network_client import (
     Completed,
     Request,
 )
-from workloads import Fetched, IsolationLevel, Membership, MemberToken, Offsets, Settings
+from workloads import Fetched, IsolationLevel, Membership, MemberToken, Offsets, OwnCommit, Settings
 
 #: Heartbeats in a session: Kafka's defaults are 5 s and 45 s.
 BEATS_A_SESSION: Final = 9
-#: Purpose of a commit that the library makes by itself.
-_BY_ITSELF: Final = "commit by itself"
 
 
 class _Repeated:
@@ -108,12 +106,18 @@ class GroupConsumerModel(ConsumerModel):
         self._places = _Places()
         self._handed: dict[TopicPartition, int] = {}
         self._calls: list[_Call] = []
+        self._told: Callable[[OwnCommit], None] | None = None
+        self._own: dict[int, OwnCommit] = {}
 
     # --- calls -------------------------------------------------------------------------------------------------------
 
     def subscribe(self, topics: Sequence[str], changed: Callable[[tuple[str, ...]], None]) -> None:
         """Be a member, from the next poll on; ``Completed(changed, names)`` follows whenever the assignment changes."""
         self._topics, self._changed = tuple(topics), changed
+
+    def watch_own_commits(self, told: Callable[[OwnCommit], None]) -> None:
+        """``Completed(told, OwnCommit)`` follows at the begin and at the end of each commit by itself."""
+        self._told = told
 
     @override
     def poll(self, now_us: int, max_wait_ms: int, done: Any) -> list[ClientEffect]:
@@ -143,10 +147,14 @@ class GroupConsumerModel(ConsumerModel):
         effects: list[ClientEffect] = []
         leader = self._net.leader(LOG)
         if self._topics and self._epoch != JOINS and leader is not None:
-            if self._auto_us is not None:
-                self._net.send_only(leader[0], self._offsets_of(self._handed))
+            if self._auto_us is not None and self._handed:
+                request = self._offsets_of(self._handed)
+                self._net.send_only(leader[0], request)
+                self._begin_own(request)
             self._net.send_only(leader[0], self._heartbeat(LEAVES))
-            effects += self._net.take_effects()
+        for commit in [*self._own.values()]:
+            self._end_own(commit, Offsets({}, why))
+        effects += self._net.take_effects()
         effects += [Completed(call.done, Offsets({}, why)) for call in self._calls]
         self._calls.clear()
         self._topics = ()
@@ -220,7 +228,22 @@ class GroupConsumerModel(ConsumerModel):
         coordinator = self._net.leader_at_hand(now_us, LOG)
         if self._auto_us is not None and self._handed and coordinator is not None:
             self._auto_due_us = now_us + self._auto_us
-            self._net.send(now_us, coordinator, self._offsets_of(self._handed), _BY_ITSELF)
+            request = self._offsets_of(self._handed)
+            self._net.send(now_us, coordinator, request, self._begin_own(request))
+
+    def _begin_own(self, request: messages.OffsetCommit) -> OwnCommit:
+        commit = OwnCommit(request.correlation, _named(request.offsets).offsets)
+        self._own[commit.number] = commit
+        self._tell(commit)
+        return commit
+
+    def _end_own(self, commit: OwnCommit, answer: Offsets) -> None:
+        if self._own.pop(commit.number, None) is not None:
+            self._tell(OwnCommit(commit.number, commit.offsets, answer))
+
+    def _tell(self, commit: OwnCommit) -> None:
+        if self._told is not None:
+            self._net.effects.append(Completed(self._told, commit))
 
     def _ask_places(self, now_us: int) -> None:
         """Ask where the group is in what is new."""
@@ -277,6 +300,9 @@ class GroupConsumerModel(ConsumerModel):
             self._on_places(now_us, purpose, answer)
         elif isinstance(purpose, _Call):
             self._on_call(now_us, purpose, answer)
+        elif isinstance(purpose, OwnCommit):
+            error = answer.error.name if answer.error else None
+            self._end_own(purpose, Offsets({} if error else purpose.offsets, error))
 
     def _on_beat(self, now_us: int, answer: messages.ConsumerGroupHeartbeatResponse) -> None:
         if answer.error in NOT_COORDINATING:
@@ -327,7 +353,9 @@ class GroupConsumerModel(ConsumerModel):
             if isinstance(purpose, _Repeated):
                 purpose.asked, purpose.ambiguous = False, True
                 purpose.ready_us = now_us + self._backoff_us
-            elif purpose != _BY_ITSELF:
+            elif isinstance(purpose, OwnCommit):
+                self._end_own(purpose, Offsets({}, NO_ANSWER))
+            else:
                 others.append(request)
         super()._lost(now_us, others)
 

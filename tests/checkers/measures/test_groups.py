@@ -33,6 +33,27 @@ def test_a_commit_under_way_is_put_to_the_test_by_a_rebalance() -> None:
     assert judged(made).groups.rebalanced_over_commits == 1
 
 
+def test_a_commit_that_is_read_back_is_not_due_though_nothing_answered_it() -> None:
+    made = scene()
+    made.deal(A, KEY)
+    made.read(A, 0, 1)
+    made.process(A, 0, 2)
+    made.commit(A, 2, kind=INFO)
+    made.committed(2)
+    made.deal(B, KEY)
+    assert judged(made).groups.rebalanced_over_commits == 0
+
+
+def test_what_is_read_back_of_less_than_was_processed_leaves_a_commit_due() -> None:
+    made = scene()
+    made.deal(A, KEY)
+    made.read(A, 0, 1)
+    made.process(A, 0, 2)
+    made.committed(1)
+    made.deal(B, KEY)
+    assert judged(made).groups.rebalanced_over_commits == 1
+
+
 def test_a_commit_without_an_answer_is_counted_as_unanswered() -> None:
     made = scene()
     made.commit(A, 1, kind=INFO)

@@ -12,7 +12,7 @@ from harness.worlds.simulated.consumer import END_OFFSETS_LIMIT_US, NO_ANSWER
 from harness.worlds.simulated.group_consumer import BEATS_A_SESSION, GroupConsumerModel
 from harness.worlds.simulated.network_client import ClientEffect, Completed
 from tests.harness.worlds.simulated.consumer_session import AT, MS, OTHER, Session, batch
-from workloads.client import Membership, Offsets
+from workloads.client import Membership, Offsets, OwnCommit
 from workloads.settings import Settings
 
 SESSION_MS = 900
@@ -28,16 +28,18 @@ class GroupSession(Session):
     def __init__(self, *, auto_commit_ms: int | None = None) -> None:
         self.asked: list[Any] = []
         self.assignments: list[tuple[str, ...]] = []
+        self.told: list[OwnCommit] = []
         membership = Membership("g", None, "consumer", SESSION_MS, auto_commit_ms)
         model = GroupConsumerModel(range(3), 7, ["t"], Settings(), "read_uncommitted", membership=membership)
         super().__init__(model=model)
         model.assign([], from_start=True)
         model.subscribe(["t"], self.assignments.append)
+        model.watch_own_commits(self.told.append)
 
     @override
     def _do(self, effects: list[ClientEffect]) -> None:
         for effect in effects:
-            if isinstance(effect, Completed) and isinstance(effect.outcome, tuple):
+            if isinstance(effect, Completed) and isinstance(effect.outcome, tuple | OwnCommit):
                 effect.done(effect.outcome)
             else:
                 super()._do([effect])
@@ -214,6 +216,14 @@ def test_a_library_that_commits_by_itself_commits_what_it_handed_over_before_the
     assert kinds == [messages.OffsetCommit, messages.OffsetCommit, Beat]
     assert {each.offsets for each in session.asked[:2]} == {((AT, 2),)}
     assert session.asked[2].owned == ()
+    first, second = (each.correlation for each in session.asked[:2])
+    assert session.told == [OwnCommit(first, {"t-0": 2}), OwnCommit(second, {"t-0": 2})]
+    session.answer()
+    session.answer(ErrorCode.STALE_MEMBER_EPOCH)
+    assert session.told[2:] == [
+        OwnCommit(first, {"t-0": 2}, Offsets({"t-0": 2})),
+        OwnCommit(second, {"t-0": 2}, Offsets({}, "STALE_MEMBER_EPOCH")),
+    ]
     session.asked.clear()
     session.wait(200)
     session.poll()
@@ -245,6 +255,7 @@ def test_a_commit_of_the_library_is_not_repeated_when_its_connection_breaks() ->
     session.lose()
     session.wait(1_000)
     assert {type(each) for each in session.asked} == {Beat}
+    assert [commit.answer for commit in session.told] == [None, Offsets({}, NO_ANSWER)]
 
 
 def test_a_member_that_is_closed_commits_what_it_handed_over_and_ends_its_calls() -> None:
@@ -256,3 +267,4 @@ def test_a_member_that_is_closed_commits_what_it_handed_over_and_ends_its_calls(
     *_, commit, left = session.asked
     assert (commit.offsets, left.member_epoch) == (((AT, 2),), LEAVES)
     assert session.ends == [Offsets({}, "ClientClosed")]
+    assert [commit.answer for commit in session.told] == [None, Offsets({}, "ClientClosed")]
