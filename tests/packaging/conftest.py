@@ -40,7 +40,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     )
     assert built.returncode == 0, built.stderr
     (wheel,) = out.glob("*.whl")
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "JAVA_HOME", "LANG", "TMPDIR") if name in os.environ}
+    # The last says with what Java starts quickly.
+    names = ("PATH", "HOME", "JAVA_HOME", "LANG", "TMPDIR", "SPARK_SUBMIT_OPTS")
+    kept = {name: os.environ[name] for name in names if name in os.environ}
     packages = sysconfig.get_paths()["purelib"]  # without what its .pth files add: a clone of ackproof
     quiet = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     return Installed(wheel, {**kept, **quiet, "PYTHONPATH": packages})

@@ -33,9 +33,15 @@ faults = { exercised_min = 1, at_stake_min = 1 }
 
 
 @pytest.fixture(scope="module")
-def venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The virtual environment of both workflows: made by the one that comes first, and found by the other."""
-    return tmp_path_factory.mktemp("venv") / "venv"
+def venv(tmp_path_factory: pytest.TempPathFactory, installed: Installed) -> Path:
+    """The virtual environment of both workflows, empty: that the script makes one is seen where a clone is installed.
+
+    Its pip is that of the tests: to install another is most of the work of making it.
+    """
+    place = tmp_path_factory.mktemp("venv") / "venv"
+    made = done([sys.executable, "-m", "venv", "--without-pip", str(place)], place.parent, installed.environment)
+    assert made.returncode == 0, made.stderr
+    return place
 
 
 @pytest.fixture

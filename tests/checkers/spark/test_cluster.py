@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 from urllib.request import urlopen
 
 import msgspec
@@ -19,7 +20,9 @@ import pytest
 from checkers.local import check_one
 from checkers.spark.session import SHIPPED
 from checkers.verdicts.judgement import VerdictLine
+from harness.errors import EXIT_BROKEN, EXIT_HELD
 from harness.hosts import Ports
+from scripts.spark_archive import ARCHIVE, options
 from tests.checkers.conformance import BY_NAME, cases, write_history
 
 HOST = "127.0.0.1"
@@ -30,19 +33,40 @@ ROOT = str(Path(__file__).parents[3])
 SPARK_SUBMIT = SPARK_CLASS.with_name("spark-submit")
 #: Of JVMs that live for seconds; half of their work would be the second compiler's.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -Xshare:auto -XX:+UseSerialGC"
-HUNT = ("hunt", "join-by-high-watermark", "--portfolio", "moves", "--seed", "3", "--json")
+if ARCHIVE.is_file():
+    JAVA_OPTIONS += " " + options(ARCHIVE)
+HUNT = ["hunt", "join-by-high-watermark", "--portfolio", "moves", "--seed", "3", "--json"]
 PACKAGES = (*SHIPPED, "harness")
-#: Says where a worker imports each package from.
-SENT = f"""
-import json, sys
-from importlib import import_module
-from checkers import ship, spark_context
-context = spark_context(sys.argv[1])
-ship(context, "harness")
-print(json.dumps(context.parallelize({PACKAGES}, 1).map(lambda name: import_module(name).__file__).collect()))
-"""
 #: What a user gives to spark-submit.
 PROGRAM = "from harness.cli import main; main()"
+#: Performs commands in one process, so with one driver and one set of executors; says how they ended and what they
+#: printed, and then from where a worker imports each package. With short waves a hunt has many, and few runs after the
+#: one that is found.
+TOGETHER = f"""
+import json, sys
+from contextlib import redirect_stdout
+from importlib import import_module
+from io import StringIO
+from checkers import spark_context
+from harness.cli.app import exit_code_of
+from harness.search import spread
+spread.BLOCKS_A_CORE = 1
+master, *commands = json.loads(sys.argv[1])
+ended = []
+for command in commands:
+    with redirect_stdout(StringIO()) as printed:
+        ended.append((exit_code_of(command), printed.getvalue()))
+packages = spark_context(master).parallelize({PACKAGES}, 1)
+print(json.dumps((ended, packages.map(lambda name: import_module(name).__file__).collect())))
+"""
+
+
+class Together(NamedTuple):
+    """What commands of one process left: verdicts, the hunt's exit code and words, files of imported packages."""
+
+    verdicts: list[dict[str, object]]
+    hunted: tuple[int, str]
+    imported: list[str]
 
 
 @contextmanager
@@ -100,14 +124,17 @@ def wait_for_workers(url: str, number: int) -> None:
     raise TimeoutError(f"{alive} of {number} workers came up within {START_LIMIT_S:.0f} s")
 
 
-def verdicts_of(command: list[str], directory: Path, out: Path, *options: str) -> list[dict[str, object]]:
-    """What `ackproof check`, begun by ``command``, says of the histories in ``directory``."""
+def performed(command: list[str], code: int) -> str:
+    """What a command prints that ends with this exit code."""
     environment = {**os.environ, "SPARK_LOCAL_IP": HOST, "PYTHONPATH": ROOT, "PYSPARK_PYTHON": sys.executable}
     environment["JAVA_TOOL_OPTIONS"] = JAVA_OPTIONS
-    whole = [*command, "check", str(directory), "--out", str(out), *options]
-    done = subprocess.run(whole, env=environment, capture_output=True, timeout=600, check=False)
-    assert done.returncode == 1, done.stderr.decode()[-2000:]
-    return [json.loads(line) for line in out.read_bytes().splitlines()]
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=600, check=False, text=True)
+    assert done.returncode == code, done.stderr[-2000:]
+    return done.stdout
+
+
+def verdicts_in(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -116,51 +143,59 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-@pytest.mark.system
-@pytest.mark.timeout(600)
-def test_a_cluster_gives_the_verdicts_of_the_plain_kernels(master: str, tmp_path: Path) -> None:
-    directory = tmp_path / "histories"
-    directory.mkdir()
+@pytest.fixture(scope="module")
+def histories(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("histories")
     for name in cases("analysis"):
         write_history(BY_NAME[name], directory / (name.replace("/", "_") + ".jsonl"))
-    program = tmp_path / "program.py"
+    return directory
+
+
+@pytest.fixture(scope="module")
+def together(master: str, histories: Path, tmp_path_factory: pytest.TempPathFactory) -> Together:
+    """A hunt and a check on the cluster: what they import comes from what each of them sends."""
+    out = tmp_path_factory.mktemp("verdicts") / "verdicts.jsonl"
+    commands = (HUNT, ["check", str(histories), "--out", str(out)])
+    words = json.dumps([master, *([*command, "--master", master] for command in commands)])
+    ended, imported = json.loads(performed([sys.executable, "-c", TOGETHER, words], 0))
+    hunted, checked = ended
+    assert checked[0] == EXIT_BROKEN
+    return Together(verdicts_in(out), tuple(hunted), imported)
+
+
+@pytest.mark.system
+@pytest.mark.timeout(600)
+def test_a_cluster_gives_the_verdicts_of_the_plain_kernels(
+    master: str, histories: Path, together: Together, tmp_path: Path
+) -> None:
+    program, out = tmp_path / "program.py", tmp_path / "verdicts.jsonl"
     program.write_text(PROGRAM)
-    # One worker is enough here; the job below has both.
+    # One worker is enough here; the job of the others has both.
     submit = [str(SPARK_SUBMIT), "--master", master, "--conf", "spark.cores.max=1", str(program)]
-    submitted = verdicts_of(submit, directory, tmp_path / "s.jsonl")
-    through_cluster = verdicts_of([sys.executable, str(program)], directory, tmp_path / "c.jsonl", "--master", master)
-    paths = sorted(directory.iterdir())
+    performed([*submit, "check", str(histories), "--out", str(out)], EXIT_BROKEN)
+    paths = sorted(histories.iterdir())
     plain = [json.loads(msgspec.json.encode(VerdictLine.of(check_one(path)))) for path in paths]
-    assert through_cluster == plain
-    assert submitted == plain
+    assert together.verdicts == plain
+    assert verdicts_in(out) == plain
 
 
 @pytest.mark.system
 @pytest.mark.timeout(600)
-def test_workers_import_what_the_driver_sends(master: str) -> None:
+def test_workers_import_what_the_driver_sends(together: Together) -> None:
     """They would find these packages where they are installed, too; what was sent comes first."""
-    environment = {**os.environ, "SPARK_LOCAL_IP": HOST, "JAVA_TOOL_OPTIONS": JAVA_OPTIONS}
-    environment["PYSPARK_SUBMIT_ARGS"] = "--conf spark.cores.max=1 pyspark-shell"  # one worker imports them
-    command = [sys.executable, "-c", SENT, master]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=300, check=False, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    imported = json.loads(done.stdout)
-    assert [Path(file).parent.name for file in imported] == [*PACKAGES]
-    assert [Path(file).parents[1].suffix for file in imported] == [".zip"] * len(PACKAGES)
+    assert [Path(file).parent.name for file in together.imported] == [*PACKAGES]
+    assert [Path(file).parents[1].suffix for file in together.imported] == [".zip"] * len(PACKAGES)
+    assert {Path(file).suffix for file in together.imported} == {".pyc"}, "nobody compiles it again"
 
 
 @pytest.mark.system
 @pytest.mark.timeout(600)
-def test_a_hunt_on_a_cluster_finds_what_one_here_finds(master: str) -> None:
-    environment = {**os.environ, "SPARK_LOCAL_IP": HOST, "JAVA_TOOL_OPTIONS": JAVA_OPTIONS}
-    command = [sys.executable, "-c", PROGRAM, *HUNT]
-    found = [
-        subprocess.run([*command, *where], cwd=ROOT, env=environment, capture_output=True, timeout=300, check=False)
-        for where in (("--master", master), ("--workers", "1"))
-    ]
-    there, here = (json.loads(done.stdout) for done in found)
-    assert [done.returncode for done in found] == [0, 0]
-    assert here["schedules"] > 4, "more than one block"
+def test_a_hunt_on_a_cluster_finds_what_one_here_finds(together: Together) -> None:
+    here = json.loads(performed([sys.executable, "-c", PROGRAM, *HUNT, "--workers", "1"], EXIT_HELD))
+    code, printed = together.hunted
+    assert code == EXIT_HELD
+    there = json.loads(printed)
+    assert here["schedules"] > 16, "more than two waves of two blocks"
     for result in (there, here):
         result["seconds"] = result["found"]["seconds"] = 0.0
     assert there == here

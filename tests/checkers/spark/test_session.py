@@ -9,16 +9,18 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from zipimport import zipimporter
 
 import psutil
 import pytest
 from py4j.clientserver import ClientServerConnection
 
 from checkers.errors import SparkError
-from checkers.spark.session import cause_of, leave_out_ended_calls, spark_context
+from checkers.spark.session import cause_of, leave_out_ended_calls, ship, spark_context
 
 START = """
 from checkers.errors import JavaMissingError
@@ -115,6 +117,25 @@ def test_what_a_process_that_is_killed_with_its_java_leaves_is_healed(tmp_path: 
 def _java_below(pid: int) -> list[psutil.Process]:
     below = psutil.Process(pid).children(recursive=True) if psutil.pid_exists(pid) else []
     return [process for process in below if process.name() == "java"]
+
+
+@pytest.mark.parametrize("same_python", [True, False])
+def test_a_worker_imports_the_compiled_module_and_with_another_python_its_source(
+    same_python: bool, tmp_path: Path
+) -> None:
+    sent: list[str] = []
+    ship(SimpleNamespace(addPyFile=sent.append), "nemesis")
+    with zipfile.ZipFile(sent[0]) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    assert {name for name in content if name.endswith(".pyc")} == {f"{name}c" for name in content if name[-1] == "y"}
+    received = tmp_path / "received.zip"
+    with zipfile.ZipFile(received, "w") as archive:
+        for name, data in content.items():
+            changed = data if same_python or name[-1] == "y" else b"else" + data[4:]
+            archive.writestr(name, changed)
+    code = zipimporter(str(received)).get_code("nemesis")
+    assert code is not None
+    assert (str(received) in code.co_filename) is not same_python, "Python names the archive where it compiled"
 
 
 def test_what_is_no_master_is_said_before_java_is_started() -> None:
