@@ -58,7 +58,7 @@ from checkers.verdicts.acceptance import (
     accepting,
     still_back,
 )
-from checkers.verdicts.cells import PROMISED_BY, AcceptedFinding, Cell, Witness
+from checkers.verdicts.cells import PROMISED_BY, AcceptedFinding, Cell
 from checkers.verdicts.copies import fate_of_copies
 from checkers.verdicts.coverage import SITUATIONS
 from checkers.verdicts.exercised import FamilyExercised
@@ -78,5 +78,6 @@ from checkers.verdicts.promises import NEVER, promise_under
 from checkers.verdicts.proportions import Proportion, proportion
 from checkers.verdicts.receipts import FaultSeen, TakenCopy, faults_possible, latest_receipts
 from checkers.verdicts.verdict import Verdict
+from checkers.verdicts.witness import Witness
 from checkers.verdicts.worlds_compared import WorldsCompared, compare
 from checkers.words import counted, percent, seconds

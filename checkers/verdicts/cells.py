@@ -7,51 +7,25 @@ loss. That is *no* promise, and ``note`` says so: a weakness that did not show i
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from typing import Final
 
 import msgspec
 
-from checkers.anomalies import ANOMALIES, Finding
 from checkers.measures.latency import Latency
-from checkers.verdicts.coverage import summed
-from checkers.verdicts.exercised import OLDER, FamilyExercised, RunsExercised
-from checkers.verdicts.judgement import Judgement, RunFacts, VerdictLine
-from checkers.verdicts.outcome import Outcome, outcome_of
+from checkers.verdicts.cell_tally import CellTally, note_of
+from checkers.verdicts.exercised import FamilyExercised
+from checkers.verdicts.judgement import RunFacts, VerdictLine
+from checkers.verdicts.outcome import Outcome
 from checkers.verdicts.proportions import Proportion, proportion
 from checkers.verdicts.readers import CellReaders
-from checkers.verdicts.verdict import Verdict
-from checkers.words import counted
+from checkers.verdicts.witness import Witness
 from nemesis.plan import AT_STAKE_MIN, EXERCISED_MIN
 from workloads import SettingValue
 
 #: The settings that name a cell where all cells have the same: those on which the promise rests most.
 PROMISED_BY: Final = ("acks", "min.insync.replicas")
-
-
-class Witness(msgspec.Struct, frozen=True):
-    """The finding that is shown of a cell: its run, seed, anomaly, the finding as JSON, and its identity.
-
-    The identity is the same in two runs of the same defect; "" in a matrix that 0.1.0 wrote.
-    """
-
-    run: str
-    seed: int
-    anomaly: str
-    finding: msgspec.Raw
-    identity: str = ""
-
-    def __post_init__(self) -> None:
-        """Format the JSON, so that equal findings are equal."""
-        msgspec.structs.force_setattr(self, "finding", msgspec.Raw(msgspec.json.format(self.finding, indent=-1)))
-
-    @property
-    def shown(self) -> Finding:
-        """The finding; only its key if this version does not know the anomaly."""
-        kind = ANOMALIES[self.anomaly].finding if self.anomaly in ANOMALIES else Finding
-        return msgspec.json.decode(self.finding, type=kind)
 
 
 class Nearest(msgspec.Struct, frozen=True):
@@ -173,118 +147,17 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
             yield Outcome.STALLED, Outcome.STALLED
 
 
-class _Tally:
-    """Sums of one cell while its runs go by. It keeps one witness only, so memory does not grow with the runs."""
-
-    def __init__(self, facts: RunFacts) -> None:
-        self.facts = facts
-        self.families = tuple(facts.family.split("+"))
-        self.exercised = RunsExercised(runs=0)
-        self.coverage: dict[str, int | None] = {}
-        self.runs_lost = self.runs_stalled = self.lost = self.lost_against_promise = 0
-        self.exercise: Counter[str] = Counter()
-        self.broken: Counter[str] = Counter()
-        self.identities: dict[str, Counter[str]] = {}
-        self.permitted: Counter[str] = Counter()
-        self.faults: Counter[str] = Counter()
-        self.without_effect = 0
-        # The promise of the run that permits most; among equals, of the one with most faults.
-        self.permits_loss, self.promise = False, ""
-        self.promise_rank = (False, -1, 0)
-        self.reasons: Counter[str] = Counter()
-        self.stalled: Counter[str] = Counter()
-        self.delivery: Counter[str] = Counter()
-        self.gap_us, self.recovery_us, self.unrecovered = 0, -1, 0
-        self.latency = Latency()
-        self.readers = CellReaders()
-        self.witness: Witness | None = None
-        self.witness_rank: tuple[bool, bool, int] | None = None
-
-    def add(self, line: VerdictLine, judgement: Judgement, seed: int) -> None:
-        """Count one run."""
-        acknowledged = line.exercise.acknowledged if judgement.judged else 0
-        self.exercised += judgement.exercised or RunsExercised(judged=int(judgement.judged), acknowledged=acknowledged)
-        self.coverage = summed(self.coverage, judgement.coverage)
-        self.runs_lost += judgement.lost > 0
-        self.lost += judgement.lost
-        self.lost_against_promise += 0 if judgement.permits_loss else judgement.lost
-        self.broken.update(judgement.broken)
-        for anomaly in judgement.broken:
-            self.identities.setdefault(anomaly, Counter()).update(judgement.identities.get(anomaly, [anomaly]))
-        self.permitted.update(judgement.permitted)
-        self.runs_stalled += bool(judgement.stalled)
-        self.stalled.update(judgement.stalled.values())
-        self.delivery[line.delivery.words] += 1
-        if judgement.reason is not None:
-            self.reasons[judgement.reason] += 1
-        self._add_faults(judgement)
-        self._add_exercise(line, judgement)
-        self._add_availability(line)
-        self._offer_witness(line, judgement, seed)
-
-    def _add_faults(self, judgement: Judgement) -> None:
-        self.faults.update(fault.kind for fault in judgement.faults)
-        self.without_effect += judgement.without_effect
-        rank = (judgement.permits_loss, judgement.reasons, len(judgement.faults) + judgement.uncertain)
-        if rank > self.promise_rank:
-            self.permits_loss, self.promise, self.promise_rank = judgement.permits_loss, judgement.promise, rank
-
-    def _add_exercise(self, verdict: Verdict, judgement: Judgement) -> None:
-        counts = msgspec.structs.asdict(verdict.exercise)
-        if not judgement.judged:
-            counts["acknowledged_in_fault"] = 0
-        self.exercise.update({name: n for name, n in counts.items() if name != "drained"})
-
-    def _add_availability(self, verdict: Verdict) -> None:
-        self.readers.add(verdict)
-        self.latency.add(verdict.latency)
-        self.latency.workload_us += verdict.latency.workload_us
-        for partition in verdict.availability.values():
-            self.gap_us = max(self.gap_us, partition.longest_gap_us)
-            self.recovery_us = max(self.recovery_us, -1 if partition.recovery_us is None else partition.recovery_us)
-            self.unrecovered += partition.recovery_us is None
-
-    def _offer_witness(self, verdict: Verdict, judgement: Judgement, seed: int) -> None:
-        for anomaly in (*judgement.broken, *(("lost-write", "unseen") if judgement.lost else ())):
-            for finding in verdict.anomalies.get(anomaly, [])[:1]:
-                rank = (anomaly not in judgement.broken, anomaly != "lost-write", len(judgement.faults))
-                if self.witness_rank is None or rank < self.witness_rank:
-                    as_json = msgspec.Raw(msgspec.json.encode(finding))
-                    identity, *_ = judgement.identities.get(anomaly, [""])
-                    self.witness = Witness(verdict.history, seed, anomaly, as_json, identity)
-                    self.witness_rank = rank
-
-    @property
-    def lacks(self) -> str:
-        """The evidence that silence lacks, in words; "" if it lacks nothing."""
-        often = "most often " if len(self.reasons) > 1 else ""
-        why = "".join(f"{often}{reason}" for reason, _ in self.reasons.most_common(1))
-        return self.exercised.lacks(self.families, self.facts.exercised_min, self.facts.at_stake_min, why)
-
-    @property
-    def outcome(self) -> Outcome:
-        """The outcome of all runs so far."""
-        return outcome_of(
-            broken=bool(self.broken),
-            stalled=self.runs_stalled > 0,
-            lost=self.lost > 0,
-            judged_share=self.exercised.judged / self.exercised.runs,
-            is_known=self.exercised.is_known,
-            lacks=self.lacks,
-        )
-
-
 def build_cells(lines: Iterable[VerdictLine]) -> list[Cell]:
     """All cells of a campaign, by world, settings and family; every run is looked at once.
 
     The lines of a campaign come in that order, those of a soak in the order of its turns, which no night repeats.
     Lines without a judgement, which are histories of other tools, are in no cell.
     """
-    tallies: dict[tuple[str, str, str], _Tally] = {}
+    tallies: dict[tuple[str, str, str], CellTally] = {}
     for line in lines:
         if line.run is not None and line.judgement is not None:
             key = (line.run.world, line.run.family, line.run.cell)
-            tallies.setdefault(key, _Tally(line.run)).add(line, line.judgement, line.run.seed)
+            tallies.setdefault(key, CellTally(line.run)).add(line, line.judgement, line.run.seed)
     in_order = sorted(tallies.values(), key=lambda tally: _directory(tally.facts))
     varying = _varying([tally.facts for tally in in_order])
     cells = [_cell(tally, varying) for tally in in_order]
@@ -340,7 +213,7 @@ def _follows(name: str, runs: Sequence[RunFacts]) -> bool:
     return all(len(texts) == 1 for texts in values.values())
 
 
-def _cell(tally: _Tally, varying: Sequence[str]) -> Cell:
+def _cell(tally: CellTally, varying: Sequence[str]) -> Cell:
     run, counts, outcome = tally.facts, tally.exercise, tally.outcome
     in_fault = counts["acknowledged_in_fault"]
     return Cell(
@@ -350,7 +223,7 @@ def _cell(tally: _Tally, varying: Sequence[str]) -> Cell:
         label={name: run.settings[name] for name in varying},
         settings=run.settings,
         outcome=outcome,
-        note=_note(outcome, tally),
+        note=note_of(tally),
         runs=tally.exercised.runs,
         runs_judged=tally.exercised.judged,
         runs_lost=tally.runs_lost,
@@ -388,50 +261,3 @@ def _cell(tally: _Tally, varying: Sequence[str]) -> Cell:
         readers=tally.readers,
         identities={anomaly: dict(runs) for anomaly, runs in tally.identities.items()},
     )
-
-
-def _note(outcome: Outcome, tally: _Tally) -> str:
-    exercised = tally.exercised
-    runs = counted(exercised.judged, "run")
-    if outcome is Outcome.HELD and tally.permits_loss:
-        return f"no loss seen in {_faults(tally)}, {runs}; loss is permitted, so this is not a promise"
-    if outcome is Outcome.HELD:
-        besides = f"{_rebalanced(tally)}{_transactions(tally)}{_wedged(tally)}"
-        return f"no loss in {_faults(tally)}, {runs}, as promised{besides}"
-    if outcome is Outcome.STALLED:
-        why = next(iter(dict(tally.stalled.most_common(1))))
-        return f"the log did not come back in {tally.runs_stalled:,} of {exercised.runs:,} runs: {why.rstrip('.')}"
-    if outcome is Outcome.NOT_EXERCISED:
-        return tally.lacks
-    if outcome is Outcome.UNKNOWN:
-        share = f"{exercised.judged:,} of {exercised.runs:,} runs could be judged"
-        return share if exercised.is_known else f"{share}; {OLDER}"
-    findings = ", ".join(f"{count:,} {anomaly}" for anomaly, count in tally.broken.items())
-    # What is broken shows in runs that prove nothing else, too.
-    in_runs = f"{findings} in {counted(exercised.runs, 'run')}"
-    return f"{tally.runs_lost:,} of {runs} lost acknowledged writes" if tally.lost else in_runs
-
-
-def _rebalanced(tally: _Tally) -> str:
-    times = tally.exercised.rebalanced
-    return "" if times is None else f"; {counted(times, 'rebalance')} over commits"
-
-
-def _transactions(tally: _Tally) -> str:
-    exercised = tally.exercised
-    if not exercised.transactions:
-        return ""
-    passed = counted(exercised.aborted_passed, "aborted write")
-    taken = f"{counted(exercised.offsets_aborted, 'aborted commit')} of offsets, {exercised.offsets_refused:,} refused"
-    offsets = f", {counted(exercised.effects, 'effect')}, {taken}" if exercised.effects else ""
-    return f"; {counted(exercised.transactions, 'transaction')}, {passed} that readers came past{offsets}"
-
-
-def _wedged(tally: _Tally) -> str:
-    producers = tally.permitted["wedged-client"]
-    return f"; {counted(producers, 'producer')} wrote nothing more to a log partition" if producers else ""
-
-
-def _faults(tally: _Tally) -> str:
-    exercised = sum(family.exercised for family in tally.exercised.of(tally.families).values())
-    return counted(exercised, "exercised fault")

@@ -10,8 +10,8 @@ import pytest
 from checkers.anomalies import ANOMALIES, Finding, Findings
 from checkers.anomalies.anomaly import VALUE_FIELDS
 from checkers.anomalies.lost_write import LostWrite
-from checkers.verdicts.cells import Witness
 from checkers.verdicts.judgement import VerdictLine
+from checkers.verdicts.witness import Witness
 from tests.checkers.findings import a_finding
 from workloads.history import Origin
 
