@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import count
 from typing import Any, Final, NamedTuple
 
 from harness.errors import PlanError
@@ -17,6 +16,7 @@ from harness.phases import Phases, RunReport, opened
 from harness.plan import RunSpec
 from harness.records.fault_events import record_fault
 from harness.stories import steps as s
+from harness.stories.fault_steps import OF_FAULTS, FaultSteps
 from harness.stories.patience import Patience
 from harness.stories.pauses import Pause, no_pause
 from harness.stories.script_faults import ScriptFaults
@@ -27,7 +27,6 @@ from harness.stories.transaction_steps import TransactionSteps
 from harness.stories.transactions import ScriptTransactions
 from harness.stories.writes import DirectRecord, ScriptedRecord, Writes
 from harness.worlds.contract import World
-from nemesis.cluster import CONTROLLER, Link
 from nemesis.faults import MoveLeader
 from nemesis.open_faults import Cause, OpenFaults
 from nemesis.receipts import Receipt
@@ -108,17 +107,17 @@ class _Performer:
         )
         self._pause = pause
         self._entries: list[TraceEntry] = []
-        self._nudges = count(1)
         # What brings about the state in which a script begins leaves no receipt.
-        self._faults = self._faults_seen_by(lambda _: None)
+        self._begin_faults(lambda _: None)
         self._witness = partial(record_fault, recorder, world.clock)
         self._leaderless = self._for_good = False
 
-    def _faults_seen_by(self, witness: Callable[[Receipt], None]) -> ScriptFaults:
+    def _begin_faults(self, witness: Callable[[Receipt], None]) -> None:
         self._open = OpenFaults(self._target, self._clock.now_us, witness)
         self._story_world.look = self._open.view
         cause = Cause(self._story.number, self._story.title, "as the script says")
-        return ScriptFaults(self._story_world, self._open, cause)
+        self._faults = ScriptFaults(self._story_world, self._open, cause)
+        self._fault_steps = FaultSteps(self._faults, self._story_world, self._writes, self._settings, self._patience)
 
     @property
     def receipts(self) -> list[Receipt]:
@@ -160,7 +159,7 @@ class _Performer:
         if self._story.transactions:
             self.perform_step(s.MoveCoordinator(line=0, text="move coordinator to 1", broker=1))
         self.perform_step(s.Flush(line=0, text="flush all", nodes=self._story_world.brokers))
-        self._faults = self._faults_seen_by(self._witness)
+        self._begin_faults(self._witness)
 
     def play(self) -> None:
         for step in self._story.steps:
@@ -250,6 +249,9 @@ class _Performer:
     def in_transactions(self, step: s.Step) -> str:
         return self._transaction_steps.perform(step)
 
+    def with_faults(self, step: s.Step) -> str | None:
+        return self._fault_steps.perform(step)
+
     def retry(self, step: s.Retry) -> str:
         record = self._story_world.record(step.record)
         if not isinstance(record, DirectRecord):
@@ -274,67 +276,6 @@ class _Performer:
         reader = self._workload.begin_reader()
         self._story_world.let_pass(3 * self._plan.poll_wait_ms)
         reader.stop()
-
-    # --- faults ------------------------------------------------------------------------------------------------------
-
-    def begin_fault(self, step: s.Begin) -> None:
-        if step.links:
-            self._faults.hit_links(step.fault, step.links, **({"api": step.api} if step.api else {}))
-        for node in map(self._story_world.node, step.nodes):
-            own = {"pick": self._story_world.pick_of(step.record, node)} if step.record else {}
-            evidence = self._faults.hit(step.fault, node, **own)
-            if "unconfirmed" in evidence:  # The node that was asked may be cut off; the next one may not be.
-                evidence = self._faults.hit(step.fault, node, **own)
-            if reason := evidence.get("refused") or evidence.get("unconfirmed"):
-                raise StepError(f"refused: {reason}")
-
-    def undo(self, step: s.Undo) -> None:
-        for node in map(self._story_world.node, step.nodes):
-            self._faults.repair(step.repair, node)
-        if not step.nodes:
-            self._faults.repair_links(step.repair, step.links)
-
-    def flush(self, step: s.Flush) -> None:
-        for node in map(self._story_world.node, step.nodes):
-            self._story_world.flush(node)
-
-    def abandon(self, step: s.Abandon) -> None:
-        self._faults.abandoned |= {self._story_world.node(broker) for broker in step.nodes}
-
-    def release_one(self, step: s.ReleaseOne) -> str:
-        return self._faults.release_one(step.link, newest=step.newest)
-
-    def withhold(self, step: s.Withhold) -> None:
-        links = [Link(CONTROLLER, self._story_world.node(broker)) for broker in step.nodes]
-        self._faults.hit_links(step.strikes, links, api="UpdateMetadata")
-
-    def isolate(self, step: s.Isolate) -> None:
-        for node in map(self._story_world.node, step.nodes):
-            others = [other for other in (*self._story_world.brokers, CONTROLLER) if other != node]
-            self._faults.hit_links(
-                step.strikes, [link for other in others for link in (Link(node, other), Link(other, node))]
-            )
-
-    # --- several of these together -----------------------------------------------------------------------------------
-
-    def shrink(self, step: s.Shrink) -> None:
-        """A follower that has everything is in sync however silent it is (rule 9), so it is given something to miss."""
-        leader = self._story_world.node(s.BrokerRole.LEADER)
-        nodes = {self._story_world.node(broker) for broker in step.nodes}
-        self._faults.hit_links(step.strikes, [Link(node, leader) for node in nodes], api="Fetch")
-        # For what was fetched before to be answered: a fetch that waits at the leader would bring what follows.
-        self._story_world.let_pass(max(self._patience.answer_ms, self._settings.replica_fetch_wait_max_ms + 100))
-        self._writes.send(f"(nudge {next(self._nudges)})", leader, acks=0, judged=False)
-        if not self._story_world.until(lambda: not nodes & set(self._story_world.view.isr), self._patience.limit_ms):
-            raise StepError(f"still in the ISR after {self._patience.limit_ms} ms")
-
-    def fence(self, step: s.Fence) -> None:
-        nodes = [self._story_world.node(broker) for broker in step.nodes]
-        for node in nodes:
-            self._faults.hit_links(step.strikes, [Link(node, CONTROLLER), Link(CONTROLLER, node)])
-        wanted = [s.IsFenced(node, expected=True) for node in nodes]
-        if not self._story_world.until(lambda: all(map(self._story_world.holds, wanted)), self._patience.limit_ms):
-            raise StepError(f"not fenced after {self._patience.limit_ms} ms")
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
@@ -392,14 +333,6 @@ _ACTIONS: Final[Mapping[type, Callable[[_Performer, Any], str | None]]] = {
     s.Read: _Performer.read,
     s.Wait: _Performer.wait,
     s.WaitUntil: _Performer.wait_until,
-    s.Begin: _Performer.begin_fault,
-    s.Undo: _Performer.undo,
-    s.Flush: _Performer.flush,
-    s.Abandon: _Performer.abandon,
-    s.ReleaseOne: _Performer.release_one,
-    s.Withhold: _Performer.withhold,
-    s.Isolate: _Performer.isolate,
-    s.Shrink: _Performer.shrink,
-    s.Fence: _Performer.fence,
+    **dict.fromkeys(OF_FAULTS, _Performer.with_faults),
     **dict.fromkeys(s.OF_TRANSACTIONS, _Performer.in_transactions),
 }
