@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from nemesis.cluster import ClusterView, Link, Target
-from nemesis.evidence import Evidence, Observed
+from nemesis.evidence import Evidence, Observed, by_node
 from nemesis.faults import Aim, Fault
 from nemesis.receipts import PartitionWatch, Receipt, degraded_to, effect_shown, moved, out_of_sync, touched
 from nemesis.repairs import Repair
@@ -55,6 +55,8 @@ class _OpenFault:
         receipt = self.receipt
         receipt.moved, receipt.seen = moved(self._before, view), self._watch.seen
         receipt.mark, receipt.ended_us, receipt.end_evidence = "end", time_us, evidence
+        if self.fault.ended_less(by_node(evidence)):
+            receipt.degraded_to = self.fault.degraded_to
         if receipt.took_effect and not self.fault.met_something(evidence):
             receipt.took_effect, receipt.reason = False, "nothing met it while it lasted"
 

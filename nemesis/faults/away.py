@@ -39,6 +39,8 @@ class AwayWiped(Away, frozen=True):
     needs: ClassVar[tuple[Capability, ...]] = (Capability.PROCESSES, Capability.FILES)
     destroys_copy: ClassVar[bool] = True
     empties_disk: ClassVar[bool] = True
+    shows_at_end: ClassVar[str] = "wiped"
+    degraded_to: ClassVar[str] = "away"
 
     @override
     def undo(self, target: Target, aim: Aim, node: int) -> Evidence:

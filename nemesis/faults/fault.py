@@ -99,8 +99,10 @@ class Fault(FaultKind, msgspec.Struct, frozen=True, tag_field="kind", tag=str.lo
     """Its nodes count against the budget of dead and frozen brokers."""
     shows: ClassVar[str] = ""
     """The key in the evidence of every node if the fault was more than ``degraded_to``; empty if it is never less."""
+    shows_at_end: ClassVar[str] = ""
+    """The key in the evidence of its end if it was more than ``degraded_to``, where it does that when it ends."""
     degraded_to: ClassVar[str] = ""
-    """The kind of fault that it came to where it :meth:`was_less`."""
+    """The kind of fault that it came to where it :meth:`was_less` or :meth:`ended_less`."""
     family: ClassVar[str] = ""
     """The family of :mod:`nemesis.scenarios` that a single fault of this kind belongs to."""
     hits: ClassVar[tuple[RoleKind, ...]] = ()
@@ -123,6 +125,11 @@ class Fault(FaultKind, msgspec.Struct, frozen=True, tag_field="kind", tag=str.lo
         """The evidence shows that it came to no more than ``degraded_to``; nothing observed shows nothing."""
         shown = any(cls.shows in seen for seen in evidence.values())
         return bool(cls.shows and evidence) and not shown
+
+    @classmethod
+    def ended_less(cls, evidence: ByNode) -> bool:
+        """The evidence of its end shows that it came to no more than ``degraded_to``; nothing observed shows that."""
+        return bool(cls.shows_at_end) and not any(cls.shows_at_end in seen for seen in evidence.values())
 
     @classmethod
     def met_something(cls, evidence: Observed) -> bool:  # noqa: ARG003

@@ -7,9 +7,11 @@ from collections.abc import Collection
 import pytest
 
 from nemesis.cluster import Link
+from nemesis.evidence import Evidence
 from nemesis.faults import (
     FAULTS,
     Aim,
+    AwayWiped,
     Fault,
     HoldConnections,
     HoldMessages,
@@ -119,6 +121,19 @@ def test_a_planned_move_is_over_at_once_and_is_of_its_own_log_partition() -> Non
 
 def test_what_was_not_observed_is_not_claimed() -> None:
     assert not Script(blind=True).hit(Kill, 1).took_effect
+
+
+@pytest.mark.parametrize(("seen", "degraded_to"), [({"wiped": {"t-0": 3}}, ""), ({}, "away")], ids=["emptied", "not"])
+def test_a_broker_whose_disk_was_not_emptied_before_it_returned_was_no_more_than_away(
+    monkeypatch: pytest.MonkeyPatch, seen: Evidence, degraded_to: str
+) -> None:
+    """It was asked to end and did not, or was started again meanwhile: a disk is emptied of a dead node only."""
+    monkeypatch.setattr(ObedientCluster, "wipe", lambda *_: seen, raising=False)
+    script = Script()
+    receipt = script.faults.begin(AwayWiped(ANYBODY), Aim(nodes=(1,)), CAUSE, sequence=0)
+    assert (receipt.took_effect, receipt.degraded_to) == (True, "")
+    script.faults.end(0)
+    assert (receipt.took_effect, receipt.degraded_to) == (True, degraded_to)
 
 
 def test_what_a_script_leaves_undone_ends_with_it() -> None:
