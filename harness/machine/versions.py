@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 from importlib import metadata
@@ -13,6 +14,7 @@ import psutil
 
 from harness.errors import JavaError
 from harness.machine.java import usable_java
+from harness.machine.processor_quota import quota
 
 #: Distributions whose version may change a result.
 REPORTED_PACKAGES: Final = ("ackproof", "kafka-python", "confluent-kafka", "paramiko", "pyspark", "pyarrow", "numpy")
@@ -42,8 +44,9 @@ def this_machine() -> MachineSize:
 
 
 def cores() -> int:
-    """Cores that this process may use: a container may be given fewer than there are."""
-    return len(os.sched_getaffinity(0))
+    """Cores that this process may use: a container may be given fewer than there are, or a quota of their time."""
+    given, allowed = len(os.sched_getaffinity(0)), quota()
+    return given if allowed >= given else max(1, math.ceil(allowed))
 
 
 def user_cache() -> Path:
