@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from harness.known_defects import Library
+from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from harness.worlds.kafka.releases import Version
 
 
@@ -73,7 +74,7 @@ _BY_BROKERS: Final = frozenset(name for inherited in OF_TOPICS.values() for name
 #: Every name that is kept.
 DECISIVE: Final = frozenset({*OF_TOPICS, *OF_BROKERS, *OF_CLIENTS, *_BY_BROKERS})
 #: Kafka's own topics, which its brokers write.
-INTERNAL: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata")
+INTERNAL: Final = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state", "__cluster_metadata")
 
 
 class Now(msgspec.Struct, frozen=True):

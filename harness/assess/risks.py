@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from harness.assess.client_settings import effective, excluded, idempotent_by_default, refused
 from harness.assess.configuration import Client, Cluster
 from harness.assess.grouping import TopicGroup, whole
+from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from workloads import NEVER
 
 #: A group that reads nothing for this long is an outage that happens: a weekend.
@@ -18,9 +19,9 @@ _MS_A_DAY: Final = 86_400_000
 
 
 #: A topic of Kafka's own: the brokers' settings with which it is made, what is right for each, and what it holds.
-_OFFSETS: Final = ("__consumer_offsets", {"offsets.topic.replication.factor": 3}, "the commits of every group")
+_OFFSETS: Final = (OFFSETS_TOPIC, {"offsets.topic.replication.factor": 3}, "the commits of every group")
 _TRANSACTIONS: Final = (
-    "__transaction_state",
+    TRANSACTIONS_TOPIC,
     {"transaction.state.log.replication.factor": 3, "transaction.state.log.min.isr": 2},
     "what was decided of every transaction",
 )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from harness.errors import PlanError
+from harness.reference.core.types import TRANSACTIONS_TOPIC
 from harness.stories import steps as s
 from harness.stories.trace import StepError
 from harness.stories.transactions import ScriptTransactions
@@ -17,9 +18,10 @@ from harness.stories.writes import ScriptedRecord
 from harness.worlds.contract import Replicas, ReplicaState, World
 from nemesis.cluster import LOG_PARTS, Capability, ClusterView, PartitionView, require
 from nemesis.evidence import Evidence
+from workloads import LogPartition
 
 #: The log of the coordinator that a story has.
-TRANSACTIONS_LOG: Final = "__transaction_state-0"
+TRANSACTIONS_LOG: Final = str(LogPartition(TRANSACTIONS_TOPIC, 0))
 _UNKNOWN: Final = PartitionView(leader=None, leader_epoch=-1, isr=(), replicas=())
 
 

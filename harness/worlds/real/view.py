@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
 from harness.hosts import NodeState
-from harness.reference.core.types import NONE, BrokerState, PartitionState
+from harness.reference.core.types import NONE, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, BrokerState, PartitionState
 from harness.worlds.real.nodes import Nodes
 from nemesis.cluster import CONTROLLER, ClusterView, PartitionView
 from workloads import LogPartition, WorkloadPlan, topics_of
 
-#: The topic in which Kafka keeps the commits of groups.
-OFFSETS: Final = "__consumer_offsets"
-#: The topic in which it keeps the state of transactions.
-TRANSACTIONS: Final = "__transaction_state"
-
 
 def serving_partition(name: str, partitions: int) -> int:
-    """The partition of OFFSETS or of TRANSACTIONS that serves a group, or a transactional id, of this name.
+    """The partition of OFFSETS_TOPIC or TRANSACTIONS_TOPIC that serves a group, or a transactional id, of this name.
 
     It is the hash of Java's String, without its sign. Names of topics are ASCII.
     """
@@ -104,7 +98,7 @@ class Viewer:
     def view(self) -> ClusterView:
         """The topics' partitions, the controllers, and the nodes that run now."""
         image, controllers = self.image(), self._metadata.controllers()
-        internal = partitions_of(image, OFFSETS, TRANSACTIONS)
+        internal = partitions_of(image, OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
         active_runs = bool(self._nodes.in_state(NodeState.RUNNING, controllers[:1]))
         return ClusterView(
             partitions=partitions_of(image, *self._topics),
@@ -114,8 +108,8 @@ class Viewer:
             running_controllers=self._nodes.in_state(NodeState.RUNNING, self._nodes.controllers),
             controller_active=self._metadata.controller_works() and active_runs,
             racks=self._racks,
-            coordinators=_serving(internal, OFFSETS, [self._group]),
-            transaction_coordinators=_serving(internal, TRANSACTIONS, self._transactional_ids),
+            coordinators=_serving(internal, OFFSETS_TOPIC, [self._group]),
+            transaction_coordinators=_serving(internal, TRANSACTIONS_TOPIC, self._transactional_ids),
             internal=internal,
         )
 

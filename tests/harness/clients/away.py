@@ -23,9 +23,9 @@ from kafka import KafkaAdminClient
 
 from harness.plan import Kafka
 from harness.plan.worlds import ClientName
+from harness.reference.core.types import OFFSETS_TOPIC
 from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.releases import DEFAULT_VERSION
-from harness.worlds.real.view import OFFSETS
 from nemesis.cluster import PartitionView, require
 from tests.harness.clients.internal_topics import serving, stored, tuned_world
 from tests.harness.clients.script import Script, rules_of
@@ -97,9 +97,9 @@ class Away(Script):
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster, cluster.world.clients)
         self._names: dict[int, str] = {}
-        self._offsets = serving(OFFSETS, "group-0")
+        self._offsets = serving(OFFSETS_TOPIC, "group-0")
         names = (f"group-{number}" for number in range(100))
-        same = (name for name in names if serving(OFFSETS, name) == self._offsets)
+        same = (name for name in names if serving(OFFSETS_TOPIC, name) == self._offsets)
         self._group, self._deleted, self._filler = (next(same) for _ in range(3))
         self._servers = tuple(cluster.world.clients.bootstrap)
         self._plain = self.clients.producer(cluster.next_process())
@@ -202,7 +202,7 @@ class Away(Script):
 
     def _view(self) -> dict[str, PartitionView]:
         """The partitions that matter, by name."""
-        image = self._operator.topic(OFFSETS)
+        image = self._operator.topic(OFFSETS_TOPIC)
         offsets = {} if image is None else {self._offsets: image.partitions[self._offsets]}
         mine = self.cluster.target.view().partitions
         return {ABORTED: mine[ABORTED], STUCK: mine[STUCK], **offsets}

@@ -19,8 +19,6 @@ from harness.worlds.real.view import serving_partition
 from harness.worlds.replica_logs import log_directory
 from tests.harness.worlds.processes.conftest import spec
 
-#: The topic in which Kafka keeps the state of transactions.
-TRANSACTIONS: Final = "__transaction_state"
 #: Partitions of each of both topics.
 PARTITIONS_EACH: Final = 4
 #: In the key of a marker: 0 aborts, 1 commits.

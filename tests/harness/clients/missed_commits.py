@@ -21,12 +21,12 @@ from typing import Final, Literal, NamedTuple
 
 from harness.plan import Kafka
 from harness.plan.worlds import Namespaces
+from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.releases import DEFAULT_VERSION
-from harness.worlds.real.view import OFFSETS
 from nemesis.cluster import CONTROLLER, Link, PartitionView, require
 from tests.harness.clients import killed_producer
-from tests.harness.clients.internal_topics import TRANSACTIONS, serving, stored, tuned_world
+from tests.harness.clients.internal_topics import serving, stored, tuned_world
 from tests.harness.clients.script import Script, rules_of
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
 from workloads import values
@@ -80,7 +80,7 @@ class MissedEpoch(Script):
 
     def commit_of_group(self) -> Seen:
         """A group commits 1, which all replicas have, and then 7."""
-        partition = serving(OFFSETS, NAME)
+        partition = serving(OFFSETS_TOPIC, NAME)
         consumer = self.clients.consumer(self.cluster.next_process(), Membership(NAME))
         assert consumer.commits is not None
         commit = consumer.commits.commit
@@ -102,7 +102,7 @@ class MissedEpoch(Script):
 
     def decision(self) -> Seen:
         """A producer writes to two partitions and is killed while it commits; its successor takes over."""
-        partition = serving(TRANSACTIONS, NAME)
+        partition = serving(TRANSACTIONS_TOPIC, NAME)
         first, _ = self.transactional(NAME)  # so that the topic is there
         first.close()
         self._lead(partition, FIRST)

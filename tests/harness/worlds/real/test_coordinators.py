@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.reference.core.types import NONE, PartitionState
-from harness.worlds.real.view import OFFSETS, TRANSACTIONS, ClusterImage, Viewer, serving_partition
+from harness.reference.core.types import NONE, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, PartitionState
+from harness.worlds.real.view import ClusterImage, Viewer, serving_partition
 from nemesis.cluster import ClusterView
 from workloads.plan import WorkloadPlan
 
@@ -37,7 +37,7 @@ def led_by(topic: str, leaders: tuple[int, ...]) -> dict[str, PartitionState]:
 
 def test_the_leader_of_the_partition_that_serves_it_coordinates() -> None:
     leaders = (0, 1, 2, 1)
-    image = ClusterImage(partitions={**led_by(OFFSETS, leaders), **led_by(TRANSACTIONS, leaders)})
+    image = ClusterImage(partitions={**led_by(OFFSETS_TOPIC, leaders), **led_by(TRANSACTIONS_TOPIC, leaders)})
     view = view_of(image)
     assert view.coordinators == (leaders[serving_partition("t", 4)],)
     assert view.transaction_coordinators == tuple(leaders[serving_partition(f"t-{number}", 4)] for number in range(3))
@@ -46,5 +46,5 @@ def test_the_leader_of_the_partition_that_serves_it_coordinates() -> None:
 
 
 def test_a_partition_without_a_leader_serves_nobody_and_neither_does_a_topic_that_is_not_there() -> None:
-    view = view_of(ClusterImage(partitions=led_by(TRANSACTIONS, (NONE, NONE, NONE, NONE))))
+    view = view_of(ClusterImage(partitions=led_by(TRANSACTIONS_TOPIC, (NONE, NONE, NONE, NONE))))
     assert (view.coordinators, view.transaction_coordinators) == ((), ())
