@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-#: Where control groups are mounted.
+#: The directory at which control groups are mounted.
 ROOT: Final = Path("/sys/fs/cgroup")
 #: The control groups of this process, a line each: ``hierarchy:controllers:path``, without controllers in version 2.
 OWN_GROUPS: Final = Path("/proc/self/cgroup")

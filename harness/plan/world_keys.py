@@ -1,4 +1,4 @@
-"""A world as its table in a plan describes it: ``[worlds.NAME]``, but for workload, faults and number of runs."""
+"""A world as its table in a plan describes it: ``[worlds.NAME]``, except for workload, faults and number of runs."""
 
 from __future__ import annotations
 
