@@ -29,12 +29,12 @@ SLACK_US: Final = 500_000
 #: An emptied directory is told to the controller within this time after its broker's registration.
 TOLD_US: Final = 5_000_000
 
-Change = LeaderElected | IsrChanged
-Life = BrokerFenced | BrokerRegistered
+PartitionChange = LeaderElected | IsrChanged
+BrokerLife = BrokerFenced | BrokerRegistered
 FactT = TypeVar("FactT", bound=Fact)
 
 
-class Said(NamedTuple, Generic[FactT]):
+class LoggedFact(NamedTuple, Generic[FactT]):
     """A fact as a node logged it."""
 
     time_us: int
@@ -71,7 +71,11 @@ class ControllerSearch:
     """
 
     def __init__(
-        self, changes: Sequence[Said[Change]], lives: Sequence[Said[Life]], settings: Settings, known_until_us: int
+        self,
+        changes: Sequence[LoggedFact[PartitionChange]],
+        lives: Sequence[LoggedFact[BrokerLife]],
+        settings: Settings,
+        known_until_us: int,
     ) -> None:
         self._changes = changes
         self._events = lives
@@ -147,7 +151,7 @@ class ControllerSearch:
         elif node.changes == self._furthest:
             self._core.append(f"the core would show {_in_words(_told(state))}, and not {_in_words(expected)}")
 
-    def _lives(self, node: _Node, event: Said[Life]) -> Iterator[_Node]:
+    def _lives(self, node: _Node, event: LoggedFact[BrokerLife]) -> Iterator[_Node]:
         """The controller fences a broker, or takes it back: what it logged."""
         after = node._replace(events=node.events + 1)
         for image in self._lived(node.image, event.fact):
@@ -156,7 +160,7 @@ class ControllerSearch:
             else:
                 yield from self._fitting(after, image)
 
-    def _lived(self, image: Image, fact: Life) -> Iterator[Image]:
+    def _lived(self, image: Image, fact: BrokerLife) -> Iterator[Image]:
         broker = NodeId(fact.broker)
         registered = image.brokers[broker]
         returns = isinstance(fact, BrokerRegistered)
@@ -172,7 +176,7 @@ class ControllerSearch:
             yield self._after(image, partial(begin_again, broker=broker, clean=True))
             yield image  # It registered, and is fenced yet.
 
-    def _changed(self, node: _Node, change: Said[Change]) -> Iterator[_Node]:
+    def _changed(self, node: _Node, change: LoggedFact[PartitionChange]) -> Iterator[_Node]:
         """Something that is not logged before: a proposal, a planned move, a stop in order, a regular election."""
         image, fact = node.image, change.fact
         state = state_of(image)
@@ -195,7 +199,7 @@ class ControllerSearch:
             others = self._fitting(node, administered(image, fact.replicas or state.replicas))
             yield from (other._replace(deviations=node.deviations + 1) for other in others)
 
-    def _deviates(self, change: Said[Change], state: PartitionState) -> bool:
+    def _deviates(self, change: LoggedFact[PartitionChange], state: PartitionState) -> bool:
         """True if the replicas were put in another order, or a broker may have told of an emptied directory.
 
         These are the known deviations: deviations.toml. Neither changes anything else.
@@ -241,7 +245,7 @@ def _told(state: PartitionState) -> dict[str, object]:
     }
 
 
-def _shown(fact: Change, before: PartitionState) -> dict[str, object]:
+def _shown(fact: PartitionChange, before: PartitionState) -> dict[str, object]:
     """The observed state; what Kafka does not name has not changed."""
     return _told(before) | {
         "leader": before.leader if fact.leader is None else fact.leader,

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.conform.controller_search import SLACK_US, Change, ControllerSearch, Life, Said
+from harness.conform.controller_search import SLACK_US, BrokerLife, ControllerSearch, LoggedFact, PartitionChange
 from harness.errors import PlanError
 from harness.observations import BecameFollower, BecameLeader, IsrChanged, Observation, Truncated
 from harness.plan import Kafka
@@ -81,19 +81,19 @@ def held_observations(seen: Sequence[Observation], settings: Settings) -> list[F
 
 def _held_partition(partition: str, seen: Sequence[Observation], settings: Settings) -> FreeRun:
     changes = _new([
-        Said(line.time_us, line.node, line.fact)
+        LoggedFact(line.time_us, line.node, line.fact)
         for line in seen
-        if line.node >= CONTROLLER and isinstance(line.fact, Change) and line.fact.partition == partition
+        if line.node >= CONTROLLER and isinstance(line.fact, PartitionChange) and line.fact.partition == partition
     ])  # fmt: skip
     roles = [
-        Said(line.time_us, line.node, line.fact)
+        LoggedFact(line.time_us, line.node, line.fact)
         for line in seen
         if line.node < CONTROLLER and isinstance(line.fact, _Role) and line.fact.partition == partition
     ]
     lives = [
-        Said(line.time_us, line.node, line.fact)
+        LoggedFact(line.time_us, line.node, line.fact)
         for line in seen
-        if line.node >= CONTROLLER and isinstance(line.fact, Life)
+        if line.node >= CONTROLLER and isinstance(line.fact, BrokerLife)
     ]
     end_us = max(line.time_us for line in seen)
     order = ControllerSearch(changes, lives, settings, end_us - SLACK_US).depth_first()
@@ -106,7 +106,7 @@ def _held_partition(partition: str, seen: Sequence[Observation], settings: Setti
     )
 
 
-def _role_misfit(roles: Sequence[Said[_Role]], changes: Sequence[Said[Change]]) -> tuple[str, ...]:
+def _role_misfit(roles: Sequence[LoggedFact[_Role]], changes: Sequence[LoggedFact[PartitionChange]]) -> tuple[str, ...]:
     """The first of the brokers' ``roles`` that does not fit."""
     begins = {said.fact.end_offset for said in roles if isinstance(said.fact, BecameLeader)}
     for said in roles:
@@ -118,7 +118,7 @@ def _role_misfit(roles: Sequence[Said[_Role]], changes: Sequence[Said[Change]]) 
     return ()
 
 
-def _obeys(said: Said[_Role], change: Said[Change]) -> bool:
+def _obeys(said: LoggedFact[_Role], change: LoggedFact[PartitionChange]) -> bool:
     """True if the broker does what the controller said then, and not before."""
     fact, word = said.fact, change.fact
     if change.time_us > said.time_us + SLACK_US:
@@ -134,9 +134,9 @@ def _obeys(said: Said[_Role], change: Said[Change]) -> bool:
     return False
 
 
-def _new(changes: Iterable[Said[Change]]) -> list[Said[Change]]:
+def _new(changes: Iterable[LoggedFact[PartitionChange]]) -> list[LoggedFact[PartitionChange]]:
     """Without those that a controller which was started again repeats."""
-    new: list[Said[Change]] = []
+    new: list[LoggedFact[PartitionChange]] = []
     for said in changes:
         if said.fact.partition_epoch is None:
             raise PlanError("this run's controller logged no partition epochs, so it cannot be held")
@@ -145,6 +145,6 @@ def _new(changes: Iterable[Said[Change]]) -> list[Said[Change]]:
     return new
 
 
-def _repeats(fact: Change, other: Change) -> bool:
+def _repeats(fact: PartitionChange, other: PartitionChange) -> bool:
     same_epochs = (fact.partition_epoch, fact.leader_epoch) == (other.partition_epoch, other.leader_epoch)
     return same_epochs and fact.leader == other.leader and set(fact.isr or ()) == set(other.isr or ())
