@@ -14,6 +14,7 @@ from harness.report.copies_chart import KEY as KEY_OF_COPIES
 from harness.report.copies_chart import OfCopies, copies_chart
 from harness.report.group_chart import KEY as KEY_OF_GROUPS
 from harness.report.group_chart import OfGroups, group_chart
+from harness.report.needed_rows import needed_of
 from harness.report.transaction_chart import KEY as KEY_OF_TRANSACTIONS
 from harness.report.transaction_chart import OfTransactions, transaction_chart
 from nemesis.receipts import Receipt
@@ -33,11 +34,11 @@ def finding_chart(run: Path, finding: Finding, receipts: Sequence[Receipt]) -> F
     Raises:
         HistoryError: the history cannot be read.
     """
-    events = read_events(run / HISTORY)
+    if not isinstance(finding, OfGroups | OfTransactions | OfCopies):
+        return FindingChart()
+    events = read_events(run / HISTORY, needed_of(finding))
     if isinstance(finding, OfGroups):
         return FindingChart(group_chart(events, finding, receipts), KEY_OF_GROUPS)
     if isinstance(finding, OfTransactions):
         return FindingChart(transaction_chart(events, finding, receipts), KEY_OF_TRANSACTIONS)
-    if isinstance(finding, OfCopies):
-        return FindingChart(copies_chart(run, events, finding), KEY_OF_COPIES)
-    return FindingChart()
+    return FindingChart(copies_chart(run, events, finding), KEY_OF_COPIES)

@@ -47,7 +47,7 @@ _WORDS: Final = {
     MissingEffect: ("the group committed past it", "read, and without an effect"),
 }
 #: Functions whose success commits offsets.
-_COMMITTING: Final = (Function.COMMIT, Function.TXN)
+COMMITTING: Final = (Function.COMMIT, Function.TXN)
 
 
 #: Findings that have this chart.
@@ -140,7 +140,7 @@ def _seen(events: Iterable[Event], finding: OfGroups, sides: _Sides) -> list[_Se
     facts: list[_Seen] = []
     for event in events:
         is_ok = event.type is EventType.OK
-        is_commit = is_ok and event.function in _COMMITTING and _group(event) == finding.group
+        is_commit = is_ok and event.function in COMMITTING and _group(event) == finding.group
         offsets: list[int] = []
         if is_commit or event.index in named:
             offsets = [

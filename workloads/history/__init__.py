@@ -5,7 +5,7 @@ time (on disk within a second). Both have the same methods. Checkers read rows b
 :mod:`workloads.history.schema` has the layout and its codes.
 """
 
-from workloads.history.clustering import ROWS_A_GROUP, Subjects, cluster, joined, subjects
+from workloads.history.clustering import ROWS_A_GROUP, Flags, Subjects, cluster, joined, subjects
 from workloads.history.files import (
     CLUSTERED,
     LIVE_PATTERN,
@@ -19,8 +19,8 @@ from workloads.history.files import (
 from workloads.history.importing import DecodeAll, Decoded, Split, decode, decode_here, import_jsonl
 from workloads.history.jsonl import export_jsonl
 from workloads.history.origin import ORIGIN_FILE, Origin, shown_key
-from workloads.history.reader import read_events, read_rows
-from workloads.history.rows import Columns, HistoryInMemory, Rows, to_table
+from workloads.history.reader import Needed, read_events, read_rows
+from workloads.history.rows import Columns, HistoryInMemory, Names, Rows, to_table
 from workloads.history.schema import (
     DEFECTS,
     FAIL,
@@ -47,8 +47,9 @@ from workloads.history.writer import HistoryWriter, LiveHistoryWriter
 __all__ = [
     "CLUSTERED", "DEFECTS", "FAIL", "FUNCTION_CODE", "GROUPED", "INFO", "INVOKE", "LIVE_PATTERN", "MARKS",
     "META_COMPLETE", "META_EVENTS", "META_JOINED", "META_RUN", "META_SPREAD", "META_SUBJECTS", "META_TRANSACTIONS",
-    "NONE", "OK", "ORIGIN_FILE", "ROWS_A_GROUP", "SCHEMA", "Columns", "DecodeAll", "Decoded", "HistoryError",
-    "HistoryInMemory", "HistoryWriter", "Kind", "LiveHistoryWriter", "Origin", "Rows", "Split", "Subjects",
+    "NONE", "OK", "ORIGIN_FILE", "ROWS_A_GROUP", "SCHEMA", "Columns", "DecodeAll", "Decoded", "Flags", "HistoryError",
+    "HistoryInMemory", "HistoryWriter", "Kind", "LiveHistoryWriter", "Names", "Needed", "Origin", "Rows", "Split",
+    "Subjects",
     "check_metadata", "cluster", "completed", "decode", "decode_here", "export_jsonl", "import_jsonl", "joined",
     "live_files", "open_file", "open_writer", "read_events", "read_rows", "seal", "shown_key", "subjects", "to_table",
 ]  # fmt: skip

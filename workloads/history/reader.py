@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,12 @@ import msgspec
 import numpy as np
 
 from workloads.history import files, schema
-from workloads.history.clustering import fold
+from workloads.history.clustering import Flags, fold
 from workloads.history.rows import Columns, Names, from_tables
 from workloads.operations import Event, EventType, MicroOperation, Poll, Reached, Record, Send
+
+#: Marks the rows that somebody needs.
+Needed = Callable[[Columns, Names], Flags]
 
 
 def read_rows(directory: Path) -> tuple[Columns, Names]:
@@ -30,13 +33,18 @@ def read_rows(directory: Path) -> tuple[Columns, Names]:
     return {name: column[kept] for name, column in columns.items()}, names
 
 
-def read_events(directory: Path) -> Iterator[Event]:
-    """The events of a history in order, invocations included.
+def read_events(directory: Path, needed: Needed | None = None) -> Iterator[Event]:
+    """The events of a history in order, invocations included; with ``needed``, as far as the rows that it marks tell.
+
+    An event costs a hundred times as much as its rows, so who looks at few of a long history says which.
 
     Raises:
         files.HistoryError: there is no history, or it cannot be read.
     """
     columns, names = read_rows(directory)
+    if needed is not None:
+        marked = needed(columns, names)
+        columns = {name: column[marked] for name, column in columns.items()}
     order = np.lexsort((columns["position"], columns["index"]))
     rows = {name: column[order] for name, column in columns.items()}
     starts = np.flatnonzero(np.diff(rows["index"], prepend=-1))
