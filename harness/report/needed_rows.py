@@ -59,9 +59,9 @@ def _code(names: Sequence[str], name: str) -> int:
 def _named(finding: Finding) -> Iterator[int]:
     """The events that it names."""
     for value in msgspec.structs.asdict(finding).values():
-        for place in value if isinstance(value, list) else [value]:
-            if isinstance(place, EventPlace):
-                yield place.op_pos
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, EventPlace):
+                yield part.op_pos
 
 
 def _of_group(finding: OfGroups, rows: Columns, names: Names, here: Flags, named: Flags) -> Flags:
@@ -92,7 +92,8 @@ def _of_transactions(finding: OfTransactions, rows: Columns, here: Flags, named:
     begins = is_transaction & np.isin(rows["index"], rows["invoke_index"][chosen])
     values = [*_values(finding, rows, sends | reads), *rows["value"][chosen].tolist()]
     told = reads & np.isin(rows["value"], values)
-    return chosen | begins | _last_each(rows, told)
+    marked: Flags = chosen | begins | _last_each(rows, told)
+    return marked
 
 
 def _values(finding: OfTransactions, rows: Columns, placed: Flags) -> list[Any]:
@@ -103,7 +104,7 @@ def _values(finding: OfTransactions, rows: Columns, placed: Flags) -> list[Any]:
         case DoubledEffect(values=values):
             return [value for value in values if isinstance(value, int)]
         case HangingTransaction(last_stable_offset=offset):
-            return rows["value"][placed & (rows["offset"] == offset)].tolist()
+            return [*rows["value"][placed & (rows["offset"] == offset)].tolist()]
 
 
 def _of_copies(finding: OfCopies, rows: Columns, here: Flags) -> Flags:

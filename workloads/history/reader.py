@@ -14,7 +14,7 @@ from workloads.history.clustering import Flags, fold
 from workloads.history.rows import Columns, Names, from_tables
 from workloads.operations import Event, EventType, MicroOperation, Poll, Reached, Record, Send
 
-#: Marks the rows that somebody needs.
+#: A function that marks the rows that its caller needs.
 Needed = Callable[[Columns, Names], Flags]
 
 
@@ -36,7 +36,7 @@ def read_rows(directory: Path) -> tuple[Columns, Names]:
 def read_events(directory: Path, needed: Needed | None = None) -> Iterator[Event]:
     """The events of a history in order, invocations included; with ``needed``, as far as the rows that it marks tell.
 
-    An event costs a hundred times as much as its rows, so who looks at few of a long history says which.
+    An event costs a hundred times as much as its rows, so a caller that needs few of a long history says which.
 
     Raises:
         files.HistoryError: there is no history, or it cannot be read.
