@@ -5,15 +5,13 @@ from __future__ import annotations
 import atexit
 import contextlib
 import logging
-import marshal
 import os
+import py_compile
 import sys
 import tempfile
 import threading
 import zipfile
 from functools import cache
-from importlib.machinery import SourceFileLoader
-from importlib.util import MAGIC_NUMBER, source_hash
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -245,6 +243,8 @@ def _compiled(file: Path) -> bytes:
 
     It says that it needs no look at the source; a worker whose Python is another passes it over.
     """
-    code = SourceFileLoader(file.stem, str(file)).get_code(file.stem)
-    unchecked = (1).to_bytes(4, "little")
-    return MAGIC_NUMBER + unchecked + source_hash(file.read_bytes()) + marshal.dumps(code)
+    target = _scratch() / "module.pyc"
+    py_compile.compile(
+        str(file), str(target), doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH
+    )
+    return target.read_bytes()
