@@ -234,7 +234,8 @@ def _returns(timeline: Timeline) -> Iterator[Moment]:
         if node in hit and time_us > answered_us and lacks(fact, timeline.write):
             yield _at(time_us, f"broker {node} {hit[node]} {fact.end_offset}, without the write")
     for fault in timeline.faults:  # Kafka makes a log again without a word about its end: only the receipt tells
-        if fault.facts.empties_disk and fault.ended_us and fault.took_effect and fault.begun_us > answered_us:
+        is_emptied = fault.facts.empties_disk and fault.took_effect and not fault.degraded_to
+        if is_emptied and fault.ended_us and fault.begun_us > answered_us:
             for node in fault.targets:
                 yield _at(fault.ended_us, f"broker {node} was started again, its disk emptied")
 

@@ -52,3 +52,5 @@ def test_an_emptied_disk_is_named_also_where_the_broker_says_nothing_of_it() -> 
     assert words in story(fault=replace(POWER, fault="wipedisk"))
     assert words not in story(fault=replace(POWER, fault="wipedisk", took_effect=False))
     assert words not in story(fault=replace(POWER, fault="wipedisk", begun_us=500_000))
+    assert words in story(fault=replace(POWER, fault="awaywiped"))
+    assert words not in story(fault=replace(POWER, fault="awaywiped", degraded_to="away"))
