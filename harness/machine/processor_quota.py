@@ -24,7 +24,7 @@ def quota(own_groups: Path = OWN_GROUPS, root: Path = ROOT) -> float:
 
 def _groups(own_groups: Path, root: Path) -> Iterator[Path]:
     """The groups whose quotas count: this process's own, and all above it."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, ValueError):
         for line in own_groups.read_text(encoding="utf-8").splitlines():
             _, controllers, path = line.split(":", 2)
             if controllers and "cpu" not in controllers.split(","):
