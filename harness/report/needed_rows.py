@@ -42,7 +42,8 @@ def needed_of(finding: OfGroups | OfTransactions | OfCopies) -> Needed:
 
     def needed(rows: Columns, names: Names) -> Flags:
         here: Flags = rows["key"] == _code(names["key"], str(finding.key))
-        named = np.isin(rows["index"], [*_named(finding)])
+        events = [*_named(finding)]
+        named = np.isin(rows["index"], events) | np.isin(rows["invoke_index"], events)
         if isinstance(finding, OfGroups):
             return named | _of_group(finding, rows, names, here, named)
         if isinstance(finding, OfTransactions):
