@@ -154,6 +154,22 @@ def _fields(finding: Any) -> dict[str, Any]:
     return fields
 
 
+def _verdict(history: str, *, family: str, lost: int, in_fault: int) -> Verdict:
+    exercise = Exercise(
+        attempted=900, acknowledged=800, acknowledged_in_fault=in_fault, records_read=3_000, drained=True
+    )
+    return Verdict(
+        history=history,
+        valid=not lost,
+        counts={"lost-write": lost} if lost else {},
+        exercise=exercise,
+        availability={PARTITION: Availability(longest_gap_us=2_100_000, gap_start_us=4_153_000, recovery_us=90_000)},
+        faults=[kill_receipt(family=family, fault="pause" if family == "pause" else "kill")],
+        fault_exercise=[FaultExercise(sequence=0, acknowledged=in_fault)],
+        recovery=Recovery(tried=True),
+    )
+
+
 def empty_campaign(parent: Path) -> tuple[Path, MakeRun]:
     """See the fixture."""
     directory = parent / "results" / "synthetic"
@@ -194,22 +210,9 @@ def empty_campaign(parent: Path) -> tuple[Path, MakeRun]:
         finding = a_finding("lost-write", **{"key": PARTITION, "value": LOST, "index": 41, "max-read-index": 57})
         named = changes.pop("anomalies", {"lost-write": [finding]} if lost else {})
         anomalies = {name: [a_finding(name, **_fields(one)) for one in found] for name, found in named.items()}
-        verdict = Verdict(
-            history=str(run.relative_to(directory)),
-            valid=not lost,
-            anomalies=anomalies,
-            counts={"lost-write": lost} if lost else {},
-            exercise=Exercise(
-                attempted=900, acknowledged=800, acknowledged_in_fault=in_fault, records_read=3_000, drained=True
-            ),
-            availability={
-                PARTITION: Availability(longest_gap_us=2_100_000, gap_start_us=4_153_000, recovery_us=90_000)
-            },
-            faults=[kill_receipt(family=family, fault="pause" if family == "pause" else "kill")],
-            fault_exercise=[FaultExercise(sequence=0, acknowledged=in_fault)],
-            recovery=Recovery(tried=True),
-        )
-        verdict = msgspec.structs.replace(verdict, **changes)
+        history_name = str(run.relative_to(directory))
+        verdict = _verdict(history_name, family=family, lost=lost, in_fault=in_fault)
+        verdict = msgspec.structs.replace(verdict, anomalies=anomalies, **changes)
         with (directory / VERDICTS_FILE).open("ab") as file:
             file.write(msgspec.json.encode(verdict) + b"\n")
         return verdict
