@@ -28,7 +28,7 @@ _NOTHING = (
 @click.command()
 @click.argument("files", nargs=-1, type=path_type, metavar="[FILE]...")
 @click.option("--bootstrap", metavar="HOST:PORT,...", default="", help="Addresses of a running cluster.")
-@click.option("--access", type=path_type, metavar="PLAN", help="A plan with its TLS and SASL (init existing).")
+@click.option("--access", type=path_type, metavar="PLAN", help="A plan with its TLS and SASL, from init existing.")
 @click.option("--producer", "producers", multiple=True, metavar="FILE|NAME=VALUE", help="A producer's configuration.")
 @click.option("--consumer", "consumers", multiple=True, metavar="FILE|NAME=VALUE", help="A consumer's configuration.")
 @click.option(

@@ -91,7 +91,7 @@ def _rehearse_commands(terminal: Terminal, runs: list[RunSpec]) -> int:
 
     refuse_unfit(runs)
     terminal.say(
-        "This is only shown: nothing is done. In a run the cluster decides who leads, and targets are chosen late."
+        "Nothing is done. In a run the cluster decides who leads, and targets are chosen when a fault begins."
     )
     for run in runs:
         terminal.say(f"## {run.directory()}")

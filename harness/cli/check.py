@@ -31,14 +31,14 @@ HERE: Final = Path(VERDICTS_FILE)
 @click.option(
     "--ww-deps/--no-ww-deps",
     default=None,
-    help="Whether overwrites count as dependencies in cycles. By default as a history's own options say, else only in "
+    help="Count overwrites as dependencies in cycles, or not. By default as a history's own options say, else only in "
     "histories of other tools.",
 )
 @click.option("--master", metavar="URL", help="Spark master, such as spark://host:7077; by default local threads.")
 @click.option("--all", "all_", is_flag=True, help=f"Write all findings, not only {SHOWN} of each; counts are whole.")
 @click.option("--junit", type=path_type, help="Write JUnit's XML there: a case for each cell, or history of its own.")
 @click.option("--summary", type=path_type, help="Write the same as a table in Markdown there, for a job's page.")
-@click.option("--scratch", type=path_type, help="Where JSON lines are stored first; a cluster must share it.")
+@click.option("--scratch", type=path_type, help="Where JSON lines are stored first; workers of --master must see it.")
 @takes_json
 def check(
     terminal: Terminal,

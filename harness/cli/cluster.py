@@ -76,7 +76,8 @@ def up(
     try:
         servers = cluster.open()
         facts = {"directory": str(directory), "topic": topic, "bootstrap": list(servers)}
-        terminal.answer(facts, (f"in {directory}, with the topic {topic}; Ctrl-C ends it", ",".join(servers)))
+        sentence = f"The cluster is in {directory} and has the topic {topic}. Ctrl-C ends it."
+        terminal.answer(facts, (sentence, ",".join(servers)))
         sys.stdout.flush()
         cluster.serve(lambda crash: terminal.complain(_crashed(crash)))
     except KeyboardInterrupt:
@@ -98,16 +99,16 @@ def _of_cluster(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @cluster.command("break", epilog=f"FAULT is one of {', '.join(VERBS)}.\n\nSee docs/guides/cluster-by-hand.md.")
 @click.argument("fault", type=WordType("fault", BREAKS), metavar="FAULT")
-@click.option("--node", default="leader", show_default=True, help=f"Whom: a broker's number, or {', '.join(NODES)}.")
+@click.option("--node", default="leader", show_default=True, help=f"A broker's number, or {', '.join(NODES)}.")
 @click.option(
-    "--partition", type=BoundedNumber("partition"), default=0, help="Whose leader or follower, by its number."
+    "--partition", type=BoundedNumber("partition"), default=0, help="The log partition of that leader or follower."
 )
 @click.option(
     "--shape",
     type=WordType("shape", Shape),
     metavar="SHAPE",
     default=Shape.ISOLATE,
-    help=f"Of the links that are cut, slowed or held: {', '.join(Shape)}.",
+    help=f"The links that are cut, slowed or held: {', '.join(Shape)}.",
 )
 @_of_cluster
 def break_command(

@@ -56,7 +56,7 @@ from harness.records.files import files_of, write_file
     help=f"Look for a breach of this rule only; may be repeated: {', '.join([*RULES, PERMITTED])}.",
 )
 @click.option("--story", "file", type=path_type, help="Write the counterexample as a story file, and perform it.")
-@click.option("--names", is_flag=True, help="Take states that differ in the names of brokers for different ones.")
+@click.option("--names", is_flag=True, help="Count states that differ only in the numbers of brokers as different.")
 @takes_json
 def explore(
     terminal: Terminal,
@@ -148,7 +148,7 @@ def _list(terminal: Terminal) -> int:
         chosen = to_builtins(scope.constants)
         changed = {name: value for name, value in chosen.items() if value != usual[name]} | scope.settings
         values = [f"{name}={json.encode(value).decode()}" for name, value in changed.items()]
-        terminal.say(f"{scope.name}  {scope.title}: {', '.join(values) or 'all as usual'}")
+        terminal.say(f"{scope.name}  {scope.title}: {', '.join(values) or 'constants as by default'}")
     return EXIT_HELD
 
 
@@ -163,7 +163,7 @@ def _sentence(scope: Scope, result: Result) -> str:
     rate = result.states / result.processor_seconds if result.processor_seconds else 0.0
     counted = (
         f"{result.states} distinct states, {result.transitions} transitions, depth {result.depth}, "
-        f"{result.seconds:.1f} s, {result.processor_seconds:.1f} s of processors, {rate:.0f} states in each of these"
+        f"{result.seconds:.1f} s, {result.processor_seconds:.1f} s of processor time, {rate:.0f} states a second of it"
     )
     if result.broken is not None:
         return f"broken: {result.broken[0]} in scope {scope.name} ({counted})"

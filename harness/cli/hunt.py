@@ -42,13 +42,13 @@ TEXT_MAX: Final = 160
     "--clean",
     type=WholeNumber(1),
     metavar="N",
-    help="Perform N runs of the code as it is, over every family too, and go on after a finding.",
+    help="Perform N runs of the code as it is, of every family, and go on after a finding.",
 )
 @click.option("--portfolio", "names", multiple=True, metavar="NAME", help="Only this one; may be repeated.")
 @click.option(
     "--run", "number", type=WholeNumber(0), metavar="N", help="Only this run of one --portfolio, as hunts name it."
 )
-@click.option("--seconds", type=seconds_type, default=60.0, show_default=True, help="Of one core, for each bug.")
+@click.option("--seconds", type=seconds_type, default=60.0, show_default=True, help="Seconds of one core for each bug.")
 @click.option("--seed", type=seed_range, default=1, show_default=True)
 @click.option(
     "--workers", type=BoundedNumber("workers"), help="Processes at a time; by default as many as there are cores."
@@ -156,13 +156,13 @@ def _lines(result: HuntResult) -> Iterator[str]:
         yield f"{what}: {', '.join(alarm.by for alarm in result.alarming.alarms)} after {spent}"
         yield from _of(result.alarming, result.changed, result.seed)
     for run in result.spurious:
-        yield f"{what}: run {run.number} has an alarm without it too"
+        yield f"{what}: run {run.number} shows a finding without that too"
         yield from _of(run, result.changed, result.seed)
 
 
 def _of(run: HuntedRun, changed: Mapping[str, Any], seed: int) -> Iterator[str]:
     """Say what a run found, and how to perform it again."""
-    yield f"  again: ackproof hunt {_words(changed)} --portfolio {run.portfolio} --seed {seed} --run {run.number}"
+    yield f"  repeat it: ackproof hunt {_words(changed)} --portfolio {run.portfolio} --seed {seed} --run {run.number}"
     for alarm in run.alarms:
         yield f"  {alarm.by}: {alarm.text[:TEXT_MAX]}"
 

@@ -71,7 +71,7 @@ def _sentences(runs: Sequence[RunSpec], lacking: Mapping[AnyWorld, str]) -> list
 def _here(run: RunSpec) -> Iterator[str]:
     for limit in limits_here(run):
         if limit.nothing_left:
-            what = f"{_place(run.world)} can do nothing of {limit.family}"
+            what = f"{_place(run.world)} can perform no fault of {limit.family}"
             yield f"On this machine {what}: {limit.why}; run it elsewhere, or leave {limit.family} out."
         else:
             yield f"On this machine, in {_without(run, limit)}: {limit.why}."
@@ -81,13 +81,13 @@ def _refusal(world: AnyWorld, why: str, elsewhere: bool, families: Sequence[str]
     names = ", ".join(families)
     host = f'write host = "namespaces" under [worlds.{world.name}], or ' if elsewhere else ""
     alone = f"give {world.name} a plan of its own without {names}"
-    return f"{_place(world)} can do nothing of {names}: {why}; {host}{alone if several else f'leave {names} out'}"
+    return f"{_place(world)} can perform no fault of {names}: {why}; {host}{alone if several else f'leave {names} out'}"
 
 
 def _without(run: RunSpec, limit: Limit) -> str:
     scenarios = counted(len(limit.stories), "scenario")
     named = ", ".join(limit.stories[:STORIES_MAX]) + (", ..." if len(limit.stories) > STORIES_MAX else "")
-    return f"{_place(run.world)}, {limit.family} goes without {' and '.join(limit.kinds)} in {scenarios} ({named})"
+    return f"{_place(run.world)}, {limit.family} has no {' or '.join(limit.kinds)} in {scenarios} ({named})"
 
 
 def _place(world: AnyWorld) -> str:

@@ -104,7 +104,7 @@ def show_silent(terminal: Terminal, cells: Sequence[Cell]) -> None:
     for cell in silent[:SILENT_MAX]:
         terminal.say(f"{cell.cell} ({cell.world}) {cell.outcome}: {cell.note}.")
     if len(silent) > SILENT_MAX:
-        terminal.say(f"... and {len(silent) - SILENT_MAX} more cells that lack something.")
+        terminal.say(f"... and {len(silent) - SILENT_MAX} more cells that lack evidence.")
 
 
 def _shown(cell: Cell | None) -> str:

@@ -107,7 +107,7 @@ def _promises(runs: list[RunSpec]) -> Iterator[str]:
 
 
 def _seeds(wanted: Plan, runs: list[RunSpec]) -> Iterator[str]:
-    yield f"seed {wanted.seed}, from which every run's follows; the first: {runs[0].directory()}"
+    yield f"seed {wanted.seed}; the seed of every run follows from it; the first run: {runs[0].directory()}"
 
 
 def lasting(seconds: float) -> str:

@@ -59,7 +59,8 @@ def _conclusion(result: Replayed, run_dir: Path) -> str:
     if result.identical:
         return f"reproduced identically, history and findings; what the cluster did is in {run_dir / CLUSTER_FILE}"
     what = "; ".join(result.differences) or "the findings are the same, but the histories differ"
-    return f"not reproduced: {what}. The program or a library changed since (see campaign.json), or chance leaked in"
+    why = "the program or a library has changed since (campaign.json has versions), or something here is left to chance"
+    return f"not reproduced: {what}; {why}"
 
 
 def _rerun(terminal: Terminal, run_dir: Path, record: RunRecord, choices: Choices | None) -> int:

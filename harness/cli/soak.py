@@ -132,7 +132,7 @@ def _warn_if_short(terminal: Terminal, plan: Plan, for_s: float) -> None:
             terminal.note(
                 f"In the world {needed.world}, {lasting(for_s)} is short: to put each cell to the test takes about "
                 f"{counted(needed.runs, 'run')} of {lasting(needed.run_s)}, {needed.parallel} at a time, so about "
-                f"{lasting(needed.total_s)}. A cell that lacks some is not exercised (exit code 2)."
+                f"{lasting(needed.total_s)}. A cell that gets fewer is not exercised (exit code 2)."
             )
 
 

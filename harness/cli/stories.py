@@ -173,15 +173,15 @@ def _show_table(terminal: Terminal, chosen: Sequence[Story], cells: Sequence[Sto
         everywhere = len(columns) == sum(cell.story == number for cell in cells) > 1
         terminal.say(f"{number} {f'in all {len(columns)} columns' if everywhere else ', '.join(columns)}: {sentence}")
     if wrong:
-        terminal.say("with one story and --settings COLUMN it is shown step by step")
+        terminal.say("to see a cell step by step: ackproof stories STORY --settings COLUMN")
     if silent := [story.number for story in chosen if not story.expects]:
-        terminal.say(f"nothing is expected of: {', '.join(silent)}")
+        terminal.say(f"without an expected outcome: {', '.join(silent)}")
     terminal.say(f"{len(cells)} cells, {len(cells) - len(wrong)} as expected, {len(wrong)} not")
 
 
 def _legend(letters: str) -> str:
     """The letters that a table has, and what each says."""
-    meanings = {"L": "a record is lost", **{each.letter: each.value for each in Sign}, ".": "nothing of the kind"}
+    meanings = {"L": "a record is lost", **{each.letter: each.value for each in Sign}, ".": "none of these"}
     return "; ".join(f"{letter}: {meaning}" for letter, meaning in meanings.items() if letter in letters)
 
 

@@ -80,7 +80,7 @@ class UpgradeRequest(msgspec.Struct, frozen=True, kw_only=True):
     type=WordType("end", get_args(UpgradeEnd)),
     default="finalize",
     show_default=True,
-    help="After the last step.",
+    help="After the last step: make the new version final, go back, or neither.",
 )
 @click.option(
     "--by", type=WordType("way", get_args(UpgradeBy)), default="restart", show_default=True, help="How a node changes."

@@ -43,7 +43,7 @@ class Bounds(NamedTuple):
     def problem(self, value: float) -> str | None:
         """A part of a sentence that refuses ``value``; None where it is within the bounds."""
         if math.isnan(value):
-            return "nan is not a number; write one"
+            return "nan is not a number; write a number"
         if value > self.most:
             return f"{value} is too large; the most is {self.most}: {self.reason}"
         return f"{value} is too small; the least is {self.least}" if value < self.least else None

@@ -132,7 +132,7 @@ def check_stories(plan: Plan, plan_key: PlanKey) -> None:
         for word in world.faults.stories:
             if not any(scenarios_named(word, families) for families in cells):
                 having = [family for family in FAMILIES if scenarios_named(word, [family])]
-                raise here.wrong(f"{shown(word)} is a scenario of the family {' or '.join(having)}; add it to families")
+                raise here.wrong(f"{shown(word)} is a scenario of the family {' or '.join(having)}; add that family")
         for families in cells if world.faults.stories else ():
             scenarios = [named for word in world.faults.stories for named in scenarios_named(word, families)]
             if not scenarios:

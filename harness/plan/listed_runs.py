@@ -79,7 +79,9 @@ def listed(
             if (value := getattr(write, key)) >= bound:
                 raise (here / key).wrong(_absent(key, value, bound))
         if write.due_us >= workload.duration_ms * 1000:
-            raise (here / "at_ms").wrong(f"is after the break phase; raise duration_ms from {workload.duration_ms}")
+            raise (here / "at_ms").wrong(
+                f"is after the end of the writes; raise duration_ms from {workload.duration_ms}"
+            )
     in_order = tuple(sorted(writes, key=lambda write: write.due_us))
     return msgspec.structs.replace(workload, name=LISTED, writes=in_order)
 
@@ -111,7 +113,7 @@ def _check_fit(schedule: tuple[ScheduledFault, ...], world: WorldPlan, plan_key:
         here = PlanKey(plan_key.file, f"schedule[{number}]")
         if step.end_ms > world.workload.duration_ms:
             raise (here / "end_ms").wrong(
-                f"{step.end_ms} is after the break phase; raise duration_ms from {world.workload.duration_ms}"
+                f"{step.end_ms} is after the end of the writes; raise duration_ms from {world.workload.duration_ms}"
             )
         partitions = len(world.workload.log_partitions)
         if step.fault.role.partition >= partitions:

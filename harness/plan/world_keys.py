@@ -92,7 +92,7 @@ def _refuse_what_others_take(world: str, host: worlds.HostName, table: Table, pl
         (
             "other_clients",
             kafka and not existing,
-            "only a cluster of Kafka that a run starts has them; leave it out",
+            "only a cluster of Kafka that a run starts can have other clients; leave this key out",
         ),
         ("version", kafka, "only the kafka world has versions; leave this key out"),
         ("mode", kafka, "only the kafka world has modes; leave this key out"),

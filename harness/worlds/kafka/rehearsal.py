@@ -36,7 +36,7 @@ from nemesis.schedule import Schedule
 from workloads import LogPartition, topics_of
 
 PREFACE: Final = (
-    "This is only shown: nothing is done, and no connection is opened.",
+    "Nothing is done, and no connection is opened.",
     PLACEHOLDERS,
     (
         "The targets of a fault are chosen when it fires. Here the first replica of a partition that runs is imagined "

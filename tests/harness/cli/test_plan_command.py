@@ -37,7 +37,7 @@ def test_explained_it_has_worlds_promises_and_the_seed(capsys: pytest.CaptureFix
     assert "acks=all, enable.idempotence=true under kill: No acknowledged write may be lost" in shown
     assert "acks=all, enable.idempotence=true under power: Acknowledged writes may be lost: a copy was" in shown
     assert "\nrule n: docs/reference/replication-rules.md#rule-n\n" in shown
-    assert "\nseed 20240607, from which every run's follows; the first: runs/kafka/acks=1," in shown
+    assert "\nseed 20240607; the seed of every run follows from it; the first run: runs/kafka/acks=1," in shown
 
 
 def test_machines_get_every_run_with_its_seed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,7 +81,7 @@ def test_a_family_of_which_the_host_can_do_nothing_is_refused(
     (tmp_path / "p.toml").write_text(NIGHT)
     assert exit_code_of([*command, "p.toml"]) == 64
     assert capsys.readouterr().err.endswith(
-        'the world kafka with host = "loopback" can do nothing of partition: links of Apache Kafka are cut with '
+        'the world kafka with host = "loopback" can perform no fault of partition: links of Apache Kafka are cut with '
         'host = "namespaces" only, which needs root; write host = "namespaces" under [worlds.kafka], or leave '
         "partition out\n"
     )
@@ -91,8 +91,8 @@ def test_a_family_of_which_the_host_can_do_nothing_is_refused(
 def test_beside_other_worlds_a_plan_of_its_own_helps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "p.toml").write_text('families = ["kill", "clock", "slow-disk"]\n[worlds.simulated]\n[worlds.kafka]\n')
     assert exit_code_of(["plan", "p.toml"]) == 64
-    assert "the world simulated can do nothing of clock: the reference" in (shown := capsys.readouterr().err)
-    assert "give simulated a plan of its own without clock; and the world simulated can do nothing of slow" in shown
+    assert "the world simulated can perform no fault of clock: the reference" in (shown := capsys.readouterr().err)
+    assert "a plan of its own without clock; and the world simulated can perform no fault of slow" in shown
 
 
 def test_what_is_only_done_in_part_is_said_and_the_plan_stands(
@@ -102,7 +102,7 @@ def test_what_is_only_done_in_part_is_said_and_the_plan_stands(
     (tmp_path / "p.toml").write_text(NIGHT.replace(', "partition"', ""))
     assert exit_code_of(["plan", "p.toml"]) == 0
     sentence = (
-        'In the world kafka with host = "loopback", kill goes without partition in 2 scenarios (leader-ahead, '
+        'In the world kafka with host = "loopback", kill has no partition in 2 scenarios (leader-ahead, '
         'last-in-sync): links of Apache Kafka are cut with host = "namespaces" only, which needs root.'
     )
     assert capsys.readouterr().out.splitlines()[1:] == [sentence]
@@ -137,7 +137,7 @@ def test_what_this_machine_lacks_is_said_of_this_machine_and_the_plan_stands(
         'On this machine the world kafka with host = "namespaces" cannot run: host "namespaces" needs'
     )
     assert fault == (
-        'On this machine the world processes with host = "loopback" can do nothing of clock: wrong clocks need '
+        'On this machine the world processes with host = "loopback" can perform no fault of clock: wrong clocks need '
         "libfaketime; install the package faketime; run it elsewhere, or leave clock out."
     )
 
@@ -201,6 +201,6 @@ def test_what_is_not_done_is_said_at_the_begin(
     assert exit_code_of([*command, "p.toml"]) == 70
     said, *_, last = capsys.readouterr().err.splitlines()
     assert said.startswith(
-        'On this machine the world processes with host = "loopback" can do nothing of power: faults on'
+        'On this machine the world processes with host = "loopback" can perform no fault of power: faults on'
     )
     assert last == "ackproof: it began"

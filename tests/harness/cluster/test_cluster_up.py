@@ -61,7 +61,7 @@ def up(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     assert process.stdout is not None
     try:
         first, servers = process.stdout.readline(), process.stdout.readline().strip()
-        assert first == "in results/cluster, with the topic playground; Ctrl-C ends it\n"
+        assert first == "The cluster is in results/cluster and has the topic playground. Ctrl-C ends it.\n"
         yield process, servers
     finally:
         process.kill()

@@ -36,7 +36,7 @@ def plan(stories: str, *, above: str = KILL, faults: str = "", workload: str = "
         (plan('"S01"'), 'p.toml: faults.stories: takes a list, not "S01"; write ["S01"] for one value'),
         (
             plan('["S09"]'),
-            'p.toml: worlds.simulated.faults.stories: "S09" is a scenario of the family power; add it to families',
+            'p.toml: worlds.simulated.faults.stories: "S09" is a scenario of the family power; add that family',
         ),
         (
             plan('["S01"]', above='families = ["kill", "pause"]\n'),

@@ -244,7 +244,7 @@ def test_acks_in_quotes_is_the_same_cell() -> None:
         ("[worlds.simulated]\nruns = true", "p.toml: worlds.simulated.runs: takes a whole number, not true"),
         ("families = ['kill', 'pause']\n[worlds.simulated]\nruns = 60_000", "p.toml: this plan asks for 120000 runs; the most is 100000, so lower runs or shrink the matrix: each leaves a directory of files, and one job checks them all"),
         ("[worlds.simulated]\nworkload.writes_per_second = -0.5", "p.toml: worlds.simulated.workload.writes_per_second: -0.5 is too small; the least is 0.001"),
-        ("[worlds.simulated]\nworkload.writes_per_second = nan", "p.toml: worlds.simulated.workload.writes_per_second: nan is not a number; write one"),
+        ("[worlds.simulated]\nworkload.writes_per_second = nan", "p.toml: worlds.simulated.workload.writes_per_second: nan is not a number; write a number"),
         ("[worlds.simulated]\nworkload.duration_ms = 'long'", "p.toml: worlds.simulated.workload.duration_ms: takes a whole number, not \"long\""),
         ("[worlds.simulated]\nhost = 'moon'", "p.toml: worlds.simulated.host: takes one of \"loopback\", \"namespaces\", \"ssh\", \"existing\", \"commands\", not \"moon\""),
         ("[worlds.simulated]\nfaults = { fault_ms_min = 9_000 }", "p.toml: worlds.simulated.faults: fault_ms_min=9000 exceeds fault_ms_max=3000; swap them"),

@@ -214,7 +214,7 @@ def test_a_soak_that_is_too_short_for_its_cells_says_so_before_it_begins(
     assert exit_code_of(["soak", "s.toml", "--for", "10s"]) == 0
     assert (
         "In the world processes, 10 s is short: to put each cell to the test takes about 1 run of 14 s, 1 at a time, "
-        "so about 14 s. A cell that lacks some is not exercised (exit code 2)."
+        "so about 14 s. A cell that gets fewer is not exercised (exit code 2)."
     ) in capsys.readouterr().err
     assert exit_code_of(["soak", "s.toml", "--for", "1h"]) == 0
     assert "is short" not in capsys.readouterr().err
