@@ -254,7 +254,7 @@ def _processor_s() -> float:
 def main(sizes: Sequence[float], kinds: Sequence[str], history: Path | None, directory: Path) -> None:
     """Measure how fast histories are checked.
 
-    They have SIZES completed operations, by default up to 1e8, as JSON lines up to 1e7.
+    The histories have SIZES completed operations, by default up to 1e8, as JSON lines up to 1e7.
     """
     if history is not None:
         _check_twice(history)

@@ -38,7 +38,7 @@ def cluster() -> None:
 @click.option("--topic", default="playground", show_default=True)
 @click.option("--partitions", type=BoundedNumber("partitions"), default=1, show_default=True)
 @click.option(
-    "--family", "families", multiple=True, metavar="power", help="Make ready for its faults too (as root); repeatable."
+    "--family", "families", multiple=True, metavar="power", help="Prepare its faults too (as root); repeatable."
 )
 @click.option("--out", type=path_type, help="The cluster's directory, instead of results/cluster.")
 @takes_json
@@ -57,7 +57,7 @@ def up(
 ) -> int:
     """Start a cluster with one topic.
 
-    The last line are its bootstrap servers. It ends with Ctrl-C, and leaves nothing running.
+    The last line has its bootstrap servers. It ends with Ctrl-C, and leaves nothing running.
 
     Its directory keeps logs, data and receipts. Should this process be killed, `ackproof heal DIRECTORY` ends the rest.
     """
@@ -116,7 +116,7 @@ def break_command(
 ) -> int:
     """Do something to a cluster that is up, until it is healed.
 
-    What was observed of it is printed. With `move`, --node is who is to lead.
+    It prints what was observed. With `move`, --node is the broker that shall lead.
     """
     request = ClusterRequest(op="break", fault=fault, node=node, partition=partition, shape=Shape(shape))
     return _asked(terminal, directory, request)

@@ -44,7 +44,7 @@ TEXT_MAX: Final = 160
     metavar="N",
     help="Perform N runs of the code as it is, of every family, and go on after a finding.",
 )
-@click.option("--portfolio", "names", multiple=True, metavar="NAME", help="Only this one; may be repeated.")
+@click.option("--portfolio", "names", multiple=True, metavar="NAME", help="Only this portfolio; may be repeated.")
 @click.option(
     "--run", "number", type=WholeNumber(0), metavar="N", help="Only this run of one --portfolio, as hunts name it."
 )
@@ -57,7 +57,7 @@ TEXT_MAX: Final = 160
     "--master", metavar="URL", help="Spark master, such as spark://host:7077: its executors perform the runs."
 )
 @click.option(
-    "--shrink", type=seconds_type, default=20.0, show_default=True, help="Seconds for making what one bug did small."
+    "--shrink", type=seconds_type, default=20.0, show_default=True, help="Seconds to shrink the run that found a bug."
 )
 @takes_json
 def hunt(
@@ -77,9 +77,9 @@ def hunt(
 ) -> int:
     """Look for planted bugs with random schedules.
 
-    Runs in virtual time go on until a checker or an invariant sees each. A BUG is a value of planted.bug; none: all of
-    them (docs/hunt.md). What is found counts only if the same run without the bug finds nothing. Exit code 0 if all
-    were found, 2 if one was not; 1 if the broker as it is breaks a promise.
+    Runs in virtual time go on until a checker or an invariant notices the bug. A BUG is a value of planted.bug; without
+    one all are hunted (docs/hunt.md). A finding counts only if the same run without the bug finds nothing. Exit code 0
+    if all were found, 2 if one was not; 1 if the broker as it is breaks a promise.
     """
     performers, first = _performers(workers, master), 0
     if number is not None:

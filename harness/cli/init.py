@@ -15,7 +15,7 @@ from harness.records.files import files_of, write_file
 
 @click.command(epilog="\b\nKinds:\n" + "\n".join(f"  {kind:<10}{what}" for kind, what in KINDS.items()))
 @click.argument("kind", required=False)
-@click.option("--list", "listed", is_flag=True, help="Only name the kinds, and all other plans that may be named.")
+@click.option("--list", "listed", is_flag=True, help="List the kinds, and all other plans that KIND can name.")
 @click.pass_obj
 def init(terminal: Terminal, kind: str | None, *, listed: bool) -> int:
     """Write a commented plan, or files for CI, to begin with.

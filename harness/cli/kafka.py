@@ -33,8 +33,7 @@ def kafka() -> None:
 def install_command(terminal: Terminal, version: str | None, source: Path | None) -> int:
     """Fetch a release with Maven into the user's cache.
 
-    It goes beside others that are there; VERSION is by default the newest one that is known. One that is there is left
-    as it is.
+    Installed releases stay as they are. VERSION is by default the newest release that this version knows.
     """
     if source is not None and version is not None:
         raise PlanError("a release given with --from has its version in it; leave the version out")

@@ -23,9 +23,8 @@ from harness.plan import Plan, RunSpec, read_plan
 def plan(terminal: Terminal, plan_path: Path, *, explain: bool) -> int:
     """Say what PLAN would run, or why it cannot be run.
 
-    Nothing is started.
-    What a world, its host or this machine cannot do of it is said too, and where a budget of faults has no room for
-    what a cell needs to be held.
+    Nothing is started. It also says what a world, its host or this machine cannot do, and which cells get too few
+    faults to be held.
 
     With --json every run is named, with its cell, its world and its seed.
     """

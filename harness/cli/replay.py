@@ -39,7 +39,7 @@ def replay(terminal: Terminal, run_dir: Path, choices_file: Path | None) -> int:
 
     A simulated run comes out byte for byte, and its cluster.jsonl and choices.json are written on the way. A run of
     real processes only repeats its plan, and one with --choices is another run: each gets a directory of its own, and
-    the exit code is 2 if its outcome, its kinds of findings or what did not come back differ.
+    the exit code is 2 if outcomes, kinds of findings or the log partitions that did not come back differ.
     """
     record = read_record(run_dir)
     if choices_file is not None:

@@ -21,7 +21,7 @@ def report(terminal: Terminal, campaign_dir: Path, *, other: Path | None) -> int
     """Write the report of a campaign again.
 
     The last stages of CAMPAIGN_DIR are done again: matrix.json, witnesses.json and their traces, report.html. They read
-    the campaign's files alone. With --compare, the page also says what is not as it was in OTHER: outcomes, bounds,
+    the campaign's files alone. With --compare, the page also says what differs from OTHER: outcomes, bounds,
     findings (`ackproof compare` prints that, and has an exit code for it). The report's path is the last line.
 
     A run whose files are damaged is left out, and named. As with `ackproof check`, the exit code is then 2, or 1 where

@@ -72,10 +72,10 @@ def soak(
 ) -> int:
     """Run the cells of PLAN in turns for hours, judging each run.
 
-    What was found is kept. The report's path is the last line.
+    Findings are kept. The report's path is the last line.
 
-    A soak that died, of whatever, goes on with --resume DIR, which needs nothing else; what it may use, and the earlier
-    nights, can be given again.
+    A soak that died goes on with --resume DIR, which needs nothing else; its limits and the earlier nights can be given
+    again.
     """
     limits: dict[str, object] = {
         "for_s": None if for_ is None else seconds_of(for_),
