@@ -90,9 +90,7 @@ def _rehearse_commands(terminal: Terminal, runs: list[RunSpec]) -> int:
     from harness.worlds.commanded_rehearsal import rehearse_commands  # noqa: PLC0415 - brings clients
 
     refuse_unfit(runs)
-    terminal.say(
-        "Nothing is done. In a run the cluster decides who leads, and targets are chosen when a fault begins."
-    )
+    terminal.say("Nothing is done. In a run the cluster decides who leads, and targets are chosen when a fault begins.")
     for run in runs:
         terminal.say(f"## {run.directory()}")
         rehearse_commands(run, planned(run, Choices(run.seed).draw), terminal.say)
