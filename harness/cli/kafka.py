@@ -33,7 +33,7 @@ def kafka() -> None:
 def install_command(terminal: Terminal, version: str | None, source: Path | None) -> int:
     """Fetch a release with Maven into the user's cache.
 
-    Installed releases stay as they are. VERSION is by default the newest release that this version knows.
+    Installed releases stay as they are. VERSION is by default the newest release that ackproof knows.
     """
     if source is not None and version is not None:
         raise PlanError("a release given with --from has its version in it; leave the version out")
