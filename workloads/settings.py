@@ -73,6 +73,11 @@ PlantedBug = Literal[
     "commit-of-any-member",
     "assign-unrevoked",
     "load-first-commits",
+    "count-pending-offsets",
+    "count-aborted-offsets",
+    "keep-pending-offsets",
+    "offsets-of-any-member",
+    "answer-unstable-offsets",
 ]
 MissedEpoch = Literal["forget", "kafka"]
 ProducersAfterRestart = Literal["all-batches", "last-batch"]

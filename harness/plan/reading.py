@@ -222,10 +222,7 @@ def _refuse_needs(workload: WorkloadPlan, world: worlds.AnyWorld, plan_key: Plan
 def _missing(workload: WorkloadPlan, world: worlds.AnyWorld | type[worlds.Simulated | worlds.Kafka]) -> list[str]:
     """The needs of a workload that clients and brokers of a world do not meet."""
     kind = kind_of(workload)
-    missing = [need.value for need in kind.needs if need not in world.capabilities]
-    if kind.reading == "pipeline" and world.reference:
-        missing.append("commits of offsets in transactions")
-    return missing
+    return [need.value for need in kind.needs if need not in world.capabilities]
 
 
 def _refuse_protocol(plan: Plan, plan_key: PlanKey) -> None:

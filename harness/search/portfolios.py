@@ -14,7 +14,7 @@ import msgspec
 from harness.choices import Choices, derived_seed
 from harness.plan import RunSpec, Simulated, timings_of
 from harness.search.storms import CUTS, FAULTS_A_STORM, KINDS, Storms
-from harness.worlds.reference_settings import OF_GROUPS, OF_TRANSACTIONS
+from harness.worlds.reference_settings import OF_GROUPS, OF_PIPELINES, OF_TRANSACTIONS
 from nemesis.cluster import Capability
 from nemesis.plan import FaultPlan
 from nemesis.scenarios import FAMILIES, needs_of
@@ -44,6 +44,10 @@ IN_TRANSACTIONS: Final = msgspec.structs.replace(
 #: Members come and go all the time, and commit what little they have read.
 IN_GROUPS: Final = msgspec.structs.replace(
     WORKLOAD, name="groups", writes_per_second=60.0, consumers=3, member_change_ms=1_500
+)
+#: The same; what they write is aborted now and then. After it, offsets that are pending for long have their end.
+IN_PIPELINES: Final = msgspec.structs.replace(
+    IN_GROUPS, name="consume-transform-produce", aborts_percent=25, drain_limit_ms=60_000
 )
 
 
@@ -282,6 +286,17 @@ TRANSACTIONAL: Final = (
 _MEMBERS: Final = _IDEMPOTENT | {"group.protocol": "consumer", "session.timeout.ms": 1_500}
 #: The same for what only consumer groups can show.
 GROUPED: Final = _coordinated("groups", "coordinator", _MEMBERS, IN_GROUPS, 3)
+_PIPED: Final[Mapping[str, Any]] = {
+    "settings": _COMMITTED | _MEMBERS | {"delivery.timeout.ms": 3_000, "transaction.timeout.ms": 4_000},
+    "workload": IN_PIPELINES,
+    "partitions": 3,
+}
+#: The same for what only offsets in transactions can show. Nothing is cut: a coordinator that missed its election
+#: answers who is no member from what it knew (rule 44), and this workload asks so in its midst.
+PIPELINED: Final = (
+    Portfolio(name="pipelines", families=("coordinator", "transaction-coordinator", "kill", "pause"), **_PIPED),
+    Portfolio(name="pipelines-and-moves", kinds=("move", "move", "kill", "stop", "pause"), **_PIPED),
+)
 
 
 def portfolios_for(changed: Mapping[str, Any]) -> tuple[Portfolio, ...]:
@@ -291,6 +306,8 @@ def portfolios_for(changed: Mapping[str, Any]) -> tuple[Portfolio, ...]:
         return TRANSACTIONAL
     if changed.get("planted.bug") in OF_GROUPS:
         return GROUPED
+    if changed.get("planted.bug") in OF_PIPELINES:
+        return PIPELINED
     policy = changed.get("cleanup.policy")
     return PORTFOLIOS if policy is None else tuple(each for each in PORTFOLIOS if each.fits(policy))
 
@@ -317,7 +334,7 @@ _COMPACTING: Final = {"away", "away-wiped"}
 
 
 def _everything() -> Iterator[Portfolio]:
-    yield from (*PORTFOLIOS, *TRANSACTIONAL, *GROUPED)
+    yield from (*PORTFOLIOS, *TRANSACTIONAL, *GROUPED, *PIPELINED)
     families = tuple(name for name in FAMILIES if not needs_of(name) & _LACKING and name not in _COMPACTING)
     for settings, changed in _SAFE.items():
         for family in families:

@@ -32,6 +32,14 @@ OF_GROUPS: Final = (
     "assign-unrevoked",
     "load-first-commits",
 )
+#: The same for pipelines, which commit offsets in transactions.
+OF_PIPELINES: Final = (
+    "count-pending-offsets",
+    "count-aborted-offsets",
+    "keep-pending-offsets",
+    "offsets-of-any-member",
+    "answer-unstable-offsets",
+)
 #: Planted bugs that would change nothing in a world, by the name of the world, and why.
 WITHOUT_EFFECT: Final[Mapping[str, Mapping[str, str]]] = {
     "processes": dict.fromkeys(
@@ -40,7 +48,10 @@ WITHOUT_EFFECT: Final[Mapping[str, Mapping[str, str]]] = {
     | dict.fromkeys(
         OF_TRANSACTIONS, 'changes only transactions, which brokers over sockets refuse; use the world "simulated"'
     )
-    | dict.fromkeys(OF_GROUPS[1:], 'changes only the coordinator of groups in virtual time; use the world "simulated"'),
+    | dict.fromkeys(
+        (*OF_GROUPS[1:], *OF_PIPELINES),
+        'changes only the coordinator of groups in virtual time; use the world "simulated"',
+    ),
 }
 
 

@@ -26,8 +26,8 @@ from tests.plans_performed import has_come, problems
 PLANS: Final = plans_here()
 #: Plans with a defect in the log, that must be found: planted, or as Kafka's releases have it.
 ALARMING: Final = {"canary", "compaction", "eras"}
-#: Plans of which nothing is done in virtual time: there is no wall clock, and no offset that a transaction commits. For
-#: "keyed" the plan "compaction" does it, for "transactions" and "groups" those whose names end in "-simulated".
+#: Plans of which nothing is done in virtual time: it has no wall clock. For "keyed" the plan "compaction" does it, for
+#: "consume-transform-produce" "pipelines-simulated", for "transactions" and "groups" those of such names, too.
 REAL_ONLY: Final = {"consume-transform-produce", "drawn/clock", "groups", "keyed", "transactions"}
 #: Cells that are tried, runs of each, and time and writes of a run: enough to put a cell to the test.
 RUNS_MAX: Final = 3

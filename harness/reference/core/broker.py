@@ -130,9 +130,10 @@ class Broker(Node):
             messages.InitProducerId: self._on_init_producer_id,
             messages.AddPartitionsToTxn: self._transactions.add_partitions,
             messages.EndTxn: self._transactions.end,
-            messages.WriteTxnMarkers: self._requests.produce,
+            messages.WriteTxnMarkers: self._on_marker,
             messages.ConsumerGroupHeartbeat: self._groups.ask,
             messages.OffsetCommit: self._groups.ask,
+            messages.TxnOffsetCommit: self._groups.ask,
             messages.OffsetFetch: self._groups.ask,
             messages.ProduceResponse: self._on_written,
             messages.CreateTopic: self._forwarding.forward,
@@ -347,6 +348,11 @@ class Broker(Node):
         else:
             self._transactions.init(message)
             self._producer_ids.refill()
+
+    def _on_marker(self, message: messages.WriteTxnMarkers) -> None:
+        """Have a marker written; on the log of groups it ends what is pending there, too."""
+        write = self._groups.end if message.partition == group_coordinator.LOG else self._requests.produce
+        write(message)
 
     def _on_written(self, message: messages.ProduceResponse) -> None:
         """One of the coordinators has asked for it."""

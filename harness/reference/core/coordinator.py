@@ -6,8 +6,10 @@ to its end, and answers nothing before all that it has read is committed (rules 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec.structs import replace
 
 from harness.reference.core import messages
 from harness.reference.core.effects import Context, Timer
@@ -60,12 +62,11 @@ class Coordinator:
         self.resign()
         self._replica = replica
 
-    def _read(self, replica: Replica) -> Iterator[Any]:
-        """The records of the log, all of them: what is not committed yet may become so."""
+    def _read(self, replica: Replica) -> Sequence[RecordBatch]:
+        """The batches of the log, all of them: what is not committed yet may become so."""
         log = replica.log
         self._loaded_end = log.end_offset
-        for batch in log.read(log.start_offset, _EVERYTHING, _EVERYTHING):
-            yield from batch.records
+        return log.read(log.start_offset, _EVERYTHING, _EVERYTHING)
 
     def _loaded(self, replica: Replica) -> bool:
         """All that was read at the election is committed: only then it counts."""
@@ -100,9 +101,14 @@ class Coordinator:
         """Do what is due."""
         raise NotImplementedError
 
-    def _append(self, correlation: int, *records: tuple[bytes, bytes]) -> None:
-        """Have records written, as one batch; the answer has this ``correlation``."""
+    def _append(self, correlation: int, *records: tuple[bytes, bytes], producer: tuple[int, int] | None = None) -> None:
+        """Have records written, as one batch, with the transaction of a ``producer`` (its id and epoch) or without.
+
+        The answer has this ``correlation``.
+        """
         batch = RecordBatch(len(records), sum(len(value) for _, value in records), records)
+        if producer is not None:
+            batch = replace(batch, producer_id=producer[0], producer_epoch=producer[1], transactional=True)
         self._write(messages.Produce(correlation, self._log, ACKS_ALL, FOR_EVER_MS, batch))
 
     def _look_again(self, replica: Replica) -> None:
@@ -110,6 +116,8 @@ class Coordinator:
 
 
 def refusal_of(error: ErrorCode) -> ErrorCode:
-    """The error that a client gets whose record the log refused: it is to come back."""
+    """The error that a client gets whose record the log refused: it is to come back, unless its producer is fenced."""
+    if error is ErrorCode.INVALID_PRODUCER_EPOCH:
+        return error
     lost = error is ErrorCode.NOT_LEADER_OR_FOLLOWER
     return ErrorCode.NOT_COORDINATOR if lost else ErrorCode.COORDINATOR_NOT_AVAILABLE

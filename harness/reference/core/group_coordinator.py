@@ -1,9 +1,11 @@
-"""The group coordinator: who is a member, what each may read, and the offsets that groups remember (rules 42 to 45).
+"""The group coordinator: who is a member, what each may read, and the offsets that groups remember (rules 42 to 46).
 
 The leader of the one log partition of :data:`OFFSETS_TOPIC` is the coordinator of all groups. A group with its members
 is one record there, and each log partition's offset another. All that changes a group is written first, and counts, and
 is answered, once it is committed; what is asked of the group meanwhile waits for its turn. So a commit of a member that
 was given up meets the record that says so, and a member that is new reads all that was committed before it came.
+
+A commit in a transaction is such a record, too, written for the producer; a marker on this log decides about it.
 
 A member is known by its name and its epoch. Heartbeats keep it in the group; silence for a session, or a log partition
 that it does not give up in time, ends its membership.
@@ -16,13 +18,15 @@ from collections.abc import Callable
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 from typing_extensions import override
 
 from harness.reference.core import messages
 from harness.reference.core.coordinator import Coordinator, refusal_of
 from harness.reference.core.effects import Context, Timer
 from harness.reference.core.group_membership import GroupRecord, MemberRecord, reconciled, targets_of
-from harness.reference.core.messages import JOINS, LEAVES
+from harness.reference.core.group_offsets import GroupOffsets
+from harness.reference.core.messages import JOINS, LEAVES, RecordBatch
 from harness.reference.core.replica import Replica
 from harness.reference.core.types import (
     NO_ERROR,
@@ -49,12 +53,23 @@ class RecordKey(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _UnderWay(msgspec.Struct, frozen=True):
-    """A change that is being written, and the answer that its client gets when it is committed."""
+    """A change that is being written, and the answer that its client gets when it is committed.
+
+    ``producer`` is the id and epoch of the one with whose transaction the offsets count, None where they count at once.
+    """
 
     record: GroupRecord
     offsets: dict[TopicPartition, int]
     client: NodeId
     answer: messages.GroupAnswer | None
+    producer: tuple[int, int] | None = None
+
+
+class _Marking(msgspec.Struct, frozen=True):
+    """A marker that is being written, and the transaction coordinator that waits for it."""
+
+    client: NodeId
+    message: messages.WriteTxnMarkers
 
 
 class _Waiting(msgspec.Struct, frozen=True):
@@ -72,7 +87,7 @@ class Group(msgspec.Struct, eq=False):
     """
 
     record: GroupRecord = GroupRecord()
-    offsets: dict[TopicPartition, int] = {}
+    offsets: GroupOffsets = msgspec.field(default_factory=GroupOffsets)
     next: _UnderWay | None = None
     waiting: deque[_Waiting] = msgspec.field(default_factory=deque)
     heard_us: dict[str, int] = {}
@@ -103,6 +118,7 @@ class GroupCoordinator(Coordinator):
 
     _groups: dict[str, Group]
     _asked: dict[int, str]
+    _markers: dict[int, _Marking]
     _has_read: bool
 
     def __init__(self, context: Context, write: Callable[[messages.Produce], None]) -> None:
@@ -122,6 +138,7 @@ class GroupCoordinator(Coordinator):
                 self._refuse(waiting.client, _answer_to(waiting.message), ErrorCode.NOT_COORDINATOR)
         self._groups = {}
         self._asked = {}
+        self._markers = {}
         self._has_read = False
 
     @override
@@ -140,17 +157,21 @@ class GroupCoordinator(Coordinator):
     def _load(self, replica: Replica) -> None:
         """Read the log to its end (rule 45)."""
         self._has_read = True
-        for key, value in self._read(replica):
-            named = msgspec.msgpack.decode(key, type=RecordKey)
-            group = self._groups.setdefault(named.group, Group())
-            if named.partition is None:
-                group.record = msgspec.msgpack.decode(value, type=GroupRecord)
-            else:
-                self._load_offset(group, named.partition, msgspec.msgpack.decode(value, type=int))
+        for batch in self._read(replica):
+            if batch.marker is not None:
+                self._decide(batch.producer_id, commit=batch.marker.commit)
+            for key, value in batch.records:
+                named = msgspec.msgpack.decode(key, type=RecordKey)
+                group = self._groups.setdefault(named.group, Group())
+                if named.partition is None:
+                    group.record = msgspec.msgpack.decode(value, type=GroupRecord)
+                else:
+                    offset = msgspec.msgpack.decode(value, type=int)
+                    self._load_offset(group, named.partition, offset, batch)
         self._look_again(replica)
 
-    def _load_offset(self, group: Group, partition: TopicPartition, offset: int) -> None:
-        group.offsets[partition] = offset
+    def _load_offset(self, group: Group, partition: TopicPartition, offset: int, batch: RecordBatch) -> None:
+        self._keep(group, {partition: offset}, batch.base_offset, batch.producer_id)
 
     # --- time ----------------------------------------------------------------------------------------------------
 
@@ -189,6 +210,8 @@ class GroupCoordinator(Coordinator):
     def _serve(self, client: NodeId, group: Group, message: messages.GroupRequest) -> None:
         if isinstance(message, messages.ConsumerGroupHeartbeat):
             self._heartbeat(client, group, message)
+        elif isinstance(message, messages.TxnOffsetCommit):
+            self._commit_in_transaction(client, group, message)
         elif isinstance(message, messages.OffsetCommit):
             self._commit(client, group, message)
         elif isinstance(message, messages.OffsetFetch):
@@ -238,11 +261,32 @@ class GroupCoordinator(Coordinator):
         """Only a member may commit while there are members."""
         return NO_ERROR if not record.members and not message.member else _member_error(record, message)
 
+    def _commit_in_transaction(self, client: NodeId, group: Group, message: messages.TxnOffsetCommit) -> None:
+        """Rule 46: have offsets written for a producer, of a member in its present epoch only."""
+        answer = messages.TxnOffsetCommitResponse(message.correlation, NO_ERROR)
+        error = self._transactional_error(group.record, message)
+        if error:
+            self._refuse(client, answer, error)
+        else:
+            producer = (message.producer_id, message.producer_epoch)
+            self._put(message.group, group, _UnderWay(group.record, dict(message.offsets), client, answer, producer))
+
+    def _transactional_error(self, record: GroupRecord, message: messages.TxnOffsetCommit) -> ErrorCode:
+        """The same as without a transaction; the error has the name that it had before KIP-848."""
+        error = self._commit_error(record, message)
+        return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
+
     def _fetch(self, client: NodeId, group: Group, message: messages.OffsetFetch) -> None:
         """Rule 44: a member asks in its present epoch, so a coordinator that was superseded cannot mislead it."""
         error = _member_error(group.record, message) if message.member else NO_ERROR
-        offsets = () if error else tuple((each, group.offsets.get(each, NONE)) for each in message.partitions)
+        if not error and message.require_stable and self._unstable(group, message):
+            error = ErrorCode.UNSTABLE_OFFSET_COMMIT
+        offsets = () if error else tuple((each, group.offsets.of(each)) for each in message.partitions)
         self._context.send(client, messages.OffsetFetchResponse(message.correlation, error, offsets))
+
+    def _unstable(self, group: Group, message: messages.OffsetFetch) -> bool:
+        """Rule 46: what the group remembers may be superseded by a transaction that is open."""
+        return group.offsets.unstable(message.partitions)
 
     # --- changes -------------------------------------------------------------------------------------------------
 
@@ -258,10 +302,24 @@ class GroupCoordinator(Coordinator):
         self._asked[correlation] = name
         encode = msgspec.msgpack.encode
         records = [(encode(RecordKey(name, each)), encode(offset)) for each, offset in change.offsets.items()]
-        self._append(correlation, *(records or [(encode(RecordKey(name)), encode(change.record))]))
+        records = records or [(encode(RecordKey(name)), encode(change.record))]
+        self._append(correlation, *records, producer=change.producer)
+
+    def end(self, message: messages.WriteTxnMarkers) -> None:
+        """Rule 46: have a marker written; with it the producer's offsets count, or are gone."""
+        client, error = self._context.sender, self._unavailable()
+        if error:
+            self._context.send(client, messages.ProduceResponse(message.correlation, message.partition, error))
+            return
+        correlation = self._context.correlation()
+        self._markers[correlation] = _Marking(client, message)
+        self._write(replace(message, correlation=correlation))
 
     def on_written(self, message: messages.ProduceResponse) -> None:
-        """A change is committed, or was refused: then nothing of it counts, and its client is to come back."""
+        """A change or a marker is committed, or was refused: then nothing of it counts, and it is to be repeated."""
+        marking = self._markers.pop(message.correlation, None)
+        if marking is not None:
+            self._on_marker(marking, message)
         name = self._asked.pop(message.correlation, None)
         if name is None:
             return
@@ -270,7 +328,8 @@ class GroupCoordinator(Coordinator):
         assert done is not None, "one change of a group is under way at a time"
         if not message.error:
             group.record = done.record
-            group.offsets |= done.offsets
+            producer_id = NONE if done.producer is None else done.producer[0]
+            self._keep(group, done.offsets, message.base_offset, producer_id)
             group.timed(self._context.now_us)
         if done.answer is not None:
             if message.error:
@@ -280,6 +339,24 @@ class GroupCoordinator(Coordinator):
         while group.waiting and group.next is None:
             waiting = group.waiting.popleft()
             self._serve(waiting.client, group, waiting.message)
+
+    def _on_marker(self, marking: _Marking, written: messages.ProduceResponse) -> None:
+        batch = marking.message.batch
+        if not written.error and batch.marker is not None:
+            self._decide(batch.producer_id, commit=batch.marker.commit)
+        self._context.send(marking.client, replace(written, correlation=marking.message.correlation))
+
+    def _keep(self, group: Group, offsets: dict[TopicPartition, int], log_offset: int, producer_id: int) -> None:
+        """Offsets are on the log: remember them, or keep them until the end of their producer's transaction."""
+        if producer_id == NONE:
+            group.offsets.commit(offsets, log_offset)
+        else:
+            group.offsets.hold(producer_id, offsets, log_offset)
+
+    def _decide(self, producer_id: int, *, commit: bool) -> None:
+        """The transaction of a producer has ended, for all groups."""
+        for group in self._groups.values():
+            group.offsets.end(producer_id, commit=commit)
 
     def _refuse(self, client: NodeId, answer: messages.GroupAnswer, error: ErrorCode) -> None:
         self._context.send(client, type(answer)(answer.correlation, error))
@@ -308,5 +385,7 @@ def _answer_to(message: messages.GroupRequest) -> messages.GroupAnswer:
     """The empty answer to a request."""
     if isinstance(message, messages.ConsumerGroupHeartbeat):
         return messages.ConsumerGroupHeartbeatResponse(message.correlation, NO_ERROR)
+    if isinstance(message, messages.TxnOffsetCommit):
+        return messages.TxnOffsetCommitResponse(message.correlation, NO_ERROR)
     kind = messages.OffsetCommitResponse if isinstance(message, messages.OffsetCommit) else messages.OffsetFetchResponse
     return kind(message.correlation, NO_ERROR)

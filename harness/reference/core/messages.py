@@ -354,10 +354,22 @@ class OffsetCommitResponse(GroupAnswer, frozen=True):
     """The group remembers all of them, or none."""
 
 
+class TxnOffsetCommit(OffsetCommit, frozen=True):
+    """The same with the transaction of a producer, which has added the log of groups to it (rule 46, KIP-447)."""
+
+    producer_id: int = NONE
+    producer_epoch: int = NONE
+
+
+class TxnOffsetCommitResponse(GroupAnswer, frozen=True):
+    """All of them are pending, or none."""
+
+
 class OffsetFetch(GroupRequest, frozen=True):
-    """Ask which offsets a group remembers of these log partitions."""
+    """Ask which offsets a group remembers of these log partitions; ``require_stable``: none while some is pending."""
 
     partitions: tuple[TopicPartition, ...] = ()
+    require_stable: bool = False
 
 
 class OffsetFetchResponse(GroupAnswer, frozen=True):

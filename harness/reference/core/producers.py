@@ -40,7 +40,8 @@ class Producers:
     def validate(self, batch: RecordBatch) -> tuple[ErrorCode, RecordBatch | None]:
         """May ``batch`` be appended? A duplicate is no error and comes with the batch that it repeats.
 
-        An unknown producer may start with any sequence (KIP-360), a new epoch of a known one with 0 only.
+        An unknown producer may start with any sequence (KIP-360), a new epoch of a known one with 0 only. What a
+        coordinator writes for a producer has none.
 
         Errors: INVALID_PRODUCER_EPOCH, a newer instance of this producer has written (a zombie); and
         OUT_OF_ORDER_SEQUENCE_NUMBER, a batch is missing before this one or it repeats one that is not kept any more.
@@ -54,6 +55,8 @@ class Producers:
         newest = kept[-1]
         if batch.producer_epoch < newest.producer_epoch:
             return ErrorCode.INVALID_PRODUCER_EPOCH, None
+        if batch.base_sequence == NONE:
+            return NO_ERROR, None
         expected = 0
         if batch.producer_epoch == newest.producer_epoch:
             for earlier in kept:

@@ -141,7 +141,7 @@ class TransactionCoordinator(Coordinator):
     def lead(self, replica: Replica) -> None:
         """Take over from the log (rule 40)."""
         super().lead(replica)
-        for key, value in self._read(replica):
+        for key, value in (record for batch in self._read(replica) for record in batch.records):
             self._transactions[key.decode()] = Transaction(msgspec.msgpack.decode(value, type=TransactionRecord))
         self._look_for_old_us = self._context.now_us + self._context.config.transaction_abort_check_ms * 1000
         self._look_again(replica)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from heapq import heappush
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
 from harness.clients import client_settings
 from harness.plan import Simulated
@@ -39,9 +39,6 @@ from workloads import (
     Subscription,
     Transactions,
 )
-
-#: The refusal of offsets in a transaction (KIP-447).
-NO_OFFSETS: Final = "in virtual time no transaction commits offsets"
 
 Model = TypeVar("Model", bound=network_client.ClientModel)
 
@@ -176,13 +173,15 @@ class SimulatedTransactionalProducer(SimulatedProducer):
             self._apply(self._model.begin(self._loop.time_us, done))
 
     def send_offsets(
-        self,
-        offsets: Mapping[str, int],  # noqa: ARG002
-        member: MemberToken,  # noqa: ARG002
-        done: Callable[[SendOutcome], None],
+        self, offsets: Mapping[str, int], member: MemberToken, done: Callable[[SendOutcome], None]
     ) -> None:
-        """Refuse them: the models of clients know no such request."""
-        self._refuse(done, SendOutcome(EventType.FAIL, None, NO_OFFSETS))
+        """Have the model hand them over; a closed client ends the call as INFO."""
+        if self._closed:
+            self._refuse(done, SendOutcome(EventType.INFO, None, CLIENT_CLOSED))
+        else:
+            named = cast("tuple[str, str, int]", member.token)
+            parts = {parsed(name): offset for name, offset in offsets.items()}
+            self._apply(self._model.send_offsets(self._loop.time_us, named, parts, done))
 
     def commit(self, done: Callable[[SendOutcome], None]) -> None:
         """Have the model ask for the commit."""

@@ -2,7 +2,8 @@
 
 Beside what every consumer does, it asks the group coordinator: by heartbeats what it may read, where the group is, and
 to remember offsets. The coordinator is the leader of the log of groups, so it is found in the metadata. A request is
-repeated after ``retry.backoff.ms`` until it is answered for good, or the call's time is over.
+repeated after ``retry.backoff.ms`` until it is answered for good, or the call's time is over. As Kafka's Java
+client, it always asks for stable offsets, and so waits for transactions that are open (KIP-447).
 
 Heartbeats are sent while a poll or a commit is open: a member that does neither is a process that stands still, and the
 coordinator gives it up. What it was assigned it takes over in a poll, as Kafka's Java client does: what is gone is
@@ -251,7 +252,8 @@ class GroupConsumerModel(ConsumerModel):
         if coordinator is not None:
             self._places.assigned = tuple(self._unplaced.values())
             correlation, partitions = self._net.next_correlation(), tuple(self._unplaced)
-            ask = messages.OffsetFetch(correlation, self._group, self._member, self._epoch, partitions)
+            member = (self._member, self._epoch)
+            ask = messages.OffsetFetch(correlation, self._group, *member, partitions, require_stable=True)
             self._ask(now_us, coordinator, ask, self._places)
 
     @override
@@ -273,7 +275,9 @@ class GroupConsumerModel(ConsumerModel):
             return
         if call.offsets is None:
             correlation = self._net.next_correlation()
-            request: messages.GroupRequest = messages.OffsetFetch(correlation, self._group, partitions=call.partitions)
+            request: messages.GroupRequest = messages.OffsetFetch(
+                correlation, self._group, partitions=call.partitions, require_stable=True
+            )
         else:
             request = self._offsets_of(call.offsets)
         self._ask(now_us, coordinator, request, call)
@@ -324,7 +328,8 @@ class GroupConsumerModel(ConsumerModel):
                 each.position = None if offset == NONE else offset
 
     def _on_call(self, now_us: int, call: _Call, answer: messages.GroupAnswer) -> None:
-        if answer.error in NOT_COORDINATING or (answer.error is ErrorCode.STALE_MEMBER_EPOCH and not self._given_up):
+        stale = answer.error is ErrorCode.STALE_MEMBER_EPOCH and not self._given_up
+        if stale or answer.error in NOT_COORDINATING or answer.error is ErrorCode.UNSTABLE_OFFSET_COMMIT:
             call.ready_us = now_us + self._backoff_us
         elif answer.error:
             self._end(call, Offsets({}, NO_ANSWER if call.ambiguous else answer.error.name))

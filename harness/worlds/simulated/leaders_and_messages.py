@@ -34,6 +34,7 @@ APIS: Final[Mapping[str, tuple[type[messages.Message], ...]]] = {
     "WriteTxnMarkers": (messages.WriteTxnMarkers,),
     "ConsumerGroupHeartbeat": (messages.ConsumerGroupHeartbeat, messages.ConsumerGroupHeartbeatResponse),
     "OffsetCommit": (messages.OffsetCommit, messages.OffsetCommitResponse),
+    "TxnOffsetCommit": (messages.TxnOffsetCommit, messages.TxnOffsetCommitResponse),
     "OffsetFetch": (messages.OffsetFetch, messages.OffsetFetchResponse),
     "CreateTopics": (messages.CreateTopic, messages.TopicResponse),
     "DeleteTopics": (messages.DeleteTopic, messages.TopicResponse),

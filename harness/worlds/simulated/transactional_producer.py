@@ -3,7 +3,7 @@
 Beside what every producer does, it asks the transaction coordinator: for its id, before it first writes to a log
 partition in a transaction, and for the end. The coordinator is the leader of the log of transactions, so it is found
 in the metadata. A request is repeated after ``retry.backoff.ms`` until it is answered for good, or the call's time is
-over.
+over. Offsets of a group go to the group coordinator, whose log is added to the transaction as any other (KIP-447).
 
 As in Kafka's Java client, a transaction with a record that was not acknowledged can only be aborted, and a commit waits
 until each record has an end. What follows from a refusal by epoch is the end of this producer. Under transaction
@@ -13,14 +13,14 @@ not meet the next transaction. Partitions are added by the client under both ver
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 from typing_extensions import override
 
-from harness.reference.core import messages
+from harness.reference.core import group_coordinator, messages
 from harness.reference.core.transaction_coordinator import LOG
-from harness.reference.core.types import NONE, TRANSACTIONS_TOPIC, ErrorCode, TopicPartition
+from harness.reference.core.types import NONE, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ErrorCode, TopicPartition
 from harness.worlds.simulated.batches import Batch, Queue
 from harness.worlds.simulated.network_client import NOT_COORDINATING, ClientEffect, Completed, Request
 from harness.worlds.simulated.producer import CONNECTION_LOST, NAMES, ProducerModel
@@ -35,18 +35,23 @@ _COME_BACK: Final = NOT_COORDINATING | {ErrorCode.CONCURRENT_TRANSACTIONS}
 ABORTABLE: Final = "TransactionAbortableError"
 _OK: Final = SendOutcome(EventType.OK)
 
+#: A group coordinator does not know the member, or its epoch: the transaction can be aborted.
+_REFUSED: Final = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
+
 What = Literal["init", "commit", "abort"]
 
 
 class _Call:
     """A call that waits for the coordinator."""
 
-    __slots__ = ("deadline_us", "done", "what")
+    __slots__ = ("deadline_us", "done", "offsets", "what")
 
-    def __init__(self, what: What, done: Any, deadline_us: int) -> None:
-        self.what: What = what
+    def __init__(self, what: What | Literal["offsets"], done: Any, deadline_us: int) -> None:
+        self.what: What | Literal["offsets"] = what
         self.done = done
         self.deadline_us = deadline_us
+        #: The group, member, epoch and offsets that are to be committed with the transaction.
+        self.offsets: tuple[str, str, int, tuple[tuple[TopicPartition, int], ...]] = ("", "", NONE, ())
 
 
 class TransactionalProducerModel(ProducerModel):
@@ -55,7 +60,7 @@ class TransactionalProducerModel(ProducerModel):
     def __init__(
         self, brokers: Sequence[int], first: int, topics: Sequence[str], settings: Settings, transactional_id: str
     ) -> None:
-        super().__init__(brokers, first, [*topics, TRANSACTIONS_TOPIC], settings)
+        super().__init__(brokers, first, [*topics, TRANSACTIONS_TOPIC, OFFSETS_TOPIC], settings)
         self._transactional = True
         self._transactional_id = transactional_id
         self._timeout_ms = settings.transaction_timeout_ms
@@ -84,13 +89,24 @@ class TransactionalProducerModel(ProducerModel):
 
     def call(self, now_us: int, what: What, done: Any) -> list[ClientEffect]:
         """Ask the coordinator for an id, or for an end; ``Completed(done, SendOutcome)`` follows, once."""
-        if self._ended:
-            self._complete_call(done, EventType.INFO, self._ended)
-            return self._effects(now_us)
-        self._call = _Call(what, done, now_us + _WAITS * self._delivery_us)
-        self._net.wake_at(self._call.deadline_us)
         if what == "abort":
             self._failed = self._failed or ABORTABLE
+        return self._call_for(now_us, _Call(what, done, now_us + _WAITS * self._delivery_us))
+
+    def send_offsets(
+        self, now_us: int, member: tuple[str, str, int], offsets: Mapping[TopicPartition, int], done: Any
+    ) -> list[ClientEffect]:
+        """Have a group keep offsets for the transaction, in the name of its ``member`` (group, name, epoch)."""
+        call = _Call("offsets", done, now_us + _WAITS * self._delivery_us)
+        call.offsets = (*member, tuple(offsets.items()))
+        return self._call_for(now_us, call)
+
+    def _call_for(self, now_us: int, call: _Call) -> list[ClientEffect]:
+        if self._ended:
+            self._complete_call(call.done, EventType.INFO, self._ended)
+            return self._effects(now_us)
+        self._call = call
+        self._net.wake_at(call.deadline_us)
         return self._advance(now_us)
 
     @override
@@ -151,13 +167,16 @@ class TransactionalProducerModel(ProducerModel):
         if now_us < self._not_before_us:
             self._net.wake_at(self._not_before_us)
             return
-        coordinator = self._net.leader_at_hand(now_us, LOG)
+        hands_over = not adds and self._call is not None and self._call.what == "offsets"
+        coordinator = self._net.leader_at_hand(now_us, group_coordinator.LOG if hands_over else LOG)
         if coordinator is not None:
             self._asked = adds
             self._net.send(now_us, coordinator, self._request(adds), COORDINATOR)
 
     def _to_add(self) -> tuple[TopicPartition, ...]:
         waiting = [queue.partition for queue in self._queues.values() if queue.waiting]
+        if self._call is not None and self._call.what == "offsets" and not self._failed:
+            waiting.append(group_coordinator.LOG)
         return tuple(sorted(set(waiting) - self._added))
 
     def _ends_without_asking(self, call: _Call) -> bool:
@@ -166,9 +185,9 @@ class TransactionalProducerModel(ProducerModel):
             return False
         if any(_owes_answers(queue) for queue in self._queues.values()):
             return True
-        if call.what == "commit" and self._failed:
+        if call.what != "abort" and self._failed:
             self._finish(EventType.FAIL, self._failed)
-        elif not self._added:
+        elif call.what != "offsets" and not self._added:
             self._end_transaction()
             self._finish(EventType.OK)
         return self._call is None
@@ -180,6 +199,8 @@ class TransactionalProducerModel(ProducerModel):
             return messages.AddPartitionsToTxn(correlation, name, *identity, adds)
         if self._call is None or self._call.what == "init" or self._renews_epoch:
             return messages.InitProducerId(correlation, name, self._timeout_ms, *identity)
+        if self._call.what == "offsets":
+            return messages.TxnOffsetCommit(correlation, *self._call.offsets, *identity)
         return messages.EndTxn(correlation, name, *identity, self._call.what == "commit")
 
     @override
@@ -196,18 +217,23 @@ class TransactionalProducerModel(ProducerModel):
 
     @override
     def on_message(self, now_us: int, sender: int, message: messages.Message) -> list[ClientEffect]:
-        if isinstance(message, messages.CoordinatorAnswer):
+        if isinstance(message, messages.CoordinatorAnswer | messages.TxnOffsetCommitResponse):
             if self._net.answered(message.correlation) is not None:
                 self._on_coordinator(now_us, message)
             return self._advance(now_us)
         return super().on_message(now_us, sender, message)
 
-    def _on_coordinator(self, now_us: int, answer: messages.CoordinatorAnswer) -> None:
+    def _on_coordinator(
+        self, now_us: int, answer: messages.CoordinatorAnswer | messages.TxnOffsetCommitResponse
+    ) -> None:
         adds, self._asked = self._asked, None
         if answer.error in _COME_BACK:
             if answer.error in NOT_COORDINATING:
                 self._net.want_metadata()
             self._not_before_us = now_us + self._backoff_us
+        elif answer.error in _REFUSED:
+            self._failed = self._failed or ABORTABLE
+            self._finish(EventType.FAIL, answer.error.name)
         elif answer.error:
             self._give_up_for_good(NAMES.get(answer.error, "UnknownError"))
         elif isinstance(answer, messages.AddPartitionsToTxnResponse):
@@ -218,6 +244,8 @@ class TransactionalProducerModel(ProducerModel):
             self._finish(EventType.OK)
         elif isinstance(answer, messages.EndTxnResponse):
             self._on_ended(answer)
+        elif isinstance(answer, messages.TxnOffsetCommitResponse):
+            self._finish(EventType.OK)
 
     def _on_ended(self, answer: messages.EndTxnResponse) -> None:
         if answer.producer_id != NONE:

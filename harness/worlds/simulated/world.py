@@ -27,7 +27,7 @@ from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.replica_logs import logs_of
 from harness.worlds.simulated.replica_view import SimulatedReplicas
 from nemesis.cluster import CONTROLLER, Target
-from workloads import BrokenInvariant, RefusedAttempts, WorkloadPlan, kind_of
+from workloads import BrokenInvariant, LogPartition, RefusedAttempts, WorkloadPlan, kind_of, topics_of
 
 #: Virtual time to register, create the topic and fill the ISRs: three network round trips each, and slack for sessions.
 OPEN_LIMIT_US: Final = 30_000_000
@@ -70,6 +70,9 @@ class SimulatedWorld:
         self._settings = spec.chosen()
         self._workload = spec.workload
         self._assignment = spec.assignment
+        self._topics = topics_of(spec.workload)
+        numbers = range(spec.workload.partitions)
+        self._log_partitions = [LogPartition(topic, number) for topic in self._topics for number in numbers]
         self._internal_topics = _internal_topics(spec.workload)
         self._loop = Loop()
         self._network = Network(self._loop, choices)
@@ -89,7 +92,7 @@ class SimulatedWorld:
             log_dirs=spec.log_dirs,
         )
         self._invariants = FirstBroken(self._cluster, broker_config(self._settings), self._loop) if invariants else None
-        self._clients = SimulatedClients(brokers, spec.workload.topic_names, self._settings, self._loop, self._network)
+        self._clients = SimulatedClients(brokers, self._topics, self._settings, self._loop, self._network)
         self._administrator = Administrator()
         #: For scripted stories.
         self.direct: Final = SimulatedDirectClient(self._loop, self._network)
@@ -126,7 +129,7 @@ class SimulatedWorld:
         self._cluster.start()
         self._reach(self._registered, "every broker to register")
         self._ask_for_topics()
-        answers, topics = self._administrator.answers, (*self._workload.topic_names, *self._internal_topics)
+        answers, topics = self._administrator.answers, (*self._topics, *self._internal_topics)
         self._reach(lambda: len(answers) == len(topics), "the topic to be created")
         for answer in answers:
             if answer.error != ErrorCode.NONE:
@@ -163,7 +166,7 @@ class SimulatedWorld:
     def replica_logs(self) -> ReplicaLogs:
         """Read the brokers' disks, which are in memory."""
         compacted = topic_config(self._settings).compacted
-        return logs_of(self._cluster, self._workload.log_partitions, keyed=compacted)
+        return logs_of(self._cluster, self._log_partitions, keyed=compacted)
 
     def effective_configuration(self) -> dict[str, dict[str, Any]]:
         """See :meth:`World.effective_configuration`: what the models and the core go by."""
@@ -186,7 +189,7 @@ class SimulatedWorld:
 
     def _complete(self) -> bool:
         partitions = self._cluster.view().partitions.values()
-        complete = len(partitions) == len(self._workload.log_partitions)
+        complete = len(partitions) == len(self._log_partitions)
         return complete and all(p.leader is not None and len(p.isr) == len(p.replicas) for p in partitions)
 
     def _ask_for_topics(self) -> None:
@@ -195,7 +198,7 @@ class SimulatedWorld:
         wire = self._network.wire(ADMINISTRATOR, CONTROLLER)
         if wire is None:
             return
-        for number, topic in enumerate(self._workload.topic_names):
+        for number, topic in enumerate(self._topics):
             wire.send(
                 CreateTopic(
                     number,
@@ -206,7 +209,7 @@ class SimulatedWorld:
                     tuple(tuple(map(NodeId, replicas)) for replicas in self._assignment),
                 )
             )
-        for number, topic in enumerate(self._internal_topics, len(self._workload.topic_names)):
+        for number, topic in enumerate(self._internal_topics, len(self._topics)):
             replicas = settings.replication_factor
             config = TopicConfig(min_insync_replicas=min(INTERNAL_MIN_ISR, replicas))
             wire.send(CreateTopic(number, topic, 1, replicas, config))

@@ -61,8 +61,8 @@ def test_the_plan_of_pipelines_has_both_group_protocols_under_three_families() -
 @pytest.mark.parametrize(
     ("settings", "world", "words"),
     [
-        ("", "[worlds.simulated]\n", "needs commits of offsets in transactions, which only Apache Kafka has"),
-        ("", "[worlds.processes]\n", "transactions, which only Apache Kafka has; write it under [worlds.kafka]"),
+        ("", "[worlds.simulated]\n", "groups in virtual time have the protocol of KIP-848"),
+        ("", "[worlds.processes]\n", "transactions, which the reference broker has in virtual time only"),
         ("acks = 1", KAFKA, 'transactions need acks="all"'),
         ('commit.mode = "auto"', KAFKA, 'commit.mode="auto" is of the workload "groups"'),
         ('cleanup.policy = "compact"', KAFKA, "expects every record to stay"),

@@ -27,6 +27,7 @@ from harness.reference.core.planted import (
     grouping,
     in_sync,
     leading,
+    piping,
     storing,
     transacting,
 )
@@ -88,6 +89,11 @@ WRONG: Final[Mapping[tuple[str, type], type]] = {
     ("commit-of-any-member", GroupCoordinator): grouping.TakesAnyCommit,
     ("assign-unrevoked", GroupCoordinator): grouping.AssignsUnrevoked,
     ("load-first-commits", GroupCoordinator): grouping.LoadsFirstCommits,
+    ("count-pending-offsets", GroupCoordinator): piping.CountsPendingOffsets,
+    ("count-aborted-offsets", GroupCoordinator): piping.CountsAbortedOffsets,
+    ("keep-pending-offsets", GroupCoordinator): piping.KeepsPendingOffsets,
+    ("offsets-of-any-member", GroupCoordinator): piping.TakesOffsetsOfAnyMember,
+    ("answer-unstable-offsets", GroupCoordinator): piping.AnswersUnstableOffsets,
 }
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from harness.reference.core.group_coordinator import Group, GroupCoordinator
 from harness.reference.core.group_membership import GroupRecord
-from harness.reference.core.messages import GroupRequest
-from harness.reference.core.types import NO_ERROR, ErrorCode, TopicPartition
+from harness.reference.core.messages import GroupRequest, RecordBatch
+from harness.reference.core.types import NO_ERROR, NONE, ErrorCode, TopicPartition
 
 
 class TakesAnyCommit(GroupCoordinator):
@@ -25,5 +25,6 @@ class AssignsUnrevoked(GroupCoordinator):
 class LoadsFirstCommits(GroupCoordinator):
     """A new coordinator knows the first commit of each log partition, not the last one (rule 45)."""
 
-    def _load_offset(self, group: Group, partition: TopicPartition, offset: int) -> None:
-        group.offsets.setdefault(partition, offset)
+    def _load_offset(self, group: Group, partition: TopicPartition, offset: int, batch: RecordBatch) -> None:
+        if group.offsets.of(partition) == NONE:
+            super()._load_offset(group, partition, offset, batch)

@@ -10,7 +10,7 @@ from harness.reference.core import messages
 from harness.reference.core.group_coordinator import LOG, WAITING_MAX
 from harness.reference.core.group_membership import GroupRecord, MemberRecord, reconciled, targets_of
 from harness.reference.core.messages import JOINS, Fetch
-from harness.reference.core.types import NONE, BrokerConfig, ErrorCode, TopicPartition
+from harness.reference.core.types import CONTROLLER, NONE, BrokerConfig, ErrorCode, TopicPartition
 from nemesis.cluster import Link
 from tests.harness.reference.core.group_lab import GROUP, T0, T1, GroupLab, LabMember
 
@@ -274,6 +274,23 @@ def test_a_new_coordinator_knows_members_and_offsets() -> None:
     lab.beat(b)
     assert (a.owned, b.owned) == ((T0,), (T1,))
     assert lab.commit(b, 2, T1) == ErrorCode.NONE
+
+
+def test_a_coordinator_that_missed_its_election_tells_who_is_no_member_what_it_knew() -> None:
+    """A member cannot be sent back so, once its epoch has changed."""
+    lab = GroupLab()
+    a = lab.member("a")
+    assert lab.commit(a, 3) == ErrorCode.NONE
+    lab.network.cut([Link(*pair) for other in (0, 2, CONTROLLER) for pair in ((1, other), (other, 1))])
+    lab.wait(lambda: lab.coordinator in {0, 2})
+    lab.run(1_000)
+    assert lab.commit(a, 8) == ErrorCode.NONE
+    assert [lab.committed(), lab.committed(node=1)] == [8, 3]
+    lab.member("b")
+    lab.beat(a)
+    lab.beat(a)
+    assert lab.committed(member=a, node=1) == ErrorCode.STALE_MEMBER_EPOCH
+    assert lab.committed(member=a) == 8
 
 
 def test_a_coordinator_that_has_not_read_its_log_says_so_and_gives_nobody_up_meanwhile() -> None:

@@ -57,6 +57,12 @@ def test_a_new_epoch_begins_at_zero_and_an_old_one_is_refused() -> None:
     assert producers.validate(batch(6, epoch=0)) == (ErrorCode.INVALID_PRODUCER_EPOCH, None)
 
 
+def test_what_a_coordinator_writes_for_a_producer_has_an_epoch_and_no_number() -> None:
+    producers = knowing(batch(NONE, epoch=1))
+    assert producers.validate(batch(NONE, epoch=1)) == (ErrorCode.NONE, None)
+    assert producers.validate(batch(NONE, epoch=0)) == (ErrorCode.INVALID_PRODUCER_EPOCH, None)
+
+
 def test_batches_of_an_earlier_epoch_are_no_duplicates() -> None:
     """A producer that begins a new epoch counts from 0 again, so its batches have the numbers of others before."""
     producers = knowing(batch(0), batch(1, offset=1), batch(2, offset=2), batch(0, epoch=1, offset=3))

@@ -268,3 +268,23 @@ def test_a_member_that_is_closed_commits_what_it_handed_over_and_ends_its_calls(
     assert (commit.offsets, left.member_epoch) == (((AT, 2),), LEAVES)
     assert session.ends == [Offsets({}, "ClientClosed")]
     assert [commit.answer for commit in session.told] == [None, Offsets({}, "ClientClosed")]
+
+
+def test_a_client_waits_for_stable_offsets_whether_it_is_a_member_or_not() -> None:
+    session = GroupSession()
+    session._do(session.model.ask_committed(session.now_us, [AT], "asked"))
+    session.poll(max_wait_ms=10_000)
+    session.asked.sort(key=lambda each: isinstance(each, Beat))
+    asked = session.answer(ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    session.answer(member_epoch=1, assigned=(AT,))
+    answer_places_first(session)
+    places = session.answer(ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    assert asked.require_stable
+    assert places.require_stable
+    assert session.ends == session.wanted() == []
+    session.wait(Settings().retry_backoff_ms)
+    answer_places_first(session)
+    for _ in range(2):
+        session.answer(offsets=((AT, 4),))
+    assert session.ends == [Offsets({"t-0": 4})]
+    assert session.wanted() == [(0, [(0, 4)])]

@@ -1,0 +1,66 @@
+"""The offsets that one consumer group remembers, and those of transactions that are open (rules 44 and 46).
+
+An offset that is committed in a transaction is *pending*: it counts from the marker on that commits the transaction,
+and is gone with one that aborts it. Among those that count the last one on the log of groups is remembered, whatever
+the order of their markers:
+
+    log        0: 3   1: 5 of producer 7   2: 4 of producer 8   3: marker, 8 commits   4: marker, 7 commits
+    pending           7: 5                 7: 5, 8: 4           7: 5
+    remembered    3   3                    3                    4                      4
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from harness.reference.core.types import NONE, TopicPartition
+
+
+class Placed(NamedTuple):
+    """An offset that a group was given, and the one at which the log of groups has it."""
+
+    log_offset: int
+    offset: int
+
+
+class GroupOffsets:
+    """The offsets of one group. Calls come in the order of the log of groups; ``log_offset`` is the one there."""
+
+    _remembered: dict[TopicPartition, Placed]
+    _pending: dict[int, dict[TopicPartition, Placed]]
+
+    def __init__(self) -> None:
+        self._remembered = {}
+        self._pending = {}
+
+    def commit(self, offsets: Mapping[TopicPartition, int], log_offset: int) -> None:
+        """Remember offsets that count at once."""
+        for partition, offset in offsets.items():
+            self._remember(partition, Placed(log_offset, offset))
+
+    def hold(self, producer_id: int, offsets: Mapping[TopicPartition, int], log_offset: int) -> None:
+        """Keep them until the end of this producer's transaction."""
+        pending = self._pending.setdefault(producer_id, {})
+        pending |= {partition: Placed(log_offset, offset) for partition, offset in offsets.items()}
+
+    def end(self, producer_id: int, *, commit: bool) -> None:
+        """End this producer's transaction: what was pending of it is remembered, or gone."""
+        for partition, placed in self._pending.pop(producer_id, {}).items():
+            if commit:
+                self._remember(partition, placed)
+
+    def of(self, partition: TopicPartition) -> int:
+        """The offset that the group remembers, NONE without one."""
+        placed = self._remembered.get(partition)
+        return NONE if placed is None else placed.offset
+
+    def unstable(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Some of these log partitions has an offset that is pending."""
+        held = {partition for pending in self._pending.values() for partition in pending}
+        return not held.isdisjoint(partitions)
+
+    def _remember(self, partition: TopicPartition, placed: Placed) -> None:
+        remembered = self._remembered.get(partition)
+        if remembered is None or remembered.log_offset < placed.log_offset:
+            self._remembered[partition] = placed

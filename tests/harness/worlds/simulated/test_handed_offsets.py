@@ -1,0 +1,169 @@
+"""Offsets that the model of a transactional producer hands over, against answers of coordinators given by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from harness.reference.core import messages
+from harness.reference.core.effects import Arm, Deliver
+from harness.reference.core.group_coordinator import LOG
+from harness.reference.core.types import (
+    OFFSETS_TOPIC,
+    TRANSACTIONS_TOPIC,
+    BrokerState,
+    ErrorCode,
+    Image,
+    PartitionState,
+    TopicConfig,
+    TopicPartition,
+    TopicState,
+)
+from harness.worlds.simulated.network_client import ClientEffect, Completed, Connect
+from harness.worlds.simulated.transactional_producer import ABORTABLE, TransactionalProducerModel
+from workloads import EventType, SendOutcome, Settings
+
+AT = TopicPartition("t", 0)
+MEMBER = ("g", "member-1", 4)
+OK = SendOutcome(EventType.OK)
+SETTINGS = Settings(enable_idempotence=True)
+
+
+def led_by(broker: int) -> TopicState:
+    return TopicState(TopicConfig(), (PartitionState((0, 1, 2), (0, 1, 2), broker, 0, 0),))
+
+
+class Session:
+    """A producer in a transaction; broker 1 leads the log of transactions, broker 2 that of groups.
+
+    ``asked`` are the requests to both that have no answer yet, each with the broker that has it.
+    """
+
+    def __init__(self) -> None:
+        self.model = TransactionalProducerModel(range(3), 0, ["t"], SETTINGS, "mine")
+        self.now_us = 0
+        self.asked: list[tuple[int, Any]] = []
+        self.outcomes: dict[str, SendOutcome] = {}
+        self._timers: list[int] = []
+        self._do(self.model.call(0, "init", "init"))
+        self.answer(producer_id=7, producer_epoch=0)
+        self._do(self.model.begin(self.now_us, "begin"))
+        assert self.outcomes == {"init": OK, "begin": OK}
+
+    def hand_over(self) -> None:
+        self._do(self.model.send_offsets(self.now_us, MEMBER, {AT: 5}, "offsets"))
+
+    def end(self, what: Any) -> None:
+        self._do(self.model.call(self.now_us, what, what))
+
+    def answer(self, error: ErrorCode = ErrorCode.NONE, **fields: Any) -> tuple[int, Any]:
+        """Answer the oldest request; it is returned, with its broker."""
+        broker, request = self.asked.pop(0)
+        kind = getattr(messages, f"{type(request).__name__}Response")
+        self._do(self.model.on_message(self.now_us, broker, kind(request.correlation, error, **fields)))
+        return broker, request
+
+    def lose(self, broker: int) -> None:
+        """Break a connection."""
+        self.asked.clear()
+        self._do(self.model.on_disconnected(self.now_us, broker))
+
+    def wait(self, duration_ms: int) -> None:
+        until_us = self.now_us + duration_ms * 1_000
+        while self._timers and min(self._timers) <= until_us:
+            self.now_us = min(self._timers)
+            self._timers.remove(self.now_us)
+            self._do(self.model.on_timer(self.now_us, None))  # type: ignore[arg-type]
+        self.now_us = until_us
+
+    def _do(self, effects: list[ClientEffect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Arm):
+                self._timers.append(effect.at_us)
+            elif isinstance(effect, Connect):
+                self._do(self.model.on_connected(self.now_us, effect.broker))
+            elif isinstance(effect, Completed):
+                self.outcomes[effect.done] = effect.outcome
+            elif isinstance(effect, Deliver) and isinstance(effect.message, messages.Metadata):
+                brokers = {n: BrokerState(n, fenced=False) for n in range(3)}
+                topics = {"t": led_by(0), TRANSACTIONS_TOPIC: led_by(1), OFFSETS_TOPIC: led_by(2)}
+                response = messages.MetadataResponse(effect.message.correlation, Image(1, brokers, topics))
+                self._do(self.model.on_message(self.now_us, effect.target, response))
+            elif isinstance(effect, Deliver):
+                self.asked.append((effect.target, effect.message))
+
+
+def test_the_log_of_groups_is_added_first_and_then_the_group_coordinator_is_asked() -> None:
+    session = Session()
+    session.hand_over()
+    broker, adds = session.answer()
+    assert (broker, adds.partitions) == (1, (LOG,))
+    broker, commit = session.answer()
+    assert broker == 2
+    expected = messages.TxnOffsetCommit(commit.correlation, *MEMBER, ((AT, 5),), 7, 0)
+    assert (commit, session.outcomes["offsets"]) == (expected, OK)
+    session.end("commit")
+    broker, end = session.answer(producer_id=7, producer_epoch=1)
+    assert (broker, end.commit, session.outcomes["commit"]) == (1, True, OK)
+
+
+@pytest.mark.parametrize("error", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, None])
+def test_offsets_are_handed_over_again_until_they_are_answered_for_good(error: ErrorCode | None) -> None:
+    session = Session()
+    session.hand_over()
+    session.answer()
+    if error is None:
+        session.lose(2)
+    else:
+        session.answer(error)
+    assert "offsets" not in session.outcomes
+    session.wait(1_000)
+    broker, again = session.answer()
+    assert (broker, type(again), session.outcomes["offsets"]) == (2, messages.TxnOffsetCommit, OK)
+
+
+@pytest.mark.parametrize("error", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION])
+def test_a_transaction_whose_member_is_refused_can_only_be_aborted(error: ErrorCode) -> None:
+    session = Session()
+    session.hand_over()
+    session.answer()
+    session.answer(error)
+    assert session.outcomes["offsets"] == SendOutcome(EventType.FAIL, None, error.name)
+    session.end("commit")
+    assert session.outcomes["commit"] == SendOutcome(EventType.FAIL, None, ABORTABLE)
+    session.end("abort")
+    session.answer(producer_id=7, producer_epoch=1)
+    assert session.outcomes["abort"] == OK
+
+
+def test_a_producer_that_is_fenced_hands_nothing_over_any_more() -> None:
+    session = Session()
+    session.hand_over()
+    session.answer()
+    session.answer(ErrorCode.INVALID_PRODUCER_EPOCH)
+    refused = SendOutcome(EventType.INFO, None, "InvalidProducerEpochError")
+    assert session.outcomes["offsets"] == refused
+    session.hand_over()
+    assert session.outcomes["offsets"] == refused
+    assert session.asked == []
+
+
+def test_offsets_that_nobody_answers_end_the_producer_after_their_time() -> None:
+    session = Session()
+    session.hand_over()
+    session.wait(4 * SETTINGS.delivery_timeout_ms)
+    assert session.outcomes["offsets"].type is EventType.INFO
+    session.end("abort")
+    assert session.outcomes["abort"].type is EventType.INFO
+
+
+def test_a_transaction_with_nothing_but_offsets_is_asked_to_end() -> None:
+    session = Session()
+    session.hand_over()
+    session.answer()
+    session.answer()
+    session.end("abort")
+    _, end = session.answer(producer_id=7, producer_epoch=1)
+    assert replace(end, correlation=0) == messages.EndTxn(0, "mine", 7, 0, commit=False)
