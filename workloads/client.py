@@ -23,7 +23,7 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 
 from workloads.operations import EventType
-from workloads.settings import GroupProtocol, IsolationLevel
+from workloads.settings import GroupProtocol, IsolationLevel, OffsetReset
 
 
 class SendOutcome(msgspec.Struct, frozen=True, gc=False):
@@ -95,6 +95,7 @@ class Membership(msgspec.Struct, frozen=True):
         protocol: "classic" or, where brokers assign, "consumer" (KIP-848).
         session_timeout_ms: silence after which the group gives a member up.
         auto_commit_ms: how often the library commits by itself, None for never.
+        reset: where it begins in a log partition in which the group has no offset, or one that is not there.
     """
 
     group: str
@@ -102,6 +103,7 @@ class Membership(msgspec.Struct, frozen=True):
     protocol: GroupProtocol = "classic"
     session_timeout_ms: int = 6_000
     auto_commit_ms: int | None = None
+    reset: OffsetReset = "earliest"
 
 
 class MemberToken(msgspec.Struct, frozen=True):

@@ -19,6 +19,7 @@ CommitRule = Literal["isr", "majority"]
 IsolationLevel = Literal["read_uncommitted", "read_committed"]
 GroupProtocol = Literal["classic", "consumer"]
 Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+OffsetReset = Literal["earliest", "latest"]
 CommitMode = Literal["after-processing", "before-processing", "auto"]
 CleanupPolicy = Literal["delete", "compact", "compact,delete"]
 LeaderElection = Literal["isr", "largest-log-end", "largest-epoch-and-log-end"]
@@ -167,6 +168,10 @@ class Settings:
         "commit.mode", "consumer", "after-processing", choices=get_args(CommitMode)
     )
     """Members of a group commit after they process (at least once) or before, or their library commits by itself."""
+    auto_offset_reset: OffsetReset = _setting(  # noqa: RUF009
+        "auto.offset.reset", "consumer", "earliest", choices=get_args(OffsetReset)
+    )
+    """Members of a group begin at the start of a log partition, or at its end, where the group has no offset."""
     transaction_timeout_ms: int = _setting("transaction.timeout.ms", "transactions", 10_000, least=1_000)
     """Time after which brokers abort a transaction that its producer does not end."""
     cleanup_policy: CleanupPolicy = _setting(  # noqa: RUF009

@@ -10,7 +10,7 @@ The group has committed what was acknowledged to a member, or read back.
 False alarms avoided: records that no poll brought (they may be lost, which ``lost-write`` says); a record that is in
 the log twice and was processed once; records behind the last commit.
 
-Permitted where members commit before they process.
+Permitted where members commit before they process, or begin at the end where the group has no offset.
 
 Findings, one a record: key, group, value, offset, committed. O(n log n).
 """

@@ -44,6 +44,7 @@ LATER: Final = {
     "commit.rule": "isr",
     "quorum.required.acks": -1,
     "leader.election": "isr",
+    "auto.offset.reset": "earliest",
     "commit.mode": "after-processing",
     "group.protocol": "classic",
     "isolation.level": "read_uncommitted",

@@ -63,10 +63,11 @@ reasons then name the gap.
 
 *Clients.* `wedged-client` is about a client library, so it is always permitted, whatever the settings.
 
-*Consumer groups.* Commits are records of `__consumer_offsets`, written with acks=all and without unclean elections, so
-`group-went-back` and `returned-group` are permitted only where a copy was destroyed, or where readable records can
-vanish (a consumer whose position is gone begins at the start). `group-skip` also where members commit before they
-process. `two-owners` is never permitted: brokers fence a member that was given up.
+*Consumer groups.* Commits are records of `__consumer_offsets`, written with acks=all, so `group-went-back` and
+`returned-group` are permitted only where a copy was destroyed, or where readable records can vanish, as by unclean
+elections (a consumer whose position is gone begins at the start). `group-skip` also where members commit before they
+process, or begin at the end (`auto.offset.reset=latest`). `two-owners` is never permitted: brokers fence a member that
+was given up.
 
 *Pipelines.* What is read and what is written count together. `doubled-effect` and `unstable-offset` are promised to
 readers of committed records only. They, `missing-effect` and `aborted-commit` rest on what brokers keep of records, of
@@ -243,6 +244,8 @@ _KEPT = Reason("a cleaner keeps records for min.compaction.lag.ms, and tombstone
 _CLOCK = Reason("a broker's clock was ahead, and its cleaner goes by it", "Kafka's design")
 _AT_MOST_ONCE = Reason("commit.mode=before-processing: what a member committed and did not process is passed over",
                        "Kafka's design, at most once")  # fmt: skip
+_RESET = Reason("auto.offset.reset=latest: where the group has no offset, what is there already is passed over",
+                "Kafka's documentation of consumer settings")  # fmt: skip
 _PROCESSED_FIRST = Reason("a member processes before it commits, and its successor begins at the last commit",
                           "Kafka's design, at least once")  # fmt: skip
 _COMMIT_SAFE = Reason("every in-sync replica of __consumer_offsets has a commit before it is acknowledged",
@@ -367,7 +370,8 @@ def _overtaking_reasons(settings: Settings) -> tuple[Reason, ...]:
 
 
 def _skip_reasons(settings: Settings) -> tuple[Reason, ...]:
-    return (_AT_MOST_ONCE,) if settings.commit_mode == "before-processing" else ()
+    first = (_AT_MOST_ONCE,) if settings.commit_mode == "before-processing" else ()
+    return (*first, _RESET) if settings.auto_offset_reset == "latest" else first
 
 
 def _went_back_reasons(faults: Sequence[FaultSeen]) -> tuple[Reason, ...]:

@@ -57,6 +57,7 @@ def group_properties(membership: Membership) -> dict[str, object]:
     """
     properties: dict[str, object] = {
         "group.id": membership.group,
+        "auto.offset.reset": membership.reset,
         "max.poll.interval.ms": membership.session_timeout_ms,
     }
     if membership.instance_id is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from harness.plan.model import Plan
 from harness.plan.values import PlanKey
 from workloads import ACKS_ALL, IDEMPOTENCE, Settings, kind_of, shown
@@ -17,14 +19,23 @@ def check_transactions(plan: Plan, plan_key: PlanKey) -> None:
         if not kind_of(world.workload).transactional:
             continue
         for choice in plan.choices:
-            mode = choice.settings["commit.mode"]
-            if kind_of(world.workload).reading == "pipeline" and mode != "after-processing":
-                raise (plan_key / "settings").wrong(
-                    f'commit.mode={shown(mode)} is of the workload "groups"; in "{world.workload.name}" transactions '
-                    "commit, so take its line out"
-                )
+            if kind_of(world.workload).reading == "pipeline":
+                _refuse_modes(choice.settings, world.workload.name, plan_key)
             if why_not := _why_not(Settings.from_mapping(choice.settings_in(world.world, transactional=True))):
                 raise (plan_key / "settings").wrong(why_not)
+
+
+def _refuse_modes(settings: Mapping[str, object], workload: str, plan_key: PlanKey) -> None:
+    """Refuse what would let the members of a pipeline pass over records: its transactions commit, and it reads all."""
+    for name, needed, why in (
+        ("commit.mode", "after-processing", "transactions commit"),
+        ("auto.offset.reset", "earliest", "every record has to be read"),
+    ):
+        if settings[name] != needed:
+            raise (plan_key / "settings").wrong(
+                f'{name}={shown(settings[name])} is of the workload "groups"; in "{workload}" {why}, so take its line '
+                "out"
+            )
 
 
 def _why_not(settings: Settings) -> str:

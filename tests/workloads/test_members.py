@@ -8,8 +8,11 @@ import pytest
 from tests.workloads.grouped_log import performed, quick
 from workloads.client import Membership, Offsets, OwnCommit
 from workloads.consumers import Readers
+from workloads.members import membership_of
 from workloads.membership import CommitLine, OwnCommitLines
 from workloads.operations import EventType, Function
+from workloads.plan import WorkloadPlan
+from workloads.settings import Settings
 
 
 @pytest.mark.parametrize("mode", ["after-processing", "before-processing"])
@@ -84,3 +87,10 @@ def test_static_members_keep_their_names(perfect_world, events):
     performed(perfect_world, events, quick(), static_members=True)
     names = {event.detail for event in events.of(Function.REBALANCE) if "member-" in (event.detail or "")}
     assert names == {f'{{"group":"ackproof","instance_id":"member-{n}"}}' for n in range(3)}
+
+
+def test_members_begin_as_their_settings_say_and_the_one_at_the_end_reads_what_nobody_has_read():
+    plan, settings = WorkloadPlan(), Settings(auto_offset_reset="latest", commit_mode="auto")
+    of_run, at_the_end = membership_of(plan, settings, 0), membership_of(plan, settings)
+    assert (of_run.reset, of_run.auto_commit_ms is None) == ("latest", False)
+    assert (at_the_end.reset, at_the_end.auto_commit_ms) == ("earliest", None)

@@ -1,10 +1,10 @@
 """A model of the Kafka consumer that reads by assignment. Sans-IO: calls and messages in, effects out.
 
 It fetches from leaders by long poll, one fetch per broker at a time, and keeps a position per log partition. A position
-that the log does not have (OFFSET_OUT_OF_RANGE) is reset as ``auto.offset.reset=earliest`` says. Fetches carry the
-known leader epoch (KIP-320), so a leader of another epoch refuses them. With ``follower.fetching`` each consumer is in
-the rack of one broker, and reads from the follower there that a leader names until that one fails (KIP-392; the lease
-of five minutes is longer than any run). Positions are not validated with
+that the log does not have (OFFSET_OUT_OF_RANGE) is reset to the start (``auto.offset.reset=earliest``). Fetches carry
+the known leader epoch (KIP-320), so a leader of another epoch refuses them. With ``follower.fetching`` each consumer is
+in the rack of one broker, and reads from the follower there that a leader names until that one fails (KIP-392; the
+lease of five minutes is longer than any run). Positions are not validated with
 OffsetForLeaderEpoch: a log that was truncated and has grown past the position again goes unnoticed, as it does for
 clients that do not validate. A reader of committed records passes over the transactions that leaders name as aborted.
 """
@@ -110,6 +110,7 @@ class ConsumerModel(ClientModel):
     ) -> None:
         super().__init__(brokers, first, topics, settings)
         self._read_committed = isolation == "read_committed"
+        self._reset = messages.EARLIEST
         self._wait_ms = min(FETCH_MAX_WAIT_MS, settings.request_timeout_ms // 2)
         self._beside = brokers[first % len(brokers)] if settings.follower_fetching else NONE
         self._assigned: dict[TopicPartition, Assigned] = {}
@@ -254,7 +255,7 @@ class ConsumerModel(ClientModel):
     def _ask_position(self, now_us: int, assigned: Assigned, leader: tuple[int, int]) -> None:
         if not assigned.asking and self._net.ready(now_us, leader[0]) is not None:
             assigned.asking = True
-            self._list_offsets(now_us, assigned.partition, leader, messages.EARLIEST, assigned)
+            self._list_offsets(now_us, assigned.partition, leader, self._reset, assigned)
 
     def _list_offsets(
         self, now_us: int, partition: TopicPartition, leader: tuple[int, int], timestamp: int, purpose: Any

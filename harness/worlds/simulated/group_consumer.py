@@ -95,6 +95,7 @@ class GroupConsumerModel(ConsumerModel):
         self._group = membership.group
         self._member = f"member-{first}"
         self._session_ms = membership.session_timeout_ms
+        self._reset = messages.LATEST if membership.reset == "latest" else messages.EARLIEST
         self._auto_us = None if membership.auto_commit_ms is None else membership.auto_commit_ms * MICROSECONDS
         self._auto_due_us = 0
         self._topics: tuple[str, ...] = ()

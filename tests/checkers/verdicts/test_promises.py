@@ -377,3 +377,19 @@ def test_after_a_late_request_a_mixed_transaction_breaks_the_promise_and_the_kno
     assert (late.permitted, other.permitted) == (False, False)
     assert "KAFKA-17754" in " ".join(reason.source for reason in late.reasons)
     assert "KAFKA-17754" not in " ".join(reason.source for reason in other.reasons)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reasons"),
+    [
+        (ALL_2, 0),
+        (Settings(commit_mode="before-processing"), 1),
+        (Settings(auto_offset_reset="latest"), 1),
+        (Settings(commit_mode="before-processing", auto_offset_reset="latest"), 2),
+    ],
+)
+def test_a_group_may_skip_what_it_commits_first_and_what_was_there_before_it_came(
+    settings: Settings, reasons: int
+) -> None:
+    claim = promise(settings, NONE).about("group-skip")
+    assert (claim.permitted, len(claim.reasons)) == (reasons > 0, reasons or 1)

@@ -13,10 +13,10 @@ from harness.clients.adapter import Content
 from harness.clients.kafka_python import KafkaPythonProducer, consumer_configuration, named, producer_configuration
 from harness.plan import Processes
 from harness.worlds.real.clock import RealClock
-from workloads.client import PollOutcome, SendOutcome
+from workloads.client import Membership, PollOutcome, SendOutcome
 from workloads.errors import CLIENT_CLOSED, refuses_for_good
 from workloads.operations import EventType
-from workloads.settings import Settings
+from workloads.settings import OffsetReset, Settings
 
 BROKERS = ("127.1.2.3:19092", "127.1.2.3:19093")
 NOBODY = ("127.1.2.3:1",)
@@ -51,6 +51,12 @@ def test_what_plans_take_for_the_librarys_default_is_its_default() -> None:
 def test_the_library_knows_every_name_that_it_is_given() -> None:
     assert producer_configuration(Settings(), BROKERS, 0).keys() <= KafkaProducer.DEFAULT_CONFIG.keys()
     assert consumer_configuration(Settings(), BROKERS, 0).keys() <= KafkaConsumer.DEFAULT_CONFIG.keys()
+
+
+@pytest.mark.parametrize("reset", ["earliest", "latest"])
+def test_a_member_begins_where_its_membership_says_and_another_reader_at_the_start(reset: OffsetReset) -> None:
+    assert consumer_configuration(Settings(), BROKERS, 0, Membership("g", reset=reset))["auto_offset_reset"] == reset
+    assert consumer_configuration(Settings(), BROKERS, 0)["auto_offset_reset"] == "earliest"
 
 
 @pytest.mark.parametrize("request_timeout_ms", [2, 400, 30_000])

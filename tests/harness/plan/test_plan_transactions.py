@@ -65,6 +65,7 @@ def test_the_plan_of_pipelines_has_both_group_protocols_under_three_families() -
         ("", "[worlds.processes]\n", "transactions, which the reference broker has in virtual time only"),
         ("acks = 1", KAFKA, 'transactions need acks="all"'),
         ('commit.mode = "auto"', KAFKA, 'commit.mode="auto" is of the workload "groups"'),
+        ('auto.offset.reset = "latest"', KAFKA, 'auto.offset.reset="latest" is of the workload "groups"'),
         ('cleanup.policy = "compact"', KAFKA, "expects every record to stay"),
         ('group.protocol = "consumer"', "[worlds.kafka]\n", "kafka-python has no group.protocol"),
     ],

@@ -13,7 +13,7 @@ from harness.worlds.simulated.group_consumer import BEATS_A_SESSION, GroupConsum
 from harness.worlds.simulated.network_client import ClientEffect, Completed
 from tests.harness.worlds.simulated.consumer_session import AT, MS, OTHER, Session, batch
 from workloads.client import Membership, Offsets, OwnCommit
-from workloads.settings import Settings
+from workloads.settings import OffsetReset, Settings
 
 SESSION_MS = 900
 BEAT_MS = SESSION_MS // BEATS_A_SESSION
@@ -25,11 +25,11 @@ class GroupSession(Session):
 
     model: GroupConsumerModel
 
-    def __init__(self, *, auto_commit_ms: int | None = None) -> None:
+    def __init__(self, *, auto_commit_ms: int | None = None, reset: OffsetReset = "earliest") -> None:
         self.asked: list[Any] = []
         self.assignments: list[tuple[str, ...]] = []
         self.told: list[OwnCommit] = []
-        membership = Membership("g", None, "consumer", SESSION_MS, auto_commit_ms)
+        membership = Membership("g", None, "consumer", SESSION_MS, auto_commit_ms, reset)
         model = GroupConsumerModel(range(3), 7, ["t"], Settings(), "read_uncommitted", membership=membership)
         super().__init__(model=model)
         model.assign([], from_start=True)
@@ -128,6 +128,17 @@ def test_where_the_group_is_counts_for_the_assignment_that_was_asked_about() -> 
     assert session.wanted() == []
     session.answer(offsets=((AT, 9),))
     assert session.wanted() == [(0, [(0, 9)])]
+
+
+def test_a_member_that_is_to_begin_at_the_end_does_so_only_where_the_group_has_no_offset() -> None:
+    session = GroupSession(reset="latest")
+    session.poll(max_wait_ms=10_000)
+    session.answer(member_epoch=1, assigned=(AT, OTHER))
+    answer_places_first(session)
+    session.answer(offsets=((AT, NONE), (OTHER, 4)))
+    assert session.wanted() == [(1, [(1, 4)])]
+    session.answer_end(7)
+    assert sorted(session.wanted()) == [(0, [(0, 7)]), (1, [(1, 4)])]
 
 
 def test_a_question_under_way_still_counts_when_more_is_assigned() -> None:
