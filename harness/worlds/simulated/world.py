@@ -27,12 +27,12 @@ from harness.worlds.simulated.network import Network
 from harness.worlds.simulated.replica_logs import logs_of
 from harness.worlds.simulated.replica_view import SimulatedReplicas
 from nemesis.cluster import CONTROLLER, Target
-from workloads import BrokenInvariant, LogPartition, RefusedAttempts, WorkloadPlan, kind_of, topics_of
+from workloads import BrokenInvariant, LogPartition, RefusedAttempts, Settings, WorkloadPlan, kind_of, topics_of
 
 #: Virtual time to register, create the topic and fill the ISRs: three network round trips each, and slack for sessions.
 OPEN_LIMIT_US: Final = 30_000_000
-#: min.insync.replicas of the cluster's own topics, as in Kafka (transaction.state.log.min.isr).
-INTERNAL_MIN_ISR: Final = 2
+#: min.insync.replicas of the log of transactions, as in Kafka (transaction.state.log.min.isr).
+TRANSACTIONS_MIN_ISR: Final = 2
 
 
 def _internal_topics(workload: WorkloadPlan) -> tuple[str, ...]:
@@ -40,6 +40,19 @@ def _internal_topics(workload: WorkloadPlan) -> tuple[str, ...]:
     kind = kind_of(workload)
     needed = {TRANSACTIONS_TOPIC: kind.transactional, OFFSETS_TOPIC: kind.grouped}
     return tuple(topic for topic, wanted in needed.items() if wanted)
+
+
+def _internal_config(topic: str, settings: Settings) -> TopicConfig:
+    """The settings of a coordinator's log. That of groups has those of the run, as if brokers had them for all topics.
+
+    Kafka makes ``__consumer_offsets`` with the brokers' own defaults.
+    """
+    if topic == OFFSETS_TOPIC:
+        return TopicConfig(
+            min_insync_replicas=settings.min_insync_replicas,
+            unclean_leader_election_enable=settings.unclean_leader_election_enable,
+        )
+    return TopicConfig(min_insync_replicas=min(TRANSACTIONS_MIN_ISR, settings.replication_factor))
 
 
 class Administrator:
@@ -210,9 +223,7 @@ class SimulatedWorld:
                 )
             )
         for number, topic in enumerate(self._internal_topics, len(self._topics)):
-            replicas = settings.replication_factor
-            config = TopicConfig(min_insync_replicas=min(INTERNAL_MIN_ISR, replicas))
-            wire.send(CreateTopic(number, topic, 1, replicas, config))
+            wire.send(CreateTopic(number, topic, 1, settings.replication_factor, _internal_config(topic, settings)))
 
     def _witness(self, node: int, fact: Fact) -> None:
         if isinstance(fact, NotEnoughReplicas):

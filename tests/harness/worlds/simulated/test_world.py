@@ -4,10 +4,16 @@ import pytest
 
 from harness.errors import HarnessError
 from harness.observations import Acknowledged, BecameLeader, LeaderElected, RecordsAppended
-from harness.reference.core.types import TopicPartition
+from harness.plan import RunSpec, Simulated
+from harness.reference.core.types import OFFSETS_TOPIC, TopicPartition
+from harness.worlds.simulated import SimulatedWorld
+from harness.worlds.simulated.steady import Steady
 from nemesis.cluster import CLIENTS, CONTROLLER, Capability, Link
+from nemesis.plan import FaultPlan
 from tests.harness.needs import needs_interpreted
 from workloads.operations import EventType
+from workloads.plan import WorkloadPlan
+from workloads.settings import Settings
 
 AT = TopicPartition("t", 0)
 OK, FAIL, INFO = EventType.OK, EventType.FAIL, EventType.INFO
@@ -355,3 +361,13 @@ def test_a_hold_of_some_messages_outlasts_one_of_others_on_its_link(stage):
     assert "x" not in at.sent
     assert at.target.messages.release(to_clients, "hold", "Produce") == {"held": 1, "dropped": 0}
     at.until(lambda: "x" in at.sent, 2_000)
+
+
+def test_the_log_of_groups_has_the_settings_that_brokers_would_have_for_every_topic():
+    settings = Settings(min_insync_replicas=1, unclean_leader_election_enable=True)
+    workload = WorkloadPlan(topic="t", name="groups")
+    common = {"settings": settings.to_mapping(), "workload": workload, "faults": FaultPlan(), "seed": 1}
+    world = SimulatedWorld(RunSpec(world=Simulated(), cell="c", family="kill", **common), Steady(0))
+    world.open()
+    config = world.cluster.image().topics[OFFSETS_TOPIC].config
+    assert (config.min_insync_replicas, config.unclean_leader_election_enable) == (1, True)
