@@ -9,17 +9,17 @@ The owner of the clock decides when a phase is over; see :mod:`harness.phases`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 import msgspec
 
-from workloads.client import Clients, Clock
+from workloads.client import Clients, Clock, Offsets
 from workloads.consumers import Consumers, Reader, Readers, only_recorded
 from workloads.final_read import Drain
 from workloads.generators import kind_of, topics_of
-from workloads.group_end import GroupEnd
+from workloads.group_end import CommittedQuestions, GroupEnd
 from workloads.instance import SendCounts, Writers
 from workloads.log_partition import LogPartition
 from workloads.members import FREEZE_SESSIONS, Members, membership_of
@@ -34,6 +34,7 @@ from workloads.replacement import SilenceLimit
 from workloads.roles import AfterHealing, Reading, Writing
 from workloads.settings import CommitMode, Settings
 from workloads.stable_offsets import StableOffsets
+from workloads.stepped_member import SteppedMember
 from workloads.transactions import TransactionProducers
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "Reader",
     "RecoveryWrites",
     "SendCounts",
+    "SteppedMember",
     "Workload",
     "partition_names",
 ]
@@ -75,7 +77,7 @@ class Workload:
     def __init__(
         self, plan: WorkloadPlan, settings: Settings, *, clients: Clients, clock: Clock, recorder: Recorder
     ) -> None:
-        self._plan = plan
+        self._plan, self._settings = plan, settings
         self._acks = settings.acks
         self._clock = clock
         self._recorder = recorder
@@ -131,9 +133,11 @@ class Workload:
 
     def _maker(self, settings: Settings, mode: CommitMode, number: int | None = None) -> partial[Member]:
         """Make members that only read, in the slot with this number, or for the end."""
-        membership = membership_of(self._plan, settings, number)
-        of_group = {"topics": self._plan.topic_names, "partitions": self.partitions}
-        return partial(Member, self._readers, membership, mode, **of_group)
+        return partial(Member, self._readers, membership_of(self._plan, settings, number), mode, **self._of_group)
+
+    @property
+    def _of_group(self) -> Mapping[str, Any]:
+        return {"topics": self._plan.topic_names, "partitions": self.partitions}
 
     def begin(self) -> None:
         """Write and read from now on."""
@@ -155,6 +159,15 @@ class Workload:
         reader = Reader(self._readers, self.partitions, on_read=only_recorded, lost=Reader.stop)
         reader.start()
         return reader
+
+    def begin_member(self, number: int) -> SteppedMember:
+        """Make one more member of the group, which takes its turns when it is told to."""
+        membership = membership_of(self._plan, self._settings, number)
+        return SteppedMember(self._readers, membership, self._settings.commit_mode, **self._of_group)
+
+    def ask_committed(self, then: Callable[[Offsets | None], None]) -> None:
+        """Ask once what the group has committed; the answer is None where it is not whole."""
+        CommittedQuestions(self._readers, membership_of(self._plan, self._settings), self.partitions).ask(then)
 
     def close_clients(self) -> None:
         """Close the producers and consumers of the break phase."""

@@ -70,6 +70,8 @@ def stories(
     K  a deleted key is back                  A  an aborted record was read
     E  one was read before its commit         T  a transaction counts in part
     Z  a superseded producer went on          H  a transaction stays open
+    S  a group skips a record                 P  a record is processed again
+    B  a group forgets a commit               O  a member commits for its successor
     """
     chosen = _stories(stories)
     names = _columns(columns)
@@ -181,7 +183,12 @@ def _show_table(terminal: Terminal, chosen: Sequence[Story], cells: Sequence[Sto
 
 def _legend(letters: str) -> str:
     """The letters that a table has, and what each says."""
-    meanings = {"L": "a record is lost", **{each.letter: each.value for each in Sign}, ".": "none of these"}
+    meanings = {
+        "L": "a record is lost",
+        "S": "a group skips a record",
+        **{each.letter: each.value for each in Sign},
+        ".": "none of these",
+    }
     return "; ".join(f"{letter}: {meaning}" for letter, meaning in meanings.items() if letter in letters)
 
 

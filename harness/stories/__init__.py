@@ -5,7 +5,15 @@ docs/reference/stories.md has the language. Faults that are drawn by chance are 
 """
 
 from harness.stories.cells import StoryCell, perform_cell, perform_table
-from harness.stories.columns import COLUMNS, OF_TRANSACTIONS, Column, chosen_columns, column_named, own_column
+from harness.stories.columns import (
+    COLUMNS,
+    OF_GROUPS,
+    OF_TRANSACTIONS,
+    Column,
+    chosen_columns,
+    column_named,
+    own_column,
+)
 from harness.stories.documented import StepForm, form_of, state_forms, step_forms
 from harness.stories.explanation import explained, step_lines
 from harness.stories.language import lines_of
@@ -18,6 +26,7 @@ from harness.stories.trace import ACKNOWLEDGED, REFUSED, WHOLE, Play, RecordEnd,
 __all__ = [
     "ACKNOWLEDGED",
     "COLUMNS",
+    "OF_GROUPS",
     "OF_TRANSACTIONS",
     "REFUSED",
     "WHOLE",

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from checkers import NEVER, InconsistentOffset, LostWrite, Verdict, check_rows
+from checkers import NEVER, InconsistentOffset, LostWrite, SkippedRecord, Verdict, check_rows
 from harness.machine.forked import forked_pool
 from harness.plan import RunSpec, Simulated
 from harness.records.replica_dump import replicas_in_memory
@@ -38,6 +38,7 @@ class StoryCell(msgspec.Struct, frozen=True, kw_only=True):
     column: str
     lost: tuple[str, ...]
     acknowledged: tuple[str, ...]
+    skipped: tuple[str, ...]
     signs: tuple[Sign, ...]
     anomalies: dict[str, int]
     disagreements: tuple[str, ...]
@@ -46,8 +47,8 @@ class StoryCell(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def letters(self) -> str:
         """The cell as the table shows it."""
-        lost, acknowledged = frozenset(self.lost), frozenset(self.acknowledged)
-        return Expected(lost=lost, acknowledged=acknowledged, signs=frozenset(self.signs)).letters
+        lost, acknowledged, skipped = map(frozenset, (self.lost, self.acknowledged, self.skipped))
+        return Expected(lost=lost, acknowledged=acknowledged, skipped=skipped, signs=frozenset(self.signs)).letters
 
 
 def perform_cell(
@@ -90,6 +91,8 @@ def _workload_of(story: Story) -> WorkloadPlan:
     """The workload by which the run is judged and the cluster gets its own topics; only the script writes."""
     if story.transactions:
         return msgspec.structs.replace(WORKLOAD, name="transactions")
+    if story.grouped:
+        return msgspec.structs.replace(WORKLOAD, name="groups")
     return msgspec.structs.replace(WORKLOAD, name="keyed") if story.compacted else WORKLOAD
 
 
@@ -99,13 +102,17 @@ def judged(story: Story, column: str, performance: Performance, verdict: Verdict
     names = {record.value: name for name, record in records.items()}
     lost = {names[finding.value] for finding in verdict.findings(LostWrite)}
     acknowledged = {name for name, record in records.items() if record.outcome == ACKNOWLEDGED}
+    skipped = {names.get(finding.value, "(fresh)") for finding in verdict.findings(SkippedRecord)}
     signs = frozenset(_signs(performance, verdict))
-    shown = Expected(lost=frozenset(lost), acknowledged=frozenset(acknowledged), signs=signs)
+    shown = Expected(
+        lost=frozenset(lost), acknowledged=frozenset(acknowledged), skipped=frozenset(skipped), signs=signs
+    )
     return StoryCell(
         story=story.number,
         column=column,
         lost=tuple(sorted(lost)),
         acknowledged=tuple(sorted(acknowledged)),
+        skipped=tuple(sorted(skipped)),
         signs=tuple(sign for sign in Sign if sign in signs),
         anomalies=dict(verdict.counts),
         disagreements=(
@@ -128,6 +135,8 @@ def _signs(performance: Performance, verdict: Verdict) -> Iterator[Sign]:
     elif performance.trace.leaderless:
         yield Sign.LEADERLESS
     yield from (sign for anomaly, sign in _SIGNS.items() if verdict.counts.get(anomaly))
+    if verdict.groups.processed_again:
+        yield Sign.AGAIN
     for finding in verdict.findings(InconsistentOffset):
         if len({witness.value for witness in finding.seen if witness.by == "poll"}) > 1:
             yield Sign.CHANGED_READ
@@ -145,6 +154,8 @@ _SIGNS: Final = {
     "torn-transaction": Sign.TORN,
     "zombie": Sign.ZOMBIE,
     "hanging-transaction": Sign.HANGING,
+    "group-went-back": Sign.WENT_BACK,
+    "two-owners": Sign.OWNERS,
 }
 
 
@@ -158,6 +169,7 @@ def _disagreements(shown: Expected, expected: Expected, performance: Performance
     for what, had, wanted in (
         ("lost", shown.lost, expected.lost),
         ("acknowledged", shown.acknowledged, expected.acknowledged),
+        ("skipped", shown.skipped, expected.skipped),
         ("seen", shown.signs, expected.signs),
     ):
         if more := sorted(had - wanted):

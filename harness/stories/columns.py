@@ -27,6 +27,10 @@ _OLD: Final = {"strict.min.isr": False, "isr.join.epoch.rule": False, "fetch.fen
 _TRANSACTIONS: Final[Mapping[str, object]] = {
     **_ALL_2, "isolation.level": "read_committed", "transaction.version": 2, "planted.bug": "none",
 }  # fmt: skip
+#: The settings of every column of groups.
+_GROUPS: Final[Mapping[str, object]] = {
+    **_ALL_2, "group.protocol": "consumer", "commit.mode": "after-processing", "planted.bug": "none",
+}  # fmt: skip
 
 
 class Column(NamedTuple):
@@ -87,8 +91,32 @@ OF_TRANSACTIONS: Final[dict[str, Column]] = {
         ),
     )
 }
+#: The columns of stories of groups: when members commit, what both logs promise, and wrong forms of the rules, each a
+#: control.
+OF_GROUPS: Final[dict[str, Column]] = {
+    column.name: column
+    for column in (
+        Column("g", "all/2, members commit after they process (KIP-848)", _GROUPS),
+        Column(
+            "g/before", "the same, they commit before they process", {**_GROUPS, "commit.mode": "before-processing"}
+        ),
+        Column("g/auto", "the same, their library commits by itself", {**_GROUPS, "commit.mode": "auto"}),
+        Column("g/U", "g, unclean elections", {**_GROUPS, **_UNCLEAN}),
+        Column("g/1", "g, min ISR 1", {**_GROUPS, "min.insync.replicas": 1}),
+        Column("g/1/U", "g/1, unclean elections", {**_GROUPS, **_UNCLEAN, "min.insync.replicas": 1}),
+        *(
+            Column(f"g/{letter}", f"g, planted bug {bug}", {**_GROUPS, "planted.bug": bug})
+            for letter, bug in {
+                "A": "commit-offsets-after-append",
+                "M": "commit-of-any-member",
+                "N": "assign-unrevoked",
+                "F": "load-first-commits",
+            }.items()
+        ),
+    )
+}
 #: Every column by name: a story is performed in those of its kind.
-EVERY: Final = {**COLUMNS, **OF_TRANSACTIONS}
+EVERY: Final = {**COLUMNS, **OF_TRANSACTIONS, **OF_GROUPS}
 
 
 def own_column(settings: Mapping[str, object]) -> Column:

@@ -9,6 +9,8 @@ from harness.plan import parse_plan
 from harness.stories import steps as s
 from harness.stories.forms import STATES, STEPS
 from harness.stories.grammar import Form
+from harness.stories.group_script import OF_GROUPS
+from harness.stories.group_states import GroupState
 from harness.worlds.limits import out_of_reach
 from nemesis.cluster import Capability
 from nemesis.faults import Fault
@@ -21,6 +23,10 @@ _WORLDS: Final = {
     "processes in namespaces": '[worlds.processes]\nhost = "namespaces"',
     "Kafka in namespaces": '[worlds.kafka]\nhost = "namespaces"',
 }
+#: Steps and states that only virtual time has.
+_IN_VIRTUAL_TIME: Final = {
+    s.ReleaseOne, s.DeleteKey, *s.OF_TRANSACTIONS, *OF_GROUPS, *get_args(s.TransactionState | GroupState),
+}  # fmt: skip
 
 
 class StepForm(NamedTuple):
@@ -47,7 +53,7 @@ def state_forms() -> list[StepForm]:
 
 
 def _limits(form: Form) -> str:
-    if form.makes in {s.ReleaseOne, s.DeleteKey, *s.OF_TRANSACTIONS, *get_args(s.TransactionState)}:
+    if form.makes in _IN_VIRTUAL_TIME:
         return "virtual time only"
     if form.makes is s.Covers:
         return "not on Kafka"

@@ -52,7 +52,9 @@ def step_lines(story: Story, cell: StoryCell) -> Iterator[str]:
     for entry in cell.trace.entries:
         yield from _step(cell.trace, entry)
     lost = ", ".join(cell.lost) or "nothing"
-    yield f"acknowledged: {', '.join(cell.acknowledged)}; lost: {lost}; seen: {', '.join(cell.signs) or 'nothing else'}"
+    skipped = f"; skipped: {', '.join(cell.skipped)}" if cell.skipped else ""
+    seen = ", ".join(cell.signs) or "nothing else"
+    yield f"acknowledged: {', '.join(cell.acknowledged)}; lost: {lost}{skipped}; seen: {seen}"
     yield from cell.disagreements or (("as expected",) if story.expects else ())
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from harness.stories import group_script as g
 from harness.stories import steps as s
 from harness.stories.grammar import Form
+from harness.stories.group_states import HasCommitted, IsAssigned, IsDone
 from nemesis.faults import Fault, LinkFault
 from nemesis.repairs import RELEASE
 
@@ -71,6 +73,28 @@ STEPS: Final = (
         {"commit": True},
     ),
     Form(s.EndTransaction, "abort TRANSACTION:transaction", "The same, for nothing of it to count", {"commit": False}),
+    Form(
+        g.JoinGroup,
+        "join NEWMEMBER:member",
+        "Make a member of the group. It polls once; what it reads it processes and commits as commit.mode says",
+    ),
+    Form(g.PollOnce, "poll MEMBER:member", "Let it poll once more. Between its steps it sends heartbeats, and no more"),
+    Form(
+        g.PollOnce,
+        "poll MEMBER:member halfway",
+        "The same; what it reads it processes or commits, and stops between the two",
+        {"halfway": True},
+    ),
+    Form(g.FinishWork, "finish MEMBER:member", "Let it do the other half, and wait a moment for answers"),
+    Form(g.FreezeMember, "freeze MEMBER:member", "Let it stand still: it sends no heartbeats"),
+    Form(g.ThawMember, "thaw MEMBER:member", "Let it go on. It does not know that it stood still"),
+    Form(g.LeaveGroup, "leave MEMBER:member", "Let it leave the group"),
+    Form(g.CrashMember, "crash MEMBER:member", "Let it die without a word"),
+    Form(
+        g.AskGroup,
+        "ask group [finds LAST:last_record]",
+        "Ask what the group has committed; it must be the offset right behind this record, or nothing",
+    ),
     Form(s.Wait, "wait TIME:ms", "Let time pass"),
     Form(
         s.WaitUntil,
@@ -81,7 +105,7 @@ STEPS: Final = (
     Form(
         s.MoveCoordinator,
         "move coordinator to BROKER:broker",
-        "Hand the log of transactions over: its leader is their coordinator, 1 when a script begins",
+        "Hand the log of transactions, or of groups, over: its leader is the coordinator, 1 when a script begins",
     ),
     Form(
         s.ReleaseOne,
@@ -140,7 +164,7 @@ STATES: Final = (
             s.TransactionAnswer.REFUSED: "Its producer got an error when it asked for the end",
         }.items()
     ),
-    Form(s.Coordinates, "BROKER:broker coordinates", "It is the coordinator of transactions, by the controller's word"),
+    Form(s.Coordinates, "BROKER:broker coordinates", "It is the coordinator, by the controller's word"),
     Form(
         s.Stable,
         "last stable offset of BROKER:broker covers RECORD:record",
@@ -153,6 +177,9 @@ STATES: Final = (
         "It does not cover the record",
         {"expected": False},
     ),
+    Form(IsAssigned, "MEMBER:member is [NOT:expected] assigned", "It has the log partition, as it was told in a poll"),
+    Form(IsDone, "MEMBER:member is done", "It waits for nothing"),
+    Form(HasCommitted, "MEMBER:member has committed RECORD:record", "It was told that the group took this"),
     Form(s.Answered, "RECORD:record is answered", "The client has an answer", {"acknowledged": False}),
     Form(s.Answered, "RECORD:record is acknowledged", "The client has a good answer", {"acknowledged": True}),
     Form(

@@ -19,10 +19,12 @@ _SLOT: Final = re.compile(r"([A-Z]+):(\w+)")
 #: The words for a slot in documents, where they are not its name.
 _SHOWN: Final = {
     "ACKS": "acks=0|1|all",
+    "LAST": "nothing|RECORD",
     "LINKS": "LINK...",
     "ISOLATION": "committed|uncommitted",
     "NAME": "PRODUCER",
     "NEW": "RECORD",
+    "NEWMEMBER": "MEMBER",
     "NEWPRODUCER": "PRODUCER",
     "NEWTRANSACTION": "TRANSACTION",
     "NODE": "BROKER",

@@ -14,6 +14,7 @@ from harness.errors import PlanError
 from harness.stories import steps as s
 from harness.stories.forms import STATES, VERBS
 from harness.stories.grammar import Mismatch, Words, fields_of, written_as
+from harness.stories.group_script import JoinGroup
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
 from nemesis.faults import DiskFault, Fault, Kill
 from workloads import unknown_name
@@ -22,6 +23,7 @@ from workloads import unknown_name
 APIS: Final = (
     "Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch", "Metadata", "InitProducerId", "UpdateMetadata",
     "BrokerRegistration", "BrokerHeartbeat", "AlterPartition", "AddPartitionsToTxn", "EndTxn", "WriteTxnMarkers",
+    "ConsumerGroupHeartbeat", "OffsetCommit", "OffsetFetch",
 )  # fmt: skip
 #: Words that no record can be called: those with which states begin, and brokers.
 _RESERVED: Final = {"all", "and", "leader", "nothing", "the", *(form.verb for form in STATES)}
@@ -46,6 +48,7 @@ class Names:
         self.records: set[str] = {"base"}
         self.producers: set[str] = set()
         self.transactions: set[str] = set()
+        self.members: set[str] = set()
 
     def note(self, step: s.Step) -> None:
         """Note what this step names for the first time."""
@@ -55,6 +58,8 @@ class Names:
             self.producers.add(step.producer)
         elif isinstance(step, s.BeginTransaction):
             self.transactions.add(step.transaction)
+        elif isinstance(step, JoinGroup):
+            self.members.add(step.member)
 
 
 class Where(NamedTuple):
@@ -167,6 +172,10 @@ class _Line(Words):
             records.append(record)
         return tuple(records)
 
+    def last_record(self) -> tuple[s.Record, ...]:
+        """A record that a line before this one writes, or nothing."""
+        return () if self.follow("nothing") else (self.record(),)
+
     def known(self, what: str, names: set[str], made_by: str) -> str:
         """The name of ``what`` a line before this one has begun."""
         if self.next not in names:
@@ -256,10 +265,13 @@ _SLOTS: Final[Mapping[str, Callable[[_Line], Any]]] = {
     "API": lambda line: line.one_of(dict(zip(APIS, APIS, strict=True)), f"an API ({', '.join(APIS)})"),
     "BROKER": _Line.broker,
     "ISOLATION": lambda line: line.one_of(_ISOLATIONS, "committed or uncommitted"),
+    "LAST": _Line.last_record,
     "LINK": _Line.one_way,
     "LINKS": _Line.links,
     "NAME": _Line.name,
     "NEW": _Line.new_record,
+    "MEMBER": lambda line: line.known("a member", line.names.members, "join {}"),
+    "NEWMEMBER": lambda line: line.fresh("a member", line.names.members),
     "NEWPRODUCER": lambda line: line.fresh("a producer", line.names.producers),
     "NEWTRANSACTION": lambda line: line.fresh("a transaction", line.names.transactions),
     "NODE": lambda line: (line.broker(),),

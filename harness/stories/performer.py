@@ -17,6 +17,9 @@ from harness.plan import RunSpec
 from harness.records.fault_events import record_fault
 from harness.stories import steps as s
 from harness.stories.fault_steps import OF_FAULTS, FaultSteps
+from harness.stories.group_script import OF_GROUPS
+from harness.stories.group_steps import GroupSteps
+from harness.stories.members import ScriptMembers
 from harness.stories.patience import Patience
 from harness.stories.pauses import Pause, no_pause
 from harness.stories.script_faults import ScriptFaults
@@ -101,7 +104,11 @@ class _Performer:
             recorder=recorder,
             new_process=workload.new_process,
         )
-        self._story_world = StoryWorld(world, self._partition, records, self._transactions)
+        self._members = ScriptMembers(workload)
+        self._story_world = StoryWorld(
+            world, self._partition, records, self._transactions, self._members, grouped=story.grouped
+        )
+        self._group_steps = GroupSteps(self._story_world, self._members, self._patience)
         self._transaction_steps = TransactionSteps(
             world, self._story_world, self._transactions, self._patience, workload.new_process
         )
@@ -156,7 +163,7 @@ class _Performer:
         self.perform_step(
             s.WaitUntil(line=0, text="wait until base is acknowledged and all are in sync", states=states)
         )
-        if self._story.transactions:
+        if self._story.transactions or self._story.grouped:
             self.perform_step(s.MoveCoordinator(line=0, text="move coordinator to 1", broker=1))
         self.perform_step(s.Flush(line=0, text="flush all", nodes=self._story_world.brokers))
         self._begin_faults(self._witness)
@@ -252,6 +259,9 @@ class _Performer:
     def with_faults(self, step: s.Step) -> str | None:
         return self._fault_steps.perform(step)
 
+    def in_groups(self, step: s.Step) -> str:
+        return self._group_steps.perform(step)
+
     def retry(self, step: s.Retry) -> str:
         record = self._story_world.record(step.record)
         if not isinstance(record, DirectRecord):
@@ -300,6 +310,7 @@ class _Performer:
             lambda: all(record.answered for record in records) and not self._transactions.waiting, limit_ms
         )
         self._writes.end()
+        self._members.close()
         if self._story.transactions:
             self._transactions.close()
             # What is open is aborted now: a reader cannot tell that only a marker follows the last record.
@@ -335,4 +346,5 @@ _ACTIONS: Final[Mapping[type, Callable[[_Performer, Any], str | None]]] = {
     s.WaitUntil: _Performer.wait_until,
     **dict.fromkeys(OF_FAULTS, _Performer.with_faults),
     **dict.fromkeys(s.OF_TRANSACTIONS, _Performer.in_transactions),
+    **dict.fromkeys(OF_GROUPS, _Performer.in_groups),
 }

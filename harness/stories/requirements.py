@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from harness.plan import AnyWorld, Existing, Kafka, Loopback, Processes, RunSpec, Ssh
 from harness.stories import steps as s
+from harness.stories.group_script import OF_GROUPS
 from harness.stories.story import Story
 from harness.worlds.limits import out_of_reach
 from harness.worlds.simulated import OUT_OF_REACH
@@ -48,11 +49,13 @@ def _undoable(story: Story, spec: RunSpec) -> Iterator[str]:
             'host = "namespaces", and run as root'
         )
         return
-    one_message = story.first(s.ReleaseOne, s.DeleteKey, *s.OF_TRANSACTIONS)
+    one_message = story.first(s.ReleaseOne, s.DeleteKey, *s.OF_TRANSACTIONS, *OF_GROUPS)
     if one_message and not world.virtual_time:
         yield _said(one_message, "which is for virtual time only; leave all worlds but [worlds.simulated] out")
     if story.transactions and not kind_of(spec.workload).transactional:
         yield 'has transactions; write name = "transactions" under [workload]'
+    if story.grouped and not kind_of(spec.workload).grouped:
+        yield 'has members of a group; write name = "groups" under [workload]'
     lacks = out_of_reach(spec)
     for fault, step in story.faults().items():
         if why_not := next((lacks[need] for need in fault.needs if need in lacks), ""):

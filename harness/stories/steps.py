@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final
 import msgspec
 from typing_extensions import override
 
+from harness.stories.group_states import GroupState
 from nemesis.cluster import Link
 from nemesis.faults import FAULTS, DropMessages, Fault, Partition
 from nemesis.repairs import Repair
@@ -22,12 +23,14 @@ class BrokerRole(StrEnum):
     """A broker by what it is to the log partition at the moment of the step, as the controller sees it.
 
     The former leader is the last one before the present leader, or the last one at all while no broker leads; the other
-    follower is the first replica that is neither.
+    follower is the first replica that is neither. The coordinator is the leader of another log, that of transactions or
+    of groups.
     """
 
     LEADER = "leader"
     FORMER_LEADER = "the former leader"
     OTHER_FOLLOWER = "the other follower"
+    COORDINATOR = "the coordinator"
 
 
 class TransactionAnswer(StrEnum):
@@ -152,7 +155,7 @@ class EndTransaction(Step, frozen=True, kw_only=True):
 
 
 class MoveCoordinator(Step, frozen=True, kw_only=True):
-    """Hand the log of transactions over to a broker, as planned: it is their coordinator then."""
+    """Hand the coordinator's log over to a broker, as planned: it is the coordinator then."""
 
     broker: Broker
 
@@ -336,7 +339,7 @@ class TransactionEnded(msgspec.Struct, frozen=True):
 
 
 class Coordinates(msgspec.Struct, frozen=True):
-    """A broker is the coordinator of transactions, by the controller's word."""
+    """A broker is the coordinator, by the controller's word."""
 
     broker: Broker
 
@@ -360,10 +363,10 @@ class AllInSync(msgspec.Struct, frozen=True):
     """Every replica runs, is in the ISR, and has the same log end and high watermark at that end."""
 
 
-#: The states that only a story of transactions has.
+#: The states of transactions, and of the coordinator, which groups have, too.
 TransactionState = IsReady | TransactionEnded | Coordinates | Stable
 ReplicationState = Leads | SomebodyLeads | NobodyLeads | IsFenced | InIsr | IsrIs | Has | Covers | Answered | AllInSync
-State = ReplicationState | TransactionState
+State = ReplicationState | TransactionState | GroupState
 #: The steps of transactions, and of what their readers get: of stories in virtual time only, as these states are.
 OF_TRANSACTIONS: Final = (
     InitProducer, BeginTransaction, WriteInTransaction, SendInTransaction, EndTransaction, MoveCoordinator, ReadAs,

@@ -1,7 +1,8 @@
 """Story files: a script, and what is expected of it in each column. TOML; docs/reference/stories.md has the form.
 
-A file that has one of the tables "lost", "acknowledged" and "also" expects something, and then it is complete: what
-none of them lists is not lost, is acknowledged, and is not seen. A file without them only shows its outcome.
+A file that has one of the tables "lost", "acknowledged", "skipped" and "also" expects something, and then it is
+complete: what none of them lists is not lost, is acknowledged, is not skipped, and is not seen. A file without them
+only shows its outcome.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from enum import StrEnum
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
 from harness.errors import PlanError
-from harness.stories.columns import COLUMNS, OF_TRANSACTIONS, Column, check_overrides, chosen_columns
+from harness.stories.columns import COLUMNS, OF_GROUPS, OF_TRANSACTIONS, Column, check_overrides, chosen_columns
+from harness.stories.group_script import JoinGroup
 from harness.stories.language import Where, parse_script
 from harness.stories.steps import Abandon, BeginTransaction, Step, WriteInTransaction, WriteRecord
 from nemesis.faults import Fault
@@ -26,6 +28,9 @@ from workloads import SettingsError, reason_of, unknown_name
 
 #: Every record that a script has without writing it.
 BASE: Final = "base"
+
+
+Entry = TypeVar("Entry", bound=str)
 
 
 class Sign(StrEnum):
@@ -43,6 +48,9 @@ class Sign(StrEnum):
     TORN = "torn transaction"
     ZOMBIE = "zombie"
     HANGING = "hanging transaction"
+    AGAIN = "processed again"
+    WENT_BACK = "group went back"
+    OWNERS = "two owners"
 
     @property
     def letter(self) -> str:
@@ -63,24 +71,29 @@ _LETTERS: Final = {
     Sign.TORN: "T",
     Sign.ZOMBIE: "Z",
     Sign.HANGING: "H",
+    Sign.AGAIN: "P",
+    Sign.WENT_BACK: "B",
+    Sign.OWNERS: "O",
 }
 
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True):
-    """The expectation in one column: the records that are lost, those that are acknowledged, and what else is seen."""
+    """The expectation in one column: records lost, acknowledged, and skipped by the group, and what else is seen."""
 
     lost: frozenset[str]
     acknowledged: frozenset[str]
+    skipped: frozenset[str]
     signs: frozenset[Sign]
 
     @property
     def letters(self) -> str:
-        """As the table shows it: L for a loss, then the letters of what else is seen; "." for nothing.
+        """As the table shows it: L for a loss, S for a skipped record, then the signs' letters; "." for nothing.
 
         The lack of a leader is not shown beside the loss that it caused.
         """
         hidden = {Sign.LEADERLESS, Sign.FOR_GOOD} if self.lost else set()
-        return ("L" if self.lost else "") + "".join(s.letter for s in Sign if s in self.signs - hidden) or "."
+        shown = [s.letter for s in Sign if s in self.signs - hidden]
+        return "".join(["L" if self.lost else "", "S" if self.skipped else "", *shown]) or "."
 
 
 class StoryFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -104,6 +117,8 @@ class StoryFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """By record, the columns in which it is lost. `"all/2*"` is a pattern, `"!all/2/F"` takes away again."""
     acknowledged: dict[str, list[str]] | None = None
     """By record, the columns in which it is acknowledged; a record that is left out is acknowledged in all."""
+    skipped: dict[str, list[str]] | None = None
+    """By record, the columns in which the group passes over it: no member processes it."""
     also: dict[str, list[str]] | None = None
     """By sign, such as `"leaderless"` or `"duplicate"`, the columns in which it is seen."""
 
@@ -113,7 +128,7 @@ _OF_COLUMNS: Final = 'a table of lists of columns, such as x = ["a0", "a1"]'
 _FORMS: Final = {
     "needs": 'a list of steps that are written with "try"',
     "settings": "a table of settings under Kafka's names",
-    **dict.fromkeys(("lost", "acknowledged", "also"), _OF_COLUMNS),
+    **dict.fromkeys(("lost", "acknowledged", "skipped", "also"), _OF_COLUMNS),
 }
 
 
@@ -134,6 +149,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     expects: bool
     lost: Mapping[str, tuple[str, ...]]
     acknowledged: Mapping[str, tuple[str, ...]]
+    skipped: Mapping[str, tuple[str, ...]]
     also: Mapping[Sign, tuple[str, ...]]
 
     @property
@@ -147,6 +163,11 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
         begun = [step.transaction for step in self.steps if isinstance(step, BeginTransaction)]
         writes = [step for step in self.steps if isinstance(step, WriteInTransaction)]
         return {name: tuple(step.record for step in writes if step.transaction == name) for name in begun}
+
+    @property
+    def grouped(self) -> bool:
+        """True if it has members of a consumer group."""
+        return self.first(JoinGroup) is not None
 
     @property
     def columns(self) -> Mapping[str, Column]:
@@ -178,12 +199,18 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     def expected(self, column: str) -> Expected:
         """The expectation in the column of that name."""
         return Expected(
-            lost=frozenset(record for record, columns in self.lost.items() if column in columns),
+            lost=_in_column(self.lost, column),
             acknowledged=frozenset(
                 record for record in self.records if column in self.acknowledged.get(record, (column,))
             ),
-            signs=frozenset(sign for sign, columns in self.also.items() if column in columns),
+            skipped=_in_column(self.skipped, column),
+            signs=_in_column(self.also, column),
         )
+
+
+def _in_column(table: Mapping[Entry, Sequence[str]], column: str) -> frozenset[Entry]:
+    """The entries that a column shows."""
+    return frozenset(entry for entry, columns in table.items() if column in columns)
 
 
 def known_stories() -> dict[str, Story]:
@@ -243,14 +270,18 @@ def parse_story(text: str, file: str) -> Story:
         settings=content_read.settings,
         steps=steps,
         needs=frozenset(f"try {step}" for step in content_read.needs),
-        expects=any(table is not None for table in (content_read.lost, content_read.acknowledged, content_read.also)),
+        expects=any(
+            table is not None
+            for table in (content_read.lost, content_read.acknowledged, content_read.skipped, content_read.also)
+        ),
         lost=_chosen(content_read.lost, columns, places),
         acknowledged=_chosen(content_read.acknowledged, columns, places),
+        skipped=_chosen(content_read.skipped, columns, places),
         also={_sign(name, places): names for name, names in _chosen(content_read.also, columns, places).items()},
     )
     for step in sorted(story.needs - {step.text for step in steps}):
         raise places.of("needs").wrong(f'no step of the script is "{step}"')
-    for record in (*story.lost, *story.acknowledged):
+    for record in (*story.lost, *story.acknowledged, *story.skipped):
         if record not in story.records:
             raise places.of(record).wrong(unknown_name("record", record, dict.fromkeys(story.records)))
     return story
@@ -292,6 +323,8 @@ class _Places:
 
 
 def _columns_of(steps: Sequence[Step]) -> Mapping[str, Column]:
+    if any(isinstance(step, JoinGroup) for step in steps):
+        return OF_GROUPS
     return OF_TRANSACTIONS if any(isinstance(step, BeginTransaction) for step in steps) else COLUMNS
 
 

@@ -10,18 +10,21 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from harness.errors import PlanError
-from harness.reference.core.types import TRANSACTIONS_TOPIC
+from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from harness.stories import steps as s
+from harness.stories.group_states import GroupState, HasCommitted, IsAssigned, IsDone
+from harness.stories.members import ScriptMembers
 from harness.stories.trace import StepError
 from harness.stories.transactions import ScriptTransactions
 from harness.stories.writes import ScriptedRecord
 from harness.worlds.contract import Replicas, ReplicaState, World
 from nemesis.cluster import LOG_PARTS, Capability, ClusterView, PartitionView, require
 from nemesis.evidence import Evidence
-from workloads import LogPartition
+from workloads import NOTHING, LogPartition
 
-#: The log of the coordinator that a story has.
+#: The logs of coordinators.
 TRANSACTIONS_LOG: Final = str(LogPartition(TRANSACTIONS_TOPIC, 0))
+GROUPS_LOG: Final = str(LogPartition(OFFSETS_TOPIC, 0))
 _UNKNOWN: Final = PartitionView(leader=None, leader_epoch=-1, isr=(), replicas=())
 
 
@@ -32,12 +35,20 @@ class NobodyError(StepError):
 class StoryWorld:
     """An open world with one log partition, in the words of a script.
 
-    ``records`` are those that were sent so far, by name, and ``transactions`` those that were begun.
+    ``records`` are those that were sent so far, by name, ``transactions`` those that were begun, and ``members`` are
+    those of the group that joined. The coordinator is that of transactions, or where it is ``grouped`` that of groups.
     ``look`` gives the newest view; a caller that wants to know what is seen replaces it.
     """
 
     def __init__(
-        self, world: World, partition: str, records: dict[str, ScriptedRecord], transactions: ScriptTransactions
+        self,
+        world: World,
+        partition: str,
+        records: dict[str, ScriptedRecord],
+        transactions: ScriptTransactions,
+        members: ScriptMembers,
+        *,
+        grouped: bool,
     ) -> None:
         if world.replicas is None:
             raise PlanError("this world shows no replicas, so no scripted story can be performed in it")
@@ -47,6 +58,8 @@ class StoryWorld:
         self.partition = partition
         self._records = records
         self._transactions = transactions
+        self._members = members
+        self._log = GROUPS_LOG if grouped else TRANSACTIONS_LOG
         self._replicas: Replicas = world.replicas
         self._leaders: list[int] = []
         self._order: tuple[int, ...] = ()
@@ -86,8 +99,9 @@ class StoryWorld:
 
     @property
     def coordinator(self) -> int | None:
-        """The coordinator of transactions, as the controller sees it."""
-        return next(iter(self.look().transaction_coordinators), None)
+        """The coordinator of transactions, or of the group, as the controller sees it."""
+        view = self.look()
+        return next(iter((*view.transaction_coordinators, *view.coordinators)), None)
 
     @property
     def is_stable(self) -> bool:
@@ -96,9 +110,9 @@ class StoryWorld:
         return leader is not None and leader.last_stable_offset in {None, leader.high_watermark}
 
     def move_coordinator(self, node: int) -> str:
-        """Hand the log of transactions over, as planned; the answer is why that was refused, or ""."""
+        """Hand the log of a coordinator over, as planned; the answer is why that was refused, or ""."""
         self.able([Capability.LEADERSHIP])
-        return str(require(self.target.leadership).move_leader(TRANSACTIONS_LOG, node).get("refused", ""))
+        return str(require(self.target.leadership).move_leader(self._log, node).get("refused", ""))
 
     def fenced(self) -> tuple[int, ...]:
         """The brokers that the controller counts as dead."""
@@ -161,6 +175,8 @@ class StoryWorld:
             return view.leader
         if broker is s.BrokerRole.FORMER_LEADER and former:
             return former[-1]
+        if broker is s.BrokerRole.COORDINATOR and (coordinator := self.coordinator) is not None:
+            return coordinator
         others = [node for node in view.replicas if node != view.leader and node not in former[-1:]]
         if broker is s.BrokerRole.OTHER_FOLLOWER and others:
             return others[0]
@@ -181,6 +197,15 @@ class StoryWorld:
         value = self.record(name).value
         places = [record.offset for record in self.replica(node).records if record.value == value and record.intact]
         return places[-1] if places else None
+
+    def next_offset(self, name: s.Record) -> int | None:
+        """The offset right behind a record, None while no answer tells its own.
+
+        Raises:
+            StepError: it was not sent.
+        """
+        offset = self.record(name).end().offset
+        return None if offset is None else offset + 1
 
     def pick_of(self, name: s.Record, node: int) -> int:
         """The position of a record in a broker's log, in parts of LOG_PARTS (:meth:`nemesis.cluster.Files.corrupt`).
@@ -209,6 +234,8 @@ class StoryWorld:
         try:
             if isinstance(state, s.TransactionState):
                 return self._holds_of_transactions(state)
+            if isinstance(state, GroupState):
+                return self._holds_of_groups(state)
             return self._holds(state)
         except NobodyError:
             return False
@@ -244,6 +271,8 @@ class StoryWorld:
         try:
             if isinstance(state, s.TransactionState):
                 return self._instead_of_transactions(state)
+            if isinstance(state, GroupState):
+                return self._instead_of_groups(state)
             return self._instead(state)
         except NobodyError as error:
             return str(error)
@@ -293,6 +322,27 @@ class StoryWorld:
                 node = self.node(broker)
                 mark, offset = self.replica(node).last_stable_offset, self.offset_of(record, node)
                 return f"the last stable offset is {mark}, and {_placed(record, offset)}"
+
+    def _holds_of_groups(self, state: GroupState) -> bool:
+        member = self._members.member(state.member)
+        match state:
+            case IsAssigned(_, expected):
+                return member.assigned == expected
+            case IsDone():
+                return not member.busy
+            case HasCommitted(_, record):
+                behind = self.next_offset(record)
+                return behind is not None and member.committed.get(self.partition, NOTHING) >= behind
+
+    def _instead_of_groups(self, state: GroupState) -> str:
+        member = self._members.member(state.member)
+        match state:
+            case IsAssigned():
+                return "it is assigned the log partition" if member.assigned else "it is assigned nothing"
+            case IsDone():
+                return "it stops halfway" if member.halfway else "it waits for an answer"
+            case HasCommitted():
+                return f"its commits were taken up to {member.committed.get(self.partition, 'nothing')}"
 
     def _leader_in_words(self) -> str:
         leader = self.view.leader

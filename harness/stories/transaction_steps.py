@@ -82,7 +82,7 @@ class TransactionSteps:
         return "no answer yet" if asked.answer is None else _answer(str(asked.end), asked.answer)
 
     def move_coordinator(self, step: s.MoveCoordinator) -> str:
-        """Have the controller elect another leader of the log of transactions."""
+        """Have the controller elect another leader of the coordinator's log."""
         self.coordinate(self._story_world.node(step.broker))
         return ""
 

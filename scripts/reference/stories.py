@@ -9,6 +9,7 @@ from typing import Final
 
 from harness.stories import (
     COLUMNS,
+    OF_GROUPS,
     OF_TRANSACTIONS,
     Column,
     Sign,
@@ -31,10 +32,10 @@ STEPS: Final = """
 One step a line; `#` begins a comment. A step that cannot be performed, and a wait that ends at its limit, are a
 disagreement: the story did not play as it is written. With `try` before it, a step may fail.
 
-`BROKER` is `0`, `1`, `2`, `leader`, `the former leader` or `the other follower` (the replica that is neither), as it is
-when the step begins. Where several are possible it may be `all`. A broker that was killed is still the leader for the
-controller until it is fenced. So right after `kill 0`, `leader` is 0, and neither `somebody leads` nor `nobody leads`
-holds: write `wait until 0 is fenced` first.
+`BROKER` is `0`, `1`, `2`, `leader`, `the former leader`, `the other follower` (the replica that is neither) or `the
+coordinator`, as it is when the step begins. Where several are possible it may be `all`. A broker that was killed is
+still the leader for the controller until it is fenced. Right after `kill 0`, therefore, `leader` is 0, and neither
+`somebody leads` nor `nobody leads` holds: write `wait until 0 is fenced` first.
 
 `LINK` is `0-1` (both ways) or `0>1` (from 0 to 1). Its ends are brokers, `controller` and `clients`. The requests of 0
 to 1 and the answers of 0 to 1 go over `0>1`, so what 1 fetches from 0 comes over `0>1`. `API` is a name of Kafka's
@@ -43,9 +44,13 @@ protocol, such as `Fetch`, `Produce` or `AlterPartition`; without it the step me
 OF_TRANSACTIONS_TEXT: Final = """
 Stories with a transaction have columns of their own. Those with planted bugs are controls:
 """
+OF_GROUPS_TEXT: Final = """
+So have stories with members of a group. Between its steps a member sends heartbeats, and does nothing else. The topic
+and the log of groups have the same settings. Members commit after they process unless a column says otherwise.
+"""
 OUTCOMES: Final = """
-The letters say what is expected in a column: `L` an acknowledged record is lost, `.` nothing is wrong, and these;
-[`ackproof stories`](commands.md#ackproof-stories) explains them.
+The letters say what is expected in a column: `L` an acknowledged record is lost, `S` a group skips a record,
+`.` nothing is wrong, and these; [`ackproof stories`](commands.md#ackproof-stories) explains them.
 """
 
 
@@ -72,10 +77,12 @@ def stories() -> str:
         bullets(_column(column) for column in COLUMNS.values()),
         wrapped(OF_TRANSACTIONS_TEXT.strip()),
         bullets(f"`{column.name}`: {column.meaning}." for column in OF_TRANSACTIONS.values()),
+        wrapped(OF_GROUPS_TEXT.strip()),
+        bullets(f"`{column.name}`: {column.meaning}." for column in OF_GROUPS.values()),
         "## Outcomes",
         wrapped(OUTCOMES.strip()),
         bullets(letters),
-        *(_outcomes(columns, every) for columns in (COLUMNS, OF_TRANSACTIONS)),
+        *(_outcomes(columns, every) for columns in (COLUMNS, OF_TRANSACTIONS, OF_GROUPS)),
         "## Stories",
         *(block for story in every.values() for block in _story(story)),
     )

@@ -18,7 +18,7 @@ from nemesis.faults import CorruptRecord, DropMessages, HoldMessages, Kill, Move
 from nemesis.repairs import HEAL, RELEASE, START
 
 #: The lines before the one in question.
-BEFORE = ("write x to 0", "write y to 0", "init p", "begin t by p")
+BEFORE = ("write x to 0", "write y to 0", "init p", "begin t by p", "join m")
 
 
 def one(text):
@@ -132,7 +132,10 @@ def test_a_line_is_the_step_that_it_says(text, kind, fields):
         ),
         (
             "write z to",
-            "the step ends where a broker (0, 1, 2, leader, the former leader, the other follower) is expected",
+            (
+                "the step ends where a broker (0, 1, 2, leader, the former leader, the other follower, the "
+                "coordinator) is expected"
+            ),
         ),
         ("write", "the step ends where the name of a record is expected"),
         ("try", "the step ends where a verb is expected"),
@@ -195,6 +198,8 @@ def test_a_line_is_the_step_that_it_says(text, kind, fields):
         ("cut 0-controler", 'did you mean "controller"?'),
         ("drop Fetsch 0>1", 'did you mean "Fetch"?'),
         ("drop Fetch", "the step ends where a link (0-1 both ways, "),
+        ("poll n", 'no line before this one has "join n"'),
+        ("join m", '"m" is a member already; choose another name'),
         ("never 0", 'unexpected "0"; expected "start"'),
     ],
 )
@@ -226,10 +231,13 @@ WRITTEN = {
     "API": "Fetch",
     "ISOLATION": "uncommitted",
     "BROKER": "leader",
+    "LAST": "x",
     "LINK": "0>controller",
     "LINKS": "0-1 2>clients",
+    "MEMBER": "m",
     "NAME": "p",
     "NEW": "z",
+    "NEWMEMBER": "n",
     "NEWPRODUCER": "q",
     "NEWTRANSACTION": "u",
     "NODE": "1",
@@ -288,6 +296,8 @@ def test_rows_of_the_reference_say_what_is_written_what_it_means_and_where_it_is
     assert limits["slow LINK..."] == "real nodes only in namespaces"
     assert limits["high watermark of BROKER covers RECORD"] == "not on Kafka"
     assert limits["commit TRANSACTION"] == limits["BROKER coordinates"] == "virtual time only"
+    of_groups = ("join MEMBER", "ask group [finds nothing|RECORD]", "MEMBER is done")
+    assert {limits[form] for form in of_groups} == {"virtual time only"}
     assert "kill BROKER..." not in limits
 
 

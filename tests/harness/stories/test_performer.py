@@ -167,7 +167,7 @@ def test_the_cluster_is_looked_at_while_an_answer_is_waited_for(perfect_world):
     """What lasts has a receipt of what was seen of it, also in a step that asks for nothing of the cluster."""
     looks = []
     perfect_world.replicas = object()
-    story_world = StoryWorld(perfect_world, "t-0", {}, None)
+    story_world = StoryWorld(perfect_world, "t-0", {}, None, None, grouped=False)
     story_world.look = lambda: looks.append(1)
     story_world.until(lambda: len(looks) > 2, 1_000)
     assert len(looks) == 3

@@ -1,0 +1,55 @@
+"""The steps of scripts that members of a consumer group take. :mod:`harness.stories.steps` has all others."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from harness.stories.steps import Record, Step
+
+
+class MemberStep(Step, frozen=True, kw_only=True):
+    """A step of one member of the group. Between its steps a member sends heartbeats, and does nothing else."""
+
+    member: str
+
+
+class JoinGroup(MemberStep, frozen=True, kw_only=True):
+    """Make a member, and let it poll once: what it reads it processes and commits, in the order of the column."""
+
+
+class PollOnce(MemberStep, frozen=True, kw_only=True):
+    """Let it poll once more. It stops ``halfway``, between processing and committing; its library may commit later."""
+
+    halfway: bool = False
+
+
+class FinishWork(MemberStep, frozen=True, kw_only=True):
+    """Let a member that stopped halfway go on, or wait a moment for what it waits for."""
+
+
+class FreezeMember(MemberStep, frozen=True, kw_only=True):
+    """Let it stand still: it sends no heartbeats."""
+
+
+class ThawMember(MemberStep, frozen=True, kw_only=True):
+    """Let it go on; it does not know that it stood still."""
+
+
+class LeaveGroup(MemberStep, frozen=True, kw_only=True):
+    """Let it leave in order."""
+
+
+class CrashMember(MemberStep, frozen=True, kw_only=True):
+    """Let it die without a word."""
+
+
+class AskGroup(Step, frozen=True, kw_only=True):
+    """Ask what the group has committed; ``last_record`` is the last one below that offset, none where it is empty."""
+
+    last_record: tuple[Record, ...] | None = None
+
+
+#: All of them: of stories in virtual time only, as the states of members are.
+OF_GROUPS: Final = (
+    JoinGroup, PollOnce, FinishWork, FreezeMember, ThawMember, LeaveGroup, CrashMember, AskGroup,
+)  # fmt: skip

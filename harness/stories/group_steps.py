@@ -1,0 +1,132 @@
+"""Performs the steps of members of a group, and what the group is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from harness.stories import group_script as g
+from harness.stories.members import ScriptMembers
+from harness.stories.patience import Patience
+from harness.stories.steps import Record, Step
+from harness.stories.story_world import StoryWorld
+from harness.stories.trace import StepError
+from workloads import NOTHING, Offsets
+from workloads.driver import SteppedMember
+
+#: A poll waits for records, and a commit is written to several brokers: that takes longer than one answer.
+_MOMENTS: Final = 6
+
+
+class GroupSteps:
+    """Performs them. Each method answers with the result of a step, in words."""
+
+    def __init__(self, story_world: StoryWorld, members: ScriptMembers, patience: Patience) -> None:
+        self._story_world = story_world
+        self._members = members
+        self._patience = patience
+
+    def perform(self, step: Step) -> str:
+        """Perform one of :data:`harness.stories.group_script.OF_GROUPS`.
+
+        Raises:
+            StepError: it could not be performed.
+        """
+        return _ACTIONS[type(step)](self, step)
+
+    def join(self, step: g.JoinGroup) -> str:
+        """Make a member."""
+        return self._after_turn(self._members.join(step.member))
+
+    def poll(self, step: g.PollOnce) -> str:
+        """Let it take a turn."""
+        member = self._members.at_rest(step.member)
+        member.take_turn(halfway=step.halfway)
+        return self._after_turn(member)
+
+    def finish(self, step: g.FinishWork) -> str:
+        """Let it go on."""
+        member = self._members.at_hand(step.member)
+        if not member.busy:
+            raise StepError(f"the member {step.member} has nothing left to do")
+        member.go_on()
+        return self._after_turn(member)
+
+    def freeze(self, step: g.FreezeMember) -> str:
+        """Let it stand still."""
+        self._between_calls(step.member).frozen = True
+        return ""
+
+    def thaw(self, step: g.ThawMember) -> str:
+        """Let it go on."""
+        member = self._members.member(step.member)
+        if not member.frozen:
+            raise StepError(f"the member {step.member} does not stand still")
+        member.frozen = False
+        return ""
+
+    def leave(self, step: g.LeaveGroup) -> str:
+        """Let it leave."""
+        self._members.at_rest(step.member).stop()
+        self._story_world.let_pass(self._patience.answer_ms)
+        return ""
+
+    def crash(self, step: g.CrashMember) -> str:
+        """Let it die."""
+        self._between_calls(step.member).crash()
+        return ""
+
+    def ask(self, step: g.AskGroup) -> str:
+        """Ask, and compare with what must be found."""
+        answers: list[Offsets | None] = []
+        self._members.ask(answers.append)
+        self._moment(lambda: bool(answers))
+        if not answers or answers[0] is None:
+            raise StepError("no answer")
+        offset = answers[0].offsets.get(self._story_world.partition, NOTHING)
+        words = "nothing" if offset == NOTHING else f"offset {offset}"
+        if step.last_record is not None and offset != self._behind(step.last_record):
+            raise StepError(f"it has committed {words}")
+        return words
+
+    def _between_calls(self, name: str) -> SteppedMember:
+        """A member whose library has nothing to do: a call that is open would go on without it."""
+        member = self._members.at_hand(name)
+        if member.busy and not member.halfway:
+            raise StepError(f"the member {name} waits for an answer; write: wait until {name} is done")
+        return member
+
+    def _behind(self, record: tuple[Record, ...]) -> int:
+        if not record:
+            return NOTHING
+        offset = self._story_world.next_offset(record[0])
+        if offset is None:
+            raise StepError(f"no answer tells the offset of {record[0]}")
+        return offset
+
+    def _after_turn(self, member: SteppedMember) -> str:
+        """Wait a moment for the turn to end; what became of it, in words."""
+        self._moment(lambda: not member.busy or member.halfway)
+        names = self._story_world.names
+        read = " ".join(names.get(value, "(fresh)") for value in member.read) or "nothing"
+        parts = [
+            f"it reads {read}",
+            "stops halfway" if member.halfway else "no answer yet" if member.busy else "",
+            f"its commit: {member.error}" if member.error else "",
+        ]
+        return ", ".join(filter(None, parts))
+
+    def _moment(self, finished: Callable[[], bool]) -> None:
+        self._story_world.until(finished, _MOMENTS * self._patience.answer_ms)
+
+
+_ACTIONS: Final[Mapping[type, Callable[[GroupSteps, Any], str]]] = {
+    g.JoinGroup: GroupSteps.join,
+    g.PollOnce: GroupSteps.poll,
+    g.FinishWork: GroupSteps.finish,
+    g.FreezeMember: GroupSteps.freeze,
+    g.ThawMember: GroupSteps.thaw,
+    g.LeaveGroup: GroupSteps.leave,
+    g.CrashMember: GroupSteps.crash,
+    g.AskGroup: GroupSteps.ask,
+}

@@ -1,0 +1,123 @@
+"""Steps and states of members of a group in scripts: what is seen, and what is said where one is in vain."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.errors import PlanError
+from harness.plan import Kafka, RunSpec, Simulated
+from harness.stories import OF_GROUPS, StoryCell, column_named, known_stories, parse_story, perform_cell, unmet
+from nemesis.plan import FaultPlan
+from workloads import WorkloadPlan
+
+FORM = """
+number = "G99"
+title = "A story"
+steps = '''
+join m
+{steps}
+'''
+{rest}
+"""
+HALFWAY = "write a to 0\npoll m halfway\n"
+UNANSWERED = "write a to 0\nhold OffsetCommit clients>1\npoll m\n"
+
+
+def cell(steps: str, column: str = "g", rest: str = "") -> StoryCell:
+    return perform_cell(parse_story(FORM.format(steps=steps, rest=rest), "my.toml"), column)
+
+
+@pytest.mark.parametrize(
+    ("steps", "problem"),
+    [
+        (f"{HALFWAY}poll m", "the member m has not done its work; write: finish m"),
+        (f"{HALFWAY}leave m", "the member m has not done its work; write: finish m"),
+        ("freeze m\npoll m", "the member m stands still; write: thaw m"),
+        ("thaw m", "the member m does not stand still"),
+        ("finish m", "the member m has nothing left to do"),
+        ("leave m\npoll m", "the member m is gone"),
+        ("crash m\nfinish m", "the member m is gone"),
+        (f"{UNANSWERED}freeze m", "the member m waits for an answer; write: wait until m is done"),
+        (f"{UNANSWERED}crash m", "the member m waits for an answer; write: wait until m is done"),
+        (f"{UNANSWERED}wait up to 1 s until m is done", "m is done: no, it waits for an answer"),
+        (f"{HALFWAY}wait up to 1 s until m is done", "m is done: no, it stops halfway"),
+        (f"{HALFWAY}wait up to 1 s until m has committed a", "no, its commits were taken up to 1"),
+        ("wait up to 1 s until m is not assigned", "no, it is assigned the log partition"),
+        ("leave m\nwait up to 1 s until m is assigned", "no, it is assigned nothing"),
+        ("ask group finds nothing", "it has committed offset 1"),
+        (f"{HALFWAY}ask group finds a", "it has committed offset 1"),
+        ("cut 1-clients\nask group", "no answer"),
+        ("write a to 0 acks=0\nask group finds a", "no answer tells the offset of a"),
+        ("kill 2\nwait until 2 is fenced\nmove coordinator to 2", "refused: broker 2 is not a live member of the ISR"),
+        ("try join n\nwait up to 1 s until 0 coordinates", "0 coordinates: no, 1 coordinates"),
+    ],
+)
+def test_a_step_that_is_in_vain_says_why(steps: str, problem: str) -> None:
+    (sentence,) = cell(steps).disagreements
+    assert problem in sentence
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "wait until m is assigned and m is done and m has committed base\nask group finds base",
+        "wait 20 s\njoin n\nwait until m is assigned and n is not assigned",
+        "freeze m\nwait 8 s\njoin n\nwait until n is assigned",
+        f"{HALFWAY}finish m\nwait until m is done and m has committed a",
+        f"{UNANSWERED}release\nwait until m has committed a",
+        "leave m\njoin n\nwait until n is assigned",
+        "kill the coordinator\nwait until 1 is fenced and 0 coordinates\nask group finds base",
+    ],
+)
+def test_members_do_as_they_are_told(steps: str) -> None:
+    assert cell(steps).disagreements == ()
+
+
+@pytest.mark.parametrize(("column", "place"), [("g", "base"), ("g/before", "a"), ("g/auto", "base")])
+def test_a_member_stops_between_the_halves_of_its_work_in_the_order_of_its_commits(column: str, place: str) -> None:
+    assert cell(f"{HALFWAY}ask group finds {place}", column).disagreements == ()
+
+
+def test_what_a_group_skips_is_told_by_its_record() -> None:
+    dies = f"{HALFWAY}crash m\nwait 8 s\njoin n"
+    seen = cell(dies, "g/before", '[skipped]\na = ["g/before"]')
+    assert (seen.skipped, seen.letters, seen.disagreements) == (("a",), "S", ())
+    assert cell(dies, "g/before", "[also]").disagreements == ("skipped, and not expected to be: a",)
+    (less, more) = cell(dies, "g", '[skipped]\na = ["g"]').disagreements
+    assert (less, more) == (
+        "expected to be skipped, and not: a",
+        "seen, and not expected to be: processed again",
+    )
+    with pytest.raises(PlanError, match='unknown record "b"'):
+        parse_story(FORM.format(steps=dies, rest="[skipped]\nb = []"), "my.toml")
+
+
+def test_every_column_of_a_planted_bug_is_told_apart_by_a_story() -> None:
+    """A control that no story turns red is none; neither is a choice of settings in which nothing is different."""
+    stories = [story for story in known_stories().values() if story.columns is OF_GROUPS]
+    assert len(stories) >= 6
+    for name in OF_GROUPS:
+        if name not in {"g", "g/1"}:
+            assert any(story.expected(name) != story.expected("g") for story in stories), name
+    assert any(story.expected("g/1/U") != story.expected("g/U") for story in stories), "min ISR 1 makes no difference"
+
+
+@pytest.mark.parametrize(
+    ("world", "workload", "problem"),
+    [
+        (Simulated(), "groups", ""),
+        (Simulated(), "steady", 'has members of a group; write name = "groups" under [workload]'),
+        (Kafka(), "groups", 'says "join m", which is for virtual time only'),
+    ],
+)
+def test_a_run_of_a_plan_has_what_a_story_of_a_group_needs(
+    world: Simulated | Kafka, workload: str, problem: str
+) -> None:
+    story = known_stories()["G01"]
+    settings = column_named("g").chosen(story.settings)
+    plan = WorkloadPlan(topic="story", partitions=1, name=workload)
+    spec = RunSpec(
+        world=world, cell="g", family="G01", settings=settings.to_mapping(), workload=plan, faults=FaultPlan(), seed=0
+    )
+    assert unmet(story, spec).startswith(problem)
+    assert bool(unmet(story, spec)) == bool(problem)
