@@ -71,7 +71,7 @@ def stories(
     E  one was read before its commit         T  a transaction counts in part
     Z  a superseded producer went on          H  a transaction stays open
     S  a group skips a record                 P  a record is processed again
-    B  a group forgets a commit               O  a member commits for its successor
+    B  a group forgets a commit               O  a replaced member commits
     """
     chosen = _stories(stories)
     names = _columns(columns)
