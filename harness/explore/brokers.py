@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from itertools import combinations
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from harness.explore.events import AT, NodeEvent, sent
-from harness.explore.normal_form import NOW_US, config_of, settle_broker, start_counting, timers_of
+from harness.explore.events import AT, CLEAN_EVENTS, NodeEvent, sent
+from harness.explore.keys import Kept, content_of, numbers_of
+from harness.explore.normal_form import LIMIT_US, NOW_US, config_of, settle_broker, start_counting, timers_of
 from harness.explore.scope import Constants
 from harness.reference.core import messages
-from harness.reference.core.broker import CHECKPOINT, ISR_CHECK, Broker
+from harness.reference.core.broker import CHECKPOINT, CLEAN, ISR_CHECK, Broker
 from harness.reference.core.effects import Effect, Timer
 from harness.reference.core.follower import NEVER_US
+from harness.reference.core.log import MemoryLog
 from harness.reference.core.messages import AlterPartition, Message
 from harness.reference.core.replica import Replica
 from harness.reference.core.request_handler import DEADLINES
@@ -21,9 +23,14 @@ from harness.reference.core.types import CONTROLLER, NO_NODE, NONE, BrokerConfig
 from harness.worlds.simulated.disks import Disk
 from nemesis.cluster import CLIENTS
 
+#: Records with keys are written so far apart that each begins a segment: no segment.ms is longer.
+_APART_US: Final = 10**22
+
 
 class BrokerCopy(NamedTuple):
     """A broker as the invariants see it. ``log`` is (leader epoch, record) by offset; a dead one leads nothing.
+
+    Where a cleaner has removed a record, ``log`` has None.
 
     ``away``: its disk lost something when that number of others was out of the ISR, and it has not registered since;
     NONE where nothing was lost. ``registered`` is its broker epoch, ``version`` that of its metadata. ``flushed`` is
@@ -34,7 +41,7 @@ class BrokerCopy(NamedTuple):
     alive: bool
     away: int
     incarnation: int
-    log: tuple[tuple[int, int], ...]
+    log: tuple[Kept, ...]
     flushed: int
     leader: NodeId = NO_NODE
     leader_epoch: int = NONE
@@ -97,12 +104,13 @@ class BrokerNode:
         events = [
             event for replica in self.process.replicas.values() for event in _offers_of_replica(replica, constants)
         ]
+        events += map(NodeEvent, CLEAN_EVENTS if constants.cleanings else ())
         return [*events, *timers_of(self.process)]
 
     def copy(self) -> BrokerCopy:
         """It as the invariants see it."""
         log = self.disk.log(AT)
-        records = () if log is None else tuple((batch.leader_epoch, batch.records[0]) for batch in log.batches)
+        records = () if log is None else _records_of(log)
         flushed = 0 if log is None else log.durable_offset  # what the disk has, whatever the core believes
         copy = BrokerCopy(self.node, self.process is not None, self.away, self.incarnation, records, flushed)
         if self.process is None:
@@ -120,26 +128,36 @@ class BrokerNode:
         )
 
 
-def happen(broker: Broker, event: NodeEvent, message: Message | None, acks: int) -> tuple[list[Effect], bool]:
+def _records_of(log: MemoryLog) -> tuple[Kept, ...]:
+    left = {batch.base_offset: (batch.leader_epoch, number) for batch in log.batches for number in numbers_of(batch)}
+    return tuple(left.get(offset) for offset in range(log.end_offset))
+
+
+def happen(
+    broker: Broker, event: NodeEvent, message: Message | None, acks: int, keys: str = ""
+) -> tuple[list[Effect], bool]:
     """Let a process take one event; ``message`` is what arrives, if that is the event. Also whether it was *idle*."""
     if event.kind == "silent":
         return _find_silent(broker, members(event.number))
-    return _take(broker, event, message, acks), False
+    return _take(broker, event, message, acks, keys), False
 
 
-def _take(broker: Broker, event: NodeEvent, message: Message | None, acks: int) -> list[Effect]:
+def _take(broker: Broker, event: NodeEvent, message: Message | None, acks: int, keys: str) -> list[Effect]:
     config = config_of(broker)
     if message is not None:
         return broker.on_message(NOW_US, NodeId(event.peer), message)
     if event.kind == "write":
-        batch = messages.RecordBatch(1, 1, (event.number,))
-        return broker.on_message(NOW_US, NodeId(CLIENTS), messages.Produce(event.number, AT, acks, 2**31, batch))
+        batch = messages.RecordBatch(1, 1, (content_of(keys, event.number),))
+        produce = messages.Produce(event.number, AT, acks, 2**31, batch)
+        return broker.on_message(NOW_US + event.number * _APART_US * bool(keys), NodeId(CLIENTS), produce)
     after_us, timer = {
         "retry": (config.replica_fetch_backoff_ms * 1000, Timer("fetch", event.peer)),
         "again": (config.replica_socket_timeout_ms * 1000, Timer("fetch", event.peer)),
         "repeat": (config.replica_socket_timeout_ms * 1000, HEARTBEAT),
         "expire": (1, DEADLINES),
         "checkpoint": (0, CHECKPOINT),
+        "clean": (0, Timer(CLEAN.name, AT)),
+        "clean-late": (LIMIT_US, Timer(CLEAN.name, AT)),
     }[event.kind]
     return broker.on_timer(NOW_US + after_us, timer)
 
@@ -202,7 +220,7 @@ def _silent(replica: Replica) -> Iterator[tuple[NodeId, ...]]:
     yield from ((node,) for node in sorted(replica.followers) if node not in replica.maximal_isr)
 
 
-def exposed(before: BrokerCopy, after: BrokerCopy) -> tuple[tuple[int, int], ...] | None:
+def exposed(before: BrokerCopy, after: BrokerCopy) -> tuple[Kept, ...] | None:
     """Return the records that consumers can read of a leader since this step, None where nothing is new."""
     if not after.leading or not after.high_watermark:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from harness.explore.keys import Kept
 from harness.reference.core import messages
 from harness.reference.core.effects import Deliver, Effect
 from harness.reference.core.messages import Message
@@ -21,6 +22,9 @@ _FOLDED: Final = (
     messages.ProduceResponse,
     messages.TopicResponse,
 )
+
+#: A pass of a cleaner, before the time limits of tombstones are over, and after it.
+CLEAN_EVENTS: Final = ("clean", "clean-late")
 
 
 class NodeEvent(NamedTuple):
@@ -52,7 +56,7 @@ class StepResult(NamedTuple):
     after: int
     sends: tuple[SentMessage, ...] = ()
     acknowledged: tuple[int, ...] = ()
-    exposed: tuple[tuple[int, int], ...] | None = None
+    exposed: tuple[Kept, ...] | None = None
     registered: int = NONE
     broken: tuple[str, str] | None = None
     given_up: tuple[int, ...] = ()

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from harness.explore.brokers import BrokerCopy, BrokerNode, exposed, happen
 from harness.explore.canonical_form import Tree, digest_of, tree_of
 from harness.explore.controllers import ControllerState, controller_state_of, decide, offers, registration
-from harness.explore.events import AT, NodeEvent, SentMessage, StepResult, sent
+from harness.explore.events import AT, CLEAN_EVENTS, NodeEvent, SentMessage, StepResult, sent
 from harness.explore.normal_form import NOW_US, given_up, open_requests, renumbered, settle_broker
 from harness.explore.rules import broken_by_step
 from harness.explore.scope import Scope
@@ -55,6 +55,7 @@ class NodeStates:
         self._config = config
         self._topic = topic_config(settings)
         self._acks = settings.acks
+        self._keys = scope.constants.keys
         self._pickled: dict[int, bytes] = {}
         self._steps: dict[tuple[int, NodeEvent], tuple[StepResult, ...]] = {}
         self._offers: dict[int, tuple[NodeEvent, ...]] = {}
@@ -154,7 +155,7 @@ class NodeStates:
             node.start(self._config, event.number)
         else:
             try:
-                effects, idle = happen(process, event, message, self._acks)
+                effects, idle = happen(process, event, message, self._acks, self._keys)
             except (AssertionError, ValueError) as error:  # What the core or its log takes for impossible.
                 broken = ("assertion", f"broker {node.node}: {error}")
         names = {} if node.process is None else settle_broker(node.process, requests, answered, node.incarnation)
@@ -167,7 +168,7 @@ class NodeStates:
             broken=broken or broken_by_step(before, self.copies[after]),
             given_up=() if node.process is None else given_up(requests, open_requests(node.process), answered),
             refused=after == digest and _refuses(effects),
-            idle=idle,
+            idle=idle or (broken is None and after == digest and event.kind in CLEAN_EVENTS),
         )
 
     def _controller_step(self, digest: int, event: NodeEvent, first: int | None) -> StepResult:

@@ -25,13 +25,17 @@ from harness.reference.core.controller import Controller
 from harness.reference.core.effects import Deliver
 from harness.reference.core.fetcher import Fetcher
 from harness.reference.core.follower import NEVER_US, Follower
+from harness.reference.core.log import MemoryLog
 from harness.reference.core.messages import Message
+from harness.reference.core.replica import Replica
 from harness.reference.core.request_handler import ParkedHeap
 from harness.reference.core.types import NO_NODE, NONE, BrokerConfig, Image, NodeId
 
 NOW_US: Final = 10**15
 #: Nothing is armed.
 UNARMED_US: Final = 2**63
+#: The time limit of every tombstone that has one, after NOW_US: passes of cleaners come before it or then.
+LIMIT_US: Final = 1
 #: Correlations that a node gives itself in a step are above this; settled ones are below.
 FRESH: Final = 10**9
 _PER_EPOCH: Final = 10
@@ -121,6 +125,7 @@ def settle_broker(broker: Broker, before: dict[Role, int], answered: int, incarn
             followed.asked_us = NOW_US
             followed.ready_us = NOW_US + 1 if followed.ready_us > NOW_US else 0
     for replica in broker.replicas.values():
+        _settle_limits(replica)
         replica._proposed_us = NOW_US
         if replica.proposal is not None:
             epoch = incarnation * _PER_INCARNATION + replica.partition_epoch * _PER_EPOCH
@@ -142,6 +147,15 @@ def _settle_follower(follower: Follower) -> None:
     follower.fetched_us = max(follower.caught_up_us, _recent(follower.fetched_us))
     if follower.caught_up_us == NOW_US or follower.fetched_us == NEVER_US:
         follower.leader_end_at_fetch = NONE
+
+
+def _settle_limits(replica: Replica) -> None:
+    """Give every tombstone that has a time limit the same one."""
+    log, settled_us = replica.log, NOW_US + LIMIT_US
+    assert isinstance(log, MemoryLog)  # noqa: S101 - what the disk of a BrokerNode holds
+    for position, batch in enumerate(log.batches):
+        if batch.delete_horizon_us not in {NONE, settled_us}:
+            log.batches[position] = replace(batch, delete_horizon_us=settled_us)
 
 
 def forget_unused(broker: Broker) -> None:

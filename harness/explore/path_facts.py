@@ -6,18 +6,21 @@ from typing import Any, Final, NamedTuple
 
 from harness.explore.canonical_form import digest_of
 from harness.explore.events import StepResult
+from harness.explore.keys import united
 from harness.explore.rules import Shown, as_permitted, contradiction
 from harness.explore.scope import Constants
 from harness.reference.core.invariants import Broken
 
 #: The things that a scope limits, in the order in which facts count them.
-SPENT: Final = ("records", "crashes", "fences", "moves", "shrinks", "proposals", "skips", "losses", "timeouts")
+_SPENT: Final = ("records", "crashes", "fences", "moves", "shrinks", "proposals", "skips", "losses", "timeouts")
+#: And those of scopes in which logs are cleaned.
+_CLEANED: Final = ("cleanings", "late_cleanings")
 
 
 class PathFacts(NamedTuple):
     """The facts of a run up to a state: spent constants, what clients saw, and whether a loss is permitted."""
 
-    spent: tuple[int, ...] = (0,) * len(SPENT)
+    spent: tuple[int, ...] = ()
     shown: Shown = Shown()
     permitted: bool = False
 
@@ -35,9 +38,18 @@ class FactsByDigest:
 
     def __init__(self, constants: Constants) -> None:
         self.known: dict[int, PathFacts] = {}
-        self._limits = tuple(getattr(constants, name) for name in SPENT)
+        self._names = _SPENT + _CLEANED * bool(constants.cleanings)
+        self._limits = {name: getattr(constants, name) for name in self._names}
         self._paid: dict[tuple[int, str], int] = {}
         self._shown: dict[tuple[int, Any], tuple[int, Broken | None]] = {}
+
+    def begin(self) -> int:
+        """Nothing is spent, and clients have seen nothing."""
+        return self.keep(PathFacts((0,) * len(self._names)))
+
+    def spent(self, digest: int, name: str) -> int:
+        """Return how much of ``name`` is spent."""
+        return self.known[digest].spent[self._names.index(name)]
 
     def keep(self, facts: PathFacts) -> int:
         """The digest of ``facts``, which are known from now on."""
@@ -50,10 +62,10 @@ class FactsByDigest:
         key = (digest, name)
         paid = self._paid.get(key)
         if paid is None:
-            index = SPENT.index(name)
+            index = self._names.index(name)
             spent = list(self.known[digest].spent)
             spent[index] += 1
-            within = spent[index] <= self._limits[index]
+            within = spent[index] <= self._limits[name]
             paid = self.keep(self.known[digest]._replace(spent=tuple(spent))) if within else 0
             self._paid[key] = paid
         return paid
@@ -71,6 +83,6 @@ class FactsByDigest:
             if broken is not None and facts.permitted:
                 broken = as_permitted(broken)
             acknowledged = tuple(sorted({*shown.acknowledged, *outcome.acknowledged}))
-            after = facts._replace(shown=Shown(acknowledged, max(shown.read, exposed, key=len)))
+            after = facts._replace(shown=Shown(acknowledged, united(shown.read, exposed)))
             answer = self._shown[key] = (self.keep(after), broken)
         return answer

@@ -13,10 +13,12 @@ from checkers import FaultSeen, TakenCopy, fate_of_copies
 from harness.explore.brokers import BrokerCopy
 from harness.explore.controllers import ControllerState
 from harness.explore.events import AT
+from harness.explore.keys import Kept, is_tombstone, lacking
 from harness.reference.core.invariants import (
     Broken,
     candidates_are_complete,
     consistent_reads,
+    deleted_stay_deleted,
     high_watermark_monotonic,
     high_watermark_on_log,
     isr_of_replicas,
@@ -28,7 +30,7 @@ from harness.reference.core.types import NONE, NodeId
 from nemesis.faults import Kill, Pause
 from workloads import Settings
 
-Records = tuple[tuple[int, int], ...]
+Records = tuple[Kept, ...]
 
 
 class Shown(NamedTuple):
@@ -42,6 +44,7 @@ class Shown(NamedTuple):
 RULES: Final = (
     "candidates-are-complete",
     "logs-match",
+    "deleted-stay-deleted",
     "isr-of-replicas",
     "one-leader-an-epoch",
     "maximal-isr-is-larger",
@@ -51,7 +54,7 @@ RULES: Final = (
     "assertion",
 )
 #: The rules whose breach is a loss, and what their breach is called where a loss is permitted.
-_LOSSES: Final = frozenset({"candidates-are-complete", "logs-match", "consistent-reads"})
+_LOSSES: Final = frozenset({"candidates-are-complete", "logs-match", "deleted-stay-deleted", "consistent-reads"})
 PERMITTED: Final = "permitted-loss"
 
 
@@ -86,13 +89,18 @@ def may_be_last(
 
 
 def contradiction(earlier: Records, later: Records) -> Broken | None:
-    """Two logs that consumers could read begin in the same way; the answer says where they do not."""
-    pairs = enumerate(zip(earlier, later, strict=False))
+    """Two logs that consumers could read begin in the same way; the answer says where they do not.
+
+    A record that only one of the two has was cleaned away.
+    """
+    pairs = [(offset, pair) for offset, pair in enumerate(zip(earlier, later, strict=False)) if None not in pair]
     return next(filter(None, (consistent_reads("a leader", offset, *pair) for offset, pair in pairs)), None)
 
 
-def broken_rules(controller_state: ControllerState, copies: Sequence[BrokerCopy], shown: Shown) -> list[Broken]:
-    """The rules that a state breaks, each with a sentence."""
+def broken_rules(
+    controller_state: ControllerState, copies: Sequence[BrokerCopy], shown: Shown, keys: str
+) -> list[Broken]:
+    """The rules that a state breaks, each with a sentence; ``keys`` are those of records (harness/explore/keys.py)."""
     state = controller_state.state
     answers = [isr_of_replicas(state)]
     leaders: dict[int, NodeId] = {}
@@ -101,7 +109,7 @@ def broken_rules(controller_state: ControllerState, copies: Sequence[BrokerCopy]
             first = leaders.setdefault(copy.leader_epoch, copy.number)
             answers.append(one_leader_an_epoch(copy.leader_epoch, first, copy.number))
             answers.append(maximal_isr_is_larger(state, copy.leader_epoch, copy.maximal_isr))
-    answers += [_incomplete(copies[number], shown) for number in sorted({*state.isr, *state.elr})]
+    answers += [_incomplete(copies[number], shown, keys) for number in sorted({*state.isr, *state.elr})]
     return [broken for broken in answers if broken is not None]
 
 
@@ -115,7 +123,7 @@ def _led(copy: BrokerCopy) -> tuple[int, int]:
     return copy.leader_epoch if copy.leading else NONE, copy.high_watermark
 
 
-def _incomplete(copy: BrokerCopy, shown: Shown) -> Broken | None:
+def _incomplete(copy: BrokerCopy, shown: Shown, keys: str) -> Broken | None:
     """The way in which a candidate lacks something that was acknowledged or read.
 
     Not asked of a broker that died with its disk and was not started since: the controller hears of it when it
@@ -123,14 +131,24 @@ def _incomplete(copy: BrokerCopy, shown: Shown) -> Broken | None:
     """
     if copy.away != NONE:
         return None
-    missing = ""
-    if shown.acknowledged:
-        has = {record for _, record in copy.log}
+    missing, replaced = "", set[int]()
+    if keys:  # Of records that consumers could read the last one of each key counts.
+        record, instead = lacking(keys, copy.log, shown.read)
+        missing, replaced = "" if record is None else record_name(record), _records_in(shown.read)
+        if record is not None and is_tombstone(keys, record) and len(copy.log) >= len(shown.read):
+            return deleted_stay_deleted(copy.number, "" if instead is None else record_name(instead), missing)
+    if shown.acknowledged and not missing:
+        has = _records_in(copy.log) | replaced
         missing = next((record_name(record) for record in shown.acknowledged if record not in has), "")
     broken = candidates_are_complete(copy.number, len(copy.log), len(shown.read), missing)
     for offset, (own, read) in enumerate(zip(copy.log, shown.read, strict=False)):
-        broken = broken or logs_match(copy.number, offset, own, read)
+        if own is not None and read is not None:
+            broken = broken or logs_match(copy.number, offset, own, read)
     return broken
+
+
+def _records_in(log: Records) -> set[int]:
+    return {kept[1] for kept in log if kept is not None}
 
 
 def record_name(record: int) -> str:

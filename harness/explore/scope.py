@@ -32,7 +32,9 @@ class Constants(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     planned moves of the leader. ``shrinks`` are followers that a leader finds silent for replica.lag.time.max.ms,
     ``proposals`` all changes of the ISR that leaders ask for. ``skips`` are decisions of the controller that a broker
     never hears of, because it hears of a later one first. ``losses`` are messages that never arrive, ``timeouts``
-    requests that are sent again. ``in_sync`` brokers are in the ISR at the beginning.
+    requests that are sent again. ``in_sync`` brokers are in the ISR at the beginning. ``cleanings`` are passes of
+    cleaners that change something, ``late_cleanings`` those of them that come when the time limits of tombstones are
+    over. ``keys`` are those of the records (:mod:`harness.explore.keys`).
     """
 
     brokers: Brokers = 3
@@ -47,6 +49,9 @@ class Constants(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     skips: Times = 0
     losses: Times = 0
     timeouts: Times = 0
+    cleanings: Times = 0
+    late_cleanings: Times = 0
+    keys: str = ""
     elected: Elected = "any"
     responses_wait: bool = True
     fetches_park: bool = False
@@ -90,7 +95,20 @@ class Scope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise PlanError(str(error)) from error
         if settings.leader_election != "isr":
             raise PlanError("explore knows elections of in-sync replicas only; leave out leader.election")
+        self._refuse_idle_cleaners(settings)
         return settings
+
+    def _refuse_idle_cleaners(self, settings: Settings) -> None:
+        """Refuse keys that are not letters, and what would keep cleaners from doing anything."""
+        keys, policy = self.constants.keys, settings.cleanup_policy
+        if keys and not (keys.isascii() and keys.isalpha()):
+            raise PlanError(f"keys={keys} are not letters; write one a record, a capital for a tombstone, as in kKx")
+        if policy != "delete" and not keys:
+            raise PlanError(f"cleanup.policy={policy} needs records with keys; add --constant keys=kKx")
+        if policy == "delete" and self.constants.cleanings:
+            raise PlanError("cleanings happen in a compacted log; add --set cleanup.policy=compact")
+        if settings.min_compaction_lag_ms:
+            raise PlanError("explore knows no age of records; leave out min.compaction.lag.ms")
 
     def varied(self, constants: Mapping[str, object], settings: Mapping[str, object]) -> Scope:
         """This scope with some constants and settings changed; with other bounds than of records it is about no family.
@@ -116,6 +134,7 @@ class Scope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         chosen = self.constants
         bounded = [f"more than {getattr(chosen, name)} {words}" for name, words in _BOUNDED.items()]
         sentences = [", ".join(bounded)]
+        sentences.append(self._left_out_of_cleaning())
         if self.rules:
             sentences.append(f"all rules but {', '.join(self.rules)}")
         if chosen.elected == "assigned":
@@ -129,6 +148,15 @@ class Scope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if not chosen.checkpoints:
             sentences.append("checkpoints of the high watermark: a restarted broker begins at 0")
         return sentences + list(ALWAYS_LEFT_OUT)
+
+    def _left_out_of_cleaning(self) -> str:
+        cleanings, late = self.constants.cleanings, self.constants.late_cleanings
+        if not cleanings:
+            return "cleaners of compacted logs"
+        return (
+            f"more than {cleanings} passes of cleaners that change something, {late} of them after "
+            "delete.retention.ms; records that share a segment"
+        )
 
 
 _BOUNDED: Final = {

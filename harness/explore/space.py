@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple
 
 from harness.explore.brokers import BrokerCopy, members
 from harness.explore.canonical_form import Renaming, digest_of, renamed
-from harness.explore.events import NodeEvent, SentMessage, StepResult
+from harness.explore.events import CLEAN_EVENTS, NodeEvent, SentMessage, StepResult
 from harness.explore.nodes import NodeStates
-from harness.explore.path_facts import SPENT, FactsByDigest, PathFacts
+from harness.explore.path_facts import FactsByDigest
 from harness.explore.rules import PERMITTED, RULES, as_permitted, broken_rules, may_be_last
 from harness.explore.scope import Scope
 from harness.reference.core import messages
@@ -159,7 +159,7 @@ class Space:
             controller,
             *(digest for digest, _ in brokers),
             *(0 for _ in self.wires),
-            self.facts.keep(PathFacts()),
+            self.facts.begin(),
         ]
         for number, (_, sends) in enumerate(brokers):
             self._send(state, number, sends)
@@ -178,7 +178,8 @@ class Space:
         copies = [self.nodes.copies[state[1 + number]] for number in self._brokers]
         facts = self.facts.known[state[-1]]
         self.acknowledged = max(self.acknowledged, len(facts.shown.acknowledged))
-        broken = [*broken_rules(self.nodes.controller_states[state[0]], copies, facts.shown)]
+        controller_state, keys = self.nodes.controller_states[state[0]], self.scope.constants.keys
+        broken = [*broken_rules(controller_state, copies, facts.shown, keys)]
         if facts.permitted:
             broken = [as_permitted(breach) for breach in broken]
             self.permitted = self.permitted or any(breach[0] == PERMITTED for breach in broken)
@@ -331,6 +332,10 @@ class Space:
                 facts = facts and self.facts.pay(facts, "shrinks")
         elif event.kind in {"again", "repeat"}:
             facts = self.facts.pay(facts, "timeouts")
+        elif event.kind in CLEAN_EVENTS:
+            facts = self.facts.pay(facts, "cleanings")
+            if event.kind == "clean-late":
+                facts = facts and self.facts.pay(facts, "late_cleanings")
         return event, facts
 
     def _crash(self, state: State, number: int) -> Iterator[Next]:
@@ -370,8 +375,7 @@ class Space:
         facts, controller_state = self.facts.known[state[-1]], self.nodes.controller_states[state[0]]
         if facts.permitted or copies[number].away == NONE:
             return state[-1]
-        spent = dict(zip(SPENT, facts.spent, strict=True))
-        disturbed = bool(spent["fences"] or spent["shrinks"])
+        disturbed = any(self.facts.spent(state[-1], name) for name in ("fences", "shrinks"))
         fault = PowerLoss if self.scope.constants.crash_loses == "unflushed" else WipeDisk
         permitted = may_be_last(self.nodes.settings, fault.kind, number, controller_state, copies, disturbed=disturbed)
         return self.facts.keep(facts._replace(permitted=permitted))

@@ -8,6 +8,7 @@ import msgspec
 
 from harness.explore.brokers import BrokerCopy, members
 from harness.explore.events import AT
+from harness.explore.keys import is_tombstone, key_of, numbers_of
 from harness.explore.rules import record_name
 from harness.explore.scope import Scope
 from harness.explore.search import Result
@@ -50,7 +51,7 @@ def _brokers(space: Space, state: State) -> tuple[str, ...]:
 
 def _broker(copy: BrokerCopy) -> str:
     """``0 leads 1: ab|c``: the bar stands at the high watermark."""
-    names = [record_name(record) for _, record in copy.log]
+    names = ["." if kept is None else record_name(kept[1]) for kept in copy.log]
     if not copy.alive:
         return f"{copy.number} dead: {''.join(names)}"
     names.insert(copy.high_watermark, "|")
@@ -64,7 +65,7 @@ def _text(space: Space, action: Action) -> str:
         way = {"deliver": "arrives", "skip": "is skipped", "lose": "is lost"}[kind]
         return f"{_end(peer)} > {_end(broker)}: {message} {way}"
     if kind == "write":
-        return f"a client writes {record_name(action.number)} to {broker}"
+        return f"a client writes {record_name(action.number)}{_key(space, action.number)} to {broker}"
     if kind == "crash":
         return f"{broker} dies; {action.number} of its records are left"
     return {
@@ -79,7 +80,17 @@ def _text(space: Space, action: Action) -> str:
         "repeat": f"{broker} repeats its proposal",
         "expire": f"{broker} answers fetches that have waited long enough",
         "checkpoint": f"{broker} writes down its high watermark",
+        "clean": f"{broker} cleans its log",
+        "clean-late": f"{broker} cleans its log, when the time limits of tombstones are over",
     }[kind]
+
+
+def _key(space: Space, record: int) -> str:
+    keys = space.scope.constants.keys
+    letter = key_of(keys, record)
+    if not letter:
+        return ""
+    return f", which deletes key {letter.lower()}," if is_tombstone(keys, record) else f" for key {letter}"
 
 
 def _end(node: int) -> str:
@@ -113,7 +124,7 @@ def _answer(answer: messages.FetchedPartition) -> str:
         return f"error {ErrorCode(answer.error).name}"
     if answer.diverging is not None:
         return f"truncate to the end of epoch {answer.diverging.leader_epoch} at {answer.diverging.end_offset}"
-    records = "".join(record_name(batch.records[0]) for batch in answer.batches)
+    records = "".join(record_name(number) for batch in answer.batches for number in numbers_of(batch))
     return f"records {records or 'none'}, high watermark {answer.high_watermark}"
 
 

@@ -177,7 +177,7 @@ class _StoryLines:
         action, kind, broker = moment.action, moment.action.kind, moment.action.broker
         if action.wire is not None:
             return self._message(action)
-        if kind == "write":
+        if kind == "write" and not self._scope.constants.keys:
             return [f"send {record_name(action.number)} to {broker}", _MOMENT]
         if kind == "crash":
             return self._crash(action, moment.before[broker])

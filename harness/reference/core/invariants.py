@@ -185,6 +185,17 @@ def logs_match(broker: NodeId, offset: int, own: object, committed: object) -> B
     return "logs-match", f"broker {broker} has another record than the committed one at {offset}"
 
 
+def deleted_stay_deleted(broker: NodeId, record: str, tombstone: str) -> Broken | None:
+    """A candidate that lacks a committed ``tombstone`` of a compacted log has no ``record`` that this deletes.
+
+    With "" as the record nothing is wrong: the tombstone may be gone. While committed records are kept, and no
+    broker is away for longer than delete.retention.ms (rule 32).
+    """
+    if not record:
+        return None
+    return "deleted-stay-deleted", f"broker {broker} may lead with {record}, which {tombstone} has deleted"
+
+
 def committed_has_its_copies(config: BrokerConfig, replicas: int, lacking: Collection[Broken]) -> Broken | None:
     """StateMachineSafety, as far as logs show it: as many replicas as commit a record have all that is committed.
 

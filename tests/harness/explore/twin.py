@@ -15,8 +15,8 @@ from harness.explore.brokers import BrokerCopy
 from harness.explore.events import AT, NodeEvent
 from harness.explore.normal_form import NOW_US
 from harness.explore.space import Action, Next, Space, State
-from harness.reference.core.broker import ISR_CHECK, Broker
-from harness.reference.core.effects import Effect
+from harness.reference.core.broker import CLEAN, ISR_CHECK, Broker
+from harness.reference.core.effects import Effect, Timer
 from harness.reference.core.follower import NEVER_US, Follower
 from harness.reference.core.messages import Message
 from harness.reference.core.replica import Replica
@@ -44,17 +44,25 @@ class Plain(Separate):
 
 @contextmanager
 def plain_nodes() -> Iterator[None]:
-    """Brokers keep all that they have; time passes for a follower whether that has consequences or not."""
+    """Brokers keep all that they have, and each tombstone its own time limit.
+
+    Time passes for a follower whether that has consequences or not.
+    """
     happen = brokers.happen
 
-    def happens(broker: Broker, event: NodeEvent, message: Message | None, acks: int) -> tuple[list[Effect], bool]:
+    def happens(
+        broker: Broker, event: NodeEvent, message: Message | None, acks: int, keys: str
+    ) -> tuple[list[Effect], bool]:
         if event.kind == "silent":
             follower = broker.replicas[AT].followers[event.peer]
             follower.caught_up_us = follower.fetched_us = NEVER_US
             return [], False
         if event.kind == "check":
             return broker.on_timer(NOW_US, ISR_CHECK), False
-        return happen(broker, event, message, acks)
+        if event.kind == "clean-late":
+            limits = [batch.delete_horizon_us for batch in broker.replicas[AT].log.cleanable.batches]
+            return broker.on_timer(max([NOW_US, *limits]), Timer(CLEAN.name, AT)), False
+        return happen(broker, event, message, acks, keys)
 
     def offers(replica: Replica, _constants: object) -> list[NodeEvent]:
         found = [NodeEvent("silent", node) for node, one in replica.followers.items() if one.caught_up_us == NOW_US]
@@ -69,6 +77,7 @@ def plain_nodes() -> Iterator[None]:
         patch.setattr(nodes_module, "happen", happens)
         patch.setattr(brokers, "_offers_of_replica", offers)
         patch.setattr(normal_form, "_settle_follower", settled)
+        patch.setattr(normal_form, "_settle_limits", lambda _: None)
         patch.setattr(normal_form, "forget_unused", lambda _: None)
         yield
 
