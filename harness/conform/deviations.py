@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import resources
@@ -17,7 +17,8 @@ from harness.stories import WHOLE
 class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A known way in which the core shows another state than Kafka.
 
-    Without ``more`` any difference in its ``facts`` is explained, which says little: so its place is narrow.
+    Without ``more`` or ``until`` any difference in its ``facts`` is explained, which says little: so its place is
+    narrow.
     """
 
     name: str
@@ -38,6 +39,8 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """A fact of these has these two values alone, Kafka's and the core's, in words as they are printed."""
     more: int | None = None
     """Kafka's number is larger by this for each such step, and by nothing else."""
+    until: str = ""
+    """Kafka's list has more brokers: those that such steps name, until a later one fits this and names them too."""
 
     def explains(self, story: str, texts: Sequence[str], fact: str, real: object, core: object) -> bool:
         """True if this is why ``fact`` differs after the last of the steps with these ``texts``."""
@@ -48,17 +51,43 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         if fact in self.only and self.only[fact] != (in_words(real), in_words(core)):
             return False
         plain = [text.removeprefix("try ") for text in texts]
+        if self.until:
+            return _is_longer(real, core, self._named(plain))
         steps = sum(self._counts(text, plain[index + 1 :]) for index, text in enumerate(plain))
         if self.more is None:
             return steps > 0
         return isinstance(real, int) and isinstance(core, int) and real - core == self.more * steps
 
+    def _named(self, texts: Iterable[str]) -> set[str]:
+        """The brokers that these steps name, without those that a later step of ``until`` names."""
+        brokers: set[str] = set()
+        for text in texts:
+            if text == WHOLE:
+                brokers.clear()
+            elif fnmatchcase(text, self.until):
+                brokers -= _brokers(text)
+            elif fnmatchcase(text, self.since):
+                brokers |= _brokers(text)
+        return brokers
+
     def _counts(self, text: str, later: Sequence[str]) -> bool:
-        brokers = set(text.split()[1:])
         followed = any(
-            step == WHOLE or (fnmatchcase(step, self.then) and brokers <= set(step.split()[1:])) for step in later
+            step == WHOLE or (fnmatchcase(step, self.then) and _brokers(text) <= _brokers(step)) for step in later
         )
         return fnmatchcase(text, self.since) and (followed or not self.then)
+
+
+def _brokers(text: str) -> set[str]:
+    """The brokers that a step names."""
+    return set(text.split()[1:])
+
+
+def _is_longer(real: object, core: object, brokers: set[str]) -> bool:
+    """True if Kafka's list has all that the core's has, and more, all of these ``brokers``."""
+    if not (isinstance(real, tuple) and isinstance(core, tuple)):
+        return False
+    more = set(map(str, real)) - set(map(str, core))
+    return set(core) < set(real) and more <= brokers
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -4,8 +4,9 @@ Observed, in ``cluster.jsonl`` of a run: whom the controller fenced and took bac
 leader, leader epoch, ISR, ELR and partition epoch; of brokers, when they began to lead or to follow, the ISR that a
 leader counts with, and where a follower truncated.
 
-Not observed: heartbeats, refused proposals, planned moves, stops in order, and which of two things that were logged at
-about the same time came first. :mod:`harness.conform.controller_search` tries these, with the core's own controller.
+Not observed: heartbeats, refused proposals, planned moves, that a broker asks to stop in order, and which of two things
+that were logged at about the same time came first. :mod:`harness.conform.controller_search` tries these, with the
+core's own controller.
 
 Fetches are not observed either. So a leader may propose what it likes, and of brokers no more is held than that they do
 what the controller said, and truncate to where a leader epoch began.

@@ -264,6 +264,12 @@ _EVENTS: Final[Mapping[str, Sequence[tuple[str, Callable[..., LogEvent]]]]] = {
     ),
     f"{_CONTROLLER}.BrokerHeartbeatManager": (
         (r"The request from broker (?P<broker>\d+) to unfence has been granted", observations.BrokerRegistered),
+        # A broker that may stop in order is fenced with that. Since 4.0 the end of its session is logged too.
+        (
+            r"Unfenced broker (?P<broker>\d+) has requested and been granted an immediate shutdown",
+            observations.BrokerFenced,
+        ),
+        (r"The request from broker (?P<broker>\d+) to shut down has been granted", observations.BrokerFenced),
     ),
 }
 #: By the class that logs: what its lines look like, with groups named as the fields of the event that each makes.

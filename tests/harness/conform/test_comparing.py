@@ -237,6 +237,28 @@ def test_a_deviation_that_names_two_values_explains_no_others() -> None:
     assert not of_two.explains("S10", texts[:1], role, False, "not shown")
 
 
+def test_a_deviation_of_a_list_explains_the_brokers_that_its_steps_name_and_no_others() -> None:
+    stops = Deviation(name="n", facts=["fenced"], since="stop *", until="start *", why="", source="")
+
+    def explained(real: tuple[int, ...], core: tuple[int, ...], *texts: str) -> bool:
+        return stops.explains("S52", texts, "fenced", real, core)
+
+    assert explained((2,), (), "stop 2", "write x to 0")
+    assert explained((1, 2), (2,), "kill 2", "try stop 1")
+    assert explained((1, 2), (), "stop 1 2")
+    assert not explained((2,), (), "write x to 0")
+    assert not explained((1,), (), "stop 2")
+    assert not explained((1, 2), (), "stop 2")
+    assert not explained((), (2,), "stop 2")
+    assert not explained((2,), (1,), "stop 2")
+    assert not explained((2,), (), "stop 2", "start 2")
+    assert not explained((1, 2), (), "stop 1 2", "start 1")
+    assert explained((2,), (), "stop 1 2", "start 1")
+    assert explained((2,), (), "stop 2", "start 2", "stop 2")
+    assert not explained((2,), (), "stop 2", "(dead brokers are started, all are in sync)")
+    assert not stops.explains("S52", ["stop 2"], "fenced", (2,), "not shown")
+
+
 def test_steps_last_as_long_as_they_did_elsewhere(trace: RecordedTrace) -> None:
     """So time limits run out at the same steps: here the session of broker 2, in a step that only writes."""
     steps = [

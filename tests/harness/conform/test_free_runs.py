@@ -163,6 +163,17 @@ def test_two_lines_close_together_may_be_in_the_other_order_and_others_not(later
     assert held([*beginning(), *gone, *back])["t-0"].fits is fits
 
 
+def test_a_broker_that_stops_in_order_is_fenced_at_once_and_its_session_may_end_later() -> None:
+    """Kafka logs the second since 4.0. A leader that stops leaves its ISRs first."""
+    follower = [said(9_000, BrokerFenced(broker=2)), said(9_000, isr(1, 0, 1))]
+    leader = [said(9_000, isr(1, 0, 1)), said(9_400, BrokerFenced(broker=2))]
+    back = [said(20_000, BrokerRegistered(broker=2)), said(20_500, isr(2, 0, 1, 2))]
+    for gone in (follower, leader):
+        for ended in ([], [said(18_000, BrokerFenced(broker=2))]):
+            of_it = held([*beginning(), *gone, *ended, *back])["t-0"]
+            assert (of_it.fits, of_it.deviations) == (True, 0)
+
+
 def test_an_emptied_directory_is_a_known_deviation_after_a_registration_and_nothing_else_is() -> None:
     back = [
         said(9_000, BrokerFenced(broker=2)),

@@ -116,6 +116,18 @@ def test_lines_about_brokers_are_understood() -> None:
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        "Unfenced broker 2 has requested and been granted an immediate shutdown.",
+        "The request from broker 2 to shut down has been granted since the lowest active offset 32 is now greater.",
+    ],
+)
+def test_a_broker_that_may_stop_in_order_is_fenced_with_that(words: str) -> None:
+    """Before 4.0 no line follows when its session would have ended."""
+    assert message(f"{TIME} INFO {BEATS} {words}") == BrokerFenced(broker=2)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "\tat kafka.Kafka$.main(Kafka.scala:75)",
@@ -123,6 +135,9 @@ def test_lines_about_brokers_are_understood() -> None:
         f"{TIME} INFO kafka.server.KafkaRaftServer [KafkaRaftServer nodeId=100] Kafka Server started",
         f"{TIME} INFO kafka.log.UnifiedLog [UnifiedLog partition=foo-0, dir=/a] Truncating to 45 has no effect",
         f"{TIME} DEBUG {CONTROLS} No stale brokers found.",
+        f"{TIME} INFO {BEATS} Unfenced broker 2 has requested and been granted a controlled shutdown.",
+        f"{TIME} INFO {BEATS} Fenced broker 2 has requested and been granted an immediate shutdown.",
+        f"{TIME} DEBUG {BEATS} The request from broker 2 to shut down can not yet be granted because of an offset.",
     ],
 )
 def test_other_lines_say_nothing(text: str) -> None:
@@ -338,6 +353,14 @@ def test_the_view_follows_the_controllers_log(tmp_path: Path) -> None:
         )
     state = viewer.image().partitions["foo-0"]
     assert (state.leader, state.leader_epoch, state.isr, state.replicas) == (2, 1, (2, 0), (1, 2, 0))
+    for words, fenced in (
+        ("Unfenced broker 1 has requested and been granted an immediate shutdown.", True),
+        ("The request from broker 1 to unfence has been granted because it has caught up.", False),
+        ("The request from broker 1 to shut down has been granted since the lowest active offset is greater.", True),
+    ):
+        with log.open("a") as file:
+            file.write(f"{TIME} INFO {BEATS} {words}\n")
+        assert viewer.image().brokers[1].fenced is fenced
 
 
 def heard(leader: int, epoch: int, version: int, isr: str = "1, 2, 0") -> str:
