@@ -13,6 +13,7 @@ from checkers.anomalies.lost_write import LostWrite
 from checkers.anomalies.pipelines import AbortedCommit, DoubledEffect, MissingEffect, UnstableOffset
 from checkers.anomalies.returned_group import ReturnedGroup
 from checkers.anomalies.returned_key import ReturnedKey
+from checkers.anomalies.stale_generation import StaleGeneration
 from checkers.anomalies.transactions import (
     FailedSend,
     HangingTransaction,

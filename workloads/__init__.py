@@ -7,6 +7,7 @@ that the workers of a cluster, which import this one, do not have.
 
 from workloads.client import (
     PAYLOAD_HEADER,
+    Assignment,
     Batches,
     ClientCapability,
     Clients,
@@ -73,13 +74,13 @@ from workloads.settings import (
 
 __all__ = [
     "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "GAVE_UP", "IDEMPOTENCE", "KAFKA_DEFECTS", "LISTED", "NEMESIS",
-    "NEVER", "NEVER_SENT", "NOTHING", "NO_ERA", "PAYLOAD_HEADER", "PRESETS", "TIME_LIMIT", "WORKLOADS", "Batches",
-    "BrokenInvariant", "CleanerTimes", "ClientCapability", "Clients", "Clock", "Commits", "Consumer", "Event",
-    "EventType", "Fetched", "FreshWrites", "Function", "GroupMember", "GroupProtocol", "IsolationLevel",
+    "NEVER", "NEVER_SENT", "NOTHING", "NO_ERA", "PAYLOAD_HEADER", "PRESETS", "TIME_LIMIT", "WORKLOADS", "Assignment",
+    "Batches", "BrokenInvariant", "CleanerTimes", "ClientCapability", "Clients", "Clock", "Commits", "Consumer",
+    "Event", "EventType", "Fetched", "FreshWrites", "Function", "GroupMember", "GroupProtocol", "IsolationLevel",
     "LogPartition", "MemberToken", "Membership", "MicroOperation", "Offsets", "OwnCommit", "OwnCommits",
-    "PayloadDefect", "PlannedWrite", "PlantedBug", "Poll", "PollOutcome", "Positions", "Producer", "Reached",
-    "Record", "Recorder", "Refusal", "RefusedAttempts", "Retirement", "Send", "SendOutcome", "ServedTime",
-    "SettingValue", "Settings", "SettingsError", "StableOffset", "Subscription", "Tombstones", "TransactionEnd",
-    "Transactions", "Truncation", "Unsent", "WorkloadPlan", "classify", "in_toml", "kind_of", "reason_of",
-    "refusal", "shown", "spelled", "topics_of", "unknown_name",
+    "PayloadDefect", "PlannedWrite", "PlantedBug", "Poll", "PollOutcome", "Positions", "Producer", "Reached", "Record",
+    "Recorder", "Refusal", "RefusedAttempts", "Retirement", "Send", "SendOutcome", "ServedTime", "SettingValue",
+    "Settings", "SettingsError", "StableOffset", "Subscription", "Tombstones", "TransactionEnd", "Transactions",
+    "Truncation", "Unsent", "WorkloadPlan", "classify", "in_toml", "kind_of", "reason_of", "refusal", "shown",
+    "spelled", "topics_of", "unknown_name",
 ]  # fmt: skip

@@ -65,6 +65,17 @@ class Offsets(msgspec.Struct, frozen=True):
     error: str | None = None
 
 
+class Assignment(msgspec.Struct, frozen=True):
+    """The log partitions that a group leaves to a member.
+
+    ``generation`` is the group's, or the member's epoch (KIP-848), None where the library does not tell which one the
+    assignment belongs to, and for a client that is no member.
+    """
+
+    partitions: tuple[str, ...]
+    generation: int | None = None
+
+
 class OwnCommit(msgspec.Struct, frozen=True):
     """News of a commit that a library made by itself: its begin, or its end, which has an ``answer``.
 
@@ -223,11 +234,11 @@ class Producer(Protocol):
 class Subscription(Protocol):
     """Reading as a member of a group, which deals the log partitions out."""
 
-    def subscribe(self, topics: Sequence[str], changed: Callable[[tuple[str, ...]], None]) -> None:
+    def subscribe(self, topics: Sequence[str], changed: Callable[[Assignment], None]) -> None:
         """Read these topics instead of assigned partitions.
 
         ``changed`` is called, by the clock, with the instance's log partitions whenever the group assigned them again,
-        and with none when they were taken away.
+        and without any when they were taken away.
         """
         ...
 

@@ -154,7 +154,7 @@ WORKLOADS: Final[dict[str, WorkloadKind]] = {
     "bursts": WorkloadKind(bursts, ("lost-write", "unseen", "worst_realtime_lag")),
     "groups": WorkloadKind(
         groups,
-        ("group-skip", "group-went-back", "two-owners", "unfenced-instance"),
+        ("group-skip", "group-went-back", "two-owners", "unfenced-instance", "stale-generation"),
         reading="group",
         needs=(ClientCapability.SUBSCRIPTION, ClientCapability.COMMITS),
     ),
@@ -173,6 +173,7 @@ WORKLOADS: Final[dict[str, WorkloadKind]] = {
             "unstable-offset",
             "two-owners",
             "unfenced-instance",
+            "stale-generation",
             "aborted-read",
             "torn-transaction",
             "lost-write",

@@ -76,7 +76,7 @@ class Members:
             member.stop()
 
     def _await_change(self) -> None:
-        if self._change_ms:
+        if self._change_ms and self._members:
             self._clock.call_at(self._clock.now_us() + self._change_ms * 1000, self._change)
 
     def _change(self) -> None:

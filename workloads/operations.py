@@ -9,7 +9,7 @@ several processes of one instance (docs/decisions/004-pipelined-sends.md).
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, Literal, Protocol
+from typing import Annotated, Final, Literal, Protocol
 
 import msgspec
 
@@ -225,11 +225,16 @@ class CleanerTimes(msgspec.Struct, frozen=True, kw_only=True):
     tombstone_ms: int
 
 
-class GroupMember(msgspec.Struct, frozen=True, kw_only=True):
-    """The group of an operation, and its member's own name where it is a static one (KIP-345)."""
+class GroupMember(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The group of an operation, and its member's own name where it is a static one (KIP-345).
+
+    ``generation``, of an assignment, is the group's generation or the member's epoch (KIP-848) that it belongs to, None
+    where the client does not tell.
+    """
 
     group: str
     instance_id: str | None = None
+    generation: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] | None = None
 
 
 class Retirement(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from workloads.client import Membership, PollOutcome
+from workloads.client import Assignment, Membership, PollOutcome
 from workloads.consumers import REST_MS_MIN, Readers, decoded
 from workloads.errors import TIME_LIMIT
 from workloads.operations import Event, EventType, Function, GroupMember, Poll, Reached, Record
@@ -21,9 +21,9 @@ Read = Callable[[Poll], None]
 Lost = Callable[["PollingMember"], None]
 
 
-def detail_of(membership: Membership) -> str:
+def detail_of(membership: Membership, generation: int | None = None) -> str:
     """The detail of a member's events (:class:`workloads.operations.GroupMember`), in JSON."""
-    member = GroupMember(group=membership.group, instance_id=membership.instance_id)
+    member = GroupMember(group=membership.group, instance_id=membership.instance_id, generation=generation)
     return msgspec.json.encode(member).decode()
 
 
@@ -92,10 +92,11 @@ class PollingMember(ABC):
             self.consumer.close()
             self._record(EventType.OK, Function.REBALANCE, detail=self._detail)
 
-    def _rebalanced(self, assigned: tuple[str, ...]) -> None:
+    def _rebalanced(self, assigned: Assignment) -> None:
         if not self._stopped:
-            self._assigned = frozenset(assigned)
-            self._record(EventType.OK, Function.REBALANCE, partitions=assigned, detail=self._detail)
+            self._assigned = frozenset(assigned.partitions)
+            detail = detail_of(self._membership, assigned.generation)
+            self._record(EventType.OK, Function.REBALANCE, partitions=assigned.partitions, detail=detail)
 
     def _poll(self) -> None:
         if self._stopped:

@@ -74,6 +74,7 @@ PlantedBug = Literal[
     "commit-of-any-member",
     "assign-unrevoked",
     "load-first-commits",
+    "load-no-members",
     "count-pending-offsets",
     "count-aborted-offsets",
     "keep-pending-offsets",

@@ -13,7 +13,7 @@ False alarms avoided: commits that began before B was assigned anything; a membe
 that; members of other groups with the same name; instances that ran side by side from the begin.
 
 Not found: an instance that goes on with a log partition that B was not assigned; a static member that came back within
-session.timeout.ms, and cost a rebalance all the same, because histories do not tell generations.
+session.timeout.ms, and cost a rebalance all the same.
 
 Findings, one a commit: key, group, offset, op, instance-id, successor (the assignment of the other instance).
 Source: KIP-345. O(n log n) in the rows of groups.

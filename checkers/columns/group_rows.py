@@ -183,13 +183,14 @@ class GroupColumns(NamedTuple):
     """The groups of rows, and their static members by their own names (KIP-345).
 
     ``group`` and ``static`` are int64 by row, indexes into the names, -1 for none. A static member's name is that of
-    its group and its own.
+    its group and its own. ``generation`` is int64 by row, -1 where it is not known.
     """
 
     group: Numbers
     group_names: Sequence[str]
     static: Numbers
     static_names: Sequence[tuple[str, str]]
+    generation: Numbers
 
 
 def groups_of(columns: Mapping[str, npt.NDArray[Any]], codes: Numbers, details: Sequence[str]) -> GroupColumns:
@@ -198,16 +199,18 @@ def groups_of(columns: Mapping[str, npt.NDArray[Any]], codes: Numbers, details: 
     rows = np.flatnonzero((one_of(columns["function"], *GROUPED) | committing) & (codes >= 0))
     names: dict[str, int] = {}
     static_names: dict[tuple[str, str], int] = {}
-    group_of, static_of = (np.full(len(details), NONE, dtype=np.int64) for _ in range(2))
+    group_of, static_of, generation_of = (np.full(len(details), NONE, dtype=np.int64) for _ in range(3))
     for code in np.flatnonzero(np.bincount(codes[rows], minlength=len(details))).tolist():
         if (member := decoded(details[code], GroupMember)) is None:  # or of a transaction without a group
             continue
         group_of[code] = names.setdefault(member.group, len(names))
+        generation_of[code] = NONE if member.generation is None else member.generation
         if member.instance_id is not None:
             static_of[code] = static_names.setdefault((member.group, member.instance_id), len(static_names))
-    group, static = (np.full(len(codes), NONE, dtype=np.int64) for _ in range(2))
-    group[rows], static[rows] = group_of[codes[rows]], static_of[codes[rows]]
-    return GroupColumns(group, [*names], static, [*static_names])
+    group, static, generation = (np.full(len(codes), NONE, dtype=np.int64) for _ in range(3))
+    for of_row, of_code in ((group, group_of), (static, static_of), (generation, generation_of)):
+        of_row[rows] = of_code[codes[rows]]
+    return GroupColumns(group, [*names], static, [*static_names], generation)
 
 
 def group_rows(log: LogRows) -> GroupRows | None:

@@ -182,6 +182,7 @@ def assemble(units: Sequence[Unit], parts: Sequence[HistoryPart]) -> RowBatch:
         group_names=[] if groups is None else [*groups.group_names],
         static=groups.static if groups is not None and groups.static_names else None,
         static_names=[] if groups is None else [*groups.static_names],
+        generation=groups.generation if groups is not None and (groups.generation != NONE).any() else None,
         transactions=TransactionRows.joined(
             [(length, part.transactions) for length, part in zip(lengths, parts, strict=True)]
         ),
@@ -213,15 +214,17 @@ def _groups(parts: Sequence[HistoryPart], lengths: Sequence[int]) -> GroupColumn
         return parts[0].groups
     group_names: list[str] = []
     static_names: list[tuple[str, str]] = []
-    columns: tuple[list[Numbers], list[Numbers]] = [], []
+    columns: tuple[list[Numbers], list[Numbers], list[Numbers]] = [], [], []
     for part, length in zip(parts, lengths, strict=True):
         none = np.full(length, NONE, dtype=np.int64)
-        mine = part.groups or GroupColumns(none, (), none, ())
+        mine = part.groups or GroupColumns(none, (), none, (), none)
         columns[0].append(np.where(mine.group >= 0, mine.group + len(group_names), NONE))
         columns[1].append(np.where(mine.static >= 0, mine.static + len(static_names), NONE))
+        columns[2].append(mine.generation)
         group_names += mine.group_names
         static_names += mine.static_names
-    return GroupColumns(np.concatenate(columns[0]), group_names, np.concatenate(columns[1]), static_names)
+    group, static, generation = map(np.concatenate, columns)
+    return GroupColumns(group, group_names, static, static_names, generation)
 
 
 def _read(unit: Unit) -> HistoryPart:

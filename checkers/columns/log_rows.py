@@ -51,6 +51,8 @@ class LogRows:
             where no row is about a group.
         static: of row: the index in ``static_names`` of the static member whose row it is (int64), -1 for none; None
             where no row is a static member's.
+        generation: of row: the group's generation, or its member's epoch (int64), -1 where it is not known; None
+            where no row tells it.
         retirements: of history: the producers that were given up, as :attr:`RunMarks.retirements` has them.
         transactions: what is known of transactions; None where no history has any of our own.
         record_key, tombstone: of row, as in the schema; None where no history has keys (:class:`RecordKeys`).
@@ -83,6 +85,7 @@ class LogRows:
     group_names: list[str] = field(default_factory=list)
     static: Numbers | None = None
     static_names: list[tuple[str, str]] = field(default_factory=list)
+    generation: Numbers | None = None
     transactions: TransactionRows | None = None
     record_key: Numbers | None = None
     tombstone: Numbers | None = None

@@ -63,11 +63,11 @@ reasons then name the gap.
 
 *Clients.* `wedged-client` is about a client library, so it is always permitted, whatever the settings.
 
-*Consumer groups.* Commits are records of `__consumer_offsets`, written with acks=all, so `group-went-back` and
-`returned-group` are permitted only where a copy was destroyed, or where readable records can vanish, as by unclean
-elections (a consumer whose position is gone begins at the start). `group-skip` also where members commit before they
-process, or begin at the end (`auto.offset.reset=latest`). `two-owners` is never permitted: brokers fence a member that
-was given up.
+*Consumer groups.* Commits are records of `__consumer_offsets`, written with acks=all, so `group-went-back`,
+`returned-group` and `stale-generation` are permitted only where a copy was destroyed, or where readable records can
+vanish, as by unclean elections (a consumer whose position is gone begins at the start). `group-skip` also where members
+commit before they process, or begin at the end (`auto.offset.reset=latest`). `two-owners` is never permitted: brokers
+fence a member that was given up.
 
 *Pipelines.* What is read and what is written count together. `doubled-effect` and `unstable-offset` are promised to
 readers of committed records only. They, `missing-effect` and `aborted-commit` rest on what brokers keep of records, of
@@ -102,6 +102,8 @@ OF_COMMITTED = ("aborted-read", "early-read")
 OF_COMMITS = ("group-went-back", "returned-group")
 #: Promised of static members as long as the group's coordinator keeps its state.
 OF_STATIC_MEMBERS = ("unfenced-instance",)
+#: Promised of groups on the same condition.
+OF_GENERATIONS = ("stale-generation",)
 OF_TRANSACTIONS = ("zombie", "hanging-transaction")
 OF_PIPELINES = ("missing-effect", "aborted-commit")
 #: Promised to pipelines whose members, and whose readers, read committed records only.
@@ -253,6 +255,7 @@ _COMMIT_SAFE = Reason("every in-sync replica of __consumer_offsets has a commit 
 _COMMIT_LOST = Reason("a copy was destroyed, and it may have been the last one of __consumer_offsets that was in sync",
                       "rule 24")  # fmt: skip
 _FENCED = Reason("the group's coordinator refuses commits of a member that was given up", "KIP-345, KIP-429, KIP-848")
+_GENERATIONS = Reason("each generation of a group is later than the last, and kept in __consumer_offsets", "KIP-848")
 _AFTER_DUPLICATE = Reason("a duplicated record has two places, and neighbours are compared at the last one", "rule 21")
 
 
@@ -286,6 +289,7 @@ def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = AN
         *(_claim(name, (*forgetful, *readable), (_COMMIT_SAFE,)) for name in OF_COMMITS),
         _claim("two-owners", (), (_FENCED,)),
         *(_claim(name, (*forgetful, *readable), (_FENCED,)) for name in OF_STATIC_MEMBERS),
+        *(_claim(name, (*forgetful, *readable), (_GENERATIONS,)) for name in OF_GENERATIONS),
         _claim("divergent-replicas", _divergence_reasons(settings, faults, copies), (below,)),
         *(_claim(name, (*uncommitted, *readable), (_STABLE, *late)) for name in OF_COMMITTED),
         *(_claim(name, readable, (_REPLACED,)) for name in OF_TRANSACTIONS),

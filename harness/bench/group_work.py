@@ -23,16 +23,20 @@ MEMBERS: Final = 4
 REBALANCE_EVERY: Final = 32
 ASK_EVERY: Final = 16
 #: Planted in turn, each at the end of a block.
-GROUP_PLANTS: Final = ("group-skip", "group-went-back", "returned-group", "two-owners", "unfenced-instance")
+GROUP_PLANTS: Final = (
+    "group-skip", "group-went-back", "returned-group", "two-owners", "unfenced-instance",
+    "stale-generation",
+)  # fmt: skip
 #: Values in one log partition that are sent while each group has one turn.
 _SENT_IN_A_TURN: Final = 1
 
 
 class SyntheticGroup:
-    """A group: who owns which log partition, and how far the group is in each."""
+    """A group: its generation, who owns which log partition, and how far the group is in each."""
 
     def __init__(self, number: int, inputs: int) -> None:
         self.detail = GroupMember(group=f"g{number}")
+        self.generation = 1
         self.first = FIRST_PROCESS + 1000 * (number + 1)
         self.owner = [key % MEMBERS for key in range(inputs)]
         self.reached = [0] * inputs
@@ -83,6 +87,7 @@ class GroupBlock(BlockBuilder):
         if turn % REBALANCE_EVERY == REBALANCE_EVERY - 1:
             first = (turn // REBALANCE_EVERY) % MEMBERS
             second = (first + 1) % MEMBERS
+            group.generation += 1
             group.owner = [{first: second, second: first}.get(owner, owner) for owner in group.owner]
             self.rebalanced(group, first)
             self.rebalanced(group, second)
@@ -129,7 +134,7 @@ class GroupBlock(BlockBuilder):
             EventType.OK,
             Function.REBALANCE,
             partitions=mine,
-            detail=group.detail,
+            detail=GroupMember(group=group.detail.group, generation=group.generation),
         )
         self.sequence.time_us += 1
 

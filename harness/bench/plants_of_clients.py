@@ -162,6 +162,11 @@ def _unfenced_instance(history: HistoryBuilder) -> None:
     _asked_and_told(history, ONE, Function.COMMIT, history.end, STATIC)
 
 
+def _stale_generation(history: HistoryBuilder) -> None:
+    for instance in (ONE, TWO):
+        _join(history, instance, GroupMember(group="planted", generation=7))
+
+
 # --- pipelines ---
 
 
@@ -270,6 +275,7 @@ OF_CLIENTS: Final[dict[str, Plant]] = {
     "returned-group": Plant(_returned_group, {"returned-group": 1}),
     "two-owners": Plant(_two_owners, {"two-owners": 1}),
     "unfenced-instance": Plant(_unfenced_instance, {"unfenced-instance": 1}),
+    "stale-generation": Plant(_stale_generation, {"stale-generation": 1}),
     "missing-effect": Plant(_missing_effect, {"missing-effect": 1}),
     "doubled-effect": Plant(_doubled_effect, {"doubled-effect": 1}),
     "aborted-commit": Plant(_aborted_commit, {"aborted-commit": 1}),

@@ -18,6 +18,7 @@ from workloads import (
     CLIENT_CRASHED,
     NEVER_SENT,
     TIME_LIMIT,
+    Assignment,
     Batches,
     ClientCapability,
     Commits,
@@ -166,11 +167,11 @@ class AdaptedConsumer(ABC, Generic[Library]):
         """Have the library read ``partitions`` from now on."""
         self.owner.submit(partial(self._assign, tuple(partitions), from_start))
 
-    def subscribe(self, topics: Sequence[str], changed: Callable[[tuple[str, ...]], None]) -> None:
+    def subscribe(self, topics: Sequence[str], changed: Callable[[Assignment], None]) -> None:
         """Have the library join the group; ``changed`` is called on the clock's thread."""
 
-        def on_assigned(partitions: tuple[str, ...]) -> None:
-            self._clock.post(partial(changed, partitions))
+        def on_assigned(assigned: Assignment) -> None:
+            self._clock.post(partial(changed, assigned))
 
         self.owner.submit(partial(self._subscribe, tuple(topics), on_assigned))
 
@@ -221,9 +222,7 @@ class AdaptedConsumer(ABC, Generic[Library]):
         """Read these partitions from now on, each from its start or from the last position."""
 
     @abstractmethod
-    def _subscribe(
-        self, topics: tuple[str, ...], on_assigned: Callable[[tuple[str, ...]], None], library: Library
-    ) -> None:
+    def _subscribe(self, topics: tuple[str, ...], on_assigned: Callable[[Assignment], None], library: Library) -> None:
         """Read these topics from now on; ``on_assigned`` may be called on any thread."""
 
     @abstractmethod

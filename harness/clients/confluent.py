@@ -32,6 +32,7 @@ from harness.plan import Security
 from workloads import (
     NEVER_SENT,
     PAYLOAD_HEADER,
+    Assignment,
     EventType,
     Fetched,
     IsolationLevel,
@@ -275,18 +276,17 @@ class ConfluentConsumer(AdaptedConsumer[Consumer]):
         kind = EventType.INFO if errors and not records else EventType.OK
         return PollOutcome(kind, records, errors[0] if errors else None)
 
-    def _subscribe(
-        self, topics: tuple[str, ...], on_assigned: Callable[[tuple[str, ...]], None], library: Consumer
-    ) -> None:
-        # The library has what it was dealt, or gives it up, only after these calls.
+    def _subscribe(self, topics: tuple[str, ...], on_assigned: Callable[[Assignment], None], library: Consumer) -> None:
+        # The library has what it was dealt, or gives it up, only after these calls. It does not tell the generation:
+        # what it gives for transactions is not to be read.
         def assigned(_: Consumer, added: Sequence[TopicPartition]) -> None:
-            on_assigned(tuple(sorted({*_held(library), *map(_name, added)})))
+            on_assigned(Assignment(tuple(sorted({*_held(library), *map(_name, added)}))))
 
         def revoked(_: Consumer, lost: Sequence[TopicPartition]) -> None:
             for name in map(_name, lost):
                 self._revoked.add(name)
                 self._positions.pop(name, None)
-            on_assigned(tuple(sorted(_held(library).difference(map(_name, lost)))))
+            on_assigned(Assignment(tuple(sorted(_held(library).difference(map(_name, lost))))))
 
         library.subscribe(list(topics), on_assign=assigned, on_revoke=revoked)
 

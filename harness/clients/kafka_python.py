@@ -39,6 +39,7 @@ from harness.plan import Security
 from workloads import (
     GAVE_UP,
     PAYLOAD_HEADER,
+    Assignment,
     ClientCapability,
     EventType,
     Fetched,
@@ -237,7 +238,7 @@ class KafkaPythonConsumer(AdaptedConsumer[KafkaConsumer]):
         return PollOutcome(EventType.OK, tuple(_fetched(record) for records in read.values() for record in records))
 
     def _subscribe(
-        self, topics: tuple[str, ...], on_assigned: Callable[[tuple[str, ...]], None], library: KafkaConsumer
+        self, topics: tuple[str, ...], on_assigned: Callable[[Assignment], None], library: KafkaConsumer
     ) -> None:
         library.subscribe(topics, listener=_Rebalances(library, on_assigned))
         # Metadata that arrives after the first join makes its leader join again, and a poll that ends before that join
@@ -304,17 +305,19 @@ class KafkaPythonConsumer(AdaptedConsumer[KafkaConsumer]):
 class _Rebalances(ConsumerRebalanceListener):  # type: ignore[misc]
     """Reports the partitions that a group assigns."""
 
-    def __init__(self, library: KafkaConsumer, on_assigned: Callable[[tuple[str, ...]], None]) -> None:
+    def __init__(self, library: KafkaConsumer, on_assigned: Callable[[Assignment], None]) -> None:
         self._library = library
         self._on_assigned = on_assigned
 
     def on_partitions_assigned(self, _assigned: object) -> None:
         """Report all partitions of the member, which the library has by now."""
-        self._on_assigned(tuple(sorted(map(_name, self._library.assignment()))))
+        generation = self._library.group_metadata().generation_id
+        names = tuple(sorted(map(_name, self._library.assignment())))
+        self._on_assigned(Assignment(names, generation if generation > 0 else None))
 
     def on_partitions_revoked(self, _revoked: object) -> None:
         """Report that all are taken away, as is done before each assignment."""
-        self._on_assigned(())
+        self._on_assigned(Assignment(()))
 
 
 def named(error: BaseException) -> str:

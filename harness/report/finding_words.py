@@ -29,6 +29,7 @@ from checkers import (
     ReturnedKey,
     SkippedRecord,
     StaleCommit,
+    StaleGeneration,
     TornTransaction,
     TransactionRead,
     UnfencedCommit,
@@ -150,6 +151,17 @@ def _(finding: StaleCommit) -> str:
         f"{_number(finding.successor)} of the history). After that the member before it began a commit of offset "
         f"{finding.offset}, and the group took it (operation {_number(finding.op)})."
     )
+
+
+@in_words.register
+def _(finding: StaleGeneration) -> str:
+    first = (
+        f"A member of group {finding.group} was assigned {finding.key} in generation {finding.earlier_generation} "
+        f"(operation {_number(finding.earlier)} of the history)."
+    )
+    if finding.generation == finding.earlier_generation:
+        return f"{first} Another one was assigned it in the same generation (operation {_number(finding.op)})."
+    return f"{first} After that it was assigned in generation {finding.generation} (operation {_number(finding.op)})."
 
 
 @in_words.register

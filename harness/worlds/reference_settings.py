@@ -31,6 +31,7 @@ OF_GROUPS: Final = (
     "commit-of-any-member",
     "assign-unrevoked",
     "load-first-commits",
+    "load-no-members",
 )
 #: The same for pipelines, which commit offsets in transactions.
 OF_PIPELINES: Final = (

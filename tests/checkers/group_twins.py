@@ -1,6 +1,7 @@
 """The anomalies of consumer groups once more, in plain Python over events."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 
@@ -81,6 +82,67 @@ def unfenced_instance(events: list[Event]) -> Findings:
                 if began > mine:
                     found.add((commit.key, commit.op, name[1]))
     return sorted(found)
+
+
+class Assigned(NamedTuple):
+    """One log partition of one assignment, in a generation that is known."""
+
+    event: Event
+    key: str
+    group: str
+    generation: int
+
+    @property
+    def who(self) -> object:
+        return _static_name(self.event) or self.event.instance
+
+
+def stale_generation(events: list[Event]) -> Findings:
+    assigned = [*_assigned(events)]
+    found = []
+    for late in assigned:
+        mine = [e for e in events if e.instance == late.event.instance and _names(e, late.key)]
+        began = min(_begun(events, e) for e in mine)
+        wrong = [
+            early.generation
+            for early in assigned
+            if early[1:3] == late[1:3] and early.event.index < late.event.index and _contradict(early, late, began)
+        ]
+        if wrong:
+            found.append((late.key, late.event.index, late.generation, max(wrong)))
+    return sorted(found)
+
+
+def _contradict(early: Assigned, late: Assigned, began: int) -> bool:
+    if early.generation == late.generation:
+        return early.who != late.who
+    knew = early.event.instance == late.event.instance or early.event.index < began
+    return knew and early.generation > late.generation
+
+
+def _assigned(events: list[Event]) -> Iterator[Assigned]:
+    deleted = set[tuple[str, str]]()
+    for event in events:
+        if event.function == Function.DELETE_GROUP:
+            deleted |= {(key, group_of(event)) for key in reached(event)}
+        generation = _generation(event) if event.function == Function.REBALANCE else None
+        for key in event.partitions if generation is not None else ():
+            if (key, group_of(event)) not in deleted:
+                yield Assigned(event, key, group_of(event), generation or 0)
+
+
+def _generation(event: Event) -> int | None:
+    return msgspec.json.decode(event.detail or "", type=GroupMember).generation
+
+
+def _begun(events: list[Event], event: Event) -> int:
+    """The index of the invocation that this event completes, or its own."""
+    if event.type == INVOKE:
+        return event.index
+    for before in reversed(events[: event.index]):
+        if before.process == event.process and before.function == event.function:
+            return before.index if before.type == INVOKE else event.index
+    return event.index
 
 
 def _static_name(event: Event) -> tuple[str, str] | None:

@@ -3,7 +3,7 @@
 from functools import partial
 
 from tests.conftest import PerfectConsumer, PerfectLog
-from workloads.client import Offsets
+from workloads.client import Assignment, Offsets
 from workloads.driver import Workload
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
@@ -20,7 +20,7 @@ class GroupedLog(PerfectLog):
     def __init__(self, clock, session_ms=2_000):
         super().__init__(clock)
         self.session_us = session_ms * 1000
-        self.members, self.committed = [], {}
+        self.members, self.committed, self.generation = [], {}, 0
         self.accepts_stale = False
 
     def consumer(self, process, membership=None, isolation="read_uncommitted"):
@@ -31,11 +31,12 @@ class GroupedLog(PerfectLog):
     def deal(self):
         """Give each member its share, and let it go on from what is committed."""
         names = sorted(self.records)
+        self.generation += 1
         for number, member in enumerate(self.members):
             share = tuple(names[number :: len(self.members)])
             if set(share) != set(member.positions):
                 member.positions = {name: self.committed.get(name, 0) for name in share}
-                self.later(partial(member.changed, share))
+                self.later(partial(member.changed, Assignment(share, self.generation)))
 
     def give_up(self):
         """Give up members that did not poll for a session."""
@@ -59,7 +60,7 @@ class GroupConsumer(PerfectConsumer):
         self.log.give_up()
         if self not in self.log.members and not self.closed:
             self.positions = {}
-            self.changed(())
+            self.changed(Assignment(()))
             self.log.members.append(self)
             self.log.deal()
         super().poll(max_wait_ms, done)

@@ -3,14 +3,15 @@
 import itertools
 from functools import partial
 
+import msgspec
 import pytest
 
 from tests.workloads.grouped_log import performed, quick
 from workloads.client import Membership, Offsets, OwnCommit
 from workloads.consumers import Readers
-from workloads.members import membership_of
+from workloads.members import Members, membership_of
 from workloads.membership import CommitLine, OwnCommitLines
-from workloads.operations import EventType, Function
+from workloads.operations import EventType, Function, GroupMember
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
@@ -85,8 +86,32 @@ def test_commits_of_the_library_are_written_down_also_several_at_a_time(perfect_
 
 def test_static_members_keep_their_names(perfect_world, events):
     performed(perfect_world, events, quick(), static_members=True)
-    names = {event.detail for event in events.of(Function.REBALANCE) if "member-" in (event.detail or "")}
-    assert names == {f'{{"group":"ackproof","instance_id":"member-{n}"}}' for n in range(3)}
+    names = {member.instance_id for member in assigned_in(events)}
+    assert names - {None} == {f"member-{n}" for n in range(3)}, "and the one that is there only at the end"
+
+
+def test_each_assignment_is_written_down_with_its_generation(perfect_world, events):
+    performed(perfect_world, events, quick())
+    generations = [member.generation for member in assigned_in(events)]
+    assert len(set(generations)) > 3
+    assert generations == sorted(generations)
+    dropped = [event for event in events.of(Function.REBALANCE) if not event.partitions]
+    assert dropped
+    assert {msgspec.json.decode(event.detail, type=GroupMember).generation for event in dropped} <= {None}
+
+
+def assigned_in(events):
+    """The members that were assigned something, in order."""
+    listed = (event for event in events.of(Function.REBALANCE) if event.partitions)
+    return [msgspec.json.decode(event.detail, type=GroupMember) for event in listed]
+
+
+def test_a_group_without_members_changes_none(perfect_world, events):
+    members = Members(perfect_world.clock, [], change_ms=100, freezes_ms=(1,))
+    members.start()
+    perfect_world.drive(lambda: False, 1_000_000)
+    members.stop()
+    assert (members.records_read, events.events) == (0, [])
 
 
 def test_members_begin_as_their_settings_say_and_the_one_at_the_end_reads_what_nobody_has_read():

@@ -74,6 +74,7 @@ final class GroupMember {
             for (TopicPartition partition : left) {
                 event.partition(partition);
             }
+            event.out.writeInt(consumer.groupMetadata().generationId());
             bridge.send(event);
         } catch (IOException gone) {
             Runtime.getRuntime().halt(1);

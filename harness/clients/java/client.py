@@ -27,6 +27,7 @@ from harness.clients.java.bridge import Bridge, JavaExceptionError, error_in
 from harness.clients.java.frames import Answer, End, Method
 from harness.clients.real_clients import ClientLibrary
 from workloads import (
+    Assignment,
     ClientCapability,
     EventType,
     Fetched,
@@ -186,6 +187,8 @@ class JavaConsumer(AdaptedConsumer[RemoteClient]):
             lambda: RemoteClient.make(bridge, Method.NEW_CONSUMER, configured),
             RemoteClient.close,
         )
+        # By KIP-848 a thread of the library's own moves the epoch on, so it may be later than the assignment.
+        self._classic = membership is not None and membership.protocol == "classic"
         super().__init__(clock, owner, milliseconds(configured, "request.timeout.ms"), membership)
 
     @override
@@ -205,10 +208,11 @@ class JavaConsumer(AdaptedConsumer[RemoteClient]):
 
     @override
     def _subscribe(
-        self, topics: tuple[str, ...], on_assigned: Callable[[tuple[str, ...]], None], library: RemoteClient
+        self, topics: tuple[str, ...], on_assigned: Callable[[Assignment], None], library: RemoteClient
     ) -> None:
         def on_event(event: Answer) -> None:
-            on_assigned(tuple(sorted(event.partitions())))
+            partitions, generation = tuple(sorted(event.partitions())), event.number()
+            on_assigned(Assignment(partitions, generation if self._classic and generation > 0 else None))
 
         library.call(Method.SUBSCRIBE, frames.texts(topics), self._limit_s(), on_event)
 

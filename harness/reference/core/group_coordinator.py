@@ -164,11 +164,14 @@ class GroupCoordinator(Coordinator):
                 named = msgspec.msgpack.decode(key, type=RecordKey)
                 group = self._groups.setdefault(named.group, Group())
                 if named.partition is None:
-                    group.record = msgspec.msgpack.decode(value, type=GroupRecord)
+                    self._load_members(group, msgspec.msgpack.decode(value, type=GroupRecord))
                 else:
                     offset = msgspec.msgpack.decode(value, type=int)
                     self._load_offset(group, named.partition, offset, batch)
         self._look_again(replica)
+
+    def _load_members(self, group: Group, record: GroupRecord) -> None:
+        group.record = record
 
     def _load_offset(self, group: Group, partition: TopicPartition, offset: int, batch: RecordBatch) -> None:
         self._keep(group, {partition: offset}, batch.base_offset, batch.producer_id)

@@ -22,6 +22,7 @@ from nemesis.cluster import CLIENTS
 from workloads import (
     CLIENT_CLOSED,
     CLIENT_CRASHED,
+    Assignment,
     ClientCapability,
     Commits,
     EventType,
@@ -262,7 +263,7 @@ class SimulatedGroupConsumer(SimulatedConsumer):
         """Have the model tell of each commit that it makes by itself."""
         self._model.watch_own_commits(told)
 
-    def subscribe(self, topics: Sequence[str], changed: Callable[[tuple[str, ...]], None]) -> None:
+    def subscribe(self, topics: Sequence[str], changed: Callable[[Assignment], None]) -> None:
         """Have the model join the group."""
         self._model.subscribe(topics, changed)
 

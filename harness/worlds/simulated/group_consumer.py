@@ -30,7 +30,7 @@ from harness.worlds.simulated.network_client import (
     Completed,
     Request,
 )
-from workloads import Fetched, IsolationLevel, Membership, MemberToken, Offsets, OwnCommit, Settings
+from workloads import Assignment, Fetched, IsolationLevel, Membership, MemberToken, Offsets, OwnCommit, Settings
 
 #: Heartbeats in a session: Kafka's defaults are 5 s and 45 s.
 BEATS_A_SESSION: Final = 9
@@ -99,7 +99,7 @@ class GroupConsumerModel(ConsumerModel):
         self._auto_us = None if membership.auto_commit_ms is None else membership.auto_commit_ms * MICROSECONDS
         self._auto_due_us = 0
         self._topics: tuple[str, ...] = ()
-        self._changed: Callable[[tuple[str, ...]], None] | None = None
+        self._changed: Callable[[Assignment], None] | None = None
         self._epoch = JOINS
         self._given_up = False
         self._next: tuple[TopicPartition, ...] | None = None
@@ -113,8 +113,8 @@ class GroupConsumerModel(ConsumerModel):
 
     # --- calls -------------------------------------------------------------------------------------------------------
 
-    def subscribe(self, topics: Sequence[str], changed: Callable[[tuple[str, ...]], None]) -> None:
-        """Be a member, from the next poll on; ``Completed(changed, names)`` follows whenever the assignment changes."""
+    def subscribe(self, topics: Sequence[str], changed: Callable[[Assignment], None]) -> None:
+        """Be a member, from the next poll on; ``Completed(changed, Assignment)`` follows each change."""
         self._topics, self._changed = tuple(topics), changed
 
     def watch_own_commits(self, told: Callable[[OwnCommit], None]) -> None:
@@ -208,7 +208,8 @@ class GroupConsumerModel(ConsumerModel):
         self._handed = {partition: offset for partition, offset in self._handed.items() if partition in goes_on}
         self._beats.ready_us = now_us
         assert self._changed is not None  # noqa: S101 - it has subscribed
-        self._net.effects.append(Completed(self._changed, tuple(map(str, assigned))))
+        epoch = None if self._epoch == JOINS else self._epoch
+        self._net.effects.append(Completed(self._changed, Assignment(tuple(map(str, assigned)), epoch)))
 
     def _beat(self, now_us: int) -> None:
         coordinator = None if self._given_up else self._coordinator_for(now_us, self._beats)

@@ -27,14 +27,27 @@ class GroupScene(Scene):
     #: By instance, its own name where it is a static member.
     static: ClassVar[dict[int, str]] = {}
 
-    def of_member(self, member: int, kind: Any, function: Function, group: str = "", **rest: Any) -> int:
+    def of_member(
+        self,
+        member: int,
+        kind: Any,
+        function: Function,
+        group: str = "",
+        *,
+        generation: int | None = None,
+        **rest: Any,
+    ) -> int:
         instance = member // 10 * 10
-        named = GroupMember(group=group or ("h" if instance == C else "g"), instance_id=self.static.get(instance))
+        named = GroupMember(
+            group=group or ("h" if instance == C else "g"),
+            instance_id=self.static.get(instance),
+            generation=generation,
+        )
         detail = msgspec.json.encode(named).decode()
         return self.event(member, kind, function, instance=instance, detail=detail, **rest)
 
-    def deal(self, member: int, *keys: str) -> int:
-        return self.of_member(member, OK, Function.REBALANCE, partitions=keys)
+    def deal(self, member: int, *keys: str, generation: int | None = None) -> int:
+        return self.of_member(member, OK, Function.REBALANCE, partitions=keys, generation=generation)
 
     def read(self, member: int, *offsets: int, kind: Any = OK) -> int:
         records = tuple(Record(offset, offset + 100) for offset in offsets)
@@ -364,6 +377,66 @@ def test_polls_are_compared_within_an_assignment_only() -> None:
     assert "nonmonotonic-poll" in judged(made).counts
 
 
+# --- generations ---
+
+
+def test_two_members_with_a_log_partition_in_one_generation_have_a_stale_one() -> None:
+    made = scene()
+    first = made.deal(A, KEY, generation=7)
+    second = made.deal(B, KEY, generation=7)
+    (found,) = judged(made).anomalies["stale-generation"]
+    assert (found.key, found.group, found.generation, found.earlier_generation) == (KEY, "g", 7, 7)
+    assert (found.earlier.op_pos, found.op.op_pos) == (first, second)
+    assert forbidden(judged(made)) == ["unseen", "stale-generation"], "nobody read"
+
+
+def test_a_generation_that_goes_back_is_stale_for_the_same_member_and_for_one_that_began_later() -> None:
+    for member in (A, B):
+        made = scene()
+        first = made.deal(A, KEY, generation=7)
+        made.deal(A)
+        later = made.deal(member, KEY, generation=5)
+        (found,) = judged(made).anomalies["stale-generation"]
+        assert (found.earlier.op_pos, found.op.op_pos) == (first, later)
+        assert (found.earlier_generation, found.generation) == (7, 5)
+
+
+def test_generations_that_only_go_up_are_none_that_is_stale() -> None:
+    made = scene()
+    made.deal(A, KEY, generation=5)
+    made.deal(A, KEY, generation=5)
+    made.deal(B, KEY, generation=6)
+    made.deal(A, KEY, generation=9)
+    assert "stale-generation" not in judged(made).counts
+
+
+def test_a_member_that_was_there_before_and_hears_late_of_its_generation_is_not_accused() -> None:
+    made = scene()
+    made.read(A, 0)
+    made.deal(B, KEY, generation=6)
+    made.deal(A, KEY, generation=5)
+    assert "stale-generation" not in judged(made).counts
+
+
+def test_an_instance_of_a_static_member_has_the_generation_of_the_one_before() -> None:
+    made = scene()
+    made.static = {A: "m", B: "m", D: "n"}
+    made.deal(A, KEY, generation=5)
+    made.deal(B, KEY, generation=5)
+    assert "stale-generation" not in judged(made).counts
+    stale = made.deal(D, KEY, generation=5)
+    assert [found.op.op_pos for found in judged(made).anomalies["stale-generation"]] == [stale]
+
+
+def test_other_groups_and_groups_that_were_deleted_have_generations_of_their_own() -> None:
+    made = scene()
+    made.deal(A, KEY, generation=5)
+    made.deal(C, KEY, generation=5)
+    made.delete()
+    made.deal(B, KEY, generation=1)
+    assert "stale-generation" not in judged(made).counts
+
+
 # --- by chance ---
 
 
@@ -380,7 +453,7 @@ def by_chance(seed: int, length: int, steps: tuple[str, ...]) -> list[Event]:
         offset = chosen.randint(0, 5)
         match chosen.choice(steps):
             case "deal":
-                made.deal(member, KEY)
+                made.deal(member, KEY, generation=chosen.choice((None, 1, 2, 2, 3)))
             case "revoke":
                 made.deal(member)
             case "read":
@@ -416,6 +489,10 @@ COMPARED = {
     "unfenced-instance": (
         group_twins.unfenced_instance,
         lambda f: (f["key"], f["op"]["op_pos"], f["instance-id"]),
+    ),
+    "stale-generation": (
+        group_twins.stale_generation,
+        lambda f: (f["key"], f["op"]["op_pos"], f["generation"], f["earlier-generation"]),
     ),
 }
 

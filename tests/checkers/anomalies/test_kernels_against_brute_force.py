@@ -83,6 +83,7 @@ COMPARED_APART: dict[str, tuple[Callable[..., Any], ...]] = {
     "returned-group": (group_twins.returned_group,),
     "two-owners": (group_twins.two_owners,),
     "unfenced-instance": (group_twins.unfenced_instance,),
+    "stale-generation": (group_twins.stale_generation,),
     **{name: (twin,) for name, twin in (transactional_twins.TWINS | pipeline_twins.TWINS).items()},
 }
 

@@ -62,7 +62,7 @@ def test_transactions_are_serial_but_for_the_cycles_that_were_planted(
 
 def test_the_work_of_groups_is_clean_but_for_what_was_planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(synthetic, "WRITES", 48)
-    written = write_group_work(tmp_path, 6_000, planted=len(GROUP_PLANTS))
+    written = write_group_work(tmp_path, 7_200, planted=len(GROUP_PLANTS))
     verdict = check_one(tmp_path, ww_deps=True)
     assert verdict.counts == written.expected == dict.fromkeys(GROUP_PLANTS, 1)
     assert verdict.groups.commits_acknowledged

@@ -14,7 +14,7 @@ from harness.worlds.simulated.clients import SimulatedClients, SimulatedConsumer
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
 from workloads import LogPartition
-from workloads.client import ClientCapability, Membership, Offsets, Unsent
+from workloads.client import Assignment, ClientCapability, Membership, Offsets, Unsent
 from workloads.operations import EventType
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
@@ -108,10 +108,10 @@ def test_a_group_goes_on_where_its_last_member_committed(cluster, partitions):
     written, topic = partitions[0], LogPartition.named(partitions[0]).topic
     cluster.write(20, cluster.next_process(), partition=written)
     first = cluster.world.clients.consumer(cluster.next_process(), Membership("readers"))
-    dealt: list[tuple[str, ...]] = []
+    dealt: list[Assignment] = []
     first.subscription.subscribe([topic], dealt.append)
     assert offsets_read(cluster, first, 20) == [(written, offset) for offset in range(20)]
-    assert set(partitions) == set(dealt[-1])
+    assert set(partitions) == set(dealt[-1].partitions)
     assert answered(cluster, first.positions.ask_positions, [written]) == Offsets({written: 20})
     taken = answered(cluster, first.commits.commit, None)
     assert (taken.offsets[written], taken.error) == (20, None)

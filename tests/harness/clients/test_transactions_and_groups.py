@@ -12,7 +12,7 @@ from harness.clients import CLIENTS, RealClients
 from harness.plan import Kafka
 from harness.worlds.kafka import client_library
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
-from workloads import Fetched, Membership, MemberToken, Offsets, SendOutcome
+from workloads import Assignment, Fetched, Membership, MemberToken, Offsets, SendOutcome
 from workloads.operations import EventType
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("plain-kafka")]
@@ -60,10 +60,10 @@ class Asking:
         self.ok(producer.transactions.init)
         return producer
 
-    def member(self, membership: Membership) -> tuple[Any, list[tuple[str, ...]]]:
+    def member(self, membership: Membership) -> tuple[Any, list[Assignment]]:
         """A member, and its assignments. It waits for offsets of transactions that end, as it reads committed."""
         consumer = self._clients.consumer(self._cluster.next_process(), membership, "read_committed")
-        assigned = list[tuple[str, ...]]()
+        assigned = list[Assignment]()
         assert consumer.subscription is not None
         consumer.subscription.subscribe(["ackproof"], assigned.append)
         return consumer, assigned
@@ -143,7 +143,7 @@ def test_offsets_count_with_the_transaction(ask: Asking, clients: RealClients) -
     group = f"pipeline {clients.name}"
     producer = ask.transactional(group)
     consumer, assigned = ask.member(Membership(group))
-    ask.polled(consumer, lambda _: bool(assigned) and len(assigned[-1]) == len(PARTITIONS))
+    ask.polled(consumer, lambda _: bool(assigned) and len(assigned[-1].partitions) == len(PARTITIONS))
     member = ask.of(consumer.commits.ask_member)
     assert isinstance(member, MemberToken)
     assert member.error is None
@@ -178,9 +178,9 @@ def test_a_tombstone_has_no_value_and_its_payload_in_a_header(
 def test_a_static_member_is_fenced_by_one_with_its_name(ask: Asking, clients: RealClients) -> None:
     membership = Membership(f"static {clients.name}", instance_id="one")
     first, assigned = ask.member(membership)
-    ask.polled(first, lambda _: bool(assigned) and len(assigned[-1]) == len(PARTITIONS))
+    ask.polled(first, lambda _: bool(assigned) and len(assigned[-1].partitions) == len(PARTITIONS))
     second, again = ask.member(membership)
-    ask.polled(second, lambda _: bool(again) and len(again[-1]) == len(PARTITIONS))
+    ask.polled(second, lambda _: bool(again) and len(again[-1].partitions) == len(PARTITIONS))
     taken = ask.of(second.commits.commit, {FIRST: 0})
     assert taken == Offsets({FIRST: 0})
     first.close()
@@ -191,7 +191,7 @@ def test_two_members_share_the_partitions_with_every_protocol(ask: Asking, clien
     for protocol in clients.protocols:
         membership = Membership(f"shared {clients.name} {protocol}", protocol=protocol)
         first, of_first = ask.member(membership)
-        ask.polled(first, lambda _, seen=of_first: bool(seen) and len(seen[-1]) == len(PARTITIONS))  # type: ignore[misc]
+        ask.polled(first, lambda _, seen=of_first: bool(seen) and seen[-1].partitions == PARTITIONS)  # type: ignore[misc]
         second, of_second = ask.member(membership)
         polls = [first, second]
 
@@ -203,10 +203,18 @@ def test_two_members_share_the_partitions_with_every_protocol(ask: Asking, clien
         assert ask._cluster.until(
             lambda one=of_first, two=of_second: (
                 bool(two)  # type: ignore[misc]
-                and sorted(one[-1] + two[-1]) == list(PARTITIONS)
-                and bool(one[-1] and two[-1])
+                and sorted(one[-1].partitions + two[-1].partitions) == list(PARTITIONS)
+                and bool(one[-1].partitions and two[-1].partitions)
             )
         ), protocol
+        before, *_, now = [each.generation for each in of_first if each.partitions]
+        assert of_second[-1].generation == now
+        if protocol == "classic" and not clients.name.startswith("confluent"):
+            assert before is not None
+            assert now is not None
+            assert before < now
+        else:
+            assert now is None
         polls.clear()
         first.close()
         second.close()

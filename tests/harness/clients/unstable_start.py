@@ -85,7 +85,7 @@ class Member:
         self.assigned: list[tuple[str, ...]] = []
         self.consumer: Consumer = script.clients.consumer(script.cluster.next_process(), group, "read_committed")
         assert self.consumer.subscription is not None
-        self.consumer.subscription.subscribe(["ackproof"], self.assigned.append)
+        self.consumer.subscription.subscribe(["ackproof"], lambda each: self.assigned.append(each.partitions))
         self._poll()
 
     @property

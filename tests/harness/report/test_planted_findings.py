@@ -41,6 +41,7 @@ WORDS = {
     "returned-group": "Asked later (operation ",
     "two-owners": "the member before it began a commit of offset 32, and the group took it",
     "unfenced-instance": "Another instance of the static member m of group planted had started",
+    "stale-generation": "Another one was assigned it in the same generation",
     "missing-effect": "Group planted had committed offset 32 of t000000-0. No transaction that was made of",
     "doubled-effect": "All were made of the record at offset 0 of t000000-0",
     "aborted-commit": "named offset 31. Of all that its members handed over, only a transaction that was aborted",
@@ -70,8 +71,8 @@ MARKS = {
     "returned-key": ("acknowledged", "reader 120"),
     "divergent-state": ("acknowledged", "reader 120", "reader 130"),
 }
-#: Its sentences say all: a send that failed has no offset.
-WITHOUT_CHART = {"failed-send-committed"}
+#: Their sentences say all: a send that failed has no offset, and neither has an assignment.
+WITHOUT_CHART = {"failed-send-committed", "stale-generation"}
 #: About single writes, their order, and clients: told by the account of a write, or by no more than the finding.
 OF_WRITES = {
     *("lost-write", "unseen", "duplicate", "reordered", "inconsistent-offsets", "phantom-read", "corrupt-read", "G1a"),

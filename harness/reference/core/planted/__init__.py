@@ -89,6 +89,7 @@ WRONG: Final[Mapping[tuple[str, type], type]] = {
     ("commit-of-any-member", GroupCoordinator): grouping.TakesAnyCommit,
     ("assign-unrevoked", GroupCoordinator): grouping.AssignsUnrevoked,
     ("load-first-commits", GroupCoordinator): grouping.LoadsFirstCommits,
+    ("load-no-members", GroupCoordinator): grouping.LoadsNoMembers,
     ("count-pending-offsets", GroupCoordinator): piping.CountsPendingOffsets,
     ("count-aborted-offsets", GroupCoordinator): piping.CountsAbortedOffsets,
     ("keep-pending-offsets", GroupCoordinator): piping.KeepsPendingOffsets,

@@ -28,3 +28,10 @@ class LoadsFirstCommits(GroupCoordinator):
     def _load_offset(self, group: Group, partition: TopicPartition, offset: int, batch: RecordBatch) -> None:
         if group.offsets.of(partition) == NONE:
             super()._load_offset(group, partition, offset, batch)
+
+
+class LoadsNoMembers(GroupCoordinator):
+    """A new coordinator knows no member of a group, and counts its epochs from the start (rule 45)."""
+
+    def _load_members(self, group: Group, record: GroupRecord) -> None:
+        """Pass the record of the members over."""

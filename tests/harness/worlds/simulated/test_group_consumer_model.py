@@ -12,7 +12,7 @@ from harness.worlds.simulated.consumer import END_OFFSETS_LIMIT_US, NO_ANSWER
 from harness.worlds.simulated.group_consumer import BEATS_A_SESSION, GroupConsumerModel
 from harness.worlds.simulated.network_client import ClientEffect, Completed
 from tests.harness.worlds.simulated.consumer_session import AT, MS, OTHER, Session, batch
-from workloads.client import Membership, Offsets, OwnCommit
+from workloads.client import Assignment, Membership, Offsets, OwnCommit
 from workloads.settings import OffsetReset, Settings
 
 SESSION_MS = 900
@@ -28,18 +28,23 @@ class GroupSession(Session):
     def __init__(self, *, auto_commit_ms: int | None = None, reset: OffsetReset = "earliest") -> None:
         self.asked: list[Any] = []
         self.assignments: list[tuple[str, ...]] = []
+        self.generations: list[int | None] = []
         self.told: list[OwnCommit] = []
         membership = Membership("g", None, "consumer", SESSION_MS, auto_commit_ms, reset)
         model = GroupConsumerModel(range(3), 7, ["t"], Settings(), "read_uncommitted", membership=membership)
         super().__init__(model=model)
         model.assign([], from_start=True)
-        model.subscribe(["t"], self.assignments.append)
+        model.subscribe(["t"], self.changed)
         model.watch_own_commits(self.told.append)
+
+    def changed(self, assigned: Assignment) -> None:
+        self.assignments.append(assigned.partitions)
+        self.generations.append(assigned.generation)
 
     @override
     def _do(self, effects: list[ClientEffect]) -> None:
         for effect in effects:
-            if isinstance(effect, Completed) and isinstance(effect.outcome, tuple | OwnCommit):
+            if isinstance(effect, Completed) and isinstance(effect.outcome, Assignment | OwnCommit):
                 effect.done(effect.outcome)
             else:
                 super()._do([effect])
@@ -174,6 +179,7 @@ def test_a_member_that_was_given_up_joins_again_in_its_next_poll_and_commits_in_
     assert session.assignments == [("t-0",)]
     session.poll()
     assert session.assignments == [("t-0",), ()]
+    assert session.generations == [4, None]
     (beat,) = session.asked
     assert (beat.member_epoch, beat.owned) == (JOINS, ())
 

@@ -31,6 +31,7 @@ def test_nothing_is_found_in_groups_as_they_are() -> None:
         ("commit-of-any-member", "two-owners"),
         ("assign-unrevoked", "two-owners"),
         ("load-first-commits", "group-went-back"),
+        ("load-no-members", "stale-generation"),
     ],
 )
 def test_a_wrong_form_is_found_in_virtual_time(bug: str, expected: str) -> None:

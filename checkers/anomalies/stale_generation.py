@@ -1,0 +1,134 @@
+"""``stale-generation``: a group assigned a log partition in a generation that was another member's, or that was over.
+
+Example: A is assigned ``t-0`` in generation 7; B subscribes after that, and is assigned ``t-0`` in generation 7, or in
+generation 5. A group's generation, and a member's epoch (KIP-848), only go up; the coordinator keeps them in
+``__consumer_offsets``, so they outlive it. A log partition has one owner in each.
+
+Two assignments of the log partition contradict each other where they are of one generation and of two members, or where
+the later one has the lower generation: of the same member, or of one that subscribed after the first was recorded.
+
+False alarms avoided: clients that do not tell the generation; members that hear late of what is over; an instance of a
+static member that takes its name over (KIP-345), which gets the same log partitions in the same generation; anything
+after a deletion of the group, which begins again. A classic group that has committed nothing may be removed and begin
+again, too; a workload's groups commit.
+
+Not found: a generation that went back and was passed again before anyone was assigned anything.
+
+Findings, one an assignment: key, group, generation, op, earlier (the other assignment), earlier-generation.
+Source: KIP-848, Kafka's group coordinator. O(n log n) in the rows of groups.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
+from checkers.columns.group_rows import GroupRows, running_max
+from checkers.columns.ids import Flags, Numbers, dense_ids, smallest_of, stable_order
+from checkers.columns.log import Log
+from checkers.columns.log_rows import EventPlace
+from workloads.history import NONE
+
+
+class StaleGeneration(Finding, kw_only=True):
+    """An assignment whose generation is not later than one that it follows."""
+
+    group: str
+    generation: int
+    op: EventPlace
+    earlier: EventPlace
+    earlier_generation: int = msgspec.field(name="earlier-generation")
+
+
+def find(log: Log) -> Found:
+    """Assignments of a generation that was another member's, or that was over, in order."""
+    groups, generation = log.groups, log.generation
+    if groups is None or generation is None:
+        return Found.nothing()
+    assigned = _assigned(groups, generation)
+    if not len(assigned):
+        return Found.nothing()
+    # The event index at which the first event of a member about the log partition began.
+    began = smallest_of(groups.member, groups.begun(np.arange(len(log.index))))[groups.member[assigned]]
+    newest = np.maximum(
+        _before_it_joined(groups, generation, assigned, began), _of_itself(groups, generation, assigned)
+    )
+    shared = _shared(groups, generation, assigned)
+    back = newest > generation[assigned]
+    places = np.flatnonzero(back | (shared >= 0))
+
+    def describe(number: int) -> StaleGeneration:
+        assignment = int(places[number])
+        row = int(assigned[assignment])
+        earlier = int(shared[assignment])
+        if back[assignment]:
+            before = groups.segment[assigned] == groups.segment[row]
+            before &= generation[assigned] == newest[assignment]
+            of_itself = (log.instance[assigned] == log.instance[row]) & (log.index[assigned] < log.index[row])
+            before &= of_itself | (log.index[assigned] < began[assignment])
+            earlier = int(assigned[np.flatnonzero(before)[0]])
+        return StaleGeneration(
+            key=log.key(row),
+            group=log.group_of(row),
+            generation=int(generation[row]),
+            op=log.op(row),
+            earlier=log.op(earlier),
+            earlier_generation=int(generation[earlier]),
+        )
+
+    rows = assigned[places]
+    return Found(partition=log.partition[rows], describe=describe, row=rows)
+
+
+def _assigned(groups: GroupRows, generation: Numbers) -> Numbers:
+    """Rows of assignments whose generation is known, before any deletion of the group."""
+    rows: Numbers = groups.assigned[generation[groups.assigned] != NONE]
+    deletions = groups.deletions
+    if len(deletions):
+        segments = np.concatenate([groups.segment[deletions], np.arange(groups.segments)])
+        never = np.full(groups.segments, np.iinfo(np.int64).max)
+        begun = smallest_of(segments, np.concatenate([groups.begun(deletions), never]))
+        rows = rows[groups.log.index[rows] < begun[groups.segment[rows]]]
+    return rows
+
+
+def _before_it_joined(groups: GroupRows, generation: Numbers, assigned: Numbers, began: Numbers) -> Numbers:
+    """For each assignment the latest generation of the segment that was recorded before its member began, or -1."""
+    segment = groups.segment[assigned]
+    newest = running_max(generation[assigned], segment)
+    last = np.searchsorted(groups.packed(assigned), groups.packed(assigned, began)) - 1
+    in_segment = last >= 0
+    in_segment[in_segment] &= segment[last[in_segment]] == segment[in_segment]
+    return np.where(in_segment, newest[np.maximum(last, 0)], NONE)
+
+
+def _of_itself(groups: GroupRows, generation: Numbers, assigned: Numbers) -> Numbers:
+    """For each assignment the latest generation of those of the same member before it, or -1."""
+    instance = groups.log.instance[assigned].astype(np.int64)
+    member = dense_ids(groups.segment[assigned], instance, groups.segments).of
+    order = stable_order(member)
+    newest = running_max(generation[assigned[order]], member[order])
+    same: Flags = member[order[1:]] == member[order[:-1]]
+    before = np.full(len(assigned), NONE, dtype=np.int64)
+    before[order[1:][same]] = newest[:-1][same]
+    return before
+
+
+def _shared(groups: GroupRows, generation: Numbers, assigned: Numbers) -> Numbers:
+    """For each assignment the row of the first one before it in the same generation of another member, or -1."""
+    log = groups.log
+    member = log.instance[assigned].astype(np.int64)
+    if log.static is not None:
+        name = log.static[assigned]
+        member = np.where(name >= 0, int(member.max()) + 1 + name, member)
+    same = dense_ids(groups.segment[assigned], generation[assigned], groups.segments).of
+    places = np.arange(len(assigned))
+    first = smallest_of(same, places)[same]
+    differs = member != member[first]
+    second = smallest_of(same, np.where(differs, places, len(assigned)))[same]
+    earlier = np.where(differs, first, np.where(second < places, second, NONE))
+    return np.where(earlier >= 0, assigned[np.maximum(earlier, 0)], NONE)
+
+
+ANOMALY = Anomaly.documented("stale-generation", __doc__, StaleGeneration, find, about=About.LOG)
