@@ -3,7 +3,7 @@
 from functools import partial
 
 from tests.workloads.grouped_log import SECOND_US, GroupConsumer, GroupedLog
-from workloads.client import MemberToken, Offsets, SendOutcome
+from workloads.client import Assignment, MemberToken, Offsets, SendOutcome
 from workloads.driver import Workload
 from workloads.operations import EventType
 from workloads.plan import WorkloadPlan
@@ -54,7 +54,7 @@ class PipedConsumer(GroupConsumer):
     def tell(self, share):
         """Nothing is read of a log partition before the member knows that it has it."""
         self.told = frozenset(share)
-        self.changed(share)
+        self.changed(Assignment(share))
 
     def _fetch(self):
         for name in [name for name, position in self.positions.items() if position is None]:
