@@ -31,9 +31,9 @@ PREFIX_MIN: Final = 4
 @click.option(
     "--until", "until_", required=True, metavar="DAY", help="The last day on which it is accepted: 2027-01-31."
 )
-@click.option("--owner", help="Whom to ask when it ends; by default you.")
+@click.option("--owner", help="The person to ask after that day; by default you.")
 @click.option("--cell", "only", multiple=True, metavar="CELL", help="Only in this cell; may be repeated.")
-@click.option("--into", type=path_type, metavar="FILE", help="Another accepted.toml than the one beside the plan.")
+@click.option("--into", type=path_type, metavar="FILE", help="Write into this file, not into that beside the plan.")
 @takes_json
 def accept(
     terminal: Terminal,
@@ -48,11 +48,11 @@ def accept(
 ) -> int:
     """Accept a finding of the campaign or soak in DIR until a day.
 
-    ID is its identity (or how it begins), an anomaly's name for all its findings, or the number of an account in
-    docs/findings. The entry goes into accepted.toml beside the plan, for the cells in which DIR shows the finding. From
-    the next campaign or night on it is shown and counted in these cells, but fails nothing until that day. A finding in
-    another cell still fails, and so does one that was gone and is back. Other findings that keep such a cell red are
-    named: a consequence of the same loss needs an entry of its own.
+    ID is the finding's identity (or how it begins), the name of an anomaly for all its findings, or the number of a
+    page in docs/findings. The entry goes into accepted.toml beside the plan, for the cells in which DIR shows the
+    finding. From the next campaign or night on the finding is shown and counted in these cells, but until that day no
+    command fails because of it. In another cell it still fails, and also if it was gone and is back. Other findings
+    that keep such a cell red are named: a consequence of the same loss needs an entry of its own.
     """
     record = read_campaign_record(directory)
     if record is None:
@@ -105,8 +105,8 @@ def _user() -> str:
 def _beside_the_plan(record: CampaignRecord) -> Path:
     plan = Path(record.plan)
     if not record.plan or not plan.is_file():
-        where = f"its plan {plan} is not here" if record.plan else "its campaign.json does not name its plan"
-        raise NamedWronglyError(f"{where}; say where entries go: --into DIRECTORY/{ACCEPTED_FILE}, beside the plan")
+        where = f"its plan {plan} does not exist" if record.plan else "its campaign.json does not name its plan"
+        raise NamedWronglyError(f"{where}; name the file for entries: --into DIRECTORY/{ACCEPTED_FILE}, beside a plan")
     return plan.with_name(ACCEPTED_FILE)
 
 
@@ -127,7 +127,7 @@ def _named(
     by_prefix = {identity for _, identity in named if identity}
     if not named:
         offered = dict.fromkeys(word for cell in cells for pair in cell.shown() for word in pair[::-1])
-        shows = f"it has {', '.join(offered)}" if offered else "it has none"
+        shows = f"it has {', '.join(offered)}" if offered else "it has no findings that nothing permits"
         raise NamedWronglyError(f'no finding of this campaign is called "{what}"; {shows}')
     if len(by_prefix) > 1 and what not in product_findings():
         raise NamedWronglyError(f"several findings begin with {what}: {', '.join(sorted(by_prefix))}; name one of them")

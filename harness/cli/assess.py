@@ -39,11 +39,11 @@ _NOTHING = (
     help="The clients' library: java:3.9.1, librdkafka:2.16.0.",
 )
 @click.option("--release", default="", metavar="VERSION", help="The brokers' release, with its patch: 4.3.1.")
-@click.option("--require", multiple=True, metavar="TEXT", help="End with 1 if not met: 'no loss by kill, partition'.")
-@click.option("--baseline", type=path_type, help="An earlier --json: say what is new; end with 1 if anything is.")
+@click.option("--require", multiple=True, metavar="TEXT", help="Exit code 1 if not met: 'no loss by kill, partition'.")
+@click.option("--baseline", type=path_type, help="An earlier --json: name what is new; exit code 1 if anything is.")
 @click.option("--save", type=path_type, help="Save what was read, to be given as FILE later.")
 @click.option("--summary", type=path_type, help="Write the answer as Markdown, for the page of a CI job.")
-@click.option("--page", type=path_type, help="Write the answer as a page.")
+@click.option("--page", type=path_type, help="Write the answer as an HTML page.")
 @click.option("--details", is_flag=True, help="Also print promises, settings and every story of each group.")
 @click.option(
     "--workers", type=BoundedNumber("workers"), help="Processes at a time; by default as many as there are cores."
@@ -69,9 +69,9 @@ def assess(
 ) -> int:
     """Say what settings of a cluster keep and lose.
 
-    It reads and changes nothing. FILEs are what Kafka's own tools print: kafka-topics.sh --describe, kafka-configs.sh
-    --describe, and server.properties. Topics with the same answer are one group. Every story is performed under exactly
-    their settings, in virtual time. See docs/start/your-settings.md.
+    It only reads, and changes nothing. FILEs are what Kafka's own tools print: kafka-topics.sh --describe,
+    kafka-configs.sh --describe, and server.properties. Topics with the same answer are one group. Every scripted story
+    is performed under exactly their settings, in virtual time. See docs/start/your-settings.md.
     """
     for option, file in (("--save", save), ("--summary", summary), ("--page", page)):
         if file is not None:

@@ -27,7 +27,7 @@ HERE: Final = Path(VERDICTS_FILE)
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--out", type=path_type, help="The one file for all verdicts, a line a history.")
+@click.option("--out", type=path_type, help="Write all verdicts into this one file, a line for each history.")
 @click.option(
     "--ww-deps/--no-ww-deps",
     default=None,

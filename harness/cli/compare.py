@@ -41,8 +41,8 @@ _COLOURS: Final = {
 def compare(terminal: Terminal, before: Path, after: Path, *, all_: bool) -> int:
     """Say whether campaign B is worse than campaign A.
 
-    A and B are their directories: two nights, for example, or two releases of Kafka. Cells have the same name in both
-    (world, settings, family), findings the same identity. The last line is the verdict.
+    A and B are their directories: two nights, for example, or two releases of Kafka. A cell is the same in both if
+    world, settings and family have the same name, a finding if its identity is the same. The last line is the verdict.
 
     \b
     Exit codes:

@@ -48,7 +48,7 @@ WORLD: Final = "kafka"
 @click.argument("stories", nargs=-1, metavar="[STORY|TRACE|RUN]...")
 @click.option("--world", type=WordType("world", ELSEWHERE), help=f"Where stories are performed; by default {WORLD}.")
 @click.option("--version", default="", help="The release of Apache Kafka; see `ackproof kafka list`.")
-@click.option("--settings", "columns", multiple=True, metavar="COLUMN", help="In these columns; by default all/2.")
+@click.option("--settings", "columns", multiple=True, metavar="COLUMN", help="Only these columns; by default all/2.")
 @click.option("--save", type=path_type, metavar="DIR", help="Keep what the cluster showed, a trace for each story.")
 @click.option(
     "--bug", type=WordType("bug", BUGS), metavar="NAME", help="Plant this bug in the core: it must be noticed."
@@ -64,15 +64,15 @@ def conform(
     save: Path | None,
     bug: str | None,
 ) -> int:
-    """Hold the core against a real cluster, step by step.
+    """Compare the reference broker's core with a real cluster, step by step.
 
-    The core is the reference broker's. A STORY (S01) is performed on Apache Kafka, which needs root, or on the
-    reference broker's processes; none: every story that this world can play. The core performs it in virtual time,
-    at the same pace. After each step both must show the same leader, epochs, ISR, logs and answers. A TRACE is what
-    --save kept, a file or a directory: it needs no cluster. A RUN is the directory of a run on Apache Kafka: what
-    its controller logged of log partitions must be what the core's controller does, in some order. Exit code 0 if
-    every step is the same or explained, 1 if not, 70 if a story could not be performed, 2 if nothing was compared,
-    or nothing of a log partition.
+    A STORY (S01) is performed on Apache Kafka, which needs root, or on the reference broker's processes. Without one
+    every story that this world can perform is. The core performs it in virtual time, at the same pace. After each step
+    both must show the same leader, epochs, ISR, logs and answers. A TRACE is what --save kept, a file or a directory:
+    it needs no cluster. A RUN is the directory of a run on Apache Kafka: the changes of log partitions that its
+    controller logged must be changes that the core's controller makes, in some order. Exit code 0 if every step is the
+    same or explained, 1 if not, 70 if a story could not be performed, 2 if nothing was compared, or nothing of a log
+    partition.
     """
     numbered = known_stories()
     given = {"--world": world, "--version": version, "--settings": columns, "--save": save}

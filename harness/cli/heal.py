@@ -18,9 +18,9 @@ from harness.run import heal_all
 def heal(terminal: Terminal, path: Path) -> int:
     """End what a dead harness left behind in PATH.
 
-    PATH is a run or a campaign. Processes are ended, rules of the network removed, file systems unmounted. A line for
-    each thing, then a summary. Exit code 70 if something is still there or in doubt. Temporary directories of harnesses
-    that were killed (such as ackproof-check-...) are deleted too, wherever they worked.
+    PATH is a run or a campaign. Processes are ended, network rules removed, file systems unmounted. It prints a line
+    for each of them, then a summary. Exit code 70 if something is still there or in doubt. Temporary directories of all
+    harnesses that were killed (such as ackproof-check-...) are deleted too.
     """
     healed = heal_all(path)
     healed.undone += [f"directory {removed}" for removed in remove_abandoned()]

@@ -21,7 +21,7 @@ from workloads.history import import_jsonl
 def import_(terminal: Terminal, file: Path, out: Path | None) -> int:
     """Store a history in JSON lines, also of another tool.
 
-    FILE has the lines (docs/guides/history-format.md); `ackproof check` judges what is stored.
+    FILE has the lines (docs/guides/history-format.md). Afterwards `ackproof check` judges the history.
     """
     if not file.is_file():
         raise NamedWronglyError(f"{file} is not a file; name a history in JSON lines")
@@ -32,5 +32,5 @@ def import_(terminal: Terminal, file: Path, out: Path | None) -> int:
     except ResultsError:
         shutil.rmtree(directory, ignore_errors=True)
         raise
-    terminal.answer({"directory": str(directory)}, [f"stored, to be judged with: ackproof check {directory}"])
+    terminal.answer({"directory": str(directory)}, [f"stored; now judge it: ackproof check {directory}"])
     return EXIT_HELD

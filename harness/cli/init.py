@@ -20,8 +20,7 @@ from harness.records.files import files_of, write_file
 def init(terminal: Terminal, kind: str | None, *, listed: bool) -> int:
     """Write a commented plan, or files for CI, to begin with.
 
-    KIND says which; the files go into the current directory. Nothing that is there is ever overwritten. The last line
-    is the command to go on with.
+    The files go into the current directory; no file is overwritten. The last line is the command to go on with.
     """
     if listed:
         about = {name: heading(path) for name, path in plans_here().items()} | KINDS

@@ -41,10 +41,10 @@ SEEDS: Final = 2**48
 @click.command(name="soak")
 @click.argument("plan_path", metavar="[PLAN]", type=path_type, required=False)
 @click.option("--for", "for_", metavar="DURATION", help="How long to work, for example 8h or 90m.")
-@click.option("--until-finding", is_flag=True, help="End when something was found that no promise permits.")
-@click.option("--fail-fast", is_flag=True, help="The same, at once: runs that are under way are stopped.")
-@click.option("--disk", help=f"The most that the soak's directory may take.  [default: {DISK}]")
-@click.option("--memory", help="The most that all its processes may take; by default what the machine has.")
+@click.option("--until-finding", is_flag=True, help="End after the first finding that no promise permits.")
+@click.option("--fail-fast", is_flag=True, help="As --until-finding, and stop runs that have begun.")
+@click.option("--disk", help=f"The largest size of the soak's directory.  [default: {DISK}]")
+@click.option("--memory", help="The most memory of all its processes; by default what the machine has.")
 @click.option(
     "--tries", type=WholeNumber(0), help=f"How often a finding of a real world is tried again.  [default: {TRIES}]"
 )

@@ -73,7 +73,7 @@ class UpgradeRequest(msgspec.Struct, frozen=True, kw_only=True):
 @click.argument("from_", metavar="FROM")
 @click.argument("to", metavar="[TO]", required=False)
 @click.option("--settings", multiple=True, metavar="NAME=VALUE", help="Settings of the run: acks=1; may be repeated.")
-@click.option("--beside", default="kill", show_default=True, metavar="FAMILIES", help='Other faults; "" for none.')
+@click.option("--beside", default="kill", show_default=True, metavar="FAMILIES", help='Faults meanwhile; "" for none.')
 @click.option("--change", "changes", multiple=True, metavar="NAME=VALUE", help="A new setting of every node.")
 @click.option(
     "--end",
