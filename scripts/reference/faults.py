@@ -46,15 +46,16 @@ _WHOM: Final = {
     RoleKind.PRODUCER: "a producer",
 }
 INTRODUCTION: Final = """
-A plan draws faults by family (`families = ["kill"]`), lists them one by one ([`[[schedule]]`](plan-keys.md)), or
-performs a script of them ([stories](stories.md)). A fault that cannot be done is skipped, and its receipt says why.
+A plan draws faults by [family](#families) (`families = ["kill"]`), lists them one by one
+([`[[schedule]]`](plan-keys.md#schedule)), or performs a script of them ([stories](stories.md)). A fault that cannot be
+done is skipped, and its receipt says why.
 
 An empty cell of this table means that the world cannot do the fault; the entry of the fault says why.
 """
 FAMILIES_INTRODUCTION: Final = """
-A family is a set of scenarios: scripts of one to a few faults, with times that follow from the settings. Chance draws
-among them; `[faults] stories = ["S09", "kill/leader-ahead"]` chooses. The first scenario opens each schedule. Some are
-performed on request alone.
+A family is a set of scenarios. A scenario is one to a few faults with times that follow from the settings. Chance draws
+among them; `[faults] stories = ["S09", "kill/leader-ahead"]` chooses. The first scenario opens each schedule. Those *on
+request* are performed only if a plan names them.
 """
 
 

@@ -19,9 +19,9 @@ from workloads import WORKLOADS, WorkloadPlan
 
 INTRODUCTION: Final = """
 A plan is one TOML file. Every choice of settings meets every family of faults in every world, `runs` times. A key that
-is left out has the default in brackets, where it has one. What is misspelt or impossible is refused in one sentence
-before anything starts. [The first plan](../start/your-settings.md) shows one; `ackproof init` writes one to begin with,
-and `ackproof plan PLAN --explain` says what would be run.
+is left out has the default in brackets, if there is one. A key or value that is misspelt or impossible is refused, with
+one sentence, before anything starts. [The first plan](../start/your-settings.md#five-lines) shows one; `ackproof init`
+writes one to begin with, and `ackproof plan PLAN --explain` says what would be run.
 """
 SCHEDULE: Final = """
 An entry has the keys below, and the fields of its fault where it has any ([faults](faults.md)). Every world performs

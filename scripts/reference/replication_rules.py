@@ -22,9 +22,10 @@ proposal (KIP), an issue (KAFKA-n) or the file of Apache Kafka that holds the ru
 which Kafka behaves so. Where a rule changed with time, a switch, which is a setting, selects its form
 ([settings](settings.md)); `era` sets them all as one release had them.
 
-A *leader epoch* numbers the reigns of a partition's leaders, a *partition epoch* every change of its state. *Log end*
-is one past the last record, the *high watermark* one past the last committed one. The *committed ISR* is what the
-controller has accepted. The *maximal ISR* is that plus the members which a leader has proposed and not yet heard about.
+Each leader of a partition has a number, the *leader epoch*, and each change of its state has one, the *partition
+epoch*. *Log end* is one past the last record, the *high watermark* one past the last committed one. The *committed ISR*
+is the one that the controller has accepted. The *maximal ISR* is that plus the members that a leader has proposed and
+has no answer for yet.
 *Min ISR* is `min(min.insync.replicas, replication factor)`: a topic with fewer replicas than the setting asks for is
 judged by its replicas (since 3.7, KAFKA-21110).
 

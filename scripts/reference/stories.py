@@ -29,8 +29,8 @@ A scripted story says what happens to a cluster step by step, and what must be s
 choice of settings. [The guide](../guides/stories.md) has a first one; `ackproof stories` performs all of them.
 """
 STEPS: Final = """
-One step a line; `#` begins a comment. A step that cannot be performed, and a wait that ends at its limit, are a
-disagreement: the story did not play as it is written. With `try` before it, a step may fail.
+One step a line; `#` begins a comment. If a step cannot be performed, or a wait ends at its limit, the story did not go
+as written, which is not as expected. With `try` before it, a step may fail.
 
 `BROKER` is `0`, `1`, `2`, `leader`, `the former leader`, `the other follower` (the replica that is neither) or `the
 coordinator`, as it is when the step begins. Where several are possible it may be `all`. A broker that was killed is
