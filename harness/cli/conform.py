@@ -64,15 +64,15 @@ def conform(
     save: Path | None,
     bug: str | None,
 ) -> int:
-    """Compare the reference broker's core with a real cluster, step by step.
+    """Compare the core with a real cluster, step by step.
 
-    A STORY (S01) is performed on Apache Kafka, which needs root, or on the reference broker's processes. Without one
-    every story that this world can perform is. The core performs it in virtual time, at the same pace. After each step
-    both must show the same leader, epochs, ISR, logs and answers. A TRACE is what --save kept, a file or a directory:
-    it needs no cluster. A RUN is the directory of a run on Apache Kafka: the changes of log partitions that its
-    controller logged must be changes that the core's controller makes, in some order. Exit code 0 if every step is the
-    same or explained, 1 if not, 70 if a story could not be performed, 2 if nothing was compared, or nothing of a log
-    partition.
+    The core is the reference broker's. A STORY (S01) is performed on Apache Kafka, which needs root, or on the
+    reference broker's processes. Without one every story that this world can perform is. The core performs it in
+    virtual time, at the same pace. After each step both must show the same leader, epochs, ISR, logs and answers. A
+    TRACE is what --save kept, a file or a directory: it needs no cluster. A RUN is the directory of a run on Apache
+    Kafka: the changes of log partitions that its controller logged must be changes that the core's controller makes, in
+    some order. Exit code 0 if every step is the same or explained, 1 if not, 70 if a story could not be performed, 2 if
+    nothing was compared, or nothing of a log partition.
     """
     numbered = known_stories()
     given = {"--world": world, "--version": version, "--settings": columns, "--save": save}
