@@ -28,7 +28,7 @@ from checkers import (
 from harness.report.copies_chart import OfCopies
 from harness.report.group_chart import COMMITS_MAX, COMMITTING, OfGroups
 from harness.report.transaction_chart import TRANSACTIONS_MAX, OfTransactions
-from workloads import Function, GroupMember
+from workloads import Function, GroupMember, TransactionEnd
 from workloads.history import FUNCTION_CODE, INVOKE, NONE, OK, Columns, Flags, Kind, Names, Needed
 
 Numbers = npt.NDArray[np.int64]
@@ -47,7 +47,7 @@ def needed_of(finding: OfGroups | OfTransactions | OfCopies) -> Needed:
         if isinstance(finding, OfGroups):
             return named | _of_group(finding, rows, names, here, named)
         if isinstance(finding, OfTransactions):
-            return named | _of_transactions(finding, rows, here, named)
+            return named | _of_transactions(finding, rows, names, here, named)
         return _of_copies(finding, rows, here)
 
     return needed
@@ -68,33 +68,50 @@ def _named(finding: Finding) -> Iterator[int]:
 def _of_group(finding: OfGroups, rows: Columns, names: Names, here: Flags, named: Flags) -> Flags:
     """The last commits of the group before the contradiction, and what the finding is about."""
     done = here & (rows["type"] == OK)
-    commits = done & (rows["kind"] == Kind.REACHED) & np.isin(rows["function"], _COMMITTING)
-    details = [code for code in np.unique(rows["detail"][commits]).tolist() if code != NONE]
+    of_group = done & np.isin(rows["function"], _COMMITTING)
+    details = [code for code in np.unique(rows["detail"][of_group]).tolist() if code != NONE]
     members = ((code, decoded(names["detail"][code], GroupMember)) for code in details)
-    commits &= np.isin(rows["detail"], [code for code, member in members if member and member.group == finding.group])
-    about = named
+    of_group &= np.isin(rows["detail"], [code for code, member in members if member and member.group == finding.group])
+    commits = of_group & (rows["kind"] == Kind.REACHED)
+    reads = np.zeros(len(here), dtype=bool)
+    sides = named
     if isinstance(finding, SkippedRecord | MissingEffect):
         reads = done & (rows["kind"] == Kind.READ) & (rows["offset"] == finding.offset)
-        about = named | reads | _first(rows, commits & (rows["offset"] == finding.committed))
-    return about | _last(rows["time_us"], commits & (rows["time_us"] <= _latest_us(rows, about)), 2 * COMMITS_MAX)
+        sides = named | _first(rows, reads & ~of_group) | _first(rows, commits & (rows["offset"] == finding.committed))
+    before = commits & (rows["time_us"] <= _latest_us(rows, sides))
+    return sides | reads | _last(rows["time_us"], before, 2 * COMMITS_MAX)
 
 
-def _of_transactions(finding: OfTransactions, rows: Columns, here: Flags, named: Flags) -> Flags:
+def _of_transactions(finding: OfTransactions, rows: Columns, names: Names, here: Flags, named: Flags) -> Flags:
     """The last transactions before the contradiction, those that the finding is about, and what tells their offsets."""
     is_transaction = rows["function"] == _TXN
     sends = here & is_transaction & (rows["type"] != INVOKE) & (rows["kind"] == Kind.SEND)
     reads = here & ~is_transaction & (rows["type"] == OK) & (rows["kind"] == Kind.READ)
-    about = sends & np.isin(rows["value"], _values(finding, rows, sends | reads))
+    values = _values(finding, rows, sends | reads)
     placed = sends & ((rows["offset"] != NONE) | np.isin(rows["value"], rows["value"][reads]))
+    about = placed & np.isin(rows["value"], values)
     begun_us = np.where(rows["invoke_us"] == NONE, rows["time_us"], rows["invoke_us"])
-    before = placed & (begun_us <= _latest_us(rows, named | about))
+    before = placed & (begun_us <= _until_us(finding, rows, names, about))
     ends = np.unique(rows["index"][before])[-2 * TRANSACTIONS_MAX :]
-    chosen = about | (sends & (named | np.isin(rows["index"], ends)))
+    # All that a transaction sent: its bar is as high as that.
+    chosen = sends & (named | np.isin(rows["index"], np.concatenate([ends, rows["index"][about]])))
     begins = is_transaction & np.isin(rows["index"], rows["invoke_index"][chosen])
-    values = [*_values(finding, rows, sends | reads), *rows["value"][chosen].tolist()]
-    told = reads & np.isin(rows["value"], values)
+    told = reads & np.isin(rows["value"], [*values, *rows["value"][chosen].tolist()])
     marked: Flags = chosen | begins | _last_each(rows, told)
     return marked
+
+
+def _until_us(finding: OfTransactions, rows: Columns, names: Names, about: Flags) -> int:
+    """The time of the contradiction, after which nothing that begins is drawn."""
+    match finding:
+        case TransactionRead(reader=place) | HangingTransaction(op=place):
+            return _latest_us(rows, rows["index"] == place.op_pos)
+        case ZombieWrite(writer=writer):
+            codes = np.unique(rows["detail"][rows["index"] == writer.op_pos]).tolist()
+            ends = (decoded(names["detail"][code], TransactionEnd) for code in codes if code != NONE)
+            return max((end.ending_us or 0 for end in ends if end), default=0)
+        case DoubledEffect():
+            return _latest_us(rows, about)
 
 
 def _values(finding: OfTransactions, rows: Columns, placed: Flags) -> list[Any]:
@@ -109,13 +126,14 @@ def _values(finding: OfTransactions, rows: Columns, placed: Flags) -> list[Any]:
 
 
 def _of_copies(finding: OfCopies, rows: Columns, here: Flags) -> Flags:
-    """The records of its key, who was told of them, and who read to the end; disks tell the rest."""
+    """The records of its key, what was read where they were, and who read to the end; disks tell the rest."""
     if isinstance(finding, DivergentReplicas):
         return np.zeros(len(here), dtype=bool)
     sends = here & (rows["kind"] == Kind.SEND) & (rows["record_key"] == finding.record_key)
-    reads = (rows["type"] == OK) & (rows["kind"] == Kind.READ) & np.isin(rows["value"], rows["value"][sends])
+    reads = here & (rows["type"] == OK) & (rows["kind"] == Kind.READ)
+    offsets = rows["offset"][reads & np.isin(rows["value"], rows["value"][sends])]
     ends = (rows["function"] == _DRAIN) & (rows["kind"] == Kind.LISTED)
-    marked: Flags = sends | (here & (reads | ends))
+    marked: Flags = sends | (reads & np.isin(rows["offset"], offsets)) | (here & ends)
     return marked
 
 
