@@ -54,6 +54,6 @@ def test_a_kind_of_a_later_version_has_the_careful_defaults() -> None:
     assert not FaultKind.spares_process
 
 
-@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.shows])
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.shows or fault.shows_at_end])
 def test_what_came_to_less_came_to_a_kind_that_is_known(fault: type[Fault]) -> None:
     assert fault.degraded_to in KINDS
