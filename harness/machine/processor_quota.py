@@ -38,10 +38,10 @@ def _groups(own_groups: Path, root: Path) -> Iterator[Path]:
 
 def _quota_of(group: Path) -> float:
     """Time a period, in processors; infinite without a quota, and where none can be read."""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
         time_us, period_us = (group / "cpu.max").read_text(encoding="utf-8").split()
         return math.inf if time_us == "max" else int(time_us) / int(period_us)
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
         time_us, period_us = (
             (group / f"cpu.cfs_{name}_us").read_text(encoding="utf-8") for name in ("quota", "period")
         )

@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 
 from typing_extensions import override
 
-from harness.machine.versions import cores
+from harness.machine.versions import processors
 from harness.machine.watch import Watch
 
 #: The processor's time that a try takes: several turns of the kernel's, so that it has to wait for others as nodes do.
@@ -46,7 +46,7 @@ class ProcessorWatch(Watch):
             _work()
             before_s, before_at_s = used_s, at_s
             used_s, at_s = self._processor_s(), monotonic()
-            yield used_s - before_s < OWN_SHARE * cores() * (at_s - before_at_s)
+            yield used_s - before_s < OWN_SHARE * processors() * (at_s - before_at_s)
 
 
 def _work() -> None:

@@ -44,9 +44,13 @@ def this_machine() -> MachineSize:
 
 
 def cores() -> int:
-    """Cores that this process may use: a container may be given fewer than there are, or a quota of their time."""
-    given, allowed = len(os.sched_getaffinity(0)), quota()
-    return given if allowed >= given else max(1, math.ceil(allowed))
+    """Processors that this process may use, rounded up: things to do at a time."""
+    return max(1, math.ceil(processors()))
+
+
+def processors() -> float:
+    """Processors that this process may use on average: a container may be given fewer than there are, or a quota."""
+    return min(len(os.sched_getaffinity(0)), quota())
 
 
 def user_cache() -> Path:

@@ -44,6 +44,7 @@ def quota_with(directory: Path, own_groups: str, files: dict[str, str]) -> float
         ("2:cpuset:/\n", {"cpuset/cpu.cfs_quota_us": "1\n", "cpuset/cpu.cfs_period_us": "1\n"}, math.inf),
         ("0::/\n", {"cpu.max": "damaged\n"}, math.inf),
         ("no group\n", {"cpu.max": "100000 100000\n"}, math.inf),
+        ("0::/\n", {"cpu.max": "100000 0\n"}, math.inf),
     ],
 )
 def test_the_least_quota_of_the_groups_of_this_process_counts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import time
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from threading import Event
 
 import pytest
 
-from harness.machine import processor_watch
+from harness.machine import processor_watch, versions
 from harness.machine.processor_watch import WORK_S, ProcessorWatch
 from tests.waiting import wait_until
 
@@ -18,20 +19,21 @@ LIMIT_S = 10
 
 
 @pytest.fixture
-def begin(monkeypatch: pytest.MonkeyPatch) -> Callable[[float, float], ProcessorWatch]:
-    """Watch, where each piece of work takes ``wall_s``, and nodes use ``share`` of two processors meanwhile."""
+def begin(monkeypatch: pytest.MonkeyPatch) -> Callable[[float, float, float], ProcessorWatch]:
+    """Watch, where each piece of work takes ``wall_s``, and nodes use ``share`` of ``quota`` of two processors."""
 
-    def make(wall_s: float, share: float) -> ProcessorWatch:
+    def make(wall_s: float, share: float, quota: float) -> ProcessorWatch:
         done, clock_s, used_s = Event(), [0.0], [0.0]
 
         def work() -> None:
             clock_s[0] += wall_s
-            used_s[0] += share * 2 * wall_s
+            used_s[0] += share * min(quota, 2) * wall_s
             if clock_s[0] > 3 * wall_s:
                 done.set()
 
         monkeypatch.setattr(ProcessorWatch, "pause_s", 0.001)
         monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+        monkeypatch.setattr(versions, "quota", lambda: quota)
         monkeypatch.setattr(processor_watch, "_work", work)
         monkeypatch.setattr("harness.machine.watch.monotonic", lambda: clock_s[0])
         monkeypatch.setattr("harness.machine.processor_watch.monotonic", lambda: clock_s[0])
@@ -43,19 +45,25 @@ def begin(monkeypatch: pytest.MonkeyPatch) -> Callable[[float, float], Processor
 
 
 @pytest.mark.parametrize(
-    ("times_slower", "share", "serves"),
+    ("times_slower", "share", "quota", "serves"),
     [
-        pytest.param(1, 0.02, True, id="nobody else wants them"),
-        pytest.param(9, 0.02, True, id="a busy machine"),
-        pytest.param(12, 0.02, False, id="others have them"),
-        pytest.param(12, 0.45, False, id="others have more than half"),
-        pytest.param(12, 0.6, True, id="nodes that spin have them"),
+        pytest.param(1, 0.02, math.inf, True, id="nobody else wants them"),
+        pytest.param(9, 0.02, math.inf, True, id="a busy machine"),
+        pytest.param(12, 0.02, math.inf, False, id="others have them"),
+        pytest.param(12, 0.45, math.inf, False, id="others have more than half"),
+        pytest.param(12, 0.6, math.inf, True, id="nodes that spin have them"),
+        pytest.param(12, 0.6, 0.5, True, id="nodes that spin have half a processor, which is all"),
+        pytest.param(12, 0.45, 0.5, False, id="others have more than half of it"),
     ],
 )
 def test_processors_serve_unless_work_takes_too_long_because_of_others(
-    begin: Callable[[float, float], ProcessorWatch], times_slower: float, share: float, serves: bool
+    begin: Callable[[float, float, float], ProcessorWatch],
+    times_slower: float,
+    share: float,
+    quota: float,
+    serves: bool,
 ) -> None:
-    watch = begin(times_slower * WORK_S, share)
+    watch = begin(times_slower * WORK_S, share, quota)
     wait_until(lambda: watch.serves is serves, "the watch has seen it", LIMIT_S, 0.005)
     watch.close()
 
