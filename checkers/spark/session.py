@@ -150,8 +150,8 @@ def _running() -> Any:
 
 
 def _usual_master() -> str | None:
-    """Local threads; None under spark-submit, which has chosen master and settings already."""
-    return None if "PYSPARK_GATEWAY_PORT" in os.environ else f"local[{os.cpu_count() or 1}]"
+    """Local threads, as many as Java may use processors; None under spark-submit, which has chosen already."""
+    return None if "PYSPARK_GATEWAY_PORT" in os.environ else "local[*]"
 
 
 def stop() -> None:

@@ -30,6 +30,15 @@ try:
 except JavaMissingError as error:
     print(error)
 """
+ON_ONE_CORE = """
+import os, time
+from checkers.spark.session import spark_context
+os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+context = spark_context()
+context.parallelize([1]).count()
+print(context.defaultParallelism, flush=True)
+time.sleep(60)
+"""
 
 
 @pytest.mark.system
@@ -90,11 +99,10 @@ class _Closed:
 @pytest.mark.system
 def test_what_a_process_that_is_killed_with_its_java_leaves_is_healed(tmp_path: Path) -> None:
     variables = os.environ | {"TMPDIR": str(tmp_path)}
-    ready = "from checkers.spark.session import spark_context; spark_context().parallelize([1]).count(); print(1)"
-    command = [sys.executable, "-c", f"{ready}; import time; time.sleep(60)"]
+    command = [sys.executable, "-c", ON_ONE_CORE]
     killed = subprocess.Popen(command, stdout=subprocess.PIPE, env=variables, start_new_session=True)
     assert killed.stdout is not None
-    assert killed.stdout.readline() == b"1\n"
+    assert killed.stdout.readline() == b"1\n", "a thread for each processor that it may use"
     java = _java_below(killed.pid)
     os.killpg(killed.pid, signal.SIGKILL)
     killed.wait(30)
