@@ -78,7 +78,10 @@ def _of_group(finding: OfGroups, rows: Columns, names: Names, here: Flags, named
     if isinstance(finding, SkippedRecord | MissingEffect):
         reads = done & (rows["kind"] == Kind.READ) & (rows["offset"] == finding.offset)
         sides = named | _first(rows, reads & ~of_group) | _first(rows, commits & (rows["offset"] == finding.committed))
-    before = commits & (rows["time_us"] <= _latest_us(rows, sides))
+    # Where a finding names the begin of an operation, that is when it was.
+    at_end = ~named | np.isin(rows["index"], [*_named(finding)])
+    until_us = np.where(at_end, rows["time_us"], rows["invoke_us"])[sides].max(initial=0)
+    before = commits & (rows["time_us"] <= until_us)
     return sides | reads | _last(rows["time_us"], before, 2 * COMMITS_MAX)
 
 

@@ -16,6 +16,7 @@ from checkers import (
     Finding,
     HangingTransaction,
     SkippedRecord,
+    StaleCommit,
     TransactionRead,
     ZombieWrite,
     check_one,
@@ -107,10 +108,13 @@ class Log:
         self.events.append(Event(time_us=time_us, process=process, type=kind, function=function, **rest))
         return EventPlace(len(self.events) - 1)
 
-    def commit(self, offset: int) -> None:
+    def of_group(self, process: int, kind: EventType, function: Function, **rest: Any) -> EventPlace:
         detail = msgspec.json.encode(GroupMember(group="g")).decode()
+        return self.event(process, kind, function, detail=detail, **rest)
+
+    def commit(self, offset: int) -> None:
         for kind in (EventType.INVOKE, EventType.OK):
-            self.event(1, kind, Function.COMMIT, micro=(Reached("t-0", offset),), detail=detail)
+            self.of_group(1, kind, Function.COMMIT, micro=(Reached("t-0", offset),))
 
     def poll(self, process: int, offset: int, value: int) -> EventPlace:
         self.event(process, EventType.INVOKE, Function.POLL, micro=(Poll(),))
@@ -139,6 +143,17 @@ def skipped(log: Log) -> Finding:
         log.commit(offset)
     log.poll(4, 5, 50)
     return SkippedRecord(key="t-0", group="g", value=50, offset=5, committed=6)
+
+
+def answered_late(log: Log) -> Finding:
+    for offset in range(4):
+        log.commit(offset)
+    successor = log.of_group(1, EventType.OK, Function.REBALANCE, partitions=("t-0",))
+    begun = log.of_group(2, EventType.INVOKE, Function.COMMIT, micro=(Reached("t-0", 4),))
+    for offset in range(6, 40):
+        log.commit(offset)
+    log.of_group(2, EventType.OK, Function.COMMIT, micro=(Reached("t-0", 4),))
+    return StaleCommit(key="t-0", group="g", offset=4, op=begun, successor=successor)
 
 
 def read_early(log: Log) -> Finding:
@@ -178,7 +193,7 @@ def read_again(log: Log) -> Finding:
 
 
 @pytest.mark.usefixtures("few_drawn")
-@pytest.mark.parametrize("told", [skipped, read_early, zombie, hanging, read_again])
+@pytest.mark.parametrize("told", [skipped, answered_late, read_early, zombie, hanging, read_again])
 def test_what_happened_later_takes_no_place_in_a_chart(tmp_path: Path, told: Callable[[Log], Finding]) -> None:
     log = Log()
     finding = told(log)
