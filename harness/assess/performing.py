@@ -59,8 +59,8 @@ class PerformedStory(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def stories() -> dict[str, Story]:
-    """Every story of the project, by number."""
-    return known_stories()
+    """Every story of the project, by number, but those of groups: their log has settings of its own."""
+    return {number: story for number, story in known_stories().items() if not story.grouped}
 
 
 def families_of(number: str) -> tuple[str, ...]:

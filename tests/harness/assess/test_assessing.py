@@ -159,3 +159,9 @@ def test_times_stay_in_a_command_that_shows_something_else_without_them(
     assert command_that_shows(blamed, settings, stage) == (
         "ackproof stories S01 --settings era=4.1,acks=1,min.insync.replicas=2,linger.ms=5"
     )
+
+
+def test_every_story_but_those_of_groups_can_be_performed_under_any_settings() -> None:
+    performed = Performer().perform({"acks": 1})
+    assert {number: story.wrong for number, story in performed.items() if story.wrong} == {}
+    assert {number[0] for number in performed} == {"S", "T"}

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.app import exit_code_of
+from harness.errors import PlanError
 from harness.stories import known_stories, own_column, perform_cell
 from harness.stories.fitting import fitted
 
@@ -63,3 +64,10 @@ def test_a_page_about_own_settings_has_a_short_name(
 def test_settings_that_cannot_be_are_refused(settings: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of(["stories", "S01", "--settings", settings]) == 64
     assert capsys.readouterr().err
+
+
+def test_a_group_has_the_protocol_of_virtual_time_where_own_settings_name_none():
+    story = STORIES["G01"]
+    assert perform_cell(story, own_column({"acks": 1})).disagreements == ()
+    with pytest.raises(PlanError, match=r"G01 needs group\.protocol"):
+        perform_cell(story, own_column({"acks": 1, "group.protocol": "classic"}))
