@@ -48,11 +48,15 @@ class GroupRows:
     def _rows(self, kind: Kind, *functions: int) -> Numbers:
         log = self.log
         wanted = (self.segment >= 0) & (log.kind == kind) & one_of(log.function, *functions)
-        return self.by_segment(np.flatnonzero(wanted))
+        return self._by_segment(np.flatnonzero(wanted))
 
-    def by_segment(self, rows: Numbers) -> Numbers:
+    def _by_segment(self, rows: Numbers) -> Numbers:
         """Rows that ascend, by (segment, event index)."""
         return rows[stable_order(self.segment[rows])]
+
+    def joined(self, *lists: Numbers) -> Numbers:
+        """The rows of several lists as one."""
+        return self._by_segment(np.sort(np.concatenate(lists)))
 
     @cached_property
     def commits(self) -> Numbers:
@@ -74,7 +78,7 @@ class GroupRows:
         if not len(begun):  # an invocation that its completion repeats has no row
             return done
         answered = np.isin(self._operation(begun, log.index), self._operation(done, log.invoke_index))
-        return self.by_segment(np.sort(np.concatenate([done, begun[~answered]])))
+        return self.joined(done, begun[~answered])
 
     @cached_property
     def acknowledged(self) -> Numbers:
@@ -99,7 +103,7 @@ class GroupRows:
         """Rows of offsets that the group took of a member, as a commit, or for a transaction that is still open."""
         commits = self.acknowledged[self.log.function[self.acknowledged] == _COMMIT]
         handed = self.handed_over[self.log.type[self.handed_over] == OK]
-        return self.by_segment(np.sort(np.concatenate([commits, handed])))
+        return self.joined(commits, handed)
 
     @cached_property
     def read_back(self) -> Numbers:

@@ -111,7 +111,7 @@ def _over_commits(log: Log, groups: GroupRows) -> Numbers:
     changed = np.zeros(len(rows), dtype=bool)
     same_segment = groups.segment[rows[1:]] == groups.segment[rows[:-1]]
     changed[1:] = same_segment & (log.instance[rows[1:]] != log.instance[rows[:-1]])
-    told = groups.by_segment(np.sort(np.concatenate([groups.acknowledged, groups.read_back])))
+    told = groups.joined(groups.acknowledged, groups.read_back)
     processed, committed = (_reached(log, groups, of, rows) for of in (groups.processed, told))
     due: Flags = (processed != committed) | (_open(log, groups, rows) > 0)
     over: Numbers = rows[changed & due]
