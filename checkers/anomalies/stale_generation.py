@@ -49,8 +49,7 @@ def find(log: Log) -> Found:
     assigned = _assigned(groups, generation)
     if not len(assigned):
         return Found.nothing()
-    # The event index at which the first event of a member about the log partition began.
-    began = smallest_of(groups.member, groups.begun(np.arange(len(log.index))))[groups.member[assigned]]
+    began = groups.member_began[groups.member[assigned]]
     newest = np.maximum(
         _before_it_joined(groups, generation, assigned, began), _of_itself(groups, generation, assigned)
     )
@@ -84,23 +83,17 @@ def find(log: Log) -> Found:
 def _assigned(groups: GroupRows, generation: Numbers) -> Numbers:
     """Rows of assignments whose generation is known, before any deletion of the group."""
     rows: Numbers = groups.assigned[generation[groups.assigned] != NONE]
-    deletions = groups.deletions
-    if len(deletions):
-        segments = np.concatenate([groups.segment[deletions], np.arange(groups.segments)])
-        never = np.full(groups.segments, np.iinfo(np.int64).max)
-        begun = smallest_of(segments, np.concatenate([groups.begun(deletions), never]))
-        rows = rows[groups.log.index[rows] < begun[groups.segment[rows]]]
-    return rows
+    deleted = np.full(groups.segments, groups.span)
+    np.minimum.at(deleted, groups.segment[groups.deletions], groups.begun(groups.deletions))
+    before: Numbers = rows[groups.log.index[rows] < deleted[groups.segment[rows]]]
+    return before
 
 
 def _before_it_joined(groups: GroupRows, generation: Numbers, assigned: Numbers, began: Numbers) -> Numbers:
     """For each assignment the latest generation of the segment that was recorded before its member began, or -1."""
-    segment = groups.segment[assigned]
-    newest = running_max(generation[assigned], segment)
-    last = np.searchsorted(groups.packed(assigned), groups.packed(assigned, began)) - 1
-    in_segment = last >= 0
-    in_segment[in_segment] &= segment[last[in_segment]] == segment[in_segment]
-    return np.where(in_segment, newest[np.maximum(last, 0)], NONE)
+    newest = running_max(generation[assigned], groups.segment[assigned])
+    last = groups.latest(assigned, assigned, began, groups.segment)
+    return np.where(last >= 0, newest[last], NONE)
 
 
 def _of_itself(groups: GroupRows, generation: Numbers, assigned: Numbers) -> Numbers:

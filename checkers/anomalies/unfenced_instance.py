@@ -27,7 +27,6 @@ import numpy as np
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
 from checkers.anomalies.group_places import group_place
 from checkers.columns.group_rows import running_max
-from checkers.columns.ids import smallest_of
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 
@@ -54,9 +53,7 @@ def find(log: Log) -> Found:
     since = log.index[groups.ordered(assigned, groups.member)[position]]
     name = groups.segment * len(log.static_names) + static
     assigned = groups.ordered(assigned, name)
-    # The event index at which the first event of a member about the log partition began.
-    began = smallest_of(groups.member, groups.begun(np.arange(len(log.index))))
-    newest = running_max(began[groups.member[assigned]], name[assigned])
+    newest = running_max(groups.member_began[groups.member[assigned]], name[assigned])
     before = groups.latest(assigned, commits, groups.begun(commits), name)
     late = (before >= 0) & (newest[before] > since)
     rows, before = commits[late], before[late]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from checkers.columns.ids import Numbers, dense_ids, one_of, stable_order
+from checkers.columns.ids import Numbers, dense_ids, one_of, smallest_of, stable_order
 from checkers.columns.log_rows import LogRows
 from checkers.columns.transactions import decoded
 from workloads import Function, GroupMember
@@ -126,6 +126,11 @@ class GroupRows:
     def member(self) -> Numbers:
         """``int64[row]``: a dense number for its (log partition, client instance)."""
         return dense_ids(self.log.partition, self.log.instance.astype(np.int64), self.log.partition_count).of
+
+    @cached_property
+    def member_began(self) -> Numbers:
+        """By :attr:`member`, the event index at which its first event about the log partition began (int64)."""
+        return smallest_of(self.member, self.begun(np.arange(len(self.log.index))))
 
     def begun(self, rows: Numbers) -> Numbers:
         """The event index at which the operation of each row began (int64)."""
