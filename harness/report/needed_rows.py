@@ -100,7 +100,7 @@ def _of_transactions(finding: OfTransactions, rows: Columns, names: Names, here:
     chosen = sends & (named | np.isin(rows["index"], np.concatenate([ends, rows["index"][about]])))
     begins = is_transaction & np.isin(rows["index"], rows["invoke_index"][chosen])
     told = reads & np.isin(rows["value"], [*values, *rows["value"][chosen].tolist()])
-    marked: Flags = chosen | begins | _last_each(rows, told)
+    marked: Flags = chosen | begins | told
     return marked
 
 
@@ -154,13 +154,4 @@ def _last(order: Numbers, among: Flags, most: int) -> Flags:
     some = np.flatnonzero(among)
     marked = np.zeros(len(among), dtype=bool)
     marked[some[np.argsort(order[some], kind="stable")][-most:]] = True
-    return marked
-
-
-def _last_each(rows: Columns, among: Flags) -> Flags:
-    """The last row of each value: what was told last counts."""
-    some = np.flatnonzero(among)
-    some = some[np.argsort(rows["index"][some], kind="stable")][::-1]
-    marked = np.zeros(len(among), dtype=bool)
-    marked[some[np.unique(rows["value"][some], return_index=True)[1]]] = True
     return marked
