@@ -104,12 +104,13 @@ def stale_generation(events: list[Event]) -> Findings:
         mine = [e for e in events if e.instance == late.event.instance and _names(e, late.key)]
         began = min(_begun(events, e) for e in mine)
         wrong = [
-            early.generation
+            (early.generation, -early.event.index)
             for early in assigned
             if early[1:3] == late[1:3] and early.event.index < late.event.index and _contradict(early, late, began)
         ]
         if wrong:
-            found.append((late.key, late.event.index, late.generation, max(wrong)))
+            latest, minus_first = max(wrong)
+            found.append((late.key, late.event.index, late.generation, latest, -minus_first))
     return sorted(found)
 
 

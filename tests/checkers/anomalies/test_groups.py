@@ -492,14 +492,20 @@ COMPARED = {
     ),
     "stale-generation": (
         group_twins.stale_generation,
-        lambda f: (f["key"], f["op"]["op_pos"], f["generation"], f["earlier-generation"]),
+        lambda f: (
+            f["key"],
+            f["op"]["op_pos"],
+            f["generation"],
+            f["earlier-generation"],
+            f["earlier"]["op_pos"],
+        ),
     ),
 }
 
 
 EVERYTHING = ("deal", "deal", "revoke", "read", "read", "process", "commit", "begin", "end", "ask", "ask")
 COMMITS = ("deal", "commit", "commit", "begin", "end")
-DELETIONS = ("commit", "begin", "end", "delete", "delete", "ask", "ask")
+DELETIONS = ("deal", "commit", "begin", "end", "delete", "delete", "ask", "ask")
 OWNERS = ("deal", "commit")
 STEPS = (EVERYTHING, COMMITS, DELETIONS, OWNERS)
 LONGEST = 18
