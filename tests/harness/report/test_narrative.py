@@ -150,6 +150,15 @@ def test_a_deleted_key_that_is_back_is_told_by_its_offsets() -> None:
     assert "its older record at offset 3 as the last one" in sentence
 
 
+def test_a_generation_that_went_back_is_told_with_the_one_that_it_follows() -> None:
+    places: dict[str, Any] = {"op": {"op_pos": 9, "index": 9}, "earlier": {"op_pos": 5, "index": 5}}
+    back = a_finding("stale-generation", key="t-0", group="g", generation=5, **{"earlier-generation": 7}, **places)
+    assert in_words(back) == (
+        "A member of group g was assigned t-0 in generation 7 (operation 5 of the history). "
+        "After that it was assigned in generation 5 (operation 9)."
+    )
+
+
 def test_tables_that_differ_are_told_by_broker() -> None:
     sentence = in_words(DivergentTables(key="t-0", record_key=7, replicas={2: join(0, 3), 1: None}))
     assert "the last record of key 7 was not the same in the logs of t-0" in sentence
