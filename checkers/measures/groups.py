@@ -23,8 +23,8 @@ class GroupCounts(Measure, omit_defaults=True):
         assignments: log partitions that members were assigned.
         processed, processed_again: records that members processed, and how many of these not for the first time.
         rebalanced_over_commits: assignments to another member than before while a commit was due or under way: the
-            members had processed something else than the group had committed, by what it acknowledged or was read
-            back. Where a library commits by itself and does not tell, that is so until it is read back.
+            members had processed something else than the group had committed, by its acknowledgements and by what was
+            read back. A commit that a library makes by itself and does not tell counts once it is read back.
         unfinished: log partitions whose end, as final readers name it, the group had not committed when it was asked
             last.
         unassigned: those of them that no member was assigned once everything was healed.

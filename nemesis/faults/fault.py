@@ -128,7 +128,7 @@ class Fault(FaultKind, msgspec.Struct, frozen=True, tag_field="kind", tag=str.lo
 
     @classmethod
     def ended_less(cls, evidence: ByNode) -> bool:
-        """The evidence of its end shows that it came to no more than ``degraded_to``; nothing observed shows that."""
+        """The evidence of its end does not show that it came to more than ``degraded_to``."""
         return bool(cls.shows_at_end) and not any(cls.shows_at_end in seen for seen in evidence.values())
 
     @classmethod
