@@ -418,6 +418,15 @@ def test_a_member_that_was_there_before_and_hears_late_of_its_generation_is_not_
     assert "stale-generation" not in judged(made).counts
 
 
+def test_a_member_is_there_from_the_begin_of_its_subscription() -> None:
+    made = scene()
+    made.event(B, INVOKE, Function.SUBSCRIBE, partitions=(KEY,), instance=B)
+    made.deal(A, KEY, generation=6)
+    made.event(B, OK, Function.SUBSCRIBE, partitions=(KEY,), instance=B)
+    made.deal(B, KEY, generation=5)
+    assert "stale-generation" not in judged(made).counts
+
+
 def test_an_instance_of_a_static_member_has_the_generation_of_the_one_before() -> None:
     made = scene()
     made.static = {A: "m", B: "m", D: "n"}
