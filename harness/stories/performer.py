@@ -163,7 +163,7 @@ class _Performer:
         self.perform_step(
             s.WaitUntil(line=0, text="wait until base is acknowledged and all are in sync", states=states)
         )
-        if self._story.transactions or self._story.grouped:
+        if (self._story.transactions or self._story.grouped) and 1 in self._story_world.brokers:
             self.perform_step(s.MoveCoordinator(line=0, text="move coordinator to 1", broker=1))
         self.perform_step(s.Flush(line=0, text="flush all", nodes=self._story_world.brokers))
         self._begin_faults(self._witness)

@@ -36,6 +36,14 @@ def test_a_single_copy_is_lost_with_its_power(replicas: int, lost: tuple[str, ..
     assert perform_cell(STORIES["S32"], own_column(settings)).lost == lost
 
 
+@pytest.mark.parametrize("number", ["T01", "G01"])
+def test_the_only_broker_there_is_coordinates(number: str) -> None:
+    settings = {"acks": "all", "replication.factor": 1, "min.insync.replicas": 1}
+    cell = perform_cell(STORIES[number], own_column(settings))
+    assert cell.acknowledged == ("a", "base")
+    assert cell.disagreements == ()
+
+
 def test_own_settings_are_performed_as_they_are() -> None:
     """The story's file sets missed.epoch=kafka, with which b is lost."""
     settings = {"acks": "all", "min.insync.replicas": 2, "replica.lag.time.max.ms": 30_000}
