@@ -20,12 +20,11 @@ from harness.stories.trace import ACKNOWLEDGED, Trace
 from harness.worlds.simulated.steady import Steady
 from harness.worlds.simulated.world import SimulatedWorld
 from nemesis.plan import FaultPlan
-from workloads import Settings, WorkloadPlan
+from workloads import WorkloadPlan
 from workloads.history import HistoryInMemory
 
 #: A broker whose disk fails has another one.
 LOG_DIRS: Final = 2
-_PROTOCOL: Final = {"group.protocol": "consumer"}
 #: One log partition; only the script writes.
 WORKLOAD: Final = WorkloadPlan(topic="story", partitions=1, producers=1, consumers=1)
 
@@ -65,7 +64,9 @@ def perform_cell(
         PlanError: a group has another protocol than that of virtual time.
     """
     chosen = column_named(column) if isinstance(column, str) else column
-    settings = _settings_of(story, chosen)
+    settings = chosen.chosen(story.settings)
+    if story.grouped and settings.group_protocol not in Simulated.protocols:
+        raise PlanError(f'{story.number} needs group.protocol="consumer": virtual time has no other')
     if chosen.own:
         story = fitted(story, settings.replication_factor)
     spec = RunSpec(
@@ -88,16 +89,6 @@ def perform_cell(
     replicas = replicas_in_memory(performance.report.ends, world.replica_logs())
     verdict = check_rows(history.rows, name=f"{story.number}/{chosen.name}", replicas=replicas, shown=None)
     return judged(story, chosen.name, performance, verdict)
-
-
-def _settings_of(story: Story, column: Column) -> Settings:
-    """The settings of a cell; a group has the only protocol of virtual time where a reader's own choice names none."""
-    if not (column.own and story.grouped):
-        return column.chosen(story.settings)
-    settings = Settings.from_mapping({**_PROTOCOL, **column.settings})
-    if settings.group_protocol != _PROTOCOL["group.protocol"]:
-        raise PlanError(f'{story.number} needs group.protocol="consumer": virtual time has no other')
-    return settings
 
 
 def _workload_of(story: Story) -> WorkloadPlan:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
+from harness.plan import Simulated
 from workloads import IDEMPOTENCE, Settings, SettingsError, spelled, unknown_name
 
 _ALL_1: Final[Mapping[str, object]] = {"acks": "all", IDEMPOTENCE: True}
@@ -120,9 +121,12 @@ EVERY: Final = {**COLUMNS, **OF_TRANSACTIONS, **OF_GROUPS}
 
 
 def own_column(settings: Mapping[str, object]) -> Column:
-    """A column of a reader's own settings; its name is what ``ackproof stories --settings`` takes."""
+    """A column of a reader's own settings; its name is what ``ackproof stories --settings`` takes.
+
+    Where they name no protocol, groups have that of virtual time.
+    """
     name = ",".join(f"{name}={spelled(value)}" for name, value in settings.items())
-    return Column(name, "settings of your own", dict(settings), own=True)
+    return Column(name, "settings of your own", {"group.protocol": Simulated.protocols[0], **settings}, own=True)
 
 
 def check_overrides(overrides: Mapping[str, object], columns: Mapping[str, Column]) -> None:
