@@ -19,8 +19,8 @@ from typing import Final, TypeVar
 import msgspec
 
 from harness.errors import PlanError
+from harness.stories import group_script as g
 from harness.stories.columns import COLUMNS, OF_GROUPS, OF_TRANSACTIONS, Column, check_overrides, chosen_columns
-from harness.stories.group_script import JoinGroup
 from harness.stories.language import Where, parse_script
 from harness.stories.steps import Abandon, BeginTransaction, Step, WriteInTransaction, WriteRecord
 from nemesis.faults import Fault
@@ -166,8 +166,8 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def grouped(self) -> bool:
-        """True if it has members of a consumer group."""
-        return self.first(JoinGroup) is not None
+        """True if a consumer group has a part in it."""
+        return self.first(*g.OF_GROUPS) is not None
 
     @property
     def columns(self) -> Mapping[str, Column]:
@@ -323,7 +323,7 @@ class _Places:
 
 
 def _columns_of(steps: Sequence[Step]) -> Mapping[str, Column]:
-    if any(isinstance(step, JoinGroup) for step in steps):
+    if any(isinstance(step, g.OF_GROUPS) for step in steps):
         return OF_GROUPS
     return OF_TRANSACTIONS if any(isinstance(step, BeginTransaction) for step in steps) else COLUMNS
 

@@ -92,6 +92,12 @@ def test_what_a_group_skips_is_told_by_its_record() -> None:
         parse_story(FORM.format(steps=dies, rest="[skipped]\nb = []"), "my.toml")
 
 
+def test_a_script_that_only_asks_is_one_of_groups() -> None:
+    story = parse_story(FORM.format(steps="ask group finds nothing", rest="").replace("join m\n", ""), "my.toml")
+    assert story.columns is OF_GROUPS
+    assert perform_cell(story, "g").disagreements == ()
+
+
 def test_every_column_of_a_planted_bug_is_told_apart_by_a_story() -> None:
     """A control that no story turns red is none; neither is a choice of settings in which nothing is different."""
     stories = [story for story in known_stories().values() if story.columns is OF_GROUPS]
