@@ -279,6 +279,8 @@ def parse_story(text: str, file: str) -> Story:
         skipped=_chosen(content_read.skipped, columns, places),
         also={_sign(name, places): names for name, names in _chosen(content_read.also, columns, places).items()},
     )
+    if story.grouped and story.transactions:
+        raise places.of("steps").wrong("the script has a group and a transaction; write a story for each")
     for step in sorted(story.needs - {step.text for step in steps}):
         raise places.of("needs").wrong(f'no step of the script is "{step}"')
     for record in (*story.lost, *story.acknowledged, *story.skipped):

@@ -98,6 +98,11 @@ def test_a_script_that_only_asks_is_one_of_groups() -> None:
     assert perform_cell(story, "g").disagreements == ()
 
 
+def test_a_group_and_a_transaction_are_two_stories() -> None:
+    with pytest.raises(PlanError, match=r"my\.toml, line 4: the script has a group and a transaction"):
+        parse_story(FORM.format(steps="init p\nbegin t by p\nwrite a in t\ncommit t", rest=""), "my.toml")
+
+
 def test_every_column_of_a_planted_bug_is_told_apart_by_a_story() -> None:
     """A control that no story turns red is none; neither is a choice of settings in which nothing is different."""
     stories = [story for story in known_stories().values() if story.columns is OF_GROUPS]
