@@ -17,13 +17,7 @@ class ScriptMembers:
         self._members: dict[str, SteppedMember] = {}
 
     def member(self, name: str) -> SteppedMember:
-        """The member of that name.
-
-        Raises:
-            StepError: it did not join.
-        """
-        if name not in self._members:
-            raise StepError(f"the member {name} did not join")
+        """The member of that name: a script names none that no line before lets join."""
         return self._members[name]
 
     def join(self, name: str) -> SteppedMember:
