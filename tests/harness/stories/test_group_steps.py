@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.errors import PlanError
-from harness.plan import Kafka, RunSpec, Simulated
-from harness.stories import OF_GROUPS, StoryCell, column_named, known_stories, parse_story, perform_cell, unmet
-from nemesis.plan import FaultPlan
-from workloads import WorkloadPlan
+from harness.stories import OF_GROUPS, StoryCell, known_stories, parse_story, perform_cell
 
 FORM = """
 number = "G99"
@@ -111,24 +108,3 @@ def test_every_column_of_a_planted_bug_is_told_apart_by_a_story() -> None:
         if name not in {"g", "g/1"}:
             assert any(story.expected(name) != story.expected("g") for story in stories), name
     assert any(story.expected("g/1/U") != story.expected("g/U") for story in stories), "min ISR 1 makes no difference"
-
-
-@pytest.mark.parametrize(
-    ("world", "workload", "problem"),
-    [
-        (Simulated(), "groups", ""),
-        (Simulated(), "steady", 'has members of a group; write name = "groups" under [workload]'),
-        (Kafka(), "groups", 'says "join m", which is for virtual time only'),
-    ],
-)
-def test_a_run_of_a_plan_has_what_a_story_of_a_group_needs(
-    world: Simulated | Kafka, workload: str, problem: str
-) -> None:
-    story = known_stories()["G01"]
-    settings = column_named("g").chosen(story.settings)
-    plan = WorkloadPlan(topic="story", partitions=1, name=workload)
-    spec = RunSpec(
-        world=world, cell="g", family="G01", settings=settings.to_mapping(), workload=plan, faults=FaultPlan(), seed=0
-    )
-    assert unmet(story, spec).startswith(problem)
-    assert bool(unmet(story, spec)) == bool(problem)

@@ -8,11 +8,9 @@ import pytest
 
 from harness.cli.app import exit_code_of
 from harness.errors import PlanError
-from harness.plan import Kafka, RunSpec, Simulated
-from harness.stories import OF_TRANSACTIONS, StoryCell, column_named, known_stories, parse_story, perform_cell, unmet
+from harness.stories import OF_TRANSACTIONS, StoryCell, known_stories, parse_story, perform_cell
 from harness.worlds.simulated.clients import SimulatedTransactionalProducer
-from nemesis.plan import FaultPlan
-from workloads import EventType, SendOutcome, WorkloadPlan
+from workloads import EventType, SendOutcome
 
 FORM = """
 number = "T99"
@@ -111,27 +109,6 @@ def test_the_settings_of_columns_of_transactions_are_not_a_storys() -> None:
     rest = '[settings]\n"isolation.level" = "read_uncommitted"'
     with pytest.raises(PlanError, match=r"isolation\.level is chosen by the columns"):
         parse_story(FORM.format(steps=OPEN, rest=rest), "my.toml")
-
-
-@pytest.mark.parametrize(
-    ("world", "workload", "problem"),
-    [
-        (Simulated(), "transactions", ""),
-        (Simulated(), "steady", 'has transactions; write name = "transactions" under [workload]'),
-        (Kafka(), "transactions", 'says "init p", which is for virtual time only'),
-    ],
-)
-def test_a_run_of_a_plan_has_what_a_story_of_transactions_needs(
-    world: Simulated | Kafka, workload: str, problem: str
-) -> None:
-    story = known_stories()["T01"]
-    settings = column_named("v2").chosen(story.settings)
-    plan = WorkloadPlan(topic="story", partitions=1, name=workload)
-    spec = RunSpec(
-        world=world, cell="v2", family="T01", settings=settings.to_mapping(), workload=plan, faults=FaultPlan(), seed=0
-    )
-    assert unmet(story, spec).startswith(problem)
-    assert bool(unmet(story, spec)) == bool(problem)
 
 
 def test_every_column_of_a_planted_bug_is_told_apart_by_a_story() -> None:

@@ -1,0 +1,40 @@
+"""What a run of a plan must have for a story, and what is said where it has not."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.plan import Kafka, RunSpec, Simulated
+from harness.stories import column_named, known_stories, unmet
+from nemesis.plan import FaultPlan
+from workloads import WorkloadPlan
+
+
+@pytest.mark.parametrize(
+    ("number", "column", "world", "workload", "problem"),
+    [
+        ("G01", "g", Simulated(), "groups", ""),
+        ("G01", "g", Simulated(), "steady", 'has members of a group; write name = "groups" under [workload]'),
+        ("G01", "g", Kafka(), "groups", 'says "join m", which is for virtual time only'),
+        ("T01", "v2", Simulated(), "transactions", ""),
+        ("T01", "v2", Simulated(), "steady", 'has transactions; write name = "transactions" under [workload]'),
+        ("T01", "v2", Kafka(), "transactions", 'says "init p", which is for virtual time only'),
+    ],
+)
+def test_a_run_of_a_plan_has_what_its_story_needs(
+    number: str, column: str, world: Simulated | Kafka, workload: str, problem: str
+) -> None:
+    story = known_stories()[number]
+    settings = column_named(column).chosen(story.settings)
+    plan = WorkloadPlan(topic="story", partitions=1, name=workload)
+    spec = RunSpec(
+        world=world,
+        cell=column,
+        family=number,
+        settings=settings.to_mapping(),
+        workload=plan,
+        faults=FaultPlan(),
+        seed=0,
+    )
+    assert unmet(story, spec).startswith(problem)
+    assert bool(unmet(story, spec)) == bool(problem)
