@@ -99,7 +99,7 @@ def drawn_record(directory: Path) -> RunRecord:
     if record.story:
         raise NamedWronglyError(
             f"{directory} performed the scripted story {record.story}, whose steps are as few as its author made them; "
-            f"see: ackproof stories {record.story} --explain"
+            f"see: ackproof stories {record.story} --settings COLUMN --explain"
         )
     return record
 
