@@ -9,8 +9,8 @@ from harness.plan import parse_plan
 from harness.stories import steps as s
 from harness.stories.forms import STATES, STEPS
 from harness.stories.grammar import Form
-from harness.stories.group_script import OF_GROUPS
 from harness.stories.group_states import GroupState
+from harness.stories.requirements import IN_VIRTUAL_TIME
 from harness.worlds.limits import out_of_reach
 from nemesis.cluster import Capability
 from nemesis.faults import Fault
@@ -24,9 +24,7 @@ _WORLDS: Final = {
     "Kafka in namespaces": '[worlds.kafka]\nhost = "namespaces"',
 }
 #: Steps and states that only virtual time has.
-_IN_VIRTUAL_TIME: Final = {
-    s.ReleaseOne, s.DeleteKey, *s.OF_TRANSACTIONS, *OF_GROUPS, *get_args(s.TransactionState | GroupState),
-}  # fmt: skip
+_IN_VIRTUAL_TIME: Final = {*IN_VIRTUAL_TIME, *get_args(s.TransactionState | GroupState)}
 
 
 class StepForm(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from harness.plan import AnyWorld, Existing, Kafka, Loopback, Processes, RunSpec, Ssh
 from harness.stories import steps as s
@@ -13,6 +14,9 @@ from harness.worlds.simulated import OUT_OF_REACH
 from nemesis.cluster import CLIENTS
 from nemesis.faults import FailDirectory, Fault, LinkFault
 from workloads import Settings, kind_of
+
+#: The steps that only virtual time has.
+IN_VIRTUAL_TIME: Final = (s.ReleaseOne, s.DeleteKey, *s.OF_TRANSACTIONS, *OF_GROUPS)
 
 
 def unmet(story: Story, spec: RunSpec) -> str:
@@ -49,9 +53,9 @@ def _undoable(story: Story, spec: RunSpec) -> Iterator[str]:
             'host = "namespaces", and run as root'
         )
         return
-    one_message = story.first(s.ReleaseOne, s.DeleteKey, *s.OF_TRANSACTIONS, *OF_GROUPS)
-    if one_message and not world.virtual_time:
-        yield _said(one_message, "which is for virtual time only; leave all worlds but [worlds.simulated] out")
+    simulated = story.first(*IN_VIRTUAL_TIME)
+    if simulated and not world.virtual_time:
+        yield _said(simulated, "which is for virtual time only; leave all worlds but [worlds.simulated] out")
     if story.transactions and not kind_of(spec.workload).transactional:
         yield 'has transactions; write name = "transactions" under [workload]'
     if story.grouped and not kind_of(spec.workload).grouped:
