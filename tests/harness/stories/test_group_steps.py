@@ -41,6 +41,7 @@ def cell(steps: str, column: str = "g", rest: str = "") -> StoryCell:
         (f"{HALFWAY}wait up to 1 s until m has committed a", "no, its commits were taken up to 1"),
         ("wait up to 1 s until m is not assigned", "no, it is assigned the log partition"),
         ("leave m\nwait up to 1 s until m is assigned", "no, it is assigned nothing"),
+        ("crash m\njoin n\nwait up to 1 s until n is assigned", "no, it is assigned nothing"),
         ("ask group finds nothing", "it has committed offset 1"),
         (f"{HALFWAY}ask group finds a", "it has committed offset 1"),
         ("cut 1-clients\nask group", "no answer"),
@@ -73,6 +74,13 @@ def test_members_do_as_they_are_told(steps: str) -> None:
 @pytest.mark.parametrize(("column", "place"), [("g", "base"), ("g/before", "a"), ("g/auto", "base")])
 def test_a_member_stops_between_the_halves_of_its_work_in_the_order_of_its_commits(column: str, place: str) -> None:
     assert cell(f"{HALFWAY}ask group finds {place}", column).disagreements == ()
+
+
+def test_a_commit_that_the_group_refuses_is_told_with_its_error() -> None:
+    entries = cell(f"{HALFWAY}freeze m\nwait 8 s\njoin n\nthaw m\nfinish m").trace.entries
+    notes = {entry.text: entry.note for entry in entries}
+    assert notes["join n"] == "it reads a"
+    assert notes["finish m"] == "it reads a, its commit: UNKNOWN_MEMBER_ID"
 
 
 def test_what_a_group_skips_is_told_by_its_record() -> None:
