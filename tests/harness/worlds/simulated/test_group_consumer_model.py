@@ -10,8 +10,8 @@ from harness.reference.core.messages import JOINS, LEAVES, Message
 from harness.reference.core.types import NONE, ErrorCode, TopicPartition
 from harness.worlds.simulated.consumer import END_OFFSETS_LIMIT_US, NO_ANSWER
 from harness.worlds.simulated.group_consumer import BEATS_A_SESSION, GroupConsumerModel
-from harness.worlds.simulated.network_client import ClientEffect, Completed
-from tests.harness.worlds.simulated.consumer_session import AT, MS, OTHER, Session, batch
+from tests.harness.worlds.simulated.client_session import MS
+from tests.harness.worlds.simulated.consumer_session import AT, OTHER, Session, batch
 from workloads.client import Assignment, Membership, Offsets, OwnCommit
 from workloads.settings import OffsetReset, Settings
 
@@ -42,12 +42,11 @@ class GroupSession(Session):
         self.generations.append(assigned.generation)
 
     @override
-    def _do(self, effects: list[ClientEffect]) -> None:
-        for effect in effects:
-            if isinstance(effect, Completed) and isinstance(effect.outcome, Assignment | OwnCommit):
-                effect.done(effect.outcome)
-            else:
-                super()._do([effect])
+    def _completed(self, done: Any, outcome: Any) -> None:
+        if isinstance(outcome, Assignment | OwnCommit):
+            done(outcome)
+        else:
+            super()._completed(done, outcome)
 
     @override
     def _serve(self, broker: int, message: Message) -> None:
@@ -60,8 +59,7 @@ class GroupSession(Session):
     def answer(self, error: ErrorCode = ErrorCode.NONE, **fields: Any) -> Any:
         """Answer the oldest request to the coordinator; it is returned."""
         request = self.asked.pop(0)
-        kind = getattr(messages, f"{type(request).__name__}Response")
-        self._do(self.model.on_message(self.now_us, 2, kind(request.correlation, error, **fields)))
+        self._answer(2, request, error, **fields)
         return request
 
     def assigned(self, *partitions: TopicPartition, epoch: int = 1, places: tuple[int, ...] = ()) -> None:
@@ -80,7 +78,7 @@ class GroupSession(Session):
     def lose(self) -> None:
         """Break the connection to the coordinator."""
         self.asked.clear()
-        self._do(self.model.on_disconnected(self.now_us, 2))
+        self.disconnect(2)
 
 
 def test_a_member_joins_begins_where_the_group_is_and_says_what_it_has() -> None:

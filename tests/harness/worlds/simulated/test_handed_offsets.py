@@ -6,23 +6,13 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from typing_extensions import override
 
 from harness.reference.core import messages
-from harness.reference.core.effects import Arm, Deliver
 from harness.reference.core.group_coordinator import LOG
-from harness.reference.core.types import (
-    OFFSETS_TOPIC,
-    TRANSACTIONS_TOPIC,
-    BrokerState,
-    ErrorCode,
-    Image,
-    PartitionState,
-    TopicConfig,
-    TopicPartition,
-    TopicState,
-)
-from harness.worlds.simulated.network_client import ClientEffect, Completed, Connect
+from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ErrorCode, TopicPartition
 from harness.worlds.simulated.transactional_producer import ABORTABLE, TransactionalProducerModel
+from tests.harness.worlds.simulated.client_session import ClientSession, image_of
 from workloads import EventType, SendOutcome, Settings
 
 AT = TopicPartition("t", 0)
@@ -31,22 +21,19 @@ OK = SendOutcome(EventType.OK)
 SETTINGS = Settings(enable_idempotence=True)
 
 
-def led_by(broker: int) -> TopicState:
-    return TopicState(TopicConfig(), (PartitionState((0, 1, 2), (0, 1, 2), broker, 0, 0),))
-
-
-class Session:
+class Session(ClientSession):
     """A producer in a transaction; broker 1 leads the log of transactions, broker 2 that of groups.
 
     ``asked`` are the requests to both that have no answer yet, each with the broker that has it.
     """
 
+    model: TransactionalProducerModel
+
     def __init__(self) -> None:
-        self.model = TransactionalProducerModel(range(3), 0, ["t"], SETTINGS, "mine")
-        self.now_us = 0
+        model = TransactionalProducerModel(range(3), 0, ["t"], SETTINGS, "mine")
+        super().__init__(model, image_of({"t": (0,), TRANSACTIONS_TOPIC: (1,), OFFSETS_TOPIC: (2,)}))
         self.asked: list[tuple[int, Any]] = []
         self.outcomes: dict[str, SendOutcome] = {}
-        self._timers: list[int] = []
         self._do(self.model.call(0, "init", "init"))
         self.answer(producer_id=7, producer_epoch=0)
         self._do(self.model.begin(self.now_us, "begin"))
@@ -61,38 +48,21 @@ class Session:
     def answer(self, error: ErrorCode = ErrorCode.NONE, **fields: Any) -> tuple[int, Any]:
         """Answer the oldest request; it is returned, with its broker."""
         broker, request = self.asked.pop(0)
-        kind = getattr(messages, f"{type(request).__name__}Response")
-        self._do(self.model.on_message(self.now_us, broker, kind(request.correlation, error, **fields)))
+        self._answer(broker, request, error, **fields)
         return broker, request
 
     def lose(self, broker: int) -> None:
         """Break a connection."""
         self.asked.clear()
-        self._do(self.model.on_disconnected(self.now_us, broker))
+        self.disconnect(broker)
 
-    def wait(self, duration_ms: int) -> None:
-        until_us = self.now_us + duration_ms * 1_000
-        while self._timers and min(self._timers) <= until_us:
-            self.now_us = min(self._timers)
-            self._timers.remove(self.now_us)
-            self._do(self.model.on_timer(self.now_us, None))  # type: ignore[arg-type]
-        self.now_us = until_us
+    @override
+    def _completed(self, done: Any, outcome: Any) -> None:
+        self.outcomes[done] = outcome
 
-    def _do(self, effects: list[ClientEffect]) -> None:
-        for effect in effects:
-            if isinstance(effect, Arm):
-                self._timers.append(effect.at_us)
-            elif isinstance(effect, Connect):
-                self._do(self.model.on_connected(self.now_us, effect.broker))
-            elif isinstance(effect, Completed):
-                self.outcomes[effect.done] = effect.outcome
-            elif isinstance(effect, Deliver) and isinstance(effect.message, messages.Metadata):
-                brokers = {n: BrokerState(n, fenced=False) for n in range(3)}
-                topics = {"t": led_by(0), TRANSACTIONS_TOPIC: led_by(1), OFFSETS_TOPIC: led_by(2)}
-                response = messages.MetadataResponse(effect.message.correlation, Image(1, brokers, topics))
-                self._do(self.model.on_message(self.now_us, effect.target, response))
-            elif isinstance(effect, Deliver):
-                self.asked.append((effect.target, effect.message))
+    @override
+    def _serve(self, broker: int, message: messages.Message) -> None:
+        self.asked.append((broker, message))
 
 
 def test_the_log_of_groups_is_added_first_and_then_the_group_coordinator_is_asked() -> None:

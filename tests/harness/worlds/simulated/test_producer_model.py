@@ -3,56 +3,41 @@
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
-from harness.reference.core.effects import Arm, Deliver
 from harness.reference.core.messages import (
     InitProducerId,
     InitProducerIdResponse,
     Message,
-    Metadata,
-    MetadataResponse,
     Produce,
     ProduceResponse,
 )
-from harness.reference.core.types import (
-    BrokerState,
-    ErrorCode,
-    Image,
-    PartitionState,
-    TopicConfig,
-    TopicPartition,
-    TopicState,
-)
-from harness.worlds.simulated.network_client import ClientEffect, Completed, Connect
+from harness.reference.core.types import ErrorCode, Image, TopicPartition
 from harness.worlds.simulated.producer import ProducerModel
+from tests.harness.worlds.simulated.client_session import ClientSession, image_of
 from workloads.client import SendOutcome
 from workloads.operations import EventType
 from workloads.settings import Settings
 
 AT = TopicPartition("t", 0)
-MS = 1_000
 
 
 def image(leader: int, epoch: int = 0) -> Image:
-    state = PartitionState((0, 1, 2), (0, 1, 2), leader, epoch, epoch)
-    return Image(
-        epoch + 1, {n: BrokerState(n, fenced=False) for n in range(3)}, {"t": TopicState(TopicConfig(), (state,))}
-    )
+    return image_of({"t": (leader,)}, epoch)
 
 
-class Session:
-    """A producer whose connections and metadata work by themselves; produce requests wait for an answer by hand."""
+class Session(ClientSession):
+    """A producer; its produce requests wait for an answer by hand."""
+
+    model: ProducerModel
 
     def __init__(self, **settings: Any) -> None:
-        self.model = ProducerModel(range(3), 0, ["t"], Settings(**settings))
-        self.now_us = 0
-        self.image = image(leader=0)
+        super().__init__(ProducerModel(range(3), 0, ["t"], Settings(**settings)), image(leader=0))
         self.refusing: set[int] = set()
         self.silent: set[int] = set()
         self.requests: list[tuple[int, Produce]] = []
         self.outcomes: dict[str, SendOutcome] = {}
         self.producer_ids = 0
-        self._timers: list[int] = []
 
     def send(self, *names: str) -> None:
         for name in names:
@@ -63,45 +48,28 @@ class Session:
         response = ProduceResponse(produce.correlation, AT, error, -1 if error else offset)
         self._do(self.model.on_message(self.now_us, broker, response))
 
-    def disconnect(self, broker: int) -> None:
-        self._do(self.model.on_disconnected(self.now_us, broker))
-
-    def close(self) -> None:
-        self._do(self.model.close("ClientClosed"))
-
-    def wait(self, duration_ms: int) -> None:
-        until_us = self.now_us + duration_ms * MS
-        while self._timers and min(self._timers) <= until_us:
-            self.now_us = min(self._timers)
-            self._timers.remove(self.now_us)
-            self._do(self.model.on_timer(self.now_us, None))  # type: ignore[arg-type]
-        self.now_us = until_us
-
     def sent(self) -> list[list[str]]:
         return [[payload.decode() for _, payload in produce.batch.records] for _, produce in self.requests]
 
     def numbers(self) -> list[tuple[int, int]]:
         return [(produce.batch.producer_epoch, produce.batch.base_sequence) for _, produce in self.requests]
 
-    def _do(self, effects: list[ClientEffect]) -> None:
-        for effect in effects:
-            if isinstance(effect, Arm):
-                self._timers.append(effect.at_us)
-            elif isinstance(effect, Completed):
-                assert effect.done not in self.outcomes
-                self.outcomes[effect.done] = effect.outcome
-            elif isinstance(effect, Connect) and effect.broker not in self.silent:
-                refused = effect.broker in self.refusing
-                react = self.model.on_disconnected if refused else self.model.on_connected
-                self._do(react(self.now_us, effect.broker))
-            elif isinstance(effect, Deliver):
-                self._serve(effect.target, effect.message)
+    @override
+    def _connect(self, broker: int) -> None:
+        if broker in self.refusing:
+            self.disconnect(broker)
+        elif broker not in self.silent:
+            super()._connect(broker)
 
+    @override
+    def _completed(self, done: Any, outcome: Any) -> None:
+        assert done not in self.outcomes
+        self.outcomes[done] = outcome
+
+    @override
     def _serve(self, broker: int, message: Message) -> None:
         if isinstance(message, Produce):
             self.requests.append((broker, message))
-        elif isinstance(message, Metadata):
-            self._do(self.model.on_message(self.now_us, broker, MetadataResponse(message.correlation, self.image)))
         elif isinstance(message, InitProducerId):
             self.producer_ids += 1
             answer = InitProducerIdResponse(message.correlation, ErrorCode.NONE, 70 + self.producer_ids, 0)
