@@ -146,7 +146,6 @@ class GroupConsumerModel(ConsumerModel):
 
     @override
     def close(self, why: str) -> list[ClientEffect]:
-        effects: list[ClientEffect] = []
         leader = self._net.leader(LOG)
         if self._topics and self._epoch != JOINS and leader is not None:
             if self._auto_us is not None and self._handed:
@@ -156,7 +155,7 @@ class GroupConsumerModel(ConsumerModel):
             self._net.send_only(leader[0], self._heartbeat(LEAVES))
         for commit in [*self._own.values()]:
             self._end_own(commit, Offsets({}, why))
-        effects += self._net.take_effects()
+        effects = self._net.take_effects()
         effects += [Completed(call.done, Offsets({}, why)) for call in self._calls]
         self._calls.clear()
         self._topics = ()
