@@ -14,7 +14,7 @@ that it does not give up in time, ends its membership.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -43,6 +43,12 @@ LOG: Final = TopicPartition(OFFSETS_TOPIC, 0)
 LOOK: Final = Timer("groups")
 #: Requests that wait for their turn at one group. Clients have one under way each; more have given up waiting.
 WAITING_MAX: Final = 1_000
+_ANSWERS: Final[Mapping[type[messages.GroupRequest], type[messages.GroupAnswer]]] = {
+    messages.ConsumerGroupHeartbeat: messages.ConsumerGroupHeartbeatResponse,
+    messages.OffsetCommit: messages.OffsetCommitResponse,
+    messages.TxnOffsetCommit: messages.TxnOffsetCommitResponse,
+    messages.OffsetFetch: messages.OffsetFetchResponse,
+}
 
 
 class RecordKey(msgspec.Struct, frozen=True, array_like=True):
@@ -386,9 +392,4 @@ def _member_error(record: GroupRecord, message: messages.GroupRequest) -> ErrorC
 
 def _answer_to(message: messages.GroupRequest) -> messages.GroupAnswer:
     """The empty answer to a request."""
-    if isinstance(message, messages.ConsumerGroupHeartbeat):
-        return messages.ConsumerGroupHeartbeatResponse(message.correlation, NO_ERROR)
-    if isinstance(message, messages.TxnOffsetCommit):
-        return messages.TxnOffsetCommitResponse(message.correlation, NO_ERROR)
-    kind = messages.OffsetCommitResponse if isinstance(message, messages.OffsetCommit) else messages.OffsetFetchResponse
-    return kind(message.correlation, NO_ERROR)
+    return _ANSWERS[type(message)](message.correlation, NO_ERROR)
