@@ -5,10 +5,14 @@ import pytest
 
 from checkers import check_one as check
 from checkers import judge
+from harness.reference.core import group_coordinator, transaction_coordinator
+from harness.reference.core.messages import MoveLeader
 from harness.reference.core.types import NONE
 from harness.run.performing import perform_run
 from nemesis.cluster import CONTROLLER, Capability
 from nemesis.plan import FaultPlan
+from tests.harness.reference.core.group_lab import GroupLab
+from tests.harness.reference.core.transaction_lab import TransactionLab
 
 
 def test_leadership_moves_to_an_in_sync_follower_at_once(stage):
@@ -25,6 +29,20 @@ def test_a_move_to_the_leader_changes_nothing(stage):
     before = at.target.view().partitions["t-0"]
     evidence = at.target.leadership.move_leader("t-0", at.leader)
     assert evidence == {"leader": before.leader, "leader_epoch": before.leader_epoch}
+
+
+@pytest.mark.parametrize(
+    ("make", "log", "named"),
+    [
+        (GroupLab, group_coordinator.LOG, "coordinators"),
+        (TransactionLab, transaction_coordinator.LOG, "transaction_coordinators"),
+    ],
+)
+def test_the_view_names_the_coordinator_before_and_after_a_move(make, log, named):
+    lab = make()
+    assert getattr(lab.cluster.view(), named) == (1,)
+    lab.ask(CONTROLLER, lambda c: MoveLeader(c, log.topic, log.partition, 2))
+    assert getattr(lab.cluster.view(), named) == (2,)
 
 
 @pytest.mark.parametrize("what", ["dead broker", "dead controller", "frozen controller", "no such partition"])
