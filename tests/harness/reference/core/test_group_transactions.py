@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from harness.reference.core import messages, transaction_coordinator
 from harness.reference.core.group_coordinator import LOG
 from harness.reference.core.group_offsets import GroupOffsets
-from harness.reference.core.messages import CreateTopic, Fetch
-from harness.reference.core.types import CONTROLLER, NONE, BrokerConfig, ErrorCode, TopicPartition
+from harness.reference.core.messages import CreateTopic, Fetch, Marker, RecordBatch
+from harness.reference.core.types import ACKS_ALL, CONTROLLER, NONE, BrokerConfig, ErrorCode, TopicPartition
 from tests.harness.reference.core.group_lab import GROUP, T0, T1, GroupLab, LabMember
 from tests.harness.reference.core.transaction_lab import Identity
 
@@ -254,6 +254,20 @@ def test_a_marker_waits_for_a_coordinator_that_has_read_its_log() -> None:
     lab.wait(lambda: lab.markers > 0)
     lab.run(1_000)
     assert lab.stable() == 7
+
+
+def test_a_marker_that_the_log_refuses_decides_nothing() -> None:
+    """It is one of the transaction before, and comes late (KIP-1228)."""
+    lab = OffsetsLab()
+    a = lab.member("a")
+    identity = lab.begin(identity=lab.end(lab.begin(), commit=True))
+    assert lab.hand_over(identity, a, 7) == ErrorCode.NONE
+    late = RecordBatch(1, 0, (), NONE, NONE, *identity, transactional=True, marker=Marker(True, 10**6, 2))
+    ask = lambda c: messages.WriteTxnMarkers(c, LOG, ACKS_ALL, 5_000, late)  # noqa: E731
+    assert lab.ask(lab.coordinator, ask).error == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert [lab.committed(), lab.stable()] == [NONE, ErrorCode.UNSTABLE_OFFSET_COMMIT]
+    lab.end(identity, commit=False)
+    assert lab.stable() == NONE
 
 
 def test_a_late_commit_of_the_transaction_before_is_refused_under_version_2_only() -> None:
