@@ -37,10 +37,22 @@ class Lab(Driven):
 
     def ask(self, node: int, make: Callable[[int], Message]) -> Any:
         """Send a request made with a correlation and wait for its answer."""
-        correlation = self.correlation()
-        self.send(node, make(correlation))
-        self.wait(lambda: self.answer(correlation) is not None)
-        return self.answer(correlation)
+        return self.answer_to(node, make(self.correlation()))
+
+    def answer_to(self, node: int, request: Message) -> Any:
+        """Send a request that has its correlation and wait for its answer."""
+        self.send(node, request)
+        self.wait(lambda: self.answer(request.correlation) is not None)
+        return self.answer(request.correlation)
+
+    def again(self, node: int, make: Callable[[int], Message]) -> Any:
+        """The answer of a transaction coordinator, however often it says to come back."""
+        for _ in range(100):
+            answer = self.ask(node, make)
+            if answer.error != ErrorCode.CONCURRENT_TRANSACTIONS:
+                return answer
+            self.run(50)
+        raise AssertionError("the transaction before did not end")
 
     def create(self, *replicas: int) -> None:
         """One partition on these brokers; the first leads."""

@@ -73,9 +73,7 @@ class GroupLab(Lab):
     def commit(self, member: LabMember, offset: int, at: TopicPartition = T0, node: int | None = None) -> ErrorCode:
         """Commit one offset."""
         request = self.commit_of(member, offset, at)
-        self.send(self.coordinator if node is None else node, request)
-        self.wait(lambda: self.answer(request.correlation) is not None)
-        error: ErrorCode = self.answer(request.correlation).error
+        error: ErrorCode = self.answer_to(self.coordinator if node is None else node, request).error
         return error
 
     def committed(self, at: TopicPartition = T0, member: LabMember | None = None, node: int | None = None) -> Any:

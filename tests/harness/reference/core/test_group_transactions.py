@@ -29,45 +29,27 @@ class OffsetsLab(GroupLab):
         self.ask(CONTROLLER, lambda c: CreateTopic(c, log.topic, 1, 3, self.topic, ((0, 1, 2),)))
         self.run(500)
 
-    def again(self, make: Any) -> Any:
-        """The answer of the transaction coordinator, however often it says to come back."""
-        for _ in range(100):
-            answer = self.ask(0, make)
-            if answer.error != ErrorCode.CONCURRENT_TRANSACTIONS:
-                return answer
-            self.run(50)
-        raise AssertionError("the transaction before did not end")
-
     def begin(self, name: str = "one", identity: Identity | None = None) -> Identity:
         """Begin a transaction that has the log of groups; of the producer in charge, or of a new one."""
         if identity is None:
-            made = self.again(lambda c: messages.InitProducerId(c, name, 60_000))
+            made = self.again(0, lambda c: messages.InitProducerId(c, name, 60_000))
             identity = Identity(made.producer_id, made.producer_epoch)
         mine = identity
-        added = self.again(lambda c: messages.AddPartitionsToTxn(c, name, *mine, (LOG,)))
+        added = self.again(0, lambda c: messages.AddPartitionsToTxn(c, name, *mine, (LOG,)))
         assert added.error == ErrorCode.NONE
         return identity
 
-    def request(
-        self, identity: Identity, member: LabMember, offset: int, at: TopicPartition = T0
-    ) -> messages.TxnOffsetCommit:
-        """The request for a commit in the transaction."""
-        return messages.TxnOffsetCommit(
-            self.correlation(), GROUP, member.name, member.epoch, ((at, offset),), *identity
-        )
-
     def hand_over(self, identity: Identity, member: LabMember, offset: int, at: TopicPartition = T0) -> ErrorCode:
         """Commit one offset in the transaction."""
-        request = self.request(identity, member, offset, at)
-        self.send(self.coordinator, request)
-        self.wait(lambda: self.answer(request.correlation) is not None)
-        error: ErrorCode = self.answer(request.correlation).error
+        named = (GROUP, member.name, member.epoch)
+        commit = lambda c: messages.TxnOffsetCommit(c, *named, ((at, offset),), *identity)  # noqa: E731
+        error: ErrorCode = self.ask(self.coordinator, commit).error
         return error
 
     def end(self, identity: Identity, *, commit: bool, name: str = "one") -> Identity:
         """End the transaction, and wait for its marker; the producer goes on with what it is given."""
         before = self.markers
-        ended = self.again(lambda c: messages.EndTxn(c, name, *identity, commit))
+        ended = self.again(0, lambda c: messages.EndTxn(c, name, *identity, commit))
         assert ended.error == ErrorCode.NONE
         self.wait(lambda: self.markers > before)
         self.run(200)
@@ -230,7 +212,7 @@ def test_a_marker_counts_once_it_is_committed() -> None:
     identity = lab.begin()
     assert lab.hand_over(identity, a, 7) == ErrorCode.NONE
     lab.lose = lambda source, target, message: target == 1 and isinstance(message, Fetch)
-    lab.again(lambda c: messages.EndTxn(c, "one", *identity, True))
+    lab.again(0, lambda c: messages.EndTxn(c, "one", *identity, True))
     lab.wait(lambda: lab.markers == 1)
     assert [lab.committed(), lab.stable()] == [NONE, ErrorCode.UNSTABLE_OFFSET_COMMIT]
     lab.heal()
@@ -247,7 +229,7 @@ def test_a_marker_waits_for_a_coordinator_that_has_read_its_log() -> None:
     lab.lose = lambda source, target, message: target == 2 and isinstance(message, Fetch)
     lab.move(2)
     assert lab.committed() == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    lab.again(lambda c: messages.EndTxn(c, "one", *identity, True))
+    lab.again(0, lambda c: messages.EndTxn(c, "one", *identity, True))
     lab.run(1_000)
     assert lab.markers == 0
     lab.heal()

@@ -54,12 +54,8 @@ class TransactionLab(Lab):
 
     def add(self, identity: Identity, name: str = NAME) -> ErrorCode:
         """Say that the partition will be written to, however often the coordinator says to come back."""
-        error = ErrorCode.CONCURRENT_TRANSACTIONS
-        for _ in range(100):
-            error = self.ask(self.coordinator, lambda c: messages.AddPartitionsToTxn(c, name, *identity, (AT,))).error
-            if error != ErrorCode.CONCURRENT_TRANSACTIONS:
-                break
-            self.run(50)
+        adds = lambda c: messages.AddPartitionsToTxn(c, name, *identity, (AT,))  # noqa: E731
+        error: ErrorCode = self.again(self.coordinator, adds).error
         return error
 
     def put(self, identity: Identity, payload: str, sequence: int) -> ErrorCode:
