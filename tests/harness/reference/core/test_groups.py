@@ -323,7 +323,10 @@ def test_a_commit_that_the_log_refuses_has_no_effect() -> None:
     assert lab.committed() == NONE
 
 
-@pytest.mark.parametrize("kind", [messages.ConsumerGroupHeartbeat, messages.OffsetCommit, messages.OffsetFetch])
+@pytest.mark.parametrize(
+    "kind",
+    [messages.ConsumerGroupHeartbeat, messages.OffsetCommit, messages.TxnOffsetCommit, messages.OffsetFetch],
+)
 def test_a_broker_that_never_leads_the_log_answers_every_request_in_its_kind(kind: Any) -> None:
     lab = GroupLab(BrokerConfig())
     answer = lab.ask(0, lambda c: kind(c, GROUP))
