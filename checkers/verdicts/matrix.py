@@ -123,10 +123,17 @@ def _head(cells: Sequence[Cell], outcomes: Counter[str], left_out: int) -> tuple
         judged = held + lost + excused
         sentence = f"Unknown: {judged} {of_all} could be judged, and in these no promise was broken{accepted}"
         return f"{sentence}{rest}.", Outcome.UNKNOWN.exit_code
-    permitted = f", {lost} lost acknowledged writes as their settings permit" if lost else ""
     weak = sum(cell.outcome is Outcome.HELD and cell.loss_permitted for cell in cells)
-    spared = f", {weak} lost nothing though loss is permitted" if weak else ""
-    sentence = f"No promise was broken{accepted}: {held - weak} {of_all} held{spared}{permitted}."
+    kept = (
+        (held - weak, "held"),
+        (weak, "lost nothing though loss is permitted"),
+        (lost, "lost acknowledged writes as their settings permit"),
+    )
+    parts = [[str(count), words] for count, words in kept if count]
+    if not parts:
+        return f"No promise was broken{accepted} {of_all}.", Outcome.HELD.exit_code
+    parts[0].insert(1, of_all)
+    sentence = f"No promise was broken{accepted}: {', '.join(' '.join(part) for part in parts)}."
     return sentence, Outcome.HELD.exit_code
 
 

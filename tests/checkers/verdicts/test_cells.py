@@ -616,6 +616,12 @@ def test_the_sentence_is_that_of_the_run_that_permits_most() -> None:
     ("runs", "exit_code", "beginning"),
     [
         ([run(SAFE, verdict()), run(A1, verdict(lost_write=1))], 0, "No promise was broken: 1 of 2 cells held, 1 lost"),
+        (
+            [run(A1, verdict(lost_write=1))],
+            0,
+            "No promise was broken: 1 of 1 cell lost acknowledged writes as their settings permit. ",
+        ),
+        ([run(A1, verdict())], 0, "No promise was broken: 1 of 1 cell lost nothing though loss is permitted. "),
         ([run(SAFE, verdict(lost_write=2)), run(A1, verdict())], 1, "A promise was broken in 1 of 2 cells: acks=all"),
         ([run(SAFE, verdict(drained=False)), run(A1, verdict())], 2, "Unknown: 1 of 2 cells could be judged"),
         ([run(SAFE, verdict(in_fault=0))], 2, "Unknown: 0 of 1 cell could be judged"),
