@@ -77,7 +77,7 @@ def explore(
     """Look at every state that the broker's core can reach.
 
     SCOPE says how many brokers, records and other things there are; without one the scopes are listed. Every
-    interleaving of messages, timers, crashes and writes is tried, and all invariants are checked in each state.
+    interleaving of messages, timers, crashes and writes is tried, and the rules of --rule are checked in each state.
     Breadth first, so a counterexample is a shortest one. Exit code 1 with a counterexample, 2 where a limit ended the
     search before every state was seen, or where nothing was acknowledged in any.
     """
