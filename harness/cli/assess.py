@@ -70,8 +70,9 @@ def assess(
     """Say what settings of a cluster keep and lose.
 
     It only reads, and changes nothing. FILEs are what Kafka's own tools print: kafka-topics.sh --describe,
-    kafka-configs.sh --describe, and server.properties. Topics with the same answer are one group. Every scripted story
-    is performed under exactly their settings, in virtual time. See docs/start/your-settings.md.
+    kafka-configs.sh --describe, and server.properties. Topics with the same answer are one group. Every scripted
+    story, except those of consumer groups, is performed under exactly their settings, in virtual time. See
+    docs/start/your-settings.md.
     """
     for option, file in (("--save", save), ("--summary", summary), ("--page", page)):
         if file is not None:
