@@ -64,10 +64,10 @@ reasons then name the gap.
 *Clients.* `wedged-client` is about a client library, so it is always permitted, whatever the settings.
 
 *Consumer groups.* Commits are records of `__consumer_offsets`, written with acks=all, so `group-went-back`,
-`returned-group` and `stale-generation` are permitted only where a copy was destroyed, or where readable records can
-vanish, as by unclean elections (a consumer whose position is gone begins at the start). `group-skip` also where members
-commit before they process, or begin at the end (`auto.offset.reset=latest`). `two-owners` is never permitted: brokers
-fence a member that was given up.
+`returned-group`, `unfenced-instance` and `stale-generation` are permitted only where a copy was destroyed, or where
+readable records can vanish, as by unclean elections (a consumer whose position is gone begins at the start).
+`group-skip` is permitted where these can vanish, where members commit before they process, or where they begin at the
+end (`auto.offset.reset=latest`). `two-owners` is never permitted: brokers fence a member that was given up.
 
 *Pipelines.* What is read and what is written count together. `doubled-effect` and `unstable-offset` are promised to
 readers of committed records only. They, `missing-effect` and `aborted-commit` rest on what brokers keep of records, of
