@@ -1,7 +1,8 @@
-"""A recorded trace of Kafka that is changed in one fact conforms no longer, in whatever schedule of the core.
+"""A recorded trace of Kafka that is changed in one fact conforms no longer.
 
 Each fact is changed by itself, on each broker in turn, and must be named at its step. The comparison knows nothing of
-schedules: they differ in the states that the core passes, so each trace meets two, and all traces together meet all.
+schedules of the core: they differ in the states that the core passes. So each trace is held in two schedules, and all
+traces together in all schedules.
 """
 
 from __future__ import annotations
