@@ -2,15 +2,14 @@
 
 import os
 import re
-import signal
 import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from tests.conftest import pytest_collection_modifyitems
+from tests.sessions import begun, printed
 
 LIMIT_S = 120.0
 TESTS = """
@@ -33,23 +32,10 @@ def test_alone(number):
 
 def run_workers(count, directory):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    environment |= {"PYTHONPATH": str(Path(__file__).parent.parent), "PYTHONFAULTHANDLER": "1"}
-    command = [sys.executable, "-m", "pytest", "-q", "-n", str(count), "--dist", "loadgroup", "-p", "no:cacheprovider"]
-    with subprocess.Popen(
-        command,
-        cwd=directory,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    ) as started:
-        try:
-            output, _ = started.communicate(timeout=LIMIT_S)
-        except subprocess.TimeoutExpired:  # seen once in some hundred runs: say what each of them waits for
-            os.killpg(started.pid, signal.SIGABRT)
-            pytest.fail(f"not over after {LIMIT_S:.0f} s:\n{started.communicate()[0]}")
-    return subprocess.CompletedProcess(command, started.returncode, output)
+    arguments = ["-m", "pytest", "-q", "-n", str(count), "--dist", "loadgroup", "-p", "no:cacheprovider"]
+    started = begun(arguments, directory, environment, errors=subprocess.STDOUT)
+    output, _ = printed(started, LIMIT_S)  # it did not end once in some hundred runs
+    return subprocess.CompletedProcess(arguments, started.returncode, output)
 
 
 @pytest.mark.system

@@ -6,16 +6,17 @@ import json
 import os
 import signal
 import subprocess
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tests.sessions import begun, printed
+from tests.waiting import wait_until
+
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("end-to-end")]
 
+LIMIT_S = 40
 BOTH_WORLDS = """
 families = ["kill"]
 [settings]
@@ -38,29 +39,12 @@ workload = { writes_per_second = 50.0, duration_ms = 60_000 }
 
 
 def ackproof(*arguments: str, directory: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", "from harness.cli import main; main()", *arguments]
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
-    return subprocess.Popen(
-        command,
-        cwd=directory,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    return begun(["-c", "from harness.cli import main; main()", *arguments], directory, os.environ)
 
 
 def finished(process: subprocess.Popen[str], limit_s: float = 150) -> tuple[int, str, str]:
-    out, err = process.communicate(timeout=limit_s)
+    out, err = printed(process, limit_s)
     return process.returncode, out, err
-
-
-def wait_for(condition: Callable[[], bool], limit_s: float = 40) -> bool:
-    deadline = time.monotonic() + limit_s
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return condition()
 
 
 def brokers_below(directory: Path) -> list[int]:
@@ -97,7 +81,7 @@ def test_a_killed_harness_leaves_a_history_that_is_judged_and_processes_that_hea
     harness = ackproof("campaign", "long.toml", directory=tmp_path)
     results = tmp_path / "results" / "long"
     try:
-        assert wait_for(lambda: len(list(results.rglob("live-*.parquet"))) >= 3)
+        wait_until(lambda: len(list(results.rglob("live-*.parquet"))) >= 3, "three files are written", LIMIT_S)
         workers = psutil.Process(harness.pid).children(recursive=False)
         for process in (psutil.Process(harness.pid), *workers):
             process.kill()
@@ -117,7 +101,7 @@ def test_ctrl_c_closes_the_cluster_and_keeps_the_run(tmp_path: Path) -> None:
     (tmp_path / "long.toml").write_text(LONG)
     harness = ackproof("campaign", "long.toml", directory=tmp_path)
     try:
-        assert wait_for(lambda: bool(list(tmp_path.rglob("live-*.parquet"))))
+        wait_until(lambda: list(tmp_path.rglob("live-*.parquet")), "a file is written", LIMIT_S)
         os.killpg(harness.pid, signal.SIGINT)
         code, _, err = finished(harness, 40)
     finally:
