@@ -174,6 +174,15 @@ def test_a_broker_that_stops_in_order_is_fenced_at_once_and_its_session_may_end_
             assert (of_it.fits, of_it.deviations) == (True, 0)
 
 
+def test_a_leader_that_stopped_in_order_is_back_though_nobody_logged_that_it_was_fenced() -> None:
+    """A search that knows no stops in order would find no order: a leader cannot propose an ISR without itself."""
+    elected = LeaderElected(partition="t-0", leader=1, leader_epoch=1, isr=(1, 2), partition_epoch=1)
+    joined = IsrChanged(partition="t-0", isr=(0, 1, 2), leader_epoch=1, partition_epoch=2, leader=1)
+    back = said(12_000, BrokerRegistered(broker=0))
+    assert held([*beginning(), said(9_000, elected), back, said(12_500, joined)])["t-0"].fits
+    assert not held([*beginning(), said(9_000, elected), said(12_500, joined)])["t-0"].fits
+
+
 def test_an_emptied_directory_is_a_known_deviation_after_a_registration_and_nothing_else_is() -> None:
     back = [
         said(9_000, BrokerFenced(broker=2)),
