@@ -127,6 +127,14 @@ def test_a_replica_that_is_away_for_longer_than_a_tombstone_stays_brings_back_wh
     assert story_text(late, result) is None  # Stories have no single pass of a cleaner.
 
 
+def test_what_is_found_among_records_with_keys_is_no_story_even_if_no_log_was_cleaned() -> None:
+    """A story made of a counterexample sends records that have no key in common."""
+    scope = COMPACTED.varied(TWO, {**MIN_ISR_1, "planted.bug": "acknowledge-after-append"})
+    result = exhaust(scope)
+    assert kinds(result) == ["deliver", "write", "deliver"]
+    assert story_text(scope, result) is None
+
+
 def test_while_no_time_limit_of_a_tombstone_is_over_nothing_comes_back() -> None:
     result = exhaust(COMPACTED.varied(TWO, MIN_ISR_1))
     assert result.exhausted
