@@ -35,6 +35,12 @@ def quota_with(directory: Path, own_groups: str, files: dict[str, str]) -> float
             {"cpu,cpuacct/cpu.cfs_quota_us": "200000\n", "cpu,cpuacct/cpu.cfs_period_us": "100000\n"},
             2.0,
         ),
+        (
+            "3:cpu,cpuacct:/docker/1\n1:memory:/\n",
+            {"cpu/cpu.cfs_quota_us": "200000\n", "cpu/cpu.cfs_period_us": "100000\n"},
+            2.0,
+        ),
+        ("1:memory:/\n0::/x\n", {"unified/x/cpu.max": "50000 100000\n"}, 0.5),
         ("1:cpu:/\n0::/\n", {"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, math.inf),
         (
             "1:cpu:/\n0::/x\n",
@@ -57,7 +63,7 @@ def test_a_machine_without_control_groups_has_no_quota(tmp_path: Path) -> None:
     assert quota(tmp_path / "none", tmp_path) == math.inf
 
 
-@pytest.mark.parametrize(("allowed", "expected"), [(0.5, 1), (1.0, 1), (1.5, 2), (3.0, 3), (math.inf, 4)])
+@pytest.mark.parametrize(("allowed", "expected"), [(0.0, 1), (0.5, 1), (1.0, 1), (1.5, 2), (3.0, 3), (math.inf, 4)])
 def test_cores_are_no_more_than_the_quota_and_at_least_one(
     monkeypatch: pytest.MonkeyPatch, allowed: float, expected: int
 ) -> None:
