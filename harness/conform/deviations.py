@@ -40,7 +40,7 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     more: int | None = None
     """Kafka's number is larger by this for each such step, and by nothing else."""
     until: str = ""
-    """Kafka's list has more brokers: those that such steps name, until a later one fits this and names them too."""
+    """Kafka's list has more brokers: those that such steps name, until a later one fits this and has them or `all`."""
 
     def explains(self, story: str, texts: Sequence[str], fact: str, real: object, core: object) -> bool:
         """True if this is why ``fact`` differs after the last of the steps with these ``texts``."""
@@ -62,12 +62,13 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """The brokers that these steps name, without those that a later step of ``until`` names."""
         brokers: set[str] = set()
         for text in texts:
-            if text == WHOLE:
+            named, ends = _brokers(text), fnmatchcase(text, self.until)
+            if text == WHOLE or (ends and not all(map(str.isdigit, named))):  # such as `start all`
                 brokers.clear()
-            elif fnmatchcase(text, self.until):
-                brokers -= _brokers(text)
+            elif ends:
+                brokers -= named
             elif fnmatchcase(text, self.since):
-                brokers |= _brokers(text)
+                brokers |= named
         return brokers
 
     def _counts(self, text: str, later: Sequence[str]) -> bool:

@@ -252,6 +252,7 @@ def test_a_deviation_of_a_list_explains_the_brokers_that_its_steps_name_and_no_o
     assert not explained((), (2,), "stop 2")
     assert not explained((2,), (1,), "stop 2")
     assert not explained((2,), (), "stop 2", "start 2")
+    assert not explained((2,), (), "stop 2", "start all")
     assert not explained((1, 2), (), "stop 1 2", "start 1")
     assert explained((2,), (), "stop 1 2", "start 1")
     assert explained((2,), (), "stop 2", "start 2", "stop 2")
