@@ -25,6 +25,7 @@ from harness.records.campaign_record import CampaignRecord
 from harness.records.files import exact_campaign, files_of, new_campaign, run_directories, write_file
 from harness.records.run_record import Ended, RunRecord, read_record, write_record
 from harness.worlds.real import lifetime_s
+from tests.waiting import wait_until
 
 Check = Callable[[Path], object]
 
@@ -165,9 +166,7 @@ def test_a_worker_that_is_told_to_stop_closes_its_world_and_the_run_says_why_it_
     pool = Pool(perform)
     try:
         pool.perform_job(Job(plan_of("restart").runs()[0], tmp_path / "run"), limit_s=30)
-        deadline = time.monotonic() + 30
-        while not (tmp_path / "run" / "hanging").exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_until((tmp_path / "run" / "hanging").exists, "the run hangs", 30, 0.02)
         (worker,) = multiprocessing.active_children()
         os.kill(worker.pid or 0, signal.SIGTERM)
         ((_, ended),) = pool.wait()

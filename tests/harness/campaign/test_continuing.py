@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -23,6 +21,7 @@ from harness.records.files import only_user_of, run_directories
 from harness.records.journal import FILE_NAME, Journal
 from harness.records.run_record import Ended, read_record, write_record
 from tests.harness.campaign.conftest import Fakes, fakes_in
+from tests.waiting import wait_until
 
 PLAN = """
 name = "t"
@@ -86,13 +85,12 @@ def test_a_campaign_that_was_killed_half_way_is_finished(tmp_path: Path, fakes: 
     path = os.pathsep.join([str(fakes.directory), *sys.path])
     command = [sys.executable, str(script), str(tmp_path / "t.toml"), str(directory)]
     harness = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": path})
-    deadline = time.monotonic() + 60
-    while len(list(directory.rglob("hanging"))) < 2 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    harness.send_signal(signal.SIGKILL)
-    harness.wait()
-    while len(list(directory.rglob("closed"))) < 2 and time.monotonic() < deadline:
-        time.sleep(0.05)  # its workers end by themselves
+    try:
+        wait_until(lambda: len(list(directory.rglob("hanging"))) >= 2, "two runs hang", pause_s=0.05)
+    finally:
+        harness.kill()
+        harness.wait()
+    wait_until(lambda: len(list(directory.rglob("closed"))) >= 2, "its workers have ended by themselves", pause_s=0.05)
 
     kept = {run: (run / "run.json").stat().st_ino for run in run_directories(directory) if _completed(run)}
     assert 0 < len(kept) < 6
