@@ -34,7 +34,7 @@ def run_workers(count, directory):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     arguments = ["-m", "pytest", "-q", "-n", str(count), "--dist", "loadgroup", "-p", "no:cacheprovider"]
     started = begun(arguments, directory, environment, errors=subprocess.STDOUT)
-    output, _ = printed(started, LIMIT_S)  # it did not end once in some hundred runs
+    output, _ = printed(started, LIMIT_S)  # execnet 2.1 waits without a limit for its workers to end (its issue 43)
     return subprocess.CompletedProcess(arguments, started.returncode, output)
 
 
