@@ -6,7 +6,7 @@ says otherwise (KIP-679).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
@@ -72,6 +72,14 @@ _EVERY: Final = (
     Column("q2/isr", "KIP-250: two acknowledge, the first of the ISR leads", _Q2),
     Column("raft", "a majority acknowledges and elects", {**_ALL_1, "commit.rule": "majority", **_NEWEST}),
 )
+
+
+def _planted(name: str, settings: Mapping[str, object], **bugs: str) -> Iterator[Column]:
+    """The controls of a column, in which the core has one planted bug each, by the letter that its name ends with."""
+    for letter, bug in bugs.items():
+        yield Column(f"{name}/{letter}", f"{name}, planted bug {bug}", {**settings, "planted.bug": bug})
+
+
 #: By name, in the order of the table.
 COLUMNS: Final[dict[str, Column]] = {column.name: column for column in _EVERY}
 #: The columns of stories of transactions: the versions, another reader, and wrong forms of the rules, each a control.
@@ -81,14 +89,13 @@ OF_TRANSACTIONS: Final[dict[str, Column]] = {
         Column("v1", "all/2, transaction version 1, read_committed", {**_TRANSACTIONS, "transaction.version": 1}),
         Column("v2", "the same, transaction version 2", _TRANSACTIONS),
         Column("v2/RU", "v2, read_uncommitted", {**_TRANSACTIONS, "isolation.level": "read_uncommitted"}),
-        *(
-            Column(f"v2/{letter}", f"v2, planted bug {bug}", {**_TRANSACTIONS, "planted.bug": bug})
-            for letter, bug in {
-                "M": "marker-of-any-epoch",
-                "A": "forget-abort-on-follower",
-                "H": "pass-hanging-transaction",
-                "D": "answer-before-decision",
-            }.items()
+        *_planted(
+            "v2",
+            _TRANSACTIONS,
+            M="marker-of-any-epoch",
+            A="forget-abort-on-follower",
+            H="pass-hanging-transaction",
+            D="answer-before-decision",
         ),
     )
 }
@@ -105,14 +112,13 @@ OF_GROUPS: Final[dict[str, Column]] = {
         Column("g/U", "g, unclean elections", {**_GROUPS, **_UNCLEAN}),
         Column("g/1", "g, min ISR 1", {**_GROUPS, "min.insync.replicas": 1}),
         Column("g/1/U", "g/1, unclean elections", {**_GROUPS, **_UNCLEAN, "min.insync.replicas": 1}),
-        *(
-            Column(f"g/{letter}", f"g, planted bug {bug}", {**_GROUPS, "planted.bug": bug})
-            for letter, bug in {
-                "A": "commit-offsets-after-append",
-                "M": "commit-of-any-member",
-                "N": "assign-unrevoked",
-                "F": "load-first-commits",
-            }.items()
+        *_planted(
+            "g",
+            _GROUPS,
+            A="commit-offsets-after-append",
+            M="commit-of-any-member",
+            N="assign-unrevoked",
+            F="load-first-commits",
         ),
     )
 }
