@@ -33,8 +33,10 @@ def test_alone(number):
 def run_workers(count, directory):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     arguments = ["-m", "pytest", "-q", "-n", str(count), "--dist", "loadgroup", "-p", "no:cacheprovider"]
+    # At its end pytest deletes what older sessions left in the directory that sessions share: minutes of work.
+    arguments.append(f"--basetemp={directory / 'temporary'}")
     started = begun(arguments, directory, environment, errors=subprocess.STDOUT)
-    output, _ = printed(started, LIMIT_S)  # execnet 2.1 waits without a limit for its workers to end (its issue 43)
+    output, _ = printed(started, LIMIT_S)
     return subprocess.CompletedProcess(arguments, started.returncode, output)
 
 
