@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import permutations
 from operator import itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from harness.explore.brokers import BrokerCopy, members
 from harness.explore.canonical_form import Renaming, digest_of, renamed
@@ -19,28 +19,12 @@ from harness.explore.nodes import NodeStates
 from harness.explore.path_facts import FactsByDigest
 from harness.explore.rules import PERMITTED, RULES, as_permitted, broken_rules, may_be_last
 from harness.explore.scope import Scope
-from harness.reference.core import messages
+from harness.explore.wires import WireName, every_wire, wire_kind
 from harness.reference.core.invariants import Broken
 from harness.reference.core.types import CONTROLLER, NONE
 from nemesis.faults import PowerLoss, WipeDisk
 
 State = tuple[int, ...]
-
-#: Kinds of wires between two brokers: what a follower asks, and what its leader answers.
-_REQUESTS: Final = (messages.Fetch, messages.OffsetForLeaderEpoch, messages.ListOffsets)
-_RESPONSES: Final = (
-    messages.FetchResponse,
-    messages.OffsetForLeaderEpochResponse,
-    messages.ListOffsetsResponse,
-)
-
-
-class WireName(NamedTuple):
-    """One direction of one connection."""
-
-    kind: str
-    source: int
-    target: int
 
 
 class Action(NamedTuple):
@@ -70,7 +54,7 @@ class Space:
         constants = scope.constants
         self._brokers = range(constants.brokers)
         self._stale = constants.stale_requests
-        self.wires = _wires(constants.brokers)
+        self.wires = every_wire(constants.brokers)
         self._first_wire = 1 + constants.brokers
         self._slots = {wire: self._first_wire + number for number, wire in enumerate(self.wires)}
         #: The number of a state's digests.
@@ -394,26 +378,3 @@ class Space:
                     continue
                 paid = (*state[:-1], facts)
             yield from self._act(Action(event.kind, event.peer), paid, CONTROLLER, event)
-
-
-def _wires(brokers: int) -> list[WireName]:
-    numbers = range(brokers)
-    between = [(source, other) for source in numbers for other in numbers if source != other]
-    return [
-        *(WireName("request", source, other) for source, other in between),
-        *(WireName("response", source, other) for source, other in between),
-        *(WireName("metadata", CONTROLLER, broker) for broker in numbers),
-        *(WireName("answer", CONTROLLER, broker) for broker in numbers),
-        *(WireName("proposal", broker, CONTROLLER) for broker in numbers),
-    ]
-
-
-def wire_kind(kind: type[messages.Message]) -> str:
-    """The kind of wire on which messages of a class travel."""
-    if kind in _REQUESTS:
-        return "request"
-    if kind in _RESPONSES:
-        return "response"
-    if kind is messages.MetadataUpdate:
-        return "metadata"
-    return "proposal" if kind is messages.AlterPartition else "answer"

@@ -12,7 +12,8 @@ from harness.explore.brokers import BrokerNode, happen
 from harness.explore.controllers import Controller, controller_state_of, decide
 from harness.explore.events import AT, NodeEvent, sent
 from harness.explore.normal_form import NOW_US
-from harness.explore.space import Action, Space, WireName, wire_kind
+from harness.explore.space import Action, Space
+from harness.explore.wires import WireName, wire_kind
 from harness.reference.core.effects import Effect
 from harness.reference.core.messages import MetadataUpdate, RecordBatch
 from harness.reference.core.request_handler import DEADLINES
