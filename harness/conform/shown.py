@@ -25,7 +25,7 @@ from typing import Final
 
 import msgspec
 
-from harness.stories import RecordEnd, TraceEntry
+from harness.stories import RecordEnd, TraceEntry, record_name
 from harness.worlds.contract import PlacedRecord, ReplicaState
 from nemesis.cluster import PartitionView
 from workloads import CLIENT_CLOSED, NEVER_SENT, TIME_LIMIT
@@ -37,8 +37,6 @@ NO_ANSWER: Final = "no answer"
 NOT_SHOWN: Final = "not shown"
 #: Begins the name of a fact that is a client's answer.
 ANSWER: Final = "answer to "
-#: Records that are no script's: what fresh clients write at the end.
-FRESH: Final = "(fresh)"
 
 
 class ShownReplica(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -146,7 +144,7 @@ def _placed(records: Iterable[PlacedRecord], names: Mapping[int, str]) -> Iterat
     """Kafka's disk does not show a batch that is torn or damaged, so none is."""
     for record in records:
         if record.intact:
-            yield f"{record.offset}:{names.get(record.value, FRESH)}/{record.leader_epoch}"
+            yield f"{record.offset}:{record_name(names, record.value)}/{record.leader_epoch}"
 
 
 def _answer(end: RecordEnd) -> str:

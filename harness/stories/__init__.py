@@ -21,7 +21,7 @@ from harness.stories.pauses import AsLongAs, UntilAtRest
 from harness.stories.performer import Performance, perform_script
 from harness.stories.requirements import unmet
 from harness.stories.story import Expected, Sign, Story, known_stories, parse_story, read_story
-from harness.stories.trace import ACKNOWLEDGED, REFUSED, WHOLE, Play, RecordEnd, Trace, TraceEntry
+from harness.stories.trace import ACKNOWLEDGED, REFUSED, WHOLE, Play, RecordEnd, Trace, TraceEntry, record_name
 
 __all__ = [
     "ACKNOWLEDGED",
@@ -55,6 +55,7 @@ __all__ = [
     "perform_script",
     "perform_table",
     "read_story",
+    "record_name",
     "state_forms",
     "step_forms",
     "step_lines",

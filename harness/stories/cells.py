@@ -16,7 +16,7 @@ from harness.stories.columns import COLUMNS, Column, column_named
 from harness.stories.fitting import fitted
 from harness.stories.performer import Performance, perform_script
 from harness.stories.story import Expected, Sign, Story
-from harness.stories.trace import ACKNOWLEDGED, Trace
+from harness.stories.trace import ACKNOWLEDGED, Trace, record_name
 from harness.worlds.simulated.steady import Steady
 from harness.worlds.simulated.world import SimulatedWorld
 from nemesis.plan import FaultPlan
@@ -106,7 +106,7 @@ def judged(story: Story, column: str, performance: Performance, verdict: Verdict
     names = {record.value: name for name, record in records.items()}
     lost = {names[finding.value] for finding in verdict.findings(LostWrite)}
     acknowledged = {name for name, record in records.items() if record.outcome == ACKNOWLEDGED}
-    skipped = {names.get(finding.value, "(fresh)") for finding in verdict.findings(SkippedRecord)}
+    skipped = {record_name(names, finding.value) for finding in verdict.findings(SkippedRecord)}
     signs = frozenset(_signs(performance, verdict))
     shown = Expected(
         lost=frozenset(lost), acknowledged=frozenset(acknowledged), skipped=frozenset(skipped), signs=signs

@@ -17,7 +17,7 @@ import msgspec
 from harness.reference.core.types import TopicPartition
 from harness.stories.messages import MessageWords
 from harness.stories.steps import Step, Undo
-from harness.stories.trace import HEALED, Play, Trace, TraceEntry
+from harness.stories.trace import HEALED, Play, Trace, TraceEntry, record_name
 from harness.worlds.contract import ReplicaState
 from harness.worlds.simulated.steady import STEADY_DELAY_US
 from harness.worlds.simulated.watching import Watching
@@ -152,11 +152,11 @@ def _differences(old: ReplicaState | None, new: ReplicaState, names: dict[int, s
     """The changes in words, each with the records that it is about."""
     had = {record._replace(intact=True): record.intact for record in (() if old is None else old.records)}
     has = {record._replace(intact=True): record.intact for record in new.records}
-    if gone := [names.get(record.value, "(fresh)") for record in had if record not in has]:
+    if gone := [record_name(names, record.value) for record in had if record not in has]:
         yield f"− {' '.join(gone)}: log ends at {new.log_end}", set(gone)
-    if more := [names.get(record.value, "(fresh)") for record in has if record not in had]:
+    if more := [record_name(names, record.value) for record in has if record not in had]:
         yield f"+ {' '.join(more)}: log ends at {new.log_end}", set(more)
-    if bad := [names.get(record.value, "(fresh)") for record in has if had.get(record, True) and not has[record]]:
+    if bad := [record_name(names, record.value) for record in has if had.get(record, True) and not has[record]]:
         yield f"torn or damaged: {' '.join(bad)}", set(bad)
     if old is None:
         return

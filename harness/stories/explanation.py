@@ -10,7 +10,7 @@ from harness.stories.cells import WORKLOAD, StoryCell, perform_cell
 from harness.stories.columns import Column
 from harness.stories.diagram import STEPS_WIDTH, WIDTH, Diagram, diagram_of
 from harness.stories.story import Story
-from harness.stories.trace import Play, Trace, TraceEntry
+from harness.stories.trace import Play, Trace, TraceEntry, record_name
 from harness.templates import templates_of
 from harness.worlds.contract import PlacedRecord
 from harness.worlds.simulated.watching import Watching
@@ -83,4 +83,4 @@ def _placed(names: dict[int, str], records: Iterable[PlacedRecord]) -> Iterator[
     """Each record with the leader epoch under which it was appended."""
     for record in records:
         bad = "" if record.intact else " (torn or damaged)"
-        yield f"{names.get(record.value, '(fresh)')}/{record.leader_epoch}{bad}"
+        yield f"{record_name(names, record.value)}/{record.leader_epoch}{bad}"

@@ -10,7 +10,7 @@ from harness.stories.members import ScriptMembers
 from harness.stories.patience import Patience
 from harness.stories.steps import Record, Step
 from harness.stories.story_world import StoryWorld
-from harness.stories.trace import StepError
+from harness.stories.trace import StepError, record_name
 from workloads import NOTHING, Offsets
 from workloads.driver import SteppedMember
 
@@ -108,7 +108,7 @@ class GroupSteps:
         """Wait a moment for the turn to end; what became of it, in words."""
         self._moment(lambda: not member.busy or member.halfway)
         names = self._story_world.names
-        read = " ".join(names.get(value, "(fresh)") for value in member.read) or "nothing"
+        read = " ".join(record_name(names, value) for value in member.read) or "nothing"
         parts = [
             f"it reads {read}",
             "stops halfway" if member.halfway else "no answer yet" if member.busy else "",

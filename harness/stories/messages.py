@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from harness.reference.core import messages as m
 from harness.reference.core.types import NONE, ErrorCode, Image, PartitionState, TopicPartition
+from harness.stories.trace import record_name
 from harness.worlds.simulated.watching import SeenMessage
 from nemesis.cluster import CLIENTS
 from workloads import ACKS_ALL
@@ -90,7 +91,7 @@ class MessageWords:
     def _records(self, batches: Iterable[m.RecordBatch]) -> tuple[str, ...]:
         pairs = [pair for batch in batches for pair in batch.records]
         values = (decode(payload, str(self._partition), key)[0] for key, payload in pairs)
-        return tuple(self._names.get(value, "(fresh)") for value in values)
+        return tuple(record_name(self._names, value) for value in values)
 
 
 def _decided(state: PartitionState) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -29,6 +29,11 @@ class Play(StrEnum):
     PLAYED = "played"
     TRIED = "tried"
     FAILED = "failed"
+
+
+def record_name(names: Mapping[int, str], value: int) -> str:
+    """The name of the record with this ``value``; one without a name was written by the run's fresh clients."""
+    return names.get(value, "(fresh)")
 
 
 class TraceEntry(msgspec.Struct, frozen=True, kw_only=True):
