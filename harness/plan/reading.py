@@ -229,23 +229,30 @@ def _refuse_protocol(plan: Plan, plan_key: PlanKey) -> None:
     """Refuse members of a protocol that their library does not know."""
     chosen = {choice.settings["group.protocol"] for choice in plan.choices}
     for world in plan.worlds:
-        if isinstance(world.world, worlds.Simulated) and kind_of(world.workload).grouped and chosen != {"consumer"}:
-            raise (plan_key / "worlds" / world.world.name).wrong(
+        here = plan_key / "worlds" / world.world.name
+        if not kind_of(world.workload).grouped:
+            continue
+        if isinstance(world.world, worlds.Simulated) and not chosen.issubset(world.world.protocols):
+            raise here.wrong(
                 'groups in virtual time have the protocol of KIP-848: write group.protocol = "consumer" under '
                 "[settings]"
             )
-    if chosen == {"classic"}:
-        return
-    for world in plan.worlds:
-        others = [client for client, _ in getattr(world.world, "other_clients", ())]
-        clients = {"client": [getattr(world.world, "client", "")], "other_clients": others}
-        for key, names in clients.items() if kind_of(world.workload).grouped else ():
-            if "kafka-python" in names:
-                instead = '"confluent-kafka"' if key == "client" else '["confluent-kafka"]'
-                raise (plan_key / "worlds" / world.world.name / key).wrong(
-                    f'kafka-python has no group.protocol="consumer" (KIP-848); write {key} = {instead}, or leave this '
-                    "protocol out"
-                )
+        if isinstance(world.world, worlds.RealTime) and chosen != {"classic"}:
+            _refuse_kafka_python(world.world, here)
+
+
+def _refuse_kafka_python(world: worlds.RealTime, plan_key: PlanKey) -> None:
+    """Refuse kafka-python among the clients of members that speak KIP-848."""
+    others = [client for client, _ in getattr(world, "other_clients", ())]
+    for key, names, instead in (
+        ("client", [world.client], '"confluent-kafka"'),
+        ("other_clients", others, '["confluent-kafka"]'),
+    ):
+        if "kafka-python" in names:
+            raise (plan_key / key).wrong(
+                f'kafka-python has no group.protocol="consumer" (KIP-848); write {key} = {instead}, or leave this '
+                "protocol out"
+            )
 
 
 def _workload(base: WorkloadPlan, table: Table, plan_key: PlanKey) -> WorkloadPlan:
