@@ -219,8 +219,6 @@ class GroupCoordinator(Coordinator):
     def _serve(self, client: NodeId, group: Group, message: messages.GroupRequest) -> None:
         if isinstance(message, messages.ConsumerGroupHeartbeat):
             self._heartbeat(client, group, message)
-        elif isinstance(message, messages.TxnOffsetCommit):
-            self._commit_in_transaction(client, group, message)
         elif isinstance(message, messages.OffsetCommit):
             self._commit(client, group, message)
         elif isinstance(message, messages.OffsetFetch):
@@ -258,27 +256,20 @@ class GroupCoordinator(Coordinator):
         return 0 if state is None else len(state.partitions)
 
     def _commit(self, client: NodeId, group: Group, message: messages.OffsetCommit) -> None:
-        """Rule 44: remember offsets, of a member in its present epoch only."""
-        answer = messages.OffsetCommitResponse(message.correlation, NO_ERROR)
-        error = self._commit_error(group.record, message)
+        """Rule 44: have offsets written, of a member in its present epoch only. Rule 46: in a transaction likewise."""
+        answer, error = _answer_to(message), self._commit_error(group.record, message)
+        producer: tuple[int, int] | None = None
+        if isinstance(message, messages.TxnOffsetCommit):
+            error = self._transactional_error(group.record, message)
+            producer = (message.producer_id, message.producer_epoch)
         if error:
             self._refuse(client, answer, error)
         else:
-            self._put(message.group, group, _UnderWay(group.record, dict(message.offsets), client, answer))
+            self._put(message.group, group, _UnderWay(group.record, dict(message.offsets), client, answer, producer))
 
     def _commit_error(self, record: GroupRecord, message: messages.GroupRequest) -> ErrorCode:
         """Only a member may commit while there are members."""
         return NO_ERROR if not record.members and not message.member else _member_error(record, message)
-
-    def _commit_in_transaction(self, client: NodeId, group: Group, message: messages.TxnOffsetCommit) -> None:
-        """Rule 46: have offsets written for a producer, of a member in its present epoch only."""
-        answer = messages.TxnOffsetCommitResponse(message.correlation, NO_ERROR)
-        error = self._transactional_error(group.record, message)
-        if error:
-            self._refuse(client, answer, error)
-        else:
-            producer = (message.producer_id, message.producer_epoch)
-            self._put(message.group, group, _UnderWay(group.record, dict(message.offsets), client, answer, producer))
 
     def _transactional_error(self, record: GroupRecord, message: messages.TxnOffsetCommit) -> ErrorCode:
         """The same as without a transaction; the error has the name that it had before KIP-848."""
