@@ -4,8 +4,9 @@ A node is a number: brokers count from 0, controllers from :data:`CONTROLLER`, a
 :data:`CLIENTS`. In links CONTROLLER means every controller. A link is a directed pair (source, target): a cut link
 delivers nothing from source to target, so a one-way cut is one link and a symmetric cut two.
 
-A :class:`Target` is a bundle of small parts, one for each :class:`Capability`. A world fills in those that it has, and
-says of every other one why it lacks it; a fault names those that it needs. Pinned semantics of every part:
+A :class:`Target` is a bundle of small parts, one for each :class:`Capability`; those of disks are in
+:mod:`nemesis.disk_parts`. A world fills in those that it has, and says of every other one why it lacks it; a fault
+names those that it needs. Pinned semantics of every part:
 
 * Every call takes effect before it returns and is safe to repeat: killing a dead node, healing a whole link.
 * What is done to a process is journalled by the world before it is done.
@@ -20,13 +21,12 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from nemesis.disk_parts import DiskSpace, DiskSpeed, Files, LogDirectories, WriteCaches
 from nemesis.evidence import Evidence
 from nemesis.succession import Succession
 
 CONTROLLER: Final = 100
 CLIENTS: Final = 1000
-#: The number of parts into which a log is divided when a record is chosen in it.
-LOG_PARTS: Final = 1000
 
 
 def node_name(node: int) -> str:
@@ -215,78 +215,6 @@ class Messages(Protocol):
 
         Evidence: ``released``, its API; nothing where none is held, or where a world cannot tell messages apart.
         """
-        ...
-
-
-class Files(Protocol):
-    """The files on the nodes' disks."""
-
-    def wipe(self, node: int) -> Evidence:
-        """Empty the disk of a dead node; its next start finds nothing, as after a new machine.
-
-        Evidence: ``wiped``, which says what is gone.
-        """
-        ...
-
-    def corrupt(self, node: int, partition: str, pick: int) -> Evidence:
-        """Change one byte of a record that a dead node keeps of ``partition``.
-
-        ``pick``, from 0 up to LOG_PARTS, is how far into the log the record is.
-        """
-        ...
-
-
-class LogDirectories(Protocol):
-    """The directories on several disks among which a node's logs are spread (log.dirs)."""
-
-    def fail(self, node: int, partition: str) -> Evidence:
-        """Let the directory fail in which a running node keeps ``partition``; with the last of them the node ends.
-
-        Evidence: ``failed``, the log partitions in it.
-        """
-        ...
-
-    def replace(self, node: int) -> Evidence:
-        """Put empty directories in the place of the failed ones of a dead node. Evidence: ``replaced``."""
-        ...
-
-
-class WriteCaches(Protocol):
-    """The caches inside the nodes' disks, which a loss of power empties."""
-
-    def lie(self, node: int) -> Evidence:
-        """Let the node's disk call everything flushed that is written to it, and keep it in its cache only.
-
-        A loss of power (:class:`Power`) takes it from then on, and its evidence has ``lost_flushed``.
-        """
-        ...
-
-    def obey(self, node: int) -> Evidence:
-        """Let it write what is in its cache, and flush again when it is asked to."""
-        ...
-
-
-class DiskSpace(Protocol):
-    """The room on the nodes' disks."""
-
-    def fill(self, node: int) -> Evidence:
-        """Leave no room on the node's disk."""
-        ...
-
-    def free(self, node: int) -> Evidence:
-        """Give back what :meth:`fill` took."""
-        ...
-
-
-class DiskSpeed(Protocol):
-    """The speed at which the nodes' disks write."""
-
-    def slow(self, node: int) -> Evidence:
-        """Let the node's disk write slowly."""
-        ...
-
-    def restore(self, node: int) -> Evidence:
-        """Let it write as fast as it can again."""
         ...
 
 

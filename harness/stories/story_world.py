@@ -18,7 +18,8 @@ from harness.stories.trace import StepError
 from harness.stories.transactions import ScriptTransactions
 from harness.stories.writes import ScriptedRecord
 from harness.worlds.contract import Replicas, ReplicaState, World
-from nemesis.cluster import LOG_PARTS, Capability, ClusterView, PartitionView, require
+from nemesis.cluster import Capability, ClusterView, PartitionView, require
+from nemesis.disk_parts import LOG_PARTS
 from nemesis.evidence import Evidence
 from workloads import NOTHING, LogPartition
 
@@ -208,7 +209,7 @@ class StoryWorld:
         return None if offset is None else offset + 1
 
     def pick_of(self, name: s.Record, node: int) -> int:
-        """The position of a record in a broker's log, in parts of LOG_PARTS (:meth:`nemesis.cluster.Files.corrupt`).
+        """The position of a record in a broker's log, in parts of LOG_PARTS (:meth:`nemesis.disk_parts.Files.corrupt`).
 
         Raises:
             StepError: it is not there.

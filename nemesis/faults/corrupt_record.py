@@ -7,7 +7,8 @@ from typing import ClassVar, Self
 from msgspec.structs import replace
 from typing_extensions import override
 
-from nemesis.cluster import LOG_PARTS, ClusterView, Files
+from nemesis.cluster import ClusterView
+from nemesis.disk_parts import LOG_PARTS, Files
 from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, DiskFault, Draw
 from nemesis.roles import Role, partition_of

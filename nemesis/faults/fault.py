@@ -12,7 +12,8 @@ from typing import Any, ClassVar, Self
 import msgspec
 from typing_extensions import override
 
-from nemesis.cluster import CLIENTS, Capability, ClusterView, Files, Link, Target, node_name, require
+from nemesis.cluster import CLIENTS, Capability, ClusterView, Link, Target, node_name, require
+from nemesis.disk_parts import Files
 from nemesis.evidence import ByNode, Evidence, Observed
 from nemesis.repairs import HEAL, START, LinkGroup, Repair
 from nemesis.roles import Role, RoleKind, resolve

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from nemesis.cluster import Files
+from nemesis.disk_parts import Files
 from nemesis.evidence import Evidence
 from nemesis.faults.fault import Aim, DiskFault
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from nemesis.cluster import LOG_PARTS
+from nemesis.disk_parts import LOG_PARTS
 from nemesis.faults import (
     CorruptRecord,
     FailDirectory,

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from harness.hosts import MountedDisk, NodeState, log_bytes
 from harness.worlds.real.attacked_nodes import AttackedNodes
-from nemesis.cluster import DiskSpace, Power, WriteCaches
+from nemesis.cluster import Power
+from nemesis.disk_parts import DiskSpace, WriteCaches
 from nemesis.evidence import Evidence
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from harness.hosts import DiskThrottle, LocalProcess, MountedDisk, NodeState, log_bytes
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.replica_logs import batches_in, flip, log_directory, read_again, recovery_point
-from nemesis.cluster import LOG_PARTS, DiskSpeed, Files
+from nemesis.disk_parts import LOG_PARTS, DiskSpeed, Files
 from nemesis.evidence import Evidence
 
 

@@ -228,7 +228,7 @@ class SimulatedCluster:
         return {**evidence, **taken}
 
     def fail(self, node: int, partition: str) -> Evidence:
-        """See :meth:`nemesis.cluster.LogDirectories.fail`: the core is told, or ends as Kafka does."""
+        """See :meth:`nemesis.disk_parts.LogDirectories.fail`: the core is told, or ends as Kafka does."""
         process, disk = self._processes[node], self._disks[node]
         failed = disk.fail(partition) if process.alive else ()
         if not failed:
@@ -243,7 +243,7 @@ class SimulatedCluster:
         return {**evidence, **self.kill(node), "exit": NO_DIRECTORY}
 
     def replace(self, node: int) -> Evidence:
-        """See :meth:`nemesis.cluster.LogDirectories.replace`. ``replaced`` are the records that are gone."""
+        """See :meth:`nemesis.disk_parts.LogDirectories.replace`. ``replaced`` are the records that are gone."""
         gone = {} if self._processes[node].alive else self._disks[node].replace()
         if any(gone.values()):
             self.damaged.append(NodeId(node))

@@ -7,7 +7,7 @@ from typing import Final
 
 from harness.reference.core.log import MemoryLog
 from harness.reference.core.types import NONE, NodeId, Outside, TopicPartition
-from nemesis.cluster import LOG_PARTS
+from nemesis.disk_parts import LOG_PARTS
 from nemesis.evidence import Evidence
 
 #: The reason why these disks are never full or slow.
@@ -113,7 +113,7 @@ def _length(log: MemoryLog) -> int:
 
 
 class Disks:
-    """Implements :class:`nemesis.cluster.Files` and :class:`nemesis.cluster.WriteCaches` in memory.
+    """Implements :class:`nemesis.disk_parts.Files` and :class:`nemesis.disk_parts.WriteCaches` in memory.
 
     ``disks`` are those of every broker; ``dead`` says whether a broker's process has ended; ``damaged`` collects the
     brokers that lost something, in order; ``unread`` damaged batches of those that had stopped cleanly.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nemesis.cluster import LOG_PARTS
+from nemesis.disk_parts import LOG_PARTS
 from nemesis.faults import CorruptRecord
 from nemesis.roles import RoleKind
 from nemesis.scenarios import FAMILIES, Scene, Timings

@@ -12,7 +12,8 @@ from harness.records.journal import FILE_NAME, not_undone
 from harness.worlds.kafka import kafka_world
 from harness.worlds.kafka.formatting import META
 from harness.worlds.kafka.installation import Installation
-from nemesis.cluster import LOG_PARTS, Capability
+from nemesis.cluster import Capability
+from nemesis.disk_parts import LOG_PARTS
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
 from workloads.operations import EventType

@@ -13,7 +13,8 @@ from harness.plan import RunSpec
 from harness.records.journal import FILE_NAME, not_undone
 from harness.worlds.processes import processes_world
 from harness.worlds.real import RealWorld
-from nemesis.cluster import LOG_PARTS, Capability
+from nemesis.cluster import Capability
+from nemesis.disk_parts import LOG_PARTS
 from nemesis.plan import FaultPlan
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
 from workloads.operations import EventType
