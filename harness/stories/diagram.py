@@ -17,7 +17,7 @@ import msgspec
 from harness.reference.core.types import TopicPartition
 from harness.stories.messages import MessageWords
 from harness.stories.steps import Step, Undo
-from harness.stories.trace import HEALED, Play, Trace, TraceEntry, record_name
+from harness.stories.trace import HEALED, Play, Trace, TraceEntry, broker_words, leader_words, record_name
 from harness.worlds.contract import ReplicaState
 from harness.worlds.simulated.steady import STEADY_DELAY_US
 from harness.worlds.simulated.watching import Watching
@@ -143,8 +143,7 @@ def _changes(watched: Watching, names: dict[int, str], lost: set[str]) -> Iterat
             yield _Change(seen.time_us, seen.node, text, bool(records & lost))
         before[seen.node] = seen.state
     for decided in watched.partitions:
-        who = "nobody leads" if decided.leader is None else f"{decided.leader} leads"
-        isr = " ".join(map(str, decided.isr)) or "empty"
+        who, isr = leader_words(decided.leader), broker_words(decided.isr)
         yield _Change(decided.time_us, CONTROLLER, f"{who}, epoch {decided.leader_epoch}, ISR {isr}", lost=False)
 
 

@@ -10,7 +10,7 @@ from harness.stories.cells import WORKLOAD, StoryCell, perform_cell
 from harness.stories.columns import Column
 from harness.stories.diagram import STEPS_WIDTH, WIDTH, Diagram, diagram_of
 from harness.stories.story import Story
-from harness.stories.trace import Play, Trace, TraceEntry, record_name
+from harness.stories.trace import Play, Trace, TraceEntry, broker_words, leader_words, record_name
 from harness.templates import templates_of
 from harness.worlds.contract import PlacedRecord
 from harness.worlds.simulated.watching import Watching
@@ -60,8 +60,7 @@ def step_lines(story: Story, cell: StoryCell) -> Iterator[str]:
 
 def _step(trace: Trace, entry: TraceEntry) -> Iterator[str]:
     note = f"  -> {_PLAYS[entry.play]}{entry.note}" if entry.note or entry.play is not Play.PLAYED else ""
-    isr = " ".join(map(str, entry.isr)) or "empty"
-    leader = "nobody leads" if entry.leader is None else f"{entry.leader} leads"
+    leader, isr = leader_words(entry.leader), broker_words(entry.isr)
     yield f"{entry.ended_us / _MS:9.1f} ms  {entry.text}{note}"
     yield f"              controller: {leader}, leader epoch {entry.leader_epoch}, ISR {isr}"
     names = {record.value: name for name, record in trace.records.items()}

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from harness.reference.core import messages as m
 from harness.reference.core.types import NONE, ErrorCode, Image, PartitionState, TopicPartition
-from harness.stories.trace import record_name
+from harness.stories.trace import broker_words, leader_words, record_name
 from harness.worlds.simulated.watching import SeenMessage
 from nemesis.cluster import CLIENTS
 from workloads import ACKS_ALL
@@ -60,9 +60,9 @@ class MessageWords:
             case m.FetchResponse(partitions=answers):
                 words = next((self._fetched(part, target) for part in answers if self._is_ours(part)), None)
             case m.AlterPartition(isr=isr):
-                words = Wording(f"AlterPartition: ISR {_listed(member.broker for member in isr)}")
+                words = Wording(f"AlterPartition: ISR {broker_words(member.broker for member in isr)}")
             case m.AlterPartitionResponse(error=ErrorCode.NONE, state=PartitionState(isr=isr)):
-                words = Wording(f"accepted: ISR {_listed(isr)}")
+                words = Wording(f"accepted: ISR {broker_words(isr)}")
             case m.MetadataUpdate(image=image) | m.HeartbeatResponse(image=Image() as image):
                 state = image.partition(self._partition)
                 words = None if state is None else Wording(_decided(state))
@@ -95,9 +95,5 @@ class MessageWords:
 
 
 def _decided(state: PartitionState) -> str:
-    who = "no leader" if state.leader == NONE else f"{state.leader} leads"
-    return f"{who}, epoch {state.leader_epoch}, ISR {_listed(state.isr)}"
-
-
-def _listed(nodes: Iterable[int]) -> str:
-    return " ".join(map(str, nodes)) or "empty"
+    who = leader_words(None if state.leader == NONE else state.leader)
+    return f"{who}, epoch {state.leader_epoch}, ISR {broker_words(state.isr)}"

@@ -14,7 +14,7 @@ from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from harness.stories import steps as s
 from harness.stories.group_states import GroupState, HasCommitted, IsAssigned, IsDone
 from harness.stories.members import ScriptMembers
-from harness.stories.trace import StepError
+from harness.stories.trace import StepError, broker_words, leader_words
 from harness.stories.transactions import ScriptTransactions
 from harness.stories.writes import ScriptedRecord
 from harness.worlds.contract import Replicas, ReplicaState, World
@@ -126,7 +126,8 @@ class StoryWorld:
         """
         order = self.view.replicas
         self._order = self._order or order
-        return "" if order == self._order else f"elections prefer {_listed(order)}, and not {_listed(self._order)}"
+        preferred, given = broker_words(order), broker_words(self._order)
+        return "" if order == self._order else f"elections prefer {preferred}, and not {given}"
 
     def keep_order(self) -> None:
         """Put the replicas in their first order again. It takes a request, which a cut link may hold for seconds."""
@@ -285,7 +286,7 @@ class StoryWorld:
             case s.Leads() | s.SomebodyLeads() | s.NobodyLeads():
                 return self._leader_in_words()
             case s.IsFenced():
-                return f"fenced: {_listed(sorted(self._replicas.fenced()))}"
+                return f"fenced: {broker_words(sorted(self._replicas.fenced()), 'no broker')}"
             case s.Has(broker, _, _):
                 return f"broker {self.node(broker)} has {self._names_on(self.node(broker))}"
             case s.Covers(broker, record, _):
@@ -297,7 +298,7 @@ class StoryWorld:
             case s.InIsr() | s.IsrIs() | s.AllInSync():
                 ends = ", ".join(f"{replica.node}: {replica.log_end}" for replica in self.replicas() if replica.running)
                 more = f"; log ends {ends}" if isinstance(state, s.AllInSync) else ""
-                return f"isr is {_listed(self.view.isr)}, and {self._leader_in_words()}{more}"
+                return f"isr is {broker_words(self.view.isr, 'no broker')}, and {self._leader_in_words()}{more}"
 
     def _holds_of_transactions(self, state: s.TransactionState) -> bool:
         match state:
@@ -347,9 +348,9 @@ class StoryWorld:
 
     def _leader_in_words(self) -> str:
         leader = self.view.leader
-        if leader is None:
-            return "nobody leads"
-        return f"{leader} leads" if self.leads(leader) else f"{leader} is leader in the word of the controller alone"
+        if leader is None or self.leads(leader):
+            return leader_words(leader)
+        return f"{leader} is leader in the word of the controller alone"
 
     def _names_on(self, node: int) -> str:
         on_it = [name for name in self._records if self.offset_of(name, node) is not None]
@@ -391,7 +392,3 @@ class StoryWorld:
 
 def _placed(record: s.Record, offset: int | None) -> str:
     return f"it lacks {record}" if offset is None else f"{record} is at offset {offset}"
-
-
-def _listed(nodes: Iterable[int]) -> str:
-    return " ".join(map(str, nodes)) or "no broker"

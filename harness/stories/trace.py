@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -34,6 +34,16 @@ class Play(StrEnum):
 def record_name(names: Mapping[int, str], value: int) -> str:
     """The name of the record with this ``value``; one without a name was written by the run's fresh clients."""
     return names.get(value, "(fresh)")
+
+
+def leader_words(leader: int | None) -> str:
+    """The controller's word about the leader."""
+    return "nobody leads" if leader is None else f"{leader} leads"
+
+
+def broker_words(brokers: Iterable[int], empty: str = "empty") -> str:
+    """The numbers of brokers, such as those of an ISR."""
+    return " ".join(map(str, brokers)) or empty
 
 
 class TraceEntry(msgspec.Struct, frozen=True, kw_only=True):
