@@ -75,7 +75,7 @@ def _in_order(name: str) -> list[str | int]:
     return [int(part) if part.isdecimal() else part for part in _NUMBERS.split(name)]
 
 
-def _one(candidates: Iterable[int], pick: int) -> tuple[int, ...]:
+def _picked(candidates: Iterable[int], pick: int) -> tuple[int, ...]:
     ordered = sorted(candidates)
     return (ordered[pick % len(ordered)],) if ordered else ()
 
@@ -100,10 +100,10 @@ def _minority(role: Role, view: ClusterView) -> tuple[int, ...]:
 
 _IN_PARTITION: Final[dict[RoleKind, Callable[[Role, PartitionView], tuple[int, ...]]]] = {
     RoleKind.LEADER: lambda _, state: () if state.leader is None else (state.leader,),
-    RoleKind.FOLLOWER: lambda role, state: _one(_followers(state), role.pick),
+    RoleKind.FOLLOWER: lambda role, state: _picked(_followers(state), role.pick),
     RoleKind.FOLLOWERS: lambda _, state: tuple(sorted(_followers(state))),
-    RoleKind.ISR_MEMBER: lambda role, state: _one(state.isr, role.pick),
-    RoleKind.OUT_OF_ISR: lambda role, state: _one(set(state.replicas) - set(state.isr), role.pick),
+    RoleKind.ISR_MEMBER: lambda role, state: _picked(state.isr, role.pick),
+    RoleKind.OUT_OF_ISR: lambda role, state: _picked(set(state.replicas) - set(state.isr), role.pick),
 }
 _WORDS: Final = {
     RoleKind.LEADER: "the leader",
@@ -120,13 +120,13 @@ _WORDS: Final = {
     RoleKind.TRANSACTION_COORDINATOR: "a transaction coordinator",
 }
 _ANYWHERE: Final[dict[RoleKind, Callable[[Role, ClusterView], tuple[int, ...]]]] = {
-    RoleKind.BROKER: lambda role, view: _one(view.running, role.pick),
+    RoleKind.BROKER: lambda role, view: _picked(view.running, role.pick),
     RoleKind.MINORITY: _minority,
     RoleKind.RACK: _rack,
     RoleKind.NAMED: lambda role, view: (role.pick,) if role.pick in view.brokers else (),
     RoleKind.CONTROLLER: lambda _, view: view.controllers[:1],
     RoleKind.COORDINATOR: lambda _, view: view.coordinators,
-    RoleKind.TRANSACTION_COORDINATOR: lambda role, view: _one(view.transaction_coordinators, role.pick),
+    RoleKind.TRANSACTION_COORDINATOR: lambda role, view: _picked(view.transaction_coordinators, role.pick),
     # Which one, the workload knows.
     RoleKind.PRODUCER: lambda _role, _view: (CLIENTS,),
 }

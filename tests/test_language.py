@@ -1,4 +1,4 @@
-"""The language of the source: first lines of docstrings and descriptions, words to avoid, names of locals and classes.
+"""The language of the source: first lines of docstrings and descriptions, words to avoid, names.
 
 ``python -m tests.test_language harness/stories`` lists what is against the rules in some files or folders.
 """
@@ -48,7 +48,7 @@ TURNS: Final = {
 }
 #: States of scripts, which are words of their language.
 STATES: Final = re.compile(r"\b(?:nobody|somebody) leads\b")
-#: Locals and parameters that say nothing of what they hold.
+#: Names of variables and functions that say nothing of what these hold or give.
 EMPTY_NAMES: Final = frozenset({"one", "found", "place", "at", "known", "there"})
 #: Names that two classes share, with the reason why neither has another one.
 SHARED_CLASS_NAMES: Final = {
@@ -108,9 +108,13 @@ def _noun_clause(text: str) -> Iterator[str]:
 
 
 def _bound_name(node: ast.AST) -> str:
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-        return node.id
-    return node.arg if isinstance(node, ast.arg) else ""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()) | ast.arg(arg=name):
+            return name.lstrip("_")
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            return name.lstrip("_")
+        case _:
+            return ""
 
 
 def modules(folders: Iterable[str]) -> list[Path]:
@@ -160,6 +164,8 @@ def test_plans_and_tables_speak_plainly() -> None:
         ("#: One of so many.\n", "so many"),
         ("found = 1", "'found'"),
         ("def f(at): pass", "'at'"),
+        ("self._found = 1", "'found'"),
+        ("def known(): pass", "'known'"),
     ],
 )
 def test_each_rule_catches_its_example(tmp_path: Path, source: str, part: str) -> None:

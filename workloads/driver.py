@@ -183,7 +183,7 @@ class Workload:
     def begin_drain(self, unhealthy: Mapping[str, str], looked_for: Collection[int] = ()) -> Drain:
         """Let fresh consumers read every log partition; ``unhealthy`` names those that prove nothing, and why.
 
-        ``looked_for`` are values that :attr:`Drain.found` lists if a reader saw them.
+        ``looked_for`` are values that :attr:`Drain.seen_values` lists if a reader saw them.
         """
         self.mark("drain")
         return self._read(unhealthy, looked_for=looked_for)
@@ -219,7 +219,7 @@ class Workload:
         ``slow_writing`` and ``slow_reading`` say why the machine was too slow for them, "" where it was not. It excuses
         a log partition only if everything that failed there had no chance.
         """
-        unwritten = recovery.unwritten(drain.found)
+        unwritten = recovery.unwritten(drain.seen_values)
         # Where no answer proves a write, a reader does.
         failed = ((unwritten, slow_writing or (slow_reading if self._acks == 0 else "")), (drain.unread, slow_reading))
         hindered = {name: [why for names, why in failed if name in names] for name in self.partitions}

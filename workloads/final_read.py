@@ -57,9 +57,9 @@ class Drain:
 
     ``leader`` is the broker that leads the healthy ones, where they were moved to it for this drain. ``cleaner`` says
     how long the cleaner of a compacted log keeps records.
-    ``found`` are the values among ``looked_for`` that some reader saw. ``unread`` has, once it is over, the healthy log
-    partitions whose end no leader named, or that brought nothing any more, with the reason. One that was still being
-    read is not among them: the log is only too long for the limit.
+    ``seen_values`` are the values among ``looked_for`` that some reader saw. ``unread`` has, once it is over, the
+    healthy log partitions whose end no leader named, or that brought nothing any more, with the reason. One that was
+    still being read is not among them: the log is only too long for the limit.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Drain:
         self._leader = leader
         self._detail = None if cleaner is None else msgspec.json.encode(cleaner).decode()
         self._looked_for = frozenset(looked_for)
-        self.found: frozenset[int] = frozenset()
+        self.seen_values: frozenset[int] = frozenset()
         self._make = partial(Reader, readers, on_read=self._read, lost=self._replace)
         self._clock = readers.clock
         self._record = readers.recorder.record
@@ -184,7 +184,7 @@ class Drain:
     def _read(self, read: Poll) -> None:
         for partition, records in read.records.items():
             self._progress[partition].read(records[-1].offset + 1, self._served.now_us())
-            self.found |= self._looked_for.intersection(record.value for record in records)
+            self.seen_values |= self._looked_for.intersection(record.value for record in records)
         self._check(read.records)
 
     def _check(self, partitions: Sequence[str] | Mapping[str, object]) -> None:

@@ -76,7 +76,7 @@ def inner_steps(log: LogRows, order: VersionOrder, kind: Kind) -> Steps:
     operation = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(moved))))
     touched = np.bincount(operation, log.kind[moved] == Kind.REBALANCED, len(begins)) > 0
     linked = (operation[:-1] == operation[1:]) & ~touched[operation[:-1]]
-    return _known(log, order, moved[:-1][linked], moved[1:][linked])
+    return _indexed(log, order, moved[:-1][linked], moved[1:][linked])
 
 
 def _visits(log: LogRows, moving: tuple[Kind, ...], touching: tuple[Kind, ...]) -> _Visits:
@@ -110,10 +110,10 @@ def _between(log: LogRows, order: VersionOrder, visits: _Visits, *, advancing: F
     previous = np.concatenate([[-1], standing[:-1]]) if len(places) else standing
     usable = compared & ~visits.forgets & (visits.first >= 0) & (previous >= 0)
     usable &= (visits.client[previous] == visits.client) & ~visits.forgets[previous] & (visits.last[previous] >= 0)
-    return _known(log, order, visits.last[previous[usable]], visits.first[usable])
+    return _indexed(log, order, visits.last[previous[usable]], visits.first[usable])
 
 
-def _known(log: LogRows, order: VersionOrder, earlier: Numbers, later: Numbers) -> Steps:
+def _indexed(log: LogRows, order: VersionOrder, earlier: Numbers, later: Numbers) -> Steps:
     """Steps whose two ends have an index."""
     sound = (log.value_id[earlier] >= 0) & (log.value_id[later] >= 0)
     earlier, later = earlier[sound], later[sound]

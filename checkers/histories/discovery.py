@@ -106,10 +106,10 @@ def find_histories(paths: Iterable[Place]) -> list[FoundHistory]:
     A file is one history. So is a directory that holds one (itself, or in ``history``) or that is a run. Any other
     directory gives all runs below it, or else all stored histories below it and the files of JSON lines in it.
     """
-    return list({history.path: history for path in paths for history in _at(path)}.values())
+    return list({history.path: history for path in paths for history in _histories_at(path)}.values())
 
 
-def _at(path: Place) -> list[FoundHistory]:
+def _histories_at(path: Place) -> list[FoundHistory]:
     try:
         files = stores.files_at(path)
     except OSError as error:

@@ -10,7 +10,7 @@ from typing import Final, get_args
 
 from harness.assess.client_settings import ALIASES
 from harness.assess.configuration import OF_CLIENTS, Client
-from harness.assess.setting_names import KIND_OF, known, only_of_librdkafka, stranger, with_dots
+from harness.assess.setting_names import KIND_OF, is_known, only_of_librdkafka, stranger, with_dots
 from harness.errors import PlanError
 from harness.known_defects import Library
 from workloads import reason_of, shown, unknown_name
@@ -87,7 +87,7 @@ def _client(name: str, values: Mapping[str, str], option: str, named: tuple[Libr
     library: Library = chosen or ("librdkafka" if telling else "java")
     # What is written on the command line was held against the names that are possible there.
     own = library if chosen or name != _COMMAND_LINE else None
-    strange = {each for each in values if not known(with_dots(each), kind, own)}
+    strange = {each for each in values if not is_known(with_dots(each), kind, own)}
     return Client(
         name=name,
         library=library,
@@ -141,7 +141,7 @@ def _spelled(value: object) -> str:
 def _dotted(given: str, option: str, library: Library | None) -> str:
     """The name of a setting that was written on the command line; it must be one."""
     name = with_dots(given)
-    if not known(name, KIND_OF[option], library):
+    if not is_known(name, KIND_OF[option], library):
         raise PlanError(f"{option} {given}=...: {stranger(name, KIND_OF[option], library)}")
     return name
 

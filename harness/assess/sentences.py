@@ -132,11 +132,11 @@ def ordered(concerns: Sequence[Concern]) -> list[Concern]:
     """Concerns in the order of a page: broken now, weaknesses, risks, defects by the numbers in their names."""
     kinds = list(TITLES)
 
-    def place(concern: Concern) -> tuple[int, str]:
+    def order_key(concern: Concern) -> tuple[int, str]:
         by_name = _NUMBER.sub(lambda digits: digits[0].zfill(9), concern.name) if concern.kind == "defect" else ""
         return kinds.index(concern.kind), by_name
 
-    return sorted(concerns, key=place)
+    return sorted(concerns, key=order_key)
 
 
 def left_title(concern: Concern) -> str:

@@ -119,7 +119,7 @@ def with_dots(name: str) -> str:
     return name if "." in name else name.replace("_", ".")
 
 
-def known(name: str, kind: Kind, library: Library | None = None) -> bool:
+def is_known(name: str, kind: Kind, library: Library | None = None) -> bool:
     """True if a client of the library, or of any, can have the setting ``name``, which is written with dots."""
     libraries = ("java", "librdkafka") if library is None else (library,)
     families = tuple(family for each in libraries for family in _FAMILIES.get(each, ()))
@@ -135,7 +135,7 @@ def only_of_librdkafka(name: str, kind: Kind) -> bool:
 def stranger(name: str, kind: Kind, library: Library | None = None) -> str:
     """The sentence about a setting that no such client has, with the nearest that one has."""
     other: Kind = "consumer" if kind == "producer" else "producer"
-    whose = f" of {library}" if library is not None and known(name, kind) else ""
+    whose = f" of {library}" if library is not None and is_known(name, kind) else ""
     said = f"no {kind}{whose} has a setting {name}"
     if not whose and name in _names(other, library):
         return f"{said}; a {other} has it: write --{other}"

@@ -12,7 +12,7 @@ import msgspec
 
 from harness.cli.numbers import BoundedNumber
 from harness.cli.terminal import RESULTS, Terminal, WordType, assigned, path_type, takes_json
-from harness.cluster import BREAKS, NODES, VERBS, ClusterByHand, ClusterRequest, ask, found, planned
+from harness.cluster import BREAKS, NODES, VERBS, ClusterByHand, ClusterRequest, ask, planned, running_cluster
 from harness.errors import EXIT_HELD
 from harness.records.files import exact_campaign, new_campaign
 from harness.worlds.contract import NodeCrash
@@ -137,7 +137,7 @@ def show_command(terminal: Terminal, *, directory: Path | None) -> int:
 
 
 def _asked(terminal: Terminal, directory: Path | None, request: ClusterRequest) -> int:
-    answer = ask(directory or found(RESULTS), request)
+    answer = ask(directory or running_cluster(RESULTS), request)
     if terminal.as_json:
         terminal.json(answer)
         return EXIT_HELD

@@ -40,7 +40,7 @@ def limits_where_all_can_run(runs: Sequence[RunSpec]) -> list[str]:
         PlanError: a release of Kafka cannot do what the settings ask for.
     """
     for world, lack in _lacking(runs).items():
-        raise HostError(f"{_place(world)} cannot run on this machine: {lack}")
+        raise HostError(f"{_named(world)} cannot run on this machine: {lack}")
     return _sentences(runs, {})
 
 
@@ -61,7 +61,7 @@ def _sentences(runs: Sequence[RunSpec], lacking: Mapping[AnyWorld, str]) -> list
     each = _each(runs)
     sentences = [f"In {_without(run, limit)}: {limit.why}." for run in each for limit in limits_of(run)]
     for world, lack in lacking.items():
-        sentences.append(f"On this machine {_place(world)} cannot run: {lack}; ackproof doctor says what is there.")
+        sentences.append(f"On this machine {_named(world)} cannot run: {lack}; ackproof doctor says what is there.")
     for run in each:
         if run.world not in lacking:
             sentences += _here(run)
@@ -71,7 +71,7 @@ def _sentences(runs: Sequence[RunSpec], lacking: Mapping[AnyWorld, str]) -> list
 def _here(run: RunSpec) -> Iterator[str]:
     for limit in limits_here(run):
         if limit.nothing_left:
-            what = f"{_place(run.world)} can perform no fault of {limit.family}"
+            what = f"{_named(run.world)} can perform no fault of {limit.family}"
             yield f"On this machine {what}: {limit.why}; run it elsewhere, or leave {limit.family} out."
         else:
             yield f"On this machine, in {_without(run, limit)}: {limit.why}."
@@ -81,16 +81,16 @@ def _refusal(world: AnyWorld, why: str, elsewhere: bool, families: Sequence[str]
     names = ", ".join(families)
     host = f'write host = "namespaces" under [worlds.{world.name}], or ' if elsewhere else ""
     alone = f"give {world.name} a plan of its own without {names}"
-    return f"{_place(world)} can perform no fault of {names}: {why}; {host}{alone if several else f'leave {names} out'}"
+    return f"{_named(world)} can perform no fault of {names}: {why}; {host}{alone if several else f'leave {names} out'}"
 
 
 def _without(run: RunSpec, limit: Limit) -> str:
     scenarios = counted(len(limit.stories), "scenario")
     named = ", ".join(limit.stories[:STORIES_MAX]) + (", ..." if len(limit.stories) > STORIES_MAX else "")
-    return f"{_place(run.world)}, {limit.family} has no {' or '.join(limit.kinds)} in {scenarios} ({named})"
+    return f"{_named(run.world)}, {limit.family} has no {' or '.join(limit.kinds)} in {scenarios} ({named})"
 
 
-def _place(world: AnyWorld) -> str:
+def _named(world: AnyWorld) -> str:
     return f"the world {world.name}" + (f' with host = "{world.host_name}"' if world.host_name else "")
 
 

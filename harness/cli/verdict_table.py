@@ -83,12 +83,12 @@ def _row(history: JudgedHistory, below: str) -> tuple[str, ...]:
         _coloured(history.outcome, history.outcome),
         str(exercise.acknowledged),
         str(exercise.acknowledged_in_fault),
-        escape(_found(history)),
+        escape(_findings_words(history)),
         escape(_inside(history.path, below)),
     )
 
 
-def _found(history: JudgedHistory) -> str:
+def _findings_words(history: JudgedHistory) -> str:
     """Say what was found, or why it could not be judged; and of an irregular history that it may be the cause."""
     reason, listed, irregular = _reason(history), _listed(history.line.counts), history.line.irregular
     if not listed or (reason and history.outcome.proves_nothing):

@@ -217,7 +217,7 @@ class _Transactions:
 
     def send_offsets(self, library: PolledProducer, offsets: Mapping[str, int], token: Any) -> None:
         """Add offsets of a group."""
-        positions = [_at(name, offset) for name, offset in offsets.items()]
+        positions = [_topic_partition(name, offset) for name, offset in offsets.items()]
         library.producer.send_offsets_to_transaction(positions, token, self._limit_s)
 
     def commit(self, library: PolledProducer) -> None:
@@ -254,7 +254,7 @@ class ConfluentConsumer(AdaptedConsumer[Consumer]):
     def _assign(self, partitions: tuple[str, ...], from_start: bool, library: Consumer) -> None:
         if from_start:
             self._positions.clear()
-        library.assign([_at(name, self._positions.get(name, OFFSET_BEGINNING)) for name in partitions])
+        library.assign([_topic_partition(name, self._positions.get(name, OFFSET_BEGINNING)) for name in partitions])
 
     def _read(self, max_wait_ms: int, library: Consumer) -> PollOutcome:
         """Wait for the first record only; for a full batch the library would wait the whole time.
@@ -264,7 +264,7 @@ class ConfluentConsumer(AdaptedConsumer[Consumer]):
         if self._stores:
             for name in _held(library).intersection(self._positions):
                 with suppress(KafkaException):  # the library has lost it, and will say so in this poll
-                    library.store_offsets(offsets=[_at(name, self._positions[name])])
+                    library.store_offsets(offsets=[_topic_partition(name, self._positions[name])])
         first = library.poll(max_wait_ms / 1_000)
         self._revoked.clear()
         messages = [] if first is None else [first, *library.consume(RECORDS_MAX - 1, 0)]
@@ -292,14 +292,14 @@ class ConfluentConsumer(AdaptedConsumer[Consumer]):
 
     def _positions_of(self, partitions: tuple[str, ...], library: Consumer) -> Offsets:
         try:
-            reached = library.position([_at(name) for name in partitions])
+            reached = library.position([_topic_partition(name) for name in partitions])
         except KafkaException as failure:
             return Offsets({}, named(failure.args[0]))
         return _offsets(reached)
 
     def _commit(self, offsets: Mapping[str, int] | None, library: Consumer) -> Offsets:
         if offsets is not None:
-            reached = [_at(name, offset) for name, offset in offsets.items()]
+            reached = [_topic_partition(name, offset) for name, offset in offsets.items()]
         else:
             reached = [position for position in library.position(library.assignment()) if position.offset >= 0]
         try:
@@ -309,7 +309,8 @@ class ConfluentConsumer(AdaptedConsumer[Consumer]):
 
     def _committed(self, partitions: tuple[str, ...], library: Consumer) -> Offsets:
         try:
-            return _offsets(library.committed([_at(name) for name in partitions], self._request_ms / 1_000))
+            asked = [_topic_partition(name) for name in partitions]
+            return _offsets(library.committed(asked, self._request_ms / 1_000))
         except KafkaException as failure:
             return Offsets({}, named(failure.args[0]))
 
@@ -321,7 +322,7 @@ class ConfluentConsumer(AdaptedConsumer[Consumer]):
         error: str | None = None
         for name in partitions:
             try:
-                _, ends[name] = library.get_watermark_offsets(_at(name), timeout=self._request_ms / 1_000)
+                _, ends[name] = library.get_watermark_offsets(_topic_partition(name), timeout=self._request_ms / 1_000)
             except KafkaException as failure:
                 error = named(failure.args[0])
         return Offsets(ends, error)
@@ -340,7 +341,7 @@ def _held(library: Consumer) -> set[str]:
         return set()
 
 
-def _at(name: str, offset: int = OFFSET_BEGINNING) -> TopicPartition:
+def _topic_partition(name: str, offset: int = OFFSET_BEGINNING) -> TopicPartition:
     return TopicPartition(*LogPartition.named(name), offset)
 
 

@@ -1,7 +1,7 @@
 """A cluster that is up for people: started as for a run, broken by hand over a socket, healed, and ended in order."""
 
 from harness.cluster.by_hand import BREAKS, NODES, VERBS, ByHand, ClusterRequest
-from harness.cluster.cluster_socket import ClusterAnswer, ask, found, served
+from harness.cluster.cluster_socket import ClusterAnswer, ask, running_cluster, served
 from harness.cluster.started import ClusterByHand, planned
 
 __all__ = [
@@ -13,7 +13,7 @@ __all__ = [
     "ClusterByHand",
     "ClusterRequest",
     "ask",
-    "found",
     "planned",
+    "running_cluster",
     "served",
 ]

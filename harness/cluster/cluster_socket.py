@@ -86,7 +86,7 @@ def ask(directory: Path, request: ClusterRequest) -> ClusterAnswer:
     return converted
 
 
-def found(results: Path) -> Path:
+def running_cluster(results: Path) -> Path:
     """The one directory below ``results`` in which a cluster is up.
 
     Raises:

@@ -85,7 +85,7 @@ class NodeStates:
 
     # --- what another process has to know ----------------------------------------------------------------------------
 
-    def known(self) -> set[int]:
+    def digests(self) -> set[int]:
         """The digests of all nodes and messages."""
         return {*self._pickled, *self.messages}
 

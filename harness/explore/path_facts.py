@@ -33,11 +33,11 @@ class PathFacts(NamedTuple):
 class FactsByDigest:
     """All :class:`PathFacts` that a search has met, and what follows them; each step is worked out once.
 
-    ``known`` has them by the digest that a state has of them.
+    ``by_digest`` has them by the digest that a state has of them.
     """
 
     def __init__(self, constants: Constants) -> None:
-        self.known: dict[int, PathFacts] = {}
+        self.by_digest: dict[int, PathFacts] = {}
         self._names = _SPENT + _CLEANED * bool(constants.cleanings)
         self._limits = {name: getattr(constants, name) for name in self._names}
         self._paid: dict[tuple[int, str], int] = {}
@@ -49,12 +49,12 @@ class FactsByDigest:
 
     def spent(self, digest: int, name: str) -> int:
         """Return how much of ``name`` is spent."""
-        return self.known[digest].spent[self._names.index(name)]
+        return self.by_digest[digest].spent[self._names.index(name)]
 
     def keep(self, facts: PathFacts) -> int:
         """The digest of ``facts``, which are known from now on."""
         digest = digest_of(("account", *facts))
-        self.known[digest] = facts
+        self.by_digest[digest] = facts
         return digest
 
     def pay(self, digest: int, name: str) -> int:
@@ -63,10 +63,10 @@ class FactsByDigest:
         paid = self._paid.get(key)
         if paid is None:
             index = self._names.index(name)
-            spent = list(self.known[digest].spent)
+            spent = list(self.by_digest[digest].spent)
             spent[index] += 1
             within = spent[index] <= self._limits[name]
-            paid = self.keep(self.known[digest]._replace(spent=tuple(spent))) if within else 0
+            paid = self.keep(self.by_digest[digest]._replace(spent=tuple(spent))) if within else 0
             self._paid[key] = paid
         return paid
 
@@ -77,7 +77,7 @@ class FactsByDigest:
         key = (digest, (outcome.acknowledged, outcome.exposed))
         answer = self._shown.get(key)
         if answer is None:
-            facts = self.known[digest]
+            facts = self.by_digest[digest]
             shown, exposed = facts.shown, outcome.exposed or ()
             broken = contradiction(shown.read, exposed)
             if broken is not None and facts.permitted:

@@ -134,7 +134,7 @@ class Worker:
     def begin(self) -> None:
         """Take the first state, if it is this worker's."""
         state = self.space.begin()
-        self._explained.update(self.space.known())
+        self._explained.update(self.space.digests())
         digest = self.space.canonical(state)
         if digest % self._workers == self._number:
             self._keep([(digest, digest, self._packing.pack(*state))])

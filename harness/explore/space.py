@@ -117,14 +117,14 @@ class Space:
 
     # --- what another process has to know ----------------------------------------------------------------------------
 
-    def known(self) -> set[int]:
+    def digests(self) -> set[int]:
         """Every digest that this process can explain."""
-        return self.nodes.known() | set(self.contents) | set(self.facts.known)
+        return self.nodes.digests() | set(self.contents) | set(self.facts.by_digest)
 
     def export(self, digests: set[int]) -> list[Any]:
         """The explanations of some digests, for :meth:`take`."""
         contents = {digest: self.contents[digest] for digest in digests if digest in self.contents}
-        facts = {digest: self.facts.known[digest] for digest in digests if digest in self.facts.known}
+        facts = {digest: self.facts.by_digest[digest] for digest in digests if digest in self.facts.by_digest}
         return [self.nodes.export(digests - set(contents) - set(facts)), contents, facts]
 
     def take(self, exported: list[Any]) -> None:
@@ -132,7 +132,7 @@ class Space:
         nodes, contents, facts = exported
         self.nodes.take(nodes)
         self.contents.update(contents)
-        self.facts.known.update(facts)
+        self.facts.by_digest.update(facts)
 
     # --- states ------------------------------------------------------------------------------------------------------
 
@@ -160,7 +160,7 @@ class Space:
     def broken(self, state: State) -> Broken | None:
         """The rule that a state breaks, None if it breaks none."""
         copies = [self.nodes.copies[state[1 + number]] for number in self._brokers]
-        facts = self.facts.known[state[-1]]
+        facts = self.facts.by_digest[state[-1]]
         self.acknowledged = max(self.acknowledged, len(facts.shown.acknowledged))
         controller_state, keys = self.nodes.controller_states[state[0]], self.scope.constants.keys
         broken = [*broken_rules(controller_state, copies, facts.shown, keys)]
@@ -309,7 +309,7 @@ class Space:
     def _afford(self, facts: int, event: NodeEvent, copy: BrokerCopy) -> tuple[NodeEvent, int]:
         """A broker's own event as it happens, and the facts after it, 0 if the scope has no more of it."""
         if event.kind == "write":
-            record = self.facts.known[facts].written
+            record = self.facts.by_digest[facts].written
             return NodeEvent("write", NONE, record), self.facts.pay(facts, "records")
         if event.kind == "silent":
             for _ in copy.maximal_isr.intersection(members(event.number)):
@@ -356,7 +356,7 @@ class Space:
     def _destroyed(self, state: State, number: int) -> int:
         """The facts once a dead broker is back with what its disk has left."""
         copies = [self.nodes.copies[state[1 + broker]] for broker in self._brokers]
-        facts, controller_state = self.facts.known[state[-1]], self.nodes.controller_states[state[0]]
+        facts, controller_state = self.facts.by_digest[state[-1]], self.nodes.controller_states[state[0]]
         if facts.permitted or copies[number].away == NONE:
             return state[-1]
         disturbed = any(self.facts.spent(state[-1], name) for name in ("fences", "shrinks"))

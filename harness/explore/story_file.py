@@ -248,7 +248,7 @@ class _StoryLines:
     def _end(self, last: Next) -> list[str]:
         """Let the broker that lacks something lead, and see what that comes to."""
         controller_state = self._space.nodes.controller_states[last.state[0]]
-        shown = self._space.facts.known[last.state[-1]].shown
+        shown = self._space.facts.by_digest[last.state[-1]].shown
         lines = [f"try wait up to 3 s until {record_name(record)} is acknowledged" for record in shown.acknowledged]
         words = ("" if last.broken is None else last.broken[1]).split()
         if words[:1] == ["broker"]:

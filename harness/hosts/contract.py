@@ -50,7 +50,7 @@ class NodeState(StrEnum):
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """The start of a node: ``environment`` is added to the host's own; output is appended to ``log``.
 
-    ``directory``, ``log`` and ``files`` are this machine's names; ``command`` holds the names that :meth:`Host.place`
+    ``directory``, ``log`` and ``files`` are this machine's names; ``command`` holds the names that :meth:`Host.path_on`
     gave. ``files`` are those that must be there before the start: a host elsewhere copies them, over what is there.
     """
 
@@ -115,7 +115,7 @@ class LinkCuts:
         """Deliver again over these links."""
         return {}
 
-    def at(self, node: int) -> list[Link]:  # noqa: ARG002
+    def enforced_by(self, node: int) -> list[Link]:  # noqa: ARG002
         """The cut links that ``node`` itself has to enforce, so that a restarted one begins with them."""
         return []
 
@@ -157,7 +157,7 @@ class Host(ABC):
     def close(self) -> None:
         """Fetch the files that the nodes left, and undo all that this host made, processes too. Idempotent."""
 
-    def place(self, node: int, path: Path) -> str:  # noqa: ARG002
+    def path_on(self, node: int, path: Path) -> str:  # noqa: ARG002
         """The path, on the machine of ``node``, of a file of the run or of the release; ``path`` itself on this one.
 
         Raises:

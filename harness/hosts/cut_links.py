@@ -62,14 +62,14 @@ class HeldLinks(LinkCuts):
         return self._request("heal", links, alive)
 
     @override
-    def at(self, node: int) -> list[Link]:
+    def enforced_by(self, node: int) -> list[Link]:
         return links_at(self._cut, node)
 
     def update(self, node: int) -> Callable[[], bool]:
         """Send the node its cuts and heals; a frozen node finds these requests first when it wakes."""
         healed = links_at(self._touched - self._cut, node)
         calls: list[node_calls.NodeCall] = []
-        for op, links in (("heal", healed), ("cut", self.at(node))):
+        for op, links in (("heal", healed), ("cut", self.enforced_by(node))):
             if not links:
                 continue
             try:
@@ -148,9 +148,9 @@ class DroppedLinks(LinkCuts):
         rest = self._others(links)
         return {**self._update(links), **(self._rest.heal(rest, alive) if rest else {})}
 
-    def at(self, node: int) -> list[Link]:
+    def enforced_by(self, node: int) -> list[Link]:
         """The links that ``rest`` cuts: rules outlive processes, so a restarted node need not know them."""
-        return self._rest.at(node)
+        return self._rest.enforced_by(node)
 
     def update(self, node: int) -> Callable[[], bool]:
         """Tell the node of the links that ``rest`` cuts; rules need no help of the node."""

@@ -48,7 +48,7 @@ def starter(kind: str) -> dict[str, Path]:
         PlanError: there is no such kind; the sentence names the nearest.
     """
     if kind == "ci":
-        return {to: _place(name) for to, name in CI_FILES.items()}
+        return {to: _shipped(name) for to, name in CI_FILES.items()}
     plans = plans_here()
     if kind not in plans:
         there_are = f"{', '.join(KINDS)}; all: ackproof init --list"
@@ -58,7 +58,7 @@ def starter(kind: str) -> dict[str, Path]:
 
 def plans_here() -> dict[str, Path]:
     """Every plan of the project by its name, which is its path below ``plans/`` without the ending."""
-    root = _place("plans")
+    root = _shipped("plans")
     return {path.relative_to(root).with_suffix("").as_posix(): path for path in sorted(root.rglob("*.toml"))}
 
 
@@ -70,7 +70,7 @@ def heading(plan: Path) -> str:
     return sentence[0] if sentence else about
 
 
-def _place(name: str) -> Path:
+def _shipped(name: str) -> Path:
     """The path of ``plans`` or another of these files: inside an installed package, beside it in a clone."""
     package = Path(harness.__file__).parent
     inside = package / name

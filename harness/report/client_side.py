@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workloads import Function
-from workloads.history import FUNCTION_CODE, NONE, OK, Columns, Kind, read_rows
+from workloads.history import FUNCTION_CODE, NONE, OK, Columns, Kind, or_none, read_rows
 
 _COLUMNS: Final = (
     "index", "position", "kind", "type", "function", "time_us", "invoke_us", "offset", "value", "node", "error",
@@ -70,7 +70,7 @@ def client_side(history: Path, partition: str) -> ClientSide:
     return ClientSide(
         acknowledged=_acknowledged(rows, answered & (kind == Kind.SEND) & np.isin(rows["function"], _SENDS)),
         reads=dict(zip(rows["offset"][read].tolist(), rows["value"][read].tolist(), strict=True)),
-        end_offset=_known(ends[-1]) if ends else None,
+        end_offset=or_none(ends[-1]) if ends else None,
         out_of_order=int(np.count_nonzero((kind == Kind.SEND) & np.isin(rows["error"], refused))),
     )
 
@@ -83,12 +83,8 @@ def _acknowledged(rows: Columns, sends: npt.NDArray[np.bool_]) -> dict[int, Ackn
             value=value,
             invoked_us=time_us if invoke_us == NONE else invoke_us,
             acknowledged_us=time_us,
-            offset=_known(offset),
-            node=_known(node),
+            offset=or_none(offset),
+            node=or_none(node),
         )
         for value, invoke_us, time_us, offset, node in zip(*fields, strict=True)
     }
-
-
-def _known(number: int) -> int | None:
-    return None if number == NONE else number

@@ -175,5 +175,5 @@ def _group(event: Event) -> str | None:
 
 
 def _dot(panel: OffsetsPanel, seen: _Seen, colour: str) -> Markup:
-    x_px, y_px = panel.place(seen.mark)
+    x_px, y_px = panel.pixels(seen.mark)
     return element("circle", title(seen.mark.tip), cx=x_px, cy=y_px, r=3, fill=colour)

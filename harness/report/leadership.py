@@ -39,11 +39,11 @@ def leaderships(observations: Sequence[Observation], faults: Sequence[Receipt], 
         for (begin_us, _, fact), next_us in zip(own, ends, strict=True):
             if isinstance(fact, BecameLeader):
                 ended_us = min([next_us, *(death_us for death_us in deaths if death_us > begin_us)])
-                periods.append(LeaderInterval(node, known(fact.leader_epoch), begin_us, ended_us))
+                periods.append(LeaderInterval(node, comparable_epoch(fact.leader_epoch), begin_us, ended_us))
     return periods
 
 
-def known(epoch: int | None) -> int:
+def comparable_epoch(epoch: int | None) -> int:
     """A leader epoch to compare with others; one that was not reported is older than any."""
     return -1 if epoch is None else epoch
 

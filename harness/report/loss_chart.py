@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from markupsafe import Markup
 
 from harness.observations import HighWatermarkMoved, Truncated, of_kind
-from harness.report.leadership import isr_reports, known
+from harness.report.leadership import comparable_epoch, isr_reports
 from harness.report.names import fault_name, moment, replica_set, write_name
 from harness.report.svg import (
     PALETTE,
@@ -131,7 +131,7 @@ def _isr_bars(timeline: Timeline) -> Iterator[Bar]:
     """The committed in-sync replicas, as the leader of the newest epoch reported them."""
     reports: list[tuple[int, int, str]] = []
     for begin_us, _, fact in isr_reports(timeline.observations):
-        epoch = known(fact.leader_epoch)
+        epoch = comparable_epoch(fact.leader_epoch)
         if fact.isr is not None and (not reports or epoch >= reports[-1][1]):
             reports.append((begin_us, epoch, replica_set(fact.isr)))
     ends = [*(begin_us for begin_us, _, _ in reports[1:]), timeline.end_us]

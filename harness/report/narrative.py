@@ -78,7 +78,7 @@ def places(finding: Finding, *, idempotent: bool) -> list[str]:
     return sentences
 
 
-def _at(time_us: int, words: str) -> Moment:
+def _moment(time_us: int, words: str) -> Moment:
     return time_us, f"At {moment(time_us)} {words}."
 
 
@@ -133,7 +133,7 @@ def _appended(timeline: Timeline) -> Iterator[Moment]:
         epochs = " and ".join(map(str, position.leader_epochs))
         under = f", appended under leader epoch {epochs}" if epochs else ""
         if position.near_us is not None:
-            yield _at(position.near_us, f"or near it, the write was put at offset {position.offset}{under}")
+            yield _moment(position.near_us, f"or near it, the write was put at offset {position.offset}{under}")
 
 
 def _overtaking(timeline: Timeline) -> list[str]:
@@ -196,7 +196,7 @@ def _elections(timeline: Timeline) -> list[Moment]:
     without = [seen.time_us for seen in timeline.later_leaders if lacks(seen.fact, write)]
     end_us = without[0] if without else timeline.end_us
     unclean = [
-        _at(time_us, f"the controller elected broker {fact.leader}, which was out of sync")
+        _moment(time_us, f"the controller elected broker {fact.leader}, which was out of sync")
         for time_us, _, fact in of_kind(timeline.observations, LeaderElected)
         if fact.unclean and write.invoked_us < time_us <= end_us
     ]
@@ -208,13 +208,13 @@ def _leaders(timeline: Timeline) -> Iterator[Moment]:
     """Tell who began to lead within the stretch that is shown."""
     for seen in of_kind(timeline.observations, BecameLeader):
         if seen.time_us >= timeline.begin_us:
-            yield _at(seen.time_us, f"broker {seen.node} began to lead in epoch {seen.fact.leader_epoch}")
+            yield _moment(seen.time_us, f"broker {seen.node} began to lead in epoch {seen.fact.leader_epoch}")
 
 
 def _began(seen: Seen[BecameLeader], write: AcknowledgedWrite) -> Moment:
     end, without = seen.fact.end_offset, ", without the write" if lacks(seen.fact, write) else ""
     log = "" if end is None else f"; its log ended at offset {end}{without}"
-    return _at(seen.time_us, f"broker {seen.node} began to lead in epoch {seen.fact.leader_epoch}{log}")
+    return _moment(seen.time_us, f"broker {seen.node} began to lead in epoch {seen.fact.leader_epoch}{log}")
 
 
 def _truncations(timeline: Timeline) -> Iterator[Moment]:
@@ -223,7 +223,7 @@ def _truncations(timeline: Timeline) -> Iterator[Moment]:
         # Old brokers do not say how long their log was.
         lengths, doubt = (f"to {end}", ", if it had it") if begin is None else (f"from {begin} to {end}", "")
         leader = f"following broker {fact.leader} in epoch {fact.leader_epoch}"
-        yield _at(time_us, f"broker {node} truncated its log {lengths}, {leader}: this removed the write{doubt}")
+        yield _moment(time_us, f"broker {node} truncated its log {lengths}, {leader}: this removed the write{doubt}")
 
 
 def _returns(timeline: Timeline) -> Iterator[Moment]:
@@ -232,12 +232,12 @@ def _returns(timeline: Timeline) -> Iterator[Moment]:
     hit = {node: fault.facts.returns for fault in timeline.faults if fault.facts.returns for node in fault.targets}
     for time_us, node, fact in of_kind(timeline.observations, ReplicaRecovered):
         if node in hit and time_us > answered_us and lacks(fact, timeline.write):
-            yield _at(time_us, f"broker {node} {hit[node]} {fact.end_offset}, without the write")
+            yield _moment(time_us, f"broker {node} {hit[node]} {fact.end_offset}, without the write")
     for fault in timeline.faults:  # Kafka makes a log again without a word about its end: only the receipt tells
         is_emptied = fault.facts.empties_disk and fault.took_effect and not fault.degraded_to
         if is_emptied and fault.ended_us and fault.begun_us > answered_us:
             for node in fault.targets:
-                yield _at(fault.ended_us, f"broker {node} was started again, its disk emptied")
+                yield _moment(fault.ended_us, f"broker {node} was started again, its disk emptied")
 
 
 def _refusals(timeline: Timeline) -> Iterator[Moment]:
@@ -245,7 +245,7 @@ def _refusals(timeline: Timeline) -> Iterator[Moment]:
         had = "nothing of it" if fact.last_sequence == -1 else f"it up to {fact.last_sequence}"
         log = "" if fact.last_sequence is None else f": its log had {had}{' already' if fact.repeats else ''}"
         refused = f"broker {node} refused a batch of producer id {fact.producer_id} that began with sequence"
-        yield _at(time_us, f"{refused} {fact.sequence}{log} (OUT_OF_ORDER_SEQUENCE_NUMBER)")
+        yield _moment(time_us, f"{refused} {fact.sequence}{log} (OUT_OF_ORDER_SEQUENCE_NUMBER)")
 
 
 def _told(timeline: Timeline) -> list[str]:
@@ -264,4 +264,4 @@ def _pauses(timeline: Timeline, gone_us: int) -> Iterator[Moment]:
     for time_us, node, fact in of_kind(timeline.observations, JvmPaused):
         if timeline.begin_us <= time_us <= gone_us:
             java = f"the Java of {node_name(node)} stood still for {fact.pause_ms} ms ({fact.cause})"
-            yield _at(time_us, f"{java}: no fault had asked for that")
+            yield _moment(time_us, f"{java}: no fault had asked for that")

@@ -51,7 +51,7 @@ class OffsetsPanel:
         alone = low == high
         self.scale = offset_scale(low - alone, high + alone, HEIGHT_PX - 14, 14, 5)
 
-    def place(self, mark: OffsetMark) -> tuple[float, float]:
+    def pixels(self, mark: OffsetMark) -> tuple[float, float]:
         """The pixels of a mark."""
         return self.x_px(mark.time_us), self.scale.px(max(mark.offset, 0))
 
@@ -61,13 +61,13 @@ class OffsetsPanel:
 
     def diamond(self, mark: OffsetMark, word: str) -> Markup:
         """A mark that counts, its word above it."""
-        x_px, y_px = self.place(mark)
+        x_px, y_px = self.pixels(mark)
         shape = element("path", d=f"M{point(x_px, y_px)}m0-7l7 7l-7 7l-7-7z", class_="ink", fill="none")
         return group(title(mark.tip), shape, self.word(word, x_px, y_px - 10))
 
     def cross(self, mark: OffsetMark, word: str) -> Markup:
         """A mark that contradicts another one, its word below it."""
-        x_px, y_px = self.place(mark)
+        x_px, y_px = self.pixels(mark)
         shape = path([("M", f"{point(x_px, y_px)}m-5-5l10 10m-10 0l10-10")], class_="ink", stroke_width=2.5)
         return group(title(mark.tip), shape, self.word(word, x_px, y_px + 16))
 

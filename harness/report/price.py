@@ -72,12 +72,12 @@ def _price(world: str, settings: str, cells: Sequence[Cell]) -> Price:
         ),
         lag_p99_us=quantile_us(lag.polls, 0.99),
         lost=sum(cell.lost for cell in cells) if judged else None,
-        doubled=_found("duplicate", cells) if judged else None,
-        reordered=_found("reordered", cells) if judged else None,
+        doubled=_count_of("duplicate", cells) if judged else None,
+        reordered=_count_of("reordered", cells) if judged else None,
         latency=latency,
     )
 
 
-def _found(anomaly: str, cells: Sequence[Cell]) -> int:
+def _count_of(anomaly: str, cells: Sequence[Cell]) -> int:
     """The number of findings of ``anomaly``, whether they break a promise or not."""
     return sum(cell.broken.get(anomaly, 0) + cell.permitted.get(anomaly, 0) for cell in cells)

@@ -19,7 +19,14 @@ from harness.observations import BecameLeader, Observation, ReplicaRecovered, Se
 from harness.records.cluster_file import read_observations
 from harness.records.files import HISTORY
 from harness.report.client_side import AcknowledgedWrite, ClientSide, client_side
-from harness.report.leadership import LeaderInterval, LeaderState, answering_broker, known, leader_state, leaderships
+from harness.report.leadership import (
+    LeaderInterval,
+    LeaderState,
+    answering_broker,
+    comparable_epoch,
+    leader_state,
+    leaderships,
+)
 from harness.report.record_positions import RecordPosition, positions_of
 from nemesis.faults import UnexplainedElection
 from nemesis.receipts import Receipt
@@ -106,7 +113,7 @@ class Timeline:
         return [
             seen
             for seen in of_kind(self.observations, BecameLeader)
-            if seen.time_us > answered_us or (epoch is not None and known(seen.fact.leader_epoch) > epoch)
+            if seen.time_us > answered_us or (epoch is not None and comparable_epoch(seen.fact.leader_epoch) > epoch)
         ]
 
     @cached_property
@@ -297,12 +304,12 @@ def _points(acknowledged: Iterable[AcknowledgedWrite], kinds: _Kinds, window: tu
         for other in acknowledged
         if other.offset is not None and begin_us <= other.acknowledged_us <= end_us
     ]
-    points += [point for point in kinds.again() if begin_us <= _at(point) <= end_us]
-    for point in sorted(points, key=lambda point: abs(_at(point) - kinds.write.acknowledged_us)):
+    points += [point for point in kinds.again() if begin_us <= _acknowledged_us(point) <= end_us]
+    for point in sorted(points, key=lambda point: abs(_acknowledged_us(point) - kinds.write.acknowledged_us)):
         by_kind[point.kind].append(point)
     kept = [point for points in by_kind.values() for point in points[:POINTS_MAX]]
-    return tuple(sorted(kept, key=_at))
+    return tuple(sorted(kept, key=_acknowledged_us))
 
 
-def _at(point: Point) -> int:
+def _acknowledged_us(point: Point) -> int:
     return point.write.acknowledged_us

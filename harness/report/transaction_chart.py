@@ -176,7 +176,7 @@ def _line(panel: OffsetsPanel, finding: OfTransactions, marks: Sequence[OffsetMa
     """The line that readers do not pass, or that begins the time of the successor."""
     match finding:
         case HangingTransaction():
-            x_px, y_px = panel.place(marks[0])
+            x_px, y_px = panel.pixels(marks[0])
             yield path([("M", point(0, y_px)), ("H", x_px)], class_="soft", stroke_dasharray="4 3")
         case ZombieWrite():
             yield path([("M", point(panel.x_px(marks[-1].time_us), 0)), ("V", HEIGHT_PX)], class_="ink")
@@ -189,7 +189,7 @@ def _offsets(transaction: _Transaction, offsets: Mapping[int, int]) -> list[int]
 def _bar(panel: OffsetsPanel, transaction: _Transaction, offsets: Sequence[int]) -> Markup:
     """A bar at a transaction's offsets; it is cut at the end of the panel."""
     (begin_px, low_px), (_, high_px) = (
-        panel.place(OffsetMark(transaction.begun_us, offset, "")) for offset in (min(offsets), max(offsets))
+        panel.pixels(OffsetMark(transaction.begun_us, offset, "")) for offset in (min(offsets), max(offsets))
     )
     end_px = min(panel.x_px(transaction.ended_us), panel.time.end_px)
     named = (

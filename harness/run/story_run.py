@@ -22,13 +22,13 @@ def story_of(spec: RunSpec) -> Story:
         PlanError: no story has this number, its file is not a story, or the run lacks what it needs
             (:func:`harness.stories.unmet`).
     """
-    story = parse_story(spec.own_story.text, spec.own_story.file) if spec.own_story else _known(spec.story)
+    story = parse_story(spec.own_story.text, spec.own_story.file) if spec.own_story else _story_named(spec.story)
     if problem := unmet(story, spec):
         raise PlanError(f"the story {spec.story} {problem}")
     return story
 
 
-def _known(number: str) -> Story:
+def _story_named(number: str) -> Story:
     stories = known_stories()
     if number not in stories:
         padded = number[0] + number[1:].zfill(2)

@@ -108,7 +108,7 @@ class _Search:
         self._finding = finding
         self._until_s = until_s
         self._steady = False
-        self._known: dict[bytes, bool] = {}
+        self._tried: dict[bytes, bool] = {}
 
     def run(self) -> bool:
         """Shrink as far as it goes; False if it did not come to its end."""
@@ -157,7 +157,7 @@ class _Search:
     def _showing(self, spec: RunSpec) -> JudgedRun | None:
         """Perform ``spec`` unless it is known to show nothing; None if it does not show the finding."""
         key = msgspec.json.encode(spec)
-        if not self._known.get(key, True):
+        if not self._tried.get(key, True):
             return None
         if self._until_s is not None and time.monotonic() > self._until_s:
             raise _OutOfTimeError
@@ -167,7 +167,7 @@ class _Search:
         except HarnessError:  # a cluster that does not come up, or a run in circles, shows nothing
             run = None
         shown = run is not None and self._finding.is_in(run)
-        self._known[key] = shown
+        self._tried[key] = shown
         return run if shown else None
 
     # --- what can be smaller -----------------------------------------------------------------------------------------

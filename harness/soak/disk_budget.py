@@ -62,7 +62,7 @@ class DiskBudget:
 
     def performed(self, planned: Planned, ended: Ended) -> Performed:
         """The entry by which a run is over, with what it left."""
-        left = used_bytes(self._recorded.directory / planned.place)
+        left = used_bytes(self._recorded.directory / planned.directory)
         self.used_bytes += left
         return Performed(turn=planned.turn, status=ended.status, wall_ms=ended.wall_ms, left_bytes=left)
 
@@ -96,7 +96,7 @@ class DiskBudget:
 
     def remove(self, planned: Planned) -> None:
         """Delete the files of a turn, if there are any."""
-        directory = self._recorded.directory / planned.place
+        directory = self._recorded.directory / planned.directory
         with files_of(directory):
             if directory.exists():
                 shutil.rmtree(directory)

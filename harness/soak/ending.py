@@ -168,7 +168,7 @@ def _night(directory: Path, asked: SoakRequest, state: SoakState, results: Resul
 
 def _kept_first(directory: Path, state: SoakState) -> Iterator[VerdictLine]:
     """All verdicts, each once; those whose files are there first, so that they are the witnesses."""
-    kept = {run.planned.place for run in state.kept_runs.kept.values()}
+    kept = {run.planned.directory for run in state.kept_runs.kept.values()}
     yield from (line for line in read_verdicts(directory) if line.history in kept)
     yield from (line for line in read_verdicts(directory) if line.history not in kept)
 

@@ -49,7 +49,7 @@ class Planned(_Entry, frozen=True, kw_only=True, tag="planned"):
         return f"{self.choice}/{self.family}"
 
     @property
-    def place(self) -> str:
+    def directory(self) -> str:
         """The run's directory, relative to the soak's."""
         if self.again is not None:
             return f"tries/{self.turn}"

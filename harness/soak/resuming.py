@@ -84,7 +84,7 @@ def put_in_order(recorded: RecordedState, disk: DiskBudget) -> int:
     """
     soak, undone = recorded.directory, 0
     for planned in list(recorded.state.planned.values()):
-        directory = soak / planned.place
+        directory = soak / planned.directory
         if (record := record_of_ended(directory)) is None:
             undone += len(undo_and_delete(directory))
         else:
@@ -97,8 +97,8 @@ def put_in_order(recorded: RecordedState, disk: DiskBudget) -> int:
 def _delete_strangers(recorded: RecordedState) -> None:
     """Files of turns that the ledger says are dropped: it was written down, and the session died before it was done."""
     soak, state = recorded.directory, recorded.state
-    needed = {soak / planned.place for planned, _ in state.performed.values()}
-    needed |= {soak / kept.planned.place for kept in state.kept_runs.kept.values()}
+    needed = {soak / planned.directory for planned, _ in state.performed.values()}
+    needed |= {soak / kept.planned.directory for kept in state.kept_runs.kept.values()}
     with files_of(soak):
         for directory in sorted(_run_directories(soak) - needed):
             undo_and_delete(directory)

@@ -60,7 +60,7 @@ class SoakLoop(TurnLoop):
     ) -> None:
         super().__init__(recorded.directory, runs=runs, checks=checks, progress=progress, clock=clock)
         self._asked, self._planner, self._recorded, self._disk = asked, planner, recorded, disk
-        self._known, self._accepted, self._state = known_findings | accepted, accepted, recorded.state
+        self._known_findings, self._accepted, self._state = known_findings | accepted, accepted, recorded.state
         self._again = deque(recorded.state.planned.values())
         self._turns: dict[Path, Planned] = {}
         self._batch_at = float("-inf")
@@ -94,7 +94,7 @@ class SoakLoop(TurnLoop):
     @property
     def _goes_on(self) -> bool:
         """New turns are drawn."""
-        if self._asked.until_finding and self._state.findings.keys() - self._known:
+        if self._asked.until_finding and self._state.findings.keys() - self._known_findings:
             return False
         return self._asked.for_s is None or self._recorded.elapsed_s < self._asked.for_s
 
@@ -160,7 +160,7 @@ class SoakLoop(TurnLoop):
         return True
 
     def _begin(self, planned: Planned) -> None:
-        directory = self._directory / planned.place
+        directory = self._directory / planned.directory
         self._turns[directory] = planned
         self._begin_run(self._planner.spec_of(planned), directory)
 
@@ -179,7 +179,7 @@ class SoakLoop(TurnLoop):
         self._recorded.write(Failed(why=why))
 
     def _waiting(self) -> Sequence[Path]:
-        return [self._directory / planned.place for planned, _ in self._state.performed.values()]
+        return [self._directory / planned.directory for planned, _ in self._state.performed.values()]
 
     def _is_due(self, waiting: int, since_s: float) -> bool:
         return waiting >= BATCH_MIN or since_s >= BATCH_S or not self.running
@@ -191,7 +191,7 @@ class SoakLoop(TurnLoop):
         batch = [planned for planned, _ in self._state.performed.values()][: len(judged)]
         for planned, history in zip(batch, judged, strict=True):
             if planned.again is None:
-                lines.append((planned.turn, trimmed(msgspec.structs.replace(history.line, history=planned.place))))
+                lines.append((planned.turn, trimmed(msgspec.structs.replace(history.line, history=planned.directory))))
             else:
                 shown = self._is_shown(self._state.sought[planned.again], planned.world, history.line)
                 tries.append((planned, Tried(planned.turn, planned.again, shown)))
@@ -212,7 +212,7 @@ class SoakLoop(TurnLoop):
         """A seed is a whole run in virtual time: one that does not repeat itself is the harness's own error."""
         if self._planner.world(planned.world).world.virtual_time and tried.shown is False:
             sought = ", ".join(sorted(self._state.sought[tried.again]))
-            run = msgspec.structs.replace(planned, again=None).place
+            run = msgspec.structs.replace(planned, again=None).directory
             self._fail(f"{run} does not repeat itself: done again, it did not show {sought}; report it, with the plan")
 
     def judge_rest(self, until: float) -> None:

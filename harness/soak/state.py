@@ -137,7 +137,7 @@ class SoakState:
         self._begun_tries[entry.again] += 1
         if (original := self.kept_runs.kept.get(entry.again)) is not None:
             self.sought[entry.again] = original.findings
-            self.places[entry.again] = original.planned.place
+            self.places[entry.again] = original.planned.directory
             for what in original.shows:
                 self._covered.setdefault(what, entry.again)
 
@@ -150,7 +150,7 @@ class SoakState:
             self.ended[planned.world, entry.status] += 1
 
     def _judge(self, planned: Planned, left_bytes: int, line: VerdictLine | None) -> None:
-        if line is None or line.judgement is None or line.history != planned.place:
+        if line is None or line.judgement is None or line.history != planned.directory:
             raise ResultsError(f"turn {planned.turn} is judged in the ledger and has no verdict; begin a new soak")
         counts = self._counts_of(planned)
         counts.judged += 1

@@ -176,7 +176,7 @@ class _Line(Words):
         """A record that a line before this one writes, or nothing."""
         return () if self.follow("nothing") else (self.record(),)
 
-    def known(self, what: str, names: set[str], made_by: str) -> str:
+    def earlier_name(self, what: str, names: set[str], made_by: str) -> str:
         """The name of ``what`` a line before this one has begun."""
         if self.next not in names:
             why = f'no line before this one has "{made_by.format(self.next)}"' if self.next else ""
@@ -270,19 +270,19 @@ _SLOTS: Final[Mapping[str, Callable[[_Line], Any]]] = {
     "LINKS": _Line.links,
     "NAME": _Line.name,
     "NEW": _Line.new_record,
-    "MEMBER": lambda line: line.known("a member", line.names.members, "join {}"),
+    "MEMBER": lambda line: line.earlier_name("a member", line.names.members, "join {}"),
     "NEWMEMBER": lambda line: line.fresh("a member", line.names.members),
     "NEWPRODUCER": lambda line: line.fresh("a producer", line.names.producers),
     "NEWTRANSACTION": lambda line: line.fresh("a transaction", line.names.transactions),
     "NODE": lambda line: (line.broker(),),
     "NODES": _Line.brokers,
     "NOT": lambda line: line.one_of({"not": False}, '"not"'),
-    "PRODUCER": lambda line: line.known("a producer", line.names.producers, "init {}"),
+    "PRODUCER": lambda line: line.earlier_name("a producer", line.names.producers, "init {}"),
     "RECORD": _Line.record,
     "RECORDS": _Line.records,
     "STATES": _Line.states,
     "TIME": _Line.time_ms,
-    "TRANSACTION": lambda line: line.known("a transaction", line.names.transactions, "begin {} by ..."),
+    "TRANSACTION": lambda line: line.earlier_name("a transaction", line.names.transactions, "begin {} by ..."),
 }
 
 

@@ -103,7 +103,7 @@ class ScriptedTransaction:
         return self.asked is not None and self.answer is None
 
     @property
-    def known(self) -> bool:
+    def decided(self) -> bool:
         """It is committed, or aborted."""
         return self.end in _FATES
 
@@ -222,7 +222,7 @@ class ScriptTransactions:
     def ask(self, step: s.EndTransaction) -> ScriptedTransaction:
         """Ask for the end of a transaction. One that was refused may be asked for again."""
         transaction = self.transaction(step.transaction)
-        if transaction.known or transaction.waits:
+        if transaction.decided or transaction.waits:
             raise StepError(f"the transaction {step.transaction} was ended already")
         transaction.asked, transaction.answer = ("commit" if step.commit else "abort"), None
         transaction.ending_us = self._clock.now_us()
@@ -232,7 +232,7 @@ class ScriptTransactions:
 
     def _ended(self, transaction: ScriptedTransaction, outcome: SendOutcome) -> None:
         transaction.answer = outcome
-        if transaction.known:
+        if transaction.decided:
             self._record(transaction, EventType.OK if transaction.asked == "commit" else EventType.FAIL)
 
     @property
@@ -248,7 +248,7 @@ class ScriptTransactions:
     def end(self) -> None:
         """Write down every transaction of whose end nothing was learnt."""
         for each in self._transactions.values():
-            if each.known:
+            if each.decided:
                 continue
             # One that its producer could not ask to commit, or was certainly refused, is aborted.
             refused = each.answer is not None and each.answer.type is EventType.FAIL

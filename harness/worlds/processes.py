@@ -129,7 +129,7 @@ class ReferenceDistribution(Distribution):
             broker=self._broker,
             rack=self._racks.get(node, ""),
             # Links that are cut already must carry nothing before the control socket listens.
-            cuts=tuple((NodeId(source), NodeId(target)) for source, target in host.links.at(node)),
+            cuts=tuple((NodeId(source), NodeId(target)) for source, target in host.links.enforced_by(node)),
             max_lifetime_s=self._lifetime_s,
         )
 

@@ -40,6 +40,7 @@ from workloads.history.schema import (
     OK,
     SCHEMA,
     Kind,
+    or_none,
 )
 from workloads.history.sealing import seal
 from workloads.history.writer import HistoryWriter, LiveHistoryWriter
@@ -51,5 +52,6 @@ __all__ = [
     "HistoryInMemory", "HistoryWriter", "Kind", "LiveHistoryWriter", "Names", "Needed", "Origin", "Rows", "Split",
     "Subjects",
     "check_metadata", "cluster", "completed", "decode", "decode_here", "export_jsonl", "import_jsonl", "joined",
-    "live_files", "open_file", "open_writer", "read_events", "read_rows", "seal", "shown_key", "subjects", "to_table",
+    "live_files", "open_file", "open_writer", "or_none", "read_events", "read_rows", "seal", "shown_key", "subjects",
+    "to_table",
 ]  # fmt: skip

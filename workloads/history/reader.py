@@ -94,8 +94,8 @@ def _event(rows: dict[str, list[Any]], names: Names) -> Event:
         function=schema.FUNCTIONS[rows["function"][0]],
         micro=_micro(rows, names),
         partitions=tuple(listed),
-        offset=_known(offset),
-        node=_known(rows["node"][0]),
+        offset=schema.or_none(offset),
+        node=schema.or_none(rows["node"][0]),
         error=_text(rows["error"][0], names["error"]),
         detail=_text(rows["detail"][0], names["detail"]),
     )
@@ -108,10 +108,10 @@ def _micro(rows: dict[str, list[Any]], names: Names) -> tuple[MicroOperation, ..
     for row, kind in enumerate(rows["kind"]):
         position, key = rows["position"][row], names["key"][rows["key"][row]]
         if kind == schema.Kind.SEND:
-            record_key, tombstone = _known(rows["record_key"][row]), bool(rows["tombstone"][row])
-            micro[position] = Send(key, rows["value"][row], _known(rows["offset"][row]), record_key, tombstone)
+            record_key, tombstone = schema.or_none(rows["record_key"][row]), bool(rows["tombstone"][row])
+            micro[position] = Send(key, rows["value"][row], schema.or_none(rows["offset"][row]), record_key, tombstone)
         elif kind == schema.Kind.REACHED:
-            micro[position] = Reached(key, rows["offset"][row], _known(rows["value"][row]))
+            micro[position] = Reached(key, rows["offset"][row], schema.or_none(rows["value"][row]))
         elif kind in (schema.Kind.READ, schema.Kind.EMPTY, schema.Kind.BARE):
             micro[position] = None
             records = polls.setdefault(position, {})
@@ -126,10 +126,6 @@ def _micro(rows: dict[str, list[Any]], names: Names) -> tuple[MicroOperation, ..
         else Poll({name: tuple(records) for name, records in polls[position].items()})
         for position, operation in micro.items()
     )
-
-
-def _known(number: int) -> int | None:
-    return None if number == schema.NONE else number
 
 
 def _text(code: int, texts: Any) -> str | None:

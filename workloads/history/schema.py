@@ -145,3 +145,8 @@ DERIVED: Final = (Kind.DROPPED, Kind.WAITED)
 
 #: Columns whose rows hold a code into a list of texts.
 TEXT_COLUMNS: Final = ("key", "error", "detail")
+
+
+def or_none(number: int) -> int | None:
+    """The number that a row holds; None where it holds :data:`NONE`."""
+    return None if number == NONE else number

@@ -110,7 +110,7 @@ class SshHost(Host):
         return Address(self._ips[node], self._machine(node).broker_port)
 
     @override
-    def place(self, node: int, path: Path) -> str:
+    def path_on(self, node: int, path: Path) -> str:
         machine = self._machine(node)
         if path == self._local_files.java:
             return machine.java
@@ -129,8 +129,8 @@ class SshHost(Host):
     @override
     def start(self, launch: Launch) -> NodeProcess:
         node, shell = launch.node, self._shells[launch.node]
-        targets = {file: self.place(node, file) for file in launch.files}
-        directory, log = self.place(node, launch.directory), self.place(node, launch.log)
+        targets = {file: self.path_on(node, file) for file in launch.files}
+        directory, log = self.path_on(node, launch.directory), self.path_on(node, launch.log)
         parents = {path.rpartition("/")[0] for path in (*targets.values(), log)}
         must(shell, commands.make_directories(*sorted({directory, *parents})))
         for file, target in targets.items():

@@ -200,7 +200,7 @@ class KafkaDistribution(Distribution):
                 node,
                 properties,
                 files,
-                partial(nodes.host.place, node),
+                partial(nodes.host.path_on, node),
                 main=self._mode.main(node),
                 max_lifetime_s=lifetime_s(self._spec),
             ),

@@ -148,7 +148,7 @@ class CrashWatch:
         self._last_words = last_words
         self._ordered: dict[int, NodeProcess] = {}
         self._open: dict[int, tuple[int, NodeProcess]] = {}
-        self._found: list[NodeCrash] = []
+        self._crashes: list[NodeCrash] = []
 
     def ordered(self, node: int, now_us: int) -> None:
         """Note that the harness is about to end this node, and first notice if it has ended by itself."""
@@ -161,11 +161,11 @@ class CrashWatch:
         for node, process in self._processes.items():
             if node in self._open and self._open[node][1] is not process:
                 index = self._open.pop(node)[0]
-                self._found[index] = msgspec.structs.replace(self._found[index], returned_us=now_us)
+                self._crashes[index] = msgspec.structs.replace(self._crashes[index], returned_us=now_us)
             if node in self._open or self._ordered.get(node) is process:
                 continue
             ended = process.exit()
             if ended is not None:
-                self._open[node] = (len(self._found), process)
-                self._found.append(NodeCrash(now_us, node, ended, self._last_words(node)[-WORDS_MAX:]))
-        return tuple(self._found)
+                self._open[node] = (len(self._crashes), process)
+                self._crashes.append(NodeCrash(now_us, node, ended, self._last_words(node)[-WORDS_MAX:]))
+        return tuple(self._crashes)

@@ -53,13 +53,13 @@ _DIVERGING: Final = attrgetter("diverging")
 class InvariantBrokenError(AssertionError):
     """The core reached a state that its rules exclude.
 
-    ``name`` is the invariant's, ``at`` the log partition, and the text says where and how.
+    ``name`` is the invariant's, ``partition`` the log partition, and the text says where and how.
     """
 
     def __init__(self, name: str, partition: TopicPartition, text: str) -> None:
         super().__init__(f"{name}: {partition}: {text}")
         self.name = name
-        self.at = partition
+        self.partition = partition
 
 
 def _raise(error: InvariantBrokenError) -> None:
@@ -176,7 +176,7 @@ class Invariants:
 
         Where a number of replicas commits a record, that number of replicas has it too.
         """
-        committed = self._known(partition)
+        committed = self._committed_of(partition)
         for node in self._candidates(state):
             if self._lacking(node, partition, committed) is not None:
                 self._has_committed(node, partition)
@@ -213,7 +213,7 @@ class Invariants:
                 broken = broken or maximal_isr_is_larger(state, replica.leader_epoch, replica.maximal_isr)
             if broken is not None:
                 self._note(partition, broken)
-            if replica.high_watermark > self._known(partition).end_offset:
+            if replica.high_watermark > self._committed_of(partition).end_offset:
                 self._commit(partition, replica, state)
         else:
             if node in self._candidates(state):
@@ -236,7 +236,7 @@ class Invariants:
 
     def _commit(self, partition: TopicPartition, replica: Replica, state: PartitionState) -> None:
         """Below a leader's high watermark are the records below every earlier one; then all candidates have more."""
-        end, committed = replica.high_watermark, self._known(partition)
+        end, committed = replica.high_watermark, self._committed_of(partition)
         if not self.keeps_committed or replica.leader_epoch < committed.since_epoch:
             return
         self._has_committed(self._leaders[partition, replica.leader_epoch], partition)
@@ -251,7 +251,7 @@ class Invariants:
         What a high watermark covers beyond all that is known was committed too, while nothing was looked at: then every
         candidate has it.
         """
-        end, committed = replica.high_watermark, self._known(partition)
+        end, committed = replica.high_watermark, self._committed_of(partition)
         if (
             not self.keeps_committed
             or self._by_number
@@ -270,7 +270,7 @@ class Invariants:
             self._candidates_are_complete(partition, state)
 
     def _reads_are_consistent(self, node: NodeId, answer: messages.FetchedPartition) -> None:
-        partition, committed = answer.partition, self._known(answer.partition)
+        partition, committed = answer.partition, self._committed_of(answer.partition)
         broker = self._cluster.broker(node)
         replica = None if broker is None else broker.replicas.get(partition)
         if not self.keeps_committed or replica is None or replica.leader_epoch < committed.since_epoch:
@@ -284,7 +284,7 @@ class Invariants:
 
     # --- what is known of a log partition ----------------------------------------------------------------------------
 
-    def _known(self, partition: TopicPartition) -> Committed:
+    def _committed_of(self, partition: TopicPartition) -> Committed:
         committed = self._committed.get(partition)
         if committed is None:
             committed = self._committed[partition] = Committed()
@@ -332,17 +332,17 @@ class Invariants:
 
 
 class FirstBroken:
-    """Watches the invariants of a ``cluster``; the first that is broken is ``found``, and the run goes on."""
+    """Watches the invariants of a ``cluster``; the first that is broken is ``broken``, and the run goes on."""
 
     def __init__(self, cluster: SimulatedCluster, config: BrokerConfig, loop: Loop) -> None:
         self._loop = loop
-        self.found: BrokenInvariant | None = None
+        self.broken: BrokenInvariant | None = None
         cluster.watch(Invariants(cluster, config, self._note).step)
 
     def _note(self, error: InvariantBrokenError) -> None:
-        if self.found is None:
-            now_us = self._loop.time_us
-            self.found = BrokenInvariant(name=error.name, partition=str(error.at), time_us=now_us, text=str(error))
+        if self.broken is None:
+            partition, now_us = str(error.partition), self._loop.time_us
+            self.broken = BrokenInvariant(name=error.name, partition=partition, time_us=now_us, text=str(error))
 
 
 def _struck(registration: messages.RegisterBroker | None, before: Image, state: PartitionState) -> tuple[NodeId, ...]:

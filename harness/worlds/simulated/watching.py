@@ -48,7 +48,7 @@ class Watching:
     def __init__(self, partition: str) -> None:
         self._partition = partition
         self._world: SimulatedWorld | None = None
-        self._known: dict[int, ReplicaState] = {}
+        self._states: dict[int, ReplicaState] = {}
         self._decided: PartitionState | None = None
         self.messages: list[SeenMessage] = []
         self.replicas: list[SeenReplica] = []
@@ -71,8 +71,8 @@ class Watching:
     def _look(self, world: SimulatedWorld, now_us: int) -> None:
         for node in world.cluster.brokers:
             state = world.replicas.state(node, self._partition)
-            if state != self._known.get(node):
-                self._known[node] = state
+            if state != self._states.get(node):
+                self._states[node] = state
                 self.replicas.append(SeenReplica(now_us, node, state))
         decided = world.cluster.image().partition(parsed(self._partition))
         if decided is not None and decided is not self._decided:

@@ -174,7 +174,7 @@ class SimulatedWorld:
     @property
     def broken_invariant(self) -> BrokenInvariant | None:
         """The first invariant that the cluster broke, if invariants are looked at."""
-        return self._invariants.found if self._invariants is not None else None
+        return self._invariants.broken if self._invariants is not None else None
 
     def replica_logs(self) -> ReplicaLogs:
         """Read the brokers' disks, which are in memory."""

@@ -14,7 +14,7 @@ from harness.assess.client_settings import ALIASES
 from harness.assess.configuration import OF_BROKERS, OF_CLIENTS, OF_TOPICS
 from harness.assess.setting_names import (
     OF_WRAPPERS,
-    known,
+    is_known,
     names_of_client,
     names_of_kafka,
     strange_to_kafka,
@@ -92,7 +92,7 @@ def test_a_setting_of_a_file_that_its_client_ignores_decides_nothing(tmp_path: P
     ["config.providers.file.class", "sasl.oauthbearer.jwks.endpoint.url", "log.level", "metadata.recovery.strategy"],
 )
 def test_real_settings_are_known(name: str) -> None:
-    assert known(name, "producer")
+    assert is_known(name, "producer")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.app import exit_code_of
-from harness.cluster import ClusterAnswer, ClusterRequest, ask, found, planned, served
+from harness.cluster import ClusterAnswer, ClusterRequest, ask, planned, running_cluster, served
 from harness.errors import EXIT_HELD, EXIT_PLAN, NamedWronglyError, PlanError
 from nemesis.cluster import ClusterView, PartitionView
 from nemesis.receipts import Receipt
@@ -50,12 +50,12 @@ def test_a_request_is_answered_and_a_refusal_is_an_error(up: Path) -> None:
 def test_the_one_cluster_that_is_up_is_found(up: Path) -> None:
     (up.parent / "before").mkdir()
     (up.parent / "before" / "cluster.sock").touch()
-    assert found(Path("results")) == up
+    assert running_cluster(Path("results")) == up
 
 
 def test_nobody_is_asked_where_no_cluster_is_up(tmp_path: Path) -> None:
     with pytest.raises(NamedWronglyError, match=r"no cluster is up below .*; start one with `ackproof cluster up`"):
-        found(tmp_path)
+        running_cluster(tmp_path)
     with pytest.raises(NamedWronglyError, match=r"up in .* \(No such file or directory\); start one with "):
         ask(tmp_path, ClusterRequest(op="show"))
 
@@ -63,7 +63,7 @@ def test_nobody_is_asked_where_no_cluster_is_up(tmp_path: Path) -> None:
 def test_where_several_clusters_are_up_nobody_is_told_to_start_another(up: Path) -> None:
     (up.parent / "second").mkdir()
     with served(up.parent / "second", at_once, answer), pytest.raises(NamedWronglyError) as refused:
-        found(Path("results"))
+        running_cluster(Path("results"))
     assert str(refused.value).startswith("2 clusters are up below results: results/")
     assert str(refused.value).endswith("; name one of them with --in")
 

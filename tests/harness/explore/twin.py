@@ -105,7 +105,7 @@ def observations(space: Space) -> tuple[set[Any], set[str], int]:
 
 def _observed(space: Space, state: State) -> Any:
     count = space.scope.constants.brokers
-    controller_state, facts = space.nodes.controller_states[state[0]], space.facts.known[state[-1]]
+    controller_state, facts = space.nodes.controller_states[state[0]], space.facts.by_digest[state[-1]]
     copies = [space.nodes.copies[digest] for digest in state[1 : 1 + count]]
     least = min(_named(controller_state, copies, names) for names in permutations(range(count)))
     return least, facts.written, facts.shown, facts.permitted

@@ -28,7 +28,7 @@ def test_a_node_is_told_its_own_links_in_a_fixed_order() -> None:
 def test_a_cut_that_nobody_confirms_has_no_evidence_but_stands(tmp_path: Path) -> None:
     links = HeldLinks({0: str(tmp_path / "0"), 1: str(tmp_path / "1")})
     assert links.cut([Link(0, 1)], alive=[0]) == {}
-    assert links.at(1) == [Link(0, 1)]
+    assert links.enforced_by(1) == [Link(0, 1)]
 
 
 def test_silent_nodes_are_named_in_the_evidence(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_healed_link_is_no_longer_enforced_at_a_restart(tmp_path: Path) -> Non
     links = HeldLinks({0: str(tmp_path / "0"), 1: str(tmp_path / "1")})
     links.cut([Link(0, 1), Link(1, 0)], alive=[])
     links.heal([Link(0, 1)], alive=[])
-    assert links.at(0) == [Link(1, 0)]
+    assert links.enforced_by(0) == [Link(1, 0)]
 
 
 def test_a_node_with_nothing_cut_or_healed_needs_no_word(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def assert_whole(directory: Path) -> None:
     assert [one.turn for one in drawn] == list(range(len(drawn)))
     lines = list(read_verdicts(directory))
     runs = [one for one in drawn if one.again is None]
-    assert Counter(line.history for line in lines) == Counter(one.place for one in runs)
+    assert Counter(line.history for line in lines) == Counter(one.directory for one in runs)
     assert all(line.outcome == outcome_of_seed(line.run.seed) for line in lines)
     state = SoakState.read(directory)
     assert not state.planned
@@ -86,7 +86,7 @@ def assert_whole(directory: Path) -> None:
     assert state.judged + state.unjudged == len(runs)
     assert state.findings == Counter(one for line in lines for one in findings_of(line))
     there = {place.relative_to(directory).as_posix() for place in directory.glob("runs/*/*/*/*")}
-    assert there == {one.planned.place for one in state.kept_runs.kept.values()}
+    assert there == {one.planned.directory for one in state.kept_runs.kept.values()}
     assert not list(directory.glob("tries/*"))
     shown = {(line.run.world, line.run.cell, one) for line in lines for one in findings_of(line)}
     kept = {(o.planned.world, o.planned.cell, one) for o in state.kept_runs.kept.values() for one in o.findings}

@@ -85,5 +85,5 @@ def test_a_turn_follows_from_the_seed_its_number_and_what_was_reached(plan: Plan
 def test_the_run_of_a_turn_has_its_cell_and_its_seed(plan: Plan) -> None:
     turn = Planned(turn=1, world="processes", choice="acks=1,isr=1,unclean=false", family="pause", seed=99)
     spec = TurnPlanner(plan, 7).spec_of(turn)
-    assert str(spec.directory()) == turn.place
+    assert str(spec.directory()) == turn.directory
     assert (spec.family, spec.seed, spec.settings["acks"]) == ("pause", 99, 1)

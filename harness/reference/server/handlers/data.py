@@ -67,7 +67,7 @@ class DataRequests:
                 gather.put(index, core.ProduceResponse(0, partition, batch))
                 continue
             question = core.Produce(0, partition, request.acks, min(request.timeout_ms, WAIT_MS), batch)
-            correlation = self._gateway.ask(call.sender, question, gather.at(index))
+            correlation = self._gateway.ask(call.sender, question, gather.put_at(index))
             if request.acks == 0 and self._gateway.give_up(correlation):
                 gather.put(index, core.ProduceResponse(correlation, partition, ErrorCode.NONE))
 

@@ -78,6 +78,6 @@ class Gather:
         if not self._missing:
             self._done(self._answers)
 
-    def at(self, index: int) -> Callable[[Any], None]:
+    def put_at(self, index: int) -> Callable[[Any], None]:
         """A function that puts its argument at ``index``."""
         return partial(self.put, index)

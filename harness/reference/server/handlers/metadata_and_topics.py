@@ -80,7 +80,7 @@ class ClusterRequests:
         topics = call.request.topics
         gather = Gather(len(topics), lambda results: call.reply({"topics": results}))
         for index, topic in enumerate(topics):
-            put = gather.at(index)
+            put = gather.put_at(index)
             refused = name_objection(topic.name)
             try:
                 config = parse_topic_config({each.name: each.value for each in topic.configs})
@@ -106,7 +106,7 @@ class ClusterRequests:
         names = self._names(call.request.topics) if by_id else call.request.topic_names
         gather = Gather(len(names), lambda results: call.reply({"responses": results}))
         for index, name in enumerate(names):
-            self._ask_controller(call.sender, core.DeleteTopic(0, name), gather.at(index))
+            self._ask_controller(call.sender, core.DeleteTopic(0, name), gather.put_at(index))
 
     def describe_configs(self, call: Call) -> None:
         """Settings of topics and of this broker, all read-only: they are fixed when a topic is made, a node started."""

@@ -77,9 +77,9 @@ def launch(local_files: LocalFiles, host: SshHost, node: int = 0) -> Launch:
     file = local_files.run / "data" / "0.properties"
     file.write_text("x=1")
     command = (
-        host.place(node, local_files.java),
+        host.path_on(node, local_files.java),
         "-cp",
-        host.place(node, local_files.release / "libs" / "a.jar"),
+        host.path_on(node, local_files.release / "libs" / "a.jar"),
         *NASTY,
     )
     return Launch(
@@ -117,14 +117,14 @@ def test_a_node_is_started_with_every_word_quoted_and_a_mark(make, local_files: 
 def test_files_are_called_by_the_names_that_they_have_there(make, local_files: LocalFiles) -> None:
     host = make()
     host.open([1])
-    place = host.place(1, local_files.run / "data" / "1" / "meta.properties")
+    place = host.path_on(1, local_files.run / "data" / "1" / "meta.properties")
     assert place.startswith(f"{DIRECTORY}/runs/ackproof-")
     assert place.endswith("/data/1/meta.properties")
     assert "," not in place, "the run's own name has commas, which Kafka takes for separators"
-    assert host.place(1, local_files.release / "libs" / "a.jar") == f"{DIRECTORY}/kafka/4.3.1/libs/a.jar"
-    assert host.place(1, local_files.java) == "java"
+    assert host.path_on(1, local_files.release / "libs" / "a.jar") == f"{DIRECTORY}/kafka/4.3.1/libs/a.jar"
+    assert host.path_on(1, local_files.java) == "java"
     with pytest.raises(HostError, match=r"is not copied to kafka@10\.0\.0\.2"):
-        host.place(1, Path("/etc/passwd"))
+        host.path_on(1, Path("/etc/passwd"))
 
 
 def test_what_is_made_is_announced_first_and_undone_at_the_end(
