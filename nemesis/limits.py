@@ -15,14 +15,14 @@ from nemesis.schedule import Schedule
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """Faults of one family that would be skipped: their ``kinds``, the ``stories`` that have them, and why.
+    """Faults of one family that would be skipped: their ``kinds``, the ``scenarios`` that have them, and why.
 
     ``nothing_left``: no fault that the family is about can be done, so its cells can never be exercised.
     """
 
     family: str
     kinds: tuple[str, ...]
-    stories: tuple[str, ...]
+    scenarios: tuple[str, ...]
     why: str
     nothing_left: bool
 
@@ -30,7 +30,7 @@ class Limit(msgspec.Struct, frozen=True):
 class _Planned(NamedTuple):
     """A fault that a run may have, with its scenario; its family ``strikes`` with it, or prepares for another by it."""
 
-    story: str
+    scenario: str
     fault: Fault
     strikes: bool
 
@@ -49,7 +49,7 @@ def limits(plan: FaultPlan, schedule: Schedule | None, lacks: Mapping[Capability
         yield Limit(
             family=family,
             kinds=tuple(dict.fromkeys(fault.fault.kind for fault, _ in skipped)),
-            stories=tuple(dict.fromkeys(fault.story for fault, _ in skipped)),
+            scenarios=tuple(dict.fromkeys(fault.scenario for fault, _ in skipped)),
             why=next((why for fault, why in skipped if fault.strikes), skipped[0][1]),
             nothing_left=bool(about) and all(_why_not(fault.fault, lacks) for fault in about),
         )
@@ -57,8 +57,8 @@ def limits(plan: FaultPlan, schedule: Schedule | None, lacks: Mapping[Capability
 
 def _drawn(plan: FaultPlan, family: str) -> Sequence[_Planned]:
     scenarios: Sequence[Scenario] = FAMILIES[family].scenarios
-    if plan.stories:
-        scenarios = [scenario for word in plan.stories for _, scenario in scenarios_named(word, [family])]
+    if plan.scenarios:
+        scenarios = [scenario for word in plan.scenarios for _, scenario in scenarios_named(word, [family])]
     about = strikes_of(family)
     return [
         _Planned(scenario.name, fault, fault.kind in about) for scenario in scenarios for fault in scenario.faults()
@@ -67,9 +67,8 @@ def _drawn(plan: FaultPlan, family: str) -> Sequence[_Planned]:
 
 def _given(schedule: Schedule, family: str) -> Sequence[_Planned]:
     about = strikes_of(family)
-    return [
-        _Planned(step.story, step.fault, step.fault.kind in about) for step in schedule.steps if step.family == family
-    ]
+    steps = [step for step in schedule.steps if step.family == family]
+    return [_Planned(step.scenario, step.fault, step.fault.kind in about) for step in steps]
 
 
 def _why_not(fault: Fault, lacks: Mapping[Capability, str]) -> str:

@@ -18,7 +18,7 @@ class FaultPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     families: tuple[str, ...] = ("kill",)
     """The families from which a schedule is drawn (:data:`nemesis.scenarios.FAMILIES`)."""
-    stories: tuple[str, ...] = ()
+    scenarios: tuple[str, ...] = msgspec.field(default=(), name="stories")  # the name in files of runs
     """Scenarios that are performed in place of drawn ones: `["S09", "kill/leader-ahead"]`, by number or by family and
     name. Each is performed once, in this order, and again round and round until there are `count` faults, as far as
     time and budget allow."""

@@ -177,4 +177,4 @@ def _aim(step: ScheduledFault, target: Target, view: ClusterView) -> Aim:
 
 def _cause(step: ScheduledFault) -> Cause:
     fault = step.fault
-    return Cause(step.family, step.story, str(fault.role), getattr(fault, "shape", None), step.group)
+    return Cause(step.family, step.scenario, str(fault.role), getattr(fault, "shape", None), step.group)

@@ -26,14 +26,14 @@ Item = TypeVar("Item")
 class ScheduledFault(msgspec.Struct, frozen=True, kw_only=True):
     """One fault of a schedule, in milliseconds from the begin of the break phase.
 
-    Those of one ``group`` are one scenario, and ``story`` is its name: files of older versions call it so.
+    Those of one ``group`` are one ``scenario``; files call it "story".
     """
 
     begin_ms: int
     end_ms: int
     group: int
     family: str
-    story: str
+    scenario: str = msgspec.field(name="story")
     fault: AnyFault
 
 
@@ -54,7 +54,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     def describe(self) -> str:
         """A line a step, for people."""
         lines = [
-            f"{step.begin_ms / 1000:7.2f}-{step.end_ms / 1000:.2f} s  {step.family}/{step.story}: {_of(step.fault)}"
+            f"{step.begin_ms / 1000:7.2f}-{step.end_ms / 1000:.2f} s  {step.family}/{step.scenario}: {_of(step.fault)}"
             for step in self.steps
         ]
         return "\n".join([*lines, f"{self.healed_ms / 1000:7.2f} s  everything is healed"])
@@ -75,7 +75,7 @@ def draw_schedule(
     Rounds follow each other: in each, every family performs one scenario, the families in a drawn order. The first
     round has their signatures, the others their other scenarios in a drawn order, round and round. So a short schedule
     is about other families in each run. Families that go on beside the others have no part in it. Where the plan
-    chooses scenarios (``stories``), these are performed instead, in its order and each at least once. A scenario that
+    chooses ``scenarios``, these are performed instead, in its order and each at least once. A scenario that
     does not fit any more, or is above the budget, is passed over; ``rack_size`` is the most brokers of a rack. A wrong
     family is the reader of plans' business: it is a KeyError here.
     """
@@ -124,8 +124,8 @@ def most_stopped(parts: Iterable[Part | ScheduledFault], brokers: int, rack_size
 
 def _order(plan: FaultPlan, draw: Draw) -> tuple[list[tuple[str, Scenario]], int]:
     """The scenarios in the order of their performance, and how many of them are performed whatever the count is."""
-    if plan.stories:
-        chosen = [named for word in plan.stories for named in scenarios_named(word, plan.families)]
+    if plan.scenarios:
+        chosen = [named for word in plan.scenarios for named in scenarios_named(word, plan.families)]
         return chosen, len(chosen)
     return _drawn_order([name for name in plan.families if not FAMILIES[name].beside], draw), 0
 
@@ -157,7 +157,7 @@ def _placed(parts: Iterable[Part], at_ms: int, group: int, family: str, scenario
             end_ms=at_ms + part.end_ms,
             group=group,
             family=family,
-            story=scenario.name,
+            scenario=scenario.name,
             fault=part.fault,
         )
         for part in sorted(parts, key=lambda part: part.begin_ms)

@@ -12,7 +12,7 @@ from harness.worlds.limits import host_lacks, limits_here, limits_of, possible_i
 from nemesis.limits import Limit
 
 #: Scenarios that are named where some of their faults are skipped.
-STORIES_MAX: Final = 4
+SCENARIOS_MAX: Final = 4
 
 
 def refuse_the_impossible(runs: Sequence[RunSpec]) -> None:
@@ -85,8 +85,8 @@ def _refusal(world: AnyWorld, why: str, elsewhere: bool, families: Sequence[str]
 
 
 def _without(run: RunSpec, limit: Limit) -> str:
-    scenarios = counted(len(limit.stories), "scenario")
-    named = ", ".join(limit.stories[:STORIES_MAX]) + (", ..." if len(limit.stories) > STORIES_MAX else "")
+    scenarios = counted(len(limit.scenarios), "scenario")
+    named = ", ".join(limit.scenarios[:SCENARIOS_MAX]) + (", ..." if len(limit.scenarios) > SCENARIOS_MAX else "")
     return f"{_named(run.world)}, {limit.family} has no {' or '.join(limit.kinds)} in {scenarios} ({named})"
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from harness.cli.campaign import dry_option, out_option, perform_campaign, plan_argument, rehearse_all, seed_range
 from harness.cli.terminal import Terminal, assigned, takes_json
-from harness.plan import PlanKey, families_in, read_plan, with_stories
+from harness.plan import PlanKey, families_in, read_plan, with_scenarios
 
 
 @click.command()
@@ -18,7 +18,8 @@ from harness.plan import PlanKey, families_in, read_plan, with_stories
 @click.option("--settings", multiple=True, metavar="NAME=VALUE", help="Fix a setting; may be repeated.")
 @click.option("--family", help="The fault family, if the plan has several.")
 @click.option("--world", help="The world, if the plan has several.")
-@click.option("--story", "stories", multiple=True, metavar="S09", help="Perform this scenario; may be repeated.")
+@click.option("--scenario", "scenarios", multiple=True, metavar="S09", help="Perform this scenario; may be repeated.")
+@click.option("--story", "older", multiple=True, hidden=True)
 @click.option("--seed", type=seed_range, help="The run's own seed, instead of one derived from the plan's.")
 @out_option
 @dry_option
@@ -30,7 +31,8 @@ def run(
     settings: Sequence[str],
     family: str | None,
     world: str | None,
-    stories: Sequence[str],
+    scenarios: Sequence[str],
+    older: Sequence[str],
     seed: int | None,
     out: Path | None,
     dry_run: bool,
@@ -40,11 +42,12 @@ def run(
     One run has one choice of settings, one fault family, one world and one seed. The report's path is the last line.
     """
     plan = read_plan(plan_path, assigned(settings))
+    scenarios = (*scenarios, *older)
     if family is not None and family not in plan.families:
         families_in(family, PlanKey("--family"))
-    if family is not None and stories:
+    if family is not None and scenarios:
         plan = msgspec.structs.replace(plan, families=(family,))
-    if stories:
-        plan = with_stories(plan, stories)
+    if scenarios:
+        plan = with_scenarios(plan, scenarios)
     single = plan.single(family, world, seed)
     return rehearse_all(terminal, [single]) if dry_run else perform_campaign(terminal, plan, [single], out)

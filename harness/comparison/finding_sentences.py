@@ -111,5 +111,5 @@ def _chance(chance: Chance) -> str:
 
 
 def _shows(example: Example) -> str:
-    scenarios = f" of {', '.join(example.stories)}" if example.stories else ""
+    scenarios = f" of {', '.join(example.scenarios)}" if example.scenarios else ""
     return f"{counted(example.faults, 'fault')}{scenarios}, seed {example.seed}"

@@ -29,7 +29,7 @@ class Example(msgspec.Struct, frozen=True, kw_only=True):
     cell: str
     seed: int
     faults: int
-    stories: tuple[str, ...]
+    scenarios: tuple[str, ...] = msgspec.field(name="stories")
 
     def is_of(self, key: str) -> bool:
         """True where its cell is the one that ``key`` names."""
@@ -176,12 +176,12 @@ def _identified(line: VerdictLine) -> dict[str, list[str]]:
 
 def _example(line: VerdictLine, run: RunFacts) -> Example:
     effective = [receipt for receipt in latest_receipts(line.faults) if receipt.took_effect]
-    stories = dict.fromkeys(receipt.story for receipt in sorted(effective, key=lambda receipt: receipt.begun_us))
+    scenarios = dict.fromkeys(receipt.story for receipt in sorted(effective, key=lambda receipt: receipt.begun_us))
     return Example(
         run=line.history,
         world=run.world,
         cell=run.cell,
         seed=run.seed,
         faults=len(effective),
-        stories=tuple(filter(None, stories)),
+        scenarios=tuple(filter(None, scenarios)),
     )

@@ -7,7 +7,7 @@ nearest valid one. See ``plans/default.toml`` for a complete one.
 
 from harness.plan.as_toml import lines_of, plan_text
 from harness.plan.bounds import BOUNDS, TRACED_WRITES_MAX
-from harness.plan.chosen_stories import families_in, timings_of, with_stories
+from harness.plan.chosen_faults import families_in, timings_of, with_scenarios
 from harness.plan.counting import planned_writes
 from harness.plan.expected import ExpectedOutcomes
 from harness.plan.machines import Machine
@@ -82,5 +82,5 @@ __all__ = [
     "starter",
     "tables_at",
     "timings_of",
-    "with_stories",
+    "with_scenarios",
 ]

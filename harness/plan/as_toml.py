@@ -97,8 +97,8 @@ def _entry(step: ScheduledFault, family: str) -> dict[str, object]:
         whom = {"role": role.kind.value} | _other({"pick": role.pick}, _NOUGHT)
     whom |= _other({"partition": role.partition}, _NOUGHT)
     own = {RENAMED.get((kind, name), name): value for name, value in fields.items()}
-    story = f"{step.family}/{step.story}"
-    named = {"story": story} if story != f"{family.split('+', maxsplit=1)[0]}/{GIVEN}" else {}
+    scenario = f"{step.family}/{step.scenario}"
+    named = {"scenario": scenario} if scenario != f"{family.split('+', maxsplit=1)[0]}/{GIVEN}" else {}
     return {"begin_ms": step.begin_ms, "end_ms": step.end_ms, "fault": kind} | whom | own | named
 
 

@@ -149,7 +149,7 @@ class ScheduleEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The log partition of the role, or the one that is moved or damaged."""
     pick: int = 0
     """Among several holders of the role it decides, modulo their number."""
-    story: str = ""
+    scenario: str = ""
     """The scenario that it is counted as, of a family of the plan; by default `"FAMILY/given"`."""
     group: int = -1
     """Faults with one number are one scenario; by default those that overlap are."""

@@ -9,14 +9,16 @@ import msgspec
 
 from harness.plan.file_form import ScheduleEntry, WriteEntry
 from harness.plan.model import Plan, WorldPlan
-from harness.plan.values import PlanKey, Table, known_keys, of_kind, table_at, tables_at, value_at
+from harness.plan.values import PlanKey, Table, key_of, known_keys, of_kind, table_at, tables_at, value_at
 from nemesis.faults import FAULTS, AnyFault, Fault
 from nemesis.roles import Role, RoleKind, largest_rack
 from nemesis.schedule import FAULTS_MAX, ScheduledFault, most_stopped
 from workloads import LISTED, PlannedWrite, WorkloadPlan, shown, unknown_name
 
-#: The story of an entry that names none.
+#: The scenario of an entry that does not name one.
 GIVEN: Final = "given"
+#: The name of the key ``scenario`` in older plans.
+OLDER_KEY: Final = "story"
 #: Other names for the fields of a fault whose own name its role takes.
 RENAMED: Final = {("corruptrecord", "pick"): "record"}
 #: Keys that a listed workload does not need, because every write says it.
@@ -99,8 +101,8 @@ def check_given(plan: Plan, plan_key: PlanKey) -> None:
     for world in plan.worlds:
         here = plan_key / f"worlds.{world.world.name}"
         _check_fit(plan.schedule, world, plan_key)
-        if world.faults.stories:
-            raise (here / "faults.stories").wrong("the plan gives its faults ([[schedule]]); leave the stories out")
+        if world.faults.scenarios:
+            raise (here / "faults.scenarios").wrong("the plan gives its faults ([[schedule]]); leave this key out")
         stopped = most_stopped(plan.schedule, plan.brokers, largest_rack(plan.racks))
         if stopped > world.faults.dead_brokers_max:
             raise (plan_key / "schedule").wrong(
@@ -132,7 +134,7 @@ def _step(entry: Table, families: list[str], brokers: int, plan_key: PlanKey) ->
         raise (plan_key / "fault").wrong(unknown_name("fault", kind, _KINDS))
     fields = msgspec.structs.fields(_KINDS[kind])
     own = {RENAMED.get((kind, field.name), field.name): field for field in fields if field.name != "role"}
-    known_keys(entry, [*ScheduleEntry.__struct_fields__, *own], plan_key)
+    known_keys(entry, [*ScheduleEntry.__struct_fields__, OLDER_KEY, *own], plan_key)
     if missing := [key for key, field in own.items() if field.required and key not in entry]:
         raise plan_key.wrong(f"a fault {shown(kind)} needs {' and '.join(missing)}; add {missing[0]} = ...")
     given = {field.name: of_kind(entry[key], field.type, plan_key / key) for key, field in own.items() if key in entry}
@@ -140,11 +142,12 @@ def _step(entry: Table, families: list[str], brokers: int, plan_key: PlanKey) ->
     begin_ms, end_ms = (_required(entry, key, int, plan_key) for key in ("begin_ms", "end_ms"))
     if end_ms < begin_ms:
         raise (plan_key / "end_ms").wrong(f"{end_ms} is before begin_ms={begin_ms}; raise end_ms")
-    family, _, name = value_at(entry, "story", str, f"{families[0]}/{GIVEN}", plan_key).partition("/")
+    key = key_of(entry, "scenario", OLDER_KEY, plan_key)
+    family, _, name = value_at(entry, key, str, f"{families[0]}/{GIVEN}", plan_key).partition("/")
     if family not in families or not name:
-        raise (plan_key / "story").wrong(f'write FAMILY/NAME with a family of the plan: "{families[0]}/{GIVEN}"')
+        raise (plan_key / key).wrong(f'write FAMILY/NAME with a family of the plan: "{families[0]}/{GIVEN}"')
     group = value_at(entry, "group", int, -1, plan_key)
-    return ScheduledFault(begin_ms=begin_ms, end_ms=end_ms, group=group, family=family, story=name, fault=fault)
+    return ScheduledFault(begin_ms=begin_ms, end_ms=end_ms, group=group, family=family, scenario=name, fault=fault)
 
 
 def _role(entry: Table, brokers: int, plan_key: PlanKey) -> Role:
@@ -173,7 +176,7 @@ def _required(entry: Table, key: str, kind: object, plan_key: PlanKey) -> Any:
 
 
 def overlapping_groups(steps: Sequence[ScheduledFault]) -> list[int]:
-    """For each step the number of its story, where those that overlap are one, from 0 in order of time."""
+    """For each step the number of its scenario, where those that overlap are one, from 0 in order of time."""
     groups: dict[int, int] = {}
     end_ms, group = -1, -1
     for index, step in sorted(enumerate(steps), key=lambda pair: pair[1].begin_ms):

@@ -13,7 +13,7 @@ import msgspec
 from harness.errors import PlanError
 from harness.plan import worlds
 from harness.plan.bounds import BOUNDS
-from harness.plan.chosen_stories import check_stories, chosen_stories, families_in, story_in
+from harness.plan.chosen_faults import OLDER_KEY, check_scenarios, chosen_scenarios, families_in, story_in
 from harness.plan.counting import refuse_too_many_runs, refuse_too_many_writes
 from harness.plan.expected import expected_in
 from harness.plan.file_form import PLAN_DEFAULTS, Chance, PlanFile, WorldTable
@@ -114,7 +114,7 @@ def parse_plan(text: str, file: str, overrides: Mapping[str, object] | None = No
     )
     refuse_too_many_runs(plan, plan_key)
     check_placement(plan, plan_key)
-    check_stories(plan, plan_key)
+    check_scenarios(plan, plan_key)
     check_given(plan, plan_key)
     _refuse_impatience(plan, plan_key)
     _refuse_cleaning(plan, plan_key)
@@ -275,11 +275,12 @@ def _workload(base: WorkloadPlan, table: Table, plan_key: PlanKey) -> WorkloadPl
 def _faults(base: FaultPlan, table: Table, brokers: int, plan_key: PlanKey) -> FaultPlan:
     own = table_at(table, "faults", plan_key)
     plan_key = plan_key / "faults"
-    stories = chosen_stories(own, base.stories, plan_key)
+    scenarios = chosen_scenarios(own, base.scenarios, plan_key)
     if "families" in own:
         raise (plan_key / "families").wrong("write families at the top of the plan; each is a row of the matrix")
-    plain = {name: value for name, value in own.items() if name != "stories"}
-    faults = record_at(msgspec.structs.replace(base, stories=stories), plain, plan_key, without=frozenset({"families"}))
+    plain = {name: value for name, value in own.items() if name not in {"scenarios", OLDER_KEY}}
+    base = msgspec.structs.replace(base, scenarios=scenarios)
+    faults = record_at(base, plain, plan_key, without=frozenset({"families"}))
     if faults.fault_ms_min > faults.fault_ms_max:
         raise plan_key.wrong(
             f"fault_ms_min={faults.fault_ms_min} exceeds fault_ms_max={faults.fault_ms_max}; swap them"

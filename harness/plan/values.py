@@ -56,6 +56,17 @@ def known_keys(table: Table, keys: Iterable[str], plan_key: PlanKey) -> None:
             raise (plan_key / key).wrong(unknown_name("key", key, valid))
 
 
+def key_of(table: Table, key: str, older: str, plan_key: PlanKey) -> str:
+    """The name under which a table has ``key``: its own, or the ``older`` one, if an older plan has that.
+
+    Raises:
+        PlanError: the table has both.
+    """
+    if key in table and older in table:
+        raise (plan_key / older).wrong(f"is the older name of {key}; leave it out")
+    return older if older in table else key
+
+
 def table_at(table: Table, key: str, plan_key: PlanKey) -> Table:
     """The table under ``key``, empty where the key is missing.
 

@@ -128,7 +128,9 @@ class Storms:
             family, drawn = KINDS[kind]
             fault = drawn(role, shapes[draw("shape", len(shapes))], draw)
             steps.append(
-                ScheduledFault(begin_ms=begin_ms, end_ms=end_ms, group=group, family=family, story=STORM, fault=fault)
+                ScheduledFault(
+                    begin_ms=begin_ms, end_ms=end_ms, group=group, family=family, scenario=STORM, fault=fault
+                )
             )
         return steps
 

@@ -54,8 +54,8 @@ An empty cell of this table means that the world cannot do the fault; the entry 
 """
 FAMILIES_INTRODUCTION: Final = """
 A family is a set of scenarios. A scenario is one to a few faults with times that follow from the settings. Chance draws
-among them; `[faults] stories = ["S09", "kill/leader-ahead"]` chooses. The first scenario opens each schedule. Those *on
-request* are performed only if a plan names them.
+among them; `[faults] scenarios = ["S09", "kill/leader-ahead"]` chooses. The first scenario opens each schedule. Those
+*on request* are performed only if a plan names them.
 """
 
 

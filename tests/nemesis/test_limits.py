@@ -1,4 +1,4 @@
-"""What of a run's faults cannot be done, by its families, its chosen stories, or its given schedule."""
+"""Faults of a run that cannot be done, by its families, its chosen scenarios, or its given schedule."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_of_partitions_nothing_is_left_without_links_and_kills_lose_their_prepar
     assert limit["partition"].nothing_left
     assert limit["partition"].why == "no links here"
     assert not limit["kill"].nothing_left
-    assert (limit["kill"].kinds, limit["kill"].stories) == (("partition",), ("leader-ahead", "last-in-sync"))
+    assert (limit["kill"].kinds, limit["kill"].scenarios) == (("partition",), ("leader-ahead", "last-in-sync"))
 
 
 @pytest.mark.parametrize("family", ["restart", "client-crash", "controller"])
@@ -38,15 +38,15 @@ def test_a_family_of_several_kinds_of_fault_goes_on_with_those_that_are_left() -
     assert found({**without_power, Capability.PROCESSES: "none", **NO_CUTS}, families=("rack",))["rack"].nothing_left
 
 
-def test_only_stories_that_are_chosen_count() -> None:
-    assert found(NO_CUTS, families=("kill",), stories=("kill/two-overlapping",)) == {}
-    assert found(NO_CUTS, families=("kill",), stories=("S01",))["kill"].stories == ("leader-ahead",)
+def test_only_scenarios_that_are_chosen_count() -> None:
+    assert found(NO_CUTS, families=("kill",), scenarios=("kill/two-overlapping",)) == {}
+    assert found(NO_CUTS, families=("kill",), scenarios=("S01",))["kill"].scenarios == ("leader-ahead",)
 
 
 def test_a_given_schedule_has_its_own_faults_only() -> None:
     faults = (Kill(LEADER), PowerLoss(LEADER))
     steps = [
-        ScheduledFault(begin_ms=1, end_ms=2, group=0, family=name, story="given", fault=fault)
+        ScheduledFault(begin_ms=1, end_ms=2, group=0, family=name, scenario="given", fault=fault)
         for name, fault in zip(("kill", "power"), faults, strict=True)
     ]
     schedule = Schedule(steps=tuple(steps), healed_ms=9)

@@ -58,7 +58,7 @@ def test_the_same_chance_gives_the_same_schedule(seed, names):
 @given(seeds, st.sampled_from(DRAWN))
 def test_every_schedule_tells_its_familys_signature_first(seed, family):
     schedule = drawn(seed, families=(family,), count=1)
-    assert schedule.steps[0].story == FAMILIES[family].scenarios[0].name
+    assert schedule.steps[0].scenario == FAMILIES[family].scenarios[0].name
 
 
 @given(seeds, families)
@@ -79,7 +79,7 @@ def test_no_family_of_a_mixture_performs_a_second_story_before_each_has_performe
 def test_with_room_for_some_families_only_each_run_is_about_others():
     mixture = ("kill", "pause", "partition")
     runs = [first_of_groups(drawn(seed, families=mixture, count=4)) for seed in range(30)]
-    assert {step.story for run in runs for step in run[:1]} == {FAMILIES[name].scenarios[0].name for name in mixture}
+    assert {step.scenario for run in runs for step in run[:1]} == {FAMILIES[name].scenarios[0].name for name in mixture}
     assert {frozenset(step.family for step in run) for run in runs} >= {frozenset(mixture), frozenset(mixture[:2])}
     assert len({tuple(step.family for step in run) for run in runs}) == 6
 
@@ -96,9 +96,9 @@ def test_enough_faults_are_drawn_where_time_allows(seed, names):
 
 
 @given(seeds)
-def test_all_stories_are_told_before_one_is_repeated(seed):
+def test_all_scenarios_are_performed_before_one_is_repeated(seed):
     schedule = drawn(seed, families=("partition",), count=60, duration_ms=600_000)
-    shown = list(dict.fromkeys(step.story for step in schedule.steps))
+    shown = list(dict.fromkeys(step.scenario for step in schedule.steps))
     assert sorted(shown) == sorted(story.name for story in FAMILIES["partition"].scenarios)
 
 
@@ -127,7 +127,7 @@ def lengths_of(schedule):
     """Begin and end of the faults of each story when it is performed first, from its begin."""
     first = {}
     for step in schedule.steps:
-        group, parts = first.setdefault((step.family, step.story), (step, []))
+        group, parts = first.setdefault((step.family, step.scenario), (step, []))
         if step.group == group.group:
             parts.append((step.begin_ms - group.begin_ms, step.end_ms - group.begin_ms, step.fault))
     return {name: parts for name, (_, parts) in first.items()}
@@ -144,7 +144,7 @@ def test_a_budget_of_nobody_leaves_only_the_network():
     assert {step.family for step in schedule.steps} == {"partition"}
 
 
-def test_stories_scale_with_the_settings():
+def test_scenarios_scale_with_the_settings():
     slow = drawn(7, families=("kill",), count=1, timings=Timings(session_ms=9_000, lag_ms=9_000))
     fast = drawn(7, families=("kill",), count=1, timings=Timings(session_ms=600, lag_ms=600))
     assert slow.groups()[0][1] > 9_000 > fast.groups()[0][1]
@@ -159,7 +159,7 @@ def test_a_leader_dies_while_its_followers_lag():
 
 def test_the_last_in_sync_leader_dies_only_after_the_isr_could_shrink():
     story = next(
-        s for s in drawn(3, families=("kill",), count=30, duration_ms=90_000).steps if s.story == "last-in-sync"
+        s for s in drawn(3, families=("kill",), count=30, duration_ms=90_000).steps if s.scenario == "last-in-sync"
     )
     kill = next(
         s

@@ -114,7 +114,7 @@ def _play(spec: RunSpec, schedule: Schedule, target: Target, loop: Loop, say: Sh
             say(f"skipped: {receipt.reason}")
 
     for step in schedule.steps:
-        title = f"{step.family}/{step.story}: {type(step.fault).__name__.lower()} of {step.fault.role}"
+        title = f"{step.family}/{step.scenario}: {type(step.fault).__name__.lower()} of {step.fault.role}"
         heading_at(step.begin_ms, f"{title} begins")
         heading_at(step.end_ms, f"{title} ends")
     player = Player(schedule, target, loop, dead_brokers_max=spec.faults.dead_brokers_max, witness=skipped)

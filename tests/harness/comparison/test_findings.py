@@ -28,7 +28,7 @@ def test_a_finding_is_counted_by_cell_and_shown_by_its_smallest_run() -> None:
     assert finding.runs == {KEY: 3, "kafka/c/kill": 2}
     assert not finding.permitted
     assert (finding.example.run, finding.example.seed) == ("runs/simulated/c/kill/8", 8)
-    assert (finding.example.faults, finding.example.stories) == (1, ("leader",))
+    assert (finding.example.faults, finding.example.scenarios) == (1, ("leader",))
 
 
 def test_the_example_of_a_finding_is_a_run_in_which_nothing_permits_it() -> None:

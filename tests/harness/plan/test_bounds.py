@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from harness.errors import PlanError
-from harness.plan import BOUNDS, Plan, chosen_stories, parse_plan
+from harness.plan import BOUNDS, Plan, chosen_faults, parse_plan
 from harness.plan.bounds import COMBINATIONS_MAX, EXCLUSIONS_MAX
 from harness.plan.machines import Machine
 from nemesis.plan import FaultPlan
@@ -103,13 +103,13 @@ def test_the_largest_matrix_is_read_in_seconds() -> None:
     assert time.process_time() - began < READ_MAX_S
 
 
-def test_chosen_stories_are_looked_at_once_for_settings_of_the_same_timings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hundred stories, each for each of five thousand choices, took 40 s."""
+def test_chosen_scenarios_are_looked_at_once_for_settings_of_the_same_timings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred scenarios, each for each of five thousand choices, took 40 s."""
     looked_at: list[object] = []
-    longest = chosen_stories._longest
+    longest = chosen_faults._longest
     monkeypatch.setattr(
-        chosen_stories, "_longest", lambda story, *rest: looked_at.append(story) or longest(story, *rest)
+        chosen_faults, "_longest", lambda scenario, *rest: looked_at.append(scenario) or longest(scenario, *rest)
     )
-    chosen = 'faults.stories = ["kill/leader-ahead"]\nworkload.duration_ms = 60_000\n'
+    chosen = 'faults.scenarios = ["kill/leader-ahead"]\nworkload.duration_ms = 60_000\n'
     plan = parse_plan(chosen + lists_of(10, 10) + "request.timeout.ms = [1_500, 2_000]" + WORLD, "p.toml")
     assert (len(plan.choices), len(looked_at)) == (200, 2)

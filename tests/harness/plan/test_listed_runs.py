@@ -34,7 +34,7 @@ fault = "holdmessages"
 role = "followers"
 shape = "no-fetch"
 api = "Fetch"
-story = "kill/leader-ahead"
+scenario = "kill/leader-ahead"
 """
 WRITES = """
 [[writes]]
@@ -54,14 +54,19 @@ def test_the_faults_and_the_writes_are_those_of_the_plan():
     hold, kill = first.schedule.steps
     assert hold.fault == HoldMessages(Role(RoleKind.FOLLOWERS), Shape.NO_FETCH, "Fetch")
     assert kill.fault == Kill(Role(RoleKind.NAMED, 0, 0))
-    assert (hold.family, hold.story, kill.story) == ("kill", "leader-ahead", "given")
+    assert (hold.family, hold.scenario, kill.scenario) == ("kill", "leader-ahead", "given")
     assert hold.group == kill.group == 0  # they overlap
     assert first.workload.name == LISTED
     assert first.workload.writes == (PlannedWrite(due_us=100_000, key="k"), PlannedWrite(due_us=900_500))
     assert first.seed == 7 != second.seed
 
 
-def test_faults_that_do_not_overlap_are_stories_of_their_own_unless_the_plan_says_otherwise():
+def test_older_plans_call_the_scenario_of_a_fault_its_story():
+    older = FAULTS.replace("scenario = ", "story = ")
+    assert plan(HEAD + older).schedule == plan(HEAD + FAULTS).schedule
+
+
+def test_faults_that_do_not_overlap_are_scenarios_of_their_own_unless_the_plan_says_otherwise():
     apart = FAULTS.replace("end_ms = 1_200", "end_ms = 900")
     assert [step.group for step in plan(HEAD + apart).runs()[0].schedule.steps] == [0, 1]
     together = apart.replace("end_ms = 900", "end_ms = 900\ngroup = 1")
@@ -119,7 +124,7 @@ def test_a_run_without_chance_is_the_same_with_every_seed(tmp_path):
         ),
         ("end_ms = 1_200", "end_ms = 400", "schedule[1].end_ms: 400 is before begin_ms=500"),
         ("end_ms = 1_200", "end_ms = 5_000", "schedule[1].end_ms: 5000 is after the end of the writes"),
-        ("leader-ahead", "", "schedule[1].story: write FAMILY/NAME"),
+        ("leader-ahead", "", "schedule[1].scenario: write FAMILY/NAME"),
         ("begin_ms = 500", "begin = 500", 'schedule[1].begin: unknown key "begin"; did you mean "begin_ms"?'),
         ("at_ms = 100\n", "", 'writes[1]: "at_ms" is missing; add at_ms = ...'),
         (

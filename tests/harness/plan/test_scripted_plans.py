@@ -54,8 +54,8 @@ def test_a_plan_without_a_story_has_none() -> None:
             ),
         ),
         (
-            plan('story = "S40"', faults='stories = ["S01"]'),
-            "worlds.simulated.faults.stories: the story S40 is all that happens in a run; leave this key out",
+            plan('story = "S40"', faults='scenarios = ["S01"]'),
+            "worlds.simulated.faults.scenarios: the story S40 is all that happens in a run; leave this key out",
         ),
         (
             plan('brokers = 4\nstory = "S40"'),

@@ -270,7 +270,7 @@ def test_on_processes_an_idempotent_kafka_python_that_stays_silent_is_replaced_a
         world=Processes(),
         settings={"acks": "all", "min.insync.replicas": 2, "enable.idempotence": True, "delivery.timeout.ms": 2_000},
         faults=FaultPlan(
-            families=("kill",), stories=("kill/two-overlapping",), count=2, fault_ms_min=9_000, fault_ms_max=9_000
+            families=("kill",), scenarios=("kill/two-overlapping",), count=2, fault_ms_min=9_000, fault_ms_max=9_000
         ),
     )
     ended = perform_run(one, tmp_path / "run")

@@ -24,7 +24,7 @@ def perform(settings):
         group=0,
         fault=Kill(Role(RoleKind.LEADER, partition=14)),
         family="kill",
-        story="kill/given",
+        scenario="kill/given",
     )
     spec = RunSpec(
         world=Simulated(),

@@ -50,7 +50,7 @@ def test_a_cluster_whose_broker_hangs_after_its_restart_has_stalled(
         # Every write with acks=all waits for every broker.
         settings=Settings(min_insync_replicas=3).to_mapping(),
         workload=WorkloadPlan(duration_ms=6_000, drain_limit_ms=15_000),
-        faults=FaultPlan(families=("kill",), stories=("kill/follower",), count=1),
+        faults=FaultPlan(families=("kill",), scenarios=("kill/follower",), count=1),
         seed=5,
     )
     ended = perform_run(spec, tmp_path / "run")

@@ -31,7 +31,7 @@ def outcomes(world: AnyWorld, directory: Path, *, count: int = 3) -> tuple[Outco
         # So long between faults that every send has ended: one that is still in flight at the next is exercised by it.
         faults=FaultPlan(
             families=("restart",),
-            stories=("restart/bounce-leader",),
+            scenarios=("restart/bounce-leader",),
             count=count,
             healed_ms_min=SENDS_END_MS,
             at_stake_min=1,

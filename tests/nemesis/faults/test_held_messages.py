@@ -19,7 +19,7 @@ def play(make_world):
     def start(*faults, lacks=None):
         world = make_world(lacks=lacks)
         steps = tuple(
-            ScheduledFault(begin_ms=100 * (1 + place), end_ms=500, group=0, family="f", story="s", fault=fault)
+            ScheduledFault(begin_ms=100 * (1 + place), end_ms=500, group=0, family="f", scenario="s", fault=fault)
             for place, fault in enumerate(faults)
         )
         schedule = Schedule(steps=steps, healed_ms=900)

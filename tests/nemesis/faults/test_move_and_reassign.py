@@ -63,7 +63,7 @@ def played(make_world, fault, actions=None):
     world = make_world()
     for name, action in (actions or {}).items():
         setattr(world.cluster, name, action)
-    steps = (ScheduledFault(begin_ms=100, end_ms=200, group=0, family="move", story="a story", fault=fault),)
+    steps = (ScheduledFault(begin_ms=100, end_ms=200, group=0, family="move", scenario="a scenario", fault=fault),)
     player = Player(Schedule(steps=steps, healed_ms=900), world.target, world.clock, dead_brokers_max=0, witness=print)
     player.start()
     world.drive(lambda: False, 1_000_000)

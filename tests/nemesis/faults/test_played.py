@@ -18,7 +18,7 @@ def play(make_world):
     def start(*faults, until_ms):
         world = make_world()
         steps = tuple(
-            ScheduledFault(begin_ms=begin_ms, end_ms=end_ms, group=0, family="any", story="any", fault=fault)
+            ScheduledFault(begin_ms=begin_ms, end_ms=end_ms, group=0, family="any", scenario="any", fault=fault)
             for begin_ms, end_ms, fault in faults
         )
         schedule = Schedule(steps=steps, healed_ms=10_000)

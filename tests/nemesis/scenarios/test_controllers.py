@@ -16,7 +16,7 @@ from nemesis.schedule import Schedule, ScheduledFault, draw_schedule
 
 def play(world, *faults, dead_brokers_max=0):
     steps = tuple(
-        ScheduledFault(begin_ms=100, end_ms=200, group=0, family="controller", story="gone", fault=fault)
+        ScheduledFault(begin_ms=100, end_ms=200, group=0, family="controller", scenario="gone", fault=fault)
         for fault in faults
     )
     player = Player(
@@ -67,7 +67,7 @@ def test_the_active_one_of_several_is_meant():
 def test_a_controllers_death_needs_no_budget_and_a_leaders_does(seed):
     chance = random.Random(seed)
 
-    def stories(dead_brokers_max):
+    def scenarios(dead_brokers_max):
         schedule = draw_schedule(
             FaultPlan(families=("controller",), count=20, dead_brokers_max=dead_brokers_max),
             timings=Timings(),
@@ -76,7 +76,7 @@ def test_a_controllers_death_needs_no_budget_and_a_leaders_does(seed):
             duration_ms=200_000,
             draw=lambda _, bound: chance.randrange(bound),
         )
-        return {step.story for step in schedule.steps}
+        return {step.scenario for step in schedule.steps}
 
-    assert stories(0) == {"gone", "frozen"}
-    assert stories(1) == {"gone", "frozen", "with-the-leader", "after-the-leader"}
+    assert scenarios(0) == {"gone", "frozen"}
+    assert scenarios(1) == {"gone", "frozen", "with-the-leader", "after-the-leader"}

@@ -1,4 +1,4 @@
-"""Stories chosen by name, and what the stories of several families are for."""
+"""Scenarios chosen by name, and what the scenarios of several families are for."""
 
 import hashlib
 import itertools
@@ -27,7 +27,7 @@ def drawn(seed, *, duration_ms=120_000, **plan):
 
 
 def shown(schedule):
-    return [story for _, story in sorted({(step.group, f"{step.family}/{step.story}") for step in schedule.steps})]
+    return [story for _, story in sorted({(step.group, f"{step.family}/{step.scenario}") for step in schedule.steps})]
 
 
 @pytest.mark.parametrize(
@@ -42,26 +42,26 @@ def shown(schedule):
     ],
 )
 def test_the_schedules_of_a_seed_never_change(families, digest):
-    """A seed in a report must give the same faults again after the program has learned new stories."""
+    """A seed in a report must give the same faults again after the program has learned new scenarios."""
     plan = {"families": tuple(families.split("+")), "count": 20, "dead_brokers_max": 3}
     schedules = b"".join(msgspec.json.encode(drawn(seed, **plan)) for seed in range(5))
     assert hashlib.sha256(schedules).hexdigest()[:16] == digest
 
 
-def test_chosen_stories_are_told_in_their_order_whatever_chance_says():
+def test_chosen_scenarios_are_performed_in_their_order_whatever_chance_says():
     chosen = ("S06", "kill/bounce-in-turn", "S12", "S01")
     for seed in range(5):
-        schedule = drawn(seed, families=("kill",), stories=chosen, count=1, dead_brokers_max=3)
+        schedule = drawn(seed, families=("kill",), scenarios=chosen, count=1, dead_brokers_max=3)
         names = ["kill/last-in-sync", "kill/bounce-in-turn", "kill/everybody", "kill/leader-ahead"]
         assert shown(schedule) == names
 
 
-def test_chosen_stories_are_told_again_until_there_are_enough_faults():
-    schedule = drawn(1, families=("partition",), stories=("S21", "S22"), count=5)
+def test_chosen_scenarios_are_performed_again_until_there_are_enough_faults():
+    schedule = drawn(1, families=("partition",), scenarios=("S21", "S22"), count=5)
     assert shown(schedule) == ["partition/write-parked", "partition/reply-lost"] * 2 + ["partition/write-parked"]
 
 
-def test_a_family_is_about_the_faults_of_each_of_its_stories_not_about_what_prepares_for_them():
+def test_a_family_is_about_the_faults_of_each_of_its_scenarios_not_about_what_prepares_for_them():
     two = {
         "controller": {"kill", "pause"},
         "coordinator": {"kill", "pause"},
@@ -88,15 +88,15 @@ def test_a_node_that_is_replaced_is_what_the_family_of_upgrades_is_about_one_tha
 
 def test_a_number_is_told_by_every_family_that_has_it():
     assert {family for family, _ in scenarios_named("S03", FAMILIES)} == {"move", "reassign", "rolling"}
-    schedule = drawn(1, families=("kill", "restart"), stories=("S31",), count=1)
+    schedule = drawn(1, families=("kill", "restart"), scenarios=("S31",), count=1)
     assert shown(schedule) == ["kill/bounce-in-turn", "restart/bounce-in-turn"]
 
 
 def test_a_chosen_story_above_the_budget_is_not_told():
-    assert drawn(1, families=("kill",), stories=("S12",), dead_brokers_max=2).steps == ()
+    assert drawn(1, families=("kill",), scenarios=("S12",), dead_brokers_max=2).steps == ()
 
 
-def test_no_two_stories_of_a_family_have_the_same_name():
+def test_no_two_scenarios_of_a_family_have_the_same_name():
     for family in FAMILIES.values():
         names = [name for story in family.every_scenario for name in family.names(story)]
         assert len(names) == len(set(names))
@@ -104,7 +104,7 @@ def test_no_two_stories_of_a_family_have_the_same_name():
 
 def test_a_leader_that_is_stopped_is_cut_off_until_its_successor_leads():
     """Or its followers would fetch, while it takes its time to stop, what they are to lack."""
-    cut, stop = drawn(2, families=("rolling",), stories=("rolling/leader-ahead",), count=1).steps
+    cut, stop = drawn(2, families=("rolling",), scenarios=("rolling/leader-ahead",), count=1).steps
     assert isinstance(cut.fault, Partition)
     assert isinstance(stop.fault, Stop)
     assert cut.end_ms - stop.begin_ms == Timings().fence_ms
@@ -113,7 +113,7 @@ def test_a_leader_that_is_stopped_is_cut_off_until_its_successor_leads():
 
 def test_a_rolling_restart_stops_every_broker_once_and_never_two():
     for story in ("rolling/one-after-the-other", "rolling/in-haste"):
-        steps = drawn(3, families=("rolling",), stories=(story,), count=1, dead_brokers_max=1).steps
+        steps = drawn(3, families=("rolling",), scenarios=(story,), count=1, dead_brokers_max=1).steps
         assert sorted(step.fault.role.pick for step in steps) == [0, 1, 2]
         assert all(one.end_ms < other.begin_ms for one, other in itertools.pairwise(steps))
 
@@ -127,14 +127,14 @@ def test_a_broker_is_away_for_longer_than_a_tombstone_stays_and_then_leads():
 
 
 def test_a_reply_is_lost_for_longer_than_its_client_waits():
-    (cut,) = drawn(4, families=("partition",), stories=("S22",), count=1).steps
+    (cut,) = drawn(4, families=("partition",), scenarios=("S22",), count=1).steps
     assert cut.fault.shape is Shape.MUTE_TO_CLIENTS
     assert cut.end_ms - cut.begin_ms > Timings().request_ms
 
 
 @pytest.mark.parametrize("story", ["outage/two-killed-while-third-lags", "outage/two-frozen-while-third-lags"])
 def test_an_outage_leaves_one_replica_that_lags_and_is_still_in_sync(story):
-    cut, *stopped = drawn(5, families=("outage",), stories=(story,), count=1).steps
+    cut, *stopped = drawn(5, families=("outage",), scenarios=(story,), count=1).steps
     assert cut.fault.shape is Shape.FROM_BROKERS
     assert cut.fault.role.kind == "follower"
     assert {step.fault.role.kind for step in stopped} == {"leader", "follower"}

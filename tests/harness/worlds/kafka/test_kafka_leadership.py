@@ -40,7 +40,7 @@ def spec(world: Kafka, faults: FaultPlan, acks: object, duration_ms: int, broker
 
 def test_acks_1_loses_by_a_planned_move_and_nobody_dies(tmp_path: Path) -> None:
     """S03, KAFKA-20554: in this story nothing else happens but a cut that lets followers lag."""
-    one = spec(Kafka(host=Namespaces()), FaultPlan(families=("move",), stories=("S03",), count=6), 1, 10_000)
+    one = spec(Kafka(host=Namespaces()), FaultPlan(families=("move",), scenarios=("S03",), count=6), 1, 10_000)
     lose_or_hold(one, tmp_path, loses=True, exercised=hit_by("partition", "moveleader"))
 
 
@@ -54,8 +54,8 @@ def test_acks_all_holds_while_nodes_die_leaders_move_and_replicas_are_replaced(
     """S03 and S01, and the active one of three controllers."""
     families = ("move", "reassign", "kill", "controller")
     # On a busy machine a follower that lags leaves the in-sync replicas before it can be made the leader.
-    stories = (*["move/move-while-lagging"] * 3, "reassign/reassign-while-lagging", "S01", "controller/gone")
-    world, faults = Kafka(host=Namespaces(), controllers=3), FaultPlan(families=families, stories=stories, count=1)
+    scenarios = (*["move/move-while-lagging"] * 3, "reassign/reassign-while-lagging", "S01", "controller/gone")
+    world, faults = Kafka(host=Namespaces(), controllers=3), FaultPlan(families=families, scenarios=scenarios, count=1)
 
     def exercised(run: Judgement) -> bool:
         return hit_by("partition", "moveleader", "reassign", "kill")(run) and len(dead_controllers(run)) == 1

@@ -43,6 +43,6 @@ def test_a_planned_move_while_followers_lag_loses_with_acks_1_only(make_spec, tm
         cell="cell/move",
         family="move",
         workload=WorkloadPlan(writes_per_second=100.0, duration_ms=6_000, drain_limit_ms=30_000),
-        faults=FaultPlan(families=("move",), stories=("S03",), count=4),
+        faults=FaultPlan(families=("move",), scenarios=("S03",), count=4),
     )
     lose_or_hold(one, tmp_path, loses=loses, exercised=hit_by("partition", "moveleader"))

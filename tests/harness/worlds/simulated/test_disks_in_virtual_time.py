@@ -23,7 +23,7 @@ def losses(family, story, faults=MappingProxyType({}), **settings):
     """Lost writes of a run for each seed; every fault of the story was possible and took effect."""
     found = []
     for seed in SEEDS:
-        report, events = perform(family, seed, Settings(**settings), stories=(story,), **faults)
+        report, events = perform(family, seed, Settings(**settings), scenarios=(story,), **faults)
         assert report.drained, report.unhealthy
         assert report.sends.acknowledged > 150
         assert all(receipt.took_effect for receipt in report.faults)
@@ -97,7 +97,7 @@ def test_the_last_in_sync_replica_needs_an_honest_disk():
 
 
 def test_the_receipt_of_a_power_loss_counts_what_was_flushed_and_is_gone():
-    report, _ = perform("lying-disk", 1, Settings(**MIN_ISR_2, flush_messages=1), stories=("lying-disk/follower",))
+    report, _ = perform("lying-disk", 1, Settings(**MIN_ISR_2, flush_messages=1), scenarios=("lying-disk/follower",))
     lost = [
         seen for receipt in report.faults if receipt.fault == "powerloss" for seen in receipt.begin_evidence.values()
     ]
@@ -125,7 +125,7 @@ def test_the_last_in_sync_replicas_directory_takes_with_it_what_was_flushed():
 
 def test_a_broker_with_another_directory_goes_on_and_one_with_none_ends():
     for dirs, exits in ((1, {"status 1"}), (2, {None})):
-        report, _ = perform("log-directory", 1, Settings(**MIN_ISR_2), stories=("log-directory/leader",), log_dirs=dirs)
+        report, _ = perform("log-directory", 1, Settings(**MIN_ISR_2), scenarios=("log-directory/leader",), log_dirs=dirs)
         hit = [seen for receipt in report.faults for seen in receipt.begin_evidence.values()]
         assert {seen.get("exit") for seen in hit} == exits
         assert all(len(seen["failed"]) == (3 if dirs == 1 else 1) or len(seen["failed"]) == 2 for seen in hit)

@@ -85,17 +85,17 @@ def test_the_checkers_find_what_a_planted_bug_loses(
 
 
 @pytest.mark.parametrize(
-    ("bug", "family", "stories", "settings"),
+    ("bug", "family", "scenarios", "settings"),
     [
         ("keep-fenced-in-isr", "wipe", ("S36", "wipe/follower-then-leader"), {}),
         ("flush-on-leader-only", "power", ("power/everybody", "power/two-overlapping"), {"flush_messages": 1}),
     ],
 )
 def test_a_promise_is_broken_although_copies_were_destroyed_that_others_should_have_replaced(
-    tmp_path: Path, bug: str, family: str, stories: tuple[str, ...], settings: dict[str, int]
+    tmp_path: Path, bug: str, family: str, scenarios: tuple[str, ...], settings: dict[str, int]
 ) -> None:
     """Between faults all is well for so long that each destroyed copy is judged by itself."""
-    faults = FaultPlan(families=(family,), stories=stories, count=4, dead_brokers_max=3, healed_ms_min=3_000)
+    faults = FaultPlan(families=(family,), scenarios=scenarios, count=4, dead_brokers_max=3, healed_ms_min=3_000)
     found = {}
     for planted in ("none", bug):
         spec = RunSpec(

@@ -93,7 +93,7 @@ def crash(at_ms: int, pick: int) -> ScheduledFault:
     """Let a producer die."""
     fault = ClientCrash(Role(RoleKind.PRODUCER, pick=pick))
     return ScheduledFault(
-        begin_ms=at_ms, end_ms=at_ms + 100, group=pick, family="client-crash", story="crash", fault=fault
+        begin_ms=at_ms, end_ms=at_ms + 100, group=pick, family="client-crash", scenario="crash", fault=fault
     )
 
 

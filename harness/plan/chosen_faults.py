@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from harness.plan.model import OwnStory, Plan, WorldPlan
-from harness.plan.values import PlanKey, Table, list_at, value_at
+from harness.plan.values import PlanKey, Table, key_of, list_at, value_at
 from nemesis.roles import largest_rack
 from nemesis.scenarios import FAMILIES, SCRIPTED, Part, Scenario, Scene, Timings, scenarios_named
 from nemesis.schedule import most_stopped
@@ -23,6 +23,8 @@ from workloads import Settings, reason_of, shown, unknown_name
 _PLAN_FILE: Final = "plan.toml"
 #: The settings that :func:`timings_of` reads.
 _TIMED: Final = ("broker.session.timeout.ms", "replica.lag.time.max.ms", "request.timeout.ms")
+#: The name of the key ``scenarios`` in older plans.
+OLDER_KEY: Final = "stories"
 #: The number of brokers, and of replicas, of a scripted story.
 _SCRIPT_BROKERS: Final = 3
 
@@ -87,18 +89,19 @@ def _number(own: OwnStory) -> str:
         raise PlanKey(own.file).wrong(f"not valid TOML: {error}") from error
 
 
-def chosen_stories(table: Table, base: tuple[str, ...], plan_key: PlanKey) -> tuple[str, ...]:
-    """The ``stories`` of a plan's table of faults, else ``base``.
+def chosen_scenarios(table: Table, base: tuple[str, ...], plan_key: PlanKey) -> tuple[str, ...]:
+    """The ``scenarios`` of a plan's table of faults, else ``base``; older plans call them ``stories``.
 
     Raises:
-        PlanError: no family has such a scenario; the sentence names the nearest.
+        PlanError: no family has such a scenario; the sentence names the nearest. Or the table has both names.
     """
-    if "stories" not in table:
+    key = key_of(table, "scenarios", OLDER_KEY, plan_key)
+    if key not in table:
         return base
-    words = list_at(table, "stories", [], plan_key)
+    words = list_at(table, key, [], plan_key)
     for word in words:
         if not scenarios_named(str(word), FAMILIES):
-            raise (plan_key / "stories").wrong(_unknown_scenario(str(word)))
+            raise (plan_key / key).wrong(_unknown_scenario(str(word)))
     return tuple(map(str, words))
 
 
@@ -115,7 +118,7 @@ def _unknown_scenario(word: str) -> str:
     return unknown_name("scenario", word, names, there_are)
 
 
-def check_stories(plan: Plan, plan_key: PlanKey) -> None:
+def check_scenarios(plan: Plan, plan_key: PlanKey) -> None:
     """Refuse chosen scenarios that no family of the plan has, and families and budgets that leave none of them.
 
     A scripted story writes to one log partition, and chooses nothing.
@@ -128,13 +131,13 @@ def check_stories(plan: Plan, plan_key: PlanKey) -> None:
         return
     for world in plan.worlds:
         cells = [tuple(family.split("+")) for family in plan.families]
-        here = plan_key / f"worlds.{world.world.name}" / "faults.stories"
-        for word in world.faults.stories:
+        here = plan_key / f"worlds.{world.world.name}" / "faults.scenarios"
+        for word in world.faults.scenarios:
             if not any(scenarios_named(word, families) for families in cells):
                 having = [family for family in FAMILIES if scenarios_named(word, [family])]
                 raise here.wrong(f"{shown(word)} is a scenario of the family {' or '.join(having)}; add that family")
-        for families in cells if world.faults.stories else ():
-            scenarios = [named for word in world.faults.stories for named in scenarios_named(word, families)]
+        for families in cells if world.faults.scenarios else ():
+            scenarios = [named for word in world.faults.scenarios for named in scenarios_named(word, families)]
             if not scenarios:
                 raise here.wrong(f"the family {'+'.join(families)} has none of these scenarios; leave the family out")
             _check_budget(plan, world, scenarios, here)
@@ -149,8 +152,8 @@ def _check_script(plan: Plan, plan_key: PlanKey) -> None:
         raise (plan_key / "settings").wrong(f"{story} has replicas on brokers 0, 1 and 2; write replication.factor = 3")
     for world in plan.worlds:
         here = plan_key / f"worlds.{world.world.name}"
-        if world.faults.stories:
-            raise (here / "faults.stories").wrong(f"{story} is all that happens in a run; leave this key out")
+        if world.faults.scenarios:
+            raise (here / "faults.scenarios").wrong(f"{story} is all that happens in a run; leave this key out")
         if len(world.workload.log_partitions) != 1:
             raise (here / "workload").wrong(
                 f"{story} writes to one log partition; write partitions = 1, and leave topics out"
@@ -199,18 +202,18 @@ def timings_of(settings: Settings) -> Timings:
     )
 
 
-def with_stories(plan: Plan, words: Iterable[str]) -> Plan:
+def with_scenarios(plan: Plan, words: Iterable[str]) -> Plan:
     """The plan with these scenarios instead of its own in every world.
 
     Raises:
         PlanError: one sentence.
     """
-    plan_key = PlanKey("--story")
-    stories = chosen_stories({"stories": list(words)}, (), plan_key)
+    plan_key = PlanKey("--scenario")
+    scenarios = chosen_scenarios({"scenarios": list(words)}, (), plan_key)
     worlds = tuple(
-        msgspec.structs.replace(world, faults=msgspec.structs.replace(world.faults, stories=stories))
+        msgspec.structs.replace(world, faults=msgspec.structs.replace(world.faults, scenarios=scenarios))
         for world in plan.worlds
     )
     chosen = msgspec.structs.replace(plan, worlds=worlds)
-    check_stories(chosen, plan_key)
+    check_scenarios(chosen, plan_key)
     return chosen
