@@ -44,6 +44,7 @@ class Receipt(msgspec.Struct, kw_only=True):
         mark: the moment of the event: "begin", "end", or "skipped" for a fault that was impossible when it should fire.
         sequence: number of the fault in its schedule, from 0; begin and end have the same.
         group: faults of one group overlap, and belong to one scenario.
+        family, story: the family and the scenario that it belongs to; in a script its number and its title.
         fault, shape: kind ("kill", "pause", "partition"), and for a partition its shape.
         role: whom the schedule meant; ``targets`` and ``links`` (source, target) are what that was when it fired.
         begun_us, ended_us: the run's clock; ``ended_us`` is None while it lasts, and both are equal for a skipped one.

@@ -133,6 +133,7 @@ def _order(plan: FaultPlan, draw: Draw) -> tuple[list[tuple[str, Scenario]], int
 def _drawn_order(families: Sequence[str], draw: Draw) -> list[tuple[str, Scenario]]:
     """Rounds of one scenario of each family, the signatures first; a family with few of them repeats them sooner."""
     in_turn = _shuffled(families, "order of families", draw)
+    # Scenarios had another name once; another label would draw another order from the same seed.
     scenarios = {
         family: [FAMILIES[family].scenarios[0], *_shuffled(FAMILIES[family].scenarios[1:], "order of stories", draw)]
         for family in in_turn

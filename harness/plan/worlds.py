@@ -35,8 +35,8 @@ HostName = Literal["loopback", "namespaces", "ssh", "existing", "commands"]
 
 #: Clusters at a time where the plan does not say: they mostly wait, but each is four processes.
 PARALLEL_CLUSTERS: Final = 3
-#: Runs in virtual time are cheap, and one has room for two stories. Ten of them put a cell to the test in a second:
-#: silence in some twenty stories bounds the share that loses by 14 %, and of a mixture of three families by 36 %.
+#: Runs in virtual time are cheap, and one has room for two scenarios. Ten of them put a cell to the test in a second:
+#: silence in some twenty scenarios bounds the share that loses by 14 %, and of a mixture of three families by 36 %.
 SIMULATED_RUNS: Final = 10
 
 
