@@ -43,7 +43,7 @@ canary: setup ## a campaign with a planted bug, which must end with a broken pro
 soak-smoke: setup ## a soak of a minute that is killed and resumed (1 minute)
 	@scripts/soak-smoke.sh
 
-kafka: setup-test ## runs, scripts and a short campaign on nodes of Apache Kafka, where Maven and root are at hand (8 minutes)
+kafka: setup-test ## runs, scripts and a short campaign on nodes of Apache Kafka, where Maven and root can be had (8 minutes)
 	@$(BIN)/pytest -q -n 4 --dist loadgroup -m kafka
 	@scripts/kafka-campaign.sh
 

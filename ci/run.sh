@@ -62,13 +62,13 @@ install_ackproof() {
 
 install_kafka() {
     case ${ACKPROOF_KAFKA:-newest} in
-        none) echo "Apache Kafka is not installed: ACKPROOF_KAFKA is none" ;;
+        none) echo "Apache Kafka is not installed: ACKPROOF_KAFKA=none" ;;
         newest) ackproof kafka install ;;
         *) ackproof kafka install "$ACKPROOF_KAFKA" ;;
     esac
 }
 
-# From here on nobody else who uses this script works in the results: what a living night does is not what a dead one left.
+# From here on no other run of this script works in the results: what a living night does is not what a dead one left.
 # ackproof inherits it, so that a night lives as long as ackproof does, whatever became of its script.
 alone() { # seconds to wait for that
     own "$results"
@@ -77,7 +77,7 @@ alone() { # seconds to wait for that
     echo "$$" > "$results/.lock"
 }
 
-# Ask whoever works in the results to end in order: the script, and ackproof itself where the script was killed.
+# Ask the script that works in the results to end in order, or ackproof itself where the script was killed.
 ask_to_stop() {
     local pid
     [ -e "$results/.lock" ] && ! flock --nonblock "$results/.lock" true || return 0
@@ -141,12 +141,12 @@ pull_request() {
 
 # The newest night before this one that was not stopped, if there is any.
 night_before() { # tonight
-    local found= night
+    local newest= night
     for night in "$nights"/*/; do
         [ -e "$night/matrix.json" ] && [[ $(basename "$night") < $1 ]] || continue
-        grep --quiet --no-messages '"status": "interrupted"' "$night/campaign.json" || found=${night%/}
+        grep --quiet --no-messages '"status": "interrupted"' "$night/campaign.json" || newest=${night%/}
     done
-    printf '%s' "$found"
+    printf '%s' "$newest"
 }
 
 # What the next nights need of this one, if it judged anything: a few megabytes, and the trend of all.
@@ -174,7 +174,7 @@ night() { # tonight arguments-of-soak...
     # A soak that was killed, or failed, may have left something; every other one has undone it.
     [ "$code" -lt 70 ] || ackproof heal "$results" || healed=$?
     before=$(night_before "$tonight")
-    # What was stopped did less than the night before, and whoever stopped it does not wait for long.
+    # What was stopped did less than the night before, and the person who stopped it does not wait for long.
     if [ "$signals" = 0 ] && [ -n "$before" ] && [ -e "$results/$tonight/matrix.json" ]; then
         ackproof compare "$before" "$results/$tonight" | tee "$results/$tonight/compared.txt" || compared=$?
         { echo '```'; cat "$results/$tonight/compared.txt"; echo '```'; } >> "$summary"

@@ -18,6 +18,8 @@ ROOT: Final = Path(__file__).parent.parent
 PACKAGES: Final = ("checkers", "harness", "nemesis", "workloads", "scripts")
 #: Plans, scripts of stories and tables whose words people read.
 TOML: Final = ("plans", "harness")
+#: Other files whose comments and messages people read.
+SCRIPTS: Final = ("Makefile", ".ci/run", "ci/*", "scripts/*.sh", "harness/**/*.sh", "harness/**/*.java")
 
 NOUN_CLAUSE: Final = re.compile(
     r"(What|How|Whether|Of|Who|Whom|Whose|Which|Where|When|Why|That|Those)\b"
@@ -145,6 +147,12 @@ def test_no_two_classes_have_one_name() -> None:
 
 def test_plans_and_tables_speak_plainly() -> None:
     files = [file for folder in TOML for file in sorted((ROOT / folder).rglob("*.toml"))]
+    assert [(file.name, wrong) for file in files for wrong in turns(file.read_text(encoding="utf-8"))] == []
+
+
+def test_scripts_speak_plainly() -> None:
+    files = [file for pattern in SCRIPTS for file in sorted(ROOT.glob(pattern)) if file.is_file()]
+    assert len(files) > len(SCRIPTS)
     assert [(file.name, wrong) for file in files for wrong in turns(file.read_text(encoding="utf-8"))] == []
 
 

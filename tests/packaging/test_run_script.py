@@ -331,5 +331,5 @@ def test_a_real_night_that_is_stopped_is_kept_and_the_next_one_looks_back_to_it(
 
 def test_that_kafka_is_not_wanted_is_said() -> None:
     done = script("kafka", ACKPROOF_KAFKA="none")
-    assert (done.returncode, done.stdout) == (0, "Apache Kafka is not installed: ACKPROOF_KAFKA is none\n")
+    assert (done.returncode, done.stdout) == (0, "Apache Kafka is not installed: ACKPROOF_KAFKA=none\n")
     assert not Path("calls").exists()

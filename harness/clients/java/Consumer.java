@@ -98,7 +98,7 @@ final class Consumer extends Client {
         }
     }
 
-    /** The positions in these partitions, in all of the assignment if there are none; then the first error. */
+    /** The positions in these partitions, or in all of the assignment if it is empty; then the first error. */
     private void positions(Call call, Answer answer) throws IOException {
         Duration limit = call.milliseconds();
         Collection<TopicPartition> asked = call.partitions();

@@ -5,7 +5,7 @@
 #   signal PID TICKS BOOT NAME STATE LOOKS   send a signal, wait until its state's letter matches; prints the letter
 set -u
 
-identity() { # pid: sets state and ticks; empty where there is none, or only a zombie
+identity() { # pid: sets state and ticks; empty where no such process is, or only a zombie
     state='' ticks=''
     line=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
     set -- ${line##*) } # after the command's name in brackets, which may hold anything

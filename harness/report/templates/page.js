@@ -21,12 +21,12 @@
   const STEPS = {ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0]};
   document.addEventListener("keydown", event => {
     if (event.key === "Escape" && last) location.hash = last.id;
-    const step = STEPS[event.key], at = cells.indexOf(document.activeElement);
-    if (!step || at < 0 || event.ctrlKey || event.metaKey || event.altKey) return;
-    const place = cell => [cell.closest("tr").rowIndex, cell.closest("td").cellIndex];
-    const [row, column] = place(cells[at]);
+    const step = STEPS[event.key], index = cells.indexOf(document.activeElement);
+    if (!step || index < 0 || event.ctrlKey || event.metaKey || event.altKey) return;
+    const position = cell => [cell.closest("tr").rowIndex, cell.closest("td").cellIndex];
+    const [row, column] = position(cells[index]);
     const ahead = cells.filter(cell => {
-      const [r, c] = place(cell);
+      const [r, c] = position(cell);
       return step[0] ? c === column && (r - row) * step[0] > 0 : r === row && (c - column) * step[1] > 0;
     });
     const next = step[0] + step[1] > 0 ? ahead[0] : ahead[ahead.length - 1];
