@@ -49,7 +49,7 @@ def _of_story(spec: RunSpec) -> Verdict:
 
 
 def problems(plan: Plan, runs_max: int) -> list[str]:
-    """Where the cells of at most so many runs each contradict the plan; silence of too few runs contradicts nothing."""
+    """The cells with at most that number of runs that contradict the plan; silence of few runs contradicts nothing."""
     runs = virtual_runs(plan, runs_max)
     cells = performed(runs)
     whole = any(isinstance(world.world, Simulated) and world.runs <= runs_max for world in plan.worlds)

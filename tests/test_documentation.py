@@ -1,4 +1,4 @@
-"""What the documentation names is there; its commands exist, and those that it shows with their output print that."""
+"""The documentation names what exists; its commands exist, and those that it shows with their output print that."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def test_groups_come_before_long_tests_and_the_largest_first():
     assert items[:3] == [short[0], large[0], quick[0]]
 
 
-#: How a test is tried again, or may fail.
+#: Marks and options by which a test is tried again, or may fail.
 TRIED_AGAIN = re.compile(r"mark\.(?:flaky|retry|xfail)|--(?:reruns|retries|flake-finder)|rerunfailures|pytest-retry")
 
 

@@ -62,28 +62,41 @@ Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 def violations(path: Path) -> Iterator[str]:
     """Lines "file:line: what is wrong" of one module."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    name = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
-    for node in ast.walk(tree):
+    yield from first_lines(path)
+    name = _relative(path)
+    text = path.read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from (f"{name}:{node.lineno}: {wrong}" for wrong in turns(node.value))
+        bound = _bound_name(node)
+        if bound in EMPTY_NAMES:
+            yield f"{name}:{getattr(node, 'lineno', 0)}: the name {bound!r} does not say what it holds"
+    for number, line in enumerate(text.splitlines(), 1):
+        _, mark, comment = line.replace(COMMENT, "# ").partition("# ")
+        if mark and '"' not in comment:
+            yield from (f"{name}:{number}: {wrong}" for wrong in turns(comment))
+
+
+def first_lines(path: Path) -> Iterator[str]:
+    """The same of docstrings and of descriptions of names, by their first lines."""
+    name = _relative(path)
+    text = path.read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, Documented):
             yield from (
                 f"{name}:{getattr(node, 'lineno', 1)}: {wrong}" for wrong in _docstring(ast.get_docstring(node))
             )
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield from (f"{name}:{node.lineno}: {wrong}" for wrong in _noun_clause(node.value.value))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield from (f"{name}:{node.lineno}: {wrong}" for wrong in turns(node.value))
-        bound = _bound_name(node)
-        if bound in EMPTY_NAMES:
-            yield f"{name}:{getattr(node, 'lineno', 0)}: the name {bound!r} does not say what it holds"
     before = ""
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(text.splitlines(), 1):
         if (described := line.lstrip().removeprefix(COMMENT)) != line.lstrip() and COMMENT not in before:
             yield from (f"{name}:{number}: {wrong}" for wrong in _noun_clause(described))
         before = line
-        _, mark, comment = line.replace(COMMENT, "# ").partition("# ")
-        if mark and '"' not in comment:
-            yield from (f"{name}:{number}: {wrong}" for wrong in turns(comment))
+
+
+def _relative(path: Path) -> Path:
+    return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
 
 
 def turns(text: str) -> Iterator[str]:
@@ -127,6 +140,11 @@ def modules(folders: Iterable[str]) -> list[Path]:
 
 def test_the_source_speaks_plainly() -> None:
     wrong = [line for module in modules(PACKAGES) for line in violations(module)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_first_lines_of_tests_speak_plainly() -> None:
+    wrong = [line for module in modules(["tests"]) for line in first_lines(module)]
     assert not wrong, "\n".join(wrong)
 
 

@@ -434,7 +434,7 @@ def dependencies(events: list[Event], *, ww_deps: bool) -> set[tuple[int, int, s
 
 
 def cycles(events: list[Event], *, ww_deps: bool) -> set[str]:
-    """Which kinds of cycle there are, by trying every path; with real time, those with one step of it."""
+    """The kinds of cycle that there are, by trying every path; with real time, those with one step of it."""
     edges = dependencies(events, ww_deps=ww_deps)
     began = _invocations(events)
     kind = {e.index: e.type for e in events}
@@ -493,7 +493,7 @@ def _reachable(edges: set[tuple[int, int, str]], start: int) -> set[tuple[int, b
 
 
 def _invocations(events: list[Event]) -> dict[int, int]:
-    """Where the operation of a completion began. In generated histories a process does one thing at a time."""
+    """The begin of a completion's operation. In generated histories a process does one thing at a time."""
     open_: dict[int, int] = {}
     began: dict[int, int] = {}
     for event in events:
@@ -535,7 +535,7 @@ def _subscribers(events: list[Event]) -> set[tuple[int, str]]:
 
 
 def delivery(events: list[Event]) -> tuple[int, int]:
-    """How many acknowledged values are lost by either rule, and how many stand several times."""
+    """The numbers of acknowledged values that are lost by either rule, and that are on the log several times."""
     log = Log(events)
     lost = {finding[:2] for finding in lost_write(events)} | set(lost_after_drain(events))
     duplicated = {finding[:2] for finding in duplicate(events)}

@@ -1,4 +1,4 @@
-"""What a machine must have for some tests; where it has not, a skip says what is missing."""
+"""Needs of some tests; a skip says what the machine is missing."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ needs_interpreted = pytest.mark.skipif(
 
 
 def missing_for_root(*tools: str) -> str:
-    """Why what needs root and these commands cannot be tested here; empty where it can."""
+    """The reason why what needs root and these commands cannot be tested here; empty where it can."""
     missing = [tool for tool in tools if shutil.which(tool) is None]
     return f"needs root and commands; missing: {missing or 'root'}" if os.geteuid() != 0 or missing else ""
 

@@ -72,7 +72,7 @@ class RowsRead(Measure):
 
     @classmethod
     def of_each(cls, log: Log, phases: Sequence[RunMarks]) -> list[RowsRead]:
-        """Count them."""
+        """Count the rows that readers got."""
         history = log.partition_history[log.partition[log.reads]]
         return [cls(rows=int((history == number).sum())) for number in range(len(phases))]
 '''

@@ -14,7 +14,7 @@ from tests.harness.comparison.conftest import night, run_lines
 from workloads import Settings
 
 ROOT = Path(__file__).parents[2]
-#: What is in use in every cell here, if nothing else is said: acks=all with idempotence.
+#: The settings of every cell here, if nothing else is said: acks=all with idempotence.
 SAFE = Settings(enable_idempotence=True, min_insync_replicas=2)
 
 

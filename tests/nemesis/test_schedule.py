@@ -104,7 +104,7 @@ def test_all_scenarios_are_performed_before_one_is_repeated(seed):
 
 @given(seeds)
 def test_one_story_more_or_less_changes_nothing_in_the_others(seed):
-    """What a story draws belongs to it: with half of the families, those that are left last as long as before."""
+    """The draws of a scenario belong to it: with half of the families, those that are left last as long as before."""
     choices = {"count": 8, "duration_ms": 600_000}
     both = drawn_from_choices(seed, families=("kill", "partition"), **choices)
     one = drawn_from_choices(seed, families=("partition",), **choices)

@@ -1,4 +1,4 @@
-"""What the image copies, and what ``scripts/bootstrap.sh`` leaves where others may write."""
+"""The image copies what the project has, and ``scripts/bootstrap.sh`` leaves nothing where others may write."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_image_copies_what_it_runs_and_neither_virtual_environments_nor_resu
 
 
 def install(checkout: Path, shared: Path, packages: str) -> list[str]:
-    """What apt-get is asked for by the script's own function, as root; for a shell each call."""
+    """The requests of the script's own function to apt-get, as root; for a shell each call."""
     programs = checkout / "programs"
     programs.mkdir(exist_ok=True)
     for name, text in {"apt-get": APT_GET, "id": "#!/bin/sh\necho 0\n"}.items():

@@ -1,4 +1,4 @@
-"""What `ackproof init ci` writes works: every step that runs a command is run, with short plans, in a fresh directory.
+"""Files that `ackproof init ci` writes: every step that runs a command is run, with short plans, in a new directory.
 
 Real Kafka is left out here: tests/harness/worlds/kafka and scripts/kafka-campaign.sh have it.
 """

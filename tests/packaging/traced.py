@@ -24,7 +24,7 @@ _EXIT: Final = 2
 
 
 class _Answer(ctypes.Structure):
-    """What the kernel says of the system call that ends (struct ptrace_syscall_info)."""
+    """The kernel's word on the system call that ends (struct ptrace_syscall_info)."""
 
     _fields_ = (
         ("op", ctypes.c_uint8),

@@ -22,7 +22,7 @@ SETTINGS = Settings.from_mapping(
 
 
 def effects(log):
-    """How often the log has what was made of each record."""
+    """The number of times that the log has what was made of each record."""
     return Counter(key.decode() for name in OUTPUTS for key, _ in log.records[name])
 
 

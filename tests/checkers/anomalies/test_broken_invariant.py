@@ -1,4 +1,4 @@
-"""What a run's world wrote down about its cluster is a finding that nothing permits."""
+"""A broken invariant that a run's world wrote down is a finding that nothing permits."""
 
 from __future__ import annotations
 

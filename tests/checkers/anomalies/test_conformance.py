@@ -62,7 +62,7 @@ CYCLES = ("G0", "G1c", "G0-realtime", "G1c-realtime")
 BETTER = ("phantom-read", "corrupt-read", "returned-key", "divergent-state")
 
 
-#: What the reference says of a strongly connected component, and the cycle with which ours tells it.
+#: The reference's words for a strongly connected component, and the cycle with which ours tells it.
 COMPONENTS = {
     "PL-1-cycle-exists": "G0",
     "strong-PL-1-cycle-exists": "G0-realtime",

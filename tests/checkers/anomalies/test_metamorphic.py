@@ -1,4 +1,4 @@
-"""What must not change when a history is changed in a way that does not matter, and what must when it does."""
+"""Changes of a history that must change no verdict, and changes that must."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def judged(made: Scene) -> Verdict:
 
 
 def forbidden(made: Scene) -> list[str]:
-    """Those that are permitted nowhere, but for writes that nobody read: scenes are short."""
+    """The findings that are permitted nowhere, without writes that nobody read: scenes are short."""
     strict = promise(SETTINGS, ())
     return [name for name in judged(made).counts if name != "unseen" and not strict.about(name).permitted]
 

@@ -82,7 +82,7 @@ class Scene:
 
     @property
     def anomalies(self) -> list[str]:
-        """Those that are not permitted, apart from writes that nobody read: scenes are short."""
+        """The findings that are not permitted, apart from writes that nobody read: scenes are short."""
         strict = promise(Settings(min_insync_replicas=2, isolation_level="read_committed"), ())
         counts = judge_events(self.events).counts
         return [name for name in counts if name != "unseen" and not strict.about(name).permitted]

@@ -79,7 +79,7 @@ def test_one_cycle_among_them_leaves_a_graph_of_its_own_size() -> None:
 
 @pytest.mark.parametrize("swap", [False, True])
 def test_windows_leave_what_one_look_at_all_dependencies_leaves(swap: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What workers emit and windows keep of it, as in a history that is too large for one look."""
+    """The dependencies that workers emit and windows keep, as in a history that is too large for one look."""
     batch = transactions(20_000, swap=swap)
     emitted = _edges_of(batch, np.zeros(0, np.int64))
     assert emitted.shape[1] < 20_000 * 4, "tight dependencies only"
@@ -112,13 +112,13 @@ def test_windows_of_any_size_leave_what_one_look_leaves(
 
 
 def by_windows(dependencies: Numbers) -> Numbers:
-    """What is left where every window is looked at by itself."""
+    """The dependencies that are left where every window is looked at by itself."""
     cut = list(windows.cut(0, dependencies))
     return windows.suspects_of(lambda look: map(look, cut)).get(0, np.zeros(0, np.int64))
 
 
 def at_once(dependencies: Numbers) -> Numbers:
-    """What is left of all dependencies together."""
+    """The dependencies that are left of all together."""
     earlier, later, *times = dependencies
     operations, first, number = np.unique(np.concatenate([earlier, later]), return_index=True, return_inverse=True)
     began, ended = (np.concatenate(times[row : row + 2])[first] for row in (0, 2))

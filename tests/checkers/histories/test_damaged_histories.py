@@ -102,7 +102,7 @@ def test_a_store_that_refuses_a_file_which_it_listed_makes_only_that_history_unk
     assert "ACCESS_DENIED" in planned.problems[0]
 
 
-#: What may lie where a history should, and would keep its reader waiting or end it.
+#: Things that may lie where a history should, and would keep its reader waiting or end it.
 IRREGULAR: dict[str, Callable[[Path], object]] = {
     "a link to itself": lambda path: path.symlink_to(path.name),
     "a link to nothing": lambda path: path.symlink_to("gone"),

@@ -1,4 +1,4 @@
-"""What a verdict counts of consumer groups."""
+"""Counts of consumer groups in a verdict."""
 
 from checkers.verdicts.judgement import judge
 from tests.checkers.anomalies.test_groups import KEY, A, B, healthy, judged, scene

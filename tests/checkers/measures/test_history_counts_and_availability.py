@@ -1,4 +1,4 @@
-"""What a history says of the run itself: how much was exercised, and when writing was possible."""
+"""Measures of the run itself: how much was exercised, and when writing was possible."""
 
 from __future__ import annotations
 

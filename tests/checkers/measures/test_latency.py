@@ -1,4 +1,4 @@
-"""How long writes took: histograms that add up and are never too low, and a bounded number of steps over time."""
+"""Latencies of writes: histograms that add up and are never too low, and a bounded number of steps over time."""
 
 from __future__ import annotations
 

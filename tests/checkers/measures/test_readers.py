@@ -1,4 +1,4 @@
-"""How long log partitions kept their readers waiting, and the lag of polls, beside recounts event by event."""
+"""Waits of readers for log partitions, and the lag of polls, beside recounts event by event."""
 
 from __future__ import annotations
 

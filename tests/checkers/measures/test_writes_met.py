@@ -1,4 +1,4 @@
-"""What faults put to the test and which risky situations a run met, against a recount of every event by itself."""
+"""Writes that faults put to the test, and risky situations, against a recount of every event by itself."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_writes_of_log_partitions_that_a_fault_did_not_touch_are_not_exercised_b
 
 
 def counted(attempts: RefusedAttempts | None) -> tuple[int | None, int | None]:
-    """What a history of two log partitions says of refused attempts when brokers said this."""
+    """The refused attempts in a history of two log partitions when brokers said this."""
     sends = [Sent("t-0", 0, MS, INFO, error="NotEnoughReplicasError"), Sent("t-1", 0, MS, OK, 0)]
     events = History(sends).events()
     if attempts is not None:

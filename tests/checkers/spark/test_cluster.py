@@ -31,13 +31,13 @@ START_LIMIT_S = 180.0
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 ROOT = str(Path(__file__).parents[3])
 SPARK_SUBMIT = SPARK_CLASS.with_name("spark-submit")
-#: Of JVMs that live for seconds; half of their work would be the second compiler's.
+#: Options of JVMs that live for seconds; half of their work would be the second compiler's.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -Xshare:auto -XX:+UseSerialGC"
 if ARCHIVE.is_file():
     JAVA_OPTIONS += " " + options(ARCHIVE)
 HUNT = ["hunt", "join-by-high-watermark", "--portfolio", "moves", "--seed", "3", "--json"]
 PACKAGES = (*SHIPPED, "harness")
-#: What a user gives to spark-submit.
+#: The program that a user gives to spark-submit.
 PROGRAM = "from harness.cli import main; main()"
 #: Performs commands in one process, so with one driver and one set of executors; says how they ended and what they
 #: printed, and then from where a worker imports each package. With short waves a hunt has many, and few runs after the
@@ -62,7 +62,7 @@ print(json.dumps((ended, packages.map(lambda name: import_module(name).__file__)
 
 
 class Together(NamedTuple):
-    """What commands of one process left: verdicts, the hunt's exit code and words, files of imported packages."""
+    """The results of commands of one process: verdicts, the hunt's exit code and words, files of imported packages."""
 
     verdicts: list[dict[str, object]]
     hunted: tuple[int, str]
@@ -125,7 +125,7 @@ def wait_for_workers(url: str, number: int) -> None:
 
 
 def performed(command: list[str], code: int) -> str:
-    """What a command prints that ends with this exit code."""
+    """The output of a command that ends with this exit code."""
     environment = {**os.environ, "SPARK_LOCAL_IP": HOST, "PYTHONPATH": ROOT, "PYSPARK_PYTHON": sys.executable}
     environment["JAVA_TOOL_OPTIONS"] = JAVA_OPTIONS
     done = subprocess.run(command, env=environment, capture_output=True, timeout=600, check=False, text=True)

@@ -1,4 +1,4 @@
-"""Where Spark cannot start, one sentence says what to install."""
+"""Spark that cannot start: one sentence says what to install."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class _Closed:
         raise BrokenPipeError
 
     def close(self) -> None:
-        """Close nothing."""
+        """Close it, which does nothing."""
 
 
 @pytest.mark.system

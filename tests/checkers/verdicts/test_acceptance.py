@@ -1,4 +1,4 @@
-"""What an accepted finding is worth: until its last day, in its cells, and as long as it was never gone."""
+"""An accepted finding counts until its last day, in its cells, and as long as it was never gone."""
 
 from __future__ import annotations
 

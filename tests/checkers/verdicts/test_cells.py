@@ -477,7 +477,7 @@ def test_what_was_acknowledged_before_a_strike_is_at_risk_only_where_the_fault_c
 
 
 def test_the_rate_of_loss_is_that_of_the_acknowledged_writes() -> None:
-    """Of those acknowledged during faults it said 100 % where half were lost: what came before a fault is lost too."""
+    """The share of those acknowledged in faults was 100 % where half were lost: what came before is lost too."""
     cell = only(*(run(A1, verdict(in_fault=5, lost_write=int(seed < 5)), seed=seed) for seed in range(10)))
     assert (cell.loss.count, cell.loss.total, cell.lossy_runs.count, cell.lossy_runs.total) == (5, 1_000, 5, 10)
     assert cell.lossy_runs.low == pytest.approx(0.18709, rel=1e-3)

@@ -1,4 +1,4 @@
-"""Which log partitions may have lost their last copy, by what receipts say of each copy that was destroyed."""
+"""Log partitions that may have lost their last copy, by receipts of each copy that was destroyed."""
 
 from __future__ import annotations
 

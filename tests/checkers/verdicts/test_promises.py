@@ -1,4 +1,4 @@
-"""Which anomalies which settings permit, as a table of claims. Letters S.. are scripted stories."""
+"""A table of claims: the anomalies that settings permit. Letters S.. are scripted stories."""
 
 from __future__ import annotations
 
@@ -350,7 +350,7 @@ def test_a_disk_lied_where_a_loss_of_power_took_what_was_flushed() -> None:
 
 @pytest.mark.parametrize(("settings", "replicas"), [(ALL_2, "every in-sync replica"), (MAJORITY, "every election")])
 def test_the_reason_for_reads_names_who_has_what_is_below_the_high_watermark(settings, replicas):
-    """Where a number of replicas commits, an in-sync replica may lack it: who elects a leader has one that does not."""
+    """A number of replicas commits, so an in-sync replica may lack it: who elects a leader has one that does not."""
     for anomaly in ("poll-skip", "inconsistent-offsets", "divergent-replicas"):
         assert replicas in promise(settings, KILL).about(anomaly).why()
 

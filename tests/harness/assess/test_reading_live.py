@@ -1,4 +1,4 @@
-"""What is read of a cluster that runs, from an administration that answers as brokers do."""
+"""Reading a cluster that runs, from an administration that answers as brokers do."""
 
 from __future__ import annotations
 

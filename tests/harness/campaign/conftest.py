@@ -10,7 +10,7 @@ import pytest
 
 from harness.campaign.pool import PerformRun
 
-#: What worker processes import: behaviour is chosen by the run's family, so that one campaign can hold several.
+#: The module that worker processes import. Behaviour is chosen by the run's family, so one campaign can hold several.
 FAKES = """
 import os, time
 from harness.errors import ResultsError

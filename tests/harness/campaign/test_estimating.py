@@ -1,4 +1,4 @@
-"""How long a plan takes: what campaigns took before says more than the plan's own times."""
+"""The time of a plan: what campaigns took before says more than the plan's own times."""
 
 from __future__ import annotations
 

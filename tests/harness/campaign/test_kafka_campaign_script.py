@@ -12,7 +12,7 @@ from harness.errors import EXIT_HARNESS, EXIT_NOT_REACHABLE, EXIT_PLAN
 SCRIPT = Path(__file__).parents[3] / "scripts" / "kafka-campaign.sh"
 #: Every other command than the installation is the campaign.
 ACKPROOF = '#!/bin/sh\n[ "$1" = kafka ] && exit {installing}\nexit {campaign}\n'
-#: What says whether the campaign showed what was expected.
+#: The program that says whether the campaign showed what was expected.
 PYTHON = "#!/bin/sh\nexit {unexpected}\n"
 
 

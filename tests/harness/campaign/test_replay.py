@@ -143,7 +143,7 @@ def test_the_command_says_reproduced_and_exits_with_0(losing_run: Path, capsys: 
 def test_a_run_is_performed_from_its_recorded_choices_and_never_beyond_them(
     losing_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What a replay records is the whole run; where a draw was taken out of it, nothing is made up."""
+    """A replay records the whole run; where a draw was taken out of it, nothing is made up."""
     monkeypatch.chdir(tmp_path)
     history = Path("history", "clustered.parquet")
     assert exit_code_of(["replay", str(losing_run)]) == 0

@@ -80,7 +80,7 @@ class HeldChecks:
 
 
 class Notes(Progress):
-    """What somebody who waits is told."""
+    """The words for a person who waits."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []

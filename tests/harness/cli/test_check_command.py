@@ -33,7 +33,7 @@ HOST = "127.0.0.1"
 PLAN = parse_plan('[settings]\nacks = "all"\n[worlds.simulated]\nruns = 1', "p.toml")
 #: More lost writes than a report lists.
 LOST = SHOWN + 8
-#: What is found in a run that a kill met while it wrote.
+#: The findings in a run that a kill met while it wrote.
 HELD = {
     "valid": True,
     "exercise": Exercise(drained=True, acknowledged=9, acknowledged_in_fault=5),
@@ -49,7 +49,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What the checkers were asked; files named bad cannot be read, all else holds. The working directory is new."""
+    """The requests to the checkers; files named bad cannot be read, all else holds. The working directory is new."""
     reported: dict[str, Any] = {}
 
     def check(found: list[FoundHistory], **options: Any) -> list[Verdict]:

@@ -23,7 +23,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 
 
 def completed(begun: str, *words: str, line: str = "") -> list[str]:
-    """What bash offers for the word that was ``begun`` after ``words``."""
+    """The words that bash offers for the one that was ``begun`` after ``words``."""
     here = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     asked = BASH.format(line=line, words=" ".join(words), begun=begun, number=len(words) + 1)
     bash = ["bash", "--norc", "-c", asked]

@@ -1,4 +1,4 @@
-"""What `--help` prints: summaries that are whole sentences, and pages that fit a terminal of 80 columns."""
+"""Pages of `--help`: summaries that are whole sentences, and pages that fit a terminal of 80 columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WIDTH = 80
 
 
 def contexts(context: click.Context) -> Iterator[click.Context]:
-    """Those of a command and everything below it."""
+    """The pages of a command and of everything below it."""
     yield context
     if isinstance(context.command, click.Group):
         for name in context.command.list_commands(context):

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 HEAVY = ("kafka", "confluent_kafka", "pyspark", "networkx", "paramiko", "scipy")
-#: What a worker process imports for a run in virtual time.
+#: The modules that a worker process imports for a run in virtual time.
 WORKER = "harness.run.performing, harness.worlds.simulated"
 
 

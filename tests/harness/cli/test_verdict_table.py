@@ -1,4 +1,4 @@
-"""What `ackproof check` prints: whole and readable, whether of one history or of thousands."""
+"""The output of `ackproof check`: whole and readable, whether of one history or of thousands."""
 
 from __future__ import annotations
 

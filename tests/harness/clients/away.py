@@ -41,7 +41,7 @@ SHORT_MS: Final = 1_000
 #: The cleaner works so long at most; where it may not remove markers it takes all of that.
 CLEAN_US: Final = 45_000_000
 FILL_EVERY_US: Final = 300_000
-#: Of a producer that writes no more; a day is Kafka's default, as it is of the retention.
+#: The time of a producer that writes no more; a day is Kafka's default, as it is of the retention.
 EXPIRATION_MS: Final = 5_000
 SETTINGS: Final = {
     "acks": "all",
@@ -71,7 +71,7 @@ class Trial(NamedTuple):
 
 
 class State(NamedTuple):
-    """What a group and a deleted group have committed, the last value by key of both partitions, and the ends of one.
+    """The commits of a group and of a deleted group, the last value by key of both partitions, and the ends of one.
 
     ``ends`` are the last stable offset and the high watermark of the partition whose producer expires.
     """
@@ -84,7 +84,7 @@ class State(NamedTuple):
 
 
 class Played(NamedTuple):
-    """Whether the markers and tombstones were cleaned, and the state before and after broker 2 was elected."""
+    """True if the markers and tombstones were cleaned, and the state before and after broker 2 was elected."""
 
     cleaned: bool
     before: State

@@ -53,12 +53,12 @@ PATIENT: Final = {
     "broker.heartbeat.interval.ms": 1_000,
     "replica.lag.time.max.ms": 3_000,
 }
-#: Where nothing shall time out.
+#: The limit where nothing shall time out.
 DELIVERY_MS: Final = 120_000
 #: Longer than the script takes, and waited for: only then Java's client gives up what cannot succeed. Each further
 #: try has twice the time.
 JAVA_DELIVERY_MS: Final = 15_000
-#: Where the first record shall time out.
+#: The limit where the first record shall time out.
 SHORT_DELIVERY_MS: Final = 10_000
 #: So many batches of a producer are known again (KIP-98), and may be under way over one connection.
 UNDER_WAY: Final = 5
@@ -70,7 +70,7 @@ ALONE: Final = (30, 130)
 
 
 class Seen(NamedTuple):
-    """How a try ended: the producer's ``reports``, what went over the wire, and who is in the log, by offset."""
+    """The end of a try: the producer's ``reports``, what went over the wire, and who is in the log, by offset."""
 
     reports: Reports
     sent: list[Batch]
@@ -271,7 +271,7 @@ class Stage:
         assert self._other(leader, LIMIT_S) is None
 
     def _other(self, leader: int, limit_s: float, **asked: object) -> str | None:
-        """How one record of somebody else ends within ``limit_s``: the name of its error, or None."""
+        """The end of a record of another producer within ``limit_s``: the name of its error, or None."""
         ended: list[confluent_kafka.KafkaError | None] = []
         configuration = {"acks": "all", "message.timeout.ms": int(limit_s * 1e3), **asked}
         producer = confluent_kafka.Producer({"bootstrap.servers": self._server(leader), **configuration})

@@ -64,7 +64,7 @@ def serving(topic: str, name: str) -> str:
 
 
 def stored(run: Path, node: int, partition: str) -> list[Stored] | None:
-    """What a broker's log of ``partition`` holds; None while it has none, or it is being cleaned."""
+    """The content of a broker's log of ``partition``; None while it has none, or it is being cleaned."""
     directory = log_directory(run / "data" / str(node), partition)
     try:
         return None if directory is None else [one for log in sorted(directory.glob("*.log")) for one in _records(log)]

@@ -208,7 +208,7 @@ class Script:
 
 
 def _said(transaction: OpenTransaction) -> str:
-    """How it ended, as its producer knows."""
+    """The end of it, as its producer knows."""
     end = transaction.end
     if end is None or end.type is EventType.INFO:
         return f"{transaction.asked} unknown ({'no answer' if end is None else end.error})"

@@ -61,7 +61,7 @@ What = Literal["commit", "decision"]
 
 
 class Seen(NamedTuple):
-    """How a commit ended: whether it was answered with success, and what is left of it.
+    """The end of a commit: whether it was answered with success, and what is left of it.
 
     ``left`` are the offsets of the group, or the partitions in which a reader of committed records has the transaction.
     """

@@ -42,7 +42,7 @@ SETTINGS: Final = {
 
 
 class Seen(NamedTuple):
-    """How the record was refused, how the commit ended, and the number of records that were read."""
+    """The refusal of the record, the end of the commit, and the number of records that were read."""
 
     refused: str | None
     commit: EventType

@@ -96,7 +96,7 @@ class Script:
             self.let_pass(_ASK_AGAIN_US)
 
     def read(self, partitions: Collection[str]) -> list[ReadRecord]:
-        """What a reader of committed records gets from the start."""
+        """The records that a reader of committed ones gets from the start."""
         consumer = self.clients.consumer(self.cluster.next_process(), isolation="read_committed")
         consumer.assign(list(partitions), from_start=True)
         read: list[ReadRecord] = []
@@ -127,7 +127,7 @@ class Script:
     def committed(
         self, group: str, partitions: Sequence[str], isolation: IsolationLevel = "read_uncommitted"
     ) -> dict[str, int]:
-        """What a group says that it has committed of these partitions, once its coordinator answers.
+        """The group's own word on its commits of these partitions, once its coordinator answers.
 
         With read_committed it answers once no transaction with its offsets is open.
         """

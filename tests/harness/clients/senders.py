@@ -17,13 +17,13 @@ from harness.clients.java.client import RemoteClient
 from harness.clients.java.frames import Answer, End, Method
 
 TOPIC: Final = "ackproof"
-#: How many records a script sends.
+#: The number of records that a script sends.
 RECORDS: Final = 4
 
 #: metadata.max.age.ms, the libraries' default: longer than any script.
 METADATA_MS: Final = 300_000
 
-#: What a producer reported of each record, by its number: an offset, None where success had none, or an error.
+#: The reports of a producer on each record, by its number: an offset, None where success had none, or an error.
 Reports = dict[int, int | str | None]
 
 
@@ -47,7 +47,7 @@ class Sender(Protocol):
 
 
 class Confluent:
-    """librdkafka."""
+    """The producer of librdkafka."""
 
     def __init__(self, bootstrap: str, delivery_ms: int, in_flight: int = 5, metadata_ms: int = METADATA_MS) -> None:
         self.reports: Reports = {}

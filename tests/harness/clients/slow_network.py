@@ -32,7 +32,7 @@ _PRODUCER_AT: Final = 43
 
 
 class Batch(NamedTuple):
-    """What identifies a batch of an idempotent producer."""
+    """The identity of a batch of an idempotent producer."""
 
     producer_id: int
     producer_epoch: int
@@ -41,7 +41,7 @@ class Batch(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What the broker said of a batch."""
+    """The broker's answer to a batch."""
 
     batch: Batch
     error: str
@@ -162,7 +162,7 @@ class SlowNetwork:
 
 
 def _start(response: Any, version: int) -> int:
-    """Where the body of a response begins: after the correlation, and in flexible versions after its tags."""
+    """The begin of a response's body: after the correlation, and in flexible versions after its tags."""
     return 5 if response.flexible_version_q(version) else 4
 
 
@@ -173,7 +173,7 @@ def _batches(request: Any) -> Iterator[Batch]:
 
 
 def _frames(source: socket.socket, other: socket.socket) -> Iterator[bytes]:
-    """What comes from ``source``, frame by frame; ``other`` ends with it."""
+    """The bytes from ``source``, frame by frame; ``other`` ends with it."""
     try:
         with source.makefile("rb") as stream:
             while len(length := stream.read(4)) == 4:

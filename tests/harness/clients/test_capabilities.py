@@ -1,4 +1,4 @@
-"""What each client library offers beyond single records and assigned partitions, against the reference broker."""
+"""Client libraries beyond single records and assigned partitions, against the reference broker."""
 
 import gc
 from pathlib import Path
@@ -54,7 +54,7 @@ def cluster(running):
 
 @pytest.fixture
 def partitions(cluster):
-    """Those of a topic of the test's own."""
+    """The log partitions of a topic of the test's own."""
     topic = f"own-{cluster.next_process()}"
     create_topic(cluster.world.clients.bootstrap, topic, 3, SETTINGS)
     return tuple(str(LogPartition(topic, number)) for number in range(3))
@@ -149,7 +149,7 @@ def test_a_batch_is_appended_in_its_order_and_each_record_is_answered(cluster, l
 
 
 def library_threads():
-    """Those of librdkafka in this process, which Python does not know."""
+    """The threads of librdkafka in this process, which Python does not know."""
     return sum(name.read_text().startswith("rdk") for name in Path("/proc/self/task").glob("*/comm"))
 
 

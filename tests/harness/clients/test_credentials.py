@@ -1,4 +1,4 @@
-"""Where a password is, what is written of it, files that do not serve, and what each library is given."""
+"""Passwords: where they are, what is written of them, files that do not serve, and what each library is given."""
 
 import logging
 import os

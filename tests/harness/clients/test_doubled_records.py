@@ -39,7 +39,7 @@ def test_kafkas_own_client_sends_them_again_as_the_same_batches(
     assert {batch.producer_epoch for batch in seen.sent} == {0}
 
 
-#: What the client knows of the leaders is so old at most. It asks over the connection that gives no answers if not all
+#: The most age of the client's knowledge of leaders. It asks over the connection that gives no answers if not all
 #: five are under way by then; a record's time is over after four times that.
 METADATA_MS = 3_500
 TRIES = 3

@@ -20,7 +20,7 @@ from workloads.settings import OffsetReset, Settings
 
 BROKERS = ("127.1.2.3:19092", "127.1.2.3:19093")
 NOBODY = ("127.1.2.3:1",)
-#: What the library would choose by itself if it were left out, differently from release to release.
+#: Arguments that the library would choose by itself if left out, differently from release to release.
 ALWAYS_SPELLED_OUT = {
     "acks",
     "enable_idempotence",

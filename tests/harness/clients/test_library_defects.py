@@ -80,7 +80,7 @@ def test_kafka_python_ends_what_it_is_given_after_a_fatal_error_with_that_error_
 
 
 def kafka_python(bootstrap: str) -> tuple[Callable[[], Callable[[float], str]], Callable[[], None]]:
-    """How one sends (the answer waits for the end and names it), and how one closes."""
+    """The way to send (the answer waits for the end and names it), and the way to close."""
     producer = kafka.KafkaProducer(
         bootstrap_servers=bootstrap,
         acks="all",

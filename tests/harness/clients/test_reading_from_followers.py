@@ -37,7 +37,7 @@ def test_consumers_are_in_the_racks_of_brokers_in_turn(library: ClientName, name
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
-    """What kafka-python's consumers are told in this test: whom to read from, None or -1 for the leader."""
+    """The words to kafka-python's consumers in this test: whom to read from, None or -1 for the leader."""
     told: list[int | None] = []
     update = TopicPartitionState.update_preferred_read_replica
 

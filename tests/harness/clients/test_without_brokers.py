@@ -29,7 +29,7 @@ SAID = {
 
 @dataclass
 class ControllerLog:
-    """What came of the calls, in their order."""
+    """The outcomes of the calls, in their order."""
 
     sent: list[SendOutcome] = field(default_factory=list)
     polled: list[PollOutcome] = field(default_factory=list)

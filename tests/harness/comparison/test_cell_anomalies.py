@@ -1,4 +1,4 @@
-"""What became of anomalies cell by cell, whatever their stories."""
+"""The fate of anomalies cell by cell, whatever their scenarios."""
 
 from __future__ import annotations
 

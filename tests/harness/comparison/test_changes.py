@@ -1,4 +1,4 @@
-"""When the second of two campaigns is worse, and when that is not known."""
+"""The second of two campaigns is worse, or not, or that is not known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people are told of two campaigns."""
+"""Sentences about two campaigns."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from scripts.reference.conformance import TRACES
 #: They share the performances of the core, which one worker keeps.
 pytestmark = pytest.mark.xdist_group("recorded-traces")
 NAMES: Final = sorted(path.stem for path in TRACES.glob("*.json"))
-#: Of each trace, the schedule without chance, and one of the others in turn.
+#: The schedules of each trace: that without chance, and one of the others in turn.
 HELD_IN: Final = {name: (0, 1 + index % (SCHEDULES - 1)) for index, name in enumerate(NAMES)}
 STORIES: Final = known_stories()
 
@@ -39,7 +39,7 @@ def read(name: str) -> RecordedTrace:
 
 @cache
 def core_of(name: str, number: int) -> Sequence[CoreStep]:
-    """What the core does depends on the pace and the settings of a trace, and on nothing that it shows."""
+    """The core's steps depend on the pace and the settings of a trace, and on nothing that it shows."""
     trace = read(name)
     return performed_by_core(STORIES[trace.story], trace, "none", schedule(number))
 
@@ -91,7 +91,7 @@ def of_replica(field: str, change: Callable[[Any], object]) -> Change:
 
 
 def of_answer(change: Callable[[str], str | None]) -> Change:
-    """Of each record in turn; None takes the answer away."""
+    """The answer of each record in turn is another; None takes it away."""
 
     def changed(shown: ShownState) -> Iterator[Changed]:
         for name, text in shown.answers.items():

@@ -38,7 +38,7 @@ def trace() -> RecordedTrace:
 
 
 def trace_of(story: Story) -> RecordedTrace:
-    """What the core itself shows, as if a real cluster had."""
+    """The core's own states, as if a real cluster had shown them."""
     spec = spec_of(story, column_named("all/2"), Simulated())
     world = SimulatedWorld(spec, Steady(0), invariants=False)
     performed = perform_script(story, spec, world, Forgetting(), UntilAtRest()).trace

@@ -1,4 +1,4 @@
-"""What Kafka's controller logged fits the core's controller, and a log with one change in it does not.
+"""Logs of Kafka's controller fit the core's controller, and a log with one change in it does not.
 
 The log is of a run on Kafka 4.3.1 under kill and partition (seed 261460035032911), without the facts that are not held.
 """

@@ -85,7 +85,7 @@ def test_a_trace_is_of_its_columns_settings_and_ends_as_the_core_does(name: str)
 
 @pytest.mark.parametrize("name", NAMES)
 def test_kafka_shows_all_that_the_guide_names(name: str) -> None:
-    """What is not shown is not compared: a recorder that no longer saw it would conform."""
+    """Facts that are not shown are not compared: a recorder that no longer saw them would conform."""
     steps = read_trace(TRACES / f"{name}.json").steps
     unseen = []
     for step in steps:

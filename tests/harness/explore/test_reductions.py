@@ -1,4 +1,4 @@
-"""What makes a search small leaves nothing out: its twin without all that sees the same, and breaks the same rules."""
+"""Reductions of a search leave nothing out: its twin without them sees the same, and breaks the same rules."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def plain_nodes() -> Iterator[None]:
 
 
 def observations(space: Space) -> tuple[set[Any], set[str], int]:
-    """What can be seen of the states that are reached, under the least naming; the rules that break; the states.
+    """Facts of the states that are reached, under the least naming; the rules that break; the states.
 
     Nothing follows from a state that breaks a rule.
     """

@@ -1,4 +1,4 @@
-"""Who enforces which cut, and the text of the rules that do."""
+"""The enforcers of cuts, and the text of their rules."""
 
 import socket
 import threading

@@ -49,7 +49,7 @@ def start_echo(host: NamespaceHost, directory: Path, node: int) -> None:
 
 
 def knock(host: NamespaceHost, at: int, from_node: int | None = None) -> str:
-    """What a connection to a node meets, from another node's namespace or from the harness's own."""
+    """The end of a connection to a node, from another node's namespace or from the harness's own."""
     address = host.address(at)
     prefix = [] if from_node is None else list(host._prefix(from_node))
     command = [*prefix, sys.executable, "-c", KNOCK, address.host, str(address.port)]

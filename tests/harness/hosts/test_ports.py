@@ -31,7 +31,7 @@ with Ports() as ports:
 """
 #: A call that binds or listens at a port that its line names, and options that do.
 OWN_CHOICE = re.compile(r"""(bind|create_server)\(\([^()]*,\s*[\d_]+\)\)|\bport=0\b|port["'],\s*["']\d+["']""")
-#: Where nodes have a network namespace of their own.
+#: Tests whose nodes have a network namespace of their own.
 IN_NAMESPACES = {"test_ssh_servers.py", "test_slow_links_and_clocks.py"}
 
 

@@ -38,7 +38,7 @@ def throttle(disks: dict[int, MountedDisk], journal: Journal) -> Iterator[DiskTh
 
 
 def seconds_to_force(place: Path) -> float:
-    """How long it takes to write FORCED times and to wait for the disk each time."""
+    """The time that it takes to write FORCED times and to wait for the disk each time."""
     began = time.monotonic()
     with (place / "0.log").open("ab", buffering=0) as file:
         for _ in range(FORCED):
@@ -79,7 +79,7 @@ class TestOnDisks:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """What stands where control groups are mounted, in ordinary files."""
+    """Control groups as ordinary files, where they are mounted."""
     root = tmp_path / "cgroup"
     root.mkdir()
     return root

@@ -189,7 +189,7 @@ def test_the_delay_is_refused_by_kernels_without_netem_only():
 
 
 def fetched_in_s(host: NamespaceHost) -> float:
-    """How long 20 kB take from node 0 to the harness."""
+    """The time that 20 kB take from node 0 to the harness."""
     address, namespace = host.address(0).host, host.interfaces()[0].namespace
     server = subprocess.Popen(
         ["ip", "netns", "exec", namespace, sys.executable, "-c", SERVE, address], stdout=subprocess.PIPE

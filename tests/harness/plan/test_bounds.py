@@ -19,7 +19,7 @@ from workloads import PlannedWrite, WorkloadPlan
 WORLD = "\n[worlds.simulated]\n"
 #: Fields that are read by other keys, or not as numbers.
 OTHERWISE = {"due_us"}
-#: What a read may cost that makes as many choices as there may be, in seconds of the processor: many times what it does.
+#: The most that a read with as many choices as there may be may cost, in seconds of the processor: many times its cost.
 READ_MAX_S = 10.0
 
 

@@ -1,4 +1,4 @@
-"""What a plan says of the way into somebody's cluster; the password is never in it, nor in any answer to it."""
+"""A plan with the way into a cluster of others; the password is never in it, nor in any answer to it."""
 
 import pytest
 

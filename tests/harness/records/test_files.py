@@ -26,7 +26,7 @@ CONTENTS: dict[str, bytes] = {
     "another encoding": b'{"world": {"kind": "\xe4"}, "history": "\xe4", "name": "\xe4", "began": "\xe4"}\n',
     "deep": b'{"ended": {"report": {"a":' + b"[" * 200_000 + b"\n",
 }
-#: What is there under a file's name, and no file.
+#: Things under a file's name that are no file.
 OTHERS: dict[str, Damage] = {
     "pipe": os.mkfifo,
     "link to itself": lambda path: path.symlink_to(path.name),
@@ -49,7 +49,7 @@ OF_LINES: dict[str, tuple[str, Callable[[Path], object]]] = {
 
 
 def refusal(directory: Path, reader: Callable[[Path], object]) -> str:
-    """What the reader says of the directory's file; other files that it needs are there."""
+    """The reader's words about the directory's file; other files that it needs are there."""
     (directory / "runs").mkdir()
     with pytest.raises(ResultsError) as caught:
         reader(directory)

@@ -35,7 +35,7 @@ WORLDS = (
     Kafka(controllers=3, host=Ssh((MACHINE,))),
     Existing(bootstrap=("kafka-1:9092",), security=SECURITY),
 )
-#: What version 0.1.0 wrote into every run, whatever its world.
+#: The fields that version 0.1.0 wrote into every run, whatever its world.
 USUAL = {
     "controllers": 1,
     "mode": "kraft",

@@ -19,7 +19,7 @@ from tests.harness.comparison.conftest import STRONG, run_lines
 
 ROOT = Path(__file__).parents[3]
 _ASSESSMENT, MATRIX, VERDICTS = SCHEMAS
-#: Of long files every so many lines.
+#: The distance of the lines that are looked at in long files.
 STEP = 10
 RECORDED = sorted(file.parent for file in (ROOT / "results" / "reference").glob("*/matrix.json"))
 

@@ -1,4 +1,4 @@
-"""What clients saw of a log partition, from the columns of a history, against the same from its events."""
+"""A log partition as clients saw it, from the columns of a history, against the same from its events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report says of exhaustive searches beside a cell: those of its settings, faults and broker, and no others."""
+"""The exhaustive searches beside a cell of a report: those of its settings, faults and broker, and no others."""
 
 from __future__ import annotations
 

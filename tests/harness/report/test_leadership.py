@@ -1,4 +1,4 @@
-"""Who led, and who must have answered, from what brokers told."""
+"""The leaders, and the brokers that must have answered, from what brokers told."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ def hanging(log: Log) -> Finding:
 
 
 def read_again(log: Log) -> Finding:
-    """What a reader got of an offset last counts, also where that is of another key."""
+    """The last that a reader got of an offset counts, also where that is of another key."""
     for value in (0, 1):
         log.event(7, EventType.INVOKE, Function.SEND, micro=(Send("t-0", value, record_key=value),))
         log.event(7, EventType.OK, Function.SEND, micro=(Send("t-0", value, 0, record_key=value),))

@@ -208,7 +208,7 @@ def two_runs_that_left_a_directory(tmp_path: Path) -> list[Path]:
     ],
 )
 def test_a_journal_that_nobody_understands_is_no_all_clear(tmp_path: Path, line: str, reported: str) -> None:
-    """What can be understood is undone, in the same journal and in all others."""
+    """All that can be understood is undone, in the same journal and in all others."""
     left = two_runs_that_left_a_directory(tmp_path)
     with (tmp_path / "0" / FILE_NAME).open("a") as file:
         file.write(line + "\n")

@@ -19,7 +19,7 @@ from harness.records.journal import FILE_NAME
 from harness.run.healing import heal
 
 pytestmark = pytest.mark.system
-#: Of all deaths together.
+#: The limit of all deaths together.
 LIMIT_S = 300.0
 
 #: A little harness that opens a host with two frozen nodes, and dies at its Nth line of the journal. It imports once;
@@ -99,7 +99,7 @@ def deaths(directory: Path, host: str, step: int) -> Iterator[Path]:
 
 
 def left_behind(journal: Path) -> list[object]:
-    """What the journal speaks of and still exists."""
+    """The things that the journal speaks of and that still exist."""
     lines: list[dict[str, Any]] = [json.loads(line) for line in journal.read_text().splitlines()]
     facts = [line["facts"] for line in lines if line.get("facts")]
     places = [

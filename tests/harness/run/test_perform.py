@@ -1,4 +1,4 @@
-"""What one performed run leaves in its directory."""
+"""The files that one performed run leaves in its directory."""
 
 import io
 from pathlib import Path

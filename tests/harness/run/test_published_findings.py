@@ -17,7 +17,7 @@ HUNTED = Path(__file__).parents[3] / "results" / "reference" / "hunt"
 
 
 def duplicates(tmp_path: Path, plan: str, families: list[str], **settings: str) -> int:
-    """How many records the run of a published plan, with other ``settings``, has twice against a promise."""
+    """The number of records that the run of a published plan, with other ``settings``, has twice against a promise."""
     (spec,) = read_plan(HUNTED / plan, {name.replace("_", "."): value for name, value in settings.items()}).runs()
     ended = perform_run(spec, tmp_path / "run")
     assert ended.status == "completed", ended.reason

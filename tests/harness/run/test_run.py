@@ -112,7 +112,7 @@ def test_a_cluster_without_an_active_controller_has_not_recovered(world, events)
 
 
 def begins_us(report):
-    """When the schedule began, by its first fault."""
+    """The begin of the schedule, by its first fault."""
     return report.faults[0].begun_us - report.schedule.steps[0].begin_ms * 1000
 
 

@@ -1,4 +1,4 @@
-"""What is left of a list shows it, and no single item can be taken away."""
+"""The rest of a list shows the finding, and no single item can be taken away."""
 
 from __future__ import annotations
 

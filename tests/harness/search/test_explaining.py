@@ -1,4 +1,4 @@
-"""How a loss came about, and from when on it could not be avoided."""
+"""Explaining a loss: how it came about, and from when on it could not be avoided."""
 
 from __future__ import annotations
 

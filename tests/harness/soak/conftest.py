@@ -45,7 +45,7 @@ def asked(**changes) -> SoakRequest:
 
 
 def outcome_of_seed(seed: int) -> Outcome:
-    """What a run with this seed comes to: a third is broken."""
+    """The verdict on a run with this seed: a third is broken."""
     return (Outcome.HELD, Outcome.HELD, Outcome.PERMITTED_LOSS, Outcome.BROKEN_PROMISE, Outcome.BROKEN_PROMISE)[
         seed % 5
     ]

@@ -1,4 +1,4 @@
-"""What a soak does in its time, and what ends it before."""
+"""A soak in its time, and what ends it before."""
 
 from __future__ import annotations
 

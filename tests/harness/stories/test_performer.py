@@ -1,4 +1,4 @@
-"""How stories are performed: what is written down of each step, and what is not let pass."""
+"""Performing of stories: what is written down of each step, and what is not let pass."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_nothing_is_delivered_where_nothing_is_held():
 
 
 def test_the_cluster_is_looked_at_while_an_answer_is_waited_for(perfect_world):
-    """What lasts has a receipt of what was seen of it, also in a step that asks for nothing of the cluster."""
+    """A fault that lasts has a receipt of what was seen of it, also in a step that asks for nothing of the cluster."""
     looks = []
     perfect_world.replicas = object()
     story_world = StoryWorld(perfect_world, "t-0", {}, None, None, grouped=False)

@@ -1,4 +1,4 @@
-"""What a run of a plan must have for a story, and what is said where it has not."""
+"""The needs of a story in a run of a plan, and what is said where the run lacks one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a scripted record after several attempts."""
+"""A scripted record after several attempts: what is known of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan is told that its worlds cannot do is what their targets lack; and what this machine lacks."""
+"""Limits that a plan is told of are what its worlds' targets lack, and what this machine lacks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nemesis.scenarios import FAMILIES
 
 SSH = Ssh(machines=(Machine(node=0, address="10.0.0.1", user="kafka"),))
 ALL = set(FAMILIES)
-#: What needs a network namespace of each node.
+#: Families that need a network namespace of each node.
 OF_NAMESPACES = "slow-link lossy-link connection"
 
 

@@ -1,4 +1,4 @@
-"""What two looks at a cluster say of the time between them."""
+"""Two looks at a cluster, and what they say of the time between them."""
 
 import threading
 from uuid import UUID

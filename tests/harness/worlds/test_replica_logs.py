@@ -1,4 +1,4 @@
-"""What brokers' disks are found to hold: segment files as both brokers leave them, damaged ones too."""
+"""Reading brokers' disks: segment files as both brokers leave them, damaged ones too."""
 
 from __future__ import annotations
 

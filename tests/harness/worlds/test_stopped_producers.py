@@ -21,7 +21,7 @@ SENDS_END_MS = 6_500
 
 
 def outcomes(world: AnyWorld, directory: Path, *, count: int = 3) -> tuple[Outcome, Outcome]:
-    """How a run with ``count`` faults, one after the other, and its cell end."""
+    """The ends of a run with ``count`` faults, one after the other, and of its cell."""
     spec = RunSpec(
         world=world,
         cell="cell/restart",

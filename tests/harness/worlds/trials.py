@@ -91,12 +91,12 @@ def judged(spec: RunSpec, directory: Path) -> Judgement:
 
 
 def hit_by(*kinds: str) -> Callable[[Judgement], bool]:
-    """Whether faults of exactly these kinds took effect, in the order in which each first did."""
+    """True if faults of exactly these kinds took effect, in the order in which each first did."""
     return lambda run: list(dict.fromkeys(fault.kind for fault in run.faults)) == list(kinds)
 
 
 def tale(directory: Path) -> str:
-    """What was done to the cluster, and what it made of that: without it, nobody could say why a loss did not show."""
+    """The acts on the cluster, and what it made of them: without it, nobody could say why a loss did not show."""
     report = read_record(directory).ended.report
     faults = [] if report is None else report["faults"]
     lines = [

@@ -26,7 +26,7 @@ def cluster():
 
 
 def played(fault, cluster):
-    """What was done to the cluster, and the evidence of both ends, of the leader of partition 1, which is broker 1."""
+    """The acts on the cluster, and the evidence of both ends, of the leader of partition 1, which is broker 1."""
     aim = fault.aim(cluster.view())
     assert aim.nodes == (1,)
     evidence = fault.begin(cluster.target(), aim), fault.end(cluster.target(), aim)

@@ -1,4 +1,4 @@
-"""What faults do to a cluster when a player plays them: clean stops, wrong clocks, slow links, held messages."""
+"""Faults that a player plays, and what they do: clean stops, wrong clocks, slow links, held messages."""
 
 import pytest
 

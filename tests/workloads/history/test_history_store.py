@@ -1,4 +1,4 @@
-"""What was recorded comes back, whatever happened to the writer."""
+"""Recorded events come back, whatever happened to the writer."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from harness.plan import Machine
 from nemesis.cluster import CONTROLLER
 
 TOOLS = ("ip", "nft", "nsenter", "sshd", "ssh-keygen", "sudo")
-#: Where servers stand that are not in an ordinary user's path.
+#: The path with directories of servers that an ordinary user's lacks.
 PATH = os.environ["PATH"] + ":/usr/sbin:/sbin"
 MISSING = [tool for tool in TOOLS if shutil.which(tool, path=PATH) is None]
 NODES = (0, 1, 2, CONTROLLER)

@@ -1,4 +1,4 @@
-"""What comes from a machine: only what was asked for, and silence is no answer."""
+"""Files from a machine: only what was asked for, and silence is no answer."""
 
 import io
 import tarfile

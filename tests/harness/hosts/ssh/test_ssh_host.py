@@ -1,4 +1,4 @@
-"""What is asked of machines, and what is never asked of them. No connection is opened here."""
+"""Requests to machines, and requests that are never made. No connection is opened here."""
 
 import shlex
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Which host keys are trusted, decided without a network."""
+"""Trusted host keys, decided without a network."""
 
 import paramiko
 import pytest

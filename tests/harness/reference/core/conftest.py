@@ -102,7 +102,7 @@ class Lab(Driven):
         return self.brokers[node].replicas[AT].high_watermark
 
     def committed(self) -> list[str]:
-        """What a consumer reads from the leader."""
+        """The records that a consumer reads from the leader."""
         replica = self.brokers[self.state().leader].replicas[AT]
         return [b.records for b in replica.log.batches if b.next_offset <= replica.high_watermark]
 

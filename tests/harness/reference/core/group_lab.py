@@ -77,7 +77,7 @@ class GroupLab(Lab):
         return error
 
     def committed(self, at: TopicPartition = T0, member: LabMember | None = None, node: int | None = None) -> Any:
-        """What the group remembers, or the error; asked by nobody unless a member is named."""
+        """The offsets that the group remembers, or the error; asked by no member unless one is named."""
         name, epoch = ("", NONE) if member is None else (member.name, member.epoch)
         asked = self.ask(
             self.coordinator if node is None else node, lambda c: messages.OffsetFetch(c, GROUP, name, epoch, (at,))

@@ -29,7 +29,7 @@ def unanswered(leader: int, *followers: int) -> Any:
 
 
 def lost(cluster: Any, *payloads: str) -> set[str]:
-    """What of ``payloads`` no consumer can read after everything is repaired."""
+    """The ``payloads`` that no consumer can read after everything is repaired."""
     cluster.heal()
     for node in {0, 1, 2} - set(cluster.brokers):
         cluster.start(node)

@@ -63,7 +63,7 @@ class OffsetsLab(GroupLab):
         )
 
     def stable(self, at: TopicPartition = T0) -> Any:
-        """What the group answers to who asks for stable offsets."""
+        """The group's answer to a client that asks for stable offsets."""
         ask = lambda c: messages.OffsetFetch(c, GROUP, partitions=(at,), require_stable=True)  # noqa: E731
         asked = self.ask(self.coordinator, ask)
         return asked.error or asked.offsets[0][1]

@@ -294,7 +294,7 @@ def test_a_coordinator_that_missed_its_election_tells_who_is_no_member_what_it_k
 
 
 def test_a_coordinator_that_has_not_read_its_log_says_so_and_gives_nobody_up_meanwhile() -> None:
-    """What it read is not committed yet: followers do not fetch from it."""
+    """The log that it read is not committed yet: followers do not fetch from it."""
     lab = GroupLab()
     a = lab.member("a")
     lab.commit(a, 5)

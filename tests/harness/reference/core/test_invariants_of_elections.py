@@ -1,4 +1,4 @@
-"""Which elections may begin a log anew, and who may leave the lists: decided from what was before, not from flags."""
+"""Elections that may begin a new log, and brokers that may leave the lists: by the state before, not by flags."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def elected(leader: int) -> PartitionState:
 def test_an_election_begins_anew_only_if_nobody_listed_may_lead(
     settings: tuple[BrokerConfig, TopicConfig], before: Any, leader: int, around: Any, anew: bool
 ) -> None:
-    """Whether the controller calls it one changes nothing. ``around``: who may lead at all, and who was struck off."""
+    """The controller's own word for it changes nothing. ``around``: who may lead at all, and who was struck off."""
     live, struck = around
     for flag in (True, False):
         after = state(leader, leader=leader, recovering=flag)

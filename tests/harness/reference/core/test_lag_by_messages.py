@@ -81,7 +81,7 @@ def burst_and_host_lost(lab: Any, broker: BrokerConfig, topic: TopicConfig) -> t
 
 
 def test_a_burst_that_the_leader_alone_acknowledged_is_lost_with_its_host(lab: Any) -> None:
-    """What followers were out of the ISR for was a second's silence; by time they would have stayed in it."""
+    """Followers were out of the ISR for a second's silence; by time they would have stayed in it."""
     unclean = TopicConfig(unclean_leader_election_enable=True)
     assert burst_and_host_lost(lab, BY_MESSAGES, unclean) == (True, True)
     assert burst_and_host_lost(lab, BY_TIME, unclean) == (False, False)

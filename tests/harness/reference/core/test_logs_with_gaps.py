@@ -13,14 +13,14 @@ from harness.reference.core.messages import RecordBatch
 from harness.reference.core.types import TopicConfig
 from tests.harness.reference.core.compacted import COMPACTED, SECOND_US, append, record, table
 
-#: What a replica's table must be compared with while tombstones may not go: every record.
+#: The cleaner with whose table a replica's is compared while tombstones may not go: it keeps every record.
 KEPT = Cleaner(TopicConfig(**{**COMPACTED, "delete_retention_ms": 10**9}))
 QUICK = Cleaner(TopicConfig(**{**COMPACTED, "delete_retention_ms": 0}))
 KEYS = st.sampled_from(["a", "b", "c", "-a", "-b"])
 
 
 class Twin:
-    """What a log holds, as a list of (first offset, next offset, leader epoch, {offset: record})."""
+    """The content of a log as a list of (first offset, next offset, leader epoch, {offset: record})."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[int, int, int, dict[int, Any]]] = []

@@ -39,7 +39,7 @@ def missing_an_epoch(lab: Any, missed_epoch: Any, *, watched: bool = False) -> t
 
 
 def lost_with_both(cluster: Any) -> list[str]:
-    """What can be read after 0 and 1 were killed and everybody is back."""
+    """The records that can be read after 0 and 1 were killed and all are back."""
     cluster.kill(0, 1)
     cluster.fence(0, 1)
     cluster.heal()

@@ -27,12 +27,12 @@ SAFE = TopicConfig(min_insync_replicas=2)
 
 
 def rack(node: int) -> str:
-    """That of a broker without a named one."""
+    """The rack of a broker without a named one."""
     return rack_of(node, {})
 
 
 def read(cluster: Any, broker: int, offset: int, near: str = "", *, epoch: int = NONE) -> Any:
-    """What one fetch of a consumer gets of the partition."""
+    """The records that one fetch of a consumer gets of the partition."""
     wanted = FetchPartition(AT, offset, epoch)
     answer = cluster.ask(broker, lambda correlation: Fetch(correlation, NONE, 0, (wanted,), rack=near))
     return answer.partitions[0]

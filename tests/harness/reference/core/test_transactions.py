@@ -275,7 +275,7 @@ def test_only_the_leader_of_the_log_is_a_coordinator() -> None:
 
 
 def test_a_coordinator_that_has_not_read_its_log_says_so() -> None:
-    """What it read is not committed yet: followers do not fetch from it."""
+    """The log that it read is not committed yet: followers do not fetch from it."""
     lab = TransactionLab()
     lab.init()
     lab.lose = lambda source, target, message: target == 2 and isinstance(message, messages.Fetch)

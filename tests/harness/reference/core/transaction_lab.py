@@ -81,7 +81,7 @@ class TransactionLab(Lab):
         return identity
 
     def read(self, node: int = 0, *, committed: bool = True) -> list[str]:
-        """What a consumer gets from the start on, without what it passes over."""
+        """The records that a consumer gets from the start on, without what it passes over."""
         fetch = Fetch(0, NO_NODE, 0, (FetchPartition(AT, 0),), read_committed=committed)
         (part,) = self.ask(node, lambda c: replace(fetch, correlation=c)).partitions
         aborted = [(each.producer_id, each.first_offset, each.marker_offset) for each in part.aborted]

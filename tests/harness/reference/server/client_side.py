@@ -58,13 +58,13 @@ class Asked:
 
     @property
     def answer(self):
-        """What the client reads of the answer."""
+        """The answer as the client reads it."""
         assert self.fields is not None, "not answered yet"
         return answered(self.call.header, self.fields)
 
 
 def answered(header, fields):
-    """What a client reads when the broker answers ``header`` with ``fields``."""
+    """The answer that a client reads when the broker answers ``header`` with ``fields``."""
     frame = encode_response(header, fields)
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
     assert int.from_bytes(frame[4:8], "big") == header.correlation

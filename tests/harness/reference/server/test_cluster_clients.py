@@ -71,7 +71,7 @@ def _poll(consumer, read):
 
 
 def in_order(read):
-    """Whether every partition's offsets were read from 0 without a gap."""
+    """True if every partition's offsets were read from 0 without a gap."""
     parts = Counter(partition for partition, _, _ in read)
     return all([o for p, o, _ in read if p == part] == list(range(count)) for part, count in parts.items())
 

@@ -1,4 +1,4 @@
-"""What a running cluster survives: kills, cuts, bad requests, restarts."""
+"""A running cluster survives kills, cuts, bad requests and restarts."""
 
 import random
 import signal
@@ -76,7 +76,7 @@ def everything(cluster, topic):
 
 
 def _read_more(consumer, read):
-    """How much was read. A poll may end in the refusal of a dead broker; the next goes on."""
+    """The number of records that were read. A poll may end in the refusal of a dead broker; the next goes on."""
     with suppress(KafkaError):
         for found in consumer.poll(200).values():
             read += [record.value for record in found]
@@ -323,7 +323,7 @@ def connect(cluster, node=0):
 
 
 def is_closed(client):
-    """Whether the broker closes the connection without an answer."""
+    """True if the broker closes the connection without an answer."""
     client.settimeout(5)
     try:
         return client.recv(100) == b""

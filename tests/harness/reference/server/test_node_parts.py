@@ -44,7 +44,7 @@ T0 = TopicPartition("t", 0)
 
 
 class Inside:
-    """What a control socket steers."""
+    """The node that a control socket steers."""
 
     def status(self):
         return {"image": 1}

@@ -6,7 +6,7 @@ import asyncio
 
 
 class Wire(asyncio.Transport):
-    """What a connection does to its socket."""
+    """The acts of a connection on its socket."""
 
     def __init__(self):
         super().__init__()

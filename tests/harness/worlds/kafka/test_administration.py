@@ -27,7 +27,7 @@ ID = UUID(int=7)
 
 
 class Brokers:
-    """What a client of them hears: answers by call, one after the other, the last for ever."""
+    """The answers that a client of them hears, by call, one after the other, the last for ever."""
 
     def __init__(self, **answers):
         self.answers = {name: list(given) for name, given in answers.items()}

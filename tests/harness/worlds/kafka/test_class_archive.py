@@ -96,7 +96,7 @@ def test_each_java_has_an_archive_of_its_own(
 
 @pytest.fixture
 def strangers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """How many of the next ports have a stranger who listens there before the node does."""
+    """The number of the next ports at which a stranger listens before the node does."""
     expected, listening = [0], list[socket.socket]()
 
     class Crowded(Ports):

@@ -1,4 +1,4 @@
-"""What the cleaner of real Kafka removes, and checkers of compacted logs that have it to judge."""
+"""The cleaner of real Kafka, and checkers of compacted logs that judge what it removes."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ SETTINGS = {
 
 
 def gone_early(history: Path, times: CleanerTimes) -> set[str]:
-    """What is found in a history whose topic is said to keep records for these times."""
+    """The findings in a history whose topic is said to keep records for these times."""
     detail = msgspec.json.encode(times).decode()
     events = [
         msgspec.structs.replace(event, detail=detail) if event.function is Function.DRAIN else event

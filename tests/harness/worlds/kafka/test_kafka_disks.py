@@ -21,7 +21,7 @@ from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
 
 pytestmark = [pytest.mark.system, pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
-#: Of the project's own machine; twice that is for one that does something else as well.
+#: The limit of the project's own machine; twice that is for one that does something else as well.
 START_LIMIT_S = 30.0
 MEMORY_LIMIT_BYTES = 2.5 * 2**30
 #: One start of a broker on a machine that does something else besides.
@@ -65,7 +65,7 @@ def wait(cluster: Cluster, condition: Callable[[], bool]) -> None:
 
 
 def shown(cluster: Cluster, kind: type[Fact], node: int) -> int:
-    """How often a node said so."""
+    """The number of times that a node said so."""
     return sum(isinstance(seen.fact, kind) and seen.node == node for seen in cluster.world.observations())
 
 

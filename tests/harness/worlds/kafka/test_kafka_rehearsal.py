@@ -66,7 +66,7 @@ def message(family: str, text: str = PLAN) -> list[str]:
 
 
 def places(lines: list[str], *parts: str) -> list[int]:
-    """Where the first line with each of these parts stands."""
+    """The number of the first line with each of these parts."""
     return [next(number for number, line in enumerate(lines) if part in line) for part in parts]
 
 

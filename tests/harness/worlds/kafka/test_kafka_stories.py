@@ -63,7 +63,7 @@ def test_a_lost_reply_is_a_write_twice_without_idempotence_only(
 
 
 def performed_in_full(run: Judgement) -> bool:
-    """Whether every fault of the story took effect: half of one shows nothing."""
+    """True if every fault of the story took effect: half of one shows nothing."""
     return bool(run.faults) and run.without_effect == 0
 
 

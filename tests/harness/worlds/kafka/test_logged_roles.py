@@ -1,4 +1,4 @@
-"""What a Kafka broker says of its replicas, from what its newest process has logged."""
+"""A Kafka broker's word on its replicas, from what its newest process has logged."""
 
 from pathlib import Path
 from typing import Any

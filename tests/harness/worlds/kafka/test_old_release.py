@@ -27,7 +27,7 @@ from workloads.settings import Settings
 
 pytestmark = [pytest.mark.system, pytest.mark.kafka, pytest.mark.root, pytest.mark.xdist_group("kafka-eras")]
 RELEASE = "0.10.2.2"
-#: How that release works.
+#: The rules of that release.
 ERA = {
     "broker.epochs": False,
     "strict.min.isr": False,

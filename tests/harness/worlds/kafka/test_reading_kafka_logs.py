@@ -1,4 +1,4 @@
-"""What Kafka's own log lines become: observations, and the controller's view. The lines are of 3.3, 4.1 and 4.3."""
+"""Reading Kafka's own log lines as observations, and as the controller's view. The lines are of 3.3, 4.1 and 4.3."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What log lines of Kafka before 3.3 become. They are of 0.10.1, 0.10.2, 0.11.0, 2.0.1, 2.2.2, 2.4.1 and 2.8.2."""
+"""Reading log lines of Kafka before 3.3. They are of 0.10.1, 0.10.2, 0.11.0, 2.0.1, 2.2.2, 2.4.1 and 2.8.2."""
 
 from pathlib import Path
 from typing import Any

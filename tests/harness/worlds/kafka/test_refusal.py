@@ -1,4 +1,4 @@
-"""What librdkafka reports of brokers that let nobody in, as one sentence."""
+"""Reports of librdkafka about brokers that let nobody in, as one sentence."""
 
 import logging
 from typing import ClassVar

@@ -50,7 +50,7 @@ class Cluster:
         return self.target.view().partitions[partition].leader
 
     def leads(self, partition: str = PARTITIONS[0]) -> int:
-        """Who leads, once somebody does: on a machine that stands still for a second every broker loses its session."""
+        """The leader, once there is one: on a machine that stands still for a second every broker loses its session."""
         assert self.until(lambda: self.leader(partition) is not None)
         leader = self.leader(partition)
         assert leader is not None
@@ -64,7 +64,7 @@ class Cluster:
     def write(
         self, count: int, process: int, producer: Producer | None = None, partition: str = PARTITIONS[0]
     ) -> list[SendOutcome]:
-        """How ``count`` writes to the partition end, by a new producer or by one that is connected."""
+        """The ends of ``count`` writes to the partition, by a new producer or by one that is connected."""
         outcomes: list[SendOutcome] = []
         writer = producer or self.world.clients.producer(process)
         for number in range(count):

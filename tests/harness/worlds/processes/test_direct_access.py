@@ -1,4 +1,4 @@
-"""What scripted stories need, on real processes: single writes to chosen brokers, and replicas seen from outside."""
+"""Direct access for scripted stories, on real processes: writes to chosen brokers, and replicas seen from outside."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is made of the nodes' words: views, observations, configurations, last lines."""
+"""Reading of the nodes' words: views, observations, configurations, last lines."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What an operator was granted is evidence once the controller says so."""
+"""An act that an operator was granted is evidence once the controller says so."""
 
 import pytest
 

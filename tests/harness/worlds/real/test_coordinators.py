@@ -1,4 +1,4 @@
-"""Who coordinates: the leaders of those partitions of internal topics that serve a name."""
+"""Coordinators: the leaders of those partitions of internal topics that serve a name."""
 
 from types import SimpleNamespace
 

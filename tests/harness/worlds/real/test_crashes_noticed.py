@@ -1,4 +1,4 @@
-"""Which ended processes nobody ended, and of which it was a taken port."""
+"""Ended processes that nobody ended, and those whose port was taken."""
 
 from pathlib import Path
 
@@ -69,7 +69,7 @@ def test_a_crash_stands_among_what_the_nodes_told() -> None:
     assert noticed == Observation(5, 1, NodeCrashed(exit="signal 11", words="words"))
 
 
-#: Of Kafka 4.3.1, whose exit code is 1 whatever it was.
+#: The words of Kafka 4.3.1, whose exit code is 1 whatever it was.
 TAKEN = (
     "org.apache.kafka.common.KafkaException: Socket server failed to bind to 127.0.0.1:19092: Address already in use."
 )

@@ -38,7 +38,7 @@ class Cluster:
         self.disks.started(0)
 
     def members(self) -> dict[str, str]:
-        """By limit."""
+        """The members of each group, by its limit."""
         return {(group / "io.max").read_text(): (group / "cgroup.procs").read_text() for group in self.root.iterdir()}
 
 

@@ -39,7 +39,7 @@ def _spec(
 
 
 def invariants_of(world: SimulatedWorld, settings: Settings) -> Invariants:
-    """What must hold in ``world`` with every step."""
+    """The invariants of ``world`` with every step."""
     invariants = Invariants(world.cluster, broker_config(settings))
     world.cluster.watch(invariants.step)
     return invariants

@@ -100,7 +100,7 @@ class Driven:
 
     @property
     def brokers(self) -> dict[int, Broker]:
-        """Those that live."""
+        """The nodes that live."""
         return {node: core for node in range(3) if (core := self.cluster.broker(node)) is not None}
 
     @property
@@ -133,5 +133,5 @@ class Driven:
         return self.log(node).end_offset
 
     def records(self, node: int) -> list[str]:
-        """What is on a broker's disk, in order."""
+        """The records on a broker's disk, in order."""
         return [batch.records for batch in self.log(node).batches]

@@ -174,7 +174,7 @@ class Coverage:
             self._on_image(node, message)
 
     def _on_registered(self, node: NodeId, _message: object) -> None:
-        """What an earlier incarnation had is no measure of what this one finds on its disk."""
+        """An earlier incarnation's log is no measure of what this one finds on its disk."""
         self._ends = {key: end for key, end in self._ends.items() if key[0] != node}
         self._led = {key: epoch for key, epoch in self._led.items() if key[0] != node}
 
@@ -283,7 +283,7 @@ def _besides(answer: messages.FetchedPartition) -> str:
 
 
 def _kind_of_election(before: PartitionState, after: PartitionState) -> str:
-    """By whom a leader follows another, in the order in which the controller looks (:func:`election.elect`)."""
+    """The rule by which a leader follows another, in the controller's order (:func:`election.elect`)."""
     leader = after.leader
     if leader == NONE:
         kind = "nobody"

@@ -7,7 +7,7 @@ SEEDS = range(8)
 
 
 def held_back(stage, seed, end):
-    """What the log holds in the end of a write that a cut held back when its producer ended; and how the send ended."""
+    """The log's copies of a write that a cut held back when its producer ended, and how the send ended."""
     world = stage(seed=seed)
     producer, outcomes = world.world.clients.producer(500), []
     producer.send("t-0", b"k", b"before", outcomes.append)

@@ -24,7 +24,7 @@ def at(stage):
 
 @pytest.fixture
 def broken(at):
-    """What an invariant says when everything is looked at."""
+    """The words of an invariant when everything is looked at."""
 
     def look() -> InvariantBrokenError:
         with pytest.raises(InvariantBrokenError) as caught:
@@ -178,7 +178,7 @@ MAJORITY = {"commit_rule": "majority", "leader_election": "largest-epoch-and-log
 
 
 def test_a_committed_record_with_too_few_copies_is_seen(stage):
-    """Of three replicas two have it, whoever they are; one may be behind."""
+    """Two of three replicas have it, any two; one may be behind."""
     at = stage(**MAJORITY)
     at.write(at.producer(), "x")
     at.wait(600)

@@ -1,4 +1,4 @@
-"""Virtual time."""
+"""The loop of virtual time."""
 
 from harness.worlds.simulated.loop import Loop
 

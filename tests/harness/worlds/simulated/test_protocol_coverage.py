@@ -1,4 +1,4 @@
-"""What a run has reached in the core, as words: each kind is reached by a story that must reach it."""
+"""The words for what a run has reached in the core: each kind is reached by a story that must reach it."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.harness.worlds.simulated.conftest import Stage
 from tests.harness.worlds.simulated.protocol_coverage import Coverage
 from tests.harness.worlds.simulated.protocol_words import WORDS
 
-#: What any handful of random schedules must reach, or they put little to the test.
+#: The words that any handful of random schedules must reach, or they put little to the test.
 RELIED_ON = {
     "AlterPartition NONE", "AlterPartition FENCED_LEADER_EPOCH", "Fetch diverging", "Fetch NOT_LEADER_OR_FOLLOWER",
     "Produce NOT_LEADER_OR_FOLLOWER", "Produce REQUEST_TIMED_OUT", "ISR: grew", "ISR: shrank", "broker: fenced",

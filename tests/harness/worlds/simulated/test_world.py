@@ -203,7 +203,7 @@ def lost_reply(at):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_lost_reply_is_doubled_without_idempotence_only(stage, seed):
-    """Where the cut retransmits, the answer arrives after all and nobody sends twice."""
+    """The cut retransmits, so the answer arrives after all and nobody sends twice."""
     plain = lost_reply(stage(seed))
     assert plain.count("x") in {1, 2}
     assert lost_reply(stage(seed, enable_idempotence=True)) == ["before", "x"]

@@ -1,4 +1,4 @@
-"""What each planted bug does, beside what the right rule does: the first case of every claim is the core as it is."""
+"""Each planted bug beside the right rule: the first case of every claim is the core as it is."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def unwatched(cluster: Any) -> Any:
 
 
 def alarms(story: str, column: str, bug: str) -> list[str]:
-    """What is not as the story's file expects it, and the first invariant that was broken on the way."""
+    """The disagreements with the story's file, and the first invariant that was broken on the way."""
     changed = msgspec.structs.replace(STORIES[story], settings={**STORIES[story].settings, "planted.bug": bug})
     settings = column_named(column).chosen(changed.settings)
     found: list[str] = []

@@ -50,7 +50,7 @@ def anomalies(
     crashes: Sequence[int] = (),
     **settings: Any,
 ) -> set[str]:
-    """What the checkers find in a run of the workload `transactions` with read_committed readers.
+    """The findings in a run of the workload `transactions` with read_committed readers.
 
     Both producers die at the times of ``crashes``.
     """

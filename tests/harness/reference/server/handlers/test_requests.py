@@ -1,4 +1,4 @@
-"""How a broker treats requests before and after the core sees them; the core is a table of canned answers here."""
+"""Requests before and after the core sees them; the core is a table of canned answers here."""
 
 import asyncio
 

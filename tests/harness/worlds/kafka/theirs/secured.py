@@ -43,7 +43,7 @@ RIGHTS = (
     (_KIND.CLUSTER, "kafka-cluster", (_OP.ALTER, _OP.DESCRIBE_CONFIGS)),
     (_KIND.GROUP, "ackproof-no-group-", (_OP.DESCRIBE,)),
 )
-#: What the certificate of the listener FALSE is for.
+#: The address of the certificate of the listener FALSE.
 ELSEWHERE = "127.99.99.99"
 
 
