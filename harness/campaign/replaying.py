@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, TypeVar
 
 import msgspec
 
-from checkers import REPLICAS_FILE, Scratch, ScratchKind, Verdict, check_one, counted
+from checkers import REPLICAS_FILE, Finding, Scratch, ScratchKind, Verdict, check_one, counted
 from harness.campaign.judged_histories import translated_errors
 from harness.choices import Choices
 from harness.errors import HarnessError, NamedWronglyError, ResultsError
@@ -22,6 +22,8 @@ from harness.records.files import CLUSTER_FILE, HISTORY, files_of
 from harness.records.run_record import RunRecord, read_record
 from harness.run import choices_of, perform_run, recover_observations, write_choices
 from workloads.history import CLUSTERED
+
+Part = TypeVar("Part")
 
 #: Differences that are shown; the first one is what a reader follows.
 DIFFERENCES_MAX: Final = 5
@@ -152,10 +154,10 @@ def differences(recorded: Verdict, again: Verdict) -> tuple[str, ...]:
     return tuple(sentences[:DIFFERENCES_MAX])
 
 
-def _unequal(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+def _unequal(first: Mapping[str, Part], second: Mapping[str, Part]) -> list[tuple[str, Part | None, Part | None]]:
     names = dict.fromkeys([*first, *second])
     return [(name, first.get(name), second.get(name)) for name in names if first.get(name) != second.get(name)]
 
 
-def _shown(finding: Mapping[str, Any]) -> str:
+def _shown(finding: Finding) -> str:
     return msgspec.json.encode(finding).decode()
