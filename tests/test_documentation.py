@@ -168,7 +168,7 @@ def test_a_command_in_the_documentation_exists_with_its_options(document: str, l
 
 
 def test_the_plan_in_the_readme_is_the_one_of_the_start() -> None:
-    """A newcomer's first plan of his own. tests/test_starts.py runs it, and wants the verdict that the page shows."""
+    """A newcomer's first plan of his own. tests/test_starts.py runs it in `make check`, and wants what is shown."""
     (block,) = re.findall(
         r"^```toml\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
@@ -177,14 +177,13 @@ def test_the_plan_in_the_readme_is_the_one_of_the_start() -> None:
     assert "$ ackproof campaign mine.toml\n" in start
 
 
-@pytest.mark.system
 @pytest.mark.parametrize(
     ("command", "output"),
     SHOWN.findall((ROOT / "README.md").read_text(encoding="utf-8")),
     ids=lambda text: text.partition(" ")[0],
 )
 def test_output_in_the_readme_is_that_of_its_command(tmp_path: Path, command: str, output: str) -> None:
-    """But for its numbers: a rule that is mended may change how many writes a schedule loses."""
+    """Without its numbers: a rule that is mended may change how many writes a schedule loses."""
     (tmp_path / "plans").symlink_to(ROOT / "plans")
     program = [sys.executable, "-c", "from harness.cli import main; main()", *shlex.split(command)]
     done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
