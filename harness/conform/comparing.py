@@ -93,7 +93,7 @@ def hold(
             return compared
         first = first or compared
     if first is None:
-        raise PlanError("a story is held in one schedule at least")
+        raise PlanError("no schedule was given; compare a trace in one or more")
     return first
 
 

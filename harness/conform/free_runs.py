@@ -140,7 +140,7 @@ def _new(changes: Iterable[LoggedFact[PartitionChange]]) -> list[LoggedFact[Part
     new: list[LoggedFact[PartitionChange]] = []
     for said in changes:
         if said.fact.partition_epoch is None:
-            raise PlanError("this run's controller logged no partition epochs, so it cannot be held")
+            raise PlanError("this run's controller logged no partition epochs, so its log cannot be compared")
         if not any(_repeats(said.fact, earlier.fact) for earlier in new):
             new.append(said)
     return new

@@ -141,7 +141,7 @@ def story_of(trace: RecordedTrace) -> Story:
     stories = known_stories()
     if trace.story not in stories:
         why = unknown_name("story", trace.story, stories)
-        raise PlanError(f"the trace {trace.name} is of a story that this version has not ({why}); record another one")
+        raise PlanError(f"this version lacks the story of the trace {trace.name} ({why}); record another trace")
     return stories[trace.story]
 
 

@@ -180,7 +180,7 @@ class SoakState:
 
 def _taken(turns: dict[int, State], turn: int, state: str) -> State:
     if turn not in turns:
-        raise ResultsError(f"turn {turn} is not {state} when the ledger says what became of it; begin a new soak")
+        raise ResultsError(f"the ledger ends turn {turn}, and it was not {state}; begin a new soak")
     return turns.pop(turn)
 
 

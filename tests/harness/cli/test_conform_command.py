@@ -124,7 +124,7 @@ def test_a_file_that_is_no_trace_is_refused(tmp_path: Path, capsys: pytest.Captu
 
 #: Texts of a trace and what stands in their place, with what the complaint says.
 OTHER: Final = [
-    (b'"story":"S01"', b'"story":"S999"', "is of a story that this version has not (unknown story"),
+    (b'"story":"S01"', b'"story":"S999"', "this version lacks the story of the trace"),
     (b'"column":"all/2"', b'"column":"all/9"', "unknown column"),
     (b'"request.timeout.ms"', b'"request.timeout.mss"', "unknown setting"),
     (b'"min.insync.replicas":2', b'"min.insync.replicas":"two"', "min.insync.replicas takes"),
