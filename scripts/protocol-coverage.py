@@ -46,7 +46,7 @@ BY_NUMBER: Final[list[dict[str, Any]]] = [
 WORKLOAD: Final = WorkloadPlan(writes_per_second=30.0, duration_ms=12_000, partitions=2, producers=2, consumers=2)
 
 
-class Nobody:
+class NoRecorder:
     """Keeps no history."""
 
     def record(self, event: Event) -> None:
@@ -111,7 +111,7 @@ def main(schedules: int = 200, seed: int = 1) -> int:
         choices = Choices(spec.seed)
         world = SimulatedWorld(spec, choices)
         words = Coverage(world.cluster).words
-        perform_schedule(spec, world, Nobody(), choices.draw)
+        perform_schedule(spec, world, NoRecorder(), choices.draw)
         reached.update(words)
         performed += 1
         if world.broken_invariant is not None:

@@ -52,6 +52,8 @@ TURNS: Final = {
 STATES: Final = re.compile(r"\b(?:nobody|somebody) leads\b")
 #: Names of variables and functions that say nothing of what these hold or give.
 EMPTY_NAMES: Final = frozenset({"one", "found", "place", "at", "known", "there"})
+#: The places between the words of a name.
+_WORDS: Final = re.compile(r"_|(?<=[a-z])(?=[A-Z])")
 #: Names that two classes share, with the reason why neither has another one.
 SHARED_CLASS_NAMES: Final = {
     "Log": "the columns that checkers read, and the log of a replica: each is the first noun of its package",
@@ -68,9 +70,10 @@ def violations(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from (f"{name}:{node.lineno}: {wrong}" for wrong in turns(node.value))
-        bound = _bound_name(node)
+        bound, number = _bound_name(node), getattr(node, "lineno", 0)
         if bound in EMPTY_NAMES:
-            yield f"{name}:{getattr(node, 'lineno', 0)}: the name {bound!r} does not say what it holds"
+            yield f"{name}:{number}: the name {bound!r} does not say what it holds"
+        yield from (f"{name}:{number}: {wrong}" for wrong in turns(_WORDS.sub(" ", bound).lower()))
     for number, line in enumerate(text.splitlines(), 1):
         _, mark, comment = line.replace(COMMENT, "# ").partition("# ")
         if mark and '"' not in comment:
@@ -126,7 +129,7 @@ def _bound_name(node: ast.AST) -> str:
     match node:
         case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()) | ast.arg(arg=name):
             return name.lstrip("_")
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             return name.lstrip("_")
         case _:
             return ""
@@ -192,6 +195,8 @@ def test_scripts_speak_plainly() -> None:
         ("def f(at): pass", "'at'"),
         ("self._found = 1", "'found'"),
         ("def known(): pass", "'known'"),
+        ("done_anew = 1", "anew"),
+        ("class NobodyElse: pass", "nobody"),
     ],
 )
 def test_each_rule_catches_its_example(tmp_path: Path, source: str, part: str) -> None:

@@ -33,7 +33,7 @@ class SteppedMember(Member):
     """
 
     def __init__(self, readers: Readers, membership: Membership, mode: CommitMode, **of_group: Any) -> None:
-        super().__init__(readers, membership, mode, on_read=only_recorded, lost=_nobody_follows, **of_group)
+        super().__init__(readers, membership, mode, on_read=only_recorded, lost=_without_successor, **of_group)
         self._beat_us = membership.session_timeout_ms * 1000 // CALLS_A_SESSION
         self._halfway = False
         self._other_half: Callable[[], None] | None = None
@@ -116,5 +116,5 @@ class SteppedMember(Member):
         self._beats = False
 
 
-def _nobody_follows(_: object) -> None:
+def _without_successor(_: object) -> None:
     """A script makes the next member itself."""

@@ -90,8 +90,8 @@ def _acknowledged(timeline: Timeline) -> str:
     name = f"{write_name(write.value).capitalize()} to {timeline.partition}"
     sent, answered = moment(write.invoked_us), f"{moment(write.acknowledged_us)}{_by_whom(timeline)}"
     if write.offset is None:
-        nobody = "without an offset, because with acks=0 no broker answers: its place in the log is not known"
-        return f"{name} was sent at {sent} and counted as acknowledged at {answered}, {nobody}."
+        without = "without an offset, because with acks=0 no broker answers: its place in the log is not known"
+        return f"{name} was sent at {sent} and counted as acknowledged at {answered}, {without}."
     return f"{name} at offset {write.offset} was sent at {sent} and acknowledged at {answered}.{_deposed(timeline)}"
 
 

@@ -46,7 +46,7 @@ class GroupSteps:
 
     def finish(self, step: g.FinishWork) -> str:
         """Let it go on."""
-        member = self._members.at_hand(step.member)
+        member = self._members.awake(step.member)
         if not member.busy:
             raise StepError(f"the member {step.member} has nothing left to do")
         member.go_on()
@@ -91,7 +91,7 @@ class GroupSteps:
 
     def _between_calls(self, name: str) -> SteppedMember:
         """A member whose library has nothing to do: a call that is open would go on without it."""
-        member = self._members.at_hand(name)
+        member = self._members.awake(name)
         if member.busy and not member.halfway:
             raise StepError(f"the member {name} waits for an answer; write: wait until {name} is done")
         return member

@@ -26,7 +26,7 @@ class ScriptMembers:
         made.start()
         return made
 
-    def at_hand(self, name: str) -> SteppedMember:
+    def awake(self, name: str) -> SteppedMember:
         """A member that can do something now.
 
         Raises:
@@ -45,7 +45,7 @@ class ScriptMembers:
         Raises:
             StepError: it cannot; the text says why.
         """
-        member = self.at_hand(name)
+        member = self.awake(name)
         if member.busy:
             raise StepError(f"the member {name} has not done its work; write: finish {name}")
         return member

@@ -29,7 +29,7 @@ GROUPS_LOG: Final = str(LogPartition(OFFSETS_TOPIC, 0))
 _UNKNOWN: Final = PartitionView(leader=None, leader_epoch=-1, isr=(), replicas=())
 
 
-class NobodyError(StepError):
+class NoSuchRoleError(StepError):
     """No broker has the role that a step names."""
 
 
@@ -167,7 +167,7 @@ class StoryWorld:
         """The number of a broker.
 
         Raises:
-            NobodyError: no broker has that role.
+            NoSuchRoleError: no broker has that role.
         """
         if isinstance(broker, int):
             return broker
@@ -182,7 +182,7 @@ class StoryWorld:
         others = [node for node in view.replicas if node != view.leader and node not in former[-1:]]
         if broker is s.BrokerRole.OTHER_FOLLOWER and others:
             return others[0]
-        raise NobodyError(f"no broker is {broker} now")
+        raise NoSuchRoleError(f"no broker is {broker} now")
 
     def record(self, name: s.Record) -> ScriptedRecord:
         """A record that was sent.
@@ -239,7 +239,7 @@ class StoryWorld:
             if isinstance(state, GroupState):
                 return self._holds_of_groups(state)
             return self._holds(state)
-        except NobodyError:
+        except NoSuchRoleError:
             return False
 
     def _holds(self, state: s.ReplicationState) -> bool:
@@ -276,7 +276,7 @@ class StoryWorld:
             if isinstance(state, GroupState):
                 return self._instead_of_groups(state)
             return self._instead(state)
-        except NobodyError as error:
+        except NoSuchRoleError as error:
             return str(error)
 
     def _instead(self, state: s.ReplicationState) -> str:

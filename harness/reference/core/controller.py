@@ -110,7 +110,7 @@ class Controller(Node):
         """Take one reminder."""
         self._context.begin(now_us)
         if timer == UNCLEAN:
-            self._elect_where_nobody_leads()
+            self._elect_where_none_leads()
             self._context.arm(now_us + self._unclean_us, timer)
         elif timer == ELECTIONS:
             for partition in self._election.ask_again():
@@ -203,9 +203,9 @@ class Controller(Node):
     def _unfence(self, node: NodeId, registered: BrokerState) -> None:
         """The broker is up to date: it may lead again, first where it is the last that has everything."""
         self._commit(brokers={**self.image.brokers, node: replace(registered, fenced=False)})
-        self._elect_where_nobody_leads()
+        self._elect_where_none_leads()
 
-    def _elect_where_nobody_leads(self) -> None:
+    def _elect_where_none_leads(self) -> None:
         """Rule 14: when a broker is back; also regularly, because some elections become possible without that."""
         self._re_elect(lambda state, config: self._election.elect(state, config) if state.leader == NONE else state)
 

@@ -56,7 +56,7 @@ def epochs_grow(before: PartitionState, after: PartitionState) -> Broken | None:
     return None if grow or after == before else ("epochs-grow", f"{after} follows {before}")
 
 
-def begins_anew(
+def begins_new_history(
     config: BrokerConfig,
     topic: TopicConfig,
     before: PartitionState,

@@ -32,7 +32,7 @@ class SimulatedDirectClient:
         """Send ``write`` from a client that exists for this request only."""
         if write.acks == 0:
             self._loop.push(self._loop.time_us, done, SendOutcome(EventType.OK, node=broker))
-        ended = done if write.acks else _nobody_waits
+        ended = done if write.acks else _not_waited_for
         node, self._next_node = self._next_node, self._next_node + 1
         self._network.add_client(node, _OneWrite(self._network, node, write, ended))
         self._network.connect(node, broker)
@@ -76,5 +76,5 @@ class _OneWrite:
             done(outcome)
 
 
-def _nobody_waits(_outcome: SendOutcome) -> None:
+def _not_waited_for(_outcome: SendOutcome) -> None:
     """With acks=0 the write was over when it was handed over."""

@@ -181,7 +181,7 @@ class GroupConsumerModel(ConsumerModel):
         if now_us < purpose.ready_us:
             self._net.wake_at(purpose.ready_us)
             return None
-        return self._net.leader_at_hand(now_us, LOG)
+        return self._net.reachable_leader(now_us, LOG)
 
     def _ask(self, now_us: int, coordinator: int, request: messages.GroupRequest, purpose: _Repeated) -> None:
         purpose.asked = True
@@ -227,7 +227,7 @@ class GroupConsumerModel(ConsumerModel):
 
     def _commit_by_itself(self, now_us: int) -> None:
         """Let the group remember what was handed over before this poll, whatever becomes of it."""
-        coordinator = self._net.leader_at_hand(now_us, LOG)
+        coordinator = self._net.reachable_leader(now_us, LOG)
         if self._auto_us is not None and self._handed and coordinator is not None:
             self._auto_due_us = now_us + self._auto_us
             request = self._offsets_of(self._handed)

@@ -23,7 +23,7 @@ from harness.reference.core.commit_rule import required_acks
 from harness.reference.core.effects import Deliver, Effect
 from harness.reference.core.invariants import (
     Broken,
-    begins_anew,
+    begins_new_history,
     committed_has_its_copies,
     consistent_reads,
     eligible_stay,
@@ -165,10 +165,10 @@ class Invariants:
         """After an unclean election, and under a leader whose disk has lost records, the log is what that one has."""
         topic = self._image.topics[partition.topic].config
         live = [node for node in after.replicas if node not in after.offline and _may_lead(self._image, node)]
-        anew = begins_anew(self._config, topic, before, after, live=live, struck=struck)
-        if self._config.eligible_leader_replicas and not anew:
+        new_history = begins_new_history(self._config, topic, before, after, live=live, struck=struck)
+        if self._config.eligible_leader_replicas and not new_history:
             self._note(partition, eligible_stay(topic, before, after, struck=struck))
-        if self._suspects.lead(partition, after) or anew:
+        if self._suspects.lead(partition, after) or new_history:
             self._committed[partition] = Committed(since_epoch=after.leader_epoch)
 
     def _candidates_are_complete(self, partition: TopicPartition, state: PartitionState) -> None:

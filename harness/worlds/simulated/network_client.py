@@ -218,7 +218,7 @@ class NetworkClient:
             return None
         return leader
 
-    def leader_at_hand(self, now_us: int, partition: TopicPartition) -> int | None:
+    def reachable_leader(self, now_us: int, partition: TopicPartition) -> int | None:
         """The leader, where the connection to it is open; else see to it that there will be one."""
         leader = self.leader(partition)
         return None if leader is None or self.ready(now_us, leader[0]) is None else leader[0]

@@ -168,7 +168,7 @@ class TransactionalProducerModel(ProducerModel):
             self._net.wake_at(self._not_before_us)
             return
         hands_over = not adds and self._call is not None and self._call.what == "offsets"
-        coordinator = self._net.leader_at_hand(now_us, group_coordinator.LOG if hands_over else LOG)
+        coordinator = self._net.reachable_leader(now_us, group_coordinator.LOG if hands_over else LOG)
         if coordinator is not None:
             self._asked = adds
             self._net.send(now_us, coordinator, self._request(adds), COORDINATOR)

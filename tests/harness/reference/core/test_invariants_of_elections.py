@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.reference.core.invariants import begins_anew, eligible_stay
+from harness.reference.core.invariants import begins_new_history, eligible_stay
 from harness.reference.core.types import NO_NODE, BrokerConfig, NodeId, PartitionState, TopicConfig
 
 ELIGIBLE = BrokerConfig(eligible_leader_replicas=True)
@@ -68,24 +68,24 @@ def elected(leader: int) -> PartitionState:
         ),
     ],
 )
-def test_an_election_begins_anew_only_if_nobody_listed_may_lead(
+def test_an_election_begins_new_history_only_if_nobody_listed_may_lead(
     settings: tuple[BrokerConfig, TopicConfig], before: Any, leader: int, around: Any, anew: bool
 ) -> None:
     """The controller's own word for it changes nothing. ``around``: who may lead at all, and who was struck off."""
     live, struck = around
     for flag in (True, False):
         after = state(leader, leader=leader, recovering=flag)
-        assert begins_anew(*settings, before, after, live=live, struck=struck) is anew
+        assert begins_new_history(*settings, before, after, live=live, struck=struck) is anew
 
 
 def test_who_leads_already_is_not_elected() -> None:
-    assert not begins_anew(PLAIN, UNCLEAN, elected(0), elected(0), live=(NodeId(0),))
-    assert not begins_anew(PLAIN, UNCLEAN, state(1), state(1), live=(NodeId(0),))
+    assert not begins_new_history(PLAIN, UNCLEAN, elected(0), elected(0), live=(NodeId(0),))
+    assert not begins_new_history(PLAIN, UNCLEAN, state(1), state(1), live=(NodeId(0),))
 
 
 def test_where_a_number_of_replicas_commits_no_election_loses() -> None:
     majority = BrokerConfig(commit_rule="majority", leader_election="largest-epoch-and-log-end")
-    assert not begins_anew(majority, UNCLEAN, state(1), elected(0), live=(NodeId(0),))
+    assert not begins_new_history(majority, UNCLEAN, state(1), elected(0), live=(NodeId(0),))
 
 
 @pytest.mark.parametrize(
