@@ -20,7 +20,9 @@ LEADER = Role(RoleKind.LEADER, 0)
 
 
 def step(begin_ms, end_ms, fault, group=0):
-    return ScheduledFault(begin_ms=begin_ms, end_ms=end_ms, group=group, family="kill", scenario="a scenario", fault=fault)
+    return ScheduledFault(
+        begin_ms=begin_ms, end_ms=end_ms, group=group, family="kill", scenario="a scenario", fault=fault
+    )
 
 
 @pytest.fixture

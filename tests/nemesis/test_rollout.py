@@ -159,7 +159,9 @@ class Tried:
 
 def kill(begin_ms: int, end_ms: int, broker: int, group: int = 0) -> ScheduledFault:
     fault = Kill(Role(RoleKind.NAMED, pick=broker))
-    return ScheduledFault(begin_ms=begin_ms, end_ms=end_ms, group=group, family="kill", scenario="a scenario", fault=fault)
+    return ScheduledFault(
+        begin_ms=begin_ms, end_ms=end_ms, group=group, family="kill", scenario="a scenario", fault=fault
+    )
 
 
 def test_every_node_is_upgraded_alone_and_in_order_and_then_the_features_are_finalized() -> None:

@@ -127,7 +127,10 @@ def test_settings_on_the_command_line_are_checked_like_those_of_a_plan(
     [
         (["--family", "KILL"], '--family: unknown fault family "KILL"; did you mean "kill"?'),
         (["--family", "kil"], '--family: unknown fault family "kil"; did you mean "kill"? (there are kill, pause, '),
-        (["--family", "kill+pauze", "--scenario", "S01"], '--family: unknown fault family "pauze"; did you mean "pause"?'),
+        (
+            ["--family", "kill+pauze", "--scenario", "S01"],
+            '--family: unknown fault family "pauze"; did you mean "pause"?',
+        ),
         (["--family", "power"], 'the plan has no fault family "power"; it has kill and pause'),
         (["--world", "moon"], 'the plan has no world "moon"; it has simulated'),
     ],

@@ -37,7 +37,9 @@ def play(make_world):
     def start(clients, lacks=None):
         world = make_world(lacks=lacks)
         target = msgspec.structs.replace(world.target, clients=clients)
-        step = ScheduledFault(begin_ms=100, end_ms=500, group=0, family="client-crash", scenario="producer", fault=CRASH)
+        step = ScheduledFault(
+            begin_ms=100, end_ms=500, group=0, family="client-crash", scenario="producer", fault=CRASH
+        )
         player = Player(
             Schedule(steps=(step,), healed_ms=900), target, world.clock, dead_brokers_max=0, witness=lambda _: None
         )

@@ -125,7 +125,9 @@ def test_the_last_in_sync_replicas_directory_takes_with_it_what_was_flushed():
 
 def test_a_broker_with_another_directory_goes_on_and_one_with_none_ends():
     for dirs, exits in ((1, {"status 1"}), (2, {None})):
-        report, _ = perform("log-directory", 1, Settings(**MIN_ISR_2), scenarios=("log-directory/leader",), log_dirs=dirs)
+        report, _ = perform(
+            "log-directory", 1, Settings(**MIN_ISR_2), scenarios=("log-directory/leader",), log_dirs=dirs
+        )
         hit = [seen for receipt in report.faults for seen in receipt.begin_evidence.values()]
         assert {seen.get("exit") for seen in hit} == exits
         assert all(len(seen["failed"]) == (3 if dirs == 1 else 1) or len(seen["failed"]) == 2 for seen in hit)
