@@ -125,8 +125,8 @@ def note_of(tally: CellTally) -> str:
     if outcome is Outcome.HELD and tally.permits_loss:
         return f"no loss seen in {_faults(tally)}, {runs}; loss is permitted, so this is not a promise"
     if outcome is Outcome.HELD:
-        besides = f"{_rebalanced(tally)}{_transactions(tally)}{_wedged(tally)}"
-        return f"no loss in {_faults(tally)}, {runs}, as promised{besides}"
+        rest = f"{_rebalanced(tally)}{_transactions(tally)}{_wedged(tally)}"
+        return f"no loss in {_faults(tally)}, {runs}, as promised{rest}"
     if outcome is Outcome.STALLED:
         why = next(iter(dict(tally.stalled.most_common(1))))
         return f"the log did not come back in {tally.runs_stalled:,} of {exercised.runs:,} runs: {why.rstrip('.')}"

@@ -18,7 +18,7 @@ from nemesis.faults import FaultKind, fault_kind
 from nemesis.receipts import Receipt
 
 #: Instead of a broker's number that is not known.
-NOBODY: Final = -1
+NO_BROKER: Final = -1
 #: Instead of a log partition's name: any log partition.
 ANY: Final = ""
 
@@ -37,7 +37,7 @@ class TakenCopy(msgspec.Struct, frozen=True):
     """
 
     partition: str = ANY
-    node: int = NOBODY
+    node: int = NO_BROKER
     watched: bool = False
     out_of_sync: int = 0
     outlived: bool = False

@@ -59,7 +59,7 @@ def story_text(scope: Scope, result: Result) -> str | None:
     if lines is None:
         return None
     settings = {name: value for name, value in scope.settings.items() if name not in _CHOSEN_BY_COLUMNS}
-    waits = _IMPATIENT if story.somebody_leaves else _PATIENT
+    waits = _IMPATIENT if story.a_broker_leaves else _PATIENT
     return "\n".join(
         [
             'number = "X1"',
@@ -113,7 +113,7 @@ class _StoryLines:
         }
         self._deaf: set[int] = set()
         self._outsiders = list(range(scope.constants.in_sync, scope.constants.brokers))
-        self.somebody_leaves = bool(self._outsiders) or any(step.action.kind == "silent" for step in self._trace)
+        self.a_broker_leaves = bool(self._outsiders) or any(step.action.kind == "silent" for step in self._trace)
 
     def lines(self) -> list[str] | None:
         """Line by line; None where a step has no words."""

@@ -197,8 +197,8 @@ def _(finding: FailedSend) -> str:
 def _(finding: ZombieWrite) -> str:
     late = f"{_span(finding.late_us)} after its successor had been told that it was in charge"
     reader = finding.reader
-    came_of_it = "its commit was answered" if reader is None else f"operation {_number(reader)} read its write"
-    return f"The producer of {_write(finding.value)} to {finding.key} asked to commit {late}, and {came_of_it}."
+    end = "its commit was answered" if reader is None else f"operation {_number(reader)} read its write"
+    return f"The producer of {_write(finding.value)} to {finding.key} asked to commit {late}, and {end}."
 
 
 @in_words.register

@@ -44,7 +44,7 @@ class TwoForms(Succession):
         self.world.clock.call_at(self.world.clock.now_us() + delay_ms * 1000, do)
 
     def stop(self, node: int) -> Evidence:
-        """As :meth:`nemesis.cluster.NodeProcesses.stop`."""
+        """Do as :meth:`nemesis.cluster.NodeProcesses.stop` says."""
         cluster = self.world.cluster
         if node in cluster.dead | cluster.frozen:
             return {}
@@ -53,7 +53,7 @@ class TwoForms(Succession):
         return {"pid": node, "signal": 15}
 
     def restart(self, node: int) -> Evidence:
-        """As :meth:`nemesis.cluster.NodeProcesses.restart`."""
+        """Do as :meth:`nemesis.cluster.NodeProcesses.restart` says."""
         self.later(DOWN_MS, lambda: self.begin(node))
         return {"state": "ending"}
 

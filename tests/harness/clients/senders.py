@@ -90,7 +90,7 @@ class Confluent:
 
 
 class KafkaPython:
-    """kafka-python."""
+    """The producer of kafka-python."""
 
     def __init__(self, bootstrap: str, delivery_ms: int) -> None:
         self.reports: Reports = {}

@@ -105,7 +105,7 @@ class Driven:
 
     @property
     def image(self) -> Image:
-        """The controller's."""
+        """The controller's newest image."""
         return self.cluster.image()
 
     def start(self, node: int) -> None:
