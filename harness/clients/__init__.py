@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from harness.clients.confluent import CONFLUENT
     from harness.clients.credentials import at_home, require_credentials, without_secrets
     from harness.clients.direct import BatchSequence, RealDirectClient
+    from harness.clients.direct_connection import DirectConnection
     from harness.clients.java.bridge import Bridge, compiler_jars, words_of_bridge
     from harness.clients.java.client import java_library
     from harness.clients.kafka_python import KAFKA_PYTHON, make, named, producer_configuration
@@ -27,6 +28,7 @@ __all__ = [
     "BatchSequence",
     "Bridge",
     "ClientLibrary",
+    "DirectConnection",
     "RealClients",
     "RealDirectClient",
     "add_voter",
@@ -51,6 +53,7 @@ _NAMES = {
     "confluent": "CONFLUENT",
     "credentials": "at_home require_credentials without_secrets",
     "direct": "BatchSequence RealDirectClient",
+    "direct_connection": "DirectConnection",
     "java.bridge": "Bridge compiler_jars words_of_bridge",
     "java.client": "java_library",
     "kafka_python": "KAFKA_PYTHON make named producer_configuration",

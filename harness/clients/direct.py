@@ -1,7 +1,7 @@
 """A client without metadata: one Produce request to the broker that the caller names, over a connection of its own.
 
-The protocol's classes are kafka-python's own (a pinned release); only this module and the reference broker's
-codec use them. Produce is sent in version 3, which brokers from 0.11 on take.
+The protocol's classes are kafka-python's own (a pinned release). Produce is sent in version 3, which brokers from
+0.11 on take.
 """
 
 from __future__ import annotations

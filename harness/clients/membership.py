@@ -6,18 +6,15 @@ They go to any broker, which hands them to the active controller.
 
 from __future__ import annotations
 
-import socket
-import time
 from typing import Any, Final
 from uuid import UUID
 
 from kafka.errors import BrokerIdNotRegisteredError, DuplicateVoterError, VoterNotFoundError, for_code
 from kafka.protocol.api_message import ApiMessage
-from kafka.protocol.parser import KafkaProtocol
 
 from harness.clients import messages
+from harness.clients.direct_connection import DirectConnection
 
-_READ_BYTES: Final = 1 << 16
 _CLIENT_ID: Final = "ackproof-admin"
 #: The listener of controllers, as the harness configures them.
 _LISTENER: Final = "CONTROLLER"
@@ -69,19 +66,11 @@ def unregister_broker(broker: Address, node: int, limit_s: float) -> str:
 
 
 def _asked(broker: Address, request: Any, limit_s: float) -> str:
-    until = time.monotonic() + limit_s
-    protocol: Any = KafkaProtocol(client_id=_CLIENT_ID)
-    protocol.send_request(request)
-    with socket.create_connection(broker, limit_s) as connection:
-        connection.sendall(protocol.send_bytes())
-        while True:
-            connection.settimeout(max(until - time.monotonic(), 0.001))
-            if not (data := connection.recv(_READ_BYTES)):
-                raise ConnectionResetError("the broker closed the connection")
-            for _, response in protocol.receive_bytes(data):
-                error = for_code(response.error_code)
-                if response.error_code == 0 or issubclass(error, _DONE):
-                    return ""
-                if error.retriable:
-                    raise error(response.error_message or "")
-                return f"{error.__name__}: {response.error_message}" if response.error_message else error.__name__
+    with DirectConnection(broker, _CLIENT_ID, limit_s) as connection:
+        response = connection.ask(request)
+    error = for_code(response.error_code)
+    if response.error_code == 0 or issubclass(error, _DONE):
+        return ""
+    if error.retriable:
+        raise error(response.error_message or "")
+    return f"{error.__name__}: {response.error_message}" if response.error_message else error.__name__

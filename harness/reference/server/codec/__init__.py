@@ -4,7 +4,7 @@ Clients and followers use Kafka's protocol (this door, and :mod:`follower`), bro
 own (:mod:`controller_frames`). A request is an object of kafka-python's class, a response a dictionary; both have the
 fields of Kafka's own message schemas, which are its documentation (https://kafka.apache.org/protocol). A field that a
 request's version does not have has the schema's default; one that a response's version does not have is left out.
-Only this package and :mod:`harness.clients` (a direct client) import ``kafka.protocol``.
+Only this package and :mod:`harness.clients` (clients without a library) import ``kafka.protocol``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Frames, headers, and the way into and out of the classes that kafka-python generates from Kafka's message schemas.
 
-kafka.protocol is internal API of a pinned release: only this package and the direct client import it. Its decoder
-slices past the end of what it was given without complaint, so a body counts as understood only if it was used up
-exactly. Its objects are made from nested dictionaries of fields under the schemas' names; the encoder leaves out what a
-version does not have.
+kafka.protocol is internal API of a pinned release: only this package and clients without a library import it. Its
+decoder slices past the end of what it was given without complaint, so a body counts as understood only if it was used
+up exactly. Its objects are made from nested dictionaries of fields under the schemas' names; the encoder leaves out
+what a version does not have.
 """
 
 from __future__ import annotations

@@ -130,15 +130,15 @@ def test_garbage_is_refused_and_never_anything_else():
             assert decode_request(memoryview(head + body))[0].api_key == key
 
 
-DIRECT_CLIENT = "harness/clients/direct.py"
+PROTOCOL_CLIENTS = {f"harness/clients/{name}.py" for name in ("direct_connection", "direct", "membership")}
 
 
-def test_only_the_codec_package_and_the_direct_client_import_the_protocol_classes():
-    root = Path(codec.__file__).parents[3]
+def test_only_the_codec_package_and_direct_clients_import_the_protocol_classes():
+    root = Path(codec.__file__).parents[4]
     users = {
         path.relative_to(root).as_posix()
         for package in ("harness", "nemesis", "checkers", "workloads")
         for path in (root / package).rglob("*.py")
         if "kafka.protocol" in path.read_text().replace("``kafka.protocol``", "") and path.name != "wire.py"
     }
-    assert all(user.startswith("harness/reference/server/codec/") or user == DIRECT_CLIENT for user in users)
+    assert {user for user in users if not user.startswith("harness/reference/server/codec/")} == PROTOCOL_CLIENTS
