@@ -70,6 +70,8 @@ def test_a_defect_of_the_projects_own_findings_says_what_a_history_shows_and_no_
         ("009", "kafka", "", "lost-write", SAFE, False),
         ("010", "kafka", "confluent-kafka", "group-skip", SAFE, True),
         ("010", "kafka", "java", "group-skip", SAFE, False),
+        ("012", "kafka", "java", "group-went-back", SAFE, True),
+        ("012", "processes", "java", "group-went-back", SAFE, False),
     ],
 )
 def test_a_finding_fits_by_client_world_anomaly_and_settings(

@@ -12,12 +12,15 @@ from typing_extensions import override
 from harness.plan import Kafka, RunSpec
 from harness.reference.server.storage.segment_files import batches_of
 from harness.worlds.kafka import client_library
+from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.distribution import KafkaDistribution, host_for
 from harness.worlds.real import RealWorld, StartedCluster
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.view import serving_partition
 from harness.worlds.replica_logs import log_directory
-from tests.harness.worlds.processes.conftest import spec
+from nemesis.cluster import PartitionView
+from tests.harness.clients.script import Script
+from tests.harness.worlds.processes.conftest import Cluster, spec
 
 #: Partitions of each of both topics.
 PARTITIONS_EACH: Final = 4
@@ -56,6 +59,33 @@ def tuned_world(
     distribution = _Tuned(run, of_brokers)
     host = host_for(planned, directory.absolute(), distribution)
     return RealWorld(run, directory, StartedCluster(run, directory, distribution, host), client_library)
+
+
+class OperatedScript(Script):
+    """A script with an operator, who moves the leaders of internal topics."""
+
+    def __init__(self, cluster: Cluster, operator: Administration) -> None:
+        super().__init__(cluster, cluster.world.clients)
+        self.operator = operator
+
+    def lead(self, partition: str, broker: int, *, whole: bool = True) -> None:
+        """Let ``broker`` lead, and wait until it does, by the controller's word; ``whole``: all are in sync then."""
+        refused = self.operator.move_leader(partition, broker, self.view(partition).replicas)
+        assert not refused, refused
+        self.until(lambda: self.view(partition).leader == broker)
+        if whole:
+            self.until(lambda: self.is_whole(partition))
+
+    def view(self, partition: str) -> PartitionView:
+        """The partition as brokers describe it."""
+        image = self.operator.topic(partition.rpartition("-")[0])
+        assert image is not None
+        return image.partitions[partition]
+
+    def is_whole(self, partition: str) -> bool:
+        """True if all replicas are in sync."""
+        view = self.view(partition)
+        return set(view.isr) == set(view.replicas)
 
 
 def serving(topic: str, name: str) -> str:

@@ -24,10 +24,10 @@ from harness.plan.worlds import Namespaces
 from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.releases import DEFAULT_VERSION
-from nemesis.cluster import CONTROLLER, Link, PartitionView, require
+from nemesis.cluster import CONTROLLER, Link, require
 from tests.harness.clients import killed_producer
-from tests.harness.clients.internal_topics import serving, stored, tuned_world
-from tests.harness.clients.script import Script, rules_of
+from tests.harness.clients.internal_topics import OperatedScript, serving, stored, tuned_world
+from tests.harness.clients.script import rules_of
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
 from workloads import values
 from workloads.client import Membership, Offsets
@@ -70,12 +70,11 @@ class Seen(NamedTuple):
     left: dict[str, int]
 
 
-class MissedEpoch(Script):
+class MissedEpoch(OperatedScript):
     """The script, on one cluster; ``told``: the control, in which broker 0 hears the controller throughout."""
 
     def __init__(self, cluster: Cluster, operator: Administration, *, told: bool) -> None:
-        super().__init__(cluster, cluster.world.clients)
-        self._operator = operator
+        super().__init__(cluster, operator)
         self._told = told
 
     def commit_of_group(self) -> Seen:
@@ -85,7 +84,7 @@ class MissedEpoch(Script):
         assert consumer.commits is not None
         commit = consumer.commits.commit
         self.commit(NAME, {REACHED: 1})
-        self._lead(partition, FIRST)
+        self.lead(partition, FIRST)
         self.commit(NAME, {REACHED: 1})
         answers: list[Offsets] = []
         commit({REACHED: 1}, answers.append)  # so that it is connected
@@ -93,9 +92,9 @@ class MissedEpoch(Script):
         self._miss(partition, lambda: commit({REACHED: 7}, answers.append))
         self.cluster.until(lambda: len(answers) > 1, ANSWER_US)
         acknowledged = answers[1:] != [] and answers[1].offsets == {REACHED: 7}
-        self._lead(partition, LAST, whole=False)
+        self.lead(partition, LAST, whole=False)
         self._heal()
-        self.until(lambda: self._whole(partition))
+        self.until(lambda: self.is_whole(partition))
         left = self.committed(NAME, [REACHED])
         consumer.close()
         return Seen(acknowledged, left)
@@ -105,12 +104,12 @@ class MissedEpoch(Script):
         partition = serving(TRANSACTIONS_TOPIC, NAME)
         first, _ = self.transactional(NAME)  # so that the topic is there
         first.close()
-        self._lead(partition, FIRST)
+        self.lead(partition, FIRST)
         with self._producer() as (commit, kill):
             self._miss(partition, commit)
             self.cluster.until(lambda: self._marked(REACHED), ANSWER_US)
             acknowledged = kill()
-        self._lead(partition, LAST, whole=False)
+        self.lead(partition, LAST, whole=False)
         successor, _ = self.transactional(NAME)
         sent = {values.join(killed_producer.PROCESS, number) for number in range(2)}
         read = {one.partition: one.value for one in self.read((REACHED, OUT_OF_REACH)) if one.value in sent}
@@ -151,28 +150,10 @@ class MissedEpoch(Script):
         self.until(lambda: self._log_end(partition, LAST) == self._log_end(partition, FIRST))
         self.let_pass(FETCH_US)
         self._cut((FIRST, LAST), *(() if self._told else ((FIRST, CONTROLLER),)))
-        self._lead(partition, BETWEEN, whole=False)
+        self.lead(partition, BETWEEN, whole=False)
         self.until(lambda: self._log_end(partition, LAST) == end)
-        self._lead(partition, FIRST, whole=False)
+        self.lead(partition, FIRST, whole=False)
         self._heal((FIRST, CONTROLLER), (FIRST, BETWEEN))
-
-    def _lead(self, partition: str, broker: int, *, whole: bool = True) -> None:
-        """Let ``broker`` lead, and wait until it does, by the controller's word; ``whole``: all are in sync then."""
-        view = self._view(partition)
-        refused = self._operator.move_leader(partition, broker, view.replicas)
-        assert not refused, refused
-        self.until(lambda: self._view(partition).leader == broker)
-        if whole:
-            self.until(lambda: self._whole(partition))
-
-    def _view(self, partition: str) -> PartitionView:
-        image = self._operator.topic(partition.rpartition("-")[0])
-        assert image is not None
-        return image.partitions[partition]
-
-    def _whole(self, partition: str) -> bool:
-        view = self._view(partition)
-        return set(view.isr) == set(view.replicas)
 
     def _log_end(self, partition: str, node: int) -> int:
         records = stored(self.cluster.directory, node, partition)
