@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Draws docs/matrix.png, the matrix of the README: the rows about real Kafka that differ, photographed in a browser.
+"""Draws docs/matrix.png, the matrix of the README: losses on real Kafka by client and settings, photographed in a browser.
 
 From the root of a clone with the tests' programs (make setup-test): .venv/bin/python scripts/matrix-picture.py
 """
@@ -9,35 +9,33 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import msgspec
 from playwright.sync_api import sync_playwright
 
-from harness.records.verdict_lines import read_matrix
+from checkers import Cell
 from harness.report.page import content_of, render
+from scripts.reference.losses import CAMPAIGNS, kept_matrix, rows_of
 
-CAMPAIGN: Final = Path("results/reference/kafka-default")
 PICTURE: Final = Path("docs/matrix.png")
 WIDTH_PX: Final = 1080
-#: Settings of the rows that are shown, and their two settings that differ.
-SAME: Final = {"min.insync.replicas": 2, "enable.idempotence": False}
-ACKS, UNCLEAN = "acks", "unclean.leader.election.enable"
-ROWS: Final = ((0, False), (1, False), ("all", False), ("all", True))
+#: The settings in which rows differ; the client is before them.
+DIFFER: Final = ("acks", "enable.idempotence", "unclean.leader.election.enable")
+
+
+def cells_shown() -> Iterator[Cell]:
+    """The cells of the picture, each with the client and the settings of its row as its label."""
+    for row in (row for campaign in CAMPAIGNS for row in rows_of(campaign)):
+        label = {"client": row.client, **{name: row.settings[name] for name in DIFFER}}
+        yield from (msgspec.structs.replace(cell, label=label) for cell in row.cells.values())
 
 
 def main() -> None:
     """Render the cells that were run on Apache Kafka, and take a picture of their table."""
-    matrix = read_matrix(CAMPAIGN)
-    cells = [
-        msgspec.structs.replace(cell, label={name: cell.settings[name] for name in (ACKS, UNCLEAN)})
-        for cell in matrix.cells
-        if cell.world == "kafka"
-        and SAME.items() <= cell.settings.items()
-        and (cell.settings[ACKS], cell.settings[UNCLEAN]) in ROWS
-    ]
-    content = content_of(matrix.verdict, cells, [], [])
+    content = content_of(kept_matrix(CAMPAIGNS[0]).verdict, list(cells_shown()), [], [])
     page = render(
         title="",
         campaign={},

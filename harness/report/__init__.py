@@ -18,6 +18,7 @@ from harness.report.accounts import Narration, accounts_of, narration_of
 from harness.report.certificate import Certificate, as_lines, certificates_of
 from harness.report.compared import compared_with
 from harness.report.finding_words import line_of
+from harness.report.grid import bound_words, exercised_faults
 from harness.report.junit import Case, as_junit, cases_of, unfinished_words
 from harness.report.loading import read_campaign
 from harness.report.markdown import as_markdown, cases_as_markdown
@@ -34,9 +35,11 @@ __all__ = [
     "Narration",
     "as_junit",
     "as_lines",
+    "bound_words",
     "cases_as_markdown",
     "cases_of",
     "certificates_in",
+    "exercised_faults",
     "fault_name",
     "legend_of",
     "line_of",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from scripts.reference import DIRECTORY, PAGES
 from scripts.reference.conformance import FILE, compared, conformance
+from scripts.reference.losses import FILE as LOSSES
+from scripts.reference.losses import losses
 
 for name, make in PAGES.items():
     (DIRECTORY / name).write_text(make(), encoding="utf-8")
 FILE.write_text(conformance(compared()), encoding="utf-8")
+LOSSES.write_text(losses(), encoding="utf-8")
