@@ -8,7 +8,7 @@ from typing import Final
 
 from checkers import SITUATIONS, Cell, Outcome, Summary, WorldsCompared, compare, counted, percent, settings_words
 from harness.report.accounts import Account
-from harness.report.grid import bound_words, columns_of, exercised_faults, grid_of
+from harness.report.grid import bound_words, columns_of, exercised_faults, grid_of, minimum_words
 from harness.report.junit import Case
 from harness.report.outcomes import BOUND_MEANING, STYLES, legend_of, style_of
 from harness.report.setups import left_to_clients
@@ -43,6 +43,7 @@ def as_markdown(summary: Summary, cells: Sequence[Cell], accounts: Sequence[Acco
             "",
             _legend(cells),
             *(line for sentence in left_to_clients(cells) for line in ("", _text(sentence))),
+            *_minimum(cells),
             *_defects([account for account in accounts if account.cell.outcome in _DEFECTS]),
             *_lacking(cells),
             *_coverage(cells),
@@ -77,7 +78,13 @@ def _cell(cell: Cell | None) -> str:
         "permitted loss": f"{cell.lost:,} of {cell.loss.total:,} ({percent(cell.loss.rate)})",
         "held": f"0 in {counted(faults, 'fault')}" + ("" if cell.loss_permitted else f" ({bound_words(cell)})"),
     }
-    return f"{style_of(cell).sign} {words.get(cell.outcome, cell.outcome)}"
+    wedged = ", clients wedged" if "wedged-client" in cell.permitted else ""
+    return f"{style_of(cell).sign} {words.get(cell.outcome, cell.outcome)}{wedged}"
+
+
+def _minimum(cells: Sequence[Cell]) -> list[str]:
+    """Say where a plan asks for another amount of evidence than is usual."""
+    return ["", f"Note: {_text(minimum)}."] if (minimum := minimum_words(cells)) else []
 
 
 def _defects(accounts: Sequence[Account]) -> Iterator[str]:

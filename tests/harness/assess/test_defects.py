@@ -35,6 +35,8 @@ def named(
 @pytest.mark.parametrize(
     ("release", "has", "has_not"),
     [
+        ("2.7.1", {"KAFKA-13141", "KAFKA-18991"}, {"KAFKA-7235", "KAFKA-15353"}),
+        ("3.5.1", {"KAFKA-15353"}, {"KAFKA-13141"}),
         ("0.10.2.2", {"KIP-101", "KAFKA-7128", "KIP-320", "KIP-903"}, {"KAFKA-6361", "finding-002"}),
         ("1.1.1", {"KAFKA-6361", "KAFKA-9254"}, {"KIP-101"}),
         ("2.0.0", {"KAFKA-7128", "KIP-320"}, {"KAFKA-6361"}),
@@ -88,3 +90,9 @@ def test_a_client_has_its_own() -> None:
     assert "librdkafka-4844" in named("4.3.1", consumers=(at_the_end,))
     newer = Client(name="c", library="librdkafka", version="2.13.2", settings={"enable.partition.eof": "true"})
     assert "librdkafka-4844" not in named("4.3.1", consumers=(newer,))
+    ending = {"transactional.id": "t", "enable.idempotence": "true"}
+    old = Client(name="p", library="librdkafka", version="1.5.0", settings=ending)
+    assert {"librdkafka-1.5.2", "librdkafka-1.7.0"} <= named("3.9.1", old).keys()
+    new = Client(name="p", library="librdkafka", version="2.16.0", settings=ending)
+    assert "librdkafka-4953" in named("4.3.1", new)
+    assert not {"librdkafka-1.5.2", "librdkafka-1.7.0", "librdkafka-3575"} & named("4.3.1", new).keys()

@@ -72,3 +72,14 @@ def test_a_name_from_a_file_cannot_end_its_cell_or_begin_a_tag() -> None:
     text = as_markdown(summarise([evil]), [evil])
     assert "a\\|b&lt;script>" in text
     assert "<script" not in text
+
+
+def test_wedged_clients_and_a_minimum_of_the_plans_own_are_said() -> None:
+    one = msgspec.structs.replace(cell("kafka", "all"), permitted={"wedged-client": 2}, exercised_min=1)
+    text = as_markdown(summarise([one]), [one])
+    assert rows(text)[2][1] == "✓ 0 in 3 faults (≤ 63 % after 3 faults), clients wedged"
+    assert "Note: the plan asks for 1 exercised fault of each family and 59 writes at stake" in text
+    usual = cell("kafka", "all")
+    quiet = as_markdown(summarise([usual]), [usual])
+    assert "wedged" not in quiet
+    assert "Note:" not in quiet
