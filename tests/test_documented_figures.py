@@ -6,13 +6,9 @@ import re
 from pathlib import Path
 from typing import Final, get_args
 
-import pytest
-
-from checkers import Cell, Outcome
+from checkers import Outcome
 from harness.cli.hunt import BUGS
-from harness.records.verdict_lines import read_matrix
 from nemesis.plan import FaultPlan
-from scripts.reference.losses import CAMPAIGNS, FILE, KEPT, kept_matrix, losses, rows_of
 from workloads import PlantedBug
 
 ROOT: Final = Path(__file__).parent.parent
@@ -49,31 +45,3 @@ def test_readme_and_makefile_say_the_same_of_how_long_a_target_takes() -> None:
     assert said.keys() == {"campaign", "test"}
     targets = re.findall(r"^(\w+):.*## [^(\n]*\(.*?(\w+) minutes", makefile, re.MULTILINE)
     assert {target: minutes for target, minutes in targets if target in said} == said
-
-
-def figures(cells: list[Cell]) -> dict[str, tuple[object, ...]]:
-    """By cell, what documents say of it."""
-    return {
-        cell.key: (
-            *(cell.outcome, cell.runs, cell.attempted, cell.acknowledged, cell.lost, cell.loss.total),
-            {name: (family.took_effect, family.exercised) for name, family in cell.exercised.items()},
-            {name: count for name, count in cell.broken.items() if count},
-        )
-        for cell in cells
-    }
-
-
-@pytest.mark.parametrize("campaign", sorted(path.parent.name for path in KEPT.glob("*/matrix.json")))
-def test_a_matrix_that_is_kept_is_that_of_its_verdicts(campaign: str) -> None:
-    cells = kept_matrix(campaign).cells
-    assert cells
-    assert figures(cells) == figures(read_matrix(KEPT / campaign).cells)
-
-
-def test_the_page_of_losses_is_made_of_the_verdicts_that_are_kept() -> None:
-    assert FILE.read_text(encoding="utf-8") == losses()
-
-
-def test_every_cell_of_the_newest_campaigns_was_put_to_the_test_five_times() -> None:
-    cells = [cell for campaign in CAMPAIGNS for row in rows_of(campaign) for cell in row.cells.values()]
-    assert [cell.key for cell in cells if cell.runs < 5 or cell.outcome.proves_nothing or not cell.latency.all] == []

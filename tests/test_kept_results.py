@@ -1,0 +1,178 @@
+"""Figures of documents about runs on Kafka are those of the verdicts that are kept (results/reference)."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from checkers import Cell, Outcome, VerdictLine, latest_receipts, percent, wedged_clients
+from harness.records.campaign_record import read_campaign_record
+from harness.records.verdict_lines import read_lines, read_matrix
+from harness.report import Certificate, certificates_in, exercised_faults
+from scripts.reference.losses import CAMPAIGNS, FILE, KEPT, OLDER, kept_matrix, losses, rows_of
+
+ROOT: Final = Path(__file__).parent.parent
+MATRICES: Final = sorted(path.parent.relative_to(KEPT).as_posix() for path in KEPT.rglob("matrix.json"))
+FIVE, ONE = "kafka-five-in-flight-librdkafka", "kafka-no-false-alarm-librdkafka"
+PYTHON = "kafka-no-false-alarm-kafka-python"
+SHORT, SHORT_PYTHON = "kafka-short-timeout-librdkafka", "kafka-short-timeout-kafka-python"
+
+
+def words_of(*page: str) -> str:
+    """The text of a page with single spaces."""
+    return " ".join(ROOT.joinpath(*page).read_text(encoding="utf-8").split())
+
+
+@cache
+def lines_of(campaign: str) -> tuple[VerdictLine, ...]:
+    return tuple(read_lines(KEPT / campaign).lines.values())
+
+
+def counted_in(campaign: str, anomaly: str) -> tuple[int, int]:
+    """The findings of an anomaly in all runs, and the runs that have one."""
+    counts = [line.counts.get(anomaly, 0) for line in lines_of(campaign)]
+    return sum(counts), sum(count > 0 for count in counts)
+
+
+def sends_of(campaign: str) -> str:
+    """Runs, sends, acknowledged ones, and the least share in a run, as a table has them."""
+    runs = [line.exercise for line in lines_of(campaign)]
+    sent, acknowledged = sum(run.attempted for run in runs), sum(run.acknowledged for run in runs)
+    least = min(run.acknowledged / run.attempted for run in runs)
+    written = f"{acknowledged:,} ({percent(acknowledged / sent)})"
+    return f"| {len(runs)} | {sent:,} | {written} | {percent(least)} |"
+
+
+def outcomes_of(campaign: str, **settings: object) -> list[tuple[str, Outcome]]:
+    """The world and the outcome of each cell that has these settings; dots of their names are underscores."""
+    wanted = {name.replace("_", "."): value for name, value in settings.items()}.items()
+    return [(cell.world, cell.outcome) for cell in kept_matrix(campaign).cells if wanted <= cell.settings.items()]
+
+
+@pytest.mark.parametrize("campaign", MATRICES)
+def test_a_matrix_that_is_kept_is_that_of_its_verdicts(campaign: str) -> None:
+    def figures(cells: list[Cell]) -> dict[str, tuple[object, ...]]:
+        return {
+            cell.key: (
+                *(cell.outcome, cell.runs, cell.attempted, cell.acknowledged, cell.lost, cell.loss.total),
+                {name: (family.took_effect, family.exercised) for name, family in cell.exercised.items()},
+                {name: count for name, count in cell.broken.items() if count},
+            )
+            for cell in cells
+        }
+
+    cells = kept_matrix(campaign).cells
+    assert cells
+    assert figures(cells) == figures(read_matrix(KEPT / campaign).cells)
+
+
+def test_the_page_of_losses_is_made_of_the_verdicts_that_are_kept() -> None:
+    assert FILE.read_text(encoding="utf-8") == losses()
+
+
+def test_every_cell_of_the_newest_campaigns_was_put_to_the_test_five_times() -> None:
+    cells = [cell for campaign in CAMPAIGNS for row in rows_of(campaign) for cell in row.cells.values()]
+    assert [cell.key for cell in cells if cell.runs < 5 or cell.outcome.proves_nothing or not cell.latency.all] == []
+
+
+def test_the_results_of_each_client_say_what_the_verdicts_say() -> None:
+    page = words_of("results", "reference", "README.md")
+    doubled, runs = counted_in(FIVE, "duplicate")
+    assert f"| librdkafka, five in flight {sends_of(FIVE)} {doubled} records doubled in {runs} runs |" in page
+    assert f"broke a promise in {runs} of {len(lines_of(FIVE))} runs" in page
+    whole = [line.exercise for line in lines_of(FIVE) if line.counts.get("duplicate")]
+    assert sum(run.attempted == run.acknowledged for run in whole) == 8
+    assert f"in eight of the {runs} runs every send was acknowledged" in page
+    met = sum(map(exercised_faults, kept_matrix(ONE).cells))
+    assert f"| librdkafka, one in flight {sends_of(ONE)} nothing; {met} faults met writes |" in page
+    struck = sum(receipt.took_effect for line in lines_of(PYTHON) for receipt in latest_receipts(line.faults))
+    assert f"| kafka-python {sends_of(PYTHON)} nothing; {struck} faults took effect |" in page
+    assert not any(line.judgement.broken for name in (ONE, PYTHON) for line in lines_of(name) if line.judgement)
+    doubled, runs = counted_in(SHORT, "duplicate")
+    lost, _ = counted_in(SHORT, "lost-write")
+    found = f"{doubled} records doubled in {runs} runs; {lost} writes on no replica"
+    assert f"| librdkafka {sends_of(SHORT)} {found} |" in page
+    (wedged,) = wedged_clients(line.anomalies for line in lines_of(SHORT_PYTHON))
+    found = f"nothing in the log; {wedged.producers} producers wedged in {wedged.runs} runs"
+    assert f"| kafka-python {sends_of(SHORT_PYTHON)} {found} |" in page
+
+
+def test_the_results_of_sixteen_settings_say_what_the_verdicts_say() -> None:
+    page = words_of("results", "reference", "README.md")
+    weak = [one for acks in (0, 1) for one in outcomes_of(OLDER, acks=acks)]
+    unclean = outcomes_of(OLDER, acks="all", unclean_leader_election_enable=True)
+    lost = {
+        (name, world): sum(one == (world, Outcome.PERMITTED_LOSS) for one in cells)
+        for name, cells in (("weak", weak), ("unclean", unclean))
+        for world in ("kafka", "processes")
+    }
+    assert len(weak) == 64
+    assert lost["weak", "processes"] == 32
+    assert f"lost in {lost['weak', 'kafka']} of 32 cells on Kafka and in all 32 on the reference broker" in page
+    assert f"lost in {lost['unclean', 'kafka']} of 16 cells on Kafka, in {lost['unclean', 'processes']} on" in page
+    (wedged,) = wedged_clients(line.anomalies for line in lines_of(OLDER))
+    silent = f"{wedged.producers} producers of kafka-python became silent, in {wedged.runs} of the"
+    assert f"{silent} {len(lines_of(OLDER))} runs" in page
+    by_cell: dict[str, set[Outcome]] = {}
+    for cell in kept_matrix(OLDER).cells:
+        by_cell.setdefault(cell.cell, set()).add(cell.outcome)
+    same = sum(len(outcomes) == 1 for outcomes in by_cell.values())
+    assert f"{same} of the {len(by_cell)} cells have the same outcome" in page
+
+
+def test_the_longer_runs_of_two_cells_say_what_the_verdicts_say() -> None:
+    page = words_of("results", "reference", "README.md")
+    for cell in kept_matrix("kafka-default-kill").cells:
+        (kills,) = cell.exercised.values()
+        unclean = str(cell.settings["unclean.leader.election.enable"]).lower()
+        outcome = f"{cell.lost} lost as permitted" if cell.lost else "held, none lost"
+        assert f"| {unclean} | {outcome} | {kills.took_effect} | {kills.exercised} | {cell.acknowledged:,} |" in page
+    shares = [100 * line.exercise.acknowledged / line.exercise.attempted for line in lines_of("kafka-default-kill")]
+    assert f"{round(min(shares))} to {round(max(shares))} % of a run's sends were acknowledged" in page
+    assert f"{counted_in('kafka-default-kill', 'wedged-client')[0]} times a producer was wedged" in page
+
+
+def test_findings_quote_the_kept_runs() -> None:
+    doubled, runs = counted_in(FIVE, "duplicate")
+    third = words_of("docs", "findings", "003-librdkafka-doubled-records.md")
+    assert f"[{doubled} findings]" in third
+    assert f"in {runs} of {len(lines_of(FIVE))} runs" in third
+    acknowledged = sum(line.exercise.acknowledged for line in lines_of(ONE))
+    assert f"0 in {len(lines_of(ONE))} runs, {acknowledged:,} writes" in third
+    acknowledged = sum(line.exercise.acknowledged for line in lines_of(SHORT))
+    first = words_of("docs", "findings", "001-librdkafka-idempotence.md")
+    assert f"{counted_in(SHORT, 'lost-write')[0]} of {acknowledged:,} acknowledged records" in first
+    lost, runs = counted_in("missed-epoch", "lost-write")
+    assert lost == runs == len(lines_of("missed-epoch")) == 10
+
+
+def certificates() -> Iterator[tuple[list[str], Certificate]]:
+    """Each certificate that is kept, with the command that made it."""
+    for directory in sorted((KEPT / "certificates").iterdir()):
+        record = read_campaign_record(directory)
+        assert record is not None
+        (certificate,) = certificates_in(directory)
+        yield shlex.split(record.command), certificate
+
+
+def test_the_guide_of_upgrades_shows_the_certificates_that_are_kept() -> None:
+    guide = (ROOT / "docs" / "guides" / "upgrade.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^(ackproof .*)\n  (.*)$", guide, re.MULTILINE)
+    shown = {tuple(shlex.split(command)): result for command, result in lines}
+    kept = {tuple(command): result_words(certificate) for command, certificate in certificates()}
+    assert kept == shown
+
+
+def result_words(certificate: Certificate) -> str:
+    """A certificate in the line of the guide."""
+    if not certificate.granted or certificate.lost:
+        return certificate.sentence.partition(";")[0]
+    parts = [f"{len(certificate.steps)} steps", *(f"{count} {kind}s" for kind, count in certificate.faults.items())]
+    written = f"{certificate.acknowledged:,} of {certificate.attempted:,} writes acknowledged"
+    return f"certified: {', '.join([*parts, written])}"
