@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Draws docs/matrix.png, the matrix of the README: losses on real Kafka by client and settings, photographed in a browser.
+"""Draws docs/matrix.png, the matrix of the README: losses on real Kafka by client and settings, as a browser shows it.
 
 From the root of a clone with the tests' programs (make setup-test): .venv/bin/python scripts/matrix-picture.py
 """

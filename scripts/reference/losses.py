@@ -35,8 +35,9 @@ FAMILIES: Final = ("kill", "partition", "pause", "power")
 LIBRARIES: Final = {"java": "Java", "confluent-kafka": "librdkafka"}
 WORLDS: Final = {"kafka": "Apache Kafka", "processes": "The reference broker on processes"}
 INTRODUCTION: Final = """
-▼ this share of the acknowledged writes is lost, as permitted. ✓ none lost, as promised: at most
-this share of such faults loses some (95 %). ○ none lost in this number of faults, though loss is permitted. ✖ a promise is broken: findings. – not exercised: too few faults met writes.
+▼ this share of the acknowledged writes is lost, as permitted. ✓ none lost, as promised: at most this share of such
+faults loses some (95 %). ○ none lost in this number of faults, though loss is permitted. ✖ a promise is broken:
+findings. – not exercised: too few faults met writes.
 
 [What was run](README.md), on which machine.
 """
