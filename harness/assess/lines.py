@@ -19,6 +19,7 @@ from harness.assess.sentences import (
     names_of,
     not_known,
     ordered,
+    promises_said,
     settings_words,
     story_words,
     without_common,
@@ -29,7 +30,7 @@ from harness.records.assessment_file import Assessed, Assessment, Concern
 
 #: Columns that a cell of the table is padded to; longer names move their line only.
 CELL_MAX: Final = 40
-_MORE: Final = "more: --details has promises, settings and every story of each group; --page writes them as a page"
+_MORE: Final = "more: --details has settings, promises and every story of each group; --page writes them as a page"
 
 
 def lines_of(assessment: Assessment, *, details: bool = False) -> Iterator[str]:
@@ -45,6 +46,9 @@ def lines_of(assessment: Assessment, *, details: bool = False) -> Iterator[str]:
         for group in assessment.groups:
             yield ""
             yield from _group(group)
+    elif assessment.groups:
+        yield ""
+        yield from promises_said(assessment)
     said = gathered(assessment, ("defect",)) if details else gathered(assessment)
     title = ""
     for each in said:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from checkers import counted
-from harness.records.assessment_file import Assessed, Assessment, Concern, ShownStory
+from harness.records.assessment_file import Assessed, Assessment, Concern, Promised, ShownStory
 
 #: Names of topics that a line shows.
 NAMES_MAX: Final = 3
@@ -189,6 +189,17 @@ def not_known(assessment: Assessment) -> Iterator[str]:
             having.setdefault(text, []).append(group)
     for text, groups in having.items():
         yield f"{text} ({_whose(groups, assessment)})"
+
+
+def promises_said(assessment: Assessment) -> Iterator[str]:
+    """Each promise once, with its topics and the families of faults under which it is made."""
+    having: dict[Promised, list[Assessed]] = {}
+    for group in assessment.groups:
+        for promised in group.promised:
+            having.setdefault(promised, []).append(group)
+    for promised, groups in having.items():
+        families = ", ".join(promised.families)
+        yield f"Promised ({_whose(groups, assessment)}): {promised.sentence} Under: {families}."
 
 
 def clean_said(assessment: Assessment) -> Iterator[str]:

@@ -78,6 +78,7 @@ def test_every_concern_is_said_once_below_a_table_with_the_verdicts_first() -> N
         "Whatever is set: left-to-chance (every topic)",
     ]
     assert sum("again:" in line for line in lines) == 1
+    assert lines[13] == "Promised (every topic): kept Under: kill."
 
 
 def test_the_worst_answers_come_first_and_reasons_are_few() -> None:
