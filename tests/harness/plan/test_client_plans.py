@@ -37,6 +37,7 @@ def settings_of_clients(plan: Plan) -> dict[str, str]:
     [
         *((library, name, {}) for library, name in USUAL_ADVICE.items()),
         ("librdkafka", "kafka-idempotent-librdkafka", {"enable.idempotence": "true"}),
+        ("java", "kafka-flushed", {}),
         ("java", "kafka-weaker", {"acks": "1"}),
     ],
 )

@@ -385,6 +385,7 @@ def test_exclusions_are_tables() -> None:
         "demo",
         "kafka",
         "kafka-default",
+        "kafka-flushed",
         "kafka-idempotent-librdkafka",
         "kafka-no-false-alarm-kafka-python",
         "kafka-no-false-alarm-librdkafka",
