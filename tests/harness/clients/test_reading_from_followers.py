@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from kafka.consumer.subscription_state import TopicPartitionState
 
 from harness.choices import Choices
@@ -105,3 +108,44 @@ def _read_beside(cluster: Cluster, broker: int) -> None:
     consumer.poll(100, read)
     assert cluster.until(lambda: len(records) >= WRITES)
     consumer.close()
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("near", [True, False])
+def test_librdkafka_fetches_from_the_follower_beside_it_where_the_plan_says_so(near: bool, tmp_path: Path) -> None:
+    settings = {"request.timeout.ms": 5_000, "delivery.timeout.ms": 10_000, "follower.fetching": near}
+    planned = spec(settings, world=Processes(client="confluent-kafka"))
+    real = world_for(planned, tmp_path, Choices(1))
+    assert isinstance(real, RealWorld)
+    real.open()
+    try:
+        cluster = Cluster(real, tmp_path)
+        leader = cluster.leads()
+        assert all(outcome.type == "ok" for outcome in cluster.write(WRITES, 0))
+        beside = (leader + 1) % 3
+        library = CLIENTS["confluent-kafka"].with_racks(planned.racks_of_brokers)
+        bootstrap = cluster.world.clients.bootstrap
+        configured = library.consumer_configuration(planned.chosen(), bootstrap, beside, None, "read_uncommitted")
+        assert _fetched_from(cluster, configured, beside if near else leader)
+    finally:
+        real.close()
+
+
+def _fetched_from(cluster: Cluster, configured: Mapping[str, object], broker: int) -> bool:
+    """True once librdkafka says that it has everything, and fetches from this broker."""
+    seen: list[tuple[int, int]] = []
+
+    def note(text: str) -> None:
+        topics = json.loads(text)["topics"]
+        seen.extend((own["partitions"]["0"]["broker"], own["partitions"]["0"]["rxmsgs"]) for own in topics.values())
+
+    consumer = Consumer({**configured, "statistics.interval.ms": 100, "stats_cb": note})
+    consumer.assign([TopicPartition(PARTITIONS[0].rpartition("-")[0], 0, OFFSET_BEGINNING)])
+    def fetched() -> bool:
+        consumer.poll(0.1)  # calls back
+        return any(fetching == broker and records >= WRITES for fetching, records in seen)
+
+    try:
+        return cluster.until(fetched)
+    finally:
+        consumer.close()
