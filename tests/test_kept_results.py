@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import lzma
 import re
 import shlex
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import msgspec
 import pytest
 
 from checkers import Cell, Outcome, VerdictLine, latest_receipts, percent, wedged_clients
@@ -22,6 +24,7 @@ MATRICES: Final = sorted(path.parent.relative_to(KEPT).as_posix() for path in KE
 FIVE, ONE = "kafka-five-in-flight-librdkafka", "kafka-no-false-alarm-librdkafka"
 PYTHON = "kafka-no-false-alarm-kafka-python"
 SHORT, SHORT_PYTHON = "kafka-short-timeout-librdkafka", "kafka-short-timeout-kafka-python"
+LEDGER: Final = KEPT / "night" / "ledger.jsonl.xz"
 
 
 def words_of(*page: str) -> str:
@@ -176,3 +179,23 @@ def result_words(certificate: Certificate) -> str:
     parts = [f"{len(certificate.steps)} steps", *(f"{count} {kind}s" for kind, count in certificate.faults.items())]
     written = f"{certificate.acknowledged:,} of {certificate.attempted:,} writes acknowledged"
     return f"certified: {', '.join([*parts, written])}"
+
+
+def test_the_night_that_is_kept_is_what_the_measurements_say() -> None:
+    entries = [msgspec.json.decode(line) for line in lzma.decompress(LEDGER.read_bytes()).splitlines()]
+    by_kind: dict[str, list[Any]] = {}
+    for entry in entries:
+        by_kind.setdefault(entry["entry"], []).append(entry)
+    turns = len(by_kind["performed"])
+    assert {entry["status"] for entry in by_kind["performed"]} == {"completed"}
+    assert turns == len(lines_of("night"))
+    cells = kept_matrix("night").cells
+    held = sum(cell.outcome is Outcome.HELD for cell in cells)
+    memory = [entry["memory"]["harness"] / 1e6 for entry in by_kind["sampled"]]
+    disk = max(entry["disk_bytes"] for entry in by_kind["sampled"]) / 1e6
+    seconds = msgspec.json.decode(LEDGER.with_name("night.json").read_bytes())["elapsed_s"]
+    said = (
+        f"{seconds:.0f} s, {turns:,} turns, each judged once, {held} of {len(cells)} cells held. The harness took "
+        f"{min(memory):.0f} to {max(memory):.0f} MB, the directory {disk:.0f} MB at most."
+    )
+    assert said in words_of("results", "reference", "measurements.md")
