@@ -24,6 +24,7 @@ REFERENCE: Final = _pages("docs/reference")
 GUIDES: Final = (*_pages("docs/start"), *_pages("docs/explained"), *_pages("docs/guides"))
 #: Dated figures, each beside the data that it is of.
 FIGURES: Final = (
+    "results/reference/losses.md",
     "results/reference/measurements.md",
     "results/reference/hunt/README.md",
     "results/reference/explore/README.md",
