@@ -176,7 +176,10 @@ def result_words(certificate: Certificate) -> str:
     """A certificate in the line of the guide."""
     if not certificate.granted or certificate.lost:
         return certificate.sentence.partition(";")[0]
-    parts = [f"{len(certificate.steps)} steps", *(f"{count} {kind}s" for kind, count in certificate.faults.items())]
+    parts = [
+        f"{len(certificate.steps)} steps",
+        *(f"{count} {kind}s" for kind, count in sorted(certificate.faults.items())),
+    ]
     written = f"{certificate.acknowledged:,} of {certificate.attempted:,} writes acknowledged"
     return f"certified: {', '.join([*parts, written])}"
 

@@ -35,9 +35,9 @@ FAMILIES: Final = ("kill", "partition", "pause", "power")
 LIBRARIES: Final = {"java": "Java", "confluent-kafka": "librdkafka"}
 WORLDS: Final = {"kafka": "Apache Kafka", "processes": "The reference broker on processes"}
 INTRODUCTION: Final = """
-▼ this share of the acknowledged writes is lost, as permitted. ✓ none lost, as promised: at most this share of such
-faults loses some (95 %). ○ none lost in this number of faults, though loss is permitted. ✖ a promise is broken:
-findings. – not exercised: too few faults met writes.
+▼ this share of the acknowledged writes is lost, as permitted. ✓ none lost, as promised, in this number of
+faults that met writes; at most this share of such faults loses some (95 %). ○ none lost, though loss is permitted. ✖ a
+promise is broken: findings. – not exercised: too few faults met writes.
 
 [What was run](README.md), on which machine.
 """
@@ -111,7 +111,8 @@ def shown(cell: Cell | None) -> str:
         words = ", ".join(f"{count:,} {anomaly}" for anomaly, count in list(cell.broken.items())[:1])
         words += ", and others" * (len(cell.broken) > 1)
     elif cell.outcome is Outcome.HELD:
-        words = f"{exercised_faults(cell)}" if cell.loss_permitted else bound_words(cell)
+        words = f"{exercised_faults(cell)}"
+        words += "" if cell.loss_permitted else f", {bound_words(cell).partition(' after ')[0]}"
     return f"{style_of(cell).sign} {words}".rstrip()
 
 

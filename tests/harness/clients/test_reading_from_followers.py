@@ -141,6 +141,7 @@ def _fetched_from(cluster: Cluster, configured: Mapping[str, object], broker: in
 
     consumer = Consumer({**configured, "statistics.interval.ms": 100, "stats_cb": note})
     consumer.assign([TopicPartition(PARTITIONS[0].rpartition("-")[0], 0, OFFSET_BEGINNING)])
+
     def fetched() -> bool:
         consumer.poll(0.1)  # calls back
         return any(fetching == broker and records >= WRITES for fetching, records in seen)
