@@ -94,10 +94,10 @@ def _lag(measures: Measures) -> int:
 class Verdict(Measures, kw_only=True):
     """The findings of the checkers in one history, whatever was promised.
 
-    ``anomalies`` maps an anomaly's name to its findings (each with the fields of that anomaly), maybe capped. ``valid`` is
-    false if it has any anomaly but those that the field allows (:class:`checkers.anomalies.Allowed`), or if nothing was
-    sent or read at all; "unknown" with a ``reason`` if it could not be decided. ``replicas_compared`` counts the log
-    partitions whose replicas' logs were compared with each other; None without such logs. ``irregular`` says what
+    ``anomalies`` maps an anomaly's name to its findings (each with the fields of that anomaly), maybe capped. ``valid``
+    is false if it has any anomaly but those that the field allows (:class:`checkers.anomalies.Allowed`), or if nothing
+    was sent or read at all; "unknown" with a ``reason`` if it could not be decided. ``replicas_compared`` counts the
+    log partitions whose replicas' logs were compared with each other; None without such logs. ``irregular`` says what
     another tool's history has and no real one can have: neither its silence nor its findings are certain then.
     """
 

@@ -81,7 +81,7 @@ def test_older_plans_and_files_of_runs_call_scenarios_stories() -> None:
     older = plan('["S01"]').replace("scenarios = ", "stories = ")
     chosen = parse_plan(plan('["S01"]'), "p.toml").worlds[0].faults
     assert parse_plan(older, "p.toml").worlds[0].faults == chosen
-    assert msgspec.to_builtins(chosen)["stories"] == ["S01"]
+    assert msgspec.to_builtins(chosen)["stories"] == ("S01",)
     with pytest.raises(PlanError, match=r"faults\.stories: is the older name of scenarios; leave it out"):
         parse_plan(plan('["S01"]', faults='stories = ["S04"]'), "p.toml")
 
