@@ -44,7 +44,7 @@ FIRST, NEXT, THIRD = 0, 1, 2
 ASSIGNMENT: Final = ((FIRST, NEXT, THIRD),) * len(PARTITIONS)
 #: The one partition that serves every group.
 SERVING: Final = f"{OFFSETS_TOPIC}-0"
-#: What each group has committed before, and what it commits while nothing is replicated.
+#: The offsets that each group has committed before, and those that it commits while nothing is replicated.
 BEFORE, LATER = 1, 7
 GROUPS: Final = 60
 #: Groups that are there to be listed: a listing looks at each of them.
@@ -197,7 +197,7 @@ def _committed(connection: DirectConnection, group: str, offset: int) -> bool:
 
 
 def _left(connection: DirectConnection, group: str) -> int:
-    """What the group has committed."""
+    """The offsets that the group has committed."""
     topic, index = LogPartition.named(PARTITIONS[0])
     asked = OffsetFetchRequest.OffsetFetchRequestTopic(version=5, name=topic, partition_indexes=[index])
     response = connection.ask(OffsetFetchRequest[5](group_id=group, topics=[asked]))

@@ -18,7 +18,7 @@ from workloads import Settings, spelled
 PLANS: Final = plans_here()
 LIBRARIES: Final[tuple[Library, ...]] = get_args(Library)
 USUAL_ADVICE: Final = {name: f"kafka-usual-advice-{name}" for name in LIBRARIES}
-#: How a plan names the client of a library.
+#: The name of a library's client in a plan.
 CLIENTS: Final = {"java": "java", "kafka-python": "kafka-python", "librdkafka": "confluent-kafka"}
 
 
@@ -27,7 +27,7 @@ def plan_of(name: str) -> Plan:
 
 
 def settings_of_clients(plan: Plan) -> dict[str, str]:
-    """What the plan's first cell gives its producers, as files spell it."""
+    """The properties that the plan's first cell gives its producers, as files spell it."""
     settings = plan.runs()[0].settings
     return {name: spelled(settings[name]) for name in Settings.scoped("client")}
 
