@@ -68,11 +68,12 @@ def conform(
 
     The core is the reference broker's. A STORY (S01) is performed on Apache Kafka, which needs root, or on the
     reference broker's processes. Without one every story that this world can perform is. The core performs it in
-    virtual time, at the same pace. After each step both must show the same leader, epochs, ISR, logs and answers. A
-    TRACE is what --save kept, a file or a directory: it needs no cluster. A RUN is the directory of a run on Apache
-    Kafka: the changes of log partitions that its controller logged must be changes that the core's controller makes, in
-    some order. Exit code 0 if every step is the same or explained, 1 if not, 70 if a story could not be performed, 2 if
-    nothing was compared, or nothing of a log partition.
+    virtual time, at the same pace. After each step both must show the same leader, epochs, ISR, logs and answers. What
+    the checkers find on the cluster is compared with what the story's file expects. A TRACE is what --save kept, a file
+    or a directory: it needs no cluster. A RUN is the directory of a run on Apache Kafka: the changes of log partitions
+    that its controller logged must be changes that the core's controller makes, in some order. Exit code 0 if every
+    step is the same or explained, 1 if not, 70 if a story could not be performed, 2 if nothing was compared, or nothing
+    of a log partition.
     """
     numbered = known_stories()
     given = {"--world": world, "--version": version, "--settings": columns, "--save": save}
@@ -183,7 +184,9 @@ def _columns(patterns: Sequence[str]) -> tuple[str, ...]:
 def _lines(compared: Comparison) -> Iterator[str]:
     """One line, and the first step that no deviation explains, with those beside it."""
     counts = ", ".join(f"{number} {word}" for word in Word if (number := compared.count(word)))
-    yield f"{compared.story} {compared.column} on {compared.system}: {counts or 'no step was compared'}"
+    outcome = "" if compared.disagreements is None else ", otherwise" if compared.disagreements else ", as expected"
+    yield f"{compared.story} {compared.column} on {compared.system}: {counts or 'no step was compared'}{outcome}"
+    yield from (f"  {sentence}" for sentence in compared.disagreements or ())
     if (wrong := compared.unexplained) is not None:
         for step in compared.steps[max(0, wrong - 1) : wrong + 2]:
             yield from _step(step)

@@ -19,7 +19,16 @@ from kafka.protocol.producer.produce import ProduceRequest
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from harness.clients.client_thread import Pending, ThreadedClock
-from workloads import CLIENT_CLOSED, NEVER_SENT, TIME_LIMIT, EventType, LogPartition, SendOutcome, classify
+from workloads import (
+    CLIENT_CLOSED,
+    NEVER_SENT,
+    PAYLOAD_HEADER,
+    TIME_LIMIT,
+    EventType,
+    LogPartition,
+    SendOutcome,
+    classify,
+)
 
 _VERSION: Final = 3
 _MAGIC: Final = 2
@@ -69,13 +78,18 @@ class RealDirectClient:
         timeout_ms: int,
         done: Callable[[SendOutcome], None],
         sequence: BatchSequence = NOT_IDEMPOTENT,
+        tombstone: bool = False,
     ) -> None:
-        """Ask ``broker`` to append one record to ``partition`` ("topic-number"); ``done`` is called once."""
+        """Ask ``broker`` to append one record to ``partition`` ("topic-number"); ``done`` is called once.
+
+        The payload of a ``tombstone``, which has no value, is in its header.
+        """
         too_late = SendOutcome(EventType.INFO, error=TIME_LIMIT, node=broker)
         ticket = self._pending.begin(done, timeout_ms + GRACE_MS, too_late)
         until = time.monotonic() + (timeout_ms + GRACE_MS) / 1_000
         protocol = KafkaProtocol(client_id="ackproof-direct")
-        protocol.send_request(_request(partition, _batch(key, payload, sequence), acks, timeout_ms))
+        batch = _batch(key, payload, sequence, tombstone=tombstone)
+        protocol.send_request(_request(partition, batch, acks, timeout_ms))
         ask = partial(self._ask, ticket, broker, protocol, until)
         threading.Thread(target=ask, name=f"direct-{broker}", daemon=True).start()
 
@@ -141,7 +155,7 @@ def _request(partition: str, records: bytes, acks: int, timeout_ms: int) -> Any:
     return ProduceRequest[_VERSION](transactional_id=None, acks=acks, timeout_ms=timeout_ms, topic_data=[data])
 
 
-def _batch(key: bytes, payload: bytes, sequence: BatchSequence) -> bytes:
+def _batch(key: bytes, payload: bytes, sequence: BatchSequence, *, tombstone: bool) -> bytes:
     builder: Any = DefaultRecordBatchBuilder(
         magic=_MAGIC,
         compression_type=0,
@@ -151,5 +165,7 @@ def _batch(key: bytes, payload: bytes, sequence: BatchSequence) -> bytes:
         base_sequence=sequence.base,
         batch_size=_BATCH_BYTES,
     )
-    builder.append(offset=0, timestamp=time.time_ns() // 1_000_000, key=key, value=payload, headers=[])
+    headers = [(PAYLOAD_HEADER, payload)] if tombstone else []
+    value = None if tombstone else payload
+    builder.append(offset=0, timestamp=time.time_ns() // 1_000_000, key=key, value=value, headers=headers)
     return bytes(builder.build())

@@ -52,17 +52,21 @@ class ComparedStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """A story held against a trace, in the core's ``schedule`` of that number."""
+    """A story held against a trace, in the core's ``schedule`` of that number; ``disagreements`` are the trace's."""
 
     story: str
     column: str
     system: str
     schedule: int
     steps: tuple[ComparedStep, ...]
+    disagreements: tuple[str, ...] | None = None
 
     @property
     def conforms(self) -> bool:
-        """True if at least one step was compared, and each is the same or explained."""
+        """True if at least one step was compared, and each is the same or explained.
+
+        Its outcome may be another than a story's file expects, whose script is not meant to rest after each step.
+        """
         return bool(self.steps) and self.unexplained is None
 
     @property
@@ -106,7 +110,12 @@ def _held(trace: RecordedTrace, core: Sequence[CoreStep], schedule_number: int) 
         explain = partial(_why, trace, texts[:number])
         steps.append(_compared(number, real, ours, explain))
     return Comparison(
-        story=trace.story, column=trace.column, system=trace.system, schedule=schedule_number, steps=tuple(steps)
+        story=trace.story,
+        column=trace.column,
+        system=trace.system,
+        schedule=schedule_number,
+        steps=tuple(steps),
+        disagreements=trace.disagreements,
     )
 
 

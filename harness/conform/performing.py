@@ -15,7 +15,16 @@ from harness.conform.shown import ShownState, shown
 from harness.errors import PlanError
 from harness.plan import AnyWorld, Kafka, Namespaces, Processes, RunSpec, Simulated
 from harness.run import kept_until_undone, prepared
-from harness.stories import AsLongAs, Column, Story, UntilAtRest, column_named, perform_script, unmet
+from harness.stories import (
+    AsLongAs,
+    Column,
+    Story,
+    UntilAtRest,
+    column_named,
+    judged_in_memory,
+    perform_script,
+    unmet,
+)
 from harness.worlds.contract import ReplicaState
 from harness.worlds.factory import world_for
 from harness.worlds.simulated import SimulatedWorld
@@ -25,6 +34,7 @@ from nemesis.cluster import CONTROLLER, Link, Messages, PartitionView, Target, r
 from nemesis.evidence import Evidence
 from nemesis.plan import FaultPlan
 from workloads import Event, Settings, WorkloadPlan
+from workloads.history import HistoryInMemory
 
 #: One log partition, with the replicas of every script in the same order everywhere.
 ASSIGNMENT: Final = ((0, 1, 2),)
@@ -41,6 +51,17 @@ TIMES: Final[Mapping[str, object]] = {
     # So often are high watermarks on disks, where they are seen; a cluster that is at rest has written them.
     "replica.high.watermark.checkpoint.interval.ms": 250,
 }
+#: Stories in which a follower, or a broker that is cut off, has to keep its place over several steps, each with a rest.
+SLOW: Final[Mapping[str, Mapping[str, object]]] = {
+    "S39": {"replica.lag.time.max.ms": 120_000},
+    "S40": {
+        "replica.lag.time.max.ms": 120_000,
+        "broker.session.timeout.ms": 90_000,
+        "request.timeout.ms": 120_000,
+        "delivery.timeout.ms": 240_000,
+    },
+    "S63": {"replica.lag.time.max.ms": 120_000},
+}
 #: The worlds that the core can be held against.
 ELSEWHERE: Final[Mapping[str, AnyWorld]] = {
     "kafka": Kafka(host=Namespaces(), client="confluent-kafka"),
@@ -48,9 +69,16 @@ ELSEWHERE: Final[Mapping[str, AnyWorld]] = {
 }
 
 
+def with_rests(story: Story) -> Story:
+    """The story with time limits that rests between its steps do not exceed."""
+    of_transactions = {"transaction.timeout.ms": 120_000} if story.transactions else {}
+    settings = {**TIMES, **of_transactions, **story.settings, **SLOW.get(story.number, {})}
+    return msgspec.structs.replace(story, settings=settings)
+
+
 def spec_of(story: Story, column: Column, world: AnyWorld) -> RunSpec:
     """The run of a story with the settings of a column."""
-    return _spec(story, column.name, column.chosen({**TIMES, **story.settings}), world)
+    return _spec(story, column.name, column.chosen(with_rests(story).settings), world)
 
 
 def _spec(story: Story, column: str, settings: Settings, world: AnyWorld) -> RunSpec:
@@ -59,7 +87,7 @@ def _spec(story: Story, column: str, settings: Settings, world: AnyWorld) -> Run
         cell=column,
         family=story.number,
         settings=settings.to_mapping(),
-        workload=WORKLOAD,
+        workload=msgspec.structs.replace(WORKLOAD, name=story.workload),
         faults=FaultPlan(),
         seed=0,
         assignment=ASSIGNMENT,
@@ -85,20 +113,24 @@ def performed_elsewhere(story: Story, column: str, world: str, release: str = ""
     """The trace of a story on a real cluster, with Kafka of this ``release``.
 
     Raises:
-        PlanError: this world cannot do what the story asks for.
+        PlanError: this world cannot do what the story asks for, or the story has no such column.
         HostError: this machine cannot offer the world, or something was not undone.
         HarnessError: the cluster could not be started, or the harness failed.
         KeyboardInterrupt: the user wants no more. What was not undone is named in each, for `ackproof heal`.
     """
+    if not story.takes(column_named(column)):
+        raise PlanError(f"{story.number} is performed in other columns: {', '.join(story.columns)}")
     spec = spec_of(story, column_named(column), world_named(world, release))
-    if problem := unmet(story, spec):
+    if problem := unmet(with_rests(story), spec):
         raise PlanError(f"{story.number} {problem}")
     with kept_until_undone("ackproof-conform-") as directory:
         real = world_for(prepared(spec, story), directory, Steady(0))
-        performance = perform_script(story, spec, real, _Forgetting(), UntilAtRest())
+        history = HistoryInMemory()
+        performance = perform_script(story, spec, real, history, UntilAtRest())
         version = real.effective_configuration()["broker"].get("version", "")
+        cell = judged_in_memory(story, column, performance, history, real)
     system = f"{KAFKA} {version}" if world == "kafka" else "reference broker, processes"
-    return recorded(story, spec, system, performance.trace)
+    return recorded(story, spec, system, performance.trace, cell.disagreements)
 
 
 def playable(stories: Iterable[Story], columns: Iterable[str], world: str, release: str = "") -> list[str]:
@@ -107,7 +139,10 @@ def playable(stories: Iterable[Story], columns: Iterable[str], world: str, relea
     return [
         story.number
         for story in stories
-        if not any(unmet(story, spec_of(story, column_named(column), where)) for column in columns)
+        if all(
+            story.takes(column) and not unmet(with_rests(story), spec_of(story, column, where))
+            for column in map(column_named, columns)
+        )
     ]
 
 

@@ -31,10 +31,11 @@ class RecordedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     note: str = ""
 
 
-class RecordedTrace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RecordedTrace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A story as ``system`` performed it; ``steps`` are those that bring about its beginning too.
 
-    ``settings`` are those that have not their default.
+    ``settings`` are those that have not their default. ``disagreements`` are sentences: what the checkers found
+    otherwise than the story's file expects it. None: nothing was looked for.
     """
 
     form: int
@@ -43,6 +44,7 @@ class RecordedTrace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     system: str
     settings: dict[str, SettingValue]
     steps: tuple[RecordedStep, ...]
+    disagreements: tuple[str, ...] | None = None
 
     @property
     def is_kafka(self) -> bool:
@@ -63,7 +65,9 @@ class _Head(msgspec.Struct):
     form: int
 
 
-def recorded(story: Story, spec: RunSpec, system: str, trace: Trace) -> RecordedTrace:
+def recorded(
+    story: Story, spec: RunSpec, system: str, trace: Trace, disagreements: tuple[str, ...] | None = None
+) -> RecordedTrace:
     """The trace of a performance; what fresh clients do when all is healed is no step of it."""
     usual = Settings().to_mapping()
     return RecordedTrace(
@@ -73,6 +77,7 @@ def recorded(story: Story, spec: RunSpec, system: str, trace: Trace) -> Recorded
         system=system,
         settings={name: value for name, value in spec.settings.items() if value != usual[name]},
         steps=tuple(steps_of(trace)),
+        disagreements=disagreements,
     )
 
 

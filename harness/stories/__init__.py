@@ -4,7 +4,7 @@ A story is performed in a world through its contract alone, and judged by the ch
 docs/reference/stories.md has the language. Faults that are drawn by chance are in :mod:`nemesis.scenarios`.
 """
 
-from harness.stories.cells import StoryCell, perform_cell, perform_table
+from harness.stories.cells import StoryCell, judged_in_memory, perform_cell, perform_table
 from harness.stories.columns import (
     COLUMNS,
     OF_GROUPS,
@@ -47,6 +47,7 @@ __all__ = [
     "column_named",
     "explained",
     "form_of",
+    "judged_in_memory",
     "known_stories",
     "lines_of",
     "own_column",

@@ -17,6 +17,7 @@ from harness.stories.fitting import fitted
 from harness.stories.performer import Performance, perform_script
 from harness.stories.story import Expected, Sign, Story
 from harness.stories.trace import ACKNOWLEDGED, Trace, record_name
+from harness.worlds.contract import World
 from harness.worlds.simulated.steady import Steady
 from harness.worlds.simulated.world import SimulatedWorld
 from nemesis.plan import FaultPlan
@@ -74,7 +75,7 @@ def perform_cell(
         cell=chosen.name,
         family=story.number,
         settings=settings.to_mapping(),
-        workload=_workload_of(story),
+        workload=msgspec.structs.replace(WORKLOAD, name=story.workload),
         faults=FaultPlan(),
         seed=0,
         brokers=settings.replication_factor,
@@ -86,18 +87,17 @@ def perform_cell(
         watch(world)
     history = HistoryInMemory()
     performance = perform_script(story, spec, world, history)
-    replicas = replicas_in_memory(performance.report.ends, world.replica_logs())
-    verdict = check_rows(history.rows, name=f"{story.number}/{chosen.name}", replicas=replicas, shown=None)
-    return judged(story, chosen.name, performance, verdict)
+    return judged_in_memory(story, chosen.name, performance, history, world)
 
 
-def _workload_of(story: Story) -> WorkloadPlan:
-    """The workload by which the run is judged and the cluster gets its own topics; only the script writes."""
-    if story.transactions:
-        return msgspec.structs.replace(WORKLOAD, name="transactions")
-    if story.grouped:
-        return msgspec.structs.replace(WORKLOAD, name="groups")
-    return msgspec.structs.replace(WORKLOAD, name="keyed") if story.compacted else WORKLOAD
+def judged_in_memory(
+    story: Story, column: str, performance: Performance, history: HistoryInMemory, world: World
+) -> StoryCell:
+    """The cell of a performance whose whole ``history`` is in memory; its ``world`` is closed."""
+    logs = world.replica_logs()
+    replicas = None if logs is None else replicas_in_memory(performance.report.ends, logs)
+    verdict = check_rows(history.rows, name=f"{story.number}/{column}", replicas=replicas, shown=None)
+    return judged(story, column, performance, verdict)
 
 
 def judged(story: Story, column: str, performance: Performance, verdict: Verdict) -> StoryCell:

@@ -99,7 +99,7 @@ STEPS: Final = (
     Form(
         s.WaitUntil,
         "wait [up to TIME:limit_ms] until STATES:states",
-        "Wait until all hold at one moment; without a limit 10 s (real nodes 200 s) and twice session and lag time",
+        "Wait until all hold at one moment; else 10 s (real nodes without try 200 s) and twice session and lag time",
     ),
     *_faults(),
     Form(

@@ -16,12 +16,13 @@ REAL_ANSWER_MS: Final = 2_000
 class Patience(msgspec.Struct, frozen=True, kw_only=True):
     """The times that a story waits.
 
-    ``answer_ms``: for an answer that comes if one is possible at all; ``limit_ms``: for a state; ``election_ms``: for a
-    leader where one may be elected.
+    ``answer_ms``: for an answer that comes if one is possible at all; ``limit_ms``: for a state; ``tried_ms``: for one
+    that may never come, in virtual time the same; ``election_ms``: for a leader where one may be elected.
     """
 
     answer_ms: int
     limit_ms: int
+    tried_ms: int
     election_ms: int
 
     @classmethod
@@ -30,8 +31,10 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
         settings = spec.chosen()
         answer_ms = VIRTUAL_ANSWER_MS if spec.world.virtual_time else REAL_ANSWER_MS
         session_ms, lag_ms = settings.broker_session_timeout_ms, settings.replica_lag_time_max_ms
+        reactions_ms = 2 * session_ms + 2 * lag_ms
         return cls(
             answer_ms=answer_ms,
-            limit_ms=100 * answer_ms + 2 * session_ms + 2 * lag_ms,
+            limit_ms=100 * answer_ms + reactions_ms,
+            tried_ms=100 * VIRTUAL_ANSWER_MS + reactions_ms,
             election_ms=2 * session_ms + 10 * answer_ms,
         )

@@ -6,7 +6,7 @@ time limits run out at the same steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from harness.stories.story_world import StoryWorld
@@ -26,6 +26,8 @@ SAME_LOOKS_FREED: Final = 30
 #: process before.
 REST_LIMIT_MS: Final = 10_000
 START_LIMIT_MS: Final = 40_000
+#: The limit for a broker's former session, which a broker that is started again has to wait for: it is fenced then.
+SESSION_LIMIT_MS: Final = 15_000
 #: A step in virtual time lasts so long at least.
 VIRTUAL_REST_MS: Final = SAME_LOOKS * LOOK_EVERY_MS
 
@@ -35,7 +37,7 @@ def no_pause(story_world: StoryWorld, begun_us: int, freed: bool) -> None:
 
 
 class UntilAtRest:
-    """Waits until nothing changes any more, and until the controller knows each broker that runs again.
+    """Waits until nothing changes any more, and until the controller has registered each broker that runs again.
 
     The replicas are put in their first order again, so that elections prefer the same brokers as the script does.
     """
@@ -50,6 +52,8 @@ class UntilAtRest:
         begun = frozenset() if self._running is None else running - self._running
         self._running = running
         if begun:
+            fenced: set[int] = set()
+            story_world.until(lambda: begun <= _added(fenced, story_world.fenced()), SESSION_LIMIT_MS)
             story_world.until(lambda: not begun & {*story_world.fenced()}, START_LIMIT_MS)
         looks, enough = 0, SAME_LOOKS_FREED if freed else SAME_LOOKS
         last = _look(story_world)
@@ -72,6 +76,11 @@ class AsLongAs:
         """Let the rest of its time pass, and the time in which everything comes to rest in any case."""
         left_ms = next(self._lasted_ms, 0) - (self._now_us() - begun_us) // 1_000
         story_world.let_pass(max(left_ms, VIRTUAL_REST_MS))
+
+
+def _added(brokers: set[int], more: Iterable[int]) -> set[int]:
+    brokers.update(more)
+    return brokers
 
 
 def _look(story_world: StoryWorld) -> tuple[PartitionView, tuple[int, ...], tuple[ReplicaState, ...]]:

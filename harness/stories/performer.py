@@ -215,7 +215,8 @@ class _Performer:
         self._story_world.let_pass(step.ms)
 
     def wait_until(self, step: s.WaitUntil) -> None:
-        limit_ms = self._patience.limit_ms if step.limit_ms is None else step.limit_ms
+        usual_ms = self._patience.tried_ms if step.tried else self._patience.limit_ms
+        limit_ms = usual_ms if step.limit_ms is None else step.limit_ms
         # Of a record that was not sent this raises before time passes: real worlds close where a condition raises.
         holding = [self._story_world.holds(state) for state in step.states]
         if not all(holding) and not self._story_world.until(
@@ -298,7 +299,8 @@ class _Performer:
         begun_us = self._clock.now_us()
         self._faults.start_the_dead()
         self._for_good = not self._leader_found()
-        recovered = self._story_world.until(lambda: not self.lacking(), self._patience.limit_ms)
+        limit_ms = 0 if self._for_good and self._lost_for_good else self._patience.limit_ms
+        recovered = self._story_world.until(lambda: not self.lacking(), limit_ms)
         recovered_us = self._clock.now_us() if recovered else None
         self._note(0, WHOLE, begun_us, ", ".join(self.lacking().values()))
         return recovered_us
@@ -327,6 +329,12 @@ class _Performer:
         expected = tuple(node for node in view.replicas if node not in self._faults.abandoned)
         whole = self._story_world.all_in_sync(expected)
         return {} if whole else {self._partition: f"not all of {list(expected)} are in sync"}
+
+    @property
+    def _lost_for_good(self) -> bool:
+        """True if every broker that may be elected without loss never returns."""
+        view = self._story_world.view
+        return bool(self._faults.abandoned) and {*view.isr, *view.elr} <= self._faults.abandoned
 
     def _leader_found(self) -> bool:
         """Wait for a leader as long as an election may take; True if there is one."""

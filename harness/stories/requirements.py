@@ -9,9 +9,9 @@ from harness.plan import AnyWorld, Existing, Kafka, Loopback, Processes, RunSpec
 from harness.stories import steps as s
 from harness.stories.group_script import OF_GROUPS
 from harness.stories.story import Story
-from harness.worlds.limits import out_of_reach
+from harness.worlds.limits import foreign_to, out_of_reach
 from harness.worlds.simulated import OUT_OF_REACH
-from nemesis.cluster import CLIENTS
+from nemesis.cluster import CLIENTS, CONTROLLER
 from nemesis.faults import FailDirectory, Fault, LinkFault
 from workloads import Settings, kind_of
 
@@ -64,14 +64,30 @@ def _undoable(story: Story, spec: RunSpec) -> Iterator[str]:
     for fault, step in story.faults().items():
         if why_not := next((lacks[need] for need in fault.needs if need in lacks), ""):
             yield _said(step, f"and {why_not}; {_advice(world, fault)}")
-    if not isinstance(world, Kafka):
-        return
+    if isinstance(world, Processes) and story.compacted:
+        yield (
+            "needs a compacted topic, which the reference broker has in virtual time only; leave [worlds.processes] out"
+        )
+    if isinstance(world, Kafka):
+        yield from _not_on_kafka(story, world)
+
+
+def _not_on_kafka(story: Story, world: Kafka) -> Iterator[str]:
+    """The reasons for which brokers of Kafka cannot do the story's steps, or work otherwise."""
+    if rule := foreign_to(world, story.settings):
+        yield f"needs {rule}; leave [worlds.kafka] out"
     for step in story.steps:
         if isinstance(step, s.Begin) and step.api and any(CLIENTS in link for link in step.links):
             yield _said(
                 step,
                 "but between clients and Kafka's brokers that ends a whole connection, and each write makes one of its "
                 "own, which would not come about; leave [worlds.kafka] out",
+            )
+        if isinstance(step, s.Begin) and step.api and any(CONTROLLER in link for link in step.links):
+            yield _said(
+                step,
+                "but a link of Kafka's nodes is cut as a whole, so the controller would fence the broker; leave "
+                "[worlds.kafka] out",
             )
         if (
             isinstance(step, s.WaitUntil)

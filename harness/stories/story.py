@@ -170,6 +170,15 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
         return self.first(*g.OF_GROUPS) is not None
 
     @property
+    def workload(self) -> str:
+        """The workload by which a run of it is judged, and whose topics the cluster gets; only the script writes."""
+        if self.transactions:
+            return "transactions"
+        if self.grouped:
+            return "groups"
+        return "keyed" if self.compacted else "steady"
+
+    @property
     def columns(self) -> Mapping[str, Column]:
         """The columns of the table that it is performed in."""
         return _columns_of(self.steps)

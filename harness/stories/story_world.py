@@ -102,18 +102,22 @@ class StoryWorld:
     def coordinator(self) -> int | None:
         """The coordinator of transactions, or of the group, as the controller sees it."""
         view = self.look()
-        return next(iter((*view.transaction_coordinators, *view.coordinators)), None)
+        return next(iter(view.coordinators if self._log == GROUPS_LOG else view.transaction_coordinators), None)
 
     @property
     def is_stable(self) -> bool:
         """True if no transaction is open where it is seen: the leader's last stable offset is its high watermark."""
         leader = None if self.view.leader is None else self.replica(self.view.leader)
-        return leader is not None and leader.last_stable_offset in {None, leader.high_watermark}
+        return leader is not None and leader.last_stable_offset in {None, leader.high_watermark, leader.log_end}
 
     def move_coordinator(self, node: int) -> str:
         """Hand the log of a coordinator over, as planned; the answer is why that was refused, or ""."""
         self.able([Capability.LEADERSHIP])
-        return str(require(self.target.leadership).move_leader(self._log, node).get("refused", ""))
+        leadership = require(self.target.leadership)
+        evidence = leadership.move_leader(self._log, node)
+        if "unconfirmed" in evidence:  # as for other moves: the broker that was asked may be cut off
+            evidence = leadership.move_leader(self._log, node)
+        return str(evidence.get("refused") or evidence.get("unconfirmed") or "")
 
     def fenced(self) -> tuple[int, ...]:
         """The brokers that the controller counts as dead."""
@@ -260,7 +264,7 @@ class StoryWorld:
                 answer = (self.offset_of(record, self.node(broker)) is not None) == expected
             case s.Covers(broker, record, expected):
                 node = self.node(broker)
-                answer = self._covers(self.replica(node).high_watermark, node, record) == expected
+                answer = self._covers(self.replica(node).known_high_watermark, node, record) == expected
             case s.Answered(record, acknowledged):
                 sent = self.record(record)
                 answer = sent.acknowledged if acknowledged else sent.answered
@@ -291,7 +295,7 @@ class StoryWorld:
                 return f"broker {self.node(broker)} has {self._names_on(self.node(broker))}"
             case s.Covers(broker, record, _):
                 node = self.node(broker)
-                mark, offset = self.replica(node).high_watermark, self.offset_of(record, node)
+                mark, offset = self.replica(node).known_high_watermark, self.offset_of(record, node)
                 return f"the high watermark is {mark}, and {_placed(record, offset)}"
             case s.Answered(record, _):
                 return "it has an error for an answer" if self.record(record).answered else "it has no answer"
@@ -310,7 +314,10 @@ class StoryWorld:
                 return self.coordinator == self.node(broker)
             case s.Stable(broker, record, expected):
                 node = self.node(broker)
-                return self._covers(self.replica(node).last_stable_offset, node, record) == expected
+                replica = self.replica(node)
+                # Where the end of the log on disk is known to be stable, what is below need not be replicated yet.
+                marks = (replica.last_stable_offset, *((replica.known_high_watermark,) if expected else ()))
+                return all(self._covers(mark, node, record) for mark in marks) == expected
 
     def _instead_of_transactions(self, state: s.TransactionState) -> str:
         match state:

@@ -81,7 +81,8 @@ class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):
     Offsets are exclusive ends. A broker that does not run has only its log: ``records`` and ``log_end``, which is 0 if
     its disk has nothing of the log. ``leading`` is its own opinion, and ``isr`` that of a leader. ``epochs`` are pairs
     of a leader epoch and the offset at which it starts in this log (rule 19), ``written_high_watermark`` is that on its
-    disk: both are of dead brokers too. Where no transaction is open, the ``last_stable_offset`` is the high watermark.
+    disk: both are of dead brokers too. Where no transaction is open, the ``last_stable_offset`` is the high watermark,
+    or the end of the log where it is seen on disk.
     """
 
     node: int
@@ -95,6 +96,12 @@ class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):
     epochs: tuple[tuple[int, int], ...] | None = None
     written_high_watermark: int | None = None
     last_stable_offset: int | None = None
+
+    @property
+    def known_high_watermark(self) -> int | None:
+        """The high watermark of a running broker, or where it does not tell that, the last that it has written down."""
+        told = self.high_watermark is not None or not self.running
+        return self.high_watermark if told else self.written_high_watermark
 
 
 class Replicas(Protocol):

@@ -77,6 +77,19 @@ def host_lacks(world: AnyWorld) -> str:
     return ""
 
 
+def foreign_to(world: Kafka, chosen: Mapping[str, object]) -> str:
+    """The first of these settings, as a sentence, that the release of Kafka in ``world`` does not work by; "" if none.
+
+    Raises:
+        PlanError: there is no such release.
+    """
+    from harness.worlds.kafka import foreign_rule, release_of
+
+    version = release_of(world)
+    rule = foreign_rule(chosen, version)
+    return f"{rule}, and Apache Kafka {version} does not work so" if rule else ""
+
+
 def release_lacks(spec: RunSpec) -> str:
     """The reason why a release of Kafka in ``spec`` cannot be started here, and what to do; "" if it can.
 

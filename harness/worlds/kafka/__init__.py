@@ -4,8 +4,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from harness.plan import Kafka, RunSpec, require_kind
-from harness.worlds.kafka.distribution import KafkaDistribution, host_for, host_kind, release_for, successor_for
+from harness.worlds.kafka.distribution import (
+    KafkaDistribution,
+    host_for,
+    host_kind,
+    release_for,
+    release_of,
+    successor_for,
+)
 from harness.worlds.kafka.java_client import client_library, client_release, client_version, with_one_library
+from harness.worlds.kafka.properties import foreign_rule
 from harness.worlds.real import RealWorld, StartedCluster, out_of_reach
 from nemesis.cluster import Capability
 
@@ -13,9 +21,11 @@ __all__ = [
     "client_library",
     "client_release",
     "client_version",
+    "foreign_rule",
     "kafka_lacks",
     "kafka_world",
     "release_for",
+    "release_of",
     "successor_for",
     "with_one_library",
 ]

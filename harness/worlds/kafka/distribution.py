@@ -27,7 +27,7 @@ from harness.worlds.kafka.logged_metadata import BrokerLogs, ControllerLogs, Log
 from harness.worlds.kafka.logged_roles import LoggedRoles
 from harness.worlds.kafka.members import ClusterMembers
 from harness.worlds.kafka.properties import NodePlace, as_text, node_properties, possible_with_kraft
-from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
+from harness.worlds.kafka.releases import DEFAULT_VERSION, Version, parse_version
 from harness.worlds.kafka.succession import Forms, KafkaSuccession, NodeForm
 from harness.worlds.kafka.zookeeper import ASKED_SINCE, ZooKeeperAdministration, possible_with_zookeeper
 from harness.worlds.real import Distribution, lifetime_s, local_host
@@ -47,6 +47,20 @@ _ONE_DIRECTORY: Final = "nodes of Apache Kafka are started with one log director
 LOUD_ISR_SINCE: Final = (2, 4, 0)
 #: Before it the controller sends brokers the replicas in no order; only its own log has the preferred one first.
 ORDERED_SINCE: Final = (0, 11, 0)
+#: A script knows one coordinator, and one log of it.
+ONE_LOG_EACH: Final[Mapping[str, str]] = {
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+}
+
+
+def release_of(world: Kafka) -> Version:
+    """The release that ``world`` begins with.
+
+    Raises:
+        PlanError: it does not exist.
+    """
+    return parse_version(world.version or DEFAULT_VERSION)
 
 
 def release_for(world: Kafka, settings: Settings) -> Installation:
@@ -56,7 +70,7 @@ def release_for(world: Kafka, settings: Settings) -> Installation:
         PlanError: it cannot, or this release does not exist.
         HostError: it is not installed here, or does not start here.
     """
-    version = parse_version(world.version or DEFAULT_VERSION)
+    version = release_of(world)
     if world.mode == "zookeeper":
         possible_with_zookeeper(settings, version)
     else:
@@ -220,7 +234,8 @@ class KafkaDistribution(Distribution):
             controllers={controller: nodes.host.address(controller) for controller in nodes.controllers},
             rack=dict(enumerate(self._spec.racks)).get(node, ""),
         )
-        return {**self._mode.properties(node_place), **self._forms.of(node).change}
+        of_script = ONE_LOG_EACH if self._spec.story else {}
+        return {**self._mode.properties(node_place), **of_script, **self._forms.of(node).change}
 
     @override
     def metadata(self, nodes: Nodes) -> ControllerMetadata:
@@ -235,7 +250,7 @@ class KafkaDistribution(Distribution):
             operator = ZooKeeperAdministration(lambda: nodes.host.address(CONTROLLER))
         else:
             operator = _operator(nodes, viewer, resources)
-        confirmed = ConfirmedReassignment(operator.move_leader, operator.reassign, viewer.partitions)
+        confirmed = ConfirmedReassignment(operator.move_leader, operator.reassign, viewer.every_partition)
         return confirmed, confirmed
 
     @override

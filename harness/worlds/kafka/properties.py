@@ -29,7 +29,12 @@ NEAR_SINCE: Final = (2, 4, 0)
 _SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 #: Choices of a cluster that are neither a rule of the release nor a defect, and since when there are.
 SINCE: Final[Mapping[str, tuple[int, int, int]]] = {ELR: ELR_SINCE, NEAR: NEAR_SINCE}
-#: Not compared: defects of every release (rules 21, 30), and a preset of the others.
+#: The defects that the brokers of every release have, as the reference broker's settings name them (rules 21, 30).
+_DEFECTS: Final[Mapping[str, object]] = {
+    "missed.epoch": "kafka",
+    "producers.after.restart": "last-batch",
+}
+#: Not compared: these, one of a client, and a preset of the others.
 _FREE: Final = (*KAFKA_DEFECTS, "era")
 #: Small and quick: a run has a few partitions and megabytes.
 _SMALL: Final[Mapping[str, object]] = {
@@ -99,16 +104,34 @@ def possible(settings: Settings, version: Version, free: Collection[str] = ()) -
     Raises:
         PlanError: a setting does not go with the release; the text names it.
     """
-    chosen, usual = settings.to_mapping(), Settings().to_mapping()
-    for name in Settings.scoped("reference"):
-        if name in (*free, *_FREE) or (name in SINCE and version >= SINCE[name]):
-            continue
-        wanted = version >= RULES_SINCE[name] if name in RULES_SINCE else usual[name]
+    chosen = settings.to_mapping()
+    for name, wanted in _rules_of(version, free).items():
         if chosen[name] != wanted:
             raise PlanError(
                 f"{name}={spelled(chosen[name])} is not how Apache Kafka {version} works; in its world write "
                 f"{name}={spelled(wanted)}"
             )
+
+
+def foreign_rule(chosen: Mapping[str, object], version: Version) -> str:
+    """The first of these settings that no node of this release works by, such as "truncation=kip-101"; "" if it does.
+
+    A defect of Kafka that is switched off is one.
+    """
+    rules = _rules_of(version) | dict(_DEFECTS)
+    names = (name for name, value in chosen.items() if name in rules and value != rules[name])
+    return next((f"{name}={spelled(chosen[name])}" for name in names), "")
+
+
+def _rules_of(version: Version, free: Collection[str] = ()) -> dict[str, object]:
+    """The rules that only the reference broker can switch, as this release has them, but those that are ``free``."""
+    usual = Settings().to_mapping()
+    fixed = [
+        name
+        for name in Settings.scoped("reference")
+        if name not in (*free, *_FREE) and not (name in SINCE and version >= SINCE[name])
+    ]
+    return {name: version >= RULES_SINCE[name] if name in RULES_SINCE else usual[name] for name in fixed}
 
 
 def node_properties(node_place: NodePlace, settings: Settings, brokers: int) -> dict[str, str]:

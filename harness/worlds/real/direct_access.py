@@ -9,12 +9,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 from typing_extensions import override
 
+from checkers import TransactionPart
 from harness.clients import BatchSequence, RealDirectClient
 from harness.hosts import NodeState
+from harness.records.replica_dump import Stretch
 from harness.worlds.contract import DirectWrite, PlacedRecord, Replicas, ReplicaState
 from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.view import Viewer
@@ -52,6 +55,7 @@ class DirectWrites:
             acks=write.acks,
             timeout_ms=write.timeout_ms,
             sequence=BatchSequence(write.producer_id, write.producer_epoch, write.sequence),
+            tombstone=write.tombstone,
             done=done,
         )
 
@@ -70,15 +74,16 @@ class ReplicasOnDisk(Replicas):
         running = bool(self._nodes.in_state(NodeState.RUNNING, (node,)))
         if directory is None:
             return ReplicaState(node=node, running=running, log_end=0)
-        records = _records(directory, partition)
+        log = stored_log(directory, partition)
         word = self._ask(node, partition) if running else SelfReport()
         return ReplicaState(
             node=node,
             running=running,
-            log_end=records[-1].offset + 1 if records else 0,
-            records=records,
+            log_end=log.end,
+            records=log.records,
             epochs=leader_epochs(directory),
             written_high_watermark=written_high_watermark(directory),
+            last_stable_offset=log.stable_end,
             **msgspec.structs.asdict(word),
         )
 
@@ -93,14 +98,37 @@ class ReplicasOnDisk(Replicas):
         return {"flushed": sum(map(_forced, files))}
 
 
-def _records(directory: Path, partition: str) -> tuple[PlacedRecord, ...]:
-    """The records of a log that are whole: its broker may be writing, or dropping a segment."""
+class StoredLog(NamedTuple):
+    """The whole batches of a log: their records, their end, and the end of those before any open transaction."""
+
+    records: tuple[PlacedRecord, ...]
+    end: int
+    stable_end: int
+
+
+def stored_log(directory: Path, partition: str) -> StoredLog:
+    """A log whose broker may be writing, or dropping a segment."""
     placed: list[PlacedRecord] = []
+    end, begun = 0, dict[int, int]()
     for stretch in stretches(directory, partition, []):
         of_records = stretch.of_records()
         columns = (of_records.offsets, of_records.leader_epochs, of_records.values)
         placed += [PlacedRecord(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
-    return tuple(placed)
+        end = max([end, *(stretch.offsets + 1).tolist()])
+        _follow(begun, stretch)
+    return StoredLog(tuple(placed), end, min([end, *begun.values()]))
+
+
+def _follow(begun: dict[int, int], stretch: Stretch) -> None:
+    """Keep the first offset of each open transaction, by its producer."""
+    if stretch.facts is None:
+        return
+    columns = (stretch.offsets, stretch.facts.producer_ids, stretch.facts.parts)
+    for offset, producer, part in zip(*(column.tolist() for column in columns), strict=True):
+        if part == TransactionPart.IN_TRANSACTION:
+            begun.setdefault(producer, offset)
+        elif part != TransactionPart.RECORD:
+            begun.pop(producer, None)
 
 
 def _forced(path: Path) -> bool:

@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import pytest
 
 from harness.cli.app import exit_code_of
-from harness.conform import RecordedTrace, read_trace
+from harness.conform import RecordedTrace, read_trace, write_trace
 from harness.errors import HostError, StartError
 from harness.stories import Story
 
@@ -35,6 +36,22 @@ def test_a_wrong_rule_is_shown_at_its_first_step_with_those_beside_it(capsys: py
     assert "    isr: the cluster shows 1 2; the core shows 0 1 2" in lines
 
 
+@pytest.mark.parametrize(
+    ("disagreements", "head", "more"),
+    [
+        ([], "S01 all/2 on Apache Kafka 4.3.1: 12 same, as expected", []),
+        (["lost: x"], "S01 all/2 on Apache Kafka 4.3.1: 12 same, otherwise", ["lost: x"]),
+    ],
+)
+def test_what_came_out_on_the_cluster_is_told_beside_the_steps(
+    disagreements: list[str], head: str, more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = msgspec.structs.replace(read_trace(Path(TRACE)), disagreements=tuple(disagreements))
+    assert exit_code_of(["conform", str(write_trace(tmp_path, trace))]) == 0
+    first, *others, _ = capsys.readouterr().out.splitlines()
+    assert (first, [line.strip() for line in others]) == (head, more)
+
+
 def test_as_json_each_story_is_a_line_with_its_steps(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code_of(["conform", TRACE, "--json"]) == 0
     (line,) = capsys.readouterr().out.splitlines()
@@ -48,6 +65,7 @@ def test_as_json_each_story_is_a_line_with_its_steps(capsys: pytest.CaptureFixtu
     [
         (["S99"], "or name a trace, or a directory of traces"),
         (["S01", "--settings", "all/9"], "all/9"),
+        (["T01"], "T01 is performed in other columns: v1, v2, "),
         (["S01", "--world", "existing"], "existing"),
         (["S01", "--world", "processes", "--version", "3.9.2"], "has no releases; leave --version out"),
         (["--world", "processes", "--version", "3.9.2"], "has no releases; leave --version out"),

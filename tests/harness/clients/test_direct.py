@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from kafka.record import MemoryRecords
 
 from harness.clients import RealDirectClient
 from harness.hosts import Address, Ports
 from harness.reference.server.codec import decode_request, encode_response
 from harness.worlds.real.clock import RealClock
-from workloads import CLIENT_CLOSED, NEVER_SENT, EventType, SendOutcome
+from workloads import CLIENT_CLOSED, NEVER_SENT, PAYLOAD_HEADER, EventType, SendOutcome
 
 LIMIT_US = 10_000_000
 NOT_LEADER = 6
@@ -84,6 +85,17 @@ def test_a_record_goes_to_the_broker_that_is_named_with_the_acks_that_are_chosen
     assert outcome_at(broker.address) == SendOutcome(EventType.OK, offset=7, node=2)
     (request,) = broker.requests
     assert (request.acks, request.topic_data[0].name, request.topic_data[0].partition_data[0].index) == (-1, "t", 1)
+
+
+def test_a_tombstone_has_no_value_and_its_payload_in_its_header(serve: Callable[[Answers], OneBroker]) -> None:
+    broker, clock, outcomes = serve(lambda _: answer()), RealClock(), list[SendOutcome]()
+    client = RealDirectClient(clock, broker.address)
+    client.produce(2, "t-1", b"key", b"value", acks=1, timeout_ms=5_000, done=outcomes.append, tombstone=True)
+    assert clock.run(lambda: bool(outcomes), LIMIT_US)
+    client.close()
+    (request,) = broker.requests
+    (record,) = MemoryRecords(bytes(request.topic_data[0].partition_data[0].records)).next_batch()
+    assert (record.key, record.value, list(record.headers)) == (b"key", None, [(PAYLOAD_HEADER, b"value")])
 
 
 def test_an_error_of_the_broker_is_judged_by_the_table_of_errors(serve: Callable[[Answers], OneBroker]) -> None:

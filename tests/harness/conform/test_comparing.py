@@ -174,6 +174,14 @@ def test_a_cluster_whose_links_were_freed_rests_until_its_brokers_have_asked_aga
     assert lasted["release"] > 7_000 > lasted["(all links are healed)"]
 
 
+def test_a_broker_that_is_started_within_its_session_is_waited_for_until_it_is_registered_anew() -> None:
+    """Until then Kafka's leads or follows by the metadata on its disk, for a time that nobody knows."""
+    steps = {step.text: step for step in trace_of(story_that("kill 0\nstart 0")).steps}
+    assert (steps["kill 0"].shown.leader, steps["kill 0"].shown.fenced) == (0, ())
+    assert (steps["start 0"].shown.leader, steps["start 0"].shown.fenced) == (1, ())
+    assert 9_000 < steps["kill 0"].lasted_ms + steps["start 0"].lasted_ms < 20_000
+
+
 def test_nothing_compared_does_not_conform(trace: RecordedTrace) -> None:
     assert not msgspec.structs.replace(hold(trace, STORY), steps=()).conforms
 

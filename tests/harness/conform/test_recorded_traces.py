@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from harness.conform import Comparison, Word, hold, known_deviations, read_trace
-from harness.conform.performing import TIMES
+from harness.conform.performing import with_rests
 from harness.stories import column_named, known_stories
 from scripts.reference.conformance import FILE, TRACES, conformance
 from workloads import Settings
@@ -78,7 +78,7 @@ def test_a_wrong_rule_is_noticed_in_every_schedule_by_what_it_does(name: str, bu
 def test_a_trace_is_of_its_columns_settings_and_ends_as_the_core_does(name: str) -> None:
     """A state that the core passed through is one that Kafka leaves too, or has not reached: so it is not the last."""
     trace = read_trace(TRACES / f"{name}.json")
-    chosen = column_named(trace.column).chosen({**TIMES, **STORIES[trace.story].settings})
+    chosen = column_named(trace.column).chosen(with_rests(STORIES[trace.story]).settings)
     assert Settings.from_mapping(trace.settings) == chosen
     assert held(name).steps[-1].word in {Word.SAME, Word.DEVIATION}
 

@@ -11,6 +11,7 @@ from checkers import NEVER, check_rows
 from harness.errors import PlanError
 from harness.plan import read_plan
 from harness.stories import (
+    WHOLE,
     Play,
     cells,
     column_named,
@@ -22,7 +23,9 @@ from harness.stories import (
     perform_table,
     step_lines,
 )
+from harness.stories.patience import Patience
 from harness.stories.story_world import StepError, StoryWorld
+from harness.worlds.contract import ReplicaState
 from harness.worlds.simulated.leaders_and_messages import SimulatedLeadership
 from harness.worlds.simulated.world import SimulatedWorld
 
@@ -305,3 +308,33 @@ def test_a_dead_broker_with_an_empty_disk_is_in_the_trace_and_on_the_page():
     assert "2 is dead: nothing of the log is on its disk" in "\n".join(step_lines(story, found))
     assert ">† dead<" in page
     assert ">started again<" in page
+
+
+@pytest.mark.parametrize(("tried", "waited_ms"), [("try ", 1_000), ("", 2_000)])
+def test_a_wait_that_may_be_in_vain_has_the_shorter_limit(monkeypatch, tried, waited_ms):
+    usual = Patience.of
+
+    def patience(spec):
+        return msgspec.structs.replace(usual(spec), limit_ms=2_000, tried_ms=1_000)
+
+    monkeypatch.setattr(Patience, "of", patience)
+    found = cell(f"{tried}wait until nobody leads", rest="")
+    (entry,) = [entry for entry in found.trace.entries if entry.text == f"{tried}wait until nobody leads"]
+    assert entry.ended_us - entry.begun_us == waited_ms * 1_000
+    assert entry.note.startswith(f"waited {waited_ms} ms without effect")
+
+
+def test_nobody_waits_for_a_log_whose_only_copy_in_sync_never_returns():
+    found = perform_cell(known_stories()["S30"], "all/2")
+    assert found.disagreements == ()
+    assert found.trace.for_good
+    (entry,) = [entry for entry in found.trace.entries if entry.text == WHOLE]
+    assert 4_000 <= (entry.ended_us - entry.begun_us) / 1_000 < 5_000, "not as long as for a log that may return"
+
+
+@pytest.mark.parametrize(
+    ("running", "told", "written", "known"), [(True, 5, 3, 5), (True, None, 3, 3), (False, None, 3, None)]
+)
+def test_a_broker_that_does_not_tell_its_high_watermark_has_at_least_the_one_on_its_disk(running, told, written, known):
+    state = ReplicaState(node=0, running=running, log_end=7, high_watermark=told, written_high_watermark=written)
+    assert state.known_high_watermark == known

@@ -12,6 +12,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from checkers import TransactionPart
 from harness.records.replica_dump import DumpedLog
+from harness.worlds.real.direct_access import stored_log
 from harness.worlds.replica_logs import content_of, logs_on_disks
 from workloads import PAYLOAD_HEADER
 from workloads.values import encode
@@ -167,3 +168,15 @@ def test_a_record_that_is_not_sound_for_its_place_has_no_value() -> None:
     unsound = [content_of(payload, "t-1", KEY), content_of(payload, "t-0", b"other"), content_of(b"?", "t-0", KEY)]
     assert all(value < -1 for value in [*unsound, content_of(None, "t-0", None)])
     assert unsound[1] != unsound[2]
+
+
+@pytest.mark.parametrize(("ended", "end", "stable_end"), [(False, 3, 1), (True, 4, 4)])
+def test_the_first_open_transaction_of_a_log_is_the_end_of_what_is_stable(
+    tmp_path: Path, *, ended: bool, end: int, stable_end: int
+) -> None:
+    marker = transactional(3, (struct.pack(">hh", 0, 1), b"", []), control=0x20)
+    parts = [batch(0, 4), transactional(1, (KEY, encode("t-0", KEY, 5), [])), batch(2, 6), *([marker] if ended else [])]
+    write(tmp_path, 0, "t-0", b"".join(parts))
+    log = stored_log(tmp_path / "0" / "t-0", "t-0")
+    assert [(record.offset, record.value) for record in log.records] == [(0, 4), (1, 5), (2, 6)]
+    assert (log.end, log.stable_end) == (end, stable_end)
