@@ -22,7 +22,7 @@ from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from workloads.operations import EventType
+from workloads.operations import EventType, ProducerEpoch
 from workloads.settings import GroupProtocol, IsolationLevel, OffsetReset
 
 
@@ -133,6 +133,7 @@ class ClientCapability(StrEnum):
     BATCHES = "batches"
     TRANSACTIONS = "transactions"
     TOMBSTONES = "tombstones"
+    EPOCHS = "epochs"
     SUBSCRIPTION = "subscription"
     COMMITS = "commits"
     OWN_COMMITS = "own_commits"
@@ -197,6 +198,14 @@ class Tombstones(Protocol):
         ...
 
 
+class Epochs(Protocol):
+    """The id and epoch of a producer with a transactional id, as its library tells them."""
+
+    def told_epoch(self) -> ProducerEpoch | None:
+        """The id and epoch with which the producer writes now; None while the library has not told them."""
+        ...
+
+
 class Producer(Protocol):
     """One producer instance; its overlapping sends are several processes of the history."""
 
@@ -213,6 +222,11 @@ class Producer(Protocol):
     @property
     def tombstones(self) -> Tombstones | None:
         """Tombstones, where the library can send headers."""
+        ...
+
+    @property
+    def epochs(self) -> Epochs | None:
+        """Id and epoch, of a producer that was made with a transactional id, where the library tells them."""
         ...
 
     def send(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:

@@ -171,6 +171,13 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     detail: str | None = None
 
 
+class ProducerEpoch(msgspec.Struct, frozen=True):
+    """The id and the epoch with which a producer writes; brokers refuse earlier epochs of the id (KIP-98)."""
+
+    producer_id: Annotated[int, msgspec.Meta(ge=0)]
+    producer_epoch: Annotated[int, msgspec.Meta(ge=0, lt=2**15)]
+
+
 class TransactionEnd(msgspec.Struct, frozen=True, kw_only=True):
     """The end of one transaction, as its producer knows it.
 
@@ -186,6 +193,8 @@ class TransactionEnd(msgspec.Struct, frozen=True, kw_only=True):
         group: the group whose offsets it commits (:class:`Reached` micro-operations), if any.
         handed_us: when the group's coordinator had taken these.
         sources: the offsets of the records that its sends were made of, in the order of the sends, by log partition.
+        producer: the id and epoch with which it was written, None where the client had not told them when it was
+            asked for the end.
     """
 
     transactional_id: str
@@ -198,6 +207,7 @@ class TransactionEnd(msgspec.Struct, frozen=True, kw_only=True):
     group: str | None = None
     handed_us: int | None = None
     sources: dict[str, tuple[int, ...]] = {}
+    producer: ProducerEpoch | None = None
 
 
 class StableOffset(msgspec.Struct, frozen=True, kw_only=True):

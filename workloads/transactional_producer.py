@@ -15,7 +15,16 @@ from workloads.client import MemberToken, SendOutcome, Transactions
 from workloads.errors import CLIENT_CLOSED, CLIENT_CRASHED, TIME_LIMIT
 from workloads.generators import DueWrite
 from workloads.instance import Writers
-from workloads.operations import Event, EventType, Function, MicroOperation, Reached, Send, TransactionEnd
+from workloads.operations import (
+    Event,
+    EventType,
+    Function,
+    MicroOperation,
+    ProducerEpoch,
+    Reached,
+    Send,
+    TransactionEnd,
+)
 from workloads.values import encode, join
 
 #: The pause before another producer is made where one could not begin its work.
@@ -50,6 +59,7 @@ class OpenTransaction:
         self.late: list[int] = []
         self.ending_us: int | None = None
         self.superseded_us: int | None = None
+        self.told: ProducerEpoch | None = None
         self.end: SendOutcome | None = None
 
 
@@ -150,6 +160,8 @@ class TransactionalProducer:
         """Close the client: what is open ends as INFO."""
         self.ready = False
         if (transaction := self.transaction) is not None and transaction.end is None:
+            if transaction.ending_us is None:
+                self._note_epoch(transaction)
             transaction.end = SendOutcome(EventType.INFO, error=CLIENT_CRASHED if crash else CLIENT_CLOSED)
         if crash:
             self._producer.crash()
@@ -206,11 +218,17 @@ class TransactionalProducer:
             answered()
 
     def _finish(self, transaction: OpenTransaction) -> None:
+        self._note_epoch(transaction)
         transaction.ending_us = self._now_us()
         if transaction.asked == "abort":
             self._calls.abort(partial(self._aborted, transaction))
         else:
             self._calls.commit(partial(self._committed, transaction))
+
+    def _note_epoch(self, transaction: OpenTransaction) -> None:
+        """Note the id and epoch of a transaction that is open: its end may give the producer others."""
+        if self._producer.epochs is not None:
+            transaction.told = self._producer.epochs.told_epoch()
 
     def _committed(self, transaction: OpenTransaction, outcome: SendOutcome) -> None:
         if transaction.end is not None:
@@ -288,4 +306,5 @@ class TransactionalProducer:
             group=None if transaction.consumed is None else transaction.consumed.group,
             handed_us=transaction.handed_us,
             sources={} if transaction.consumed is None else transaction.consumed.sources,
+            producer=transaction.told,
         )

@@ -16,7 +16,7 @@ from checkers.columns.ids import Numbers
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 from checkers.columns.transactions import COMMIT, TransactionRows
-from workloads import NEVER_SENT, Function
+from workloads import NEVER_SENT, Function, ProducerEpoch
 from workloads.history import FAIL, FUNCTION_CODE, INFO, NONE, OK
 
 _TXN: Final = FUNCTION_CODE[Function.TXN]
@@ -53,6 +53,7 @@ class ZombieWrite(Finding, kw_only=True):
     late_us: int
     writer: EventPlace
     reader: EventPlace | None = None
+    producer: ProducerEpoch | None = None
 
 
 class HangingTransaction(Finding, kw_only=True):
@@ -158,7 +159,7 @@ def zombie(log: Log, facts: TransactionRows) -> Found:
     False alarms avoided: a commit that was asked for before the successor was told; values that were sent before.
 
     Findings: key, value, writer, reader (nothing where the commit was answered), late_us (from the moment in which the
-    successor was told to the ask for the commit). O(n).
+    successor was told to the ask for the commit), producer (its id and epoch, where the client told them). O(n).
     """
     superseded = _rows(facts.superseded_us)
     committed = superseded[log.type[superseded] == OK]
@@ -172,7 +173,12 @@ def zombie(log: Log, facts: TransactionRows) -> Found:
         reader = None if number < len(committed) else log.op(int(readers[log.value_id[row]]))
         late_us = int(facts.ending_us[row]) - facts.superseded_us[row]
         return ZombieWrite(
-            key=log.key(row), value=int(log.value[row]), late_us=late_us, writer=log.op(row), reader=reader
+            key=log.key(row),
+            value=int(log.value[row]),
+            late_us=late_us,
+            writer=log.op(row),
+            reader=reader,
+            producer=facts.producer.get(row),
         )
 
     return Found(partition=log.partition[rows], describe=describe, row=rows, rank=np.arange(len(rows)))

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from checkers.columns.ids import Flags, Numbers, one_of
-from workloads import Function, StableOffset, TransactionEnd
+from workloads import Function, ProducerEpoch, StableOffset, TransactionEnd
 from workloads.history import FAIL, FUNCTION_CODE, INFO, NONE, OK, Kind
 
 _TXN: Final = FUNCTION_CODE[Function.TXN]
@@ -39,6 +39,7 @@ class TransactionRows:
         superseded_us: by row of a transaction whose producer had a successor before it asked for the end, when that
             one was told that it is in charge.
         late: rows of values that were sent after that.
+        producer: by the rows of superseded_us, the id and epoch of the producer, where its client told them.
         stable: by row, what a broker said of the log partition's end.
         handed_us: of row (int64): when a group had taken the offsets that the transaction commits, -1 for no offsets.
         source: of row (int64): the record that a send was made of, -1 where that is not known (:meth:`told`).
@@ -52,6 +53,7 @@ class TransactionRows:
     failed: dict[int, str] = field(default_factory=dict)
     superseded_us: dict[int, int] = field(default_factory=dict)
     late: set[int] = field(default_factory=set)
+    producer: dict[int, ProducerEpoch] = field(default_factory=dict)
     stable: dict[int, StableOffset] = field(default_factory=dict)
     handed_us: Numbers
     source: Numbers
@@ -88,6 +90,7 @@ class TransactionRows:
             joined.failed |= {begin + row: error for row, error in part.failed.items()}
             joined.superseded_us |= {begin + row: time_us for row, time_us in part.superseded_us.items()}
             joined.late |= {begin + row for row in part.late}
+            joined.producer |= {begin + row: producer for row, producer in part.producer.items()}
             joined.stable |= {begin + row: facts for row, facts in part.stable.items()}
             begin += len(part.asked)
         joined.done = np.concatenate(done)
@@ -136,6 +139,8 @@ def transactions_of(
             facts.failed[row] = end.failed[str(value)]
         if end.superseded_us is not None:
             facts.superseded_us[row] = end.superseded_us
+            if end.producer is not None:
+                facts.producer[row] = end.producer
         if value in end.late:
             facts.late.add(row)
     for row in np.flatnonzero((function == _STABLE) & (kind == Kind.REACHED) & (codes >= 0)).tolist():

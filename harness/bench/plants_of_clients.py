@@ -14,6 +14,7 @@ from workloads import (
     Function,
     GroupMember,
     MicroOperation,
+    ProducerEpoch,
     Reached,
     Send,
     StableOffset,
@@ -80,7 +81,7 @@ def _failed_send(history: HistoryBuilder) -> None:
 
 
 def _zombie(history: HistoryBuilder) -> None:
-    _transaction(history, _first(history), superseded_us=history.time_us)
+    _transaction(history, _first(history), superseded_us=history.time_us, producer=ProducerEpoch(4000, 3))
     history.together((READER, read_of(history, (A, 0))))
 
 

@@ -22,6 +22,7 @@ from workloads import (
     Batches,
     ClientCapability,
     Commits,
+    Epochs,
     EventType,
     Fetched,
     Membership,
@@ -45,6 +46,10 @@ WORDS_MAX: Final = 200
 #: The capability that every real library lacks, and why.
 NO_OWN_COMMITS: Final = {
     ClientCapability.OWN_COMMITS: "the library does not tell when it begins a commit by itself",
+}
+#: The capability that kafka-python and the Java client lack, and why.
+NO_EPOCHS: Final = {
+    ClientCapability.EPOCHS: "no call of the library tells the id and epoch of a producer",
 }
 _TOO_LATE: Final = SendOutcome(EventType.INFO, error=TIME_LIMIT)
 
@@ -73,6 +78,7 @@ class AdaptedProducer(ABC, Generic[Library]):
         self.owner = owner
         self.batches: Batches | None = None
         self.tombstones: Tombstones | None = self
+        self.epochs: Epochs | None = None
         self.transactions: AdaptedTransactions[Library] | None = None
         if transactions is not None:
             self.transactions = AdaptedTransactions(clock, owner, limit_ms, transactions)

@@ -28,6 +28,7 @@ from harness.clients.configuration import (
 )
 from harness.clients.credentials import without_secrets
 from harness.clients.real_clients import ClientLibrary
+from harness.clients.told_epoch import ToldEpoch
 from harness.plan import Security
 from workloads import (
     NEVER_SENT,
@@ -41,6 +42,7 @@ from workloads import (
     MemberToken,
     Offsets,
     PollOutcome,
+    ProducerEpoch,
     SendOutcome,
     Settings,
     Unsent,
@@ -68,6 +70,8 @@ LIBRDKAFKA_MIN: Final = 0x020D02FF
 SOCKET_TIMEOUT_MIN_MS: Final = 10
 #: Kafka's default of max.request.size; librdkafka's is less than a payload of a megabyte needs.
 REQUEST_MAX_BYTES: Final = 1_048_576
+#: The time between two statistics of a producer with a transactional id, which tell its id and epoch.
+STATISTICS_MS: Final = 100
 _POLL_S: Final = 0.05
 
 
@@ -76,6 +80,8 @@ def producer_configuration(
 ) -> dict[str, object]:
     """The producer's properties. By default the library chooses acks=all and delivery without limit."""
     own: dict[str, object] = {"message.max.bytes": REQUEST_MAX_BYTES}
+    if transactional_id is not None:
+        own["statistics.interval.ms"] = STATISTICS_MS
     return producer_properties(settings, process, transactional_id) | _common_properties(settings, bootstrap) | own
 
 
@@ -125,7 +131,8 @@ class PolledProducer:
     """librdkafka's producer, and the thread that makes it call back."""
 
     def __init__(self, configuration: Mapping[str, object]) -> None:
-        self.producer = Producer(dict(configuration), logger=log)
+        self.epoch = ToldEpoch()
+        self.producer = Producer({**configuration, "stats_cb": self.epoch.on_statistics}, logger=log)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._poll, name=f"{configuration['client.id']}-poll", daemon=True)
         self._thread.start()
@@ -160,6 +167,12 @@ class ConfluentProducer(AdaptedProducer[PolledProducer]):
         transactional = "transactional.id" in configuration
         super().__init__(clock, owner, limit_ms, _Transactions(limit_ms / 1_000) if transactional else None)
         self.batches = self
+        self.epochs = self if transactional else None
+
+    def told_epoch(self) -> ProducerEpoch | None:
+        """The id and epoch of the latest statistics, if they are the present ones."""
+        library = self.owner.library
+        return None if library is None else library.epoch.present
 
     def send_batch(self, partition: str, records: Sequence[Unsent], done: Callable[[int, SendOutcome], None]) -> None:
         """Give several records to the library in one call."""
@@ -209,7 +222,8 @@ class _Transactions:
 
     def init(self, library: PolledProducer) -> None:
         """Fence earlier producers."""
-        library.producer.init_transactions(self._limit_s)
+        with library.epoch.changing():
+            library.producer.init_transactions(self._limit_s)
 
     def begin(self, library: PolledProducer) -> None:
         """Open a transaction."""
@@ -225,8 +239,9 @@ class _Transactions:
         library.producer.commit_transaction(self._limit_s)
 
     def abort(self, library: PolledProducer) -> None:
-        """Abort the open transaction."""
-        library.producer.abort_transaction(self._limit_s)
+        """Abort the open transaction; the library may ask for a new epoch then (KIP-360)."""
+        with library.epoch.changing():
+            library.producer.abort_transaction(self._limit_s)
 
     def outcome(self, _library: PolledProducer, error: Exception) -> SendOutcome:
         """FAIL where librdkafka asks for an abort: then the transaction was not committed."""

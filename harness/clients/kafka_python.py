@@ -19,6 +19,7 @@ from kafka.structs import OffsetAndMetadata
 from harness.clients.adapter import (
     CLOSE_LIMIT_S,
     GRACE_MS,
+    NO_EPOCHS,
     NO_OWN_COMMITS,
     WORDS_MAX,
     AdaptedConsumer,
@@ -401,6 +402,7 @@ KAFKA_PYTHON: Final = ClientLibrary(
     defaults={"producer": KafkaProducer.DEFAULT_CONFIG, "consumer": KafkaConsumer.DEFAULT_CONFIG},
     lacks={
         ClientCapability.BATCHES: "kafka-python takes single records and forms its batches by itself",
+        **NO_EPOCHS,
         **NO_OWN_COMMITS,
     },
 )

@@ -36,6 +36,7 @@ from harness.report.names import fault_name, moment
 from harness.report.narrative import narrate, places, remains
 from harness.report.over_time import over_time_chart
 from harness.report.seen import PlainFields, plain_fields
+from harness.report.shared_epoch import shared_epoch
 from harness.report.timeline import LOSSES, REORDERED, Subject, Timeline, read_timeline
 from nemesis.receipts import Receipt
 from workloads import IDEMPOTENCE, spelled
@@ -226,17 +227,19 @@ def narration_of(run: Path, anomaly: str, finding: Finding, line: Verdict, *, id
 
     ``idempotent`` says that its producers were.
     """
-    receipts = latest_receipts(line.faults)
+    receipts, told = latest_receipts(line.faults), [finding, *_torn(finding, line)]
+    epochs: list[str] = []
     try:
         timeline, trouble = _timeline(run, anomaly, finding, line, receipts)
+        epochs = [words for each in told if (words := shared_epoch(run, each))]
     except HistoryError as error:
         timeline, trouble = None, [f"The history of this run cannot be read any more: {error}."]
     effective = [receipt for receipt in receipts if receipt.took_effect]
     faults = [f"Fault: {fault_name(receipt)} at {moment(receipt.begun_us)}." for receipt in effective]
     narrative = narrate(timeline) if timeline else [*trouble, *faults]
     copies = places(finding, idempotent=idempotent)
-    own = [words for told in (finding, *_torn(finding, line)) if (words := in_words(told))]
-    return Narration(timeline, [*own, *narrative, *copies, *remains(finding)])
+    own = [words for each in told if (words := in_words(each))]
+    return Narration(timeline, [*own, *epochs, *narrative, *copies, *remains(finding)])
 
 
 def _torn(finding: Finding, line: Verdict) -> list[Finding]:

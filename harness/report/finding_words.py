@@ -37,7 +37,7 @@ from checkers import (
     ZombieWrite,
     seconds,
 )
-from harness.report.names import held_record, write_name
+from harness.report.names import held_record, producer_name, write_name
 
 #: The offset of a group that has committed nothing.
 _NOTHING: Final = -1
@@ -198,7 +198,8 @@ def _(finding: ZombieWrite) -> str:
     late = f"{_span(finding.late_us)} after its successor had been told that it was in charge"
     reader = finding.reader
     end = "its commit was answered" if reader is None else f"operation {_number(reader)} read its write"
-    return f"The producer of {_write(finding.value)} to {finding.key} asked to commit {late}, and {end}."
+    named = "" if finding.producer is None else f" ({producer_name(finding.producer)})"
+    return f"The producer of {_write(finding.value)} to {finding.key}{named} asked to commit {late}, and {end}."
 
 
 @in_words.register

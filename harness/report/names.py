@@ -8,6 +8,7 @@ from typing import Final
 from nemesis import cluster
 from nemesis.cluster import CLIENTS, CONTROLLER
 from nemesis.receipts import Receipt
+from workloads import ProducerEpoch
 from workloads.values import split
 
 #: All links of a cluster of three brokers, its controller and the clients.
@@ -23,6 +24,11 @@ def write_name(value: int) -> str:
 def held_record(value: int) -> str:
     """A record as a broker's disk holds it: one that is not sound has a number below 0."""
     return write_name(value) if value >= 0 else "a record that is not sound"
+
+
+def producer_name(producer: ProducerEpoch) -> str:
+    """A producer as replicas.parquet and logs of brokers name it."""
+    return f"id {producer.producer_id}, epoch {producer.producer_epoch}"
 
 
 def moment(time_us: int) -> str:

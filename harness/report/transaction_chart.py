@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from markupsafe import Markup
 
 from checkers import DoubledEffect, EventPlace, HangingTransaction, TransactionRead, ZombieWrite, counted, decoded
-from harness.report.names import moment
+from harness.report.names import moment, producer_name
 from harness.report.offsets_panel import HEIGHT_PX, OffsetMark, OffsetsPanel
 from harness.report.svg import PALETTE, element, group, legend, path, point, title
 from nemesis.receipts import Receipt
@@ -186,15 +186,18 @@ def _offsets(transaction: _Transaction, offsets: Mapping[int, int]) -> list[int]
     return [offsets[value] for value in transaction.values if value in offsets]
 
 
+def _producer(end: TransactionEnd) -> str:
+    told = "" if end.producer is None else f" ({producer_name(end.producer)})"
+    return f"{end.transactional_id}, producer {end.number}{told}"
+
+
 def _bar(panel: OffsetsPanel, transaction: _Transaction, offsets: Sequence[int]) -> Markup:
     """A bar at a transaction's offsets; it is cut at the end of the panel."""
     (begin_px, low_px), (_, high_px) = (
         panel.pixels(OffsetMark(transaction.begun_us, offset, "")) for offset in (min(offsets), max(offsets))
     )
     end_px = min(panel.x_px(transaction.ended_us), panel.time.end_px)
-    named = (
-        f", {transaction.detail.transactional_id}, producer {transaction.detail.number}" if transaction.detail else ""
-    )
+    named = "" if transaction.detail is None else f", {_producer(transaction.detail)}"
     span = f"{moment(transaction.begun_us)} to {moment(transaction.ended_us)}"
     words = title(f"{transaction.end}{named}: {counted(len(offsets), 'record')}, {span}")
     shape = element(

@@ -22,6 +22,7 @@ from workloads import (
     Event,
     EventType,
     Function,
+    ProducerEpoch,
     Recorder,
     SendOutcome,
     TransactionEnd,
@@ -79,6 +80,7 @@ class ScriptedTransaction:
         self.ending_us: int | None = None
         self.superseded_us: int | None = None
         self.late: list[int] = []
+        self.told: ProducerEpoch | None = None
         self.answer: SendOutcome | None = None
 
     @property
@@ -234,6 +236,8 @@ class ScriptTransactions:
             raise StepError(f"the transaction {step.transaction} was ended already")
         transaction.asked, transaction.answer = ("commit" if step.commit else "abort"), None
         transaction.ending_us = self._clock.now_us()
+        if (epochs := transaction.instance.client.epochs) is not None:
+            transaction.told = epochs.told_epoch()
         calls = transaction.instance.calls
         (calls.commit if step.commit else calls.abort)(partial(self._ended, transaction))
         return transaction
@@ -298,4 +302,5 @@ def _facts(transaction: ScriptedTransaction) -> TransactionEnd:
         superseded_us=transaction.superseded_us,
         late=tuple(transaction.late),
         failed=failed,
+        producer=transaction.told,
     )

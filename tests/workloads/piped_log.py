@@ -78,7 +78,7 @@ class PipedConsumer(GroupConsumer):
 class PipedProducer:
     def __init__(self, log, process, transactional_id):
         self.log, self.process, self.transactional_id = log, process, transactional_id
-        self.transactions, self.closed = self, False
+        self.transactions, self.epochs, self.closed = self, None, False
         self.sent, self.offsets, self.turn = [], {}, 0
 
     @property

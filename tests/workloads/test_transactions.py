@@ -13,7 +13,7 @@ from tests.conftest import EventList, VirtualClock
 from workloads.client import SendOutcome
 from workloads.generators import kind_of
 from workloads.instance import SendCounts, Writers
-from workloads.operations import Event, EventType, Function, TransactionEnd
+from workloads.operations import Event, EventType, Function, ProducerEpoch, TransactionEnd
 from workloads.plan import WorkloadPlan
 from workloads.transactions import TransactionProducers
 from workloads.values import decode
@@ -24,13 +24,17 @@ SECOND_US = 1_000_000
 
 
 class Log:
-    """Clients of a log with transactions. ``ends`` are answers to commits, in order; ``fences`` it usually does."""
+    """Clients of a log with transactions. ``ends`` are answers to commits, in order; ``fences`` it usually does.
+
+    Clients that it ``tells`` know the epoch of a producer, a later one after each end of a transaction.
+    """
 
     name = "log 1.0"
 
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
         self.fences = True
+        self.tells = False
         self.ends: list[SendOutcome] = []
         self.refused: set[int] = set()
         self.owners: dict[str, Producer] = {}
@@ -49,12 +53,18 @@ class Producer:
     def __init__(self, log: Log, process: int, transactional_id: str) -> None:
         self.log, self.process, self.transactional_id = log, process, transactional_id
         self.transactions = self
+        self.epochs = self if log.tells else None
+        self.epoch = 0
         self.closed = False
         self.sent: list[int] = []
         self.calls: list[str] = []
 
+    def told_epoch(self) -> ProducerEpoch:
+        return ProducerEpoch(7, self.epoch)
+
     def _answer(self, call: str, done: Callable[[SendOutcome], None]) -> None:
         self.calls.append(call)
+        self.epoch += call in ("commit", "abort")
         fenced = self.log.fences and self.log.owners.get(self.transactional_id) is not self
         outcome = SendOutcome(INFO, error="_FENCED") if fenced or self.closed else SendOutcome(OK)
         if call == "commit" and not fenced and self.log.ends:
@@ -95,11 +105,12 @@ class Producer:
 class Run:
     """Producers of a plan, for some seconds."""
 
-    def __init__(self, **plan: object) -> None:
+    def __init__(self, *, tells: bool = False, **plan: object) -> None:
         usual = {"name": "transactions", "aborts_percent": 0, "takeover_every_ms": 0, "producers": 1}
         self.plan = msgspec.convert({**usual, "writes_per_second": 8.0, **plan}, WorkloadPlan)
         self.clock = VirtualClock()
         self.log = Log(self.clock)
+        self.log.tells = tells
         self.recorded = EventList()
         self.counts = SendCounts()
         writers = Writers(self.log, self.clock, self.recorded, itertools.count().__next__, self.counts)  # type: ignore[arg-type]
@@ -129,6 +140,7 @@ def test_a_transaction_is_one_operation_with_the_offsets_of_its_sends() -> None:
     assert [send.offset for send in ended.micro] == [0, 0, 0, 1]
     assert [send.value for send in begun.micro] == [send.value for send in ended.micro]
     assert (facts.transactional_id, facts.number, facts.asked, facts.failed) == ("ackproof-0", 0, "commit", {})
+    assert facts.producer is None
     assert begun.time_us < facts.ending_us < ended.time_us
     assert run.log.producers[0].calls[:3] == ["init", "begin", "commit"]
     assert run.counts.outstanding == 0
@@ -208,6 +220,24 @@ def test_a_producer_that_dies_ends_its_transaction_unknown_and_its_successor_fen
     assert died.outstanding == 4
     assert all(event.process == died.successor for event, _ in rest)
     assert rest
+
+
+@pytest.mark.parametrize("aborts_percent", [0, 50])
+def test_a_transaction_has_the_epoch_that_its_producer_had_before_it_asked_for_the_end(aborts_percent: int) -> None:
+    run = Run(tells=True, writes_per_second=40.0, aborts_percent=aborts_percent)
+    run.write(1)
+    producers = [facts.producer for _, facts in run.ended()]
+    assert len(producers) > 5
+    assert producers == [ProducerEpoch(7, number) for number in range(len(producers))]
+
+
+def test_a_producer_that_dies_leaves_the_epoch_of_its_open_transaction() -> None:
+    run = Run(tells=True)
+    run.producers.start()
+    run.clock.drive(lambda: bool(run.recorded.of(Function.TXN, INVOKE)), SECOND_US)
+    run.producers.crash_producer(0)
+    run.clock.drive(lambda: False, SECOND_US)
+    assert (run.ended()[0][1].asked, run.ended()[0][1].producer) == (None, ProducerEpoch(7, 0))
 
 
 def test_a_transaction_that_is_due_while_its_producer_is_busy_is_not_made() -> None:

@@ -13,7 +13,8 @@ those of the record sent or read; of a drain, the log end offset; of REACHED, of
 | of a record sent by a workload about keys; from layout 4 on | | node | broker that answered | | invoke_index,
 invoke_us | the invocation that this event completes | | waited_us | derived: begin of the process's last ok poll that
 left the partition alone since its previous row there | | folded | the invocation says nothing that this completion does
-not say, so its rows may be left out | | error, detail | texts, or null |
+not say, so its rows may be left out | | error, detail | texts, or null; from layout 5 on the detail of a transaction
+has the id and epoch of its producer |
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ import pyarrow as pa
 from workloads.operations import EventType, Function, PayloadDefect
 
 #: Layout of the rows; a reader refuses one that it does not know.
-VERSION: Final = "4"
+VERSION: Final = "5"
 #: Layouts that are read; columns that they lack are filled in (:func:`workloads.history.files.completed`).
-VERSIONS_READ: Final = ("2", "3", VERSION)
+VERSIONS_READ: Final = ("2", "3", "4", VERSION)
 META_VERSION: Final = b"ackproof.history"
 META_RUN: Final = b"ackproof.run"
 #: "true" where the writer was closed in order, "false" where the history was cut off and clustered afterwards.

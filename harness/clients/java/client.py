@@ -13,6 +13,7 @@ from typing_extensions import override
 from harness.clients.adapter import (
     CLOSE_LIMIT_S,
     GRACE_MS,
+    NO_EPOCHS,
     NO_OWN_COMMITS,
     WORDS_MAX,
     AdaptedConsumer,
@@ -306,6 +307,7 @@ def java_library(bridge: Bridge) -> ClientLibrary:
         protocols=("classic", "consumer") if brokers_assign else ("classic",),
         lacks={
             ClientCapability.BATCHES: "Kafka's Java client takes single records and forms its batches by itself",
+            **NO_EPOCHS,
             **NO_OWN_COMMITS,
         },
     )

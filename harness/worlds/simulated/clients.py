@@ -25,6 +25,7 @@ from workloads import (
     Assignment,
     ClientCapability,
     Commits,
+    Epochs,
     EventType,
     GroupProtocol,
     IsolationLevel,
@@ -35,6 +36,7 @@ from workloads import (
     OwnCommit,
     OwnCommits,
     PollOutcome,
+    ProducerEpoch,
     SendOutcome,
     Settings,
     Subscription,
@@ -128,6 +130,11 @@ class SimulatedProducer(SimulatedClient[ProducerModel]):
         """None: this producer has no transactional id."""
         return None
 
+    @property
+    def epochs(self) -> Epochs | None:
+        """None: this producer has no transactional id."""
+        return None
+
     def send(self, partition: str, key: bytes, payload: bytes, done: Callable[[SendOutcome], None]) -> None:
         """Have the model send a record; a closed client ends the call as INFO."""
         self._send(partition, key, payload, done, tombstone=False)
@@ -161,6 +168,15 @@ class SimulatedTransactionalProducer(SimulatedProducer):
     def transactions(self) -> Transactions | None:
         """The transactions of this producer."""
         return self
+
+    @property
+    def epochs(self) -> Epochs | None:
+        """The producer itself."""
+        return self
+
+    def told_epoch(self) -> ProducerEpoch | None:
+        """Give the model's id and epoch."""
+        return self._model.epoch
 
     def init(self, done: Callable[[SendOutcome], None]) -> None:
         """Have the model ask for its id."""

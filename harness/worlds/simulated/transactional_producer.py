@@ -24,7 +24,7 @@ from harness.reference.core.types import NONE, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from harness.worlds.simulated.batches import Batch, Queue
 from harness.worlds.simulated.network_client import NOT_COORDINATING, ClientEffect, Completed, Request
 from harness.worlds.simulated.producer import CONNECTION_LOST, NAMES, ProducerModel
-from workloads import TIME_LIMIT, EventType, SendOutcome, Settings
+from workloads import TIME_LIMIT, EventType, ProducerEpoch, SendOutcome, Settings
 
 #: Purpose of a request to the coordinator.
 COORDINATOR: Final = "coordinator"
@@ -75,6 +75,11 @@ class TransactionalProducerModel(ProducerModel):
         #: The error for which the open transaction can only be aborted, and the one that ended this producer.
         self._failed = ""
         self._ended = ""
+
+    @property
+    def epoch(self) -> ProducerEpoch | None:
+        """The id and epoch with which it writes now, None before it has any."""
+        return None if self._producer_id == NONE else ProducerEpoch(self._producer_id, self._producer_epoch)
 
     # --- calls -------------------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from workloads.operations import (
     EventType,
     Function,
     Poll,
+    ProducerEpoch,
     Reached,
     Record,
     Send,
@@ -191,12 +192,15 @@ def test_a_commit_of_a_producer_that_was_superseded() -> None:
     assert all("reader" not in msgspec.to_builtins(found) for found in judge_events(scene.events).anomalies["zombie"])
 
 
-def test_a_value_that_a_superseded_producer_sent() -> None:
+@pytest.mark.parametrize("told", [{"producer_id": 4000, "producer_epoch": 3}, None])
+def test_a_value_that_a_superseded_producer_sent(told: dict[str, int] | None) -> None:
     scene = committed()
-    scene.transaction((6, 8), FAIL, Send("x-0", 5, 4), Send("x-0", 6, 6), superseded_us=7_000_000, late=(6,))
+    zombie: dict[str, Any] = {"superseded_us": 7_000_000, "late": (6,), "producer": told and ProducerEpoch(**told)}
+    scene.transaction((6, 8), FAIL, Send("x-0", 5, 4), Send("x-0", 6, 6), **zombie)
     reader = scene.read(9, (6, 6))
     assert scene.anomalies == ["zombie"]
     assert scene.finding("zombie")["reader"]["op_pos"] == reader
+    assert scene.finding("zombie").get("producer") == told
 
 
 def test_the_first_half_of_a_superseded_producers_transaction_is_aborted() -> None:

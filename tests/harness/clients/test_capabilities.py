@@ -83,12 +83,13 @@ def offsets_read(cluster, consumer, count) -> list[tuple[str, int]]:
 def test_whoever_lacks_a_capability_says_why_and_has_none(library):
     clients = CLIENTS[library].clients(RealClock(), Settings(), ("127.1.2.3:1",))
     producer, consumer = clients.producer(0, "transactional"), clients.consumer(1, Membership("group"))
-    owners = dict.fromkeys(("batches", "transactions", "tombstones"), producer)
+    owners = dict.fromkeys(("batches", "transactions", "tombstones", "epochs"), producer)
     try:
         for capability in ClientCapability:
             offered = getattr(owners.get(capability, consumer), capability)
             assert (offered is None) == bool(clients.lacks.get(capability)), capability
         assert clients.producer(4).transactions is None
+        assert clients.producer(5).epochs is None
         assert clients.consumer(2).subscription is None
         assert clients.consumer(3).commits is None
     finally:

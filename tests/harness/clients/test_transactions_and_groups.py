@@ -12,7 +12,16 @@ from harness.clients import CLIENTS, RealClients
 from harness.plan import Kafka
 from harness.worlds.kafka import client_library
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
-from workloads import Assignment, Fetched, Membership, MemberToken, Offsets, SendOutcome
+from workloads import (
+    Assignment,
+    ClientCapability,
+    Fetched,
+    Membership,
+    MemberToken,
+    Offsets,
+    ProducerEpoch,
+    SendOutcome,
+)
 from workloads.operations import EventType
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("plain-kafka")]
@@ -137,6 +146,22 @@ def test_a_successor_fences_the_producer_before_it(ask: Asking, clients: RealCli
     ask.ok(successor.transactions.commit)
     zombie.close()
     successor.close()
+
+
+def test_a_successor_has_the_next_epoch_where_the_library_tells_it(
+    ask: Asking, clients: RealClients, cluster: Cluster
+) -> None:
+    told = []
+    for _ in range(2):
+        producer = ask.transactional(f"epochs {clients.name}")
+        if (epochs := producer.epochs) is None:
+            assert clients.lacks[ClientCapability.EPOCHS]
+            return
+        assert cluster.until(lambda epochs=epochs: epochs.told_epoch() is not None)  # type: ignore[misc]
+        told.append(epochs.told_epoch())
+        producer.close()
+    first, second = told
+    assert second == ProducerEpoch(first.producer_id, first.producer_epoch + 1)
 
 
 def test_offsets_count_with_the_transaction(ask: Asking, clients: RealClients) -> None:

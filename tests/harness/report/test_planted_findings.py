@@ -34,7 +34,7 @@ WORDS = {
     "aborted-read": "A poll (operation ",
     "early-read": "0.02 ms before its producer asked to commit it",
     "failed-send-committed": "failed (MessageTimedOut), and the commit of its transaction was answered",
-    "zombie": "0.01 ms after its successor had been told that it was in charge, and its commit was answered",
+    "zombie": "(id 4000, epoch 3) asked to commit 0.01 ms after its successor had been told that it was in charge",
     "hanging-transaction": "The last stable offset of t000000-0 was 32 and its high watermark 33, 20.00 s after",
     "group-skip": "no member of group planted processed it, and the group has committed 34",
     "group-went-back": "it was at 31",

@@ -10,7 +10,7 @@ import pytest
 
 from checkers import EventPlace, HangingTransaction, TransactionRead, ZombieWrite
 from harness.report.transaction_chart import TRANSACTIONS_MAX, OfTransactions, transaction_chart
-from workloads import Event, EventType, Function, Poll, Reached, Record, Send, TransactionEnd
+from workloads import Event, EventType, Function, Poll, ProducerEpoch, Reached, Record, Send, TransactionEnd
 
 KEY = "t-0"
 #: The first transaction, which is aborted, ends with event 1; as many committed ones follow as are drawn at most.
@@ -28,7 +28,11 @@ def events() -> Iterator[Event]:
         kind = EventType.OK if number else EventType.FAIL
         began_us, ended_us = number * SECOND_US, number * SECOND_US + 500_000
         end = TransactionEnd(
-            transactional_id="p", number=0, asked="commit" if number else "abort", ending_us=began_us + 400_000
+            transactional_id="p",
+            number=0,
+            asked="commit" if number else "abort",
+            ending_us=began_us + 400_000,
+            producer=None if number else ProducerEpoch(4000, 3),
         )
         micro = (Send(KEY, number, number),)
         common = {"process": 3, "instance": 3, "function": Function.TXN}
@@ -53,8 +57,9 @@ def events() -> Iterator[Event]:
 )
 def test_the_transaction_of_the_account_is_drawn_beside_the_last_ones(finding: OfTransactions) -> None:
     drawn = transaction_chart(list(events()), finding, [])
-    spans = re.findall(r"<title>(committed|aborted), p, producer 0: 1 record, (\d+)\.000 s to", drawn)
-    assert spans == [("aborted", "0"), *(("committed", str(number)) for number in range(1, LATER + 1))]
+    spans = re.findall(r"<title>(committed|aborted), p, producer 0(.*?): 1 record, (\d+)\.000 s to", drawn)
+    later = [("committed", "", str(number)) for number in range(1, LATER + 1)]
+    assert spans == [("aborted", " (id 4000, epoch 3)", "0"), *later]
 
 
 def test_a_successor_that_was_in_charge_before_all_that_is_drawn_is_on_the_chart() -> None:

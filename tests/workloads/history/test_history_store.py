@@ -21,7 +21,18 @@ from workloads.history.clustering import cluster, groups
 from workloads.history.files import CLUSTERED, live_files
 from workloads.history.rows import Rows
 from workloads.history.schema import META_COMPLETE, META_VERSION, Kind
-from workloads.operations import NEMESIS, NO_INSTANCE, Event, EventType, Function, Poll, Record, Send
+from workloads.operations import (
+    NEMESIS,
+    NO_INSTANCE,
+    Event,
+    EventType,
+    Function,
+    Poll,
+    ProducerEpoch,
+    Record,
+    Send,
+    TransactionEnd,
+)
 
 
 @given(events())
@@ -216,10 +227,31 @@ def test_a_history_of_layout_2_is_read_without_instances(tmp_path: Path) -> None
     ]
 
 
+def test_a_history_of_layout_4_is_read_without_the_epochs_of_producers(tmp_path: Path) -> None:
+    end = TransactionEnd(transactional_id="t", number=0, asked="commit", producer=ProducerEpoch(7, 3))
+    older = msgspec.json.encode({name: value for name, value in msgspec.to_builtins(end).items() if name != "producer"})
+    with HistoryWriter(tmp_path, "run") as writer:
+        for number, detail in enumerate((msgspec.json.encode(end), older)):
+            writer.record(
+                Event(
+                    time_us=number,
+                    process=number,
+                    type=EventType.OK,
+                    function=Function.TXN,
+                    micro=(Send("t-0", number, number),),
+                    detail=detail.decode(),
+                )
+            )
+    stored = pq.read_table(tmp_path / CLUSTERED)
+    pq.write_table(stored.replace_schema_metadata({**stored.schema.metadata, META_VERSION: b"4"}), tmp_path / CLUSTERED)
+    ends = [msgspec.json.decode(event.detail or "", type=TransactionEnd) for event in read_events(tmp_path)]
+    assert [end.producer for end in ends] == [ProducerEpoch(7, 3), None]
+
+
 def test_a_history_of_a_later_layout_is_refused(tmp_path: Path) -> None:
     with HistoryWriter(tmp_path, "run") as writer:
         writer.record(_send(7, 3, time_us=1))
     stored = pq.read_table(tmp_path / CLUSTERED)
-    pq.write_table(stored.replace_schema_metadata({**stored.schema.metadata, META_VERSION: b"5"}), tmp_path / CLUSTERED)
-    with pytest.raises(HistoryError, match="has history layout 5, and this version reads 2, 3, 4"):
+    pq.write_table(stored.replace_schema_metadata({**stored.schema.metadata, META_VERSION: b"6"}), tmp_path / CLUSTERED)
+    with pytest.raises(HistoryError, match="has history layout 6, and this version reads 2, 3, 4, 5"):
         list(read_events(tmp_path))
