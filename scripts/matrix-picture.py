@@ -43,6 +43,7 @@ def main() -> None:
         setups=[],
         definitions={},
         wedged=[],
+        certificates=[],
         seen={},
         left_out=[],
         other=None,
