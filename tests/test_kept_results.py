@@ -202,3 +202,27 @@ def test_the_night_that_is_kept_is_what_the_measurements_say() -> None:
         f"{min(memory):.0f} to {max(memory):.0f} MB, the directory {disk:.0f} MB at most."
     )
     assert said in words_of("results", "reference", "measurements.md")
+
+
+def test_the_results_of_the_usual_advice_say_what_the_verdicts_say() -> None:
+    page = words_of("results", "reference", "README.md")
+    java, python = (kept_matrix(f"kafka-usual-advice-{name}").cells for name in ("java", "kafka-python"))
+    for cells in (java, python):
+        assert {cell.family: str(cell.outcome) for cell in cells} == {
+            **dict.fromkeys(("kill", "pause", "partition"), "held"),
+            "power": "permitted loss",
+        }
+        assert [cell.runs_lost for cell in cells if cell.family == "power"] == [5]
+    met, lost, refused = (
+        tuple(sum(map(figure, cells)) for cells in (java, python))
+        for figure in (
+            lambda cell: 0 if cell.family == "power" else exercised_faults(cell),
+            lambda cell: cell.lost,
+            lambda cell: cell.coverage["refused_before_append"],
+        )
+    )
+    assert f"in {met[0]} faults that met writes with Java and {met[1]} with kafka-python" in page
+    assert f"in each of the ten runs: {lost[0]:,} with Java, {lost[1]:,} with kafka-python" in page
+    assert f"refused {refused[0]} attempts of Java and {refused[1]} of kafka-python" in page
+    assert not any(cell.coverage["refused_after_append"] for cell in (*java, *python))
+    assert f"every write but {sum(cell.attempted - cell.acknowledged for cell in (*java, *python))}" in page

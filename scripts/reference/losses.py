@@ -20,7 +20,10 @@ from workloads import SettingValue, spelled
 KEPT: Final = Path(__file__).parents[2] / "results" / "reference"
 FILE: Final = KEPT / "losses.md"
 #: Campaigns whose rows the page has, first those in which clients have their defaults.
-CAMPAIGNS: Final[tuple[str, ...]] = ()
+CAMPAIGNS: Final = (
+    "kafka-usual-advice-java",
+    "kafka-usual-advice-kafka-python",
+)
 #: An older campaign of more settings.
 OLDER: Final = "kafka-default"
 #: The settings of a row, and what they are called there.
