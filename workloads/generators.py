@@ -113,7 +113,7 @@ def groups(plan: WorkloadPlan) -> Iterator[DueWrite]:
 
 
 def transactions(plan: WorkloadPlan) -> Iterator[DueWrite]:
-    """Writes in transactions, some aborted, some left half written to a successor (Kafka, and virtual time).
+    """Writes in transactions, some aborted, some left half written to a successor.
 
     The writes of one transaction are due at once, and come one after the other; a producer's go through the log
     partitions in turn.

@@ -171,7 +171,7 @@ class Processes(Started, frozen=True, kw_only=True, tag="processes"):
 
     name: ClassVar[WorldName] = "processes"
     reference: ClassVar[bool] = True
-    capabilities: ClassVar[frozenset[ClientCapability]] = frozenset()
+    capabilities: ClassVar[frozenset[ClientCapability]] = frozenset({ClientCapability.TRANSACTIONS})
     host: LocalHost = Loopback()
 
 

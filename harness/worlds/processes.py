@@ -21,7 +21,7 @@ from harness.hosts import Host, Launch, NodeState
 from harness.observations import Observation
 from harness.plan import Processes, RealTime, RunSpec, require_kind
 from harness.reference.core.types import NodeId
-from harness.reference.server import NodeConfig
+from harness.reference.server import NodeConfig, spoken
 from harness.worlds.real import Distribution, RealWorld, StartedCluster, lifetime_s, local_host, out_of_reach
 from harness.worlds.real.direct_access import Ask, SelfReport
 from harness.worlds.real.leadership import ConfirmedLeadership
@@ -63,7 +63,7 @@ class ReferenceDistribution(Distribution):
 
     def __init__(self, spec: RunSpec) -> None:
         self._settings = spec.chosen()
-        self._broker = broker_config(self._settings)
+        self._broker = spoken(broker_config(self._settings))
         self._lifetime_s = lifetime_s(spec)
         self._racks = dict(enumerate(spec.racks))
 

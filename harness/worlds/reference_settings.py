@@ -47,9 +47,6 @@ WITHOUT_EFFECT: Final[Mapping[str, Mapping[str, str]]] = {
         ("skip-bad-batch", "checkpoint-log-end"), 'changes only the log in memory; use the world "simulated"'
     )
     | dict.fromkeys(
-        OF_TRANSACTIONS, 'changes only transactions, which brokers over sockets refuse; use the world "simulated"'
-    )
-    | dict.fromkeys(
         (*OF_GROUPS[1:], *OF_PIPELINES),
         'changes only the coordinator of groups in virtual time; use the world "simulated"',
     ),

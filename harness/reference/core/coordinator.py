@@ -66,7 +66,7 @@ class Coordinator:
         """The batches of the log, all of them: what is not committed yet may become so."""
         log = replica.log
         self._loaded_end = log.end_offset
-        return log.read(log.start_offset, _EVERYTHING, _EVERYTHING)
+        return [log.as_written(batch) for batch in log.read(log.start_offset, _EVERYTHING, _EVERYTHING)]
 
     def _loaded(self, replica: Replica) -> bool:
         """All that was read at the election is committed: only then it counts."""

@@ -93,7 +93,7 @@ class Group(msgspec.Struct, eq=False):
     """
 
     record: GroupRecord = GroupRecord()
-    offsets: GroupOffsets = msgspec.field(default_factory=GroupOffsets)
+    offsets: GroupOffsets[int] = msgspec.field(default_factory=GroupOffsets)
     next: _UnderWay | None = None
     waiting: deque[_Waiting] = msgspec.field(default_factory=deque)
     heard_us: dict[str, int] = {}
@@ -281,7 +281,7 @@ class GroupCoordinator(Coordinator):
         error = _member_error(group.record, message) if message.member else NO_ERROR
         if not error and message.require_stable and self._unstable(group, message):
             error = ErrorCode.UNSTABLE_OFFSET_COMMIT
-        offsets = () if error else tuple((each, group.offsets.of(each)) for each in message.partitions)
+        offsets = () if error else tuple((each, group.offsets.of(each, NONE)) for each in message.partitions)
         self._context.send(client, messages.OffsetFetchResponse(message.correlation, error, offsets))
 
     def _unstable(self, group: Group, message: messages.OffsetFetch) -> bool:

@@ -12,37 +12,35 @@ the order of their markers:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Generic, TypeVar
 
-from harness.reference.core.types import NONE, TopicPartition
+from harness.reference.core.types import TopicPartition
 
-
-class Placed(NamedTuple):
-    """An offset that a group was given, and the one at which the log of groups has it."""
-
-    log_offset: int
-    offset: int
+Offset = TypeVar("Offset")
 
 
-class GroupOffsets:
-    """The offsets of one group. Calls come in the order of the log of groups; ``log_offset`` is the one there."""
+class GroupOffsets(Generic[Offset]):
+    """The offsets of one group, each with where the log of groups has it, which is ``log_offset``.
 
-    _remembered: dict[TopicPartition, Placed]
-    _pending: dict[int, dict[TopicPartition, Placed]]
+    Calls come in the order of that log. An offset may be a number, or what else is committed with it.
+    """
+
+    _remembered: dict[TopicPartition, tuple[int, Offset]]
+    _pending: dict[int, dict[TopicPartition, tuple[int, Offset]]]
 
     def __init__(self) -> None:
         self._remembered = {}
         self._pending = {}
 
-    def commit(self, offsets: Mapping[TopicPartition, int], log_offset: int) -> None:
+    def commit(self, offsets: Mapping[TopicPartition, Offset], log_offset: int) -> None:
         """Remember offsets that count at once."""
         for partition, offset in offsets.items():
-            self._remember(partition, Placed(log_offset, offset))
+            self._remember(partition, (log_offset, offset))
 
-    def hold(self, producer_id: int, offsets: Mapping[TopicPartition, int], log_offset: int) -> None:
+    def hold(self, producer_id: int, offsets: Mapping[TopicPartition, Offset], log_offset: int) -> None:
         """Keep them until the end of this producer's transaction."""
         pending = self._pending.setdefault(producer_id, {})
-        pending |= {partition: Placed(log_offset, offset) for partition, offset in offsets.items()}
+        pending |= {partition: (log_offset, offset) for partition, offset in offsets.items()}
 
     def end(self, producer_id: int, *, commit: bool) -> None:
         """End this producer's transaction: what was pending of it is remembered, or gone."""
@@ -50,17 +48,21 @@ class GroupOffsets:
             if commit:
                 self._remember(partition, placed)
 
-    def of(self, partition: TopicPartition) -> int:
-        """The offset that the group remembers, NONE without one."""
+    def of(self, partition: TopicPartition, otherwise: Offset) -> Offset:
+        """The offset that the group remembers; ``otherwise`` without one."""
         placed = self._remembered.get(partition)
-        return NONE if placed is None else placed.offset
+        return otherwise if placed is None else placed[1]
+
+    def everything(self) -> dict[TopicPartition, Offset]:
+        """All that the group remembers."""
+        return {partition: offset for partition, (_, offset) in self._remembered.items()}
 
     def unstable(self, partitions: Iterable[TopicPartition]) -> bool:
         """Some of these log partitions has an offset that is pending."""
         held = {partition for pending in self._pending.values() for partition in pending}
         return not held.isdisjoint(partitions)
 
-    def _remember(self, partition: TopicPartition, placed: Placed) -> None:
+    def _remember(self, partition: TopicPartition, placed: tuple[int, Offset]) -> None:
         remembered = self._remembered.get(partition)
-        if remembered is None or remembered.log_offset < placed.log_offset:
+        if remembered is None or remembered[0] < placed[0]:
             self._remembered[partition] = placed

@@ -47,6 +47,9 @@ class Log(Protocol):
     def control_batch(self) -> RecordBatch:
         """A batch with one record of the leader's own, which consumers pass over."""
 
+    def as_written(self, batch: RecordBatch) -> RecordBatch:
+        """A batch that was read, with its records as a coordinator gave them to :meth:`append`: (key, value) each."""
+
     def read(self, offset: int, limit_offset: int, max_bytes: int) -> Sequence[RecordBatch]:
         """Whole batches from the one that holds ``offset``, all ending at or before ``limit_offset``.
 
@@ -174,6 +177,10 @@ class MemoryLog:
     def control_batch(self) -> RecordBatch:
         """Make a batch that takes an offset and has no record."""
         return RecordBatch(1, 0, ())
+
+    def as_written(self, batch: RecordBatch) -> RecordBatch:
+        """Give the batch itself: memory keeps records as they are."""
+        return batch
 
     def read(self, offset: int, limit_offset: int, max_bytes: int) -> Sequence[RecordBatch]:
         """Read the kept batches without copying them."""

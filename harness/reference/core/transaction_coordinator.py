@@ -27,8 +27,9 @@ from typing_extensions import override
 from harness.reference.core import messages
 from harness.reference.core.coordinator import FOR_EVER_MS, Coordinator, refusal_of
 from harness.reference.core.effects import Context, Timer
-from harness.reference.core.messages import Marker, RecordBatch
+from harness.reference.core.messages import Marker
 from harness.reference.core.replica import Replica
+from harness.reference.core.transactions import marker_batch
 from harness.reference.core.types import (
     ACKS_ALL,
     NO_ERROR,
@@ -45,6 +46,8 @@ from harness.reference.core.types import (
 #: The log of the coordinator.
 LOG: Final = TopicPartition(TRANSACTIONS_TOPIC, 0)
 LOOK: Final = Timer("transactions")
+#: min.insync.replicas of that log, as in Kafka (transaction.state.log.min.isr); less where it has fewer replicas.
+MIN_ISR: Final = 2
 
 
 class TransactionState(IntEnum):
@@ -361,9 +364,7 @@ class TransactionCoordinator(Coordinator):
         transaction.markers[partition] = _Sent(self._context.now_us, state.leader_epoch)
         commit = record.state is TransactionState.PREPARE_COMMIT
         marker = Marker(commit, replica.leader_epoch, self._context.config.transaction_version)
-        batch = RecordBatch(
-            1, 0, (), NONE, NONE, record.producer_id, record.producer_epoch, transactional=True, marker=marker
-        )
+        batch = marker_batch(record.producer_id, record.producer_epoch, marker)
         message = messages.WriteTxnMarkers(self._ask(name, partition, record), partition, ACKS_ALL, FOR_EVER_MS, batch)
         self._context.send(state.leader, message)
 

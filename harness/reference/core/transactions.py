@@ -16,8 +16,13 @@ from __future__ import annotations
 
 from collections import deque
 
-from harness.reference.core.messages import AbortedTransaction, RecordBatch
+from harness.reference.core.messages import AbortedTransaction, Marker, RecordBatch
 from harness.reference.core.types import NONE
+
+
+def marker_batch(producer_id: int, producer_epoch: int, marker: Marker) -> RecordBatch:
+    """The batch with which a coordinator ends the transaction of a producer in one log partition (rule 36)."""
+    return RecordBatch(1, 0, (), NONE, NONE, producer_id, producer_epoch, transactional=True, marker=marker)
 
 
 class PartitionTransactions:

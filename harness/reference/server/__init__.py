@@ -12,8 +12,8 @@
     control     steers a node from the harness; trace writes what the core observed
 """
 
-from harness.reference.server.config import NodeConfig
+from harness.reference.server.config import NodeConfig, spoken
 from harness.reference.server.control_socket import describe_image
 from harness.reference.server.storage.log import FileLog
 
-__all__ = ["FileLog", "NodeConfig", "describe_image"]
+__all__ = ["FileLog", "NodeConfig", "describe_image", "spoken"]

@@ -7,20 +7,25 @@ import logging
 import shutil
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from harness.reference.core import messages as core
 from harness.reference.core.broker import Broker
 from harness.reference.core.types import CONTROLLER, NodeId, TopicPartition
-from harness.reference.server.codec.follower import FollowerRequest
+from harness.reference.server.codec.follower import FollowerRequest, LeaderRequest
 from harness.reference.server.codec.wire import ApiKey, TopicIds
-from harness.reference.server.config import NodeConfig
+from harness.reference.server.config import NodeConfig, spoken
 from harness.reference.server.control_socket import describe_image
+from harness.reference.server.handlers.coordinators import Coordinators
 from harness.reference.server.handlers.data import DataRequests
 from harness.reference.server.handlers.gateway import Call, Gateway
 from harness.reference.server.handlers.groups import GroupRequests
 from harness.reference.server.handlers.metadata_and_topics import ClusterRequests
+from harness.reference.server.handlers.transactions import TransactionRequests
 from harness.reference.server.links import NodeLinks
 from harness.reference.server.peers import ControllerLink, LeaderLink
 from harness.reference.server.runtime import Runtime, now_us
@@ -78,7 +83,7 @@ class BrokerServer:
         self._clean_shutdown = CleanShutdown(Path(config.directory))
         self._core = Broker(
             config.node,
-            config.broker,
+            spoken(config.broker),
             self._logs.make,
             time.time_ns(),
             config.host,
@@ -89,6 +94,9 @@ class BrokerServer:
         self._runtime = Runtime(self._core, self._send, trace, self._learn_image)
         self._gateway = Gateway(self._runtime.deliver)
         self._leaders: dict[NodeId, LeaderLink] = {}
+        # Markers wait to be committed, and answers come in order, so a follower's fetches are not behind them.
+        self._marking: dict[NodeId, LeaderLink] = {}
+        self._stopped = False
         self._controller = ControllerLink(
             links,
             config.node,
@@ -99,21 +107,32 @@ class BrokerServer:
         )
         data = DataRequests(self._gateway, self._logs.opened, self._ids)
         cluster = ClusterRequests(config, self._gateway, lambda: self._core.image, self._ids)
+        # What the core sends to this broker's own number is for the core, so the handlers ask under another one.
+        self._itself = itself = links.next_anonymous()
+        coordinators = Coordinators(itself, lambda: self._core.image, cluster)
         self._groups = groups = GroupRequests(
-            config.node, self._gateway, lambda: self._core.image, replicas=self._core.replicas, cluster=cluster
+            itself, self._gateway, lambda: self._core.image, replicas=self._core.replicas
+        )
+        self._transactions = transactions = TransactionRequests(
+            self._gateway, lambda: self._core.image, coordinators, groups.write_marker
         )
         self._handlers: dict[int, Callable[[Call], None]] = {
             ApiKey.PRODUCE: data.produce,
             ApiKey.FETCH: data.fetch,
             ApiKey.LIST_OFFSETS: data.list_offsets,
             ApiKey.OFFSET_FOR_LEADER_EPOCH: data.offset_for_leader_epoch,
-            ApiKey.INIT_PRODUCER_ID: data.init_producer_id,
+            ApiKey.INIT_PRODUCER_ID: transactions.init_producer_id,
+            ApiKey.ADD_PARTITIONS_TO_TXN: transactions.add_partitions,
+            ApiKey.ADD_OFFSETS_TO_TXN: transactions.add_offsets,
+            ApiKey.END_TXN: transactions.end,
+            ApiKey.WRITE_TXN_MARKERS: transactions.write_markers,
+            ApiKey.TXN_OFFSET_COMMIT: groups.txn_offset_commit,
             ApiKey.API_VERSIONS: cluster.api_versions,
             ApiKey.METADATA: cluster.metadata,
             ApiKey.CREATE_TOPICS: cluster.create_topics,
             ApiKey.DELETE_TOPICS: cluster.delete_topics,
             ApiKey.DESCRIBE_CONFIGS: cluster.describe_configs,
-            ApiKey.FIND_COORDINATOR: groups.find_coordinator,
+            ApiKey.FIND_COORDINATOR: coordinators.find,
             ApiKey.JOIN_GROUP: groups.member,
             ApiKey.SYNC_GROUP: groups.member,
             ApiKey.HEARTBEAT: groups.member,
@@ -162,6 +181,7 @@ class BrokerServer:
         while not self._core.session.may_leave and now_us() < limit_us:
             await asyncio.sleep(0.02)
         self._runtime.close()
+        self._stopped = True
         for replica in self._core.replicas.values():
             replica.log.checkpoint_high_watermark(replica.high_watermark)
         self._logs.close()
@@ -172,24 +192,47 @@ class BrokerServer:
     def _send(self, target: NodeId, message: core.Message) -> None:
         if target == CONTROLLER:
             self._controller.send(message)
+        elif target == self._config.node:
+            asyncio.get_running_loop().call_soon(self._take_own, message)
+        elif isinstance(message, core.WriteTxnMarkers):
+            self._ask_leader(self._marking, target, message, lambda _: None)  # Markers are sent again in time.
         elif isinstance(message, FollowerRequest):
-            self._ask_leader(target, message)
+            self._ask_leader(self._leaders, target, message, self._on_lost)
         else:
             self._gateway.answered(message)
 
-    def _ask_leader(self, leader: NodeId, request: FollowerRequest) -> None:
+    def _take_own(self, message: core.Message) -> None:
+        """Give the core a message of its own: a coordinator leads the log that it writes to."""
+        if self._stopped:
+            return
+        if isinstance(message, core.WriteTxnMarkers):
+            self._transactions.mark(self._itself, message, partial(self._marked, message.correlation))
+        else:
+            self._runtime.deliver(self._config.node, message)
+
+    def _marked(self, correlation: int, answer: core.ProduceResponse) -> None:
+        """A marker is written that this broker's own coordinator has asked for."""
+        self._runtime.deliver(self._config.node, replace(answer, correlation=correlation))
+
+    def _ask_leader(
+        self,
+        opened: dict[NodeId, LeaderLink],
+        leader: NodeId,
+        request: LeaderRequest,
+        lost: Callable[[NodeId], None],
+    ) -> None:
         broker = self._core.image.brokers.get(leader)
         if broker is None:
             return
-        link = self._leaders.get(leader)
+        link = opened.get(leader)
         if link is None:
-            link = self._leaders[leader] = LeaderLink(
+            link = opened[leader] = LeaderLink(
                 self._links,
                 self._config.node,
                 leader,
                 self._ids,
                 deliver=self._runtime.deliver,
-                lost=self._on_lost,
+                lost=lost,
             )
         link.send((broker.host, broker.port), request)
 

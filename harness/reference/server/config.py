@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from harness.reference.core.types import BrokerConfig, NodeId
 
@@ -45,6 +46,15 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     max_lifetime_s: float = 3_600.0
     trace_high_watermark_ms: int = 500
     log_level: Literal["DEBUG", "INFO", "WARNING"] = "INFO"
+
+
+def spoken(broker: BrokerConfig) -> BrokerConfig:
+    """The settings of a broker over sockets. Its clients are offered version 1 of transactions, whatever is set.
+
+    With version 2 a client leaves it to the leader of a log partition to add that to the transaction (KIP-890), which
+    the core does not do (rule 37).
+    """
+    return replace(broker, transaction_version=1)
 
 
 def read_config(path: Path) -> NodeConfig:

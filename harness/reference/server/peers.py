@@ -1,4 +1,4 @@
-"""Connections that this node opens: to the controller, and to the brokers that it follows.
+"""Connections that this node opens: to the controller, and to brokers that lead.
 
 Both connect when there is something to send and drop it if they cannot; the core asks again by itself. What is sent
 while a connection is being made waits for it, up to :data:`WAITING`.
@@ -14,7 +14,7 @@ from typing import Final
 from harness.reference.core.messages import Message
 from harness.reference.core.types import NodeId
 from harness.reference.server.codec.controller_frames import Hello, decode, encode
-from harness.reference.server.codec.follower import FollowerRequest, decode_response, encode_request
+from harness.reference.server.codec.follower import LeaderRequest, decode_response, encode_request
 from harness.reference.server.codec.wire import TopicIds
 from harness.reference.server.links import BROKER_CLIENT_ID, BadFrameError, FramedConnection, NodeLinks
 
@@ -126,7 +126,7 @@ class ControllerLink:
 
 
 class LeaderLink:
-    """This broker's connection to a broker that it follows, in Kafka's protocol. ``lost`` is called when it broke."""
+    """This broker's connection to one that it follows, or has markers written by. ``lost`` is called when it broke."""
 
     def __init__(
         self,
@@ -144,10 +144,10 @@ class LeaderLink:
         self._deliver = deliver
         self._lost = lost
         self._correlation = 0
-        self._under_way: dict[int, FollowerRequest] = {}
+        self._under_way: dict[int, LeaderRequest] = {}
         self._outgoing = Outgoing(links, peer, self._on_frame, self._on_lost)
 
-    def send(self, address: Address, request: FollowerRequest) -> None:
+    def send(self, address: Address, request: LeaderRequest) -> None:
         """Send a request, maybe never."""
         if len(self._under_way) >= WAITING:  # Nothing has been answered for very long.
             self._outgoing.close()

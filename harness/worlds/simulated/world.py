@@ -13,6 +13,7 @@ from harness.observations import Fact, NotEnoughReplicas, Observation
 from harness.plan import RunSpec
 from harness.records.replica_dump import ReplicaLogs
 from harness.reference.core.messages import CreateTopic, TopicResponse
+from harness.reference.core.transaction_coordinator import MIN_ISR
 from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ErrorCode, NodeId, TopicConfig
 from harness.worlds.contract import NodeCrash
 from harness.worlds.reference_settings import broker_config, refuse_what_it_lacks, topic_config
@@ -31,8 +32,6 @@ from workloads import BrokenInvariant, LogPartition, RefusedAttempts, Settings, 
 
 #: Virtual time to register, create the topic and fill the ISRs: three network round trips each, and slack for sessions.
 OPEN_LIMIT_US: Final = 30_000_000
-#: min.insync.replicas of the log of transactions, as in Kafka (transaction.state.log.min.isr).
-TRANSACTIONS_MIN_ISR: Final = 2
 
 
 def _internal_topics(workload: WorkloadPlan) -> tuple[str, ...]:
@@ -52,7 +51,7 @@ def _internal_config(topic: str, settings: Settings) -> TopicConfig:
             min_insync_replicas=settings.min_insync_replicas,
             unclean_leader_election_enable=settings.unclean_leader_election_enable,
         )
-    return TopicConfig(min_insync_replicas=min(TRANSACTIONS_MIN_ISR, settings.replication_factor))
+    return TopicConfig(min_insync_replicas=min(MIN_ISR, settings.replication_factor))
 
 
 class Administrator:

@@ -31,10 +31,15 @@ def test_producers_of_transactions_are_idempotent_whatever_the_librarys_default_
     assert run.client_defaults == (IDEMPOTENCE,)
 
 
+@pytest.mark.parametrize("client", ["kafka-python", "confluent-kafka", "java"])
+def test_processes_have_transactions_with_every_client(client: str) -> None:
+    (run,) = plan("", f'[worlds.processes]\nclient = "{client}"\n').runs()
+    assert run.workload.name == "transactions"
+
+
 @pytest.mark.parametrize(
     ("settings", "world", "words"),
     [
-        ("", "[worlds.processes]\n", "needs transactions, which the reference broker has in virtual time only"),
         ("acks = 1", KAFKA, 'transactions need acks="all"'),
         (f"{IDEMPOTENCE} = false", KAFKA, f"transactions need {IDEMPOTENCE}=true"),
         ("retries = 0", KAFKA, f"transactions need {IDEMPOTENCE}=true"),
@@ -62,7 +67,7 @@ def test_the_plan_of_pipelines_has_both_group_protocols_under_three_families() -
     ("settings", "world", "words"),
     [
         ("", "[worlds.simulated]\n", "groups in virtual time have the protocol of KIP-848"),
-        ("", "[worlds.processes]\n", "transactions, which the reference broker has in virtual time only"),
+        ("", "[worlds.processes]\n", "subscription and commits, which the reference broker has in virtual time only"),
         ("acks = 1", KAFKA, 'transactions need acks="all"'),
         ('commit.mode = "auto"', KAFKA, 'commit.mode="auto" is of the workload "groups"'),
         ('auto.offset.reset = "latest"', KAFKA, 'auto.offset.reset="latest" is of the workload "groups"'),

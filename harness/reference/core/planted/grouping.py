@@ -26,7 +26,7 @@ class LoadsFirstCommits(GroupCoordinator):
     """A new coordinator knows the first commit of each log partition, not the last one (rule 45)."""
 
     def _load_offset(self, group: Group, partition: TopicPartition, offset: int, batch: RecordBatch) -> None:
-        if group.offsets.of(partition) == NONE:
+        if group.offsets.of(partition, NONE) == NONE:
             super()._load_offset(group, partition, offset, batch)
 
 

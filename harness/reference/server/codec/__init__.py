@@ -47,6 +47,11 @@ _TABLE: Final = (
     Api(topics.CreateTopicsRequest, topics.CreateTopicsResponse, (2, 7)),
     Api(topics.DeleteTopicsRequest, topics.DeleteTopicsResponse, (1, 6)),
     Api(transaction.InitProducerIdRequest, transaction.InitProducerIdResponse, (0, 4)),
+    Api(transaction.AddPartitionsToTxnRequest, transaction.AddPartitionsToTxnResponse, (0, 3)),
+    Api(transaction.AddOffsetsToTxnRequest, transaction.AddOffsetsToTxnResponse, (0, 4)),
+    Api(transaction.EndTxnRequest, transaction.EndTxnResponse, (0, 4)),
+    Api(transaction.WriteTxnMarkersRequest, transaction.WriteTxnMarkersResponse, (1, 2)),
+    Api(transaction.TxnOffsetCommitRequest, transaction.TxnOffsetCommitResponse, (0, 4)),
     Api(offsets.OffsetForLeaderEpochRequest, offsets.OffsetForLeaderEpochResponse, (2, 4)),
     Api(configs.DescribeConfigsRequest, configs.DescribeConfigsResponse, (1, 4)),
 )

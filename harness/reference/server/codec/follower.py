@@ -1,4 +1,7 @@
-"""The follower's side of Fetch, OffsetForLeaderEpoch and ListOffsets: its requests, and the leader's answers."""
+"""A broker's own requests to leaders, and their answers.
+
+A follower sends Fetch, OffsetForLeaderEpoch and ListOffsets, a transaction coordinator WriteTxnMarkers.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +15,24 @@ from harness.reference.server.links import BadFrameError
 from harness.reference.server.storage.batches import BatchError, split
 
 FollowerRequest = core.Fetch | core.OffsetForLeaderEpoch | core.ListOffsets
-#: The API of each request, and the version that followers use. That of Fetch is the one with topic ids and broker
+LeaderRequest = FollowerRequest | core.WriteTxnMarkers
+#: The API of each request, and the version that brokers use. That of Fetch is the one with topic ids and broker
 #: epochs (KIP-903) and nothing newer.
 _SENT: Final = {
     core.Fetch: (APIS[ApiKey.FETCH], 15),
     core.OffsetForLeaderEpoch: (APIS[ApiKey.OFFSET_FOR_LEADER_EPOCH], 4),
     core.ListOffsets: (APIS[ApiKey.LIST_OFFSETS], 6),
+    core.WriteTxnMarkers: (APIS[ApiKey.WRITE_TXN_MARKERS], 2),
 }
 
 
-def encode_request(request: FollowerRequest, correlation: int, client_id: str, ids: TopicIds) -> bytes:
+def encode_request(request: LeaderRequest, correlation: int, client_id: str, ids: TopicIds) -> bytes:
     """The whole frame of a request under the connection's own ``correlation``."""
     api, version = _SENT[type(request)]
-    fields = _fetch(request, ids) if isinstance(request, core.Fetch) else _question(request)
+    if isinstance(request, core.Fetch):
+        fields = _fetch(request, ids)
+    else:
+        fields = _marked(request) if isinstance(request, core.WriteTxnMarkers) else _question(request)
     return request_frame(api.request, fields, version, correlation, client_id)
 
 
@@ -60,7 +68,21 @@ def _fetch(request: core.Fetch, ids: TopicIds) -> Fields:
     }
 
 
-def decode_response(request: FollowerRequest, body: memoryview, ids: TopicIds) -> core.Message:
+def _marked(request: core.WriteTxnMarkers) -> Fields:
+    batch, (topic, number) = request.batch, request.partition
+    assert batch.marker is not None, "a marker is all that it has"  # noqa: S101 - for the type checker
+    marker = {
+        "producer_id": batch.producer_id,
+        "producer_epoch": batch.producer_epoch,
+        "transaction_result": batch.marker.commit,
+        "topics": [{"name": topic, "partition_indexes": [number]}],
+        "coordinator_epoch": batch.marker.coordinator_epoch,
+        "transaction_version": batch.marker.transaction_version,
+    }
+    return {"markers": [marker]}
+
+
+def decode_response(request: LeaderRequest, body: memoryview, ids: TopicIds) -> core.Message:
     """The core's response to ``request`` from what follows the correlation id of the response.
 
     Raises:
@@ -72,11 +94,14 @@ def decode_response(request: FollowerRequest, body: memoryview, ids: TopicIds) -
     response = decode(api.response, body[1:], version)
     if isinstance(request, core.Fetch):
         return _fetched(request, response, ids)
+    marks = isinstance(request, core.WriteTxnMarkers)
     try:
-        part = response.topics[0].partitions[0]
+        part = (response.markers[0] if marks else response).topics[0].partitions[0]
     except IndexError as error:
         raise BadFrameError("an answer without the partition that was asked for") from error
     asked, error_code = (request.correlation, request.partition), _error(part.error_code)
+    if marks:
+        return core.ProduceResponse(*asked, error_code)
     if isinstance(request, core.ListOffsets):
         return core.ListOffsetsResponse(*asked, error_code, part.offset, part.leader_epoch)
     return core.OffsetForLeaderEpochResponse(*asked, error_code, core.EpochEnd(part.leader_epoch, part.end_offset))

@@ -1,8 +1,8 @@
 """Committed offsets of each group, and their form as records of the internal topic.
 
 A commit is a record in the group's partition of ``__consumer_offsets``; it counts once that record is acknowledged by
-all in-sync replicas. A new leader of the partition reads it from its start. Nothing is compacted: the log is
-as long as there were commits. The records' content is this broker's own (MessagePack), not Kafka's.
+all in-sync replicas, or with its transaction. A new leader of the partition reads it from its start. Nothing is
+compacted: the log is as long as there were commits. The content of its records is this broker's own (MessagePack).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any, Final
 import msgspec
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
+from harness.reference.core.group_offsets import GroupOffsets
 from harness.reference.core.messages import RecordBatch
 from harness.reference.core.types import NONE, OFFSETS_TOPIC, TopicPartition
 from harness.reference.server.storage.batches import whole
 
 OFFSETS_PARTITIONS: Final = 4
-OFFSETS_REPLICATION: Final = 3
 #: Groups whose offsets one broker remembers; beyond it a commit is refused.
 OFFSET_GROUPS_MAX: Final = 10_000
 
@@ -33,6 +33,8 @@ class CommittedOffset(msgspec.Struct, frozen=True, gc=False):
 
 
 Commit = tuple[str, TopicPartition, CommittedOffset]
+#: The id and epoch of a producer.
+Producer = tuple[int, int]
 
 
 class _Key(msgspec.Struct, frozen=True, array_like=True):
@@ -46,9 +48,15 @@ def partition_of(group: str) -> TopicPartition:
     return TopicPartition(OFFSETS_TOPIC, zlib.crc32(group.encode()) % OFFSETS_PARTITIONS)
 
 
-def encode_commits(group: str, commits: Mapping[TopicPartition, CommittedOffset], timestamp_ms: int) -> bytes:
-    """One record batch with one record a commit."""
-    builder: Any = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, 1 << 30)
+def encode_commits(
+    group: str,
+    commits: Mapping[TopicPartition, CommittedOffset],
+    timestamp_ms: int,
+    producer: Producer | None = None,
+) -> bytes:
+    """One record batch with one record a commit; with a ``producer`` they count with its transaction."""
+    identity = (NONE, NONE) if producer is None else producer
+    builder: Any = DefaultRecordBatchBuilder(2, 0, int(producer is not None), *identity, NONE, 1 << 30)
     for number, (partition, committed) in enumerate(commits.items()):
         key = msgspec.msgpack.encode(_Key(group, partition.topic, partition.partition))
         builder.append(number, timestamp_ms, key, msgspec.msgpack.encode(committed), [])
@@ -68,22 +76,47 @@ def decode_commits(batch: RecordBatch) -> Iterator[Commit]:
 
 
 class OffsetStore:
-    """The latest committed offset of every (group, log partition) that this broker is responsible for."""
+    """The committed offsets of the groups that this broker is responsible for (rules 44 and 46)."""
 
     def __init__(self) -> None:
-        self._groups: dict[str, dict[TopicPartition, CommittedOffset]] = {}
+        self._groups: dict[str, GroupOffsets[CommittedOffset]] = {}
 
-    def put(self, group: str, partition: TopicPartition, committed: CommittedOffset) -> None:
-        """Remember a commit."""
-        self._groups.setdefault(group, {})[partition] = committed
+    def put(
+        self,
+        group: str,
+        commits: Mapping[TopicPartition, CommittedOffset],
+        log_offset: int,
+        producer_id: int = NONE,
+    ) -> None:
+        """Remember commits that are on the log at ``log_offset``; a producer's wait for its transaction's end."""
+        offsets = self._groups.setdefault(group, GroupOffsets())
+        if producer_id == NONE:
+            offsets.commit(commits, log_offset)
+        else:
+            offsets.hold(producer_id, commits, log_offset)
 
-    def get(self, group: str) -> dict[TopicPartition, CommittedOffset]:
-        """Everything that ``group`` has committed."""
-        return self._groups.get(group, {})
+    def end(self, partition: TopicPartition, producer_id: int, *, commit: bool) -> None:
+        """A marker on this ``partition`` of the internal topic ended the transaction of a producer."""
+        for group, offsets in self._groups.items():
+            if partition_of(group) == partition:
+                offsets.end(producer_id, commit=commit)
+
+    def load(self, partition: TopicPartition, batch: RecordBatch) -> None:
+        """Take over a batch of this ``partition`` of the internal topic; batches come in their order."""
+        if batch.marker is not None:
+            self.end(partition, batch.producer_id, commit=batch.marker.commit)
+            return
+        producer_id = batch.producer_id if batch.transactional else NONE
+        for group, committed_partition, committed in decode_commits(batch):
+            self.put(group, {committed_partition: committed}, batch.base_offset, producer_id)
+
+    def get(self, group: str) -> GroupOffsets[CommittedOffset]:
+        """The offsets of ``group``."""
+        return self._groups.get(group, GroupOffsets())
 
     def groups(self) -> set[str]:
         """Every group that has committed something."""
-        return set(self._groups)
+        return {group for group, offsets in self._groups.items() if offsets.everything()}
 
     def has_room(self, group: str) -> bool:
         """True if ``group`` may commit."""

@@ -1,4 +1,4 @@
-"""Answers Produce, Fetch, ListOffsets, OffsetForLeaderEpoch and InitProducerId, partition by partition."""
+"""Answers Produce, Fetch, ListOffsets and OffsetForLeaderEpoch, partition by partition."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from functools import partial
 from typing import Any, Final
 
 from harness.reference.core import messages as core
-from harness.reference.core.types import NONE, OFFSETS_TOPIC, ErrorCode, TopicPartition
+from harness.reference.core.types import NONE, ErrorCode, TopicPartition
 from harness.reference.server.codec.wire import Fields, TopicIds, by_partition, by_topic, fields_of
+from harness.reference.server.handlers.coordinators import INTERNAL_TOPICS
 from harness.reference.server.handlers.gateway import Call, Gateway, Gather
 from harness.reference.server.storage.batches import (
     MAX_BATCH_BYTES,
     BatchError,
+    ControlBatchError,
     OldFormatError,
     max_timestamp_ms,
     parse_incoming,
@@ -32,6 +34,8 @@ _BY_NAME: Final = (core.LATEST, core.EARLIEST)
 _FETCH_RACK: Final = 11
 _FETCH_BY_ID: Final = 13
 _FETCH_REPLICA_STATE: Final = 15
+#: The isolation level of a reader of committed records.
+_READ_COMMITTED: Final = 1
 
 
 class DataRequests:
@@ -98,23 +102,44 @@ class DataRequests:
             request.max_bytes,
             NONE if replica is None else replica.replica_epoch,
             (request.rack_id or "") if call.header.version >= _FETCH_RACK else "",
+            request.isolation_level == _READ_COMMITTED,
         )
-        self._gateway.ask(call.sender, question, lambda answer: call.reply(self._fetched(answer)))
+        committed = question.read_committed
+        self._gateway.ask(call.sender, question, lambda answer: call.reply(self._fetched(answer, committed=committed)))
 
-    def _fetched(self, answer: core.FetchResponse) -> Fields:
+    def _fetched(self, answer: core.FetchResponse, *, committed: bool) -> Fields:
         """Batches follow each other with the offsets and epochs that the leader gave them."""
-        topics = by_topic(((part.partition, _fetched_partition(part)) for part in answer.partitions), name="topic")
+        parts = ((part.partition, self._fetched_partition(part, committed=committed)) for part in answer.partitions)
+        topics = by_topic(parts, name="topic")
         for topic in topics:
             topic["topic_id"] = self._ids.identity(topic["topic"])
         return {"responses": topics}
 
+    def _fetched_partition(self, part: core.FetchedPartition, *, committed: bool) -> Fields:
+        """Only a reader of committed records is told of aborted transactions; all are told how far those get."""
+        log = self._logs.get(part.partition)
+        stable = part.high_watermark if log is None else log.producers.transactions.stable_end(part.high_watermark)
+        aborted = [{"producer_id": each.producer_id, "first_offset": each.first_offset} for each in part.aborted]
+        fields: Fields = {
+            "error_code": part.error,
+            "high_watermark": part.high_watermark,
+            "last_stable_offset": stable,
+            "log_start_offset": part.log_start_offset,
+            "aborted_transactions": aborted if committed else None,
+            "preferred_read_replica": part.read_replica,
+            "records": b"".join([whole(batch) for batch in part.batches]),
+        }
+        if part.diverging is not None:
+            fields["diverging_epoch"] = {"epoch": part.diverging.leader_epoch, "end_offset": part.diverging.end_offset}
+        return fields
+
     def list_offsets(self, call: Call) -> None:
-        """By LATEST and EARLIEST the core answers; by timestamp the log is searched below the high watermark."""
-        replica = call.request.replica_id
+        """By LATEST and EARLIEST the core answers; by timestamp the log is searched below what LATEST is."""
+        replica, committed = call.request.replica_id, call.request.isolation_level == _READ_COMMITTED
 
         def question(partition: TopicPartition, part: Any) -> core.ListOffsets:
             timestamp = part.timestamp if part.timestamp in _BY_NAME else core.LATEST
-            return core.ListOffsets(0, partition, timestamp, replica, part.current_leader_epoch)
+            return core.ListOffsets(0, partition, timestamp, replica, part.current_leader_epoch, committed)
 
         def fields(part: Any, answer: core.ListOffsetsResponse) -> Fields:
             if part.timestamp in _BY_NAME or answer.error:
@@ -135,18 +160,6 @@ class DataRequests:
             return {"error_code": answer.error, "leader_epoch": end.leader_epoch, "end_offset": end.end_offset}
 
         self._ask_each(call, question, fields, name="topic", index="partition")
-
-    def init_producer_id(self, call: Call) -> None:
-        """A producer id; a producer that had one simply gets a new one. Transactions are not offered."""
-
-        def reply(answer: core.InitProducerIdResponse) -> None:
-            names = ("producer_id", "producer_epoch")
-            call.reply({"error_code": answer.error, **{name: getattr(answer, name) for name in names}})
-
-        if call.request.transactional_id is not None:
-            reply(core.InitProducerIdResponse(0, ErrorCode.INVALID_REQUEST))
-        else:
-            self._gateway.ask(call.sender, core.InitProducerId(0), reply)
 
     def _ask_each(
         self,
@@ -183,29 +196,16 @@ def _checked(
     transactional_id: str | None, partition: TopicPartition, records: bytes | None
 ) -> core.RecordBatch | ErrorCode:
     """The batch that a client sent for ``partition``, or the error that refuses it."""
-    if transactional_id is not None:
-        return ErrorCode.INVALID_REQUEST
-    if partition.topic == OFFSETS_TOPIC:
+    if partition.topic in INTERNAL_TOPICS:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     try:
         batch = parse_incoming(records)
-    except OldFormatError:
+    except (OldFormatError, ControlBatchError):
         return ErrorCode.INVALID_RECORD
     except BatchError:
         return ErrorCode.CORRUPT_MESSAGE
+    if batch.transactional and transactional_id is None:
+        return ErrorCode.INVALID_REQUEST
+    if batch.transactional and batch.producer_id == NONE:
+        return ErrorCode.INVALID_RECORD
     return ErrorCode.MESSAGE_TOO_LARGE if batch.size_bytes > MAX_BATCH_BYTES else batch
-
-
-def _fetched_partition(part: core.FetchedPartition) -> Fields:
-    fields: Fields = {
-        "error_code": part.error,
-        "high_watermark": part.high_watermark,
-        "last_stable_offset": part.high_watermark,
-        "log_start_offset": part.log_start_offset,
-        "aborted_transactions": None,
-        "preferred_read_replica": part.read_replica,
-        "records": b"".join([whole(batch) for batch in part.batches]),
-    }
-    if part.diverging is not None:
-        fields["diverging_epoch"] = {"epoch": part.diverging.leader_epoch, "end_offset": part.diverging.end_offset}
-    return fields

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -44,6 +45,27 @@ class Gateway:
         self._pending[correlation] = answered
         self._deliver(sender, replace(question, correlation=correlation))
         return correlation
+
+    def ask_within(
+        self,
+        limit_s: float,
+        sender: NodeId,
+        question: Any,
+        answered: Callable[[Any], None],
+        late: Callable[[], None],
+    ) -> None:
+        """The same with a limit: where the answer has not come by then, ``late`` is called instead."""
+
+        def in_time(answer: Any) -> None:
+            timer.cancel()
+            answered(answer)
+
+        def over() -> None:
+            if self.give_up(correlation):
+                late()
+
+        timer = asyncio.get_running_loop().call_later(limit_s, over)
+        correlation = self.ask(sender, question, in_time)
 
     def give_up(self, correlation: int) -> bool:
         """Wait no more for an answer; True if it was still waited for."""

@@ -1,4 +1,4 @@
-"""Groups at a broker: finds coordinators, drives the state machine of :mod:`membership`, stores offsets.
+"""Groups at a broker: drives the state machine of :mod:`membership`, stores offsets.
 
 A broker coordinates the groups whose partition of ``__consumer_offsets`` it leads, once it has read that partition.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -17,7 +18,6 @@ from harness.reference.server.codec.wire import Fields, by_partition, by_topic
 from harness.reference.server.handlers import committed
 from harness.reference.server.handlers.gateway import Call, Gateway
 from harness.reference.server.handlers.membership import Answers, Groups, State, refused
-from harness.reference.server.handlers.metadata_and_topics import ClusterRequests
 from harness.reference.server.runtime import now_us
 from harness.reference.server.storage.batches import parse_incoming
 
@@ -27,9 +27,10 @@ COMMIT_TIMEOUT_MS: Final = 5_000
 TICK_S: Final = 0.05
 #: Bytes of the internal topic read at once while loading, so that other requests are served in between.
 LOAD_BYTES: Final = 262_144
-#: From these versions on, several coordinators are asked for at once, and the offsets of several groups.
-_FIND_SEVERAL: Final = 4
+#: From this version on, the offsets of several groups are asked for at once.
 _FETCH_SEVERAL: Final = 8
+#: From this version on, stable offsets may be asked for (KIP-447).
+_FETCH_STABLE: Final = 7
 #: The only kind of group here, as ListGroups calls it (KIP-848).
 _CLASSIC: Final = "classic"
 _NOTHING: Final = committed.CommittedOffset(NONE)
@@ -43,39 +44,32 @@ _STORAGE_ERRORS: Final = {
 
 
 class GroupRequests:
-    """Everything about groups at one broker: membership in memory, offsets in the internal topic."""
+    """Everything about groups at one broker: membership in memory, offsets in the internal topic.
+
+    The core is asked as ``sender``, a number of this broker's own.
+    """
 
     def __init__(
         self,
-        node: NodeId,
+        sender: NodeId,
         gateway: Gateway,
         image: Callable[[], Image],
         *,
         replicas: Mapping[TopicPartition, Replica],
-        cluster: ClusterRequests,
     ) -> None:
-        self._node = node
+        self._sender = sender
         self._gateway = gateway
         self._image = image
         self._replicas = replicas
-        self._cluster = cluster
-        self._creating = False
         self._groups = Groups(time.time_ns())
         self._store = committed.OffsetStore()
+        #: Commits of transactions that are on their way to the log: from then on they are pending.
+        self._arriving: Counter[tuple[str, TopicPartition]] = Counter()
         self._epochs: dict[TopicPartition, int] = {}  # led, and under which epoch
         self._loaded: set[TopicPartition] = set()
         self._ticking = False
 
     # --- requests --------------------------------------------------------------------------------------------------
-
-    def find_coordinator(self, call: Call) -> None:
-        """The leader of the group's partition. The internal topic is made the first time anybody asks."""
-        request = call.request
-        if call.header.version < _FIND_SEVERAL:
-            call.reply(self._find(request.key_type, request.key))
-            return
-        keys = request.coordinator_keys
-        call.reply({"coordinators": [{"key": key, **self._find(request.key_type, key)} for key in keys]})
 
     def member(self, call: Call) -> None:
         """JoinGroup, SyncGroup, Heartbeat and LeaveGroup, which only the group's coordinator answers."""
@@ -109,10 +103,26 @@ class GroupRequests:
     def offset_commit(self, call: Call) -> None:
         """OffsetCommit: acknowledged when its record is on every in-sync replica (rule 2)."""
         request = call.request
-        group = request.group_id
-        error = self._refusal(group) or self._groups.commit_error(
-            now_us(), group, request.member_id, request.generation_id_or_member_epoch
+        error = self._refusal(request.group_id) or self._groups.commit_error(
+            now_us(), request.group_id, request.member_id, request.generation_id_or_member_epoch
         )
+        self._commit(call, error, None)
+
+    def txn_offset_commit(self, call: Call) -> None:
+        """TxnOffsetCommit: the same, but it counts with the producer's transaction (rule 46).
+
+        It does not wait for an assignment that is under way. A client from before KIP-447 names no member.
+        """
+        request = call.request
+        error = self._refusal(request.group_id)
+        if not error and (request.member_id or request.generation_id != NONE):
+            error = self._groups.commit_error(now_us(), request.group_id, request.member_id, request.generation_id)
+            if error is ErrorCode.REBALANCE_IN_PROGRESS:
+                error = ErrorCode.NONE
+        self._commit(call, error, (request.producer_id, request.producer_epoch))
+
+    def _commit(self, call: Call, error: ErrorCode, producer: committed.Producer | None) -> None:
+        request, group = call.request, call.request.group_id
         if not error and not self._store.has_room(group):
             error = ErrorCode.INVALID_GROUP_ID
         asked = list(by_partition(request.topics))
@@ -134,17 +144,42 @@ class GroupRequests:
         if error:
             reply(error, error)
         elif commits:
-            self._append(group, commits, reply)
+            self._append(group, commits, producer, reply)
         else:
             reply(ErrorCode.NONE)
 
     def offset_fetch(self, call: Call) -> None:
-        """OffsetFetch: what was committed, from memory; offset -1 where nothing is."""
+        """OffsetFetch: what was committed, from memory; offset -1 where nothing is.
+
+        A reader of committed records asks for what is stable: none that an open transaction may supersede (rule 46).
+        """
         request = call.request
+        stable = call.header.version >= _FETCH_STABLE and request.require_stable
         if call.header.version < _FETCH_SEVERAL:
-            call.reply(self._fetched(request))
+            call.reply(self._fetched(request, stable=stable))
             return
-        call.reply({"groups": [{"group_id": group.group_id, **self._fetched(group)} for group in request.groups]})
+        groups = [{"group_id": group.group_id, **self._fetched(group, stable=stable)} for group in request.groups]
+        call.reply({"groups": groups})
+
+    # --- transactions ---------------------------------------------------------------------------------------------
+
+    def write_marker(self, message: core.WriteTxnMarkers, answered: Callable[[core.ProduceResponse], None]) -> None:
+        """Have a marker written to a partition of the internal topic: the producer's commits count then, or are gone.
+
+        The core's own coordinator of groups is not asked: it would take this log for its own.
+        """
+        partition, batch = message.partition, message.batch
+        error = self._unavailable(partition)
+        if error:
+            answered(core.ProduceResponse(0, partition, error))
+            return
+
+        def written(answer: core.ProduceResponse) -> None:
+            if not answer.error and batch.marker is not None:
+                self._store.end(partition, batch.producer_id, commit=batch.marker.commit)
+            answered(answer)
+
+        self._gateway.ask(self._sender, core.Produce(0, partition, message.acks, message.timeout_ms, batch), written)
 
     # --- being coordinator -----------------------------------------------------------------------------------------
 
@@ -169,8 +204,7 @@ class GroupRequests:
             return
         end = replica.log.end_offset
         for batch in replica.log.read(offset, end, LOAD_BYTES):
-            for commit in committed.decode_commits(batch):
-                self._store.put(*commit)
+            self._store.load(partition, batch)
             offset = batch.next_offset
         if offset >= end:
             self._loaded.add(partition)
@@ -180,35 +214,12 @@ class GroupRequests:
     def _refusal(self, group: str) -> ErrorCode:
         if not group:
             return ErrorCode.INVALID_GROUP_ID
-        partition = committed.partition_of(group)
+        return self._unavailable(committed.partition_of(group))
+
+    def _unavailable(self, partition: TopicPartition) -> ErrorCode:
         if self._epochs.get(partition, NONE) == NONE:
             return ErrorCode.NOT_COORDINATOR
         return ErrorCode.NONE if partition in self._loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-
-    def _find(self, kind: int, key: str) -> Fields:
-        """The coordinator of a group (kind 0; others are not offered) and its address."""
-        if kind != 0:
-            return _no_coordinator(ErrorCode.INVALID_REQUEST)
-        image = self._image()
-        state = image.partition(committed.partition_of(key))
-        if state is None:
-            self._create_internal(image)
-        leader = None if state is None else image.brokers.get(state.leader)
-        if state is None or leader is None or leader.fenced:
-            return _no_coordinator(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return {"error_code": ErrorCode.NONE, "node_id": state.leader, "host": leader.host, "port": leader.port}
-
-    def _create_internal(self, image: Image) -> None:
-        if self._creating or not image.brokers:
-            return
-        self._creating = True
-        self._cluster.create_topic(
-            self._node,
-            OFFSETS_TOPIC,
-            lambda _: setattr(self, "_creating", False),
-            partitions=committed.OFFSETS_PARTITIONS,
-            replication_factor=min(committed.OFFSETS_REPLICATION, len(image.brokers)),
-        )
 
     # --- answers and time ------------------------------------------------------------------------------------------
 
@@ -234,31 +245,36 @@ class GroupRequests:
         self,
         group: str,
         commits: Mapping[TopicPartition, committed.CommittedOffset],
+        producer: committed.Producer | None,
         reply: Callable[[ErrorCode], None],
     ) -> None:
-        batch = parse_incoming(committed.encode_commits(group, commits, time.time_ns() // 1_000_000))
+        batch = parse_incoming(committed.encode_commits(group, commits, time.time_ns() // 1_000_000, producer))
         produce = core.Produce(0, committed.partition_of(group), ACKS_ALL, COMMIT_TIMEOUT_MS, batch)
+        arriving = Counter((group, partition) for partition in commits) if batch.transactional else Counter()
+        self._arriving += arriving
 
         def appended(answer: core.ProduceResponse) -> None:
+            self._arriving -= arriving
             if not answer.error:
-                for partition, offset in commits.items():
-                    self._store.put(group, partition, offset)
+                self._store.put(group, commits, answer.base_offset, batch.producer_id)
             reply(_STORAGE_ERRORS.get(answer.error, answer.error))
 
-        self._gateway.ask(self._node, produce, appended)
+        self._gateway.ask(self._sender, produce, appended)
 
-    def _fetched(self, wanted: Any) -> Fields:
+    def _fetched(self, wanted: Any, *, stable: bool) -> Fields:
         """The committed offsets of one group; no topics (null) means all of them."""
         error = self._refusal(wanted.group_id)
-        offsets = self._store.get(wanted.group_id) if not error else {}
+        offsets = self._store.get("" if error else wanted.group_id)
         partitions = (
-            list(offsets)
+            list(offsets.everything())
             if wanted.topics is None
             else [TopicPartition(topic.name, number) for topic in wanted.topics for number in topic.partition_indexes]
         )
         rows = []
         for partition in partitions:
-            offset = offsets.get(partition, _NOTHING)
+            pending = offsets.unstable((partition,)) or (wanted.group_id, partition) in self._arriving
+            unstable = stable and pending
+            offset = _NOTHING if unstable else offsets.of(partition, _NOTHING)
             rows.append(
                 (
                     partition,
@@ -266,12 +282,8 @@ class GroupRequests:
                         "committed_offset": offset.offset,
                         "committed_leader_epoch": offset.leader_epoch,
                         "metadata": offset.metadata,
-                        "error_code": error,
+                        "error_code": ErrorCode.UNSTABLE_OFFSET_COMMIT if unstable else error,
                     },
                 )
             )
         return {"topics": by_topic(rows), "error_code": error}
-
-
-def _no_coordinator(error: ErrorCode) -> Fields:
-    return {"error_code": error, "node_id": NONE, "host": "", "port": NONE}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -135,16 +134,12 @@ class ClusterRequests:
         self, sender: NodeId, question: core.CreateTopic | core.DeleteTopic, done: Callable[[Fields], None]
     ) -> None:
         def answered(answer: core.TopicResponse) -> None:
-            timeout.cancel()
             done(self._result(question.topic, answer.error, answer.reason))
 
-        def expired() -> None:
-            if self._gateway.give_up(correlation):
-                reason = "the controller did not answer"
-                done(self._result(question.topic, ErrorCode.REQUEST_TIMED_OUT, reason))
+        def late() -> None:
+            done(self._result(question.topic, ErrorCode.REQUEST_TIMED_OUT, "the controller did not answer"))
 
-        timeout = asyncio.get_running_loop().call_later(CONTROLLER_TIMEOUT_S, expired)
-        correlation = self._gateway.ask(sender, question, answered)
+        self._gateway.ask_within(CONTROLLER_TIMEOUT_S, sender, question, answered, late)
 
     def _result(self, name: str, error: ErrorCode, reason: str = "") -> Fields:
         """The outcome of creating or deleting a topic."""

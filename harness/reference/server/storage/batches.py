@@ -6,17 +6,31 @@ outside the checksum, so they are rewritten without computing it again.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import crc32c
+from kafka.errors import CorruptRecordError
+from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+from msgspec.structs import replace
 
-from harness.reference.core.messages import RecordBatch
+from harness.reference.core.messages import Marker, RecordBatch
 from harness.reference.core.types import NONE
 from harness.reference.server.storage import segment_files as segments
 
 #: Kafka's default of message.max.bytes.
 MAX_BATCH_BYTES: Final = 1_048_588
+#: Attributes of a batch: it counts with its transaction only; it is no client's.
+_TRANSACTIONAL: Final = 0x10
+_CONTROL: Final = 0x20
+#: The key of the record in a batch that is no client's: its version, and its kind (KIP-98, KIP-595).
+_CONTROL_KEY: Final = struct.Struct(">hh")
+_ABORT: Final = 0
+_COMMIT: Final = 1
+_LEADER_CHANGE: Final = 2
+#: The value of a marker: its version, and the leader epoch of its coordinator.
+_MARKER_VALUE: Final = struct.Struct(">hi")
 
 
 class BatchError(ValueError):
@@ -25,6 +39,10 @@ class BatchError(ValueError):
 
 class OldFormatError(BatchError):
     """A message set of format 0 or 1; clients since 0.11 can write format 2."""
+
+
+class ControlBatchError(BatchError):
+    """A client sent what only brokers write."""
 
 
 class CorruptBatchError(BatchError):
@@ -46,7 +64,7 @@ def parse(data: bytes, *, verify: bool) -> RecordBatch:
         )
     if len(data) < segments.HEADER_BYTES:
         raise CorruptBatchError(f"a batch of {len(data)} bytes is shorter than its header")
-    (base, length, epoch, magic, crc, _, last_delta, _, _, pid, pid_epoch, sequence, count) = (
+    (base, length, epoch, magic, crc, attributes, last_delta, _, _, pid, pid_epoch, sequence, count) = (
         segments.HEADER.unpack_from(data)
     )
     if magic != segments.MAGIC_V2:
@@ -57,7 +75,32 @@ def parse(data: bytes, *, verify: bool) -> RecordBatch:
         raise CorruptBatchError(f"{count} records do not fit a last offset delta of {last_delta}")
     if verify and crc32c.crc32c(memoryview(data)[segments.CHECKED_FROM :]) != crc:
         raise CorruptBatchError("the checksum does not fit the records")
-    return RecordBatch(count, len(data), data, base, epoch, pid, pid_epoch, sequence)
+    transactional = bool(attributes & _TRANSACTIONAL)
+    return RecordBatch(
+        count,
+        len(data),
+        data,
+        base,
+        epoch,
+        pid,
+        pid_epoch,
+        sequence,
+        transactional=transactional,
+        marker=_marker_in(data) if transactional and attributes & _CONTROL else None,
+    )
+
+
+def _marker_in(data: bytes) -> Marker:
+    """The marker in a control batch of a transaction. A file does not tell the version of the transaction."""
+    try:
+        record: Any = next(iter(DefaultRecordBatch(data)))
+        _, kind = _CONTROL_KEY.unpack(record.key)
+        _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value)
+    except (CorruptRecordError, StopIteration, struct.error, TypeError) as error:
+        raise CorruptBatchError(f"a marker that cannot be read: {error}") from error
+    if kind not in {_ABORT, _COMMIT}:
+        raise CorruptBatchError(f"a marker of kind {kind} neither commits nor aborts")
+    return Marker(kind == _COMMIT, coordinator_epoch, NONE)
 
 
 def batch_size(data: bytes | memoryview, position: int) -> int:
@@ -86,14 +129,15 @@ def parse_incoming(data: bytes | None) -> RecordBatch:
     """The single batch of a produce request, its checksum verified, offsets not yet assigned.
 
     Raises:
+        ControlBatchError: only brokers write such a batch.
         BatchError: as :func:`parse`; also if there are no or several batches (KIP-98 allows one).
     """
     if not data:
         raise CorruptBatchError("a produce request without records")
     batch = parse(data, verify=True)
-    return RecordBatch(
-        batch.count, batch.size_bytes, data, NONE, NONE, batch.producer_id, batch.producer_epoch, batch.base_sequence
-    )
+    if _is_control(batch):
+        raise ControlBatchError("a control batch, which only brokers write")
+    return replace(batch, base_offset=NONE, leader_epoch=NONE)
 
 
 def encoded(batch: RecordBatch) -> tuple[bytes, memoryview]:
@@ -116,21 +160,50 @@ def max_timestamp_ms(batch: RecordBatch) -> int:
     return stamp
 
 
-#: Attributes of a batch that is no client's; and its key: version 0, of the kind LeaderChange (KIP-595).
-_CONTROL: Final = 0x20
-_LEADER_CHANGE_KEY: Final = b"\0\0\0\2"
+# --- what brokers write themselves -----------------------------------------------------------------------------------
 
 
-def _leader_change() -> RecordBatch:
-    # Length, attributes, the two deltas, key with its length, no value, no headers; numbers are zigzag varints.
-    body = b"\0\0\0" + bytes([2 * len(_LEADER_CHANGE_KEY)]) + _LEADER_CHANGE_KEY + b"\1\0"
+def of_broker(batch: RecordBatch) -> RecordBatch:
+    """A batch of the core's own, its records encoded: a marker, or the (key, value) pairs of a coordinator."""
+    producer = (batch.producer_id, batch.producer_epoch)
+    if batch.marker is not None:
+        kind = _COMMIT if batch.marker.commit else _ABORT
+        value = _MARKER_VALUE.pack(0, batch.marker.coordinator_epoch)
+        data = _control_batch(kind, value, _CONTROL | _TRANSACTIONAL, producer)
+    else:
+        builder: Any = DefaultRecordBatchBuilder(2, 0, int(batch.transactional), *producer, NONE, MAX_BATCH_BYTES)
+        for number, (key, value) in enumerate(batch.records):
+            builder.append(number, 0, key, value, [])
+        data = bytes(builder.build())
+    return replace(batch, records=data, size_bytes=len(data))
+
+
+def to_broker(batch: RecordBatch) -> RecordBatch:
+    """The opposite of :func:`of_broker`. A batch without a record for readers has none for a coordinator."""
+    if _is_control(batch):
+        return replace(batch, records=())
+    records: Any = DefaultRecordBatch(whole(batch))
+    return replace(batch, records=tuple((record.key, record.value) for record in records))
+
+
+def _is_control(batch: RecordBatch) -> bool:
+    return bool(segments.HEADER.unpack_from(batch.records)[5] & _CONTROL)
+
+
+def _control_batch(kind: int, value: bytes | None, attributes: int, producer: tuple[int, int]) -> bytes:
+    """A batch with one record that is no client's. kafka-python's builder makes none."""
+    key = _CONTROL_KEY.pack(0, kind)
+    # Attributes, the two deltas, key and value with their lengths, no headers; numbers below 64 are twice as much here.
+    body = (
+        b"\0\0\0" + bytes([2 * len(key)]) + key + (b"\1" if value is None else bytes([2 * len(value)]) + value) + b"\0"
+    )
     record = bytes([2 * len(body)]) + body
     length = segments.HEADER_BYTES + len(record) - segments.UNCOUNTED_BYTES
-    fields = (_CONTROL, 0, 0, 0, NONE, NONE, NONE, 1)
+    fields = (attributes, 0, 0, 0, *producer, NONE, 1)
     unchecked = segments.HEADER.pack(0, length, 0, segments.MAGIC_V2, 0, *fields) + record
     checksum = crc32c.crc32c(unchecked[segments.CHECKED_FROM :])
-    return parse(segments.HEADER.pack(0, length, 0, segments.MAGIC_V2, checksum, *fields) + record, verify=True)
+    return segments.HEADER.pack(0, length, 0, segments.MAGIC_V2, checksum, *fields) + record
 
 
 #: The record with which a leader opens its epoch, where its commit rule wants one.
-LEADER_CHANGE: Final = _leader_change()
+LEADER_CHANGE: Final = parse(_control_batch(_LEADER_CHANGE, None, _CONTROL, (NONE, NONE)), verify=True)

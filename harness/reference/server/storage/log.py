@@ -23,7 +23,15 @@ from harness.reference.core.messages import RecordBatch
 from harness.reference.core.producers import Producers
 from harness.reference.core.types import NONE
 from harness.reference.server.storage.batch_file import BatchFile
-from harness.reference.server.storage.batches import LEADER_CHANGE, BatchError, encoded, max_timestamp_ms, split
+from harness.reference.server.storage.batches import (
+    LEADER_CHANGE,
+    BatchError,
+    encoded,
+    max_timestamp_ms,
+    of_broker,
+    split,
+    to_broker,
+)
 from harness.reference.server.storage.checkpoints import CleanShutdown, EpochFile, OffsetFile
 
 
@@ -95,6 +103,8 @@ class FileLog:
 
     def append(self, batch: RecordBatch) -> None:
         """Append; ``batch.base_offset`` equals ``end_offset`` and its epoch is not below the last one."""
+        if not isinstance(batch.records, bytes):
+            batch = of_broker(batch)
         if batch.base_offset != self.end_offset or batch.leader_epoch < self._epochs.last:
             raise ValueError(
                 f"a batch at offset {batch.base_offset} of epoch {batch.leader_epoch} does not follow offset "
@@ -111,6 +121,10 @@ class FileLog:
     def control_batch(self) -> RecordBatch:
         """A batch with one record that is no client's, and that consumers pass over."""
         return LEADER_CHANGE
+
+    def as_written(self, batch: RecordBatch) -> RecordBatch:
+        """Decode what a coordinator gave to :meth:`append`."""
+        return to_broker(batch)
 
     def flush(self) -> None:
         """Make everything appended durable."""

@@ -296,7 +296,7 @@ def decided(log: list[Entry], place: int) -> bool | None:
 
 @given(ENTRIES)
 def test_a_group_remembers_what_all_of_its_log_says(log: list[Entry]) -> None:
-    offsets = GroupOffsets()
+    offsets: GroupOffsets[int] = GroupOffsets()
     for place, entry in enumerate(log):
         if entry.commit is not None:
             offsets.end(entry.producer_id, commit=entry.commit)
@@ -308,6 +308,6 @@ def test_a_group_remembers_what_all_of_its_log_says(log: list[Entry]) -> None:
         ends = {number: decided(until, number) for number in range(len(until))}
         for partition in (T0, T1):
             known = [e.offsets[partition] for n, e in enumerate(until) if partition in e.offsets and ends[n]]
-            assert offsets.of(partition) == (known[-1] if known else NONE)
+            assert offsets.of(partition, NONE) == (known[-1] if known else NONE)
             open_ = any(partition in e.offsets and ends[n] is None for n, e in enumerate(until))
             assert offsets.unstable((partition,)) is open_

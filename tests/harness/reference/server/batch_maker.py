@@ -13,9 +13,16 @@ Producer = tuple[int, int, int]
 PLAIN: Producer = (-1, -1, -1)
 
 
-def records(count: int = 1, value: bytes = b"value", *, producer: Producer = PLAIN, time_ms: int = 1000) -> bytes:
+def records(
+    count: int = 1,
+    value: bytes = b"value",
+    *,
+    producer: Producer = PLAIN,
+    time_ms: int = 1000,
+    transactional: bool = False,
+) -> bytes:
     """An encoded batch of ``count`` records a millisecond apart; ``producer`` is (id, epoch, base sequence)."""
-    builder: Any = DefaultRecordBatchBuilder(2, 0, 0, *producer, 1 << 30)
+    builder: Any = DefaultRecordBatchBuilder(2, 0, int(transactional), *producer, 1 << 30)
     for number in range(count):
         builder.append(number, time_ms + number, b"key", value, [])
     return bytes(builder.build())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from msgspec.structs import replace
 
 from harness.reference.core.types import PartitionState, TopicConfig, TopicPartition, TopicState
@@ -61,6 +63,15 @@ class Asked:
         """The answer as the client reads it."""
         assert self.fields is not None, "not answered yet"
         return answered(self.call.header, self.fields)
+
+
+def asked_in_a_loop(*arguments, **values):
+    """A request whose handler sets itself a limit of time."""
+
+    async def ask():
+        return Asked(*arguments, **values)
+
+    return asyncio.run(ask())
 
 
 def answered(header, fields):

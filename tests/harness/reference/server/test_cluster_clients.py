@@ -7,10 +7,12 @@ from collections import Counter
 
 import pytest
 from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as ConfluentTopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin import NewTopic as ConfluentNewTopic
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
+from kafka.errors import KafkaError
 from process_cluster import wait_for
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(120)]
@@ -219,3 +221,73 @@ def test_an_impossible_topic_is_refused_in_words(cluster, new, words):
     [refused] = admin.create_topics([ConfluentNewTopic("impossible", **new)], request_timeout=LIMIT_S).values()
     with pytest.raises(Exception, match=words):
         refused.result(LIMIT_S)
+
+
+# --- transactions ----------------------------------------------------------------------------------------------------
+
+
+def transactional_producer(cluster, name):
+    """A producer of kafka-python in charge of its transactional id."""
+    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap, transactional_id=name)
+    producer.init_transactions()
+    return producer
+
+
+def in_transaction(producer, topic, *sent):
+    """Begin a transaction, and wait until these values are acknowledged."""
+    producer.begin_transaction()
+    for each in [producer.send(topic, value, partition=n % 2) for n, value in enumerate(sent)]:
+        each.get(LIMIT_S)
+
+
+def test_a_kafka_python_reader_of_committed_records_gets_what_was_committed(cluster, topic):
+    producer = transactional_producer(cluster, topic)
+    for turn, end in enumerate([producer.commit_transaction, producer.abort_transaction, producer.commit_transaction]):
+        in_transaction(producer, topic, *(b"%d-%d" % (turn, n) for n in range(COUNT)))
+        end()
+    producer.close()
+    committed = kafka_python_reads(cluster, topic, 2 * COUNT, isolation_level="read_committed")
+    assert sorted(value for _, _, value in committed) == sorted(b"%d-%d" % (t, n) for t in (0, 2) for n in range(COUNT))
+    everything = kafka_python_reads(cluster, topic, 3 * COUNT)
+    assert {value for _, _, value in everything} == {b"%d-%d" % (t, n) for t in range(3) for n in range(COUNT)}
+
+
+def test_an_open_transaction_holds_readers_back_until_a_successor_fences_its_producer(cluster, topic):
+    first, at = transactional_producer(cluster, topic), TopicPartition(topic, 0)
+    in_transaction(first, topic, b"open")
+
+    def end(isolation):
+        consumer = KafkaConsumer(bootstrap_servers=cluster.bootstrap, isolation_level=isolation)
+        found = consumer.end_offsets([at])[at]
+        consumer.close()
+        return found
+
+    assert (end("read_committed"), end("read_uncommitted")) == (0, 1)
+    second = transactional_producer(cluster, topic)
+    wait_for(lambda: end("read_committed") == 2, "the transaction is aborted", LIMIT_S)
+    with pytest.raises(KafkaError):
+        first.commit_transaction()
+    in_transaction(second, topic, b"of the successor")
+    second.commit_transaction()
+    assert kafka_python_reads(cluster, topic, 1, isolation_level="read_committed") == [(0, 2, b"of the successor")]
+    first.close()
+    second.close()
+
+
+def test_a_confluent_kafka_reader_of_committed_records_gets_what_was_committed(cluster, topic):
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": topic})
+    producer.init_transactions(LIMIT_S)
+    for turn, end in enumerate([producer.commit_transaction, producer.abort_transaction, producer.commit_transaction]):
+        producer.begin_transaction()
+        for n in range(COUNT):
+            producer.produce(topic, b"%d-%d" % (turn, n), partition=n % 2)
+        assert producer.flush(LIMIT_S) == 0
+        end(LIMIT_S)
+    config = {"bootstrap.servers": cluster.bootstrap, "group.id": topic, "isolation.level": "read_committed"}
+    consumer = Consumer(config)
+    consumer.assign([ConfluentTopicPartition(topic, number, 0) for number in range(2)])
+    read = confluent_reads(consumer, 2 * COUNT)
+    consumer.close()
+    assert sorted(value for _, _, value in read) == sorted(b"%d-%d" % (t, n) for t in (0, 2) for n in range(COUNT)), (
+        read
+    )

@@ -332,11 +332,11 @@ def test_commits_are_read_back_from_their_records():
 def test_the_last_commit_counts_until_another_broker_takes_over():
     store = OffsetStore()
     for group in ("a", "b", "c", "d", "e"):
-        store.put(group, T0, CommittedOffset(1))
-        store.put(group, T0, CommittedOffset(2))
-    assert store.get("a") == {T0: CommittedOffset(2)}
+        store.put(group, {T0: CommittedOffset(1)}, 0)
+        store.put(group, {T0: CommittedOffset(2)}, 1)
+    assert store.get("a").everything() == {T0: CommittedOffset(2)}
     lost = partition_of("a")
     store.forget(lost)
-    assert {group for group in "abcde" if store.get(group)} == {
+    assert {group for group in "abcde" if store.get(group).everything()} == {
         group for group in "abcde" if partition_of(group) != lost
     }

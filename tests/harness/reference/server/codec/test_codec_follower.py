@@ -9,13 +9,15 @@ from msgspec.structs import replace
 
 from harness.reference.core import messages as core
 from harness.reference.core.messages import EpochEnd
-from harness.reference.core.types import ErrorCode
+from harness.reference.core.transactions import marker_batch
+from harness.reference.core.types import ErrorCode, Image
 from harness.reference.server import codec
 from harness.reference.server.codec import APIS, decode_request, encode_response
 from harness.reference.server.codec.follower import decode_response, encode_request
 from harness.reference.server.codec.wire import request_frame
 from harness.reference.server.handlers.data import DataRequests
 from harness.reference.server.handlers.gateway import Call
+from harness.reference.server.handlers.transactions import MARKER_LIMIT_MS, TransactionRequests
 from harness.reference.server.links import BadFrameError
 
 
@@ -34,6 +36,8 @@ def over_the_wire(request, response, ids):
     handle = leader.fetch if isinstance(request, core.Fetch) else leader.list_offsets
     if isinstance(request, core.OffsetForLeaderEpoch):
         handle = leader.offset_for_leader_epoch
+    if isinstance(request, core.WriteTxnMarkers):
+        handle = TransactionRequests(canned.gateway, Image, None, None).write_markers
     header, understood = decode_request(memoryview(encode_request(request, 9, "ackproof-broker-1", ids))[4:])
     answers = []
     handle(Call(1, header, "", understood, answers.append))
@@ -75,6 +79,15 @@ def test_a_followers_questions_cross_the_wire(ids):
     understood, answer = over_the_wire(offset, core.ListOffsetsResponse(0, T1, ErrorCode.NONE, 3, 8), ids)
     assert understood == core.ListOffsets(0, T1, -2, 1, 8)
     assert answer == core.ListOffsetsResponse(6, T1, ErrorCode.NONE, 3, 8)
+
+
+@pytest.mark.parametrize("error", [ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.INVALID_PRODUCER_EPOCH])
+def test_a_coordinators_marker_crosses_the_wire(ids, error):
+    batch_ = marker_batch(7, 3, core.Marker(False, 5, 1))
+    request = core.WriteTxnMarkers(77, T1, -1, 10**9, batch_)
+    understood, answer = over_the_wire(request, core.ProduceResponse(0, T1, error), ids)
+    assert understood == core.WriteTxnMarkers(0, T1, -1, MARKER_LIMIT_MS, batch_)
+    assert answer == core.ProduceResponse(77, T1, error)
 
 
 def test_a_damaged_batch_from_the_leader_is_an_error_of_its_partition_alone(ids):

@@ -8,6 +8,7 @@ from client_side import T0, T1, Asked, CannedCore, topic_ids
 from msgspec.structs import replace
 
 from harness.reference.core import messages as core
+from harness.reference.core.transactions import marker_batch
 from harness.reference.core.types import (
     BrokerState,
     ErrorCode,
@@ -28,6 +29,7 @@ from harness.reference.server.handlers.metadata_and_topics import (
     parse_topic_config,
     written,
 )
+from harness.reference.server.storage.batches import LEADER_CHANGE, of_broker
 from harness.reference.server.storage.log import FileLog
 
 
@@ -74,6 +76,7 @@ def test_a_produce_is_answered_when_every_partition_is_and_in_their_order(canned
         ((T0, records(1)[:16] + b"\1" + records(1)[17:]), ErrorCode.INVALID_RECORD),
         ((T0, records(1, b"x" * 1_048_600)), ErrorCode.MESSAGE_TOO_LARGE),
         ((TopicPartition("__consumer_offsets", 0), records(1)), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ((TopicPartition("__transaction_state", 0), records(1)), ErrorCode.INVALID_TOPIC_EXCEPTION),
     ],
 )
 def test_what_may_not_be_appended_never_reaches_the_core(canned, data, part, error):
@@ -98,8 +101,30 @@ def test_a_refusal_without_acknowledgement_is_told():
     assert gateway.pending == 0
 
 
-def test_a_transactional_produce_is_refused(data):
-    assert errors(produced(data, (T0, records(1)), transactional="x")) == [ErrorCode.INVALID_REQUEST]
+PRODUCER = (7, 0, 0)
+MARKER = of_broker(marker_batch(7, 0, core.Marker(True, 1, 1))).records
+
+
+@pytest.mark.parametrize(
+    ("given", "transactional", "error"),
+    [
+        (records(1, producer=PRODUCER, transactional=True), None, ErrorCode.INVALID_REQUEST),
+        (records(1, transactional=True), "x", ErrorCode.INVALID_RECORD),
+        (MARKER, "x", ErrorCode.INVALID_RECORD),
+        (LEADER_CHANGE.records, None, ErrorCode.INVALID_RECORD),
+    ],
+)
+def test_only_a_producer_with_a_transactional_id_writes_in_transactions_and_no_client_ends_one_by_itself(
+    canned, data, given, transactional, error
+):
+    assert errors(produced(data, (T0, given), transactional=transactional)) == [error]
+    assert canned.asked == []
+
+
+def test_a_batch_of_a_transaction_reaches_the_core_as_one(canned, data):
+    produced(data, (T0, records(2, producer=PRODUCER, transactional=True)), transactional="x")
+    [question] = canned.questions
+    assert (question.batch.transactional, question.batch.marker, question.batch.producer_id) == (True, None, 7)
 
 
 def test_a_fetch_is_bounded_in_bytes_and_time(canned, data):

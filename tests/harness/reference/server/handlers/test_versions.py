@@ -5,11 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 from batch_maker import batch, records
-from client_side import STATE, T0, T1, U0, Asked, CannedCore, topic_ids, versions
+from client_side import STATE, T0, T1, U0, Asked, CannedCore, asked_in_a_loop, topic_ids, versions
 
 from harness.reference.core import messages as core
 from harness.reference.core.types import (
     OFFSETS_TOPIC,
+    TRANSACTIONS_TOPIC,
     BrokerState,
     ErrorCode,
     Image,
@@ -20,10 +21,12 @@ from harness.reference.core.types import (
 from harness.reference.server.codec import ADVERTISED
 from harness.reference.server.config import NodeConfig
 from harness.reference.server.handlers import committed
+from harness.reference.server.handlers.coordinators import Coordinators
 from harness.reference.server.handlers.data import DataRequests
 from harness.reference.server.handlers.groups import GroupRequests
 from harness.reference.server.handlers.membership import Groups
 from harness.reference.server.handlers.metadata_and_topics import ClusterRequests
+from harness.reference.server.handlers.transactions import TransactionRequests
 from harness.reference.server.storage.batches import split
 
 OFFSETS = {TopicPartition(OFFSETS_TOPIC, number) for number in range(committed.OFFSETS_PARTITIONS)}
@@ -34,6 +37,7 @@ IMAGE = Image(
         "t": STATE,
         "u": TopicState(TopicConfig(flush_ms=5), STATE.partitions[:1], 12),
         OFFSETS_TOPIC: TopicState(TopicConfig(), STATE.partitions[:1] * committed.OFFSETS_PARTITIONS, 13),
+        TRANSACTIONS_TOPIC: TopicState(TopicConfig(), STATE.partitions[:1], 14),
     },
 )
 CONFIG = NodeConfig(role="broker", node=0, port=1, directory="", control_socket="", trace="")
@@ -60,13 +64,23 @@ def cluster(canned, ids):
 
 
 @pytest.fixture
-def coordinator(canned, cluster):
+def coordinator(canned):
     """A broker that coordinates all groups and whose offsets topic is empty."""
     empty = SimpleNamespace(start_offset=0, end_offset=0, read=lambda *_: [])
     leader = SimpleNamespace(leading=True, leader_epoch=3, log=empty)
-    made = GroupRequests(0, canned.gateway, lambda: IMAGE, replicas=dict.fromkeys(OFFSETS, leader), cluster=cluster)
+    made = GroupRequests(0, canned.gateway, lambda: IMAGE, replicas=dict.fromkeys(OFFSETS, leader))
     made.look_at_leadership()
     return made
+
+
+@pytest.fixture
+def coordinators(cluster):
+    return Coordinators(0, lambda: IMAGE, cluster)
+
+
+@pytest.fixture
+def transactions(canned, coordinator, coordinators):
+    return TransactionRequests(canned.gateway, lambda: IMAGE, coordinators, coordinator.write_marker)
 
 
 @pytest.fixture
@@ -164,14 +178,93 @@ def test_offset_for_leader_epoch_round_trips_in_every_version(key, version, cann
     assert (read.error_code, read.leader_epoch, read.end_offset) == (0, 3, 12)
 
 
+# --- transactions --------------------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize(("key", "version"), versions(22))
-def test_init_producer_id_round_trips_in_every_version(key, version, canned, data):
-    refused = Asked(data.init_producer_id, key, version, transactional_id="x", transaction_timeout_ms=1).answer
-    assert (refused.error_code, refused.producer_id, canned.asked) == (ErrorCode.INVALID_REQUEST, -1, [])
-    asked = Asked(data.init_producer_id, key, version, transactional_id=None, transaction_timeout_ms=1)
-    canned.answer(0, core.InitProducerIdResponse(0, ErrorCode.NONE, 4000, 0))
+def test_init_producer_id_round_trips_in_every_version(key, version, canned, transactions):
+    own = {"producer_id": 4000, "producer_epoch": 6} if version >= 3 else {}
+    values = {"transactional_id": "x", "transaction_timeout_ms": 900, **own}
+    refused = asked_in_a_loop(transactions.init_producer_id, key, version, **values)
+    assert canned.questions == [core.InitProducerId(0, "x", 900, *((4000, 6) if own else (-1, -1)))]
+    canned.answer(0, core.InitProducerIdResponse(0, ErrorCode.PRODUCER_FENCED))
+    read = refused.answer
+    fenced = ErrorCode.PRODUCER_FENCED if version >= 4 else ErrorCode.INVALID_PRODUCER_EPOCH
+    assert (read.error_code, read.producer_id, read.producer_epoch) == (fenced, -1, -1)
+    asked = Asked(transactions.init_producer_id, key, version, transactional_id=None, transaction_timeout_ms=1)
+    canned.answer(1, core.InitProducerIdResponse(0, ErrorCode.NONE, 4000, 0))
     read = asked.answer
     assert (read.error_code, read.producer_id, read.producer_epoch) == (0, 4000, 0)
+
+
+@pytest.mark.parametrize(("key", "version"), versions(24))
+def test_add_partitions_to_txn_round_trips_in_every_version(key, version, canned, transactions):
+    def asked(*topics):
+        rows = [{"name": name, "partitions": numbers} for name, numbers in topics]
+        producer = {"v3_and_below_producer_id": 7, "v3_and_below_producer_epoch": 3}
+        values = {"v3_and_below_transactional_id": "x", "v3_and_below_topics": rows, **producer}
+        return asked_in_a_loop(transactions.add_partitions, key, version, **values)
+
+    def errors(answer):
+        return [
+            (topic.name, part.partition_index, part.partition_error_code)
+            for topic in answer.results_by_topic_v3_and_below
+            for part in topic.results_by_partition
+        ]
+
+    added = asked(("t", [0, 1]), ("u", [0]))
+    assert canned.questions == [core.AddPartitionsToTxn(0, "x", 7, 3, (T0, T1, U0))]
+    canned.answer(0, core.AddPartitionsToTxnResponse(0, ErrorCode.CONCURRENT_TRANSACTIONS))
+    assert errors(added.answer) == [("t", 0, 51), ("t", 1, 51), ("u", 0, 51)]
+    refused = asked(("t", [0]), ("gone", [0]), (OFFSETS_TOPIC, [0]), (TRANSACTIONS_TOPIC, [0]))
+    assert errors(refused.answer) == [
+        ("t", 0, ErrorCode.OPERATION_NOT_ATTEMPTED),
+        ("gone", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (OFFSETS_TOPIC, 0, ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (TRANSACTIONS_TOPIC, 0, ErrorCode.INVALID_TOPIC_EXCEPTION),
+    ]
+    assert len(canned.asked) == 1
+
+
+@pytest.mark.parametrize(("key", "version"), versions(26))
+def test_end_txn_round_trips_in_every_version(key, version, canned, transactions):
+    producer = {"producer_id": 7, "producer_epoch": 3}
+    for place, committed_ in enumerate((True, False)):
+        values = {"transactional_id": "x", "committed": committed_, **producer}
+        asked = asked_in_a_loop(transactions.end, key, version, **values)
+        assert canned.questions[place] == core.EndTxn(0, "x", 7, 3, committed_)
+        canned.answer(place, core.EndTxnResponse(0, ErrorCode.NONE if committed_ else ErrorCode.PRODUCER_FENCED))
+        fenced = ErrorCode.PRODUCER_FENCED if version >= 2 else ErrorCode.INVALID_PRODUCER_EPOCH
+        assert asked.answer.error_code == (ErrorCode.NONE if committed_ else fenced)
+
+
+@pytest.mark.parametrize(("key", "version"), versions(27))
+def test_write_txn_markers_round_trips_in_every_version(key, version, canned, transactions):
+    of = {"transaction_version": 1} if version >= 2 else {}
+    topics = [{"name": "t", "partition_indexes": [0, 1]}, {"name": "u", "partition_indexes": [0]}]
+    markers = [
+        {"producer_id": 7, "producer_epoch": 3, "transaction_result": True, "topics": topics, "coordinator_epoch": 5},
+        {"producer_id": 8, "producer_epoch": 0, "transaction_result": False, "topics": topics[1:], **of},
+    ]
+    asked = Asked(
+        transactions.write_markers, key, version, markers=[{"coordinator_epoch": 5, **of, **m} for m in markers]
+    )
+    assert [(q.partition, q.acks, q.batch.producer_id, q.batch.marker.commit) for q in canned.questions] == [
+        (T0, -1, 7, True),
+        (T1, -1, 7, True),
+        (U0, -1, 7, True),
+        (U0, -1, 8, False),
+    ]
+    assert {type(question) for question in canned.questions} == {core.WriteTxnMarkers}
+    assert {question.batch.marker.coordinator_epoch for question in canned.questions} == {5}
+    for place, (at, error) in enumerate([(T0, 0), (T1, 19), (U0, 0), (U0, 47)]):
+        assert asked.fields is None
+        canned.answer(place, core.ProduceResponse(0, at, ErrorCode(error)))
+    assert [
+        (marker.producer_id, topic.name, [(part.partition_index, part.error_code) for part in topic.partitions])
+        for marker in asked.answer.markers
+        for topic in marker.topics
+    ] == [(7, "t", [(0, 0), (1, 19)]), (7, "u", [(0, 0)]), (8, "u", [(0, 47)])]
 
 
 # --- the cluster ---------------------------------------------------------------------------------------------------
@@ -245,14 +338,14 @@ def test_describe_configs_round_trips_in_every_version(key, version, cluster):
 
 
 @pytest.mark.parametrize(("key", "version"), versions(10))
-def test_find_coordinator_round_trips_in_every_version(key, version, coordinator):
+def test_find_coordinator_round_trips_in_every_version(key, version, coordinators):
     values = {"coordinator_keys": ["g", "h"]} if version >= 4 else {"key": "g"}
-    kind = {"key_type": 0} if version >= 1 else {}
-    read = Asked(coordinator.find_coordinator, key, version, **values, **kind).answer
-    for found in read.coordinators if version >= 4 else [read]:
-        assert (found.error_code, found.node_id, found.host, found.port) == (0, 0, "h0", 1)
-    if version >= 4:
-        assert [found.key for found in read.coordinators] == ["g", "h"]
+    for kind in ({"key_type": 0}, {"key_type": 1}) if version >= 1 else ({},):
+        read = Asked(coordinators.find, key, version, **values, **kind).answer
+        for found in read.coordinators if version >= 4 else [read]:
+            assert (found.error_code, found.node_id, found.host, found.port) == (0, 0, "h0", 1)
+        if version >= 4:
+            assert [found.key for found in read.coordinators] == ["g", "h"]
 
 
 def join(member, version, name=""):
@@ -328,7 +421,7 @@ def test_offset_commit_round_trips_in_every_version(key, version, canned, coordi
 
 @pytest.mark.parametrize(("key", "version"), versions(9))
 def test_offset_fetch_round_trips_in_every_version(key, version, coordinator):
-    coordinator._store.put("g", T0, committed.CommittedOffset(9, 1, "m"))
+    coordinator._store.put("g", {T0: committed.CommittedOffset(9, 1, "m")}, 0)
 
     def fetched(topics):
         wanted = {"group_id": "g", "topics": topics}
@@ -343,6 +436,41 @@ def test_offset_fetch_round_trips_in_every_version(key, version, coordinator):
         assert fetched(None) == [(0, 9, "m")]
 
 
+@pytest.mark.parametrize(("key", "version"), versions(25))
+def test_add_offsets_to_txn_round_trips_in_every_version(key, version, canned, transactions):
+    values = {"transactional_id": "x", "producer_id": 7, "producer_epoch": 3, "group_id": "g"}
+    asked = asked_in_a_loop(transactions.add_offsets, key, version, **values)
+    assert canned.questions == [core.AddPartitionsToTxn(0, "x", 7, 3, (committed.partition_of("g"),))]
+    canned.answer(0, core.AddPartitionsToTxnResponse(0, ErrorCode.PRODUCER_FENCED))
+    fenced = ErrorCode.PRODUCER_FENCED if version >= 2 else ErrorCode.INVALID_PRODUCER_EPOCH
+    assert asked.answer.error_code == fenced
+
+
+@pytest.mark.parametrize(("key", "version"), versions(28))
+def test_txn_offset_commit_round_trips_in_every_version(key, version, canned, coordinator):
+    part = {"partition_index": 0, "committed_offset": 5, "committed_metadata": "note"}
+    topics = [{"name": name, "partitions": [part]} for name in ("t", "gone")]
+    values = {"transactional_id": "x", "group_id": "g", "producer_id": 7, "producer_epoch": 3, "topics": topics}
+    asked = Asked(coordinator.txn_offset_commit, key, version, **values)
+    [question] = canned.questions
+    assert (question.batch.transactional, question.batch.producer_id, question.batch.producer_epoch) == (True, 7, 3)
+    assert list(committed.decode_commits(question.batch)) == [("g", T0, committed.CommittedOffset(5, -1, "note"))]
+    assert stable(coordinator) == ErrorCode.UNSTABLE_OFFSET_COMMIT
+    canned.answer(0, core.ProduceResponse(0, question.partition, ErrorCode.NONE, 0))
+    assert [(t.name, t.partitions[0].error_code) for t in asked.answer.topics] == [("t", 0), ("gone", 3)]
+    assert stable(coordinator) == ErrorCode.UNSTABLE_OFFSET_COMMIT
+    if version >= 3:
+        refused = Asked(coordinator.txn_offset_commit, key, version, **values, member_id="m", generation_id=1).answer
+        assert [(t.name, t.partitions[0].error_code) for t in refused.topics] == [("t", 25), ("gone", 25)]
+
+
+def stable(coordinator):
+    """The error with which a reader of committed records is told the offset of group g."""
+    groups = [{"group_id": "g", "topics": [{"name": "t", "partition_indexes": [0]}]}]
+    answer = Asked(coordinator.offset_fetch, 9, groups=groups, require_stable=True).answer
+    return answer.groups[0].topics[0].partitions[0].error_code
+
+
 @pytest.mark.parametrize(("key", "version"), versions(15))
 def test_describe_groups_round_trips_in_every_version(key, version, coordinator):
     def member(call):
@@ -352,7 +480,7 @@ def test_describe_groups_round_trips_in_every_version(key, version, coordinator)
     def described(*names):
         return Asked(coordinator.describe_groups, key, version, groups=list(names)).answer.groups
 
-    coordinator._store.put("committed", T0, committed.CommittedOffset(9))
+    coordinator._store.put("committed", {T0: committed.CommittedOffset(9)}, 0)
     empty, unknown, nameless = described("committed", "gone", "")
     assert [(g.error_code, g.group_state, g.members) for g in (empty, unknown)] == [(0, "Empty", []), (0, "Dead", [])]
     assert nameless.error_code == ErrorCode.INVALID_GROUP_ID
@@ -374,7 +502,7 @@ def test_list_groups_round_trips_in_every_version(key, version, coordinator):
     def listed(**filters):
         return [group.group_id for group in Asked(coordinator.list_groups, key, version, **filters).answer.groups]
 
-    coordinator._store.put("committed", T0, committed.CommittedOffset(9))
+    coordinator._store.put("committed", {T0: committed.CommittedOffset(9)}, 0)
     joined(lambda call: [answered.reply(fields) for answered, fields in coordinator._groups.handle(0, call)])
     assert listed() == ["committed", "g"]
     if version >= 4:
@@ -385,14 +513,14 @@ def test_list_groups_round_trips_in_every_version(key, version, coordinator):
         assert listed(types_filter=["consumer"]) == []
 
 
-def test_groups_are_not_listed_while_their_offsets_are_read(canned, cluster):
+def test_groups_are_not_listed_while_their_offsets_are_read(canned):
     full = SimpleNamespace(start_offset=0, end_offset=1, read=lambda *_: [])
     leader = SimpleNamespace(leading=True, leader_epoch=3, log=full)
-    loading = GroupRequests(0, canned.gateway, lambda: IMAGE, replicas=dict.fromkeys(OFFSETS, leader), cluster=cluster)
+    loading = GroupRequests(0, canned.gateway, lambda: IMAGE, replicas=dict.fromkeys(OFFSETS, leader))
     loading._epochs = dict.fromkeys(OFFSETS, 3)
     assert Asked(loading.list_groups, 16).answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     [group] = Asked(loading.describe_groups, 15, groups=["g"]).answer.groups
     assert group.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    elsewhere = GroupRequests(0, canned.gateway, lambda: IMAGE, replicas={}, cluster=cluster)
+    elsewhere = GroupRequests(0, canned.gateway, lambda: IMAGE, replicas={})
     [group] = Asked(elsewhere.describe_groups, 15, groups=["g"]).answer.groups
     assert group.error_code == ErrorCode.NOT_COORDINATOR
