@@ -4,6 +4,8 @@ A broker never touches the records themselves. Base offset (at byte 0) and parti
 outside the checksum, so they are rewritten without computing it again.
 """
 
+# ruff: noqa: PLC0415 - runs in virtual time need no client library
+
 from __future__ import annotations
 
 import struct
@@ -11,8 +13,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import crc32c
-from kafka.errors import CorruptRecordError
-from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 from msgspec.structs import replace
 
 from harness.reference.core.messages import Marker, RecordBatch
@@ -92,6 +92,9 @@ def parse(data: bytes, *, verify: bool) -> RecordBatch:
 
 def _marker_in(data: bytes) -> Marker:
     """The marker in a control batch of a transaction. A file does not tell the version of the transaction."""
+    from kafka.errors import CorruptRecordError
+    from kafka.record.default_records import DefaultRecordBatch
+
     try:
         record: Any = next(iter(DefaultRecordBatch(data)))
         _, kind = _CONTROL_KEY.unpack(record.key)
@@ -165,6 +168,8 @@ def max_timestamp_ms(batch: RecordBatch) -> int:
 
 def of_broker(batch: RecordBatch) -> RecordBatch:
     """A batch of the core's own, its records encoded: a marker, or the (key, value) pairs of a coordinator."""
+    from kafka.record.default_records import DefaultRecordBatchBuilder
+
     producer = (batch.producer_id, batch.producer_epoch)
     if batch.marker is not None:
         kind = _COMMIT if batch.marker.commit else _ABORT
@@ -180,6 +185,8 @@ def of_broker(batch: RecordBatch) -> RecordBatch:
 
 def to_broker(batch: RecordBatch) -> RecordBatch:
     """The opposite of :func:`of_broker`. A batch without a record for readers has none for a coordinator."""
+    from kafka.record.default_records import DefaultRecordBatch
+
     if _is_control(batch):
         return replace(batch, records=())
     records: Any = DefaultRecordBatch(whole(batch))
