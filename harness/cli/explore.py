@@ -11,19 +11,21 @@ from msgspec.structs import replace
 
 from harness.cli.numbers import BoundedNumber, WholeNumber
 from harness.cli.terminal import Terminal, WordType, assigned, path_type, seconds_type, takes_json
-from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN
+from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
 from harness.explore import (
+    GROUP_RULES,
     PERMITTED,
     RULES,
-    Constants,
+    TRANSACTION_RULES,
+    AnyScope,
     Limits,
     Result,
-    Scope,
     ShownStep,
     column_of,
     exhaust,
     known_scopes,
     lost_in,
+    rules_of,
     scope_named,
     step_lines,
     steps_of,
@@ -31,6 +33,10 @@ from harness.explore import (
 )
 from harness.machine.versions import cores, own_version
 from harness.records.files import files_of, write_file
+from workloads import unknown_name
+
+#: All that `--rule` takes, of whatever kind the scope is.
+_RULES = tuple(dict.fromkeys([*RULES, PERMITTED, *TRANSACTION_RULES, *GROUP_RULES]))
 
 
 @click.command()
@@ -51,9 +57,9 @@ from harness.records.files import files_of, write_file
     "--rule",
     "rules",
     multiple=True,
-    type=WordType("rule", [*RULES, PERMITTED]),
+    type=WordType("rule", _RULES),
     metavar="RULE",
-    help=f"Look for a breach of this rule only; may be repeated: {', '.join([*RULES, PERMITTED])}.",
+    help=f"Look for a breach of this rule only; may be repeated: {', '.join(_RULES)}.",
 )
 @click.option("--story", "file", type=path_type, help="Write the counterexample as a story file, and perform it.")
 @click.option("--names", is_flag=True, help="Count states that differ only in the numbers of brokers as different.")
@@ -85,6 +91,9 @@ def explore(
         return _list(terminal)
     changed = assigned(settings, "--set") | ({"planted.bug": bug} if bug else {})
     chosen = scope_named(scope).varied(assigned(constants, "--constant"), changed)
+    for rule in rules:
+        if rule not in rules_of(chosen):
+            raise PlanError(unknown_name("rule of this scope", rule, dict.fromkeys(rules_of(chosen))))
     chosen = replace(chosen, rules=tuple(rules) or chosen.rules)
     limits = Limits(states, seconds, memory << 20)
     result = exhaust(
@@ -104,7 +113,7 @@ def explore(
     return EXIT_HELD if result.exhausted and result.acknowledged else EXIT_UNKNOWN
 
 
-def _answer(chosen: Scope, result: Result, steps: Sequence[ShownStep], played: Sequence[str]) -> dict[str, object]:
+def _answer(chosen: AnyScope, result: Result, steps: Sequence[ShownStep], played: Sequence[str]) -> dict[str, object]:
     """The result for programs; the report of a campaign reads it too."""
     return {
         "scope": chosen,
@@ -126,7 +135,7 @@ def _answer(chosen: Scope, result: Result, steps: Sequence[ShownStep], played: S
     }
 
 
-def _story(scope: Scope, result: Result, file: Path) -> str:
+def _story(scope: AnyScope, result: Result, file: Path) -> str:
     """Write the counterexample down as a story; the answer has its outcome, if it was performed."""
     text = story_text(scope, result)
     if text is None:
@@ -143,8 +152,8 @@ def _list(terminal: Terminal) -> int:
     if terminal.as_json:
         terminal.json(list(scopes.values()))
         return EXIT_HELD
-    usual = to_builtins(Constants())
     for scope in scopes.values():
+        usual = to_builtins(type(scope.constants)())
         chosen = to_builtins(scope.constants)
         changed = {name: value for name, value in chosen.items() if value != usual[name]} | scope.settings
         values = [f"{name}={json.encode(value).decode()}" for name, value in changed.items()]
@@ -159,7 +168,7 @@ def _broken(result: Result) -> list[str]:
     return [f"{name} is broken after {len(result.trace)} steps: {text}"]
 
 
-def _sentence(scope: Scope, result: Result) -> str:
+def _sentence(scope: AnyScope, result: Result) -> str:
     rate = result.states / result.processor_seconds if result.processor_seconds else 0.0
     counted = (
         f"{result.states} distinct states, {result.transitions} transitions, depth {result.depth}, "

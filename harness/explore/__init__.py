@@ -1,27 +1,39 @@
 """Exhaustive search in small scopes: every interleaving of messages, timers, crashes and writes of the real core.
 
-The way in: a :class:`Scope` says what may happen how often (``scopes.toml``); :func:`exhaust` looks at every state;
-:func:`steps_of` says a counterexample in words. Begin to read with ``nodes.py``.
+The way in: a scope says what may happen how often (``scopes.toml``); :func:`exhaust` looks at every state;
+:func:`steps_of` says a counterexample in words. Begin to read with ``searched.py``, then ``nodes.py``.
 """
 
+from harness.explore.any_scope import AnyScope
+from harness.explore.groups.rules import GROUP_RULES
+from harness.explore.groups.scope import GroupScope
+from harness.explore.kinds import known_scopes, rules_of, scope_named
 from harness.explore.rules import PERMITTED, RULES
-from harness.explore.scope import Constants, Scope, known_scopes, scope_named
+from harness.explore.scope import Constants, Scope
 from harness.explore.search import Limits, Result, exhaust
 from harness.explore.steps import ShownStep, step_lines, steps_of
 from harness.explore.story_file import column_of, lost_in, story_text
+from harness.explore.transactions.rules import TRANSACTION_RULES
+from harness.explore.transactions.scope import TransactionScope
 
 __all__ = [
+    "GROUP_RULES",
     "PERMITTED",
     "RULES",
+    "TRANSACTION_RULES",
+    "AnyScope",
     "Constants",
+    "GroupScope",
     "Limits",
     "Result",
     "Scope",
     "ShownStep",
+    "TransactionScope",
     "column_of",
     "exhaust",
     "known_scopes",
     "lost_in",
+    "rules_of",
     "scope_named",
     "step_lines",
     "steps_of",

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from itertools import combinations
 from typing import Final, NamedTuple
 
-from harness.explore.events import AT, CLEAN_EVENTS, NodeEvent, sent
+from harness.explore.events import AT, CLEAN_EVENTS, WRITE_EVENTS, NodeEvent, sent
 from harness.explore.keys import Kept, content_of, numbers_of
 from harness.explore.normal_form import LIMIT_US, NOW_US, config_of, settle_broker, start_counting, timers_of
 from harness.explore.scope import Constants
@@ -23,8 +23,25 @@ from harness.reference.core.types import CONTROLLER, NO_NODE, NONE, BrokerConfig
 from harness.worlds.simulated.disks import Disk
 from nemesis.cluster import CLIENTS
 
+#: The one producer that writes with sequence numbers: the number of a record is its own.
+_PRODUCER_ID: Final = 1
 #: Records with keys are written so far apart that each begins a segment: no segment.ms is longer.
 _APART_US: Final = 10**22
+
+
+class WritingClient(NamedTuple):
+    """The way in which a client writes: with which ``acks``, ``keys`` of records, and sequence numbers or none."""
+
+    acks: int
+    keys: str = ""
+    numbered: bool = False
+
+    def batch(self, record: int) -> messages.RecordBatch:
+        """A record on its way to a leader."""
+        content = (content_of(self.keys, record),)
+        if not self.numbered:
+            return messages.RecordBatch(1, 1, content)
+        return messages.RecordBatch(1, 1, content, NONE, NONE, _PRODUCER_ID, 0, record)
 
 
 class BrokerCopy(NamedTuple):
@@ -134,22 +151,21 @@ def _records_of(log: MemoryLog) -> tuple[Kept, ...]:
 
 
 def happen(
-    broker: Broker, event: NodeEvent, message: Message | None, acks: int, keys: str = ""
+    broker: Broker, event: NodeEvent, message: Message | None, writes: WritingClient
 ) -> tuple[list[Effect], bool]:
     """Let a process take one event; ``message`` is what arrives, if that is the event. Also whether it was *idle*."""
     if event.kind == "silent":
         return _find_silent(broker, members(event.number))
-    return _take(broker, event, message, acks, keys), False
+    return _take(broker, event, message, writes), False
 
 
-def _take(broker: Broker, event: NodeEvent, message: Message | None, acks: int, keys: str) -> list[Effect]:
+def _take(broker: Broker, event: NodeEvent, message: Message | None, writes: WritingClient) -> list[Effect]:
     config = config_of(broker)
     if message is not None:
         return broker.on_message(NOW_US, NodeId(event.peer), message)
-    if event.kind == "write":
-        batch = messages.RecordBatch(1, 1, (content_of(keys, event.number),))
-        produce = messages.Produce(event.number, AT, acks, 2**31, batch)
-        return broker.on_message(NOW_US + event.number * _APART_US * bool(keys), NodeId(CLIENTS), produce)
+    if event.kind in WRITE_EVENTS:
+        produce = messages.Produce(event.number, AT, writes.acks, 2**31, writes.batch(event.number))
+        return broker.on_message(NOW_US + event.number * _APART_US * bool(writes.keys), NodeId(CLIENTS), produce)
     after_us, timer = {
         "retry": (config.replica_fetch_backoff_ms * 1000, Timer("fetch", event.peer)),
         "again": (config.replica_socket_timeout_ms * 1000, Timer("fetch", event.peer)),

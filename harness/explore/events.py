@@ -23,6 +23,8 @@ _FOLDED: Final = (
     messages.TopicResponse,
 )
 
+#: A client writes its next record, or sends an earlier one again.
+WRITE_EVENTS: Final = ("write", "write-again")
 #: A pass of a cleaner, before the time limits of tombstones are over, and after it.
 CLEAN_EVENTS: Final = ("clean", "clean-late")
 

@@ -1,22 +1,21 @@
 """Steps of single nodes, each performed once: a node's step depends on its own state and on what reaches it only.
 
 So a state of the cluster is a tuple of digests, and the real core (``harness.reference.core``) runs once for each pair
-of a node's state and an event; the next million times the answer is a look-up. A node's state is kept pickled, and is
-known by the digest of its canonical form (:mod:`harness.explore.canonical_form`), the same in every process.
+of a node's state and an event; the next million times the answer is a look-up.
 """
 
 from __future__ import annotations
 
-import pickle
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
+from typing_extensions import override
 
-from harness.explore.brokers import BrokerCopy, BrokerNode, exposed, happen
-from harness.explore.canonical_form import Tree, digest_of, tree_of
+from harness.explore.brokers import BrokerCopy, BrokerNode, WritingClient, exposed, happen
 from harness.explore.controllers import ControllerState, controller_state_of, decide, offers, registration
 from harness.explore.events import AT, CLEAN_EVENTS, NodeEvent, SentMessage, StepResult, sent
-from harness.explore.normal_form import NOW_US, given_up, open_requests, renumbered, settle_broker
+from harness.explore.kept_nodes import KeptNodes
+from harness.explore.normal_form import NOW_US, given_up, open_requests, settle_broker
 from harness.explore.rules import broken_by_step
 from harness.explore.scope import Scope
 from harness.reference.core import messages
@@ -42,10 +41,11 @@ _ANSWERS: Final = (messages.FetchResponse, messages.PartitionAnswer)
 _USEFUL: Final = (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE)
 
 
-class NodeStates:
+class NodeStates(KeptNodes[BrokerNode | Controller, StepResult]):
     """All states of nodes that a search has met, and the steps between them, for one ``scope``."""
 
     def __init__(self, scope: Scope) -> None:
+        super().__init__()
         settings = scope.chosen
         config = broker_config(settings)
         if not scope.constants.fetches_park:
@@ -54,13 +54,8 @@ class NodeStates:
         self.settings = settings
         self._config = config
         self._topic = topic_config(settings)
-        self._acks = settings.acks
-        self._keys = scope.constants.keys
-        self._pickled: dict[int, bytes] = {}
-        self._steps: dict[tuple[int, NodeEvent], tuple[StepResult, ...]] = {}
+        self._writes = WritingClient(settings.acks, scope.constants.keys, settings.enable_idempotence)
         self._offers: dict[int, tuple[NodeEvent, ...]] = {}
-        self.trees: dict[int, Tree] = {}
-        self.messages: dict[int, Message] = {}
         self.copies: dict[int, BrokerCopy] = {}
         self.controller_states: dict[int, ControllerState] = {}
 
@@ -80,24 +75,8 @@ class NodeStates:
             process = node.start(self._config, 1)
             effects = process.on_message(NOW_US, CONTROLLER, messages.MetadataUpdate(image))
             names = settle_broker(process, {}, NONE, node.incarnation)
-            brokers.append((self._keep(node), self._sent_messages(effects, names)))
+            brokers.append((self._keep(node), self._sent_messages(sent(effects), names)))
         return self._keep(controller), brokers
-
-    # --- what another process has to know ----------------------------------------------------------------------------
-
-    def digests(self) -> set[int]:
-        """The digests of all nodes and messages."""
-        return {*self._pickled, *self.messages}
-
-    def export(self, digests: set[int]) -> list[tuple[int, Any]]:
-        """Return all that another process needs to go on from nodes and messages that only this one knows."""
-        return [(digest, self._pickled.get(digest) or self.messages[digest]) for digest in sorted(digests)]
-
-    def take(self, exported: list[tuple[int, Any]]) -> None:
-        """Learn what another process has exported."""
-        for digest, content in exported:
-            if digest not in self.trees:
-                self._keep(pickle.loads(content)) if isinstance(content, bytes) else self._keep_message(content)  # noqa: S301
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
@@ -110,14 +89,6 @@ class NodeStates:
             events = self._offers[digest] = tuple(offered)
         return events
 
-    def step(self, digest: int, event: NodeEvent) -> tuple[StepResult, ...]:
-        """Let ``event`` happen to a node: one outcome of a broker, of the controller one for each that it may elect."""
-        key = (digest, event)
-        results = self._steps.get(key)
-        if results is None:
-            results = self._steps[key] = self.perform(digest, event)
-        return results
-
     def led(self, digest: int) -> tuple[int, int]:
         """The leader and the leader epoch that a decision of the controller names."""
         message = self.messages[digest]
@@ -129,11 +100,7 @@ class NodeStates:
         """A request without its number: what is asked, and not how often."""
         return replace(self.messages[digest], correlation=NONE)
 
-    @property
-    def steps(self) -> int:
-        """The number of different steps of the core that were performed."""
-        return len(self._steps)
-
+    @override
     def perform(self, digest: int, event: NodeEvent) -> tuple[StepResult, ...]:
         """The same by the real core, whether it was ever done before or not."""
         if digest in self.copies:
@@ -155,14 +122,14 @@ class NodeStates:
             node.start(self._config, event.number)
         else:
             try:
-                effects, idle = happen(process, event, message, self._acks, self._keys)
+                effects, idle = happen(process, event, message, self._writes)
             except (AssertionError, ValueError) as error:  # What the core or its log takes for impossible.
                 broken = ("assertion", f"broker {node.node}: {error}")
         names = {} if node.process is None else settle_broker(node.process, requests, answered, node.incarnation)
         after = self._keep(node)
         return StepResult(
             after,
-            self._sent_messages(effects, names),
+            self._sent_messages(sent(effects), names),
             _acknowledged(effects),
             exposed(before, self.copies[after]),
             broken=broken or broken_by_step(before, self.copies[after]),
@@ -179,39 +146,15 @@ class NodeStates:
             effects = decide(controller, event, message, first)
         except AssertionError as error:
             broken = ("assertion", f"controller: {error}")
-        sends = self._sent_messages(effects, {})
+        sends = self._sent_messages(sent(effects), {})
         return StepResult(self._keep(controller), sends, registered=registration(effects), broken=broken)
 
-    # --- keeping -----------------------------------------------------------------------------------------------------
-
-    def _load(self, digest: int) -> Any:
-        return pickle.loads(self._pickled[digest])  # noqa: S301 - pickled by a process of this search
-
-    def _keep(self, node: BrokerNode | Controller) -> int:
-        tree = tree_of(node)
-        digest = digest_of(tree)
-        if digest not in self._pickled:
-            self._pickled[digest] = pickle.dumps(node, pickle.HIGHEST_PROTOCOL)
-            self.trees[digest] = tree
-            if isinstance(node, BrokerNode):
-                self.copies[digest] = node.copy()
-            else:
-                self.controller_states[digest] = controller_state_of(node)
-        return digest
-
-    def _sent_messages(self, effects: list[Effect], names: dict[int, int]) -> tuple[SentMessage, ...]:
-        return tuple(
-            SentMessage(effect.target, type(effect.message), self._keep_message(renumbered(effect, names)))
-            for effect in sent(effects)
-        )
-
-    def _keep_message(self, message: Message) -> int:
-        tree = tree_of(message)
-        digest = digest_of(tree)
-        if digest not in self.messages:
-            self.messages[digest] = message
-            self.trees[digest] = tree
-        return digest
+    @override
+    def _note(self, digest: int, node: BrokerNode | Controller) -> None:
+        if isinstance(node, BrokerNode):
+            self.copies[digest] = node.copy()
+        else:
+            self.controller_states[digest] = controller_state_of(node)
 
 
 def _acknowledged(effects: list[Effect]) -> tuple[int, ...]:

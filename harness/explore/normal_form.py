@@ -25,10 +25,12 @@ from harness.reference.core.controller import Controller
 from harness.reference.core.effects import Deliver
 from harness.reference.core.fetcher import Fetcher
 from harness.reference.core.follower import NEVER_US, Follower
+from harness.reference.core.group_coordinator import Group
 from harness.reference.core.log import MemoryLog
 from harness.reference.core.messages import Message
 from harness.reference.core.replica import Replica
 from harness.reference.core.request_handler import ParkedHeap
+from harness.reference.core.transaction_coordinator import LOG
 from harness.reference.core.types import NO_NODE, NONE, BrokerConfig, Image, NodeId
 
 NOW_US: Final = 10**15
@@ -214,8 +216,85 @@ def _order(parked: Any) -> int:
     return int(parked.message.replica_id if hasattr(parked, "message") else parked.base_offset)
 
 
-def renumbered(effect: Deliver, names: dict[int, int]) -> Message:
+def renumbered(effect: Deliver, names: Mapping[int, int]) -> Message:
     """The message of an effect under the settled name of its correlation; one that was forgotten at once is 0."""
     message = effect.message
     correlation = getattr(message, "correlation", NONE)
     return message if correlation <= FRESH else replace(message, correlation=names.get(correlation, 0))
+
+
+# --- transaction coordinators ----------------------------------------------------------------------------------------
+
+
+def settle_coordinator(broker: Broker) -> dict[int, int]:
+    """Take times and fresh correlations out of a transaction coordinator; returns what the fresh ones are called now.
+
+    A request is numbered by its log partition: it asks for one thing there at a time, and waits for the newest request
+    only. Times of markers and of the next look are taken out; what is overdue is an event of its own.
+    """
+    coordinator = broker._transactions
+    coordinator._look_for_old_us = UNARMED_US
+    for transaction in coordinator._transactions.values():
+        for partition, sent in transaction.markers.items():
+            if sent.at_us != NONE:
+                transaction.markers[partition] = replace(sent, at_us=NOW_US)
+    order = sorted(coordinator._transactions)
+    names: dict[int, int] = {}
+    asked = {}
+    for correlation, question in coordinator._asked.items():
+        part = 0 if question.partition == LOG else 1 + question.partition.partition
+        names[correlation] = name = 1 + order.index(question.transactional_id) * _PER_EPOCH + part
+        asked[name] = question
+    coordinator._asked = dict(sorted(asked.items()))
+    _rename_parked(broker, names)
+    return names
+
+
+def _rename_parked(broker: Broker, names: Mapping[int, int]) -> None:
+    """Call the writes to the own log that wait as the coordinator calls them now."""
+    for parked in broker._requests._produces.values():
+        for _, _, request in parked._heap:
+            request.correlation = names.get(request.correlation, request.correlation)
+
+
+def let_transactions_expire(broker: Broker) -> None:
+    """Let a coordinator look for transactions that are open for too long when it looks next."""
+    broker._transactions._look_for_old_us = 0
+
+
+def waiting_clients(broker: Broker) -> tuple[int, ...]:
+    """The clients that a coordinator answers when the record that is under way is committed."""
+    under_way = [transaction.next for transaction in broker._transactions._transactions.values()]
+    return tuple(sorted(each.client for each in under_way if each is not None and each.answer is not None))
+
+
+# --- group coordinators ----------------------------------------------------------------------------------------------
+
+
+def settle_groups(broker: Broker) -> dict[int, int]:
+    """Take times and fresh correlations out of a group coordinator; returns what the fresh ones are called now.
+
+    One change of a group is under way at a time, and a group's is numbered by the group. Every member was heard now;
+    one that was not is an event of its own.
+    """
+    coordinator = broker._groups
+    for group in coordinator._groups.values():
+        group.heard_us = dict.fromkeys(group.heard_us, NOW_US)
+        group.revoking_us = dict.fromkeys(group.revoking_us, NOW_US)
+    order = sorted(coordinator._groups)
+    names = {correlation: 1 + order.index(name) for correlation, name in coordinator._asked.items()}
+    coordinator._asked = {names[correlation]: name for correlation, name in coordinator._asked.items()}
+    _rename_parked(broker, names)
+    return names
+
+
+def let_member_be_silent(broker: Broker, group: str, member: str) -> None:
+    """Let the session of a member be over when the coordinator looks next."""
+    heard_us = {} if (named := group_of(broker, group)) is None else named.heard_us
+    if member in heard_us:
+        heard_us[member] = NEVER_US
+
+
+def group_of(broker: Broker, group: str) -> Group | None:
+    """A group as its coordinator knows it; None before that has read its log, or where no member ever came."""
+    return broker._groups._groups.get(group)

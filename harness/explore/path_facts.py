@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from harness.explore.canonical_form import digest_of
+from harness.explore.counted_facts import CountedFacts
 from harness.explore.events import StepResult
 from harness.explore.keys import united
 from harness.explore.rules import Shown, as_permitted, contradiction
@@ -15,6 +15,8 @@ from harness.reference.core.invariants import Broken
 _SPENT: Final = ("records", "crashes", "fences", "moves", "shrinks", "proposals", "skips", "losses", "timeouts")
 #: And those of scopes in which logs are cleaned.
 _CLEANED: Final = ("cleanings", "late_cleanings")
+#: And those of scopes in which clients send records again.
+_RETRIED: Final = ("retries",)
 
 
 class PathFacts(NamedTuple):
@@ -30,45 +32,13 @@ class PathFacts(NamedTuple):
         return self.spent[0]
 
 
-class FactsByDigest:
-    """All :class:`PathFacts` that a search has met, and what follows them; each step is worked out once.
-
-    ``by_digest`` has them by the digest that a state has of them.
-    """
+class FactsByDigest(CountedFacts[PathFacts]):
+    """All :class:`PathFacts` that a search has met, and what follows them; each step is worked out once."""
 
     def __init__(self, constants: Constants) -> None:
-        self.by_digest: dict[int, PathFacts] = {}
-        self._names = _SPENT + _CLEANED * bool(constants.cleanings)
-        self._limits = {name: getattr(constants, name) for name in self._names}
-        self._paid: dict[tuple[int, str], int] = {}
+        names = _SPENT + _CLEANED * bool(constants.cleanings) + _RETRIED * bool(constants.retries)
+        super().__init__({name: getattr(constants, name) for name in names}, PathFacts())
         self._shown: dict[tuple[int, Any], tuple[int, Broken | None]] = {}
-
-    def begin(self) -> int:
-        """Nothing is spent, and clients have seen nothing."""
-        return self.keep(PathFacts((0,) * len(self._names)))
-
-    def spent(self, digest: int, name: str) -> int:
-        """Return how much of ``name`` is spent."""
-        return self.by_digest[digest].spent[self._names.index(name)]
-
-    def keep(self, facts: PathFacts) -> int:
-        """The digest of ``facts``, which are known from now on."""
-        digest = digest_of(("account", *facts))
-        self.by_digest[digest] = facts
-        return digest
-
-    def pay(self, digest: int, name: str) -> int:
-        """The facts after one more of ``name``, 0 if the scope has no more of them."""
-        key = (digest, name)
-        paid = self._paid.get(key)
-        if paid is None:
-            index = self._names.index(name)
-            spent = list(self.by_digest[digest].spent)
-            spent[index] += 1
-            within = spent[index] <= self._limits[name]
-            paid = self.keep(self.by_digest[digest]._replace(spent=tuple(spent))) if within else 0
-            self._paid[key] = paid
-        return paid
 
     def show(self, digest: int, outcome: StepResult) -> tuple[int, Broken | None]:
         """The facts after a step has shown something to clients, and what of it contradicts what they saw before."""

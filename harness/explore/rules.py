@@ -40,7 +40,7 @@ class Shown(NamedTuple):
     read: Records = ()
 
 
-#: The rules that a search looks at. The last four are about a step of a node, or about two reads of consumers.
+#: The rules that a search looks at. Some are about a step of a node, or about two reads of consumers.
 RULES: Final = (
     "candidates-are-complete",
     "logs-match",
@@ -49,12 +49,16 @@ RULES: Final = (
     "one-leader-an-epoch",
     "maximal-isr-is-larger",
     "consistent-reads",
+    "duplicate",
+    "reordered",
     "high-watermark-monotonic",
     "high-watermark-on-log",
     "assertion",
 )
 #: The rules whose breach is a loss, and what their breach is called where a loss is permitted.
-_LOSSES: Final = frozenset({"candidates-are-complete", "logs-match", "deleted-stay-deleted", "consistent-reads"})
+_LOSSES: Final = frozenset(
+    {"candidates-are-complete", "logs-match", "deleted-stay-deleted", "consistent-reads", "duplicate", "reordered"}
+)
 PERMITTED: Final = "permitted-loss"
 
 
@@ -111,6 +115,25 @@ def broken_rules(
             answers.append(maximal_isr_is_larger(state, copy.leader_epoch, copy.maximal_isr))
     answers += [_incomplete(copies[number], shown, keys) for number in sorted({*state.isr, *state.elr})]
     return [broken for broken in answers if broken is not None]
+
+
+def in_sequence(read: Records) -> list[Broken]:
+    """The ways in which what consumers could read is not what a producer with sequence numbers has sent.
+
+    Each record is there once, and after all that were sent before it. A breach has the name of the anomaly.
+    """
+    broken: list[Broken] = []
+    seen: set[int] = set()
+    for offset, kept in enumerate(read):
+        if kept is None:
+            continue
+        name = record_name(kept[1])
+        if kept[1] in seen:
+            broken.append(("duplicate", f"{name} can be read at {offset} again"))
+        elif seen and kept[1] < max(seen):
+            broken.append(("reordered", f"{name} can be read at {offset}, after {record_name(max(seen))}"))
+        seen.add(kept[1])
+    return broken
 
 
 def broken_by_step(before: BrokerCopy, after: BrokerCopy) -> Broken | None:

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
-from importlib import resources
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
 import msgspec
 from msgspec.structs import replace
+from typing_extensions import override
 
 from harness.errors import PlanError
-from harness.plan import PlanKey, of_kind
-from workloads import Settings, SettingsError, unknown_name
+from harness.explore.any_scope import AnyScope, ScopeConstants, Times
+from workloads import Settings
 
 #: The effect of a crash on a broker's records: keeps them, loses an end of what was not flushed, or may lose all of it.
 Loss = Literal["nothing", "unflushed", "everything"]
 #: The broker that the controller elects of several candidates: the first in the order of assignment, or any of them.
 Elected = Literal["any", "assigned"]
 
-Times = Annotated[int, msgspec.Meta(ge=0)]
 #: Names of brokers are merged by trying every order of them.
 Brokers = Annotated[int, msgspec.Meta(ge=1, le=5)]
 
 
-class Constants(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Bounds of how often something may happen; anything not named here happens as often as it can.
+class Constants(ScopeConstants, frozen=True):
+    """The constants of a scope of replication.
 
     ``records`` are written one after the other, to a broker that thinks it leads. ``crashes`` end a process, with
     ``crash_loses``. ``fences`` are sessions of live brokers that expire; those of dead ones always do. ``moves`` are
@@ -34,7 +32,8 @@ class Constants(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     never hears of, because it hears of a later one first. ``losses`` are messages that never arrive, ``timeouts``
     requests that are sent again. ``in_sync`` brokers are in the ISR at the beginning. ``cleanings`` are passes of
     cleaners that change something, ``late_cleanings`` those of them that come when the time limits of tombstones are
-    over. ``keys`` are those of the records (:mod:`harness.explore.keys`).
+    over. ``retries`` are records without an acknowledgement that their client sends again, to any broker that thinks it
+    leads. ``keys`` are those of the records (:mod:`harness.explore.keys`).
     """
 
     brokers: Brokers = 3
@@ -51,6 +50,7 @@ class Constants(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     timeouts: Times = 0
     cleanings: Times = 0
     late_cleanings: Times = 0
+    retries: Times = 0
     keys: str = ""
     elected: Elected = "any"
     responses_wait: bool = True
@@ -59,43 +59,31 @@ class Constants(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     stale_requests: bool = False
 
 
-class Scope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A named scope: its constants, and settings under Kafka's names, with acks=all and min.insync.replicas=2.
+class Scope(AnyScope, frozen=True):
+    """A scope of replication: brokers with one log partition, and their controller.
 
-    ``families`` are those of faults that it is about: its steps are theirs, with fewer records and faults than in runs.
-    ``rules`` are those that count (:data:`harness.explore.rules.RULES`); all of them where none is named.
+    Its rules are :data:`harness.explore.rules.RULES`.
     """
 
-    name: str
-    title: str
     constants: Constants = Constants()
-    settings: dict[str, object] = {}
-    families: tuple[str, ...] = ()
-    rules: tuple[str, ...] = ()
 
     @property
+    @override
     def in_effect(self) -> dict[str, object]:
         """All settings under Kafka's names; every broker has a replica.
 
         Raises:
             PlanError: see :attr:`chosen`.
         """
-        return {**self.chosen.to_mapping(), "replication.factor": self.constants.brokers}
+        return {**super().in_effect, "replication.factor": self.constants.brokers}
 
     @property
+    @override
     def chosen(self) -> Settings:
-        """The settings as a whole.
-
-        Raises:
-            PlanError: they are wrong, or the search cannot follow them.
-        """
-        try:
-            settings = Settings.from_mapping({"min.insync.replicas": 2, **self.settings})
-        except SettingsError as error:
-            raise PlanError(str(error)) from error
-        if settings.leader_election != "isr":
-            raise PlanError("explore knows elections of in-sync replicas only; leave out leader.election")
+        settings = super().chosen
         self._refuse_idle_cleaners(settings)
+        if self.constants.retries and not settings.enable_idempotence:
+            raise PlanError("retries would only double records; add --set enable.idempotence=true")
         return settings
 
     def _refuse_idle_cleaners(self, settings: Settings) -> None:
@@ -110,31 +98,29 @@ class Scope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if settings.min_compaction_lag_ms:
             raise PlanError("explore knows no age of records; leave out min.compaction.lag.ms")
 
-    def varied(self, constants: Mapping[str, object], settings: Mapping[str, object]) -> Scope:
-        """This scope with some constants and settings changed; with other bounds than of records it is about no family.
+    @override
+    def varied(self, constants: Mapping[str, object], settings: Mapping[str, object]) -> Self:
+        """The same; with other bounds than of records it is about no family.
 
         Raises:
-            PlanError: an unknown constant (the nearest is named), or a value of the wrong type or beyond its bounds.
+            PlanError: see the method of all scopes; or more brokers are in sync than there are.
         """
-        bounds = msgspec.to_builtins(self.constants)
-        for name in constants:
-            if name not in bounds:
-                raise PlanError(unknown_name("constant", name, bounds))
-        kinds = {field.encode_name: field.type for field in msgspec.structs.fields(Constants)}
-        given = {name: of_kind(value, kinds[name], PlanKey(f"--constant {name}")) for name, value in constants.items()}
-        changed = msgspec.convert({**bounds, **given}, Constants)
+        varied = super().varied(constants, settings)
+        changed = varied.constants
         if changed.in_sync > changed.brokers:
             raise PlanError(f"in-sync={changed.in_sync} is more than brokers={changed.brokers}; lower the first")
         same = changed == replace(self.constants, records=max(changed.records, self.constants.records))
-        families = self.families if same else ()
-        return replace(self, constants=changed, settings={**self.settings, **settings}, families=families)
+        return varied if same else replace(varied, families=())
 
+    @override
     def leaves_out(self) -> list[str]:
         """Sentences about what no state of this search has."""
         chosen = self.constants
         bounded = [f"more than {getattr(chosen, name)} {words}" for name, words in _BOUNDED.items()]
         sentences = [", ".join(bounded)]
         sentences.append(self._left_out_of_cleaning())
+        numbered = self.chosen.enable_idempotence
+        sentences.append("a second producer, and epochs of producers" if numbered else "sequence numbers of producers")
         if self.rules:
             sentences.append(f"all rules but {', '.join(self.rules)}")
         if chosen.elected == "assigned":
@@ -169,6 +155,7 @@ _BOUNDED: Final = {
     "skips": "skipped decisions of the controller",
     "losses": "lost messages",
     "timeouts": "repeated requests",
+    "retries": "records that are sent again",
 }
 #: Features that no scope has, whatever its constants.
 ALWAYS_LEFT_OUT: Final = (
@@ -178,24 +165,5 @@ ALWAYS_LEFT_OUT: Final = (
     "refusals after which a follower asks the same again, or waits for the controller: its request waits instead",
     "connections that break: a follower of a dead broker waits for the controller's next decision",
     "a controller that fails; messages that overtake each other on one connection",
-    "more than one log partition, clients that read, retry or write with sequence numbers, failed disks, clean stops",
+    "more than one log partition, clients that read, failed disks, clean stops",
 )
-
-
-def known_scopes() -> dict[str, Scope]:
-    """The project's scopes by name, in the order of their file."""
-    text = (resources.files("harness.explore") / "scopes.toml").read_text(encoding="utf-8")
-    entries: list[Scope] = msgspec.convert(tomllib.loads(text)["scope"], list[Scope])
-    return {entry.name: entry for entry in entries}
-
-
-def scope_named(name: str) -> Scope:
-    """One of the project's scopes.
-
-    Raises:
-        PlanError: no scope has this name; the nearest is named.
-    """
-    scopes = known_scopes()
-    if name not in scopes:
-        raise PlanError(unknown_name("scope", name, scopes))
-    return scopes[name]

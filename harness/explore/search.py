@@ -23,8 +23,9 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from harness.errors import HarnessError
-from harness.explore.scope import Scope
-from harness.explore.space import Next, Space
+from harness.explore.any_scope import AnyScope
+from harness.explore.kinds import space_of
+from harness.explore.searched import Next, SearchedSpace
 from harness.machine.forked import FORKED, leave_inherited
 from harness.reference.core.invariants import Broken
 
@@ -116,8 +117,8 @@ class Worker:
     States that wait are packed, eight bytes a digest, and take less memory than as tuples of numbers.
     """
 
-    def __init__(self, scope: Scope, limits: Limits, number: int, workers: int, *, merged: bool) -> None:
-        self.space = Space(scope, merged=merged)
+    def __init__(self, scope: AnyScope, limits: Limits, number: int, workers: int, *, merged: bool) -> None:
+        self.space = space_of(scope, merged=merged)
         self._limits = limits
         self._number, self._workers = number, workers
         self._deadline = time.monotonic() + limits.seconds
@@ -255,7 +256,7 @@ def _serve(connection: Connection, others: Sequence[Connection], make: Callable[
 
 
 @contextmanager
-def _team(scope: Scope, limits: Limits, workers: int, merged: bool) -> Iterator[_Team]:
+def _team(scope: AnyScope, limits: Limits, workers: int, merged: bool) -> Iterator[_Team]:
     def make(number: int) -> Worker:
         return Worker(scope, limits, number, workers, merged=merged)
 
@@ -285,7 +286,7 @@ def _team(scope: Scope, limits: Limits, workers: int, merged: bool) -> Iterator[
 
 
 def exhaust(
-    scope: Scope,
+    scope: AnyScope,
     *,
     limits: Limits = UNLIMITED,
     workers: int = 1,
@@ -324,7 +325,7 @@ def exhaust(
                 break
         path = [] if broken is None else _path(team, workers, depth, broken)
         steps, seconds, acknowledged, permitted = zip(*team.call("facts"), strict=True)
-    trace = _walk(Space(scope, merged=merged), path) if path else ()
+    trace = _walk(space_of(scope, merged=merged), path) if path else ()
     return Result(
         states,
         transitions,
@@ -365,7 +366,7 @@ def _path(team: _Team, workers: int, depth: int, digest: int) -> list[int]:
     return path[::-1]
 
 
-def _walk(space: Space, path: Sequence[int]) -> tuple[Next, ...]:
+def _walk(space: SearchedSpace, path: Sequence[int]) -> tuple[Next, ...]:
     """The steps along a path of hashes, and the first one after it that breaks a rule."""
     state, steps = space.begin(), []
     for digest in path[1:]:

@@ -10,45 +10,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import permutations
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
+
+from typing_extensions import override
 
 from harness.explore.brokers import BrokerCopy, members
 from harness.explore.canonical_form import Renaming, digest_of, renamed
 from harness.explore.events import CLEAN_EVENTS, NodeEvent, SentMessage, StepResult
 from harness.explore.nodes import NodeStates
 from harness.explore.path_facts import FactsByDigest
-from harness.explore.rules import PERMITTED, RULES, as_permitted, broken_rules, may_be_last
+from harness.explore.rules import PERMITTED, RULES, as_permitted, broken_rules, in_sequence, may_be_last
 from harness.explore.scope import Scope
+from harness.explore.searched import Action, Next, SearchedSpace, State
 from harness.explore.wires import WireName, every_wire, wire_kind
 from harness.reference.core.invariants import Broken
 from harness.reference.core.types import CONTROLLER, NONE
 from nemesis.faults import PowerLoss, WipeDisk
 
-State = tuple[int, ...]
 
-
-class Action(NamedTuple):
-    """One step of the cluster. ``wire`` names the message that arrives or is lost, if that is what happens."""
-
-    kind: str
-    broker: int = NONE
-    peer: int = NONE
-    number: int = NONE
-    wire: WireName | None = None
-
-
-class Next(NamedTuple):
-    """A state that follows, by which action, and the rule that the step breaks; the state may break one too."""
-
-    action: Action
-    state: State
-    broken: Broken | None
-
-
-class Space:
+class Space(SearchedSpace):
     """The states of one ``scope``. Everything that is known of digests is kept here, and found out at most once."""
 
+    nodes: NodeStates
+    facts: FactsByDigest
+
     def __init__(self, scope: Scope, *, merged: bool = True) -> None:
+        super().__init__()
         self.scope = scope
         self.nodes = NodeStates(scope)
         constants = scope.constants
@@ -57,14 +44,9 @@ class Space:
         self.wires = every_wire(constants.brokers)
         self._first_wire = 1 + constants.brokers
         self._slots = {wire: self._first_wire + number for number, wire in enumerate(self.wires)}
-        #: The number of a state's digests.
         self.width = self._first_wire + len(self.wires) + 1
-        self.contents: dict[int, tuple[int, ...]] = {0: ()}
         self.facts = FactsByDigest(constants)
         self._pushed: dict[tuple[int, int, bool], int] = {}
-        self.permitted = False
-        #: The most records that were acknowledged in one of the states that :meth:`broken` has judged.
-        self.acknowledged = 0
         orders = [*permutations(self._brokers)][1:] if merged and constants.elected == "any" else []
         #: Functions that give a state under other names of its brokers, one for each naming; the first changes nothing.
         self.namings: tuple[Callable[[State], State], ...] = (tuple, *(self._naming(names) for names in orders))
@@ -72,6 +54,7 @@ class Space:
 
     # --- digests -----------------------------------------------------------------------------------------------------
 
+    @override
     def canonical(self, state: State) -> int:
         """The hash by which a state is remembered: the same under every naming of its brokers.
 
@@ -115,27 +98,9 @@ class Space:
             self.contents[digest] = content
         return digest
 
-    # --- what another process has to know ----------------------------------------------------------------------------
-
-    def digests(self) -> set[int]:
-        """Every digest that this process can explain."""
-        return self.nodes.digests() | set(self.contents) | set(self.facts.by_digest)
-
-    def export(self, digests: set[int]) -> list[Any]:
-        """The explanations of some digests, for :meth:`take`."""
-        contents = {digest: self.contents[digest] for digest in digests if digest in self.contents}
-        facts = {digest: self.facts.by_digest[digest] for digest in digests if digest in self.facts.by_digest}
-        return [self.nodes.export(digests - set(contents) - set(facts)), contents, facts]
-
-    def take(self, exported: list[Any]) -> None:
-        """Learn what another process has exported."""
-        nodes, contents, facts = exported
-        self.nodes.take(nodes)
-        self.contents.update(contents)
-        self.facts.by_digest.update(facts)
-
     # --- states ------------------------------------------------------------------------------------------------------
 
+    @override
     def begin(self) -> State:
         """The first state: broker 0 leads, everybody is registered, and it knows that its in-sync followers fetch."""
         controller, brokers = self.nodes.begin()
@@ -153,17 +118,16 @@ class Space:
                 state = list(waiting[0].state) if waiting else state
         return tuple(state)
 
-    def judged(self, step: Next) -> Next:
-        """The same, with the rule that the state breaks where the step breaks none."""
-        return step if step.broken is not None else step._replace(broken=self.broken(step.state))
-
+    @override
     def broken(self, state: State) -> Broken | None:
         """The rule that a state breaks, None if it breaks none."""
         copies = [self.nodes.copies[state[1 + number]] for number in self._brokers]
         facts = self.facts.by_digest[state[-1]]
         self.acknowledged = max(self.acknowledged, len(facts.shown.acknowledged))
         controller_state, keys = self.nodes.controller_states[state[0]], self.scope.constants.keys
-        broken = [*broken_rules(controller_state, copies, facts.shown, keys)]
+        broken = broken_rules(controller_state, copies, facts.shown, keys)
+        if self.nodes.settings.enable_idempotence:
+            broken += in_sequence(facts.shown.read)
         if facts.permitted:
             broken = [as_permitted(breach) for breach in broken]
             self.permitted = self.permitted or any(breach[0] == PERMITTED for breach in broken)
@@ -172,6 +136,7 @@ class Space:
     def _counts(self, broken: Broken | None) -> bool:
         return broken is not None and broken[0] in (self.scope.rules or RULES)
 
+    @override
     def follow(self, state: State) -> Iterator[Next]:
         """Every step that is possible in ``state``, always in the same order."""
         for number, digest in enumerate(state[self._first_wire : -1]):
@@ -300,17 +265,21 @@ class Space:
             yield from self._restart(state, number, copy.incarnation)
             return
         for offered in self.nodes.offers(state[1 + number]):
-            event, facts = self._afford(state[-1], offered, copy)
-            if facts:
-                action = Action(event.kind, number, event.peer, event.number)
-                yield from self._act(action, (*state[:-1], facts), number, event)
+            for event, facts in self._afford(state[-1], offered, copy):
+                if facts:
+                    action = Action(event.kind, number, event.peer, event.number)
+                    yield from self._act(action, (*state[:-1], facts), number, event)
         yield from self._crash(state, number)
 
-    def _afford(self, facts: int, event: NodeEvent, copy: BrokerCopy) -> tuple[NodeEvent, int]:
+    def _afford(self, facts: int, event: NodeEvent, copy: BrokerCopy) -> Iterator[tuple[NodeEvent, int]]:
         """A broker's own event as it happens, and the facts after it, 0 if the scope has no more of it."""
         if event.kind == "write":
-            record = self.facts.by_digest[facts].written
-            return NodeEvent("write", NONE, record), self.facts.pay(facts, "records")
+            written, acknowledged = self.facts.by_digest[facts].written, self.facts.by_digest[facts].shown.acknowledged
+            yield NodeEvent("write", NONE, written), self.facts.pay(facts, "records")
+            for record in range(written) if self.scope.constants.retries else ():
+                if record not in acknowledged:
+                    yield NodeEvent("write-again", NONE, record), self.facts.pay(facts, "retries")
+            return
         if event.kind == "silent":
             for _ in copy.maximal_isr.intersection(members(event.number)):
                 facts = facts and self.facts.pay(facts, "shrinks")
@@ -320,7 +289,7 @@ class Space:
             facts = self.facts.pay(facts, "cleanings")
             if event.kind == "clean-late":
                 facts = facts and self.facts.pay(facts, "late_cleanings")
-        return event, facts
+        yield event, facts
 
     def _crash(self, state: State, number: int) -> Iterator[Next]:
         facts = self.facts.pay(state[-1], "crashes")

@@ -6,33 +6,51 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from harness.explore.any_scope import AnyScope
 from harness.explore.brokers import BrokerCopy, members
-from harness.explore.events import AT
+from harness.explore.events import AT, WRITE_EVENTS
+from harness.explore.groups.space import GroupSpace
+from harness.explore.groups.steps import group_columns_of, group_text_of
 from harness.explore.keys import is_tombstone, key_of, numbers_of
+from harness.explore.kinds import space_of
 from harness.explore.rules import record_name
-from harness.explore.scope import Scope
 from harness.explore.search import Result
-from harness.explore.space import Action, Space, State
+from harness.explore.searched import Action, SearchedSpace, State
+from harness.explore.space import Space
+from harness.explore.transactions.space import TransactionSpace
+from harness.explore.transactions.steps import columns_of, text_of
 from harness.reference.core import messages
 from harness.reference.core.types import CONTROLLER, NONE, ErrorCode, Image
 
 
 class ShownStep(msgspec.Struct, frozen=True):
-    """One step of a counterexample: what happens, and the brokers afterwards, in order."""
+    """One step of a counterexample: what happens, and the brokers afterwards, in order.
+
+    In scopes of transactions and of groups these are the coordinator, the log partitions and the clients.
+    """
 
     text: str
     brokers: tuple[str, ...]
 
 
-def steps_of(scope: Scope, result: Result) -> tuple[ShownStep, ...]:
+def steps_of(scope: AnyScope, result: Result) -> tuple[ShownStep, ...]:
     """The counterexample that a search of ``scope`` has found, from the first state on; empty without one."""
-    space = Space(scope)
+    space = space_of(scope)
     state, steps = space.begin(), []
     for taken in result.trace:
         # A new space knows no message before a node has sent it.
         state = next(same.state for same in space.follow(state) if same[:2] == taken[:2])
-        steps.append(ShownStep(_text(space, taken.action), _brokers(space, state)))
+        steps.append(_shown(space, taken.action, state))
     return tuple(steps)
+
+
+def _shown(space: SearchedSpace, action: Action, state: State) -> ShownStep:
+    if isinstance(space, TransactionSpace):
+        return ShownStep(text_of(space, action), columns_of(space, state))
+    if isinstance(space, GroupSpace):
+        return ShownStep(group_text_of(space, action), group_columns_of(space, state))
+    assert isinstance(space, Space)  # noqa: S101 - there are three kinds
+    return ShownStep(_text(space, action), _brokers(space, state))
 
 
 def step_lines(steps: Sequence[ShownStep]) -> Iterator[str]:
@@ -64,8 +82,9 @@ def _text(space: Space, action: Action) -> str:
         message = described(space.nodes.messages[action.number])
         way = {"deliver": "arrives", "skip": "is skipped", "lose": "is lost"}[kind]
         return f"{_end(peer)} > {_end(broker)}: {message} {way}"
-    if kind == "write":
-        return f"a client writes {record_name(action.number)}{_key(space, action.number)} to {broker}"
+    if kind in WRITE_EVENTS:
+        again = " again" * (kind == "write-again")
+        return f"a client writes {record_name(action.number)}{_key(space, action.number)} to {broker}{again}"
     if kind == "crash":
         return f"{broker} dies; {action.number} of its records are left"
     return {

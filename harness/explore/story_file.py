@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from harness.explore.any_scope import AnyScope
 from harness.explore.brokers import BrokerCopy, members
 from harness.explore.rules import record_name
 from harness.explore.scope import Scope
 from harness.explore.search import Result
-from harness.explore.space import Action, Next, Space, State
+from harness.explore.searched import Action, Next, State
+from harness.explore.space import Space
 from harness.reference.core import messages
 from harness.stories import Story, lines_of, parse_story, perform_cell
 from nemesis.faults import Fault, Kill, MoveLeader, PowerLoss, WipeDisk
@@ -46,14 +48,16 @@ _COLUMNS: Final = {
 }
 
 
-def column_of(scope: Scope) -> str:
+def column_of(scope: AnyScope) -> str:
     """The column of settings in which the scope's stories are performed."""
     settings = scope.chosen
     return _COLUMNS[settings.eligible_leader_replicas, settings.flush_messages == 1]
 
 
-def story_text(scope: Scope, result: Result) -> str | None:
+def story_text(scope: AnyScope, result: Result) -> str | None:
     """The story file of a counterexample; None where the story language has no words for it."""
+    if not isinstance(scope, Scope):
+        return None
     story = _StoryLines(scope, result)
     lines = story.lines()
     if lines is None:
@@ -77,7 +81,7 @@ def story_text(scope: Scope, result: Result) -> str | None:
     )
 
 
-def lost_in(text: str, scope: Scope) -> tuple[str, ...]:
+def lost_in(text: str, scope: AnyScope) -> tuple[str, ...]:
     """The records that are lost where the story is performed in virtual time, in the scope's column."""
     return perform_cell(read(text), column_of(scope)).lost
 

@@ -17,9 +17,9 @@ _ADVICE: Final = "delete the lines that `ackproof explore SCOPE --json` did not 
 
 
 class SearchedConstants(msgspec.Struct, frozen=True, kw_only=True):
-    """The bounds of a scope that are asked about: how many ``records`` were written."""
+    """The bounds of a scope that are asked about: how many ``records``; scopes of transactions have none."""
 
-    records: int
+    records: int = 0
 
 
 class NamedScope(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,7 +36,7 @@ from tests.harness.comparison.conftest import STRONG, run_lines, write_campaign
 SECRET = "correct-horse-4711"  # noqa: S105
 SOURCE = Path(__file__).parents[2]
 #: In memory, of this process's own objects: states of nodes in exhaustive search.
-PICKLES = {"harness/explore/nodes.py"}
+PICKLES = {"harness/explore/kept_nodes.py"}
 PLAN = """
 name = "one"
 families = ["kill"]

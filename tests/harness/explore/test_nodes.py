@@ -8,11 +8,12 @@ from collections import defaultdict, deque
 import pytest
 
 from harness.explore import Scope, scope_named
-from harness.explore.brokers import BrokerNode, happen
+from harness.explore.brokers import BrokerNode, WritingClient, happen
 from harness.explore.controllers import Controller, controller_state_of, decide
 from harness.explore.events import AT, NodeEvent, sent
 from harness.explore.normal_form import NOW_US
-from harness.explore.space import Action, Space
+from harness.explore.searched import Action
+from harness.explore.space import Space
 from harness.explore.wires import WireName, wire_kind
 from harness.reference.core.effects import Effect
 from harness.reference.core.messages import MetadataUpdate, RecordBatch
@@ -91,7 +92,7 @@ class Direct:
             if event.kind == "expire":  # Its deadlines are times still.
                 effects = process.on_timer(NOW_US + waited_us, DEADLINES)
             else:
-                effects, idle = happen(process, event, message, -1)  # type: ignore[arg-type]
+                effects, idle = happen(process, event, message, WritingClient(-1))  # type: ignore[arg-type]
                 assert not idle  # The space leaves such steps out.
             self.carry(action.broker, effects)
 

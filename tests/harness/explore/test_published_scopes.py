@@ -1,13 +1,14 @@
 """The published table of scopes (results/reference/explore/scopes.jsonl) is of the scopes and the core of now.
 
-`python -m tests.harness.explore.test_published_scopes` writes it into docs/explore.md.
+`python -m tests.harness.explore.test_published_scopes` writes it into docs/explore.md, and that of scopes with a
+coordinator into the page beside the file.
 """
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
 import msgspec
 import pytest
@@ -18,14 +19,17 @@ from workloads import PlantedBug
 ROOT: Final = Path(__file__).parents[3]
 PAGE: Final = ROOT / "docs" / "explore.md"
 BUGS: Final = ROOT / "results/reference/explore/README.md"
-#: The table of results on the page.
+#: The table of results on a page.
 TABLE: Final = re.compile(r"(?<=\n\n)\| scope \| what happens \|.*?\n\n", re.DOTALL)
+#: The columns of the page, and of the one beside the file.
+FEW: Final = ("scope", "what happens", "states", "seconds", "outcome")
+ALL: Final = ("scope", "what happens", "states", "transitions", "depth", "seconds", "outcome")
 
 
 class Search(msgspec.Struct):
     """The fields of a line that are needed here."""
 
-    scope: Scope
+    scope: Any
     states: int
     transitions: int
     depth: int
@@ -38,21 +42,33 @@ class Search(msgspec.Struct):
 
 def published() -> list[Search]:
     file = ROOT / "results/reference/explore/scopes.jsonl"
-    lines = [msgspec.json.decode(line, type=Search) for line in file.read_bytes().splitlines()]
+    lines = [_search(msgspec.json.decode(line)) for line in file.read_bytes().splitlines()]
     assert lines, f"{file} is empty"
     return lines
 
 
-def table(searches: list[Search]) -> str:
-    head = ["scope", "what happens", "states", "transitions", "depth", "seconds", "outcome"]
-    rows = [head, ["---"] * len(head), *map(_row, searches)]
+def _search(line: dict[str, Any]) -> Search:
+    """A line, whose scope is of the kind that the scope of this name has now."""
+    search = msgspec.convert(line, Search)
+    kind = type(known_scopes()[search.scope["name"]])
+    return msgspec.structs.replace(search, scope=msgspec.convert(search.scope, kind))
+
+
+def table(searches: list[Search], columns: tuple[str, ...]) -> str:
+    rows = [columns, ["---"] * len(columns), *([_row(search)[column] for column in columns] for search in searches)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n\n"
 
 
-def _row(search: Search) -> list[str]:
-    counts = [f"{search.states:,}", f"{search.transitions:,}", str(search.depth), f"{search.processor_seconds:,.1f}"]
-    outcome = f"`{search.broken[0]}` in {len(search.steps)} steps" if search.broken else "held in all"
-    return [search.scope.name, search.scope.title.partition(":")[0], *counts, outcome]
+def _row(search: Search) -> dict[str, str]:
+    return {
+        "scope": search.scope.name,
+        "what happens": search.scope.title.partition(":")[0],
+        "states": f"{search.states:,}",
+        "transitions": f"{search.transitions:,}",
+        "depth": str(search.depth),
+        "seconds": f"{search.processor_seconds:,.1f}",
+        "outcome": f"`{search.broken[0]}` in {len(search.steps)} steps" if search.broken else "held in all",
+    }
 
 
 @pytest.fixture(scope="module")
@@ -67,16 +83,29 @@ def test_published_counts_are_of_the_scopes_as_they_are_defined_now(searches: li
         assert msgspec.structs.replace(search.scope, rules=()) == known[search.scope.name]
 
 
-def test_the_smallest_published_scope_has_as_many_states_now(searches: list[Search]) -> None:
-    held = [search for search in searches if search.exhausted and search.acknowledged and search.broken is None]
+@pytest.mark.parametrize("kind", sorted({type(scope).__name__ for scope in known_scopes().values()}))
+def test_the_smallest_published_scope_of_each_kind_has_as_many_states_now(searches: list[Search], kind: str) -> None:
+    of_kind = [search for search in searches if type(search.scope).__name__ == kind]
+    held = [search for search in of_kind if search.exhausted and search.acknowledged and search.broken is None]
     smallest = min(held, key=lambda search: search.states)
     result = exhaust(smallest.scope, workers=1)
     assert (result.states, result.transitions, result.depth) == (smallest.states, smallest.transitions, smallest.depth)
 
 
-def test_the_table_of_the_page_is_that_of_the_published_searches(searches: list[Search]) -> None:
+def tables(searches: list[Search]) -> dict[Path, str]:
+    """The table of each page."""
+    replicated = [search for search in searches if isinstance(search.scope, Scope)]
+    others = [search for search in searches if not isinstance(search.scope, Scope)]
+    return {PAGE: table(replicated, FEW), BUGS: table(others, ALL)}
+
+
+def test_the_tables_of_the_pages_are_those_of_the_published_searches(searches: list[Search]) -> None:
+    for page, text in tables(searches).items():
+        assert TABLE.findall(page.read_text(encoding="utf-8")) == [text]
+
+
+def test_a_search_without_a_line_is_named(searches: list[Search]) -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert TABLE.findall(page) == [table(searches)]
     assert ("`tla-3`, three records, was searched once and has no line" in page) == (
         "tla-3" not in {search.scope.name for search in searches}
     )
@@ -88,4 +117,5 @@ def test_for_every_planted_bug_it_is_written_what_a_search_sees() -> None:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(TABLE.sub(table(published()), PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for path, new in tables(published()).items():
+        path.write_text(TABLE.sub(new, path.read_text(encoding="utf-8")), encoding="utf-8")

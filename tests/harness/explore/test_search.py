@@ -27,6 +27,7 @@ from harness.explore import (
     step_lines,
     steps_of,
 )
+from harness.explore.kinds import space_of
 from harness.explore.space import Space
 
 CALM = scope_named("calm-1")
@@ -244,7 +245,7 @@ def test_only_the_rules_that_count_end_a_search() -> None:
 
 @pytest.mark.parametrize("name", sorted(known_scopes()))
 def test_every_scope_of_the_project_has_a_first_state_that_breaks_nothing(name: str) -> None:
-    space = Space(scope_named(name))
+    space = space_of(scope_named(name))
     assert space.broken(space.begin()) is None
     assert next(space.follow(space.begin()), None) is not None
 

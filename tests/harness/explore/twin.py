@@ -11,10 +11,11 @@ import pytest
 
 from harness.explore import Scope, brokers, normal_form
 from harness.explore import nodes as nodes_module
-from harness.explore.brokers import BrokerCopy
+from harness.explore.brokers import BrokerCopy, WritingClient
 from harness.explore.events import AT, NodeEvent
 from harness.explore.normal_form import NOW_US
-from harness.explore.space import Action, Next, Space, State
+from harness.explore.searched import Action, Next, State
+from harness.explore.space import Space
 from harness.reference.core.broker import CLEAN, ISR_CHECK, Broker
 from harness.reference.core.effects import Effect, Timer
 from harness.reference.core.follower import NEVER_US, Follower
@@ -51,7 +52,7 @@ def plain_nodes() -> Iterator[None]:
     happen = brokers.happen
 
     def happens(
-        broker: Broker, event: NodeEvent, message: Message | None, acks: int, keys: str
+        broker: Broker, event: NodeEvent, message: Message | None, writes: WritingClient
     ) -> tuple[list[Effect], bool]:
         if event.kind == "silent":
             follower = broker.replicas[AT].followers[event.peer]
@@ -62,7 +63,7 @@ def plain_nodes() -> Iterator[None]:
         if event.kind == "clean-late":
             limits = [batch.delete_horizon_us for batch in broker.replicas[AT].log.cleanable.batches]
             return broker.on_timer(max([NOW_US, *limits]), Timer(CLEAN.name, AT)), False
-        return happen(broker, event, message, acks, keys)
+        return happen(broker, event, message, writes)
 
     def offers(replica: Replica, _constants: object) -> list[NodeEvent]:
         found = [NodeEvent("silent", node) for node, one in replica.followers.items() if one.caught_up_us == NOW_US]

@@ -1,0 +1,96 @@
+"""The contract of a space that is searched: its states, the steps between them, and the rules that a state breaks.
+
+A state is a tuple of digests, so that it can be compared, packed and sent to another process. What a digest means is
+known to the space, which tells other processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from harness.explore.counted_facts import CountedFacts
+from harness.explore.kept_nodes import KeptNodes
+from harness.explore.wires import WireName
+from harness.reference.core.invariants import Broken
+from harness.reference.core.types import NONE
+
+State = tuple[int, ...]
+
+
+class Action(NamedTuple):
+    """One step of the cluster. ``wire`` names the message that arrives or is lost, if that is what happens."""
+
+    kind: str
+    broker: int = NONE
+    peer: int = NONE
+    number: int = NONE
+    wire: WireName | None = None
+
+
+class Next(NamedTuple):
+    """A state that follows, by which action, and the rule that the step breaks; the state may break one too."""
+
+    action: Action
+    state: State
+    broken: Broken | None
+
+
+class SearchedSpace:
+    """The states of one scope, as tuples of ``width`` digests.
+
+    A digest is of one of the ``nodes`` or of a message, of ``facts``, or of several digests together (``contents``).
+    The most that was ``acknowledged`` in one state, and whether a loss was ``permitted``, are of the states that
+    :meth:`broken` has judged.
+    """
+
+    width: int
+    nodes: KeptNodes[Any, Any]
+    facts: CountedFacts[Any]
+    contents: dict[int, tuple[int, ...]]
+    acknowledged: int
+    permitted: bool
+
+    def __init__(self) -> None:
+        self.contents = {0: ()}
+        self.acknowledged = 0
+        self.permitted = False
+
+    def begin(self) -> State:
+        """The first state."""
+        raise NotImplementedError
+
+    def follow(self, state: State) -> Iterator[Next]:
+        """Every step that is possible in ``state``, always in the same order."""
+        raise NotImplementedError
+
+    def broken(self, state: State) -> Broken | None:
+        """The rule that a state breaks, None if it breaks no rule that counts."""
+        raise NotImplementedError
+
+    def canonical(self, state: State) -> int:
+        """The hash by which a state is remembered; states that it takes for one have the same future."""
+        raise NotImplementedError
+
+    def judged(self, step: Next) -> Next:
+        """The same, with the rule that the state breaks where the step breaks none."""
+        return step if step.broken is not None else step._replace(broken=self.broken(step.state))
+
+    # --- what another process has to know ----------------------------------------------------------------------------
+
+    def digests(self) -> set[int]:
+        """Every digest that this process can explain."""
+        return self.nodes.digests() | set(self.contents) | set(self.facts.by_digest)
+
+    def export(self, digests: set[int]) -> list[Any]:
+        """The explanations of some digests, for :meth:`take`."""
+        contents = {digest: self.contents[digest] for digest in digests if digest in self.contents}
+        facts = {digest: self.facts.by_digest[digest] for digest in digests if digest in self.facts.by_digest}
+        return [self.nodes.export(digests - set(contents) - set(facts)), contents, facts]
+
+    def take(self, exported: list[Any]) -> None:
+        """Learn what another process has exported."""
+        nodes, contents, facts = exported
+        self.nodes.take(nodes)
+        self.contents.update(contents)
+        self.facts.by_digest.update(facts)
