@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 import zipfile
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, Final
@@ -26,6 +27,8 @@ _STARTING: Final = threading.RLock()
 MASTER: Final = "ACKPROOF_SPARK_MASTER"
 #: Packages that workers of a cluster need; a driver ships them.
 SHIPPED: Final = ("checkers", "nemesis", "workloads")
+#: Files of them that are sent: modules, and data such as stories.
+_SHIPPED_FILES: Final = {".py", ".toml"}
 
 #: Begins of the names of masters (Spark's "Master URLs"), as spark-submit looks at them before it starts.
 _MASTERS: Final = ("spark:", "yarn", "k8s:", "local")
@@ -107,8 +110,7 @@ def _started(wanted: str | None) -> Any:
         try:
             gateway = SparkContext._gateway or launch_gateway(conf, {"stderr": output})  # noqa: SLF001 - of an earlier one
             started = SparkContext(conf=conf, gateway=gateway)
-            if not started.master.startswith("local"):
-                ship(started, *SHIPPED)
+            ship(started, *SHIPPED)
         except PySparkException as error:
             raise _java_missing("; ".join(_lines(output)[:2]) or _first_line(error)) from error
         except Exception as error:  # Py4J raises whatever the JVM threw
@@ -226,16 +228,29 @@ def _first_line(error: Exception) -> str:
 
 
 def ship(context: Any, *packages: str) -> None:
-    """Send the modules of these packages of ackproof to the workers of a cluster, which import them from then on."""
-    root = Path(__file__).resolve().parents[2]
+    """Send these packages of ackproof to the workers of a cluster, which import them from then on.
+
+    Local workers import what this process does.
+    """
+    if context.master.startswith("local"):
+        return
     target = _scratch() / f"ackproof-{'-'.join(packages)}.zip"
+    if not target.exists():
+        _archive(target, packages)
+    context.addPyFile(str(target))
+
+
+def _archive(target: Path, packages: Iterable[str]) -> None:
+    """Write the modules of ``packages`` into the file ``target``, and the data that modules read."""
+    root = Path(__file__).resolve().parents[2]
     with zipfile.ZipFile(target, "w") as archive:
         for package in packages:
-            for file in sorted((root / package).rglob("*.py")):
+            for file in sorted((root / package).rglob("*")):
                 name = file.relative_to(root)
-                archive.write(file, name)
-                archive.writestr(str(name.with_suffix(".pyc")), _compiled(file))
-    context.addPyFile(str(target))
+                if file.suffix in _SHIPPED_FILES:
+                    archive.write(file, name)
+                if file.suffix == ".py":
+                    archive.writestr(str(name.with_suffix(".pyc")), _compiled(file))
 
 
 def _compiled(file: Path) -> bytes:

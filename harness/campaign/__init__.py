@@ -9,7 +9,6 @@ from harness.campaign.judged_histories import (
     count_cells,
     is_unreadable,
     judge_all,
-    translated_errors,
     write_verdicts,
     write_verdicts_to,
 )
@@ -50,7 +49,6 @@ __all__ = [
     "room_sentences",
     "soak_estimate",
     "trace_runs",
-    "translated_errors",
     "undo_and_delete",
     "witness",
     "world_runs",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -14,9 +13,7 @@ from checkers import (
     NO_HISTORY,
     SHOWN,
     Cell,
-    CheckError,
     FoundHistory,
-    JavaMissingError,
     Outcome,
     Place,
     Scratch,
@@ -31,13 +28,13 @@ from checkers import (
     fetch,
     find_histories,
 )
-from harness.errors import HarnessError, JavaError, NamedWronglyError, ResultsError
+from harness.errors import NamedWronglyError, ResultsError
 from harness.machine.java import usable_java
+from harness.machine.translated_errors import translated_errors
 from harness.progress import Progress
 from harness.records.files import HISTORY, RUN_FILE, VERDICTS_FILE
 from harness.records.run_record import Ended, RunRecord, read_record
 from harness.records.verdict_lines import WrittenVerdicts, cells_of_campaign, facts_of, write_lines, write_matrix
-from workloads.history import HistoryError
 
 
 class CheckOptions(NamedTuple):
@@ -152,25 +149,6 @@ def _is_below(directory: Place, history: JudgedHistory) -> bool:
 def is_unreadable(history: JudgedHistory) -> bool:
     """True of a history of another tool that could not be read. Runs leave what they leave: they are unknown."""
     return history.outcome is Outcome.UNKNOWN and not history.is_run and history.line.says_nothing
-
-
-@contextmanager
-def translated_errors() -> Iterator[None]:
-    """Turn what checkers and histories raise into the harness's own errors; their texts say what to do.
-
-    Raises:
-        JavaError: Spark found no usable Java.
-        ResultsError: a history cannot be read or stored.
-        HarnessError: Spark failed.
-    """
-    try:
-        yield
-    except JavaMissingError as error:
-        raise JavaError(str(error)) from error
-    except HistoryError as error:
-        raise ResultsError(str(error)) from error
-    except CheckError as error:
-        raise HarnessError(str(error)) from error
 
 
 def _record_of(run: Place) -> RunRecord:

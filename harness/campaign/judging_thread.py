@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from checkers import end_session, spark_context
-from harness.campaign.judged_histories import JudgedHistory, judge_all, translated_errors
+from harness.campaign.judged_histories import JudgedHistory, judge_all
 from harness.errors import HarnessError
+from harness.machine.translated_errors import translated_errors
 from harness.progress import Progress
 
 Judge = Callable[[Sequence[Path]], list[JudgedHistory]]
@@ -29,15 +30,15 @@ def judge_here(directories: Sequence[Path]) -> list[JudgedHistory]:
     return judge_all(directories, Progress())
 
 
-def begin_session(progress: Progress) -> None:
-    """Start Spark before the soak begins, and know at once where it cannot.
+def begin_session(progress: Progress, master: str | None = None) -> None:
+    """Start Spark before work of hours begins, and know at once where it cannot; see :func:`checkers.spark_context`.
 
     Raises:
         JavaError: there is no Java for it.
         HarnessError: it does not start.
     """
     with progress.phase("starting PySpark", None), translated_errors():
-        spark_context()
+        spark_context(master)
 
 
 class Checking:

@@ -184,16 +184,20 @@ def _work(pipe: Connection, perform_run: PerformRun, niceness: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a signal that waits is dropped by that
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # for what the worker starts itself
     signal.signal(signal.SIGTERM, _on_stop)
-    signal.signal(signal.SIGALRM, _on_alarm)
     logging.raiseExceptions = False  # a full disk is logged once, not once for every line that a client wanted to log
     threading.Thread(target=_stop_with_parent, daemon=True).start()
     with contextlib.suppress(EOFError, KeyboardInterrupt, BrokenPipeError):
         while True:
             job, limit_s = pipe.recv()
-            pipe.send(_perform_within_limit(perform_run, job, limit_s))
+            pipe.send(perform_within_limit(perform_run, job, limit_s))
 
 
-def _perform_within_limit(perform_run: PerformRun, job: Job, limit_s: float) -> Ended | AckproofError:
+def perform_within_limit(perform_run: PerformRun, job: Job, limit_s: float) -> Ended | AckproofError:
+    """The end of ``job``, performed in this process, which waits for it no longer than ``limit_s`` seconds.
+
+    An error is what no later run would be spared, such as a full disk.
+    """
+    signal.signal(signal.SIGALRM, _on_alarm)
     signal.setitimer(signal.ITIMER_REAL, limit_s)
     try:
         return perform_run(job.spec, job.directory)

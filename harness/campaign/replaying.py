@@ -14,9 +14,9 @@ from typing import Final, TypeVar
 import msgspec
 
 from checkers import REPLICAS_FILE, Finding, Scratch, ScratchKind, Verdict, check_one, counted
-from harness.campaign.judged_histories import translated_errors
 from harness.choices import Choices
 from harness.errors import HarnessError, NamedWronglyError, ResultsError
+from harness.machine.translated_errors import translated_errors
 from harness.plan import TRACED_WRITES_MAX, planned_writes
 from harness.records.files import CLUSTER_FILE, HISTORY, files_of
 from harness.records.run_record import RunRecord, read_record

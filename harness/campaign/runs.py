@@ -81,12 +81,15 @@ class CampaignRuns(TurnLoop):
         names = " and ".join(group.name for group in groups)
         with self._progress.phase(f"{names} runs", sum(len(group.runs) for group in groups)):
             try:
-                self._begin_turns()
-                while self.running:
-                    self._step()
-                    self._begin_turns()
+                self._perform_left()
             finally:
                 self._runs.close()
+
+    def _perform_left(self) -> None:
+        self._begin_turns()
+        while self.running:
+            self._step()
+            self._begin_turns()
 
     def end_checks(self) -> None:
         """Wait for the batch that is being judged: the next stage wants its place."""

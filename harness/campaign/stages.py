@@ -24,6 +24,7 @@ from harness.campaign.judged_histories import check_campaign
 from harness.campaign.judging_thread import Checking
 from harness.campaign.pool import PerformRun, Pool
 from harness.campaign.runs import CampaignRuns, PendingRuns, side_by_side
+from harness.campaign.spread_runs import SpreadRuns
 from harness.campaign.witnesses import witness
 from harness.errors import HarnessError, NamedWronglyError, PlanError
 from harness.machine.this_call import this_command, utc_now
@@ -131,9 +132,16 @@ class Campaign:
         return [run for run in self._runs if self._directory / run.directory() not in self._done]
 
     def perform_stages(
-        self, progress: Progress, *, perform_run: PerformRun = perform_run, stages: Sequence[Stage] = STAGES
+        self,
+        progress: Progress,
+        *,
+        perform_run: PerformRun = perform_run,
+        stages: Sequence[Stage] = STAGES,
+        master: str | None = None,
     ) -> Path:
         """Perform what is missing, and do the other stages; the answer is the report's path.
+
+        With a ``master``, all runs are in virtual time, and its Spark cluster performs them.
 
         Raises:
             HarnessError: too many runs failed, or a stage could not do its work. Everything that was done is kept.
@@ -142,7 +150,7 @@ class Campaign:
         """
         with only_user_of(self._directory):
             try:
-                self._perform_each(progress, perform_run, stages)
+                self._perform_each(progress, perform_run, stages, master)
             except KeyboardInterrupt:
                 self._write("interrupted")
                 kept = f"interrupted; what was done is kept: ackproof check {self._directory}"
@@ -159,20 +167,21 @@ class Campaign:
                 raise
         return self._directory / REPORT_FILE
 
-    def _perform_each(self, progress: Progress, perform_run: PerformRun, stages: Sequence[Stage]) -> None:
+    def _perform_each(
+        self, progress: Progress, perform_run: PerformRun, stages: Sequence[Stage], master: str | None
+    ) -> None:
         write_plan(self._plan, self._directory)
         self._write("running")
         missing = self.missing
         for run in missing:
             undo_and_delete(self._directory / run.directory())
-        pool, checks = Pool(perform_run), Checking()
-        performing = CampaignRuns(self._directory, self._record, runs=pool, checks=checks, progress=progress)
+        performing = self._performing(progress, perform_run, master)
         groups = [
             PendingRuns(world, [run for run in missing if run.world == world.world]) for world in self._plan.worlds
         ]
         rounds = side_by_side([group for group in groups if group.runs])
         for groups in rounds:
-            if len(missing) > 1 and groups is rounds[-1]:
+            if master is None and len(missing) > 1 and groups is rounds[-1]:  # a process has one Spark
                 _prepare(stages)
             with self._timed("+".join(group.name for group in groups)):
                 performing.perform_runs(groups)
@@ -184,6 +193,12 @@ class Campaign:
                 stage.work(self._directory, progress)
         performing.refuse_failures()
         self._write("completed")
+
+    def _performing(self, progress: Progress, perform_run: PerformRun, master: str | None) -> CampaignRuns:
+        directory, record = self._directory, self._record
+        if master is not None:
+            return SpreadRuns(directory, record, master=master, perform_run=perform_run, progress=progress)
+        return CampaignRuns(directory, record, runs=Pool(perform_run), checks=Checking(), progress=progress)
 
     def _write(self, status: str) -> None:
         self._record.status = status

@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from harness import assess as assessing
-from harness.cli.numbers import BoundedNumber
 from harness.cli.terminal import Terminal, path_type, takes_json
+from harness.cli.workers import workers_option
 from harness.errors import EXIT_BROKEN, EXIT_HELD, PlanError
 from harness.machine.versions import cores
 from harness.plan import Existing, parse_plan, read_plan
@@ -45,9 +45,7 @@ _NOTHING = (
 @click.option("--summary", type=path_type, help="Write the answer as Markdown, for the page of a CI job.")
 @click.option("--page", type=path_type, help="Write the answer as an HTML page.")
 @click.option("--details", is_flag=True, help="Also print promises, settings and every story of each group.")
-@click.option(
-    "--workers", type=BoundedNumber("workers"), help="Processes at a time; by default as many as there are cores."
-)
+@workers_option
 @takes_json
 def assess(
     terminal: Terminal,

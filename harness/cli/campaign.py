@@ -11,13 +11,14 @@ import msgspec
 
 from checkers import counted
 from harness import clients
-from harness.campaign import Campaign, room_sentences
+from harness.campaign import Campaign, begin_session, room_sentences
 from harness.choices import Choices
 from harness.cli.limits import limits_where_all_can_run, refuse_the_impossible
 from harness.cli.matrix_table import show_campaign
 from harness.cli.numbers import BoundedNumber
 from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
-from harness.errors import EXIT_HELD, NamedWronglyError
+from harness.cli.workers import master_option
+from harness.errors import EXIT_HELD, NamedWronglyError, PlanError
 from harness.machine.java import usable_java
 from harness.plan import ACCEPTED_FILE, LATEST, Existing, Plan, RunSpec, read_plan
 from harness.records.accepted_file import parse_accepted
@@ -36,6 +37,7 @@ out_option = click.option("--out", type=path_type, help="The campaign's director
 @out_option
 @click.option("--continue", "continue_", is_flag=True, help="Go on in --out: do what did not complete there.")
 @dry_option
+@master_option
 @takes_json
 def campaign(
     terminal: Terminal,
@@ -45,10 +47,13 @@ def campaign(
     out: Path | None,
     continue_: bool,
     dry_run: bool,
+    master: str | None,
 ) -> int:
     """Do every run of PLAN, judge them all, and write one report.
 
     The report's path is the last line.
+
+    With --master, runs in virtual time are performed by a Spark cluster; what it sends is written and judged here.
 
     With --continue, runs that completed in --out stay; those that are missing, failed or were interrupted are done
     again, and then everything that follows. The plan and the seed must be those with which the campaign began.
@@ -56,16 +61,26 @@ def campaign(
     plan = read_plan(plan_path)
     if seed is not None:
         plan = msgspec.structs.replace(plan, seed=seed)
+    if master is not None:
+        _refuse_real_time(plan)
     if dry_run:
         return rehearse_all(terminal, plan.runs())
     if not continue_:
-        return perform_campaign(terminal, plan, plan.runs(), out, room_sentences(plan.runs()))
+        return perform_campaign(terminal, plan, plan.runs(), out, room_sentences(plan.runs()), master=master)
     if out is None:
         raise NamedWronglyError("--continue needs the directory of the campaign; name it with --out DIR")
-    see_to_what_is_needed(terminal, plan.runs())
+    see_to_what_is_needed(terminal, plan.runs(), master)
     begun = Campaign.continued(plan, out)
     terminal.note(f"{len(begun.missing)} of {len(plan.runs())} runs are left to do in {out}")
-    return show_campaign(terminal, out, begun.perform_stages(terminal.progress()))
+    return show_campaign(terminal, out, begun.perform_stages(terminal.progress(), master=master))
+
+
+def _refuse_real_time(plan: Plan) -> None:
+    for world in (each.world for each in plan.worlds if not each.world.virtual_time):
+        raise PlanError(
+            f"--master has executors perform runs in virtual time, and nodes of the {world.name} world start from this "
+            f"machine; leave --master out, or [worlds.{world.name}] out of the plan"
+        )
 
 
 def rehearse_all(terminal: Terminal, runs: list[RunSpec]) -> int:
@@ -98,25 +113,37 @@ def _rehearse_commands(terminal: Terminal, runs: list[RunSpec]) -> int:
 
 
 def perform_campaign(
-    terminal: Terminal, plan: Plan, runs: list[RunSpec], out: Path | None, notes: Sequence[str] = ()
+    terminal: Terminal,
+    plan: Plan,
+    runs: list[RunSpec],
+    out: Path | None,
+    notes: Sequence[str] = (),
+    *,
+    master: str | None = None,
 ) -> int:
     """Do it as :func:`perform_stages` does, print the matrix, and answer the exit code."""
-    return show_campaign(terminal, *perform_stages(terminal, plan, runs, out, notes))
+    return show_campaign(terminal, *perform_stages(terminal, plan, runs, out, notes, master=master))
 
 
 def perform_stages(
-    terminal: Terminal, plan: Plan, runs: list[RunSpec], out: Path | None, notes: Sequence[str] = ()
+    terminal: Terminal,
+    plan: Plan,
+    runs: list[RunSpec],
+    out: Path | None,
+    notes: Sequence[str] = (),
+    *,
+    master: str | None = None,
 ) -> tuple[Path, Path]:
     """Say ``notes``, do ``runs`` of ``plan`` with all that follows; the directory, and the report's path."""
     refuse_wrongly_accepted(plan)
-    see_to_what_is_needed(terminal, runs)
+    see_to_what_is_needed(terminal, runs, master)
     for sentence in notes:
         terminal.note(sentence)
     directory = exact_campaign(out) if out else new_campaign(RESULTS, plan.name)
     terminal.note(f"{counted(len(runs), 'run')} of {plan.name} into {directory}")
     if not out:
         _point_latest(directory)
-    return directory, Campaign.new(plan, runs, directory).perform_stages(terminal.progress())
+    return directory, Campaign.new(plan, runs, directory).perform_stages(terminal.progress(), master=master)
 
 
 def refuse_wrongly_accepted(plan: Plan) -> None:
@@ -124,7 +151,7 @@ def refuse_wrongly_accepted(plan: Plan) -> None:
     parse_accepted(plan.accepted, str(Path(plan.file).with_name(ACCEPTED_FILE)))
 
 
-def see_to_what_is_needed(terminal: Terminal, runs: list[RunSpec]) -> None:
+def see_to_what_is_needed(terminal: Terminal, runs: list[RunSpec], master: str | None = None) -> None:
     """Say what is missing now, and not after minutes of runs."""
     refuse_unfit(runs)
     usable_java()
@@ -133,6 +160,8 @@ def see_to_what_is_needed(terminal: Terminal, runs: list[RunSpec]) -> None:
         clients.require_credentials(security)
     for sentence in limits:
         terminal.note(sentence)
+    if master is not None:
+        begin_session(terminal.progress(), master)
 
 
 def refuse_unfit(runs: list[RunSpec]) -> None:

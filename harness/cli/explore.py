@@ -9,8 +9,9 @@ import click
 from msgspec import json, to_builtins
 from msgspec.structs import replace
 
-from harness.cli.numbers import BoundedNumber, WholeNumber
+from harness.cli.numbers import WholeNumber
 from harness.cli.terminal import Terminal, WordType, assigned, path_type, seconds_type, takes_json
+from harness.cli.workers import workers_option
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
 from harness.explore import (
     GROUP_RULES,
@@ -45,9 +46,7 @@ _RULES = tuple(dict.fromkeys([*RULES, PERMITTED, *TRANSACTION_RULES, *GROUP_RULE
 @click.option("--constant", "constants", multiple=True, metavar="NAME=N", help="Another bound: records=2, crashes=1.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Another setting: missed.epoch=kafka.")
 @click.option("--bug", metavar="NAME", help="A planted bug: short for --set planted.bug=NAME.")
-@click.option(
-    "--workers", type=BoundedNumber("workers"), help="Processes at a time; by default as many as there are cores."
-)
+@workers_option
 @click.option(
     "--states", type=WholeNumber(1), default=2**62, help="Stop after the level that has this number of states."
 )

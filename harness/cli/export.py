@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from harness.campaign import translated_errors
 from harness.cli.streams import writing_output
 from harness.cli.terminal import Terminal, path_type
 from harness.errors import EXIT_HELD, NamedWronglyError
+from harness.machine.translated_errors import translated_errors
 from harness.records.files import HISTORY, files_of
 from workloads.history import HistoryError, export_jsonl
 

@@ -9,10 +9,11 @@ import click
 
 from checkers import counted
 from harness.cli.campaign import seed_range
-from harness.cli.numbers import BoundedNumber, WholeNumber
+from harness.cli.numbers import WholeNumber
 from harness.cli.terminal import Terminal, assigned, seconds_type, takes_json
+from harness.cli.workers import chosen_workers, master_option, workers_option
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, HarnessError, PlanError
-from harness.machine.versions import cores
+from harness.machine.spread import Workers
 from harness.search import (
     ASSERTION,
     CRASH,
@@ -20,7 +21,6 @@ from harness.search import (
     HuntedRun,
     HuntResult,
     Portfolio,
-    Workers,
     as_it_is,
     portfolios_for,
     shrunk,
@@ -50,12 +50,8 @@ TEXT_MAX: Final = 160
 )
 @click.option("--seconds", type=seconds_type, default=60.0, show_default=True, help="Seconds of one core for each bug.")
 @click.option("--seed", type=seed_range, default=1, show_default=True)
-@click.option(
-    "--workers", type=BoundedNumber("workers"), help="Processes at a time; by default as many as there are cores."
-)
-@click.option(
-    "--master", metavar="URL", help="Spark master, such as spark://host:7077: its executors perform the runs."
-)
+@workers_option
+@master_option
 @click.option(
     "--shrink", type=seconds_type, default=20.0, show_default=True, help="Seconds to shrink the run that found a bug."
 )
@@ -81,7 +77,7 @@ def hunt(
     one all are hunted (docs/hunt.md). A finding counts only if the same run without the bug finds nothing. Exit code 0
     if all were found, 2 if one was not; 1 if the broker as it is breaks a promise.
     """
-    performers, first = _performers(workers, master), 0
+    performers, first = chosen_workers(workers, master), 0
     if number is not None:
         if clean is not None:
             raise PlanError("--run performs one run, and --clean many; leave one of the two out")
@@ -119,12 +115,6 @@ def hunt(
     if spurious:
         return EXIT_BROKEN
     return EXIT_HELD if seen == len(results) or as_is else EXIT_UNKNOWN
-
-
-def _performers(workers: int | None, master: str | None) -> Workers:
-    if master is not None and workers is not None:
-        raise PlanError("--workers are processes of this machine, and --master names others; leave one of the two out")
-    return master or workers or cores()
 
 
 def _changes(bugs: Sequence[str], settings: Mapping[str, Any], *, as_is: bool) -> list[Mapping[str, Any]]:

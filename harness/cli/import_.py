@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from harness.campaign import translated_errors
 from harness.cli.terminal import RESULTS, Terminal, path_type, takes_json
 from harness.errors import EXIT_HELD, NamedWronglyError, ResultsError
+from harness.machine.translated_errors import translated_errors
 from harness.records.files import HISTORY, exact_campaign, files_of, new_campaign
 from workloads.history import import_jsonl
 

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import click
 
-from harness.cli.numbers import BoundedNumber
 from harness.cli.terminal import Terminal, assigned, takes_json
+from harness.cli.workers import chosen_workers, master_option, workers_option
 from harness.errors import EXIT_BROKEN, EXIT_HELD, PlanError
-from harness.machine.versions import cores
 from harness.records.files import files_of, write_file
 from harness.stories import (
     Column,
@@ -39,9 +38,8 @@ from workloads import SettingsError, unknown_name
     metavar="COLUMN",
     help="Only these columns (all/2/E, 'all/2*'), or settings of your own (acks=1,min.insync.replicas=2).",
 )
-@click.option(
-    "--workers", type=BoundedNumber("workers"), help="Processes at a time; by default as many as there are cores."
-)
+@workers_option
+@master_option
 @click.option(
     "--explain", is_flag=True, help="Write a page with a diagram of the one cell here, such as S09-all-2-E.html."
 )
@@ -53,6 +51,7 @@ def stories(
     *,
     columns: Sequence[str],
     workers: int | None,
+    master: str | None,
     explain: bool,
     listed: bool,
 ) -> int:
@@ -81,16 +80,16 @@ def stories(
     if listed:
         return _list(terminal, chosen)
     if explain:
+        if master is not None:
+            raise PlanError("--explain performs its one cell here; leave --master out")
         return _explain(terminal, chosen, names)
-    cells = list(perform_table(chosen, names, workers or cores()))
-    if terminal.as_json:
-        for cell in cells:
+    cells = []
+    for cell in perform_table(chosen, names, chosen_workers(workers, master)):
+        cells.append(cell)
+        if terminal.as_json:
             terminal.json(cell)
-    elif len(cells) == 1:
-        for line in step_lines(chosen[0], cells[0]):
-            terminal.say(line)
-    else:
-        _show_table(terminal, chosen, cells)
+    if not terminal.as_json:
+        _show(terminal, chosen, cells)
     return EXIT_BROKEN if any(cell.disagreements for cell in cells) else EXIT_HELD
 
 
@@ -154,6 +153,15 @@ def _named(patterns: Sequence[str]) -> tuple[str, ...]:
             repeated = " ".join(f"--settings {name.strip()}" for name in several.split(","))
             raise PlanError(f"{several} is not one column; repeat the option: {repeated}") from error
         raise PlanError(str(error.args[0])) from error
+
+
+def _show(terminal: Terminal, chosen: Sequence[Story], cells: Sequence[StoryCell]) -> None:
+    """One cell step by step, several as a table."""
+    if len(cells) > 1:
+        _show_table(terminal, chosen, cells)
+        return
+    for line in step_lines(chosen[0], cells[0]):
+        terminal.say(line)
 
 
 def _show_table(terminal: Terminal, chosen: Sequence[Story], cells: Sequence[StoryCell]) -> None:

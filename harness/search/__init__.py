@@ -1,7 +1,7 @@
 """Search among simulated runs: single ones in memory, hunts for what is wrong, and the smallest run that shows it."""
 
 from harness.search.explaining import FUTURES, explain_run
-from harness.search.hunting import ASSERTION, CRASH, Alarm, HuntedRun, HuntResult, Workers, as_it_is, hunt
+from harness.search.hunting import ASSERTION, CRASH, Alarm, HuntedRun, HuntResult, as_it_is, hunt
 from harness.search.judged_run import JudgedRun, run_in_memory
 from harness.search.portfolios import EVERYTHING, PORTFOLIOS, Portfolio, portfolios_for
 from harness.search.sameness import FindingToKeep, finding_of
@@ -22,7 +22,6 @@ __all__ = [
     "Portfolio",
     "Shrunk",
     "SmallerRun",
-    "Workers",
     "as_it_is",
     "explain_run",
     "finding_of",

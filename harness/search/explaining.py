@@ -15,8 +15,9 @@ from typing import Any, Final
 import msgspec
 
 from checkers import Finding, Verdict, check_one
-from harness.campaign import trace_runs, translated_errors
+from harness.campaign import trace_runs
 from harness.choices import derived_seed
+from harness.machine.translated_errors import translated_errors
 from harness.observations import BecameLeader, BrokerFenced, IsrChanged, LeaderElected, Observation, Truncated
 from harness.plan import RunSpec
 from harness.progress import Progress

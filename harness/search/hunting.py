@@ -13,22 +13,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from itertools import chain, islice
-from typing import Any, Final, TypeAlias
+from itertools import chain, count, islice
+from typing import Any, Final
 
 import msgspec
 
 from checkers import Outcome
 from harness.errors import HarnessError
 from harness.machine.forked import forked_pool
+from harness.machine.spread import Workers, spread
 from harness.plan import RunSpec
 from harness.search.judged_run import JudgedRun, run_in_memory
 from harness.search.portfolios import PORTFOLIOS, Portfolio
 from harness.search.sameness import OUT_OF_SYNC, STALLED
-from harness.search.spread import spread
 
-#: Processes of this machine by their number, or the executors of a Spark cluster by its master's address.
-Workers: TypeAlias = int | str
 #: Runs that are given to a worker at a time.
 BLOCK: Final = 4
 #: Worker processes may be killed as often as this in a row over the same runs, mostly because memory is short.
@@ -132,7 +130,8 @@ def runs(
     number, killed = first, 0
     if isinstance(workers, str):
         perform = partial(_block, changed=changed, seed=seed, portfolios=portfolios)
-        yield from chain.from_iterable(spread(workers, perform, first, BLOCK))
+        blocks = (range(start, start + BLOCK) for start in count(first, BLOCK))
+        yield from chain.from_iterable(spread(workers, perform, blocks))
         return
     while workers < 2:
         yield _run(number, changed, seed, portfolios)
@@ -167,7 +166,9 @@ def _blocks(
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _block(numbers: range, changed: Mapping[str, Any], seed: int, portfolios: Sequence[Portfolio]) -> list[HuntedRun]:
+def _block(
+    numbers: Sequence[int], changed: Mapping[str, Any], seed: int, portfolios: Sequence[Portfolio]
+) -> list[HuntedRun]:
     return [_run(number, changed, seed, portfolios) for number in numbers]
 
 
@@ -201,9 +202,9 @@ def _alarms(run: JudgedRun) -> Iterator[Alarm]:
     if run.broken is not None:
         what = run.broken.text.removeprefix(f"{run.broken.name}: ")
         yield Alarm(run.broken.name, f"at {run.broken.time_us / 1e6:.2f} s: {what}")
-    for anomaly, count in run.judgement.broken.items():
+    for anomaly, number in run.judgement.broken.items():
         if anomaly != _BY_NAME:
-            yield Alarm(anomaly, f"{count} found, none permitted")
+            yield Alarm(anomaly, f"{number} found, none permitted")
     if run.judgement.outcome is Outcome.STALLED:
         yield Alarm(STALLED, "; ".join(f"{key}: {why}" for key, why in run.judgement.stalled.items()))
     for partition, lack in run.out_of_sync.items():

@@ -14,8 +14,8 @@ from typing import Final
 import msgspec
 
 from checkers import Verdict, check_one, latest_receipts
-from harness.campaign import translated_errors
 from harness.errors import NamedWronglyError
+from harness.machine.translated_errors import translated_errors
 from harness.plan import Kafka, RunSpec, Simulated
 from harness.records.files import HISTORY
 from harness.records.run_record import RunRecord

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from itertools import chain
 from typing import Final
 
 import msgspec
 
 from checkers import NEVER, InconsistentOffset, LostWrite, SkippedRecord, Verdict, check_rows
-from harness.errors import PlanError
+from harness.errors import HarnessError, PlanError
 from harness.machine.forked import forked_pool
+from harness.machine.spread import Workers, spread
 from harness.plan import RunSpec, Simulated
 from harness.records.replica_dump import replicas_in_memory
 from harness.stories.columns import COLUMNS, Column, column_named
@@ -184,14 +187,32 @@ def _disagreements(shown: Expected, expected: Expected, performance: Performance
         yield f"the log partition did not come back: {lack}"
 
 
-def perform_table(stories: Iterable[Story], columns: Sequence[Column], workers: int = 1) -> Iterator[StoryCell]:
-    """Every story in those of ``columns`` that it takes, story by story; the same whatever ``workers`` is."""
+def perform_table(stories: Iterable[Story], columns: Sequence[Column], workers: Workers = 1) -> Iterator[StoryCell]:
+    """Every story in those of ``columns`` that it takes, story by story; the same whatever ``workers`` are.
+
+    Raises:
+        HarnessError: a worker process was killed, or a Spark job failed.
+    """
     cells = [(story, column) for story in stories for column in columns if story.takes(column)]
+    block = max(1, min(len(cells), len(COLUMNS)) // 2)
+    if isinstance(workers, str):
+        blocks = (cells[start : start + block] for start in range(0, len(cells), block))
+        yield from chain.from_iterable(spread(workers, _perform_each, blocks))
+        return
     if workers < 2 or len(cells) < 2:
         yield from map(_perform, cells)
         return
-    with forked_pool(workers) as pool:
-        yield from pool.map(_perform, cells, chunksize=max(1, min(len(cells), len(COLUMNS)) // 2))
+    try:
+        with forked_pool(workers) as pool:
+            yield from pool.map(_perform, cells, chunksize=block)
+    except BrokenProcessPool as error:
+        raise HarnessError(
+            "a worker process of the stories was killed; see that there is memory for it, or name fewer with --workers"
+        ) from error
+
+
+def _perform_each(cells: Sequence[tuple[Story, Column]]) -> list[StoryCell]:
+    return [_perform(cell) for cell in cells]
 
 
 def _perform(cell: tuple[Story, Column]) -> StoryCell:

@@ -22,6 +22,9 @@ from checkers.spark.session import SHIPPED
 from checkers.verdicts.judgement import VerdictLine
 from harness.errors import EXIT_BROKEN, EXIT_HELD
 from harness.hosts import Ports
+from harness.plan import parse_plan
+from harness.records.run_record import read_record
+from harness.run import perform_run
 from scripts.spark_archive import ARCHIVE, options
 from tests.checkers.conformance import BY_NAME, cases, write_history
 
@@ -36,12 +39,23 @@ JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -Xshare:auto -XX:+UseSerialGC"
 if ARCHIVE.is_file():
     JAVA_OPTIONS += " " + options(ARCHIVE)
 HUNT = ["hunt", "join-by-high-watermark", "--portfolio", "moves", "--seed", "3", "--json"]
+STORIES = ["stories", "S01", "T01", "--json"]
+PLAN = """
+name = "t"
+families = ["kill"]
+[matrix]
+acks = [1, "all"]
+[worlds.simulated]
+runs = 3
+workload = { writes_per_second = 20.0, duration_ms = 6_000 }
+faults = { count = 2 }
+"""
 PACKAGES = (*SHIPPED, "harness")
 #: The program that a user gives to spark-submit.
 PROGRAM = "from harness.cli import main; main()"
 #: Performs commands in one process, so with one driver and one set of executors; says how they ended and what they
 #: printed, and then from where a worker imports each package. With short waves a hunt has many, and few runs after the
-#: one that is found.
+#: one that is found. The last command comes after that: a campaign judges with a Spark of its own.
 TOGETHER = f"""
 import json, sys
 from contextlib import redirect_stdout
@@ -49,24 +63,30 @@ from importlib import import_module
 from io import StringIO
 from checkers import spark_context
 from harness.cli.app import exit_code_of
-from harness.search import spread
+from harness.machine import spread
 spread.BLOCKS_A_CORE = 1
-master, *commands = json.loads(sys.argv[1])
-ended = []
-for command in commands:
+master, *commands, last = json.loads(sys.argv[1])
+def ended(command):
     with redirect_stdout(StringIO()) as printed:
-        ended.append((exit_code_of(command), printed.getvalue()))
+        return exit_code_of(command), printed.getvalue()
+ends = [*map(ended, commands)]
 packages = spark_context(master).parallelize({PACKAGES}, 1)
-print(json.dumps((ended, packages.map(lambda name: import_module(name).__file__).collect())))
+imported = packages.map(lambda name: import_module(name).__file__).collect()
+print(json.dumps(([*ends, ended(last)], imported)))
 """
 
 
 class Together(NamedTuple):
-    """The results of commands of one process: verdicts, the hunt's exit code and words, files of imported packages."""
+    """The results of commands of one process: verdicts, exit codes and words of a hunt and of stories, files of
+    imported packages, and the directory of a campaign with its exit code.
+    """
 
     verdicts: list[dict[str, object]]
     hunted: tuple[int, str]
+    told: tuple[int, str]
     imported: list[str]
+    campaign: Path
+    campaign_code: int
 
 
 @contextmanager
@@ -153,14 +173,17 @@ def histories(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def together(master: str, histories: Path, tmp_path_factory: pytest.TempPathFactory) -> Together:
-    """A hunt and a check on the cluster: what they import comes from what each of them sends."""
-    out = tmp_path_factory.mktemp("verdicts") / "verdicts.jsonl"
-    commands = (HUNT, ["check", str(histories), "--out", str(out)])
+    """A hunt, stories, a check and a campaign on the cluster: what they import comes from what each of them sends."""
+    directory = tmp_path_factory.mktemp("together")
+    out, plan, campaign = (directory / name for name in ("verdicts.jsonl", "plan.toml", "campaign"))
+    plan.write_text(PLAN)
+    check = ["check", str(histories), "--out", str(out)]
+    commands = (HUNT, STORIES, check, ["campaign", str(plan), "--out", str(campaign), "--json"])
     words = json.dumps([master, *([*command, "--master", master] for command in commands)])
     ended, imported = json.loads(performed([sys.executable, "-c", TOGETHER, words], 0))
-    hunted, checked = ended
+    hunted, told, checked, performed_campaign = map(tuple, ended)
     assert checked[0] == EXIT_BROKEN
-    return Together(verdicts_in(out), tuple(hunted), imported)
+    return Together(verdicts_in(out), hunted, told, imported, campaign, performed_campaign[0])
 
 
 @pytest.mark.system
@@ -199,3 +222,26 @@ def test_a_hunt_on_a_cluster_finds_what_one_here_finds(together: Together) -> No
     for result in (there, here):
         result["seconds"] = result["found"]["seconds"] = 0.0
     assert there == here
+
+
+@pytest.mark.system
+@pytest.mark.timeout(600)
+def test_stories_on_a_cluster_have_the_cells_of_one_here(together: Together) -> None:
+    code, printed = together.told
+    assert code == EXIT_HELD
+    assert printed == performed([sys.executable, "-c", PROGRAM, *STORIES, "--workers", "1"], EXIT_HELD)
+
+
+@pytest.mark.system
+@pytest.mark.timeout(600)
+def test_a_campaign_on_a_cluster_leaves_the_histories_of_one_here(together: Together, tmp_path: Path) -> None:
+    """And has them judged, by the Spark of this machine."""
+    runs = parse_plan(PLAN, "plan.toml").runs()
+    for number, spec in enumerate(runs):
+        here, there = tmp_path / str(number), together.campaign / spec.directory()
+        assert perform_run(spec, here).status == read_record(there).ended.status == "completed"
+        (history,) = here.glob("history/*.parquet")
+        assert (there / "history" / history.name).read_bytes() == history.read_bytes()
+    assert together.campaign_code == EXIT_HELD
+    assert len(verdicts_in(together.campaign / "verdicts.jsonl")) == len(runs)
+    assert (together.campaign / "report.html").is_file()

@@ -132,7 +132,7 @@ def test_a_worker_imports_the_compiled_module_and_with_another_python_its_source
     same_python: bool, tmp_path: Path
 ) -> None:
     sent: list[str] = []
-    ship(SimpleNamespace(addPyFile=sent.append), "nemesis")
+    ship(SimpleNamespace(master="spark://host:7077", addPyFile=sent.append), "nemesis")
     with zipfile.ZipFile(sent[0]) as archive:
         content = {name: archive.read(name) for name in archive.namelist()}
     assert {name for name in content if name.endswith(".pyc")} == {f"{name}c" for name in content if name[-1] == "y"}
@@ -158,3 +158,17 @@ def test_a_master_that_is_not_there_is_told_without_what_the_jvm_says() -> None:
     assert cause_of(ValueError(message)) == "the master does not answer; start it, or name another with --master"
     assert cause_of(ValueError("at x\njava.io.IOException: no room\n at y")) == "java.io.IOException: no room"
     assert cause_of(ValueError()) == "ValueError"
+
+
+@pytest.mark.parametrize(("master", "sent"), [("spark://host:7077", ["ackproof-harness.zip"]), ("local[2]", [])])
+def test_a_cluster_is_sent_modules_with_the_data_that_they_read_and_local_workers_nothing(
+    master: str, sent: list[str]
+) -> None:
+    files: list[str] = []
+    context = SimpleNamespace(master=master, addPyFile=files.append)
+    for _ in range(2):
+        ship(context, "harness")
+    assert [Path(file).name for file in files] == 2 * sent
+    for file in files:
+        with zipfile.ZipFile(file) as archive:
+            assert "harness/stories/data/S01.toml" in archive.namelist()

@@ -33,10 +33,10 @@ from harness.campaign.judged_histories import (
     count_cells,
     is_unreadable,
     judge_all,
-    translated_errors,
     write_verdicts,
 )
 from harness.errors import HarnessError, JavaError, ResultsError
+from harness.machine.translated_errors import translated_errors
 from harness.plan import parse_plan
 from harness.progress import Progress
 from harness.records.run_record import Ended, write_record

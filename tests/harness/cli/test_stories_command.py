@@ -78,3 +78,18 @@ def test_a_file_that_cannot_be_read_is_named_without_the_number_of_an_error(
     assert "none.toml cannot be read (No such file or directory); name a story file" in capsys.readouterr().err
     assert exit_code_of(["stories", str(tmp_path / "binary.toml")]) == 64
     assert "binary.toml cannot be read (byte 0 is not UTF-8); name a story file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["--workers", "2"], 64, "leave one of the two out"),
+        (["--settings", "all/2", "--explain"], 64, "--explain performs its one cell here; leave --master out"),
+        ([], 70, '"hosts:7077" is not a Spark master'),
+    ],
+)
+def test_what_no_cluster_can_do_is_refused(
+    words: list[str], code: int, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code_of(["stories", "S01", "--master", "hosts:7077", *words]) == code
+    assert says in capsys.readouterr().err

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from checkers import NEVER, check_rows
-from harness.errors import PlanError
+from harness.errors import HarnessError, PlanError
 from harness.plan import read_plan
 from harness.stories import (
     WHOLE,
     Play,
     cells,
+    chosen_columns,
     column_named,
     explained,
     known_stories,
@@ -267,6 +270,22 @@ def test_a_story_has_the_same_cells_whatever_the_number_of_workers():
     alone = list(perform_table(stories, columns))
     assert [cell.column for cell in alone] == ["a1", "all/2"]
     assert list(perform_table(stories, columns, workers=2)) == alone
+
+
+def test_a_worker_process_that_is_killed_is_told(monkeypatch):
+    monkeypatch.setattr(cells, "perform_cell", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    with pytest.raises(HarnessError, match="a worker process of the stories was killed; see that there is memory"):
+        list(perform_table([known_stories()["S01"]], [*map(column_named, ("a1", "all/2"))], workers=2))
+
+
+@pytest.mark.system
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("master", ["local[1]", "local[2]"])
+def test_a_spark_cluster_fills_the_table_as_this_process_does(master):
+    """More than one block: what changes between columns comes in their order."""
+    stories = [known_stories()[number] for number in ("S01", "T01")]
+    columns = [*map(column_named, chosen_columns(["*"]))]
+    assert list(perform_table(stories, columns, workers=master)) == list(perform_table(stories, columns))
 
 
 def test_a_story_that_expects_nothing_is_held_to_its_script_only():
