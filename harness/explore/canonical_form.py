@@ -91,11 +91,6 @@ def _object(value: Any, seen: set[int]) -> Tree:
     return (kind.__name__, *[form(getattr(value, name), seen) for name, form in shape.fields])
 
 
-def _parameter(value: Any, seen: set[int]) -> Tree:
-    """The form of a value whose type is a parameter of its class. No such number is a broker's."""
-    return value if isinstance(value, _LEAVES) else _object(value, seen)
-
-
 class _Shape(msgspec.Struct, frozen=True):
     """The fields of a class that are in its form, and all that it declares."""
 
@@ -140,7 +135,7 @@ def _former(hint: Any, field: str) -> Former:
 
 def _former_of_class(kind: Any, field: str) -> Former:
     if isinstance(kind, TypeVar):
-        return _parameter
+        return _object
     if isinstance(kind, type) and issubclass(kind, _LEAVES):
         return _leaf
     if hasattr(kind, "_fields"):  # A named tuple.

@@ -26,7 +26,7 @@ BLOCKS_A_CORE: Final = 4
 #: The package that workers need beside those of the checkers, which the session sends.
 PACKAGE: Final = "harness"
 #: Seconds without any executor after which a cluster is given up, and between two looks whether there is one.
-NOBODY_LIMIT_S: Final = 300.0
+EXECUTORS_LIMIT_S: Final = 300.0
 LOOK_EVERY_S: Final = 5.0
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -111,9 +111,9 @@ def _answer(coming: Future[list[list[Result]]], context: Any) -> list[list[Resul
         except TimeoutError:
             if _executors(context):
                 performed_at = time.monotonic()
-            elif time.monotonic() - performed_at > NOBODY_LIMIT_S:
+            elif time.monotonic() - performed_at > EXECUTORS_LIMIT_S:
                 raise HarnessError(
-                    f"{context.master} gave no executor within {NOBODY_LIMIT_S:.0f} s; start workers, or end what "
+                    f"{context.master} gave no executor within {EXECUTORS_LIMIT_S:.0f} s; start workers, or end what "
                     "has their cores"
                 ) from None
 

@@ -96,11 +96,11 @@ class MemberNode(msgspec.Struct, frozen=True):
         return replace(self, purpose=purpose, partition=event.peer, attempt=0)
 
     def _process(self, partition: int) -> MemberNode:
-        position = self._place(partition)
+        position = self._position(partition)
         processed = tuple(sorted({*self.processed, (partition, position.offset)}))
         return replace(self.having(replace(position, offset=position.offset + 1)), processed=processed)
 
-    def _place(self, partition: int) -> Position:
+    def _position(self, partition: int) -> Position:
         return next(position for position in self.places if position.partition == partition)
 
     def having(self, position: Position) -> MemberNode:
@@ -122,7 +122,9 @@ class MemberNode(msgspec.Struct, frozen=True):
         if self.purpose == "place":
             return messages.OffsetFetch(*own, self.epoch, partitions=(partition,))
         if self.purpose == "commit":
-            return messages.OffsetCommit(*own, self.epoch, offsets=((partition, self._place(self.partition).offset),))
+            return messages.OffsetCommit(
+                *own, self.epoch, offsets=((partition, self._position(self.partition).offset),)
+            )
         return None
 
     def answered(self, message: Message) -> MemberNode:
@@ -143,5 +145,5 @@ class MemberNode(msgspec.Struct, frozen=True):
             ((partition, offset),) = message.offsets
             start = max(offset, 0)
             return done.having(Position(partition.partition, start, start))
-        position = self._place(self.partition)
+        position = self._position(self.partition)
         return done.having(replace(position, committed=position.offset))

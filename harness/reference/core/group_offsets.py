@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Generic, TypeVar
 
-from harness.reference.core.types import TopicPartition
+from harness.reference.core.types import Opaque, TopicPartition
 
 Offset = TypeVar("Offset")
 
@@ -25,8 +25,8 @@ class GroupOffsets(Generic[Offset]):
     Calls come in the order of that log. An offset may be a number, or what else is committed with it.
     """
 
-    _remembered: dict[TopicPartition, tuple[int, Offset]]
-    _pending: dict[int, dict[TopicPartition, tuple[int, Offset]]]
+    _remembered: dict[TopicPartition, tuple[int, Opaque[Offset]]]
+    _pending: dict[int, dict[TopicPartition, tuple[int, Opaque[Offset]]]]
 
     def __init__(self) -> None:
         self._remembered = {}

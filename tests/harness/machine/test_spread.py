@@ -111,7 +111,7 @@ def test_a_block_that_is_lost_ends_work_that_cannot_do_without_it(cluster: Clust
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spreading, "LOOK_EVERY_S", 0.01)
-    monkeypatch.setattr(spreading, "NOBODY_LIMIT_S", 0.0)
+    monkeypatch.setattr(spreading, "EXECUTORS_LIMIT_S", 0.0)
 
 
 @pytest.mark.usefixtures("impatient")

@@ -50,7 +50,7 @@ def plain_servers() -> Iterator[None]:
 
 
 def observations(space: TransactionSpace) -> tuple[set[Any], set[str], int]:
-    """What can be seen of the states that are reached; the rules that break; the states.
+    """All that can be seen of the states that are reached; the rules that break; the number of states.
 
     Nothing follows from a state that breaks a rule.
     """
