@@ -57,6 +57,17 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+def serving_partition(name: str, partitions: int) -> int:
+    """The partition of OFFSETS_TOPIC or TRANSACTIONS_TOPIC that serves a group, or a transactional id, of this name.
+
+    It is the hash of Java's String, without its sign, so it is Kafka's choice for a name in ASCII.
+    """
+    code = 0
+    for letter in name.encode():
+        code = (31 * code + letter) % 2**32
+    return min(code, 2**32 - code) % 2**31 % partitions
+
+
 class ErrorCode(IntEnum):
     """Kafka's error codes, those that this broker uses."""
 

@@ -8,21 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from harness.hosts import NodeState
-from harness.reference.core.types import NONE, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, BrokerState, PartitionState
+from harness.reference.core.types import (
+    NONE,
+    OFFSETS_TOPIC,
+    TRANSACTIONS_TOPIC,
+    BrokerState,
+    PartitionState,
+    serving_partition,
+)
 from harness.worlds.real.nodes import Nodes
 from nemesis.cluster import CONTROLLER, ClusterView, PartitionView
 from workloads import LogPartition, WorkloadPlan, topics_of
-
-
-def serving_partition(name: str, partitions: int) -> int:
-    """The partition of OFFSETS_TOPIC or TRANSACTIONS_TOPIC that serves a group, or a transactional id, of this name.
-
-    It is the hash of Java's String, without its sign. Names of topics are ASCII.
-    """
-    code = 0
-    for letter in name.encode():
-        code = (31 * code + letter) % 2**32
-    return min(code, 2**32 - code) % 2**31 % partitions
 
 
 class ClusterImage(msgspec.Struct, frozen=True):

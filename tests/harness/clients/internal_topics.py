@@ -10,13 +10,13 @@ from kafka.record import MemoryRecords
 from typing_extensions import override
 
 from harness.plan import Kafka, RunSpec
+from harness.reference.core.types import serving_partition
 from harness.reference.server.storage.segment_files import batches_of
 from harness.worlds.kafka import client_library
 from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.distribution import KafkaDistribution, host_for
 from harness.worlds.real import RealWorld, StartedCluster
 from harness.worlds.real.nodes import Nodes
-from harness.worlds.real.view import serving_partition
 from harness.worlds.replica_logs import log_directory
 from nemesis.cluster import PartitionView
 from tests.harness.clients.script import Script

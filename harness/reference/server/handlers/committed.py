@@ -7,7 +7,6 @@ compacted: the log is as long as there were commits. The content of its records 
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -16,7 +15,7 @@ from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchB
 
 from harness.reference.core.group_offsets import GroupOffsets
 from harness.reference.core.messages import RecordBatch
-from harness.reference.core.types import NONE, OFFSETS_TOPIC, TopicPartition
+from harness.reference.core.types import NONE, OFFSETS_TOPIC, TopicPartition, serving_partition
 from harness.reference.server.storage.batches import whole
 
 OFFSETS_PARTITIONS: Final = 4
@@ -45,7 +44,7 @@ class _Key(msgspec.Struct, frozen=True, array_like=True):
 
 def partition_of(group: str) -> TopicPartition:
     """The log partition of a group's offsets; its leader coordinates the group."""
-    return TopicPartition(OFFSETS_TOPIC, zlib.crc32(group.encode()) % OFFSETS_PARTITIONS)
+    return TopicPartition(OFFSETS_TOPIC, serving_partition(group, OFFSETS_PARTITIONS))
 
 
 def encode_commits(

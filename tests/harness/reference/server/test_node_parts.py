@@ -329,6 +329,12 @@ def test_commits_are_read_back_from_their_records():
     assert list(decode_commits(batch)) == [("gruppe ü", at, offset) for at, offset in commits.items()]
 
 
+@pytest.mark.parametrize(("group", "number"), [("g", 103 % 4), ("ackproof-0", 1_056_643_390 % 4)])
+def test_a_group_has_its_offsets_in_the_partition_that_faults_of_its_coordinator_strike(group, number):
+    """It is that of Kafka, by the hash of Java's String; see the view of real clusters."""
+    assert partition_of(group) == TopicPartition("__consumer_offsets", number)
+
+
 def test_the_last_commit_counts_until_another_broker_takes_over():
     store = OffsetStore()
     for group in ("a", "b", "c", "d", "e"):

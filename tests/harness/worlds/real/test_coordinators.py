@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.reference.core.types import NONE, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, PartitionState
-from harness.worlds.real.view import ClusterImage, Viewer, serving_partition
+from harness.reference.core.types import NONE, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, PartitionState, serving_partition
+from harness.worlds.real.view import ClusterImage, Viewer
 from nemesis.cluster import ClusterView
 from workloads.plan import WorkloadPlan
 
