@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from checkers import ANOMALIES
-from harness.explore import GROUP_RULES, GroupScope, exhaust, scope_named, steps_of
+from harness.explore import GROUP_RULES, GroupScope, Limits, exhaust, scope_named, steps_of
 from harness.explore.groups.coordinators import GroupCopy
 from harness.explore.groups.members import MemberNode
 from harness.explore.groups.rules import broken_group_promises
@@ -35,12 +35,17 @@ def test_a_group_with_a_fence_holds() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_planted_bug_is_found_and_nothing_without_it(bug: str, chosen: GroupScope, rule: str) -> None:
+def test_a_planted_bug_is_found_and_nothing_without_it_in_as_many_steps(
+    bug: str, chosen: GroupScope, rule: str
+) -> None:
     wrong = chosen.varied({}, {"planted.bug": bug})
     result = exhaust(wrong)
     assert result.broken is not None
     assert result.broken[0] == rule
     assert len(steps_of(wrong, result)) == len(result.trace)
+    right = exhaust(chosen, limits=Limits(states=result.states + 1))
+    assert right.broken is None
+    assert right.depth >= len(result.trace)
 
 
 def test_the_count_does_not_depend_on_the_number_of_workers() -> None:
