@@ -80,10 +80,6 @@ class CoordinatedSpace(SearchedSpace):
         yield from self._late_arrive(state)
         yield from self._by_coordinator(state)
 
-    def counts(self, broken: Broken | None) -> bool:
-        """It is of a rule that is looked at."""
-        raise NotImplementedError
-
     # --- what is under way -------------------------------------------------------------------------------------------
 
     def target(self, _message: Message) -> int:
@@ -207,7 +203,7 @@ class CoordinatedSpace(SearchedSpace):
     def _by_coordinator(self, state: State) -> Iterator[Next]:
         for kind in self.unlimited:
             yield from self._act(Action(kind, COORDINATOR), state, list(state), NodeEvent(kind))
-        for event, name in self._limited(state):
+        for event, name in self._limited():
             facts = self.facts.pay(state[-1], name)
             if not facts:
                 continue
@@ -221,7 +217,7 @@ class CoordinatedSpace(SearchedSpace):
             if after[-1]:
                 yield self._next(Action(event.kind, COORDINATOR, event.peer), after, broken)
 
-    def _limited(self, _state: State) -> Iterator[tuple[NodeEvent, str]]:
+    def _limited(self) -> Iterator[tuple[NodeEvent, str]]:
         """The events at the coordinator that the scope limits, and the name of each limit."""
         return ((NodeEvent(kind), name) for kind, name in self.limited.items())
 

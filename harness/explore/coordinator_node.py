@@ -105,7 +105,7 @@ class CoordinatorNode:
 
     def _settle(self) -> dict[int, int]:
         """Take times and fresh correlations out; what the fresh ones are called now."""
-        settle_broker(self.process, {}, NONE, _EPOCH)
+        settle(self.process)
         return self._settle_coordinator()
 
     def _settle_coordinator(self) -> dict[int, int]:

@@ -7,8 +7,9 @@ known to the space, which tells other processes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+from harness.explore.any_scope import AnyScope
 from harness.explore.counted_facts import CountedFacts
 from harness.explore.kept_nodes import KeptNodes
 from harness.explore.wires import WireName
@@ -37,13 +38,15 @@ class Next(NamedTuple):
 
 
 class SearchedSpace:
-    """The states of one scope, as tuples of ``width`` digests.
+    """The states of one ``scope``, as tuples of ``width`` digests; ``rules`` are those of its kind of scopes.
 
     A digest is of one of the ``nodes`` or of a message, of ``facts``, or of several digests together (``contents``).
     The most that was ``acknowledged`` in one state, and whether a loss was ``permitted``, are of the states that
     :meth:`broken` has judged.
     """
 
+    rules: ClassVar[tuple[str, ...]]
+    scope: AnyScope
     width: int
     nodes: KeptNodes[Any, Any]
     facts: CountedFacts[Any]
@@ -71,6 +74,10 @@ class SearchedSpace:
     def canonical(self, state: State) -> int:
         """The hash by which a state is remembered; states that it takes for one have the same future."""
         raise NotImplementedError
+
+    def counts(self, broken: Broken | None) -> bool:
+        """True if it is a breach of a rule that is looked at."""
+        return broken is not None and broken[0] in (self.scope.rules or self.rules)
 
     def judged(self, step: Next) -> Next:
         """The same, with the rule that the state breaks where the step breaks none."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import permutations
 from operator import itemgetter
-from typing import Any
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
@@ -31,6 +31,8 @@ from nemesis.faults import PowerLoss, WipeDisk
 class Space(SearchedSpace):
     """The states of one ``scope``. Everything that is known of digests is kept here, and found out at most once."""
 
+    rules: ClassVar[tuple[str, ...]] = RULES
+    scope: Scope
     nodes: NodeStates
     facts: FactsByDigest
 
@@ -131,10 +133,7 @@ class Space(SearchedSpace):
         if facts.permitted:
             broken = [as_permitted(breach) for breach in broken]
             self.permitted = self.permitted or any(breach[0] == PERMITTED for breach in broken)
-        return next(filter(self._counts, broken), None)
-
-    def _counts(self, broken: Broken | None) -> bool:
-        return broken is not None and broken[0] in (self.scope.rules or RULES)
+        return next(filter(self.counts, broken), None)
 
     @override
     def follow(self, state: State) -> Iterator[Next]:
@@ -213,7 +212,7 @@ class Space(SearchedSpace):
         if outcome.given_up and not self._stale:
             self._forget(state, target, outcome.given_up)
         sent = self._send(state, target, outcome.sends)
-        return next((breach for breach in (outcome.broken, broken, sent) if self._counts(breach)), None)
+        return next((breach for breach in (outcome.broken, broken, sent) if self.counts(breach)), None)
 
     def _send(self, state: list[int], source: int, sends: tuple[SentMessage, ...]) -> Broken | None:
         """Put messages on their wires, unless their receiver is dead."""
@@ -320,7 +319,7 @@ class Space(SearchedSpace):
             after[1 + number] = started.after
             self._send(after, CONTROLLER, outcome.sends)
             broken = outcome.broken or started.broken
-            yield Next(Action("start", number), tuple(after), broken if self._counts(broken) else None)
+            yield Next(Action("start", number), tuple(after), broken if self.counts(broken) else None)
 
     def _destroyed(self, state: State, number: int) -> int:
         """The facts once a dead broker is back with what its disk has left."""

@@ -39,6 +39,8 @@ class GroupFacts(NamedTuple):
 class GroupSpace(CoordinatedSpace):
     """The states of one ``scope`` of groups."""
 
+    rules: ClassVar[tuple[str, ...]] = GROUP_RULES
+    scope: GroupScope
     nodes: CoordinatedNodes[MemberNode]
     facts: CountedFacts[GroupFacts]
     answers: ClassVar[Mapping[type[Message], type[Message]]] = {
@@ -68,10 +70,6 @@ class GroupSpace(CoordinatedSpace):
         broken = broken_group_promises(self.nodes.coordinators[state[0]], self.members_in(state), acknowledged)
         return next(filter(self.counts, broken), None)
 
-    @override
-    def counts(self, broken: Broken | None) -> bool:
-        return broken is not None and broken[0] in (self.scope.rules or GROUP_RULES)
-
     def members_in(self, state: State) -> list[MemberNode]:
         """The members of a state, and those that are not."""
         return [self.nodes.clients[digest] for digest in state[self.first_client : self.first_link]]
@@ -82,8 +80,8 @@ class GroupSpace(CoordinatedSpace):
         yield from ((event, state[-1]) for event in member.offers(self.scope.constants.records))
 
     @override
-    def _limited(self, state: State) -> Iterator[tuple[NodeEvent, str]]:
-        yield from super()._limited(state)
+    def _limited(self) -> Iterator[tuple[NodeEvent, str]]:
+        yield from super()._limited()
         yield from ((NodeEvent("fence", number), "fences") for number in self.clients)
 
     @override

@@ -37,6 +37,8 @@ class TransactionFacts(NamedTuple):
 class TransactionSpace(CoordinatedSpace):
     """The states of one ``scope`` of transactions."""
 
+    rules: ClassVar[tuple[str, ...]] = TRANSACTION_RULES
+    scope: TransactionScope
     nodes: TransactionNodes
     facts: CountedFacts[TransactionFacts]
     answers: ClassVar[Mapping[type[Message], type[Message]]] = {
@@ -72,10 +74,6 @@ class TransactionSpace(CoordinatedSpace):
         coordinator, in_charge = self.nodes.coordinators[state[0]], self.facts.by_digest[state[-1]].in_charge
         broken = broken_promises(coordinator, self.parts_in(state), producers, in_charge)
         return next(filter(self.counts, broken), None)
-
-    @override
-    def counts(self, broken: Broken | None) -> bool:
-        return broken is not None and broken[0] in (self.scope.rules or TRANSACTION_RULES)
 
     def producers_in(self, state: State) -> list[ProducerNode]:
         """The producers of a state."""
