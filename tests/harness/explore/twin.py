@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import permutations
 from typing import Any
 
@@ -13,8 +14,8 @@ from harness.explore import Scope, brokers, normal_form
 from harness.explore import nodes as nodes_module
 from harness.explore.brokers import BrokerCopy, WritingClient
 from harness.explore.events import AT, NodeEvent
-from harness.explore.normal_form import NOW_US
-from harness.explore.searched import Action, Next, State
+from harness.explore.normal_form import FRESH, NOW_US
+from harness.explore.searched import Action, Next, SearchedSpace, State
 from harness.explore.space import Space
 from harness.reference.core.broker import CLEAN, ISR_CHECK, Broker
 from harness.reference.core.effects import Effect, Timer
@@ -22,6 +23,9 @@ from harness.reference.core.follower import NEVER_US, Follower
 from harness.reference.core.messages import Message
 from harness.reference.core.replica import Replica
 from harness.reference.core.types import NONE
+
+#: All that was observed of states, the rules that break, and the number of states.
+Observations = tuple[set[Any], set[str], int]
 
 
 class Separate(Space):
@@ -83,8 +87,13 @@ def plain_nodes() -> Iterator[None]:
         yield
 
 
-def observations(space: Space) -> tuple[set[Any], set[str], int]:
-    """Facts of the states that are reached, under the least naming; the rules that break; the states.
+def observations(space: Space) -> Observations:
+    """Facts of the states that are reached, under the least naming; the rules that break; the states."""
+    return reached(space, partial(_observed, space))
+
+
+def reached(space: SearchedSpace, observed: Callable[[State], Any]) -> Observations:
+    """All that is ``observed`` of the states that are reached; the rules that break; the number of states.
 
     Nothing follows from a state that breaks a rule.
     """
@@ -92,7 +101,7 @@ def observations(space: Space) -> tuple[set[Any], set[str], int]:
     seen, todo = {space.canonical(begin)}, [begin]
     found, broken = set(), set()
     for state in todo:
-        found.add(_observed(space, state))
+        found.add(observed(state))
         for one in map(space.judged, space.follow(state)):
             if one.broken is not None:
                 broken.add(one.broken[0])
@@ -140,8 +149,18 @@ def _named(controller_state: Any, copies: list[BrokerCopy], names: tuple[int, ..
     )  # fmt: skip
 
 
-def both(scope: Scope) -> tuple[tuple[set[Any], set[str], int], tuple[set[Any], set[str], int]]:
+def both(scope: Scope) -> tuple[Observations, Observations]:
     """The observations of a search as it is, and of its twin."""
     reduced = observations(Space(scope))
     with plain_nodes():
         return reduced, observations(Plain(scope))
+
+
+def number_apart(broker: Broker, coordinator: Any) -> dict[int, int]:
+    """Let every request of a coordinator have a number of its own, and be waited for; the names of the new ones."""
+    last = max((number for number in coordinator._asked if number <= FRESH), default=0)
+    fresh = [number for number in coordinator._asked if number > FRESH]
+    names = {number: last + 1 + position for position, number in enumerate(fresh)}
+    coordinator._asked = {names.get(number, number): asked for number, asked in coordinator._asked.items()}
+    normal_form._rename_parked(broker, names)
+    return names

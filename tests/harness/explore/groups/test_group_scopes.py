@@ -12,6 +12,7 @@ from harness.explore.groups.rules import broken_group_promises
 from harness.explore.groups.space import GroupSpace
 from harness.reference.core.group_membership import GroupRecord, MemberRecord
 from harness.reference.core.types import TopicPartition
+from tests.harness.explore.groups.twin import PlainGroups, both, observations, plain_coordinator
 
 
 def scope(name: str, **constants: object) -> GroupScope:
@@ -55,14 +56,35 @@ def test_the_count_does_not_depend_on_the_number_of_workers() -> None:
     assert (one.states, one.transitions, one.depth) == (two.states, two.transitions, two.depth)
 
 
+@pytest.mark.parametrize(
+    ("chosen", "bug"),
+    [
+        (scope("group-late", members=1), "none"),
+        (scope("group-late", members=1, delayed="any"), "none"),
+        (scope("group-moved", members=1, delays=1, delayed="OffsetCommit"), "none"),
+        (scope("group", members=1, delays=1), "commit-of-any-member"),
+        (scope("group-moved", members=1, records=2), "load-first-commits"),
+    ],
+    ids=["late commit", "any late request", "a move", "a commit of any member", "a move that forgets commits"],
+)
+def test_a_search_without_reductions_sees_the_same_and_breaks_the_same_rules(chosen: GroupScope, bug: str) -> None:
+    reduced, plain = both(chosen.varied({}, {"planted.bug": bug}))
+    assert reduced[:2] == plain[:2]
+    assert reduced[1] == (set() if bug == "none" else {"group-went-back"})
+    assert reduced[2] <= plain[2]
+
+
+def test_the_twin_sees_what_a_reduction_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = scope("group", members=1, delays=1).varied({}, {"planted.bug": "commit-of-any-member"})
+    with plain_coordinator():
+        seen = observations(PlainGroups(chosen))
+    monkeypatch.setattr(GroupSpace, "_matters", lambda *_: False)
+    assert observations(GroupSpace(chosen))[1] < seen[1]
+
+
 def test_a_step_that_is_remembered_is_what_the_core_does_again() -> None:
     space = GroupSpace(scope("group", fences=0, records=1))
-    todo = [space.begin()]
-    seen = {*todo}
-    for state in todo:
-        fresh = {step.state for step in space.follow(state)} - seen
-        seen |= fresh
-        todo += sorted(fresh)
+    observations(space)
     for (digest, event), results in list(space.nodes._steps.items()):
         assert space.nodes.perform(digest, event) == results
 

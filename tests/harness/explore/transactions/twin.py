@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from harness.explore import TransactionScope, normal_form
-from harness.explore.normal_form import FRESH, NOW_US, UNARMED_US
+from harness.explore import TransactionScope
+from harness.explore.normal_form import NOW_US, UNARMED_US
 from harness.explore.searched import Next, State
 from harness.explore.transactions import servers
 from harness.explore.transactions.space import TransactionSpace
 from harness.reference.core.broker import Broker
 from harness.reference.core.types import NONE
+from tests.harness.explore.twin import Observations, number_apart, reached
 
 
 class PlainTransactions(TransactionSpace):
@@ -33,12 +35,7 @@ def _keep_numbers(broker: Broker) -> dict[int, int]:
         for partition, sent in transaction.markers.items():
             if sent.at_us != NONE:
                 transaction.markers[partition] = replace(sent, at_us=NOW_US)
-    last = max((number for number in coordinator._asked if number <= FRESH), default=0)
-    fresh = [number for number in coordinator._asked if number > FRESH]
-    names = {number: last + 1 + position for position, number in enumerate(fresh)}
-    coordinator._asked = {names.get(number, number): asked for number, asked in coordinator._asked.items()}
-    normal_form._rename_parked(broker, names)
-    return names
+    return number_apart(broker, coordinator)
 
 
 @contextmanager
@@ -49,23 +46,9 @@ def plain_servers() -> Iterator[None]:
         yield
 
 
-def observations(space: TransactionSpace) -> tuple[set[Any], set[str], int]:
-    """All that can be seen of the states that are reached; the rules that break; the number of states.
-
-    Nothing follows from a state that breaks a rule.
-    """
-    begin = space.begin()
-    seen, todo = {begin}, [begin]
-    observed, broken = set(), set()
-    for state in todo:
-        observed.add(_observed(space, state))
-        for step in map(space.judged, space.follow(state)):
-            if step.broken is not None:
-                broken.add(step.broken[0])
-            elif step.state not in seen:
-                seen.add(step.state)
-                todo.append(step.state)
-    return observed, broken, len(seen)
+def observations(space: TransactionSpace) -> Observations:
+    """All that can be seen of the states that are reached; the rules that break; the number of states."""
+    return reached(space, partial(_observed, space))
 
 
 def _observed(space: TransactionSpace, state: State) -> Any:
@@ -77,7 +60,7 @@ def _observed(space: TransactionSpace, state: State) -> Any:
     )
 
 
-def both(scope: TransactionScope) -> tuple[tuple[set[Any], set[str], int], tuple[set[Any], set[str], int]]:
+def both(scope: TransactionScope) -> tuple[Observations, Observations]:
     """The observations of a search as it is, and of its twin."""
     reduced = observations(TransactionSpace(scope))
     with plain_servers():
