@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from functools import partial
 from pathlib import Path
 
 from batch_maker import records
-from client_side import Asked
+from client_side import asked_in_a_loop
 from msgspec.structs import replace
 
 from harness.reference.core import messages as core
@@ -114,11 +113,7 @@ class LoneBroker:
 
     def ask(self, handle, key, version=None, /, **values):
         """The answer of a handler that sets itself a limit of time."""
-
-        async def asked():
-            return Asked(handle, key, version, **values).answer
-
-        return asyncio.run(asked())
+        return asked_in_a_loop(handle, key, version, **values).answer
 
     def init(self, name="one"):
         """The identity of a producer that takes charge of a transactional id."""
