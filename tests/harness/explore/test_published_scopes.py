@@ -104,6 +104,12 @@ def test_the_tables_of_the_pages_are_those_of_the_published_searches(searches: l
         assert TABLE.findall(page.read_text(encoding="utf-8")) == [text]
 
 
+def test_the_page_explains_every_constant() -> None:
+    page = PAGE.read_text(encoding="utf-8").partition("## Scopes")[2].partition("## Results")[0]
+    constants = {name for scope in known_scopes().values() for name in msgspec.to_builtins(scope.constants)}
+    assert [name for name in sorted(constants) if f"`{name}`" not in page] == []
+
+
 def test_a_search_without_a_line_is_named(searches: list[Search]) -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert ("`tla-3`, three records, was searched once and has no line" in page) == (
