@@ -9,6 +9,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -48,6 +49,8 @@ TURNS: Final = {
     r"\bthus\b": "so",
     r"\bhence\b": "so",
 }
+#: Any of them; most texts have none.
+ANY_TURN: Final = re.compile("|".join(TURNS), re.IGNORECASE)
 #: States of scripts, which are words of their language.
 STATES: Final = re.compile(r"\b(?:nobody|somebody) leads\b")
 #: Names of variables and functions that say nothing of what these hold or give.
@@ -66,8 +69,8 @@ def violations(path: Path) -> Iterator[str]:
     """Lines "file:line: what is wrong" of one module."""
     yield from first_lines(path)
     name = _relative(path)
-    text = path.read_text(encoding="utf-8")
-    for node in ast.walk(ast.parse(text)):
+    text, nodes = _read(path)
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from (f"{name}:{node.lineno}: {wrong}" for wrong in turns(node.value))
         bound, number = _bound_name(node), getattr(node, "lineno", 0)
@@ -83,8 +86,8 @@ def violations(path: Path) -> Iterator[str]:
 def first_lines(path: Path) -> Iterator[str]:
     """The same of docstrings and of descriptions of names, by their first lines."""
     name = _relative(path)
-    text = path.read_text(encoding="utf-8")
-    for node in ast.walk(ast.parse(text)):
+    text, nodes = _read(path)
+    for node in nodes:
         if isinstance(node, Documented):
             yield from (
                 f"{name}:{getattr(node, 'lineno', 1)}: {wrong}" for wrong in _docstring(ast.get_docstring(node))
@@ -98,12 +101,21 @@ def first_lines(path: Path) -> Iterator[str]:
         before = line
 
 
+@lru_cache(1)
+def _read(path: Path) -> tuple[str, list[ast.AST]]:
+    """The text of a module, and the nodes of its tree."""
+    text = path.read_text(encoding="utf-8")
+    return text, [*ast.walk(ast.parse(text))]
+
+
 def _relative(path: Path) -> Path:
     return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
 
 
 def turns(text: str) -> Iterator[str]:
     """Words and turns to avoid that occur in ``text``."""
+    if not ANY_TURN.search(text):
+        return
     for pattern, better in TURNS.items():
         for match in re.finditer(pattern, STATES.sub("", text), re.IGNORECASE):
             yield f"{match[0]!r}: rather {better}"
