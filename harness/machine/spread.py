@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from threading import Event
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from checkers import cause_of, ship, spark_context
 from harness.errors import HarnessError
@@ -40,7 +41,8 @@ def spread(
 ) -> Generator[list[Result], None, None]:
     """The results of ``perform`` for each of ``blocks``, in order; where they never end, nor does this.
 
-    A block over which workers died again and again has the results that ``lost`` makes of it and of the reason.
+    A block over which workers died again and again, or whose work raised, has the results that ``lost`` makes of it and
+    of the reason.
 
     Raises:
         JavaError: Java is missing here.
@@ -68,6 +70,19 @@ def spread(
             jobs.end()
 
 
+class _Raised(NamedTuple):
+    """The error that ended a block's work: as an answer, for Spark would have the block raise it again and again."""
+
+    error: str
+
+
+def _caught(perform: Callable[[Sequence[Item]], list[Result]], block: Sequence[Item]) -> list[Result] | _Raised:
+    try:
+        return perform(block)
+    except Exception as error:  # Whatever it is, the next executor would raise it too.
+        return _Raised(f"{type(error).__name__}: {error}")
+
+
 class _Jobs(Generic[Item, Result]):
     """Performs blocks in Spark jobs, until it is ended."""
 
@@ -77,7 +92,7 @@ class _Jobs(Generic[Item, Result]):
         perform: Callable[[Sequence[Item]], list[Result]],
         lost: Callable[[Sequence[Item], str], list[Result]] | None,
     ) -> None:
-        self._context, self._perform, self._lost = context, perform, lost
+        self._context, self._perform, self._lost = context, partial(_caught, perform), lost
         self._ended = Event()
 
     def perform_all(self, blocks: Sequence[Sequence[Item]]) -> list[list[Result]]:
@@ -85,15 +100,22 @@ class _Jobs(Generic[Item, Result]):
         if not blocks or self._ended.is_set():
             return []
         try:
-            return list(self._context.parallelize(blocks, len(blocks)).map(self._perform).collect())
+            answers = list(self._context.parallelize(blocks, len(blocks)).map(self._perform).collect())
         except Exception as error:  # Py4J raises whatever the JVM threw
             if len(blocks) > 1:
                 half = len(blocks) // 2
                 return self.perform_all(blocks[:half]) + self.perform_all(blocks[half:])
-            why = f"a Spark job failed: {cause_of(error)}"
-            if self._lost is None:
-                raise HarnessError(why) from error
-            return [self._lost(blocks[0], why)]
+            answers = [_Raised(cause_of(error))]
+        return [
+            self._told(block, answer.error) if isinstance(answer, _Raised) else answer
+            for block, answer in zip(blocks, answers, strict=True)
+        ]
+
+    def _told(self, block: Sequence[Item], error: str) -> list[Result]:
+        why = f"a Spark job failed: {error}"
+        if self._lost is None:
+            raise HarnessError(why)
+        return self._lost(block, why)
 
     def end(self) -> None:
         """End the job that is being performed; none follows."""

@@ -20,6 +20,10 @@ from harness.machine.spread import BLOCKS_A_CORE, spread
 NUMBERS = [range(start, start + 3) for start in range(0, 60, 3)]
 
 
+class Death(BaseException):
+    """The death of a worker over a block, which is nothing that its work could catch."""
+
+
 class Job(NamedTuple):
     """A Spark job that is performed in the thread that asks for its results."""
 
@@ -30,7 +34,10 @@ class Job(NamedTuple):
         return Job(self.blocks, perform)
 
     def collect(self) -> list[Any]:
-        return [self.perform(block) for block in self.blocks]
+        try:
+            return [self.perform(block) for block in self.blocks]
+        except Death as death:
+            raise RuntimeError(str(death)) from death
 
 
 class Cluster:
@@ -88,6 +95,12 @@ def len_of(block: Sequence[int]) -> list[int]:
     return [len(block)]
 
 
+def dies_at_7(numbers: Sequence[int]) -> list[int]:
+    if 7 in numbers:
+        raise Death("seven")
+    return squares(numbers)
+
+
 def fails_at_7(numbers: Sequence[int]) -> list[int]:
     if 7 in numbers:
         raise ValueError("seven")
@@ -95,7 +108,7 @@ def fails_at_7(numbers: Sequence[int]) -> list[int]:
 
 
 def test_a_block_that_no_worker_survives_is_told_and_the_others_are_performed(cluster: Cluster) -> None:
-    found = list(spread("any", fails_at_7, NUMBERS, lambda block, why: [f"{block}: {why}"]))
+    found = list(spread("any", dies_at_7, NUMBERS, lambda block, why: [f"{block}: {why}"]))
     expected: list[list[object]] = [[*squares(block)] for block in NUMBERS]
     expected[2] = ["range(6, 9): a Spark job failed: seven"]
     assert found == expected
@@ -104,8 +117,15 @@ def test_a_block_that_no_worker_survives_is_told_and_the_others_are_performed(cl
 
 def test_a_block_that_is_lost_ends_work_that_cannot_do_without_it(cluster: Cluster) -> None:
     with pytest.raises(HarnessError, match="a Spark job failed: seven"):
-        list(spread("any", fails_at_7, NUMBERS))
+        list(spread("any", dies_at_7, NUMBERS))
     assert cluster.cancelled.is_set()
+
+
+def test_a_block_whose_work_raises_is_told_and_none_is_performed_again(cluster: Cluster) -> None:
+    found = list(spread("any", fails_at_7, NUMBERS, lambda block, why: [f"{block}: {why}"]))
+    assert found[2] == ["range(6, 9): a Spark job failed: ValueError: seven"]
+    assert cluster.jobs == [BLOCKS_A_CORE, 3 * BLOCKS_A_CORE, len(NUMBERS) - 4 * BLOCKS_A_CORE]
+    assert [result for result in found if result != found[2]] == [squares(block) for block in NUMBERS if 7 not in block]
 
 
 @pytest.fixture
