@@ -154,7 +154,7 @@ def test_what_is_no_master_is_said_before_a_directory_is_made(
 @pytest.mark.xdist_group("spark")
 def test_runs_leave_the_same_whoever_performs_them(tmp_path: Path) -> None:
     plan, left = parse_plan(PLAN, "t.toml"), []
-    for number, master in enumerate((None, "local[2]")):
+    for number, master in enumerate((None, "local[1]")):
         directory = tmp_path / str(number)
         directory.mkdir()
         Campaign.new(plan, plan.runs(), directory).perform_stages(Progress(), stages=[], master=master)

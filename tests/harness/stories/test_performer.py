@@ -284,7 +284,7 @@ def test_a_spark_cluster_fills_the_table_as_this_process_does():
     """More than one block: what changes between columns comes in their order."""
     stories = [known_stories()[number] for number in ("S01", "T01")]
     columns = [*map(column_named, chosen_columns(["*"]))]
-    assert list(perform_table(stories, columns, workers="local[2]")) == list(perform_table(stories, columns))
+    assert list(perform_table(stories, columns, workers="local[1]")) == list(perform_table(stories, columns))
 
 
 def test_a_story_that_expects_nothing_is_held_to_its_script_only():
