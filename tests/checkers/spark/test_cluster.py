@@ -27,6 +27,7 @@ from harness.records.run_record import read_record
 from harness.run import perform_run
 from scripts.spark_archive import ARCHIVE, options
 from tests.checkers.conformance import BY_NAME, cases, write_history
+from tests.harness.campaign.test_spread_runs import PLAN
 
 HOST = "127.0.0.1"
 #: Two seconds on an idle machine; three JVMs that start on a busy one have taken over a minute.
@@ -40,16 +41,6 @@ if ARCHIVE.is_file():
     JAVA_OPTIONS += " " + options(ARCHIVE)
 HUNT = ["hunt", "join-by-high-watermark", "--portfolio", "moves", "--seed", "3", "--json"]
 STORIES = ["stories", "S01", "T01", "--json"]
-PLAN = """
-name = "t"
-families = ["kill"]
-[matrix]
-acks = [1, "all"]
-[worlds.simulated]
-runs = 3
-workload = { writes_per_second = 20.0, duration_ms = 6_000 }
-faults = { count = 2 }
-"""
 PACKAGES = (*SHIPPED, "harness")
 #: The program that a user gives to spark-submit.
 PROGRAM = "from harness.cli import main; main()"
