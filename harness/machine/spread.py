@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from threading import Event
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -41,8 +41,8 @@ def spread(
 ) -> Generator[list[Result], None, None]:
     """The results of ``perform`` for each of ``blocks``, in order; where they never end, nor does this.
 
-    A block over which workers died again and again, or whose work raised, has the results that ``lost`` makes of it and
-    of the reason.
+    An item over which workers died again and again, and a block whose work raised, have the results that ``lost`` makes
+    of them and of the reason; without ``lost`` the first such block ends all.
 
     Raises:
         JavaError: Java is missing here.
@@ -96,7 +96,9 @@ class _Jobs(Generic[Item, Result]):
         self._ended = Event()
 
     def perform_all(self, blocks: Sequence[Sequence[Item]]) -> list[list[Result]]:
-        """The results of each block, by one job; where that fails, by one for each half, so that one block fails."""
+        """The results of each block, by one job; where that fails, by one for each half: of the blocks, then of the
+        items of one, if what fails may be lost.
+        """
         if not blocks or self._ended.is_set():
             return []
         try:
@@ -105,6 +107,11 @@ class _Jobs(Generic[Item, Result]):
             if len(blocks) > 1:
                 half = len(blocks) // 2
                 return self.perform_all(blocks[:half]) + self.perform_all(blocks[half:])
+            (block,) = blocks
+            if self._lost is not None and len(block) > 1:
+                half = len(block) // 2
+                halves = self.perform_all([block[:half]]) + self.perform_all([block[half:]])
+                return [[*chain.from_iterable(halves)]]
             answers = [_Raised(cause_of(error))]
         return [
             self._told(block, answer.error) if isinstance(answer, _Raised) else answer
