@@ -42,7 +42,7 @@ INTRODUCTION: Final = """
 faults that met writes; at most this share of such faults loses some (95 %). ○ none lost, though loss is permitted. ✖ a
 promise is broken: findings. – not exercised: too few faults met writes.
 
-[What was run](README.md), on which machine.
+[What was run, and on which machine](README.md).
 """
 EVIDENCE: Final = """
 Faults are those that met writes. At stake: the least and the median number of writes at stake in one of them. Latencies
@@ -88,7 +88,7 @@ def losses() -> str:
     runs = sorted({cell.runs for row in newest for cell in row.cells.values()})
     of_each = f"Runs a cell: {', '.join(map(str, runs))}."
     blocks = [wrapped(INTRODUCTION.strip())]
-    blocks += ["## Clients with their defaults, and weaker settings", of_each, _losses_table(newest)]
+    blocks += ["## Clients with their defaults", of_each, _losses_table(newest)]
     blocks += ["## The evidence behind it", wrapped(EVIDENCE.strip()), _evidence_table(newest)]
     blocks.append("## Sixteen settings, one run a cell")
     for world, name in WORLDS.items():
