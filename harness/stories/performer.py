@@ -332,9 +332,10 @@ class _Performer:
 
     @property
     def _lost_for_good(self) -> bool:
-        """True if every broker that may be elected without loss never returns."""
+        """True if some broker may be elected without loss, and every such broker never returns."""
         view = self._story_world.view
-        return bool(self._faults.abandoned) and {*view.isr, *view.elr} <= self._faults.abandoned
+        eligible = {*view.isr, *view.elr}
+        return bool(eligible) and eligible <= self._faults.abandoned
 
     def _leader_found(self) -> bool:
         """Wait for a leader as long as an election may take; True if there is one."""

@@ -27,10 +27,12 @@ from harness.stories import (
     step_lines,
 )
 from harness.stories.patience import Patience
+from harness.stories.script_faults import ScriptFaults
 from harness.stories.story_world import StepError, StoryWorld
 from harness.worlds.contract import ReplicaState
 from harness.worlds.simulated.leaders_and_messages import SimulatedLeadership
 from harness.worlds.simulated.world import SimulatedWorld
+from nemesis.cluster import PartitionView
 
 PLAN = Path(__file__).parents[3] / "plans" / "stories" / "S40.toml"
 FORM = """
@@ -348,6 +350,33 @@ def test_nobody_waits_for_a_log_whose_only_copy_in_sync_never_returns():
     assert found.trace.for_good
     (entry,) = [entry for entry in found.trace.entries if entry.text == WHOLE]
     assert 4_000 <= (entry.ended_us - entry.begun_us) / 1_000 < 5_000, "not as long as for a log that may return"
+
+
+@pytest.mark.parametrize("steps", ["kill all", "kill 2\nnever start 2\nwait until 2 is fenced\nkill 0 1"])
+def test_a_log_whose_copies_return_is_waited_for_though_nobody_was_elected_in_time(monkeypatch, steps):
+    usual = Patience.of
+    monkeypatch.setattr(Patience, "of", lambda spec: msgspec.structs.replace(usual(spec), election_ms=0))
+    found = cell(steps)
+    (entry,) = [entry for entry in found.trace.entries if entry.text == WHOLE]
+    assert found.trace.for_good
+    assert entry.note == ""
+    assert entry.leader is not None
+
+
+def test_a_log_of_which_nobody_is_known_to_be_eligible_is_not_given_up(monkeypatch):
+    """A log that the controller does not show has an empty ISR, which is part of whatever never returns."""
+    known, start_the_dead, forgotten = StoryWorld.view.fget, ScriptFaults.start_the_dead, []
+
+    def start_and_forget(faults):
+        start_the_dead(faults)
+        forgotten.append(True)
+
+    monkeypatch.setattr(ScriptFaults, "start_the_dead", start_and_forget)
+    nothing = PartitionView(leader=None, leader_epoch=-1, isr=(), replicas=())
+    monkeypatch.setattr(StoryWorld, "view", property(lambda seen: nothing if forgotten else known(seen)))
+    found = perform_cell(known_stories()["S30"], "all/2")
+    (entry,) = [entry for entry in found.trace.entries if entry.text == WHOLE]
+    assert (entry.ended_us - entry.begun_us) / 1_000 > 10_000, "as long as for a log that may return"
 
 
 @pytest.mark.parametrize(
