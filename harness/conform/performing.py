@@ -71,8 +71,7 @@ ELSEWHERE: Final[Mapping[str, AnyWorld]] = {
 
 def with_rests(story: Story) -> Story:
     """The story with time limits that rests between its steps do not exceed."""
-    of_transactions = {"transaction.timeout.ms": 120_000} if story.transactions else {}
-    settings = {**TIMES, **of_transactions, **story.settings, **SLOW.get(story.number, {})}
+    settings = {**TIMES, **story.settings, **SLOW.get(story.number, {})}
     return msgspec.structs.replace(story, settings=settings)
 
 

@@ -113,11 +113,7 @@ class StoryWorld:
     def move_coordinator(self, node: int) -> str:
         """Hand the log of a coordinator over, as planned; the answer is why that was refused, or ""."""
         self.able([Capability.LEADERSHIP])
-        leadership = require(self.target.leadership)
-        evidence = leadership.move_leader(self._log, node)
-        if "unconfirmed" in evidence:  # as for other moves: the broker that was asked may be cut off
-            evidence = leadership.move_leader(self._log, node)
-        return str(evidence.get("refused") or evidence.get("unconfirmed") or "")
+        return str(require(self.target.leadership).move_leader(self._log, node).get("refused", ""))
 
     def fenced(self) -> tuple[int, ...]:
         """The brokers that the controller counts as dead."""

@@ -92,9 +92,6 @@ class TransactionSteps:
         Raises:
             StepError: it cannot be.
         """
-        if self._story_world.coordinator is None:  # its log is made when the first producer asks for it
-            self._transactions.ask_for_coordinator()
-            self._story_world.until(lambda: self._story_world.coordinator is not None, self._patience.limit_ms)
         if self._story_world.coordinator != node and (refused := self._story_world.move_coordinator(node)):
             raise StepError(f"refused: {refused}")
 

@@ -151,7 +151,6 @@ class ScriptTransactions:
         self._new_process = new_process
         self._instances: dict[str, ScriptedInstance] = {}
         self._transactions: dict[str, ScriptedTransaction] = {}
-        self._others: list[Client] = []
 
     def instance(self, name: str) -> ScriptedInstance:
         """The producer of that name.
@@ -181,13 +180,6 @@ class ScriptTransactions:
         made = self._instances[step.producer] = ScriptedInstance(name, len(before), client)
         made.calls.init(partial(self._initialized, made))
         return made
-
-    def ask_for_coordinator(self) -> None:
-        """Let a client that has no part in the script ask who coordinates transactions."""
-        client = self._clients.producer(self._new_process(), "(no part of the script)")
-        self._others.append(client)
-        assert client.transactions is not None, "it was made with a transactional id"  # noqa: S101
-        client.transactions.init(lambda _: None)
 
     def _initialized(self, instance: ScriptedInstance, outcome: SendOutcome) -> None:
         instance.answer = outcome
@@ -254,8 +246,8 @@ class ScriptTransactions:
 
     def close(self) -> None:
         """Close every producer: what was not answered is then, as unknown."""
-        for client in (*self._others, *(instance.client for instance in self._instances.values())):
-            client.close()
+        for instance in self._instances.values():
+            instance.client.close()
 
     def end(self) -> None:
         """Write down every transaction of whose end nothing was learnt."""
