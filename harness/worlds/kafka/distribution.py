@@ -47,11 +47,6 @@ _ONE_DIRECTORY: Final = "nodes of Apache Kafka are started with one log director
 LOUD_ISR_SINCE: Final = (2, 4, 0)
 #: Before it the controller sends brokers the replicas in no order; only its own log has the preferred one first.
 ORDERED_SINCE: Final = (0, 11, 0)
-#: A script knows one coordinator, and one log of it.
-ONE_LOG_EACH: Final[Mapping[str, str]] = {
-    "offsets.topic.num.partitions": "1",
-    "transaction.state.log.num.partitions": "1",
-}
 
 
 def release_of(world: Kafka) -> Version:
@@ -234,8 +229,7 @@ class KafkaDistribution(Distribution):
             controllers={controller: nodes.host.address(controller) for controller in nodes.controllers},
             rack=dict(enumerate(self._spec.racks)).get(node, ""),
         )
-        of_script = ONE_LOG_EACH if self._spec.story else {}
-        return {**self._mode.properties(node_place), **of_script, **self._forms.of(node).change}
+        return {**self._mode.properties(node_place), **self._forms.of(node).change}
 
     @override
     def metadata(self, nodes: Nodes) -> ControllerMetadata:
@@ -250,7 +244,7 @@ class KafkaDistribution(Distribution):
             operator = ZooKeeperAdministration(lambda: nodes.host.address(CONTROLLER))
         else:
             operator = _operator(nodes, viewer, resources)
-        confirmed = ConfirmedReassignment(operator.move_leader, operator.reassign, viewer.every_partition)
+        confirmed = ConfirmedReassignment(operator.move_leader, operator.reassign, viewer.partitions)
         return confirmed, confirmed
 
     @override

@@ -118,7 +118,7 @@ def foreign_rule(chosen: Mapping[str, object], version: Version) -> str:
 
     A defect of Kafka that is switched off is one.
     """
-    rules = _rules_of(version) | dict(_DEFECTS)
+    rules = {**_rules_of(version), **_DEFECTS}
     names = (name for name, value in chosen.items() if name in rules and value != rules[name])
     return next((f"{name}={spelled(chosen[name])}" for name in names), "")
 
