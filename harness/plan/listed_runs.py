@@ -134,7 +134,8 @@ def _step(entry: Table, families: list[str], brokers: int, plan_key: PlanKey) ->
         raise (plan_key / "fault").wrong(unknown_name("fault", kind, _KINDS))
     fields = msgspec.structs.fields(_KINDS[kind])
     own = {RENAMED.get((kind, field.name), field.name): field for field in fields if field.name != "role"}
-    known_keys(entry, [*ScheduleEntry.__struct_fields__, OLDER_KEY, *own], plan_key)
+    plain = {key: value for key, value in entry.items() if key != OLDER_KEY}
+    known_keys(plain, [*ScheduleEntry.__struct_fields__, *own], plan_key)
     if missing := [key for key, field in own.items() if field.required and key not in entry]:
         raise plan_key.wrong(f"a fault {shown(kind)} needs {' and '.join(missing)}; add {missing[0]} = ...")
     given = {field.name: of_kind(entry[key], field.type, plan_key / key) for key, field in own.items() if key in entry}

@@ -126,6 +126,7 @@ def test_a_run_without_chance_is_the_same_with_every_seed(tmp_path):
         ("end_ms = 1_200", "end_ms = 5_000", "schedule[1].end_ms: 5000 is after the end of the writes"),
         ("leader-ahead", "", "schedule[1].scenario: write FAMILY/NAME"),
         ("begin_ms = 500", "begin = 500", 'schedule[1].begin: unknown key "begin"; did you mean "begin_ms"?'),
+        ("scenario = ", "storys = ", 'schedule[1].storys: unknown key "storys"; there are begin_ms, end_ms, '),
         ("at_ms = 100\n", "", 'writes[1]: "at_ms" is missing; add at_ms = ...'),
         (
             "at_ms = 100\n",
