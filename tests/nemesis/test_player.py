@@ -136,7 +136,7 @@ def test_a_command_that_takes_its_time_takes_none_from_what_is_to_happen_between
     assert player.late_us == 1_000_000
 
 
-def test_every_slow_command_moves_what_follows_in_all_stories(play):
+def test_every_slow_command_moves_what_follows_in_all_scenarios(play):
     world, player, _ = play(
         step(100, 200, Pause(LEADER)), step(100, 300, Kill(LEADER)), step(2_000, 2_100, Kill(LEADER), group=1)
     )

@@ -69,7 +69,7 @@ def test_a_family_that_goes_on_beside_the_others_changes_nothing_in_their_schedu
 
 
 @given(seeds, families, st.integers(1, 3))
-def test_no_family_of_a_mixture_performs_a_second_story_before_each_has_performed_one(seed, names, rounds):
+def test_no_family_of_a_mixture_performs_a_second_scenario_before_each_has_performed_one(seed, names, rounds):
     schedule = drawn(seed, families=names, count=60, duration_ms=600_000, dead_brokers_max=3)
     performed = [step.family for step in first_of_groups(schedule)]
     for turn in range(rounds):
@@ -85,7 +85,7 @@ def test_with_room_for_some_families_only_each_run_is_about_others():
 
 
 def first_of_groups(schedule):
-    """The first step of each story."""
+    """The first step of each scenario."""
     return [next(steps) for _, steps in itertools.groupby(schedule.steps, key=lambda step: step.group)]
 
 
@@ -99,20 +99,20 @@ def test_enough_faults_are_drawn_where_time_allows(seed, names):
 def test_all_scenarios_are_performed_before_one_is_repeated(seed):
     schedule = drawn(seed, families=("partition",), count=60, duration_ms=600_000)
     shown = list(dict.fromkeys(step.scenario for step in schedule.steps))
-    assert sorted(shown) == sorted(story.name for story in FAMILIES["partition"].scenarios)
+    assert sorted(shown) == sorted(scenario.name for scenario in FAMILIES["partition"].scenarios)
 
 
 @given(seeds)
-def test_one_story_more_or_less_changes_nothing_in_the_others(seed):
+def test_one_scenario_more_or_less_changes_nothing_in_the_others(seed):
     """The draws of a scenario belong to it: with half of the families, those that are left last as long as before."""
     choices = {"count": 8, "duration_ms": 600_000}
     both = drawn_from_choices(seed, families=("kill", "partition"), **choices)
     one = drawn_from_choices(seed, families=("partition",), **choices)
-    shown = {story: lengths for (family, story), lengths in lengths_of(both).items() if family == "partition"}
-    alone = {story: lengths for (_, story), lengths in lengths_of(one).items()}
+    shown = {scenario: lengths for (family, scenario), lengths in lengths_of(both).items() if family == "partition"}
+    alone = {scenario: lengths for (_, scenario), lengths in lengths_of(one).items()}
     common = shown.keys() & alone.keys()
     assert "zombie-leader" in common
-    assert all(shown[story] == alone[story] for story in common)
+    assert all(shown[scenario] == alone[scenario] for scenario in common)
 
 
 def drawn_from_choices(seed, **plan):
@@ -124,7 +124,7 @@ def drawn_from_choices(seed, **plan):
 
 
 def lengths_of(schedule):
-    """Begin and end of the faults of each story when it is performed first, from its begin."""
+    """Begin and end of the faults of each scenario when it is performed first, from its begin."""
     first = {}
     for step in schedule.steps:
         group, parts = first.setdefault((step.family, step.scenario), (step, []))
@@ -133,7 +133,7 @@ def lengths_of(schedule):
     return {name: parts for name, (_, parts) in first.items()}
 
 
-def test_a_time_too_short_for_any_story_gives_no_faults():
+def test_a_time_too_short_for_any_scenario_gives_no_faults():
     schedule = drawn(1, families=("kill", "partition"), duration_ms=900)
     assert schedule.steps == ()
     assert schedule.describe().endswith("everything is healed")
@@ -158,15 +158,15 @@ def test_a_leader_dies_while_its_followers_lag():
 
 
 def test_the_last_in_sync_leader_dies_only_after_the_isr_could_shrink():
-    story = next(
+    scenario = next(
         s for s in drawn(3, families=("kill",), count=30, duration_ms=90_000).steps if s.scenario == "last-in-sync"
     )
     kill = next(
         s
         for s in drawn(3, families=("kill",), count=30, duration_ms=90_000).steps
-        if s.group == story.group and s.fault.stops_brokers
+        if s.group == scenario.group and s.fault.stops_brokers
     )
-    assert kill.begin_ms - story.begin_ms > Timings().lag_ms * 3 // 2
+    assert kill.begin_ms - scenario.begin_ms > Timings().lag_ms * 3 // 2
 
 
 def test_a_schedule_reads_as_a_line_a_fault():

@@ -87,7 +87,7 @@ def test_it_reaches_no_broker_so_no_promise_is_weaker_for_it(play):
 
 
 def test_a_plan_names_its_family_which_needs_no_script():
-    assert [story.name for story in FAMILIES["client-crash"].scenarios] == ["producer"]
+    assert [scenario.name for scenario in FAMILIES["client-crash"].scenarios] == ["producer"]
     assert needs_of("client-crash") == {Capability.CLIENTS}
     plan = parse_plan('families = ["client-crash"]\n[worlds.simulated]\n', "p.toml")
     assert plan.families == ("client-crash",)

@@ -68,5 +68,5 @@ def test_where_messages_cannot_be_held_the_fault_is_skipped(play):
 
 def test_a_late_change_of_the_isr_is_on_request_and_never_drawn():
     family = FAMILIES["partition"]
-    assert "isr-change-late" in {story.name for story in family.on_request}
-    assert "isr-change-late" not in {story.name for story in family.scenarios}
+    assert "isr-change-late" in {scenario.name for scenario in family.on_request}
+    assert "isr-change-late" not in {scenario.name for scenario in family.scenarios}

@@ -27,7 +27,9 @@ def drawn(seed, *, duration_ms=120_000, **plan):
 
 
 def shown(schedule):
-    return [story for _, story in sorted({(step.group, f"{step.family}/{step.scenario}") for step in schedule.steps})]
+    return [
+        scenario for _, scenario in sorted({(step.group, f"{step.family}/{step.scenario}") for step in schedule.steps})
+    ]
 
 
 @pytest.mark.parametrize(
@@ -92,13 +94,13 @@ def test_a_number_is_told_by_every_family_that_has_it():
     assert shown(schedule) == ["kill/bounce-in-turn", "restart/bounce-in-turn"]
 
 
-def test_a_chosen_story_above_the_budget_is_not_told():
+def test_a_chosen_scenario_above_the_budget_is_not_performed():
     assert drawn(1, families=("kill",), scenarios=("S12",), dead_brokers_max=2).steps == ()
 
 
 def test_no_two_scenarios_of_a_family_have_the_same_name():
     for family in FAMILIES.values():
-        names = [name for story in family.every_scenario for name in family.names(story)]
+        names = [name for scenario in family.every_scenario for name in family.names(scenario)]
         assert len(names) == len(set(names))
 
 
@@ -112,8 +114,8 @@ def test_a_leader_that_is_stopped_is_cut_off_until_its_successor_leads():
 
 
 def test_a_rolling_restart_stops_every_broker_once_and_never_two():
-    for story in ("rolling/one-after-the-other", "rolling/in-haste"):
-        steps = drawn(3, families=("rolling",), scenarios=(story,), count=1, dead_brokers_max=1).steps
+    for scenario in ("rolling/one-after-the-other", "rolling/in-haste"):
+        steps = drawn(3, families=("rolling",), scenarios=(scenario,), count=1, dead_brokers_max=1).steps
         assert sorted(step.fault.role.pick for step in steps) == [0, 1, 2]
         assert all(one.end_ms < other.begin_ms for one, other in itertools.pairwise(steps))
 
@@ -132,9 +134,9 @@ def test_a_reply_is_lost_for_longer_than_its_client_waits():
     assert cut.end_ms - cut.begin_ms > Timings().request_ms
 
 
-@pytest.mark.parametrize("story", ["outage/two-killed-while-third-lags", "outage/two-frozen-while-third-lags"])
-def test_an_outage_leaves_one_replica_that_lags_and_is_still_in_sync(story):
-    cut, *stopped = drawn(5, families=("outage",), scenarios=(story,), count=1).steps
+@pytest.mark.parametrize("scenario", ["outage/two-killed-while-third-lags", "outage/two-frozen-while-third-lags"])
+def test_an_outage_leaves_one_replica_that_lags_and_is_still_in_sync(scenario):
+    cut, *stopped = drawn(5, families=("outage",), scenarios=(scenario,), count=1).steps
     assert cut.fault.shape is Shape.FROM_BROKERS
     assert cut.fault.role.kind == "follower"
     assert {step.fault.role.kind for step in stopped} == {"leader", "follower"}

@@ -1,4 +1,4 @@
-"""Stories about disks that lose what was on them."""
+"""Scenarios about disks that lose what was on them."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def scene():
 
 
 def parts(family, name, scene):
-    return next(story for story in FAMILIES[family].every_scenario if story.name == name).parts(scene)
+    return next(scenario for scenario in FAMILIES[family].every_scenario if scenario.name == name).parts(scene)
 
 
 def test_everybody_who_is_in_sync_is_emptied_at_once(scene):
@@ -46,8 +46,8 @@ def test_the_leader_dies_only_after_the_follower_could_come_back(family, name, s
     assert dies.begin_ms >= hit.end_ms + scene.timings.fence_ms
 
 
-@pytest.mark.parametrize("story", FAMILIES["corrupt"].scenarios, ids=lambda story: story.name)
-def test_every_story_chooses_its_record_by_chance(story, scene):
-    picks = [part.fault.pick for part in story.parts(scene) if isinstance(part.fault, CorruptRecord)]
+@pytest.mark.parametrize("scenario", FAMILIES["corrupt"].scenarios, ids=lambda scenario: scenario.name)
+def test_every_scenario_chooses_its_record_by_chance(scenario, scene):
+    picks = [part.fault.pick for part in scenario.parts(scene) if isinstance(part.fault, CorruptRecord)]
     assert picks
     assert set(picks) == {LOG_PARTS - 1}
