@@ -131,6 +131,9 @@ def test_settings_on_the_command_line_are_checked_like_those_of_a_plan(
             ["--family", "kill+pauze", "--scenario", "S01"],
             '--family: unknown fault family "pauze"; did you mean "pause"?',
         ),
+        (["--scenario", "S1"], '--scenario: scenarios: unknown scenario "S1"; did you mean "S31"?'),
+        # The option's older name.
+        (["--story", "S1"], '--scenario: scenarios: unknown scenario "S1"; did you mean "S31"?'),
         (["--family", "power"], 'the plan has no fault family "power"; it has kill and pause'),
         (["--world", "moon"], 'the plan has no world "moon"; it has simulated'),
     ],
