@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from checkers import Cell, Outcome, VerdictLine, latest_receipts, percent, wedged_clients
+from harness.plan import plans_here
 from harness.records.campaign_record import read_campaign_record
 from harness.records.verdict_lines import read_lines, read_matrix
 from harness.report import Certificate, certificates_in, exercised_faults
@@ -78,6 +79,12 @@ def test_a_matrix_that_is_kept_is_that_of_its_verdicts(campaign: str) -> None:
     cells = kept_matrix(campaign).cells
     assert cells
     assert figures(cells) == figures(read_matrix(KEPT / campaign).cells)
+
+
+def test_each_plan_that_promises_a_kept_outcome_has_one() -> None:
+    promising = {name for name, path in plans_here().items() if KEPT.relative_to(ROOT).as_posix() in path.read_text()}
+    assert "kafka-usual-advice-java" in promising
+    assert promising <= {*MATRICES}
 
 
 def test_the_page_of_losses_is_made_of_the_verdicts_that_are_kept() -> None:
