@@ -99,7 +99,7 @@ STEPS: Final = (
     Form(
         s.WaitUntil,
         "wait [up to TIME:limit_ms] until STATES:states",
-        "Wait until all hold at one moment, by default 10 s (real nodes without try: 200 s) and twice session and lag time",
+        "Wait until all hold at one moment; default: 10 s (200 s on real nodes without try) and twice session and lag",
     ),
     *_faults(),
     Form(
