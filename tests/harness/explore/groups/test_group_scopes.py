@@ -32,7 +32,7 @@ def test_a_group_with_a_fence_holds() -> None:
     [
         ("commit-of-any-member", scope("group"), "group-went-back"),
         ("assign-unrevoked", scope("group"), "two-owners"),
-        ("load-first-commits", scope("group-moved", records=2), "group-went-back"),
+        ("load-first-commits", scope("group-moved", members=1, records=2), "group-went-back"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
