@@ -364,21 +364,20 @@ class StoryWorld:
 
         A high watermark that this world cannot see is not asked for.
         """
+        # The controller's word first: replicas are read only where it may be so.
+        if not self._is_isr(set(nodes)):
+            return False
         states = [state for state in map(self.replica, nodes) if state.running]
         covered = all(state.high_watermark in {None, state.log_end} for state in states)
-        one_end = len(states) == len(nodes) and len({state.log_end for state in states}) == 1
-        return one_end and covered and self._is_isr(set(nodes))
+        return len(states) == len(nodes) and len({state.log_end for state in states}) == 1 and covered
 
     def _is_isr(self, nodes: set[int]) -> bool:
         """The ISR as the controller and the leader see it."""
         view = self.view
-        leader = None if view.leader is None else self.replica(view.leader)
-        return (
-            set(view.isr) == nodes
-            and leader is not None
-            and leader.leading
-            and (leader.isr is None or set(leader.isr) == nodes)
-        )
+        if view.leader is None or set(view.isr) != nodes:
+            return False
+        leader = self.replica(view.leader)
+        return leader.leading and (leader.isr is None or set(leader.isr) == nodes)
 
     def leads(self, node: int | None) -> bool:
         """True if a broker leads by the controller's word and by its own."""
