@@ -240,14 +240,14 @@ class PerfectConsumer:
 
     def _fetch(self):
         for name, position in self.positions.items():
-            found = self.log.records.get(name, [])[position:]
-            self.positions[name] += len(found)
-            for place, (key, payload) in enumerate(found):
-                yield Fetched(name, position + place, key, payload)
+            records = self.log.records.get(name, [])[position:]
+            self.positions[name] += len(records)
+            for index, (key, payload) in enumerate(records):
+                yield Fetched(name, position + index, key, payload)
 
     def end_offsets(self, partitions, done):
-        known = [name for name in partitions if name not in self.log.unknown_ends]
-        self.log.later(partial(done, Offsets({name: len(self.log.records.get(name, [])) for name in known})))
+        names = [name for name in partitions if name not in self.log.unknown_ends]
+        self.log.later(partial(done, Offsets({name: len(self.log.records.get(name, [])) for name in names})))
 
     def close(self):
         self.closed = True

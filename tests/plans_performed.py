@@ -53,7 +53,7 @@ def problems(plan: Plan, runs_max: int) -> list[str]:
     runs = virtual_runs(plan, runs_max)
     cells = performed(runs)
     whole = any(isinstance(world.world, Simulated) and world.runs <= runs_max for world in plan.worlds)
-    expected = [one if whole else replace(one, some="") for one in plan.expected]
+    expected = [expectation if whole else replace(expectation, some="") for expectation in plan.expected]
     telling = [cell for cell in cells if whole or cell.outcome not in SILENT]
     return list(unexpected(expected, telling))
 

@@ -29,8 +29,8 @@ def expect(directory: Path, expectation: str, *cells: dict[str, Any]) -> int:
     module.loader.exec_module(script)
     (directory / "matrix.json").write_text(json.dumps({"cells": cells}))
     (directory / "summary.json").write_text(json.dumps({"directory": str(directory)}))
-    found: int = script.main(str(directory / "summary.json"), expectation)
-    return found
+    code: int = script.main(str(directory / "summary.json"), expectation)
+    return code
 
 
 def cell(outcome: str, acks: int | str = "all", *, lost: int = 0, permitted: bool = False) -> dict[str, Any]:

@@ -148,7 +148,7 @@ SHOWN = re.compile(r"^```console\n\$ ackproof (.*)\n((?:.*\n)*?)```$", re.MULTIL
 
 def commands(document: Path) -> Iterator[str]:
     for block in re.findall(r"^```.*?\n(.*?)^```", document.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
-        yield from (found[1] for line in block.splitlines() if (found := COMMAND.match(line.strip())))
+        yield from (match[1] for line in block.splitlines() if (match := COMMAND.match(line.strip())))
 
 
 @pytest.mark.parametrize(
@@ -160,11 +160,13 @@ def test_a_command_in_the_documentation_exists_with_its_options(document: str, l
     context = click.Context(cli)
     words = shlex.split(line.partition("   ")[0], comments=True)
     while isinstance(command, click.Group) and words:
-        found = command.get_command(context, words.pop(0))
-        assert found is not None, f"{document}: ackproof {line}"
-        command = found
-    known = {name for one in command.params for name in (*one.opts, *one.secondary_opts)} | {"--help"}
-    assert {word.partition("=")[0] for word in words if word.startswith("--")} <= known, f"{document}: {line}"
+        subcommand = command.get_command(context, words.pop(0))
+        assert subcommand is not None, f"{document}: ackproof {line}"
+        command = subcommand
+    options = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)} | {
+        "--help"
+    }
+    assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options, f"{document}: {line}"
 
 
 def test_the_plan_in_the_readme_is_the_one_of_the_start() -> None:

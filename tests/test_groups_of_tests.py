@@ -144,5 +144,5 @@ def test_no_test_is_tried_again_or_may_fail():
     files = [*(root / "tests").rglob("*.py"), *root.glob("*.lock"), root / "pyproject.toml", root / "Makefile"]
     files += [root / ".ci" / "run", *root.glob("scripts/*.sh")]
     assert len(files) > 300
-    found = [path.name for path in files if path != Path(__file__) and TRIED_AGAIN.search(path.read_text())]
-    assert found == []
+    names = [path.name for path in files if path != Path(__file__) and TRIED_AGAIN.search(path.read_text())]
+    assert names == []

@@ -112,19 +112,19 @@ def test_the_results_of_each_client_say_what_the_verdicts_say() -> None:
     assert not any(line.judgement.broken for name in (ONE, PYTHON) for line in lines_of(name) if line.judgement)
     doubled, runs = counted_in(SHORT, "duplicate")
     lost, _ = counted_in(SHORT, "lost-write")
-    found = f"{doubled} records doubled in {runs} runs; {lost} writes on no replica"
-    assert says(page, f"| librdkafka {sends_of(SHORT)} {found} |")
+    words = f"{doubled} records doubled in {runs} runs; {lost} writes on no replica"
+    assert says(page, f"| librdkafka {sends_of(SHORT)} {words} |")
     (wedged,) = wedged_clients(line.anomalies for line in lines_of(SHORT_PYTHON))
-    found = f"nothing in the log; {wedged.producers} producers wedged in {wedged.runs} runs"
-    assert says(page, f"| kafka-python {sends_of(SHORT_PYTHON)} {found} |")
+    words = f"nothing in the log; {wedged.producers} producers wedged in {wedged.runs} runs"
+    assert says(page, f"| kafka-python {sends_of(SHORT_PYTHON)} {words} |")
 
 
 def test_the_results_of_sixteen_settings_say_what_the_verdicts_say() -> None:
     page = words_of("results", "reference", "README.md")
-    weak = [one for acks in (0, 1) for one in outcomes_of(OLDER, acks=acks)]
+    weak = [outcome for acks in (0, 1) for outcome in outcomes_of(OLDER, acks=acks)]
     unclean = outcomes_of(OLDER, acks="all", unclean_leader_election_enable=True)
     lost = {
-        (name, world): sum(one == (world, Outcome.PERMITTED_LOSS) for one in cells)
+        (name, world): sum(outcome == (world, Outcome.PERMITTED_LOSS) for outcome in cells)
         for name, cells in (("weak", weak), ("unclean", unclean))
         for world in ("kafka", "processes")
     }

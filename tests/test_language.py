@@ -63,20 +63,31 @@ SHARED_CLASS_NAMES: Final = {
     "MoveLeader": "the fault, and the request to the controller that it is",
 }
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+#: Nodes that may give a name to something.
+Binding = (
+    ast.Name
+    | ast.Attribute
+    | ast.arg
+    | ast.MatchAs
+    | ast.MatchStar
+    | ast.FunctionDef
+    | ast.AsyncFunctionDef
+    | ast.ClassDef
+)
 
 
 def violations(path: Path) -> Iterator[str]:
     """Lines "file:line: what is wrong" of one module."""
     yield from first_lines(path)
+    yield from empty_names(path)
     name = _relative(path)
     text, nodes = _read(path)
     for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from (f"{name}:{node.lineno}: {wrong}" for wrong in turns(node.value))
-        bound, number = _bound_name(node), getattr(node, "lineno", 0)
-        if bound in EMPTY_NAMES:
-            yield f"{name}:{number}: the name {bound!r} does not say what it holds"
-        yield from (f"{name}:{number}: {wrong}" for wrong in turns(_WORDS.sub(" ", bound).lower()))
+        if isinstance(node, Binding):
+            words = _WORDS.sub(" ", _bound_name(node)).lower()
+            yield from (f"{name}:{node.lineno}: {wrong}" for wrong in turns(words))
     for number, line in enumerate(text.splitlines(), 1):
         _, mark, comment = line.replace(COMMENT, "# ").partition("# ")
         if mark and '"' not in comment:
@@ -99,6 +110,13 @@ def first_lines(path: Path) -> Iterator[str]:
         if (described := line.lstrip().removeprefix(COMMENT)) != line.lstrip() and COMMENT not in before:
             yield from (f"{name}:{number}: {wrong}" for wrong in _noun_clause(described))
         before = line
+
+
+def empty_names(path: Path) -> Iterator[str]:
+    """The same of names that say nothing of what they hold or give."""
+    for node in _read(path)[1]:
+        if isinstance(node, Binding) and (bound := _bound_name(node)) in EMPTY_NAMES:
+            yield f"{_relative(path)}:{node.lineno}: the name {bound!r} does not say what it holds"
 
 
 @lru_cache(1)
@@ -137,11 +155,13 @@ def _noun_clause(text: str) -> Iterator[str]:
         yield f"begins with a noun clause: {first[:60]!r}"
 
 
-def _bound_name(node: ast.AST) -> str:
+def _bound_name(node: Binding) -> str:
     match node:
         case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()) | ast.arg(arg=name):
             return name.lstrip("_")
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return name.lstrip("_")
+        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
             return name.lstrip("_")
         case _:
             return ""
@@ -158,8 +178,8 @@ def test_the_source_speaks_plainly() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_first_lines_of_tests_speak_plainly() -> None:
-    wrong = [line for module in modules(["tests"]) for line in first_lines(module)]
+def test_first_lines_and_names_of_tests_speak_plainly() -> None:
+    wrong = [line for module in modules(["tests"]) for line in (*first_lines(module), *empty_names(module))]
     assert not wrong, "\n".join(wrong)
 
 
@@ -207,6 +227,8 @@ def test_scripts_speak_plainly() -> None:
         ("def f(at): pass", "'at'"),
         ("self._found = 1", "'found'"),
         ("def known(): pass", "'known'"),
+        ("match 1:\n    case int() as one: pass", "'one'"),
+        ("match []:\n    case [*found]: pass", "'found'"),
         ("done_anew = 1", "anew"),
         ("class NobodyElse: pass", "nobody"),
     ],

@@ -31,7 +31,7 @@ def test_each_plan_expects_something_of_each_of_its_cells(name: str) -> None:
         for choice in plan.choices:
             settings = choice.settings_in(world.world)
             for family in plan.families:
-                assert any(one.fits(world.world.name, family, settings) for one in plan.expected), (
+                assert any(expectation.fits(world.world.name, family, settings) for expectation in plan.expected), (
                     family,
                     choice.label,
                 )
@@ -61,7 +61,7 @@ def test_a_plan_that_expects_the_wrong_thing_is_contradicted() -> None:
     cells = performed(virtual_runs(plan, 2))
     assert not has_come(plan, cells)
     assert problems(plan, 20)
-    silent = [replace(one, outcome=Outcome.NOT_EXERCISED) for one in cells]
+    silent = [replace(performed_cell, outcome=Outcome.NOT_EXERCISED) for performed_cell in cells]
     assert not has_come(plan_of("demo"), silent)
 
 
@@ -89,15 +89,15 @@ OUTCOMES = 'one of "broken promise", "stalled", "unknown", "permitted loss", "no
 def test_what_did_not_come_is_named() -> None:
     text = PLAN + '[[expected]]\nsettings = { acks = 1 }\noutcomes = ["held"]\nsome = "held"\n'
     plan = parse_plan(text, "p.toml")
-    one = cell(plan, outcome=Outcome.HELD)
-    other = replace(one, settings=Settings().to_mapping(), cell="acks=all/kill")
-    assert list(expected_sentences(plan.expected, [one])) == ["As the plan expects: 1 cell."]
-    lost = replace(one, outcome=Outcome.PERMITTED_LOSS)
+    weak_cell = cell(plan, outcome=Outcome.HELD)
+    other = replace(weak_cell, settings=Settings().to_mapping(), cell="acks=all/kill")
+    assert list(expected_sentences(plan.expected, [weak_cell])) == ["As the plan expects: 1 cell."]
+    lost = replace(weak_cell, outcome=Outcome.PERMITTED_LOSS)
     first, second = expected_sentences(plan.expected, [lost])
     assert first.endswith("permitted loss, expected: held.")
     assert "none of 1 cell is held" in second
     assert "the plan expects nothing of it" in next(iter(unexpected(plan.expected, [other])))
-    assert list(expected_sentences((), [one])) == []
+    assert list(expected_sentences((), [weak_cell])) == []
 
 
 def test_a_broken_promise_of_another_anomaly_is_not_as_expected() -> None:

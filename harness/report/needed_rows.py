@@ -107,8 +107,8 @@ def _of_transactions(finding: OfTransactions, rows: Columns, names: Names, here:
 def _until_us(finding: OfTransactions, rows: Columns, names: Names, about: Flags) -> int:
     """The time of the contradiction, after which nothing that begins is drawn."""
     match finding:
-        case TransactionRead(reader=place) | HangingTransaction(op=place):
-            return _latest_us(rows, rows["index"] == place.op_pos)
+        case TransactionRead(reader=operation) | HangingTransaction(op=operation):
+            return _latest_us(rows, rows["index"] == operation.op_pos)
         case ZombieWrite(writer=writer):
             codes = np.unique(rows["detail"][rows["index"] == writer.op_pos]).tolist()
             ends = (decoded(names["detail"][code], TransactionEnd) for code in codes if code != NONE)

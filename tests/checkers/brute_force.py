@@ -71,12 +71,12 @@ class Log:
         return event.type == OK
 
     def places(self, key: str, value: int) -> list[int]:
-        return [place for place, values in enumerate(self.order.get(key, [])) if value in values]
+        return [position for position, values in enumerate(self.order.get(key, [])) if value in values]
 
     def index(self, key: str, value: int | None) -> int | None:
         """The last place at which the value stands alone."""
         alone = (
-            [place for place in self.places(key, value) if len(self.order[key][place]) == 1]
+            [position for position in self.places(key, value) if len(self.order[key][position]) == 1]
             if value is not None
             else []
         )
@@ -119,7 +119,7 @@ class Log:
 
 def lost_write(events: list[Event]) -> Findings:
     log = Log(events)
-    found = []
+    findings = []
     for key, value in log.values():
         seen = [log.places(key, v)[0] for k, v in log.read_ok if k == key]
         writer = log.writer.get((key, value))
@@ -127,13 +127,13 @@ def lost_write(events: list[Event]) -> Findings:
             continue
         places = log.places(key, value)
         if places[-1] <= max(seen) and (key, value) not in log.removable:
-            found.append((key, value, places[0], max(seen), writer.index))
-    return sorted(found)
+            findings.append((key, value, places[0], max(seen), writer.index))
+    return sorted(findings)
 
 
 def lost_after_drain(events: list[Event]) -> Findings:
     """Values lost by the stricter rule, whether or not the ordinary rule finds them, too."""
-    found = set()
+    findings = set()
     drains = drains_of(events)
     for key in {k for e in drains for k in e.partitions}:
         mine = [e for e in drains if key in e.partitions]
@@ -145,8 +145,8 @@ def lost_after_drain(events: list[Event]) -> Findings:
             for send in sends_of(event):
                 below = send.offset is not None and send.offset < end
                 if event.type == OK and send.partition == key and (event.index < began or below):
-                    found |= {(key, send.value)} if send.value not in seen else set()
-    return sorted(found - Log(events).removable)
+                    findings |= {(key, send.value)} if send.value not in seen else set()
+    return sorted(findings - Log(events).removable)
 
 
 def drains_of(events: list[Event]) -> list[Event]:
@@ -156,20 +156,20 @@ def drains_of(events: list[Event]) -> list[Event]:
 def heads(events: list[Event]) -> dict[tuple[str, int], dict[int, tuple[int, int]]]:
     """{(log partition, record key): {final reader: the last record of it that it read, (offset, value)}}."""
     sends = keyed_sends(events)
-    found: dict[tuple[str, int], dict[int, tuple[int, int]]] = defaultdict(dict)
+    last_read: dict[tuple[str, int], dict[int, tuple[int, int]]] = defaultdict(dict)
     for drain in drains_of(events):
         for partition in drain.partitions:
             for event in events:
                 for key, record in sound(event) if event.type == OK and event.process == drain.process else ():
                     if key == partition and (key, record.value) in sends:
-                        mine = found[key, sends[key, record.value].record_key or 0]
+                        mine = last_read[key, sends[key, record.value].record_key or 0]
                         if drain.process not in mine or mine[drain.process][0] <= record.offset:
                             mine[drain.process] = record.offset, record.value
-    return found
+    return last_read
 
 
 def returned_key(events: list[Event]) -> Findings:
-    sends, found = keyed_sends(events), []
+    sends, findings = keyed_sends(events), []
     for (key, number), seen in heads(events).items():
         tombstones = [
             (send.offset, event.index, send.value)
@@ -186,13 +186,13 @@ def returned_key(events: list[Event]) -> Findings:
         for reader in sorted(seen):
             offset, head = seen[reader]
             if offset < last and index < min(_touching(events, key, reader)):
-                found.append((key, number, head, offset, value, last))
+                findings.append((key, number, head, offset, value, last))
                 break
-    return sorted(found)
+    return sorted(findings)
 
 
 def divergent_state(events: list[Event]) -> Findings:
-    sends, found = keyed_sends(events), []
+    sends, findings = keyed_sends(events), []
     for (key, number), seen in heads(events).items():
         readers = sorted({e.process for e in drains_of(events) if key in e.partitions})
         states = {}
@@ -200,8 +200,8 @@ def divergent_state(events: list[Event]) -> Findings:
             value = seen[reader][1] if reader in seen else None
             states[reader] = None if value is None or sends[key, value].tombstone else value
         if len(set(states.values())) > 1:
-            found.append((key, number, tuple(sorted(states.items()))))
-    return sorted(found, key=repr)
+            findings.append((key, number, tuple(sorted(states.items()))))
+    return sorted(findings, key=repr)
 
 
 def lost_tombstone(events: list[Event]) -> Findings:
@@ -214,7 +214,7 @@ def cleaned_early(events: list[Event]) -> Findings:
 
 def _gone_early(events: list[Event], *, tombstones: bool) -> Findings:
     log, sends, began = Log(events), keyed_sends(events), _invocations(events)
-    found: dict[tuple[str, int], tuple[Any, ...]] = {}
+    findings: dict[tuple[str, int], tuple[Any, ...]] = {}
     for drain in drains_of(events):
         if not drain.detail:
             continue
@@ -234,8 +234,8 @@ def _gone_early(events: list[Event], *, tombstones: bool) -> Findings:
                 young = age_us < kept_ms * 1000 - 1_000_000
                 if due and young and send.offset < (drain.offset or 0) and send.value not in seen:
                     number = sends[name].record_key
-                    found.setdefault(name, (key, number, send.value, send.offset, event.index, drain.index))
-    return sorted(found.values())
+                    findings.setdefault(name, (key, number, send.value, send.offset, event.index, drain.index))
+    return sorted(findings.values())
 
 
 def _touching(events: list[Event], key: str, process: int) -> Iterator[int]:
@@ -255,12 +255,12 @@ def unseen(events: list[Event]) -> Findings:
 
 def duplicate(events: list[Event]) -> Findings:
     log = Log(events)
-    found = []
+    findings = []
     for key, value in log.values():
         offsets = tuple(sorted(o for o, values in log.log[key].items() if value in values))
         if len(offsets) > 1:
-            found.append((key, value, len(offsets), offsets))
-    return sorted(found)
+            findings.append((key, value, len(offsets), offsets))
+    return sorted(findings)
 
 
 def inconsistent_offsets(events: list[Event]) -> Findings:
@@ -300,13 +300,13 @@ def g1a(events: list[Event]) -> Findings:
 
 def precommitted_read(events: list[Event]) -> Findings:
     """For each operation and key, the first value that it read and had sent itself."""
-    found: dict[tuple[str, int], int] = {}
+    first_values: dict[tuple[str, int], int] = {}
     for event in events:
         own = {(s.partition, s.value) for s in sends_of(event)}
         for key, record in sound(event) if event.type != INVOKE else ():
             if (key, record.value) in own:
-                found.setdefault((key, event.index), record.value)
-    return sorted((*where, value) for where, value in found.items())
+                first_values.setdefault((key, event.index), record.value)
+    return sorted((*where, value) for where, value in first_values.items())
 
 
 def _inner(events: list[Event], pick: Callable[[Event], list[tuple[str, int | None]]]) -> Findings:
@@ -315,10 +315,10 @@ def _inner(events: list[Event], pick: Callable[[Event], list[tuple[str, int | No
     for event in log.done:
         for key in sorted({key for key, _ in pick(event)}):
             values = [value for k, value in pick(event) if k == key]
-            for one, two in pairwise(values):
-                low, high = log.index(key, one), log.index(key, two)
+            for earlier, later in pairwise(values):
+                low, high = log.index(key, earlier), log.index(key, later)
                 if low is not None and high is not None:
-                    steps.append((key, event.index, one, two, high - low, log.over(key, low, high)))
+                    steps.append((key, event.index, earlier, later, high - low, log.over(key, low, high)))
     return steps
 
 
@@ -356,20 +356,20 @@ def _walk(
     log = Log(events)
     steps = []
     for process in sorted({e.process for e in log.done}):
-        place: dict[str, tuple[int, int | None]] = {}
+        positions: dict[str, tuple[int, int | None]] = {}
         for event in (e for e in log.done if e.process == process):
             if event.function in (Function.ASSIGN, Function.SUBSCRIBE) and event.type in (OK, INFO) and process >= 0:
-                place = {key: where for key, where in place.items() if key in event.partitions}
+                positions = {key: where for key, where in positions.items() if key in event.partitions}
             for key in sorted(touched(event)):
                 values = [value for k, value in pick(event) if k == key]
                 first, last = (values[0], values[-1]) if values else (None, None)
-                if key in place and event.type in compared:
-                    low, high = log.index(key, place[key][1]), log.index(key, first)
+                if key in positions and event.type in compared:
+                    low, high = log.index(key, positions[key][1]), log.index(key, first)
                     if low is not None and high is not None:
                         gap = log.over(key, low, high)
-                        steps.append((key, place[key][0], event.index, place[key][1], first, high - low, gap))
+                        steps.append((key, positions[key][0], event.index, positions[key][1], first, high - low, gap))
                 if event.type in advancing:
-                    place[key] = (event.index, last)
+                    positions[key] = (event.index, last)
     return steps
 
 
@@ -403,34 +403,34 @@ def reordered(events: list[Event]) -> Findings:
         for position, send in enumerate(sends_of(event)):
             name = send.partition, send.value
             places = log.places(*name)
-            alone = all(len(log.order[send.partition][place]) == 1 for place in places)
+            alone = all(len(log.order[send.partition][rank]) == 1 for rank in places)
             sure = name in log.read_ok - lost and counted.count(name) == 1 and alone
             if event.type == OK and event.instance >= 0 and event.index in began and sure:
                 asked.append((event.instance, send.partition, began[event.index], position, event.index, send.value))
-    found = []
+    findings = []
     for instance, key, invoked, position, index, value in asked:
-        before = [one for one in asked if one[:2] == (instance, key) and one[2:4] < (invoked, position)]
+        before = [write for write in asked if write[:2] == (instance, key) and write[2:4] < (invoked, position)]
         overtaken = [(log.places(key, v)[0], v, i) for *_, i, v in before]
-        place, earlier, other = max(overtaken, default=(-1, -1, -1))
-        if log.places(key, value)[-1] < place:
-            found.append((key, other, index, earlier, value, log.places(key, value)[-1] - place))
-    return sorted(found)
+        furthest, earlier, other = max(overtaken, default=(-1, -1, -1))
+        if log.places(key, value)[-1] < furthest:
+            findings.append((key, other, index, earlier, value, log.places(key, value)[-1] - furthest))
+    return sorted(findings)
 
 
 def dependencies(events: list[Event], *, ww_deps: bool) -> set[tuple[int, int, str]]:
     """Every (writer, reader or next writer, kind) between different operations."""
     log = Log(events)
-    found: set[tuple[int, int, str]] = set()
+    edges: set[tuple[int, int, str]] = set()
     for event in log.done:
         for key, record in sound(event):
             writer = log.writer.get((key, record.value))
             if writer is not None:
-                found.add((writer.index, event.index, "wr"))
+                edges.add((writer.index, event.index, "wr"))
     for key, places in log.order.items() if ww_deps else ():
-        sure = [min(values) for place, values in enumerate(places) if log.index(key, min(values)) == place]
+        sure = [min(values) for position, values in enumerate(places) if log.index(key, min(values)) == position]
         writers = [log.writer[key, value].index for value in sure if (key, value) in log.writer]
-        found |= {(a, b, "ww") for a, b in pairwise(writers)}
-    return {(a, b, kind) for a, b, kind in found if a != b}
+        edges |= {(a, b, "ww") for a, b in pairwise(writers)}
+    return {(a, b, kind) for a, b, kind in edges if a != b}
 
 
 def cycles(events: list[Event], *, ww_deps: bool) -> set[str]:
@@ -438,15 +438,15 @@ def cycles(events: list[Event], *, ww_deps: bool) -> set[str]:
     edges = dependencies(events, ww_deps=ww_deps)
     began = _invocations(events)
     kind = {e.index: e.type for e in events}
-    found = set()
+    names = set()
     for start in {a for a, _, _ in edges}:
         for end, reads in _reachable(edges, start):
             name = "G1c" if reads else "G0"
             if end == start:
-                found.add(name)
+                names.add(name)
             if kind[end] == OK and end < began.get(start, -1):
-                found.add(f"{name}-realtime")
-    return found
+                names.add(f"{name}-realtime")
+    return names
 
 
 def divergent_offsets(logs: list[tuple[dict[int, int], int]]) -> list[int]:
@@ -464,10 +464,10 @@ def divergent_keys(logs: list[list[tuple[int, int, int, bool, int]]]) -> list[in
 
 def _table(log: list[tuple[int, int, int, bool, int]]) -> dict[int, int | None]:
     table: dict[int, int | None] = {}
-    for place, (value, key, producer, tombstone, part) in enumerate(log):
+    for position, (value, key, producer, tombstone, part) in enumerate(log):
         ends = [
             p
-            for _, _, other, _, p in log[place:]
+            for _, _, other, _, p in log[position:]
             if other == producer and p in (TransactionPart.ABORT, TransactionPart.COMMIT)
         ]
         if key >= 0 and (
@@ -520,7 +520,7 @@ def consume_counts(events: list[Event]) -> dict[int, int]:
 
 def _subscribers(events: list[Event]) -> set[tuple[int, str]]:
     """(process, key) where an ok subscription listed the key, or took it away."""
-    found: set[tuple[int, str]] = set()
+    subscribers: set[tuple[int, str]] = set()
     used: dict[int, set[str]] = defaultdict(set)
     for event in events:
         if event.type != INVOKE:
@@ -529,9 +529,9 @@ def _subscribers(events: list[Event]) -> set[tuple[int, str]]:
             used[event.process] |= {s.partition for s in sends_of(event)}
         if event.function in (Function.ASSIGN, Function.SUBSCRIBE) and event.type in (OK, INFO):
             if event.function == Function.SUBSCRIBE and event.type == OK:
-                found |= {(event.process, key) for key in used[event.process] | set(event.partitions)}
+                subscribers |= {(event.process, key) for key in used[event.process] | set(event.partitions)}
             used[event.process] = set(event.partitions)
-    return found
+    return subscribers
 
 
 def delivery(events: list[Event]) -> tuple[int, int]:

@@ -31,7 +31,7 @@ def write_history(case: dict[str, Any], path: Path) -> Path:
 def comparable(findings: list[dict[str, Any]], like: list[dict[str, Any]]) -> list[str]:
     """Findings as a multiset of texts, with the fields that the reference gives; cycles up to rotation."""
     fields = sorted({name for finding in like for name in finding})
-    plain = [{name: _plain(found.get(name)) for name in fields} for found in msgspec.to_builtins(findings)]
+    plain = [{name: _plain(finding.get(name)) for name in fields} for finding in msgspec.to_builtins(findings)]
     return sorted(json.dumps(_rotated(finding), sort_keys=True) for finding in plain)
 
 

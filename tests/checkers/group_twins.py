@@ -31,18 +31,18 @@ class Commit:
 
 
 def operations(events: list[Event], function: Function) -> Iterator[tuple[Event, Event | None]]:
-    for place, begun in enumerate(events):
+    for index, begun in enumerate(events):
         if begun.function == function and begun.type == INVOKE:
-            rest = (e for e in events[place + 1 :] if e.process == begun.process and e.function == function)
+            rest = (e for e in events[index + 1 :] if e.process == begun.process and e.function == function)
             yield begun, next(rest, None)
 
 
 def commits_of(events: list[Event], function: Function = Function.COMMIT) -> list[Commit]:
-    found = []
+    commits = []
     for begun, done in operations(events, function):
         asked = reached(begun if done is None else done)
-        found += [Commit(begun, done, key, offset) for key, offset in asked.items()]
-    return found
+        commits += [Commit(begun, done, key, offset) for key, offset in asked.items()]
+    return commits
 
 
 def assigned_at(events: list[Event], instance: int, group: str, key: str, before: int) -> int | None:
@@ -57,19 +57,19 @@ def assigned_at(events: list[Event], instance: int, group: str, key: str, before
 
 def two_owners(events: list[Event]) -> Findings:
     taken = [c for c in commits_of(events) if c.taken]
-    found = set()
+    findings = set()
     for stale in taken:
         mine = assigned_at(events, stale.instance, stale.group, stale.key, stale.begun)
         for other in taken:
             theirs = assigned_at(events, other.instance, other.group, other.key, other.begun)
             same = (other.key, other.group) == (stale.key, stale.group)
             if same and mine is not None and theirs is not None and theirs > mine and other.end < stale.begun:
-                found.add((stale.key, stale.op))
-    return sorted(found)
+                findings.add((stale.key, stale.op))
+    return sorted(findings)
 
 
 def unfenced_instance(events: list[Event]) -> Findings:
-    found = set()
+    findings = set()
     for commit in [*commits_of(events), *commits_of(events, Function.OFFSETS)]:
         mine = assigned_at(events, commit.instance, commit.group, commit.key, commit.begun)
         name = _static_name(events[commit.op])
@@ -80,8 +80,8 @@ def unfenced_instance(events: list[Event]) -> Findings:
             if listed and other.instance != commit.instance and _static_name(other) == name:
                 began = min(e.index for e in events if e.instance == other.instance and _names(e, commit.key))
                 if began > mine:
-                    found.add((commit.key, commit.op, name[1]))
-    return sorted(found)
+                    findings.add((commit.key, commit.op, name[1]))
+    return sorted(findings)
 
 
 class Assigned(NamedTuple):
@@ -99,7 +99,7 @@ class Assigned(NamedTuple):
 
 def stale_generation(events: list[Event]) -> Findings:
     assigned = [*_assigned(events)]
-    found = []
+    findings = []
     for late in assigned:
         mine = [e for e in events if e.instance == late.event.instance and _names(e, late.key)]
         began = min(_begun(events, e) for e in mine)
@@ -110,8 +110,8 @@ def stale_generation(events: list[Event]) -> Findings:
         ]
         if wrong:
             latest, minus_first = max(wrong)
-            found.append((late.key, late.event.index, late.generation, latest, -minus_first))
-    return sorted(found)
+            findings.append((late.key, late.event.index, late.generation, latest, -minus_first))
+    return sorted(findings)
 
 
 def _contradict(early: Assigned, late: Assigned, began: int) -> bool:
@@ -236,7 +236,7 @@ def _had(events: list[Event], event: Event, key: str) -> bool:
 
 
 def group_skip(events: list[Event]) -> Findings:
-    log, found = Log(events), set()
+    log, findings = Log(events), set()
     furthest: dict[tuple[str, str], int] = {}
     for event in events:
         if event.function in {Function.COMMIT, Function.COMMITTED} and event.type == OK:
@@ -246,10 +246,16 @@ def group_skip(events: list[Event]) -> Findings:
     for key, group in groups:
         done = {value for k, g, value in _processed(events) if (k, g) == (key, group)}
         for k, value in log.read_ok:
-            offsets = [r.offset for e in events if e.type == OK for at, r in sound(e) if (at, r.value) == (k, value)]
+            offsets = [
+                r.offset
+                for e in events
+                if e.type == OK
+                for partition, r in sound(e)
+                if (partition, r.value) == (k, value)
+            ]
             if k == key and value not in done and max(offsets) < furthest.get((key, group), -1):
-                found.add((key, group, value))
-    return sorted(found)
+                findings.add((key, group, value))
+    return sorted(findings)
 
 
 def _processed(events: list[Event]) -> Iterator[tuple[str, str, int]]:

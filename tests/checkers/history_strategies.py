@@ -79,9 +79,9 @@ class Scene:
             start = self.read_to.get((process, key), 0)
             if self.chance(6):
                 start = self.random.randint(0, len(self.logs[key]))
-            found = sorted(self.logs[key])[start : start + self.random.randint(0, 4)]
-            self.read_to[process, key] = start + len(found)
-            records[key] = tuple(self._record(offset, value) for offset, value in found)
+            entries = sorted(self.logs[key])[start : start + self.random.randint(0, 4)]
+            self.read_to[process, key] = start + len(entries)
+            records[key] = tuple(self._record(offset, value) for offset, value in entries)
         return Poll(records)
 
     def _record(self, offset: int, value: int) -> Record:
@@ -210,10 +210,10 @@ def _drain(scene: Scene) -> None:
         if scene.chance(4):
             continue
         process = 10 + (number if scene.chance(2) else 0)
-        found = sorted(scene.logs[key])
-        records = tuple(scene._record(offset, value) for offset, value in found if not scene.chance(9))
+        entries = sorted(scene.logs[key])
+        records = tuple(scene._record(offset, value) for offset, value in entries if not scene.chance(9))
         scene.add(process, EventType.OK, Function.POLL, micro=(Poll({key: records}),))
-        end = found[-1][0] + 1 if found else 0
+        end = entries[-1][0] + 1 if entries else 0
         scene.add(process, EventType.OK, Function.DRAIN, partitions=(key,), offset=end)
 
 
@@ -234,16 +234,16 @@ def pipelined_histories(draw: st.DrawFn, writes_max: int = 20) -> list[Event]:
     for value in writes:
         scene.add(value, EventType.INVOKE, Function.SEND, micro=(Send(key[value], value),))
     for value in chosen.sample(writes, len(writes)):
-        at = [offset for offset, other in scene.logs[key[value]] if other == value]
-        offset = chosen.choice([*at, *at, None])
+        offsets = [offset for offset, other in scene.logs[key[value]] if other == value]
+        offset = chosen.choice([*offsets, *offsets, None])
         offset = chosen.randrange(25) if scene.chance(25) else offset
         scene.add(value, chosen.choice(OUTCOMES), Function.SEND, micro=(Send(key[value], value, offset),))
     for number, name in enumerate(KEYS):
         log = scene.logs[name]
         if scene.chance(3):
-            log = [one for one in log if not scene.chance(5)]
-        found = tuple(Record(*one) for one in log[: chosen.choice([len(log), len(log), len(log) // 2])])
-        scene.add(30 + number, EventType.OK, Function.POLL, micro=(Poll({name: found}),))
+            log = [entry for entry in log if not scene.chance(5)]
+        records = tuple(Record(*entry) for entry in log[: chosen.choice([len(log), len(log), len(log) // 2])])
+        scene.add(30 + number, EventType.OK, Function.POLL, micro=(Poll({name: records}),))
         if scene.chance(2):
             scene.add(30 + number, EventType.OK, Function.DRAIN, partitions=(name,), offset=len(log))
     return scene.events

@@ -46,13 +46,13 @@ def answers(events: list[Event]) -> Iterator[tuple[Event, Event, str, int]]:
     """Questions what a group has committed, with their answers: one for each log partition."""
     for begun, done in operations(events, Function.COMMITTED):
         if done is not None and done.type == OK:
-            for one in done.micro:
-                assert isinstance(one, Reached)
-                yield begun, done, one.partition, one.offset
+            for answer in done.micro:
+                assert isinstance(answer, Reached)
+                yield begun, done, answer.partition, answer.offset
 
 
 def missing_effect(events: list[Event]) -> Findings:
-    log, made, found = Log(events), list(transactions(events)), set()
+    log, made, findings = Log(events), list(transactions(events)), set()
     furthest: dict[str, int] = {}
     for transaction in made:
         for key, offset in transaction.offsets.items():
@@ -71,8 +71,8 @@ def missing_effect(events: list[Event]) -> Findings:
         if event.type == OK:
             for key, record in sound(event):
                 if record.offset < furthest.get(key, -1) and (key, record.offset) not in done:
-                    found.add((key, record.offset))
-    return sorted(found)
+                    findings.add((key, record.offset))
+    return sorted(findings)
 
 
 def doubled_effect(events: list[Event]) -> Findings:
@@ -88,19 +88,19 @@ def doubled_effect(events: list[Event]) -> Findings:
 
 
 def aborted_commit(events: list[Event]) -> Findings:
-    made, found = list(transactions(events)), set()
+    made, findings = list(transactions(events)), set()
     for _, done, key, offset in answers(events):
         mine = [t for t in made if t.offsets.get(key) == offset >= 0 and t.facts.group == group_of(done)]
         before = [t for t in mine if t.begun.index < done.index]
         plain = [c for c in commits_of(events) if (c.key, c.offset, c.group) == (key, offset, group_of(done))]
         others = any(not t.aborted for t in before) or any(c.begun < done.index for c in plain)
         if any(t.aborted for t in before) and not others:
-            found.add((key, done.index, offset))
-    return sorted(found)
+            findings.add((key, done.index, offset))
+    return sorted(findings)
 
 
 def unstable_offset(events: list[Event]) -> Findings:
-    found = set()
+    findings = set()
     for begun, done, key, offset in answers(events):
         for transaction in transactions(events):
             facts = transaction.facts
@@ -108,8 +108,8 @@ def unstable_offset(events: list[Event]) -> Findings:
                 continue
             whole = facts.handed_us < begun.time_us and done.time_us < (facts.ending_us or -EVER)
             if whole and facts.group == group_of(done) and transaction.offsets[key] != offset:
-                found.add((key, done.index, offset))
-    return sorted(found)
+                findings.add((key, done.index, offset))
+    return sorted(findings)
 
 
 #: By anomaly.

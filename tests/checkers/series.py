@@ -52,7 +52,7 @@ def lag_series(events: Iterable[Event]) -> list[Lag]:
     grown = _grown(history)
     held: dict[int, dict[str, int]] = {}
     begun: dict[int, int] = {}
-    found: list[Lag] = []
+    lags: list[Lag] = []
     for event in history:
         if event.type == EventType.INVOKE:
             begun[event.process] = event.time_us
@@ -68,10 +68,10 @@ def lag_series(events: Iterable[Event]) -> list[Lag]:
             for key, offset in max_offsets(event).items():
                 mine[key] = max(offset, mine.get(key, -1))
             if (begin := begun.get(event.process)) is not None:
-                found += [
+                lags += [
                     Lag(begin, event.process, key, _lag(grown, key, offset, begin)) for key, offset in mine.items()
                 ]
-    return found
+    return lags
 
 
 def max_offsets(event: Event) -> dict[str, int]:
@@ -93,12 +93,12 @@ def _grown(events: Iterable[Event]) -> dict[str, list[tuple[int, int]]]:
     for event in events:
         if event.type in (EventType.OK, EventType.INFO):
             for key, offset in max_offsets(event).items():
-                known = grown.setdefault(key, [])
-                if not known or offset > known[-1][0]:
-                    known.append((offset, event.time_us))
+                steps = grown.setdefault(key, [])
+                if not steps or offset > steps[-1][0]:
+                    steps.append((offset, event.time_us))
     return grown
 
 
 def _lag(grown: dict[str, list[tuple[int, int]]], key: str, offset: int, begin: int) -> int:
-    later = (time_us for known, time_us in grown.get(key, ()) if known > offset)
+    later = (time_us for reached, time_us in grown.get(key, ()) if reached > offset)
     return max(0, begin - next(later, begin))

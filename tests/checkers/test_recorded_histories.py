@@ -55,10 +55,10 @@ def test_two_hundred_histories_are_judged_as_before(recorded: list[Path]) -> Non
         lossy += judgement.lost > 0
         proved = {True: Outcome.BROKEN_PROMISE, False: Outcome.PERMITTED_LOSS if judgement.lost else Outcome.UNKNOWN}
         assert judgement.outcome is proved[bool(judgement.broken)], run.name
-        found = msgspec.to_builtins(msgspec.structs.replace(verdict, history=""), str_keys=True)
-        of_before = {name: found[name] for name in expected["verdict"]}  # later versions say more
+        plain = msgspec.to_builtins(msgspec.structs.replace(verdict, history=""), str_keys=True)
+        of_before = {name: plain[name] for name in expected["verdict"]}  # later versions say more
         of_before |= {"valid": expected["verdict"]["valid"]} if later else {}
-        of_before["delivery"] = {name: found["delivery"][name] for name in expected["verdict"]["delivery"]}
+        of_before["delivery"] = {name: plain["delivery"][name] for name in expected["verdict"]["delivery"]}
         assert of_before == expected["verdict"], run.name
         assert {
             "broken": judgement.broken,

@@ -44,7 +44,7 @@ def aborted_read(events: list[Event]) -> Findings:
 
 
 def early_read(events: list[Event]) -> Findings:
-    found = set()
+    findings = set()
     for write in writes(events):
         failed = write.event.type == EventType.OK and str(write.value) in write.facts.failed
         if write.event.type == EventType.FAIL or failed:
@@ -53,8 +53,8 @@ def early_read(events: list[Event]) -> Findings:
         for reader in reads(events, write.key, write.value):
             if asked_us is None or reader.time_us < asked_us:
                 early_us = None if asked_us is None else asked_us - reader.time_us
-                found.add((write.key, write.value, reader.index, early_us))
-    return sorted(found)
+                findings.add((write.key, write.value, reader.index, early_us))
+    return sorted(findings)
 
 
 def torn_transaction(events: list[Event]) -> Findings:
@@ -80,7 +80,7 @@ def failed_send_committed(events: list[Event]) -> Findings:
 
 def zombie(events: list[Event]) -> Findings:
     log = Log(events)
-    found = set()
+    findings = set()
     for write in writes(events):
         facts = write.facts
         if facts.superseded_us is None or facts.ending_us is None:
@@ -88,17 +88,17 @@ def zombie(events: list[Event]) -> Findings:
         failed = str(write.value) in facts.failed
         committed = write.event.type == EventType.OK and not failed
         if committed or (write.value in facts.late and (write.key, write.value) in log.read_ok):
-            found.add((write.key, write.value, write.event.index, facts.ending_us - facts.superseded_us))
-    return sorted(found)
+            findings.add((write.key, write.value, write.event.index, facts.ending_us - facts.superseded_us))
+    return sorted(findings)
 
 
 def hanging_transaction(events: list[Event]) -> Findings:
-    found = []
+    findings = []
     for event in events:
         if event.function != Function.STABLE or not event.detail:
             continue
         facts = msgspec.json.decode(event.detail, type=StableOffset)
-        (end,) = (one for one in event.micro if isinstance(one, Reached))
+        (end,) = (micro for micro in event.micro if isinstance(micro, Reached))
         signs = [
             e.time_us
             for e in events
@@ -106,8 +106,8 @@ def hanging_transaction(events: list[Event]) -> Findings:
         ]
         waited_us = event.time_us - max(signs, default=0)
         if end.offset < facts.high_watermark and waited_us >= facts.open_ms * 1000:
-            found.append((end.partition, end.offset, facts.high_watermark, waited_us))
-    return sorted(found)
+            findings.append((end.partition, end.offset, facts.high_watermark, waited_us))
+    return sorted(findings)
 
 
 #: By anomaly.

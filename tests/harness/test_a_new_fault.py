@@ -128,8 +128,8 @@ def test_a_fault_that_is_one_file_and_one_line_is_known_everywhere(tmp_path: Pat
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    known = json.loads(done.stdout.splitlines()[-1])
-    assert known == {
+    answers = json.loads(done.stdout.splitlines()[-1])
+    assert answers == {
         "schedules": ["doze"],
         "stories": [],
         "hunt": [["doze"]],

@@ -241,7 +241,7 @@ def test_no_artefact_of_a_soak_has_what_brokers_say_or_what_is_in_the_environmen
         directory.mkdir()
         write_plan(plan, directory)
         asked = SoakRequest(name=name, seed=int(name), began=name, command="ackproof soak", for_s=1.5)
-        checks = Checking(lambda places: [judge_all([place], Progress())[0] for place in places])
+        checks = Checking(lambda places: [judge_all([run], Progress())[0] for run in places])
         ending = perform_soak(
             directory, plan, asked, Progress(), earlier=earlier, runs=HereRuns(directory), checks=checks
         )
@@ -261,9 +261,12 @@ def test_no_artefact_of_a_soak_has_what_brokers_say_or_what_is_in_the_environmen
 def test_a_place_of_nights_with_a_password_is_refused_without_repeating_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place = f"s3://alice:{SECRET}@bucket/nights"
+    nights = f"s3://alice:{SECRET}@bucket/nights"
     plan = str(SOURCE / "plans" / "smoke.toml")
-    for command in (["soak", plan, "--for", "1s", "--out", str(tmp_path / "out"), "--nights", place], ["check", place]):
+    for command in (
+        ["soak", plan, "--for", "1s", "--out", str(tmp_path / "out"), "--nights", nights],
+        ["check", nights],
+    ):
         assert exit_code_of(command) == 64
     assert SECRET not in "".join(capsys.readouterr())
     assert not (tmp_path / "out").exists()

@@ -66,8 +66,8 @@ def matrices(plan: Plan, directory: Path) -> Iterator[Matrix]:
     lines: dict[Path, VerdictLine] = {}
     for runs in range(1, RUNS_MAX + 1):
         for spec in in_virtual_time(plan, runs).runs():
-            place = directory / spec.directory()
-            lines[place] = lines.get(place) or verdict_line(spec, place)
+            run_directory = directory / spec.directory()
+            lines[run_directory] = lines.get(run_directory) or verdict_line(spec, run_directory)
         yield build_matrix([*lines.values()], len(in_virtual_time(plan, runs).cells))
 
 

@@ -43,16 +43,16 @@ def play(make_world):
     return start
 
 
-def at(world, time_ms):
+def cluster_at(world, time_ms):
     world.drive(lambda: False, time_ms * 1000)
     return world.cluster
 
 
 def test_a_fault_begins_and_ends_on_time(play):
     world, player, marks = play(step(100, 200, Kill(LEADER)))
-    assert at(world, 99).dead == set()
-    assert at(world, 150).dead == {0}
-    assert at(world, 250).dead == set()
+    assert cluster_at(world, 99).dead == set()
+    assert cluster_at(world, 150).dead == {0}
+    assert cluster_at(world, 250).dead == set()
     assert marks == [("begin", 0), ("end", 0)]
     (receipt,) = player.receipts
     assert (receipt.begun_us, receipt.ended_us) == (100_000, 200_000)
@@ -62,14 +62,14 @@ def test_a_fault_begins_and_ends_on_time(play):
 
 def test_roles_are_resolved_when_the_fault_fires(play):
     world, player, _ = play(step(100, 900, Kill(LEADER)), step(200, 900, Kill(LEADER)))
-    assert at(world, 300).dead == {0, 1}
+    assert cluster_at(world, 300).dead == {0, 1}
     assert [receipt.targets for receipt in player.receipts] == [(0,), (1,)]
 
 
 def test_what_is_impossible_now_is_skipped_with_a_receipt(play):
     world, player, marks = play(step(100, 200, Kill(LEADER)))
     world.cluster.dead = {0, 1, 2}
-    at(world, 300)
+    cluster_at(world, 300)
     assert marks == [("skipped", 0)]
     (receipt,) = player.receipts
     assert receipt.reason == "the leader of partition 0 does not exist now"
@@ -80,7 +80,7 @@ def test_what_is_impossible_now_is_skipped_with_a_receipt(play):
 def test_a_fault_that_is_not_to_be_had_here_is_skipped_and_the_receipt_says_why(play):
     steps = step(100, 200, PowerLoss(LEADER)), step(100, 200, Kill(LEADER))
     world, player, marks = play(*steps, lacks={Capability.POWER: "needs root"})
-    assert at(world, 150).dead == {0}
+    assert cluster_at(world, 150).dead == {0}
     assert marks == [("skipped", 0), ("begin", 1)]
     assert player.receipts[0].reason == "needs root"
     assert [receipt.unsupported for receipt in player.receipts] == [True, False]
@@ -88,8 +88,8 @@ def test_a_fault_that_is_not_to_be_had_here_is_skipped_and_the_receipt_says_why(
 
 def test_power_comes_back_with_a_restart(play):
     world, player, _ = play(step(100, 200, PowerLoss(LEADER)))
-    assert at(world, 150).dead == {0}
-    assert at(world, 250).dead == set()
+    assert cluster_at(world, 150).dead == {0}
+    assert cluster_at(world, 250).dead == set()
     assert [call for call in world.cluster.calls if call[1] == 0] == [("cut_power", 0), ("restart", 0)]
     assert player.receipts[0].fault == "powerloss"
 
@@ -97,7 +97,7 @@ def test_power_comes_back_with_a_restart(play):
 def test_the_budget_holds_when_the_fault_fires(play):
     followers = Role(RoleKind.FOLLOWERS, 0)
     world, player, _ = play(step(100, 900, Pause(followers)), step(200, 800, Kill(LEADER)), dead_brokers_max=2)
-    at(world, 1_000)
+    cluster_at(world, 1_000)
     assert world.cluster.most_stopped == 2
     assert player.receipts[1].mark == "skipped"
     assert player.receipts[1].reason == "the budget allows 2 dead or frozen brokers, 2 are"
@@ -107,9 +107,9 @@ def test_a_link_cut_twice_heals_with_the_second_end(play):
     mute = Partition(LEADER, Shape.MUTE)
     no_heartbeat = Partition(LEADER, Shape.NO_HEARTBEAT)
     world, *_ = play(step(100, 300, mute), step(200, 400, no_heartbeat))
-    assert len(at(world, 250).links) == 3
-    assert at(world, 350).links == {Link(0, 100)}
-    assert at(world, 450).links == set()
+    assert len(cluster_at(world, 250).links) == 3
+    assert cluster_at(world, 350).links == {Link(0, 100)}
+    assert cluster_at(world, 450).links == set()
 
 
 def slow(world, action, takes_ms):
@@ -126,12 +126,12 @@ def slow(world, action, takes_ms):
 def test_a_command_that_takes_its_time_takes_none_from_what_is_to_happen_between_two_faults(play):
     world, player, _ = play(step(100, 500, Partition(LEADER, Shape.ISOLATE)), step(400, 900, Kill(LEADER)))
     slow(world, "cut", 1_000)
-    assert at(world, 1_399).dead == set()
-    assert at(world, 1_401).dead == {0}
+    assert cluster_at(world, 1_399).dead == set()
+    assert cluster_at(world, 1_401).dead == {0}
     assert world.cluster.links
-    assert not at(world, 1_501).links
-    assert at(world, 1_899).dead == {0}
-    assert at(world, 1_901).dead == set()
+    assert not cluster_at(world, 1_501).links
+    assert cluster_at(world, 1_899).dead == {0}
+    assert cluster_at(world, 1_901).dead == set()
     assert [receipt.begun_us for receipt in player.receipts] == [100_000, 1_400_000]
     assert player.late_us == 1_000_000
 
@@ -142,7 +142,7 @@ def test_every_slow_command_moves_what_follows_in_all_scenarios(play):
     )
     slow(world, "pause", 300)
     slow(world, "kill", 300)
-    at(world, 10_000)
+    cluster_at(world, 10_000)
     assert [receipt.begun_us for receipt in player.receipts] == [100_000, 400_000, 2_600_000]
     assert player.late_us == 900_000
     assert (world.cluster.dead, world.cluster.frozen) == (set(), set())
@@ -150,7 +150,7 @@ def test_every_slow_command_moves_what_follows_in_all_scenarios(play):
 
 def test_a_schedule_played_in_virtual_time_never_falls_behind(play):
     world, player, _ = play(step(100, 200, Kill(LEADER)), step(100, 300, Kill(LEADER)))
-    at(world, 1_000)
+    cluster_at(world, 1_000)
     assert [receipt.mark for receipt in player.receipts] == ["end", "end"]
     assert player.late_us == 0
 
@@ -159,9 +159,9 @@ def test_healing_undoes_what_lasts_and_forbids_the_rest(play):
     world, player, marks = play(
         step(100, 9_000, Kill(LEADER)), step(200, 9_000, Partition(LEADER, Shape.ISOLATE)), step(500, 600, Kill(LEADER))
     )
-    at(world, 300)
+    cluster_at(world, 300)
     player.heal_all()
-    target = at(world, 10_000)
+    target = cluster_at(world, 10_000)
     assert (target.dead, target.frozen, target.links) == (set(), set(), set())
     assert marks == [("begin", 0), ("begin", 1), ("skipped", 2), ("end", 1), ("end", 0)]
     assert "took too long" in player.receipts[2].reason
@@ -169,7 +169,7 @@ def test_healing_undoes_what_lasts_and_forbids_the_rest(play):
 
 def test_healing_twice_marks_no_end_twice(play):
     world, player, marks = play(step(100, 9_000, Kill(LEADER)), step(8_000, 9_000, Kill(LEADER)))
-    at(world, 300)
+    cluster_at(world, 300)
     player.heal_all()
     player.heal_all()
     assert marks == [("begin", 0), ("skipped", 1), ("end", 0)]
@@ -202,7 +202,7 @@ def test_any_schedule_is_undone_and_within_budget(make_world, seed, families, de
         witness=lambda receipt: marks.append((receipt.sequence, receipt.mark)),
     )
     player.start()
-    at(world, 60_000)
+    cluster_at(world, 60_000)
     player.heal_all()
     assert world.cluster.most_stopped <= dead_max
     assert (world.cluster.dead, world.cluster.frozen, world.cluster.links) == (set(), set(), set())
@@ -213,7 +213,7 @@ def test_any_schedule_is_undone_and_within_budget(make_world, seed, families, de
 
 def test_receipt_without_evidence_claims_nothing(play):
     world, player, _ = play(step(100, 200, Kill(LEADER)), step(300, 400, Partition(LEADER, Shape.RING)), blind=True)
-    at(world, 500)
+    cluster_at(world, 500)
     assert [receipt.took_effect for receipt in player.receipts] == [False, False]
     assert player.receipts[0].reason == "nothing was observed"
 
@@ -240,7 +240,7 @@ def test_what_nobody_confirmed_is_no_claim():
 
 def test_a_receipt_tells_what_the_controller_changed_meanwhile(play):
     world, player, _ = play(step(100, 200, Kill(LEADER)))
-    at(world, 300)
+    cluster_at(world, 300)
     assert player.receipts[0].moved["t-0"]["leader"] == (0, 1)
     assert player.receipts[0].moved["t-0"]["isr"] == ((0, 1, 2), (1, 2))
 
@@ -264,7 +264,7 @@ def test_a_receipt_is_written_whatever_the_evidence_is():
 def test_a_receipt_says_who_was_out_of_sync_when_the_fault_began(play):
     world, player, _ = play(step(100, 300, Kill(LEADER)), step(200, 250, Pause(Role(RoleKind.LEADER, 1))))
     world.cluster.never_in_sync = {"t-2": {1}}
-    at(world, 400)
+    cluster_at(world, 400)
     assert [receipt.out_of_sync for receipt in player.receipts] == [
         {"t-2": (1,)},
         {"t-0": (0,), "t-1": (0,), "t-2": (0, 1)},
@@ -273,7 +273,7 @@ def test_a_receipt_says_who_was_out_of_sync_when_the_fault_began(play):
 
 def test_an_emptied_disk_that_nobody_saw_emptied_was_a_kill(play):
     world, player, _ = play(step(100, 200, WipeDisk(LEADER)))
-    at(world, 300)
+    cluster_at(world, 300)
     (receipt,) = player.receipts
     assert (receipt.took_effect, receipt.degraded_to) == (False, "kill")
 
@@ -301,10 +301,10 @@ def test_a_receipt_names_the_log_partitions_that_the_fault_touched(play):
 
 def test_a_receipt_says_what_was_seen_of_leaders_and_in_sync_replicas_while_it_lasted(play):
     world, player, _ = play(step(100, 450, Kill(LEADER)))
-    at(world, 150)
+    cluster_at(world, 150)
     assert player.receipts[0].touched == ("t-0", "t-1", "t-2")
     assert player.receipts[0].seen == {}, "it stands in the receipt of the end"
-    at(world, 500)
+    cluster_at(world, 500)
     before, after = (0, 0, 3), (1, 1, 2)
     looks = [(100_000, *before), (200_000, *after), (450_000, *after)]
     assert [tuple(look) for look in player.receipts[0].seen["t-0"]] == looks
@@ -312,9 +312,9 @@ def test_a_receipt_says_what_was_seen_of_leaders_and_in_sync_replicas_while_it_l
 
 def test_a_state_that_lasted_stands_with_its_first_look_and_its_last(play):
     world, player, _ = play(step(100, 450, Pause(Role(RoleKind.NAMED, pick=9))), step(100, 650, Kill(LEADER)))
-    at(world, 310)
+    cluster_at(world, 310)
     world.cluster.elected += 1
-    at(world, 700)
+    cluster_at(world, 700)
     assert [look.time_us for look in player.receipts[1].seen["t-2"]] == [100_000, 200_000, 300_000, 400_000, 650_000]
 
 

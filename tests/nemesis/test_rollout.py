@@ -346,5 +346,5 @@ def test_whatever_strikes_beside_it_at_most_one_node_is_away_for_the_upgrade(see
     in_steps = [us for us in struck_us for step in steps if step.begun_us < us < (step.ended_us or 0)]
     assert len(in_steps) >= 2, "kills strike while steps last"
     assert tried.forms.most_away == 1
-    assert all(one.ended_us <= other.begun_us for one, other in itertools.pairwise(steps) if one.ended_us)
+    assert all(earlier.ended_us <= later.begun_us for earlier, later in itertools.pairwise(steps) if earlier.ended_us)
     assert {seen["version"] for seen in tried.forms.runs.values()} == {"new"}

@@ -107,9 +107,9 @@ def test_one_scenario_more_or_less_changes_nothing_in_the_others(seed):
     """The draws of a scenario belong to it: with half of the families, those that are left last as long as before."""
     choices = {"count": 8, "duration_ms": 600_000}
     both = drawn_from_choices(seed, families=("kill", "partition"), **choices)
-    one = drawn_from_choices(seed, families=("partition",), **choices)
+    single = drawn_from_choices(seed, families=("partition",), **choices)
     shown = {scenario: lengths for (family, scenario), lengths in lengths_of(both).items() if family == "partition"}
-    alone = {scenario: lengths for (_, scenario), lengths in lengths_of(one).items()}
+    alone = {scenario: lengths for (_, scenario), lengths in lengths_of(single).items()}
     common = shown.keys() & alone.keys()
     assert "zombie-leader" in common
     assert all(shown[scenario] == alone[scenario] for scenario in common)

@@ -48,8 +48,8 @@ def test_other_commands_are_there() -> None:
     lines = [line.split() for block in blocks("sh") for line in block.splitlines()]
     script = (ROOT / "ci" / "run.sh").read_text()
     for program, command, *_ in lines:
-        known = Path(program).name == "ackproof" and command in COMMANDS
-        assert known or (Path(program).name == "run.sh" and f"\n    {command}/1) " in script)
+        is_command = Path(program).name == "ackproof" and command in COMMANDS
+        assert is_command or (Path(program).name == "run.sh" and f"\n    {command}/1) " in script)
 
 
 def test_the_example_of_several_values_fits_into_the_starter() -> None:

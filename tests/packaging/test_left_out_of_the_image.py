@@ -42,7 +42,7 @@ def copied(tree: Path) -> set[str]:
     kept = set()
     for file in (path for path in tree.rglob("*") if path.is_file()):
         parts, left_out = file.relative_to(tree).parts, False
-        for line in (one for one in IGNORED if one and not one.startswith("#")):
+        for line in (entry for entry in IGNORED if entry and not entry.startswith("#")):
             pattern = line.removeprefix("!").removeprefix("**/")
             begins = range(len(parts)) if "**/" in line else (0,)
             paths = ("/".join(parts[begin:end]) for begin in begins for end in range(begin + 1, len(parts) + 1))

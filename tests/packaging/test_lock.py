@@ -21,17 +21,17 @@ HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 def locked(name: str) -> dict[str, tuple[Requirement, int]]:
     """By package: what is locked, and the number of its hashes."""
     entries = (ROOT / name).read_text().replace("\\\n", " ").splitlines()
-    found = {}
+    packages = {}
     for entry in entries:
         requirement = Requirement(HASH.sub("", entry).strip())
-        found[canonicalize_name(requirement.name)] = requirement, len(HASH.findall(entry))
-    return found
+        packages[canonicalize_name(requirement.name)] = requirement, len(HASH.findall(entry))
+    return packages
 
 
 def version_of(requirement: Requirement) -> str:
-    (one,) = requirement.specifier
-    assert one.operator == "=="
-    return one.version
+    (specifier,) = requirement.specifier
+    assert specifier.operator == "=="
+    return specifier.version
 
 
 @pytest.mark.parametrize("name", WANTED)
@@ -67,6 +67,6 @@ def test_what_packages_depend_on_here_is_locked_too(name: str) -> None:
 
 def test_both_locks_have_the_same_versions() -> None:
     runtime, dev = map(locked, WANTED)
-    assert {name: version_of(one) for name, (one, _) in runtime.items()}.items() <= {
-        name: version_of(one) for name, (one, _) in dev.items()
+    assert {name: version_of(requirement) for name, (requirement, _) in runtime.items()}.items() <= {
+        name: version_of(requirement) for name, (requirement, _) in dev.items()
     }.items()

@@ -125,10 +125,10 @@ def going_on(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 def processes_here() -> list[list[str]]:
     """Command lines of whatever works in this directory, but for the test's own process."""
     here = []
-    for one in psutil.process_iter(["cmdline", "cwd", "status"]):
-        living = one.info["status"] != psutil.STATUS_ZOMBIE and one.pid != os.getpid()
-        if living and one.info["cwd"] == str(Path.cwd()):
-            here.append(one.info["cmdline"])
+    for process in psutil.process_iter(["cmdline", "cwd", "status"]):
+        living = process.info["status"] != psutil.STATUS_ZOMBIE and process.pid != os.getpid()
+        if living and process.info["cwd"] == str(Path.cwd()):
+            here.append(process.info["cmdline"])
     return here
 
 

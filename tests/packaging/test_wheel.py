@@ -18,9 +18,9 @@ def test_the_wheel_has_everything_that_is_no_python_too(installed: Installed) ->
     inside = set(zipfile.ZipFile(installed.wheel).namelist())
     packages = [ROOT / name for name in ("harness", "nemesis", "checkers", "workloads")]
     files = [file for package in packages for file in package.rglob("*") if file.is_file()]
-    there = {file.relative_to(ROOT).as_posix() for file in files if "__pycache__" not in file.parts}
+    sources = {file.relative_to(ROOT).as_posix() for file in files if "__pycache__" not in file.parts}
     plans = {f"harness/plans/{name}.toml" for name in plans_here()}
-    assert (there | plans | {f"harness/{name}" for name in CI_FILES.values()}) - inside == set()
+    assert (sources | plans | {f"harness/{name}" for name in CI_FILES.values()}) - inside == set()
     assert not [name for name in inside if name.startswith(("tests/", "docs/", "results/"))]
 
 

@@ -38,10 +38,12 @@ def venv(tmp_path_factory: pytest.TempPathFactory, installed: Installed) -> Path
 
     Its pip is that of the tests: to install another is most of the work of making it.
     """
-    place = tmp_path_factory.mktemp("venv") / "venv"
-    made = done([sys.executable, "-m", "venv", "--without-pip", str(place)], place.parent, installed.environment)
+    directory = tmp_path_factory.mktemp("venv") / "venv"
+    made = done(
+        [sys.executable, "-m", "venv", "--without-pip", str(directory)], directory.parent, installed.environment
+    )
     assert made.returncode == 0, made.stderr
-    return place
+    return directory
 
 
 @pytest.fixture

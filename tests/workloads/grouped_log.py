@@ -75,8 +75,8 @@ class GroupConsumer(PerfectConsumer):
             self.log.later(partial(done, Offsets({}, "UNKNOWN_MEMBER_ID")))
 
     def ask_committed(self, partitions, done):
-        known = {name: offset for name, offset in self.log.committed.items() if name in partitions}
-        self.log.later(partial(done, Offsets(known)))
+        offsets = {name: offset for name, offset in self.log.committed.items() if name in partitions}
+        self.log.later(partial(done, Offsets(offsets)))
 
     def close(self):
         super().close()

@@ -60,8 +60,8 @@ class PipedConsumer(GroupConsumer):
         for name in [name for name, position in self.positions.items() if position is None]:
             if name in self.told and not self.log.pending(name):
                 self.positions[name] = self.log.committed.get(name, 0)
-        unknown = [name for name, at in self.positions.items() if at is None or name not in self.told]
-        self.positions = {name: at for name, at in self.positions.items() if name not in unknown}
+        unknown = [name for name, position in self.positions.items() if position is None or name not in self.told]
+        self.positions = {name: position for name, position in self.positions.items() if name not in unknown}
         yield from super()._fetch()
         self.positions |= dict.fromkeys(unknown)
 

@@ -374,9 +374,9 @@ def test_a_log_that_is_too_long_for_the_limit_is_not_unread(start, run_to, event
     plain = consumer._fetch
 
     def fetch(self):
-        for found in plain(self):
-            self.positions[found.partition] = found.offset + 1
-            yield found
+        for record in plain(self):
+            self.positions[record.partition] = record.offset + 1
+            yield record
             return
 
     workload.close_clients()

@@ -32,8 +32,8 @@ def test_the_rate_over_whole_seconds_is_the_plans(writes):
 @pytest.mark.parametrize("name", [name for name, kind in WORKLOADS.items() if not kind.keyed])
 def test_every_producer_writes_to_every_partition_under_every_key(name):
     plan = WorkloadPlan(name=name, producers=3, partitions=4, keys=5)
-    found = {(w.producer, w.partition, w.key) for w in islice(WORKLOADS[name].writes(plan), 1_000)}
-    assert len(found) == 3 * 4 * 5
+    targets = {(w.producer, w.partition, w.key) for w in islice(WORKLOADS[name].writes(plan), 1_000)}
+    assert len(targets) == 3 * 4 * 5
 
 
 @pytest.mark.parametrize("name", WORKLOADS)

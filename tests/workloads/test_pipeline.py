@@ -44,8 +44,8 @@ def test_a_transaction_says_of_which_records_its_writes_are_made(perfect_world, 
     log = performed(perfect_world, events, SETTINGS, member_change_ms=0)
     for event in events.of(Function.TXN, EventType.OK):
         facts = msgspec.json.decode(event.detail, type=TransactionEnd)
-        sends = [one for one in event.micro if isinstance(one, Send)]
-        reached = {one.partition: (one.since, one.offset) for one in event.micro if isinstance(one, Reached)}
+        sends = [micro for micro in event.micro if isinstance(micro, Send)]
+        reached = {micro.partition: (micro.since, micro.offset) for micro in event.micro if isinstance(micro, Reached)}
         sources = [(name, offset) for name, offsets in facts.sources.items() for offset in offsets]
         assert [send.partition for send in sends] == [name.replace("ackproof", "ackproof-out") for name, _ in sources]
         assert {name: (min(of), max(of) + 1) for name, of in facts.sources.items()} == reached

@@ -39,8 +39,8 @@ def test_what_the_reference_expects_is_found(name: str, tmp_path: Path) -> None:
     verdict = check_one(write_history(case, tmp_path / "history.jsonl"))
     for anomaly, expected in (case.get("expect") or {}).items():
         if anomaly not in NOT_ANOMALIES:
-            found = verdict.anomalies.get(anomaly, [])
-            assert comparable(found, expected) == comparable(expected, expected), anomaly
+            findings = verdict.anomalies.get(anomaly, [])
+            assert comparable(findings, expected) == comparable(expected, expected), anomaly
     assert not set(case.get("expect_absent") or ()) & set(verdict.anomalies)
 
 
@@ -99,8 +99,8 @@ def test_unseen_values_are_the_references_but_for_keys_that_nobody_wrote(name: s
     acknowledged = {str(m[1]) for op in case["history"] if op["type"] == "ok" for m in _micro(op) if m[0] == "send"}
     unseen = ((case.get("reference_errors") or {}).get("unseen") or {}).get("messages", {})
     expected = {key: values for key, values in unseen.items() if key in acknowledged and values}
-    found = {str(f.key): f.messages for f in verdict.anomalies.get("unseen", [])}
-    assert {key: sorted(map(str, values)) for key, values in found.items()} == {
+    messages = {str(f.key): f.messages for f in verdict.anomalies.get("unseen", [])}
+    assert {key: sorted(map(str, values)) for key, values in messages.items()} == {
         key: sorted(map(str, values)) for key, values in expected.items()
     }
 
@@ -165,7 +165,7 @@ def test_first_and_last_index_of_a_value(case: str, tmp_path: Path) -> None:
     if data["function"] == "log->value->first-index":
         assert first == data["expect"]
     else:
-        ends = [sorted(v for v in values if last[v] == place) or None for place in range(len(data["expect"]))]
+        ends = [sorted(v for v in values if last[v] == index) or None for index in range(len(data["expect"]))]
         assert ends == data["expect"]
 
 
@@ -191,8 +191,8 @@ def test_no_key_with_unseen_values_is_left_unread(consumers: int) -> None:
 
 def test_every_polls_lag_is_the_references(tmp_path: Path) -> None:
     expected = BY_NAME["realtime-lag/up-to-date"]["expect"]
-    found = lag_series(_events("realtime-lag/up-to-date", tmp_path))
-    as_reference = [dict(zip(("time", "process", "key", "lag"), lag, strict=True)) for lag in found]
+    lags = lag_series(_events("realtime-lag/up-to-date", tmp_path))
+    as_reference = [dict(zip(("time", "process", "key", "lag"), lag, strict=True)) for lag in lags]
     assert as_reference == expected["realtime_lag"]
     verdict = check_one(tmp_path / "h.jsonl")
     assert msgspec.to_builtins(verdict.worst_realtime_lag) == expected["worst_realtime_lag"]

@@ -246,8 +246,8 @@ def test_a_commit_of_a_superseded_member_that_is_taken_makes_two_owners() -> Non
     made.deal(B, KEY)
     successor = made.work(B, 0, 1, 2)
     stale = made.commit(A, 2)
-    (found,) = judged(made).anomalies["two-owners"]
-    assert (found.group, found.offset, found.op.op_pos, found.successor.op_pos) == ("g", 2, stale, successor)
+    (finding,) = judged(made).anomalies["two-owners"]
+    assert (finding.group, finding.offset, finding.op.op_pos, finding.successor.op_pos) == ("g", 2, stale, successor)
 
 
 def test_a_commit_under_way_while_the_partition_changes_hands_is_no_second_owner() -> None:
@@ -301,9 +301,9 @@ def test_a_commit_of_an_instance_whose_name_another_one_has_taken_over_is_not_fe
     made = taken_over()
     successor = made.deal(B, KEY)
     stale = made.commit(A, 2)
-    (found,) = judged(made).anomalies["unfenced-instance"]
-    assert (found.key, found.group, found.offset, found.op.op_pos) == (KEY, "g", 2, stale)
-    assert (found.instance_id, found.successor.op_pos) == ("m", successor)
+    (finding,) = judged(made).anomalies["unfenced-instance"]
+    assert (finding.key, finding.group, finding.offset, finding.op.op_pos) == (KEY, "g", 2, stale)
+    assert (finding.instance_id, finding.successor.op_pos) == ("m", successor)
     assert forbidden(judged(made)) == ["unseen", "unfenced-instance"], "nobody read the rest"
 
 
@@ -334,7 +334,7 @@ def test_the_exemption_of_a_refused_successor_is_not_that_of_the_next_one() -> N
     made.commit(A, 2)
     made.deal(B, KEY)
     stale = made.commit(A, 3)
-    assert [found.op.op_pos for found in judged(made).anomalies["unfenced-instance"]] == [stale]
+    assert [finding.op.op_pos for finding in judged(made).anomalies["unfenced-instance"]] == [stale]
 
 
 def test_an_instance_that_got_the_log_partition_back_may_commit_but_not_the_one_before() -> None:
@@ -349,7 +349,7 @@ def test_an_instance_that_got_the_log_partition_back_may_commit_but_not_the_one_
     made.commit(ASKER, 2)
     assert "unfenced-instance" not in judged(made).counts
     stale = [made.commit(A, 2), made.commit(B, 2)]
-    assert [found.op.op_pos for found in judged(made).anomalies["unfenced-instance"]] == stale
+    assert [finding.op.op_pos for finding in judged(made).anomalies["unfenced-instance"]] == stale
 
 
 def test_the_same_name_in_another_group_and_members_without_a_name_fence_nothing() -> None:
@@ -384,9 +384,9 @@ def test_two_members_with_a_log_partition_in_one_generation_have_a_stale_one() -
     made = scene()
     first = made.deal(A, KEY, generation=7)
     second = made.deal(B, KEY, generation=7)
-    (found,) = judged(made).anomalies["stale-generation"]
-    assert (found.key, found.group, found.generation, found.earlier_generation) == (KEY, "g", 7, 7)
-    assert (found.earlier.op_pos, found.op.op_pos) == (first, second)
+    (finding,) = judged(made).anomalies["stale-generation"]
+    assert (finding.key, finding.group, finding.generation, finding.earlier_generation) == (KEY, "g", 7, 7)
+    assert (finding.earlier.op_pos, finding.op.op_pos) == (first, second)
     assert forbidden(judged(made)) == ["unseen", "stale-generation"], "nobody read"
 
 
@@ -396,9 +396,9 @@ def test_a_generation_that_goes_back_is_stale_for_the_same_member_and_for_one_th
         first = made.deal(A, KEY, generation=7)
         made.deal(A)
         later = made.deal(member, KEY, generation=5)
-        (found,) = judged(made).anomalies["stale-generation"]
-        assert (found.earlier.op_pos, found.op.op_pos) == (first, later)
-        assert (found.earlier_generation, found.generation) == (7, 5)
+        (finding,) = judged(made).anomalies["stale-generation"]
+        assert (finding.earlier.op_pos, finding.op.op_pos) == (first, later)
+        assert (finding.earlier_generation, finding.generation) == (7, 5)
 
 
 def test_generations_that_only_go_up_are_none_that_is_stale() -> None:
@@ -434,7 +434,7 @@ def test_an_instance_of_a_static_member_has_the_generation_of_the_one_before() -
     made.deal(B, KEY, generation=5)
     assert "stale-generation" not in judged(made).counts
     stale = made.deal(D, KEY, generation=5)
-    assert [found.op.op_pos for found in judged(made).anomalies["stale-generation"]] == [stale]
+    assert [finding.op.op_pos for finding in judged(made).anomalies["stale-generation"]] == [stale]
 
 
 def test_other_groups_and_groups_that_were_deleted_have_generations_of_their_own() -> None:
@@ -524,8 +524,8 @@ def compared(history: list[Event]) -> set[str]:
     """Compare every kernel with its twin; the anomalies that they find."""
     verdict = judge_events(history, shown=None)
     for anomaly, (twin, essence) in COMPARED.items():
-        found = sorted(essence(msgspec.to_builtins(finding)) for finding in verdict.anomalies.get(anomaly, []))
-        assert found == twin(history), anomaly
+        findings = sorted(essence(msgspec.to_builtins(finding)) for finding in verdict.anomalies.get(anomaly, []))
+        assert findings == twin(history), anomaly
     return COMPARED.keys() & verdict.anomalies.keys()
 
 

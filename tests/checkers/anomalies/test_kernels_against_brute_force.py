@@ -93,8 +93,8 @@ COMPARED_APART: dict[str, tuple[Callable[..., Any], ...]] = {
 def test_every_kernel_agrees_with_its_twin(history: list[Event]) -> None:
     verdict = judge_events(history, shown=None)
     for anomaly, (twin, essence) in COMPARED.items():
-        found = [essence(msgspec.to_builtins(finding)) for finding in verdict.anomalies.get(anomaly, [])]
-        assert sorted(found, key=repr) == sorted(twin(history), key=repr), anomaly
+        findings = [essence(msgspec.to_builtins(finding)) for finding in verdict.anomalies.get(anomaly, [])]
+        assert sorted(findings, key=repr) == sorted(twin(history), key=repr), anomaly
 
 
 @given(cleaned_histories())
@@ -103,8 +103,8 @@ def test_records_that_are_gone_too_early_are_those_that_each_reader_had_to_see(h
     verdict = judge_events(history, shown=None)
     for anomaly in ("lost-tombstone", "cleaned-early"):
         twin, essence = COMPARED[anomaly]
-        found = [essence(msgspec.to_builtins(finding)) for finding in verdict.anomalies.get(anomaly, [])]
-        assert sorted(found) == twin(history), anomaly
+        findings = [essence(msgspec.to_builtins(finding)) for finding in verdict.anomalies.get(anomaly, [])]
+        assert sorted(findings) == twin(history), anomaly
 
 
 @given(pipelined_histories())
@@ -133,12 +133,12 @@ def test_steps_inside_an_operation_are_excused_where_a_rebalance_touched_the_par
     plain, excused = judge_events(history, shown=None), check_rows(_rebalanced(history, touched), shown=None)
     for anomaly in ("int-poll-skip", "int-nonmonotonic-poll"):
         twin, essence = COMPARED[anomaly]
-        found = sorted(essence(msgspec.to_builtins(finding)) for finding in excused.anomalies.get(anomaly, []))
-        assert found == [expected for expected in twin(history) if expected[:2] not in touched], anomaly
+        findings = sorted(essence(msgspec.to_builtins(finding)) for finding in excused.anomalies.get(anomaly, []))
+        assert findings == [expected for expected in twin(history) if expected[:2] not in touched], anomaly
     inner = ("int-poll-skip", "int-nonmonotonic-poll")
     for anomaly in (plain.anomalies.keys() | excused.anomalies.keys()) - set(inner):
-        found, expected = (sorted(map(repr, verdict.anomalies.get(anomaly, ()))) for verdict in (excused, plain))
-        assert found == expected, anomaly
+        findings, expected = (sorted(map(repr, verdict.anomalies.get(anomaly, ()))) for verdict in (excused, plain))
+        assert findings == expected, anomaly
 
 
 def _rebalanced(history: list[Event], touched: set[tuple[str, int]]) -> Rows:
@@ -206,12 +206,12 @@ def test_counts_are_never_capped(history: list[Event]) -> None:
 @given(histories())
 @examples(120)
 def test_the_worst_lag_is_the_largest_of_all_polls(history: list[Event]) -> None:
-    found = judge_events(history).worst_realtime_lag
+    worst = judge_events(history).worst_realtime_lag
     series = lag_series(history)
-    assert (found is None) == (not series)
-    if found is not None:
-        assert found.lag == max(lag.lag_us for lag in series)
-        assert Lag(found.time, found.process, found.key, found.lag) in series
+    assert (worst is None) == (not series)
+    if worst is not None:
+        assert worst.lag == max(lag.lag_us for lag in series)
+        assert Lag(worst.time, worst.process, worst.key, worst.lag) in series
 
 
 @given(histories())
@@ -219,8 +219,8 @@ def test_the_worst_lag_is_the_largest_of_all_polls(history: list[Event]) -> None
 def test_unseen_values_are_those_of_the_last_point_of_their_series(history: list[Event]) -> None:
     points = list(unseen_series(history))
     expected = {key: number for key, number in points[-1].unseen.items() if number} if points else {}
-    found = judge_events(history, shown=None).anomalies.get("unseen", [])
-    assert {finding.key: finding.unseen for finding in found} == expected
+    findings = judge_events(history, shown=None).anomalies.get("unseen", [])
+    assert {finding.key: finding.unseen for finding in findings} == expected
 
 
 @given(histories())

@@ -80,14 +80,14 @@ def _only_in_the_middle(history: list[Event], verdict: Verdict) -> list[tuple[st
         if not record.defect
     ]
     sends = [(m.partition, m.value) for e in history if e.type != INVOKE for m in e.micro if isinstance(m, Send)]
-    found = []
+    writes = []
     for key, value, offset in sent:
         is_read = any(k == key and record.value == value for k, record in reads)
         passed = any(k == key and record.offset > offset and (key, record.value) not in strange for k, record in reads)
         alone = sends.count((key, value)) == 1
         if is_read and passed and alone and (key, value) not in strange:
-            found.append((key, value))
-    return sorted(set(found))
+            writes.append((key, value))
+    return sorted(set(writes))
 
 
 STRANGE = ("duplicate", "inconsistent-offsets", "lost-write", "phantom-read")
@@ -96,7 +96,9 @@ STRANGE = ("duplicate", "inconsistent-offsets", "lost-write", "phantom-read")
 def _without(operation: MicroOperation, key: str, value: int) -> MicroOperation:
     if isinstance(operation, Send):
         return operation
-    return Poll({k: tuple(r for r in found if k != key or r.value != value) for k, found in operation.records.items()})
+    return Poll(
+        {k: tuple(r for r in records if k != key or r.value != value) for k, records in operation.records.items()}
+    )
 
 
 @given(histories(), st.integers(1, 10**9))
@@ -130,8 +132,10 @@ def test_the_names_of_log_partitions_do_not_matter(history: list[Event]) -> None
     before = judged(history)
     after = judged([_renamed(event, names) for event in history])
     assert after.counts == before.counts
-    found = sorted(repr(msgspec.structs.replace(f, key=names[f.key])) for f in after.anomalies.get("lost-write", []))
-    assert found == sorted(map(repr, before.anomalies.get("lost-write", [])))
+    lost_writes = sorted(
+        repr(msgspec.structs.replace(f, key=names[f.key])) for f in after.anomalies.get("lost-write", [])
+    )
+    assert lost_writes == sorted(map(repr, before.anomalies.get("lost-write", [])))
 
 
 def _renamed(event: Event, names: dict[str, str]) -> Event:
@@ -146,14 +150,14 @@ def _renamed(event: Event, names: dict[str, str]) -> Event:
 
 @given(histories(), histories())
 @examples(60)
-def test_independent_partitions_are_judged_as_if_alone(one: list[Event], two: list[Event]) -> None:
+def test_independent_partitions_are_judged_as_if_alone(first: list[Event], other: list[Event]) -> None:
     """Two histories over different partitions by different processes, one after the other or mixed: counts add up."""
-    assume(one and two)
+    assume(first and other)
     away = {key: f"other-{key}" for key in KEYS}
-    second = [changed(_renamed(event, away), process=event.process + 1000) for event in two]
-    apart = [judged(one), judged(two)]
-    mixed = [event for pair in zip(one, second, strict=False) for event in pair]
-    mixed += one[len(second) :] + second[len(one) :]
+    second = [changed(_renamed(event, away), process=event.process + 1000) for event in other]
+    apart = [judged(first), judged(other)]
+    mixed = [event for pair in zip(first, second, strict=False) for event in pair]
+    mixed += first[len(second) :] + second[len(first) :]
     together = judged(renumbered(mixed))
     names = {name for verdict in apart for name in verdict.counts}
     assert together.counts == {name: sum(v.counts.get(name, 0) for v in apart) for name in sorted(names)} or _differ_by(

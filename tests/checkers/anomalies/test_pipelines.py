@@ -45,7 +45,7 @@ class PipelineScene(Scene):
 
     def read(self, member: int, since: int, offset: int) -> None:
         """Read and process the records of the input from ``since`` on."""
-        records = tuple(Record(at, at + 100) for at in range(since, offset))
+        records = tuple(Record(number, number + 100) for number in range(since, offset))
         self.event(member, INVOKE, Function.POLL, micro=(Poll(),), instance=member)
         self.event(member, OK, Function.POLL, micro=(Poll({IN: records}),), instance=member)
         self.of_group(member, OK, Function.PROCESS, micro=(Reached(IN, offset, since),))
@@ -72,7 +72,7 @@ class PipelineScene(Scene):
 
     def see(self, *opened: Open) -> None:
         """Read what these transactions wrote, in the order of the log."""
-        written = sorted((send.offset or 0, send.value) for one in opened for send in one.written)
+        written = sorted((send.offset or 0, send.value) for transaction in opened for send in transaction.written)
         self.poll(*written, key=OUT, process=READER)
         self.drain(self.offset, key=OUT, process=READER)
 
@@ -154,8 +154,8 @@ def test_records_of_an_aborted_transaction_that_are_not_done_again_miss_their_ef
     second = made.work(A, 4, 6)
     made.see(first, second)
     assert forbidden(made) == ["missing-effect"]
-    found = [(f.offset, f.value, f.committed) for f in judged(made).anomalies["missing-effect"]]
-    assert found == [(2, 102, 6), (3, 103, 6)]
+    effects = [(f.offset, f.value, f.committed) for f in judged(made).anomalies["missing-effect"]]
+    assert effects == [(2, 102, 6), (3, 103, 6)]
 
 
 def test_records_behind_the_last_commit_are_still_to_be_done() -> None:
@@ -198,9 +198,9 @@ def test_a_record_that_two_members_did_has_two_effects() -> None:
     again = made.work(B, 0, 1)
     made.see(opened, again)
     assert forbidden(made) == ["doubled-effect"]
-    (found,) = judged(made).anomalies["doubled-effect"]
+    (finding,) = judged(made).anomalies["doubled-effect"]
     values = [opened.sends[0].value, again.sends[0].value]
-    assert (found.key, found.source, found.offset, found.values) == (OUT, IN, 0, values)
+    assert (finding.key, finding.source, finding.offset, finding.values) == (OUT, IN, 0, values)
 
 
 def test_a_record_that_is_done_again_after_an_abort_has_one_effect() -> None:
@@ -217,8 +217,13 @@ def test_a_group_that_has_the_offset_of_an_aborted_transaction() -> None:
     aborted.hand_over()
     transaction = aborted.end(FAIL, asked="abort")
     asked = made.committed(4)
-    (found,) = judged(made).anomalies["aborted-commit"]
-    assert (found.group, found.offset, found.op.op_pos, found.transaction.op_pos) == ("g", 4, asked, transaction)
+    (finding,) = judged(made).anomalies["aborted-commit"]
+    assert (finding.group, finding.offset, finding.op.op_pos, finding.transaction.op_pos) == (
+        "g",
+        4,
+        asked,
+        transaction,
+    )
     assert forbidden(made) == ["aborted-commit"]
 
 
@@ -251,9 +256,9 @@ def test_an_offset_that_is_named_while_a_transaction_with_another_one_is_open() 
     transaction = opened.end()
     made.see(first, opened)
     assert forbidden(made) == ["unstable-offset"]
-    (found,) = judged(made).anomalies["unstable-offset"]
-    assert (found.offset, found.pending, found.op.op_pos) == (2, 4, asked)
-    assert found.transaction.op_pos == transaction
+    (finding,) = judged(made).anomalies["unstable-offset"]
+    assert (finding.offset, finding.pending, finding.op.op_pos) == (2, 4, asked)
+    assert finding.transaction.op_pos == transaction
 
 
 @pytest.mark.parametrize(("kind", "asked"), [(FAIL, "abort"), (INFO, "commit")])
@@ -278,8 +283,8 @@ def test_offsets_that_the_group_takes_of_a_superseded_member_make_two_owners() -
     stale.end(FAIL, asked="abort")
     made.see(first)
     assert forbidden(made) == ["two-owners"]
-    (found,) = judged(made).anomalies["two-owners"]
-    assert found.op.op_pos == handed
+    (finding,) = judged(made).anomalies["two-owners"]
+    assert finding.op.op_pos == handed
 
 
 def test_offsets_that_were_handed_over_before_the_rebalance_count() -> None:
@@ -366,7 +371,7 @@ def pipeline_histories(draw: st.DrawFn) -> list[Event]:
                 made.committed(draw(st.integers(-1, 6)))
             case "see" if ended:
                 seen = draw(st.lists(st.sampled_from(ended), min_size=1, unique_by=id))
-                written = sorted((send.offset or 0, send.value) for one in seen for send in one.written)
+                written = sorted((send.offset or 0, send.value) for transaction in seen for send in transaction.written)
                 made.poll(*written, key=OUT, process=READER)
                 if draw(st.booleans()):
                     made.drain(made.offset, key=OUT, process=READER)
@@ -389,5 +394,5 @@ def test_every_kernel_agrees_with_its_twin(history: list[Event]) -> None:
     verdict = judge_events(history, shown=None)
     for anomaly, twin in TWINS.items():
         essence = ESSENCE[anomaly]
-        found = sorted(essence(msgspec.to_builtins(finding)) for finding in verdict.anomalies.get(anomaly, []))
-        assert found == twin(history), anomaly
+        findings = sorted(essence(msgspec.to_builtins(finding)) for finding in verdict.anomalies.get(anomaly, []))
+        assert findings == twin(history), anomaly

@@ -48,11 +48,11 @@ def test_a_specification_names_its_anomaly_says_what_it_is_and_gives_an_example(
 
 
 def test_conformance_cases_find_no_anomaly_without_a_specification(tmp_path: Path) -> None:
-    found: set[str] = set()
+    names: set[str] = set()
     for name in (*cases("analysis"), *cases("version-orders")):
-        found |= set(check_one(write_history(BY_NAME[name], tmp_path / "history.jsonl")).counts)
-    assert found <= ANOMALIES.keys()
-    assert {"lost-write", "G1a", "G1c", "G0", "int-send-skip"} <= found, "the cases show what they are for"
+        names |= set(check_one(write_history(BY_NAME[name], tmp_path / "history.jsonl")).counts)
+    assert names <= ANOMALIES.keys()
+    assert {"lost-write", "G1a", "G1c", "G0", "int-send-skip"} <= names, "the cases show what they are for"
 
 
 def test_a_history_in_which_nothing_depends_on_anything_is_specified_too() -> None:

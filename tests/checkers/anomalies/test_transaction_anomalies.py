@@ -73,9 +73,9 @@ class Scene:
         return self.add(end_s, process, kind, Function.TXN, micro=sends, detail=msgspec.json.encode(end).decode())
 
     def read(self, at_s: float, *records: tuple[int, int], key: str = "x-0", kind: EventType = OK) -> int:
-        found = Poll({key: tuple(Record(offset, value) for offset, value in records)})
+        poll = Poll({key: tuple(Record(offset, value) for offset, value in records)})
         self.add(at_s, 50, INVOKE, Function.POLL, micro=(Poll(),))
-        return self.add(at_s, 50, kind, Function.POLL, micro=(found,))
+        return self.add(at_s, 50, kind, Function.POLL, micro=(poll,))
 
     def stable(self, at_s: float, stable: int, high: int) -> int:
         detail = msgspec.json.encode(StableOffset(high_watermark=high, open_ms=OPEN_MS)).decode()
@@ -111,8 +111,8 @@ def test_a_value_of_an_aborted_transaction_that_is_read() -> None:
     writer = scene.transaction((6, 7), FAIL, Send("x-0", 5, 4), Send("y-0", 6, 4), asked="abort")
     reader = scene.read(8, (4, 5))
     assert scene.anomalies == ["aborted-read"]
-    found = scene.finding("aborted-read")
-    assert (found["key"], found["value"], found["writer"]["op_pos"], found["reader"]["op_pos"]) == (
+    finding = scene.finding("aborted-read")
+    assert (finding["key"], finding["value"], finding["writer"]["op_pos"], finding["reader"]["op_pos"]) == (
         "x-0", 5, writer, reader,
     )  # fmt: skip
 
@@ -189,7 +189,9 @@ def test_a_commit_of_a_producer_that_was_superseded() -> None:
     scene.transaction((6, 8), OK, Send("x-0", 5, 4), Send("x-0", 6, 6), superseded_us=7_000_000, late=(6,))
     scene.read(9, (4, 5), (6, 6))
     assert scene.anomalies == ["zombie"]
-    assert all("reader" not in msgspec.to_builtins(found) for found in judge_events(scene.events).anomalies["zombie"])
+    assert all(
+        "reader" not in msgspec.to_builtins(finding) for finding in judge_events(scene.events).anomalies["zombie"]
+    )
 
 
 @pytest.mark.parametrize("told", [{"producer_id": 4000, "producer_epoch": 3}, None])
@@ -265,8 +267,8 @@ def test_every_kernel_agrees_with_its_twin(seed: int) -> None:
     verdict = judge_events(events, shown=None)
     for anomaly, twin in TWINS.items():
         essence = ESSENCE[anomaly]
-        found = sorted(essence(msgspec.to_builtins(finding)) for finding in verdict.anomalies.get(anomaly, []))
-        assert found == twin(events), anomaly
+        findings = sorted(essence(msgspec.to_builtins(finding)) for finding in verdict.anomalies.get(anomaly, []))
+        assert findings == twin(events), anomaly
     assert "G1a" not in verdict.anomalies
 
 

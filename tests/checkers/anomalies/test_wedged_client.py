@@ -84,11 +84,11 @@ def test_it_breaks_no_promise_and_makes_no_history_invalid():
 
 @pytest.mark.parametrize(("client", "same"), [("kafka-python 3.1.0", True), ("confluent-kafka 2.16.1", False)])
 def test_its_identity_has_the_library_and_not_the_version(client, same):
-    found = [
+    names = [
         identities(judge_events(run(facts)), {}, [])["wedged-client"]
         for facts in (FACTS, msgspec.structs.replace(FACTS, client=client))
     ]
-    assert (found[0] == found[1]) is same
+    assert (names[0] == names[1]) is same
 
 
 def test_a_history_read_in_parts_has_each_finding_once(tmp_path):

@@ -36,8 +36,8 @@ def test_distinct_pairs_are_each_there_once_and_in_order(pairs: list[tuple[int, 
 @pytest.mark.parametrize("largest", [2, 2**16 - 1, 2**16, 2**40])
 @given(st.lists(st.integers(0, 2)))
 def test_equal_ids_stay_as_they_stand(largest: int, small: list[int]) -> None:
-    ids = np.array([largest if one == 2 else one for one in small], dtype=np.int64)
-    assert stable_order(ids).tolist() == sorted(range(len(small)), key=lambda place: small[place])
+    ids = np.array([largest if number == 2 else number for number in small], dtype=np.int64)
+    assert stable_order(ids).tolist() == sorted(range(len(small)), key=lambda index: small[index])
 
 
 def test_codes_are_looked_up_whatever_their_sign() -> None:

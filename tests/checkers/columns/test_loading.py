@@ -32,8 +32,8 @@ def test_each_history_keeps_the_generations_of_its_groups(tmp_path: Path) -> Non
     assert log.groups is not None
     assert log.generation is not None
     rows = log.groups.assigned
-    found = [(int(log.partition[row]), log.group_of(row), int(log.generation[row])) for row in rows.tolist()]
-    assert found == [
+    generations = [(int(log.partition[row]), log.group_of(row), int(log.generation[row])) for row in rows.tolist()]
+    assert generations == [
         (1, "g", 4), (1, "g", 6), (1, "h", 5),
         (2, "h", NONE), (2, "g", NONE),
         (3, "g", 4), (3, "g", 6), (3, "h", 5),

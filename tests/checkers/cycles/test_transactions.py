@@ -72,9 +72,9 @@ def test_twenty_thousand_transactions_without_a_cycle_leave_no_graph() -> None:
 
 def test_one_cycle_among_them_leaves_a_graph_of_its_own_size() -> None:
     steps = core(transactions(20_000, swap=True))
-    operations = {operation.event for found in steps for operation in (found.a, found.b)}
+    operations = {operation.event for edge in steps for operation in (edge.a, edge.b)}
     assert 2 <= len(operations) < 20
-    assert sum(found.step.type == "wr" and found.step.key in ("a", "b") for found in steps) == 2
+    assert sum(edge.step.type == "wr" and edge.step.key in ("a", "b") for edge in steps) == 2
 
 
 @pytest.mark.parametrize("swap", [False, True])
@@ -102,7 +102,7 @@ def test_windows_of_any_size_leave_what_one_look_leaves(
     pairs: list[tuple[int, int]], lasting: list[tuple[int, bool]], window: int
 ) -> None:
     began = np.array([max(-1, index - length) for index, (length, _) in enumerate(lasting)])
-    ended = np.array([index if known else NEVER for index, (_, known) in enumerate(lasting)])
+    ended = np.array([index if completes else NEVER for index, (_, completes) in enumerate(lasting)])
     earlier, later = np.array([(a, b) for a, b in pairs if a != b], dtype=np.int64).reshape(-1, 2).T
     dependencies = np.stack([earlier, later, began[earlier], began[later], ended[earlier], ended[later]])
     dependencies = dependencies[:, dependencies[4] > dependencies[3]]

@@ -47,11 +47,11 @@ def damaged(file: Path) -> Path:
 
 def test_damaged_pages_are_told_and_the_histories_in_the_same_batch_are_judged(tmp_path: Path) -> None:
     files = [stored(tmp_path / "good"), damaged(stored(tmp_path / "bad")), stored(tmp_path / "fine")]
-    units = [Unit(place, str(file)) for place, file in enumerate(files)]
+    units = [Unit(number, str(file)) for number, file in enumerate(files)]
     parts = {part.history: part for part in judge_each(units, None, {})}
     assert str(files[1]) in (parts[1].problem or "")
-    assert [parts[place].counts["lost-write"] for place in (0, 2)] == [1, 1]
-    each = load_each([(place, str(file)) for place, file in enumerate(files)])
+    assert [parts[number].counts["lost-write"] for number in (0, 2)] == [1, 1]
+    each = load_each([(number, str(file)) for number, file in enumerate(files)])
     assert [batch.histories for batch in each] == [[0], [2]]
 
 
@@ -67,7 +67,7 @@ def test_whatever_one_history_makes_a_kernel_raise_is_its_own_problem(
 
     judged = local.judge_batch
     monkeypatch.setattr(local, "judge_batch", fails)
-    good, strange = judge_each([Unit(place, str(file)) for place, file in enumerate(files)], None, {})
+    good, strange = judge_each([Unit(number, str(file)) for number, file in enumerate(files)], None, {})
     assert good.counts["lost-write"] == 1
     assert strange.problem == f"{files[1]} cannot be judged (IndexError: out of bounds); please report it"
 
@@ -90,8 +90,8 @@ def test_a_store_that_refuses_a_file_which_it_listed_makes_only_that_history_unk
     for name in ("bad", "good"):
         stored(tmp_path / name)
 
-    def refuses(place: Path) -> bytes | None:
-        if "bad" in place.parts:
+    def refuses(path: Path) -> bytes | None:
+        if "bad" in path.parts:
             raise OSError("AWS Error ACCESS_DENIED during GetObject")
         return None
 

@@ -44,13 +44,13 @@ def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.mark.parametrize("text", ["s3://b/campaign/run", "s3a://b", "gs://b/x", "hdfs://name:8020/data/x"])
 def test_a_store_keeps_its_uri_whatever_is_done_to_its_path(text: str) -> None:
-    place = place_of(text)
-    assert isinstance(place, StorePath)
-    assert str(place) == text
-    assert str(place / "a" / "b") == f"{text}/a/b"
-    assert (place / "a").parent == place
-    assert str((place / "a" / "b").relative_to(place)) == "a/b"
-    assert place_of(str(place / "a")) == place / "a"
+    path = place_of(text)
+    assert isinstance(path, StorePath)
+    assert str(path) == text
+    assert str(path / "a" / "b") == f"{text}/a/b"
+    assert (path / "a").parent == path
+    assert str((path / "a" / "b").relative_to(path)) == "a/b"
+    assert place_of(str(path / "a")) == path / "a"
 
 
 def test_a_path_and_a_file_uri_are_the_same_local_path(tmp_path: Path) -> None:
@@ -93,9 +93,9 @@ def test_json_lines_in_a_store_are_judged_and_a_bad_line_is_named_there(bucket: 
     (bucket / "bad.jsonl").write_text("{\n")
     (bucket / "verdicts.jsonl").write_text("{}\n")
     with Sources(find_histories([place_of("gs://b")])) as sources:
-        found = {source.name: source.problem for source in sources.ready}
-    assert list(found) == ["gs://b/bad.jsonl", "gs://b/good.jsonl"]
-    assert (found["gs://b/bad.jsonl"] or "").startswith("gs://b/bad.jsonl, line 1: ")
+        problems = {source.name: source.problem for source in sources.ready}
+    assert list(problems) == ["gs://b/bad.jsonl", "gs://b/good.jsonl"]
+    assert (problems["gs://b/bad.jsonl"] or "").startswith("gs://b/bad.jsonl, line 1: ")
 
 
 def test_a_history_in_a_store_that_was_cut_off_is_judged(bucket: Path) -> None:

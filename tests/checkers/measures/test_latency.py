@@ -58,17 +58,17 @@ def disturbed() -> Scene:
 @given(LATENCIES, st.sampled_from([0.5, 0.99, 0.999, 1.0]))
 def test_a_quantile_is_never_too_low_and_at_most_nine_percent_too_high(took_us: list[int], share: float) -> None:
     exact = sorted(took_us)[max(0, math.ceil(share * len(took_us)) - 1)]
-    found = quantile_us(writes(took_us).all, share)
-    assert found is not None
-    assert exact <= found <= exact * 2 ** (1 / 8) + 1
+    quantile = quantile_us(writes(took_us).all, share)
+    assert quantile is not None
+    assert exact <= quantile <= exact * 2 ** (1 / 8) + 1
 
 
 @examples(15)
 @given(LATENCIES, LATENCIES)
-def test_histograms_of_two_runs_together_are_that_of_all_their_writes(one: list[int], other: list[int]) -> None:
-    together = writes(one)
+def test_histograms_of_two_runs_together_are_that_of_all_their_writes(first: list[int], other: list[int]) -> None:
+    together = writes(first)
     together.add(writes(other))
-    assert together.all == writes([*one, *other]).all
+    assert together.all == writes([*first, *other]).all
 
 
 def test_writes_count_by_when_they_began_within_the_workload() -> None:

@@ -183,7 +183,7 @@ def longest_wait(events: list[Event], key: str, readers: set[int] | None, begin:
     ]
     longest, reached, last = 0, -1, begin
     for time_us, offset in [*reads, (end, -1)]:
-        new = [since for since, at in told if at > reached]
+        new = [since for since, offset in told if offset > reached]
         if new:
             longest = max(longest, min(time_us, end) - max(min(new), last, begin))
         reached, last = max(reached, offset), time_us

@@ -40,9 +40,9 @@ def test_what_nobody_tried_is_not_claimed():
 
 
 def test_a_log_partition_that_lacks_something_is_not_called_unread():
-    found = judge_events([BEGIN, *SENDS, mark(Function.RECOVERY, FRESH), *DRAINS]).recovery
-    assert (found.tried, found.unwritten, found.lacking) == (True, FRESH.unwritten, FRESH.lacking)
-    assert list(found.unread) == ["t-1"]
+    recovery = judge_events([BEGIN, *SENDS, mark(Function.RECOVERY, FRESH), *DRAINS]).recovery
+    assert (recovery.tried, recovery.unwritten, recovery.lacking) == (True, FRESH.unwritten, FRESH.lacking)
+    assert list(recovery.unread) == ["t-1"]
 
 
 def test_a_run_that_says_what_was_unread_is_believed():
@@ -76,9 +76,9 @@ def test_both_survive_storage_and_json_lines(tmp_path):
     with HistoryWriter(tmp_path / "run" / "history", "run") as writer:
         for event in events:
             writer.record(event)
-    found = {e.function: e.detail for e in read_events(tmp_path / "run" / "history")}
-    assert msgspec.json.decode(found[Function.RETIRE], type=Retirement) == RETIREMENT
-    assert msgspec.json.decode(found[Function.RECOVERY], type=FreshWrites) == FRESH
+    details = {e.function: e.detail for e in read_events(tmp_path / "run" / "history")}
+    assert msgspec.json.decode(details[Function.RETIRE], type=Retirement) == RETIREMENT
+    assert msgspec.json.decode(details[Function.RECOVERY], type=FreshWrites) == FRESH
     exported = BytesIO()
     export_jsonl(tmp_path / "run" / "history", exported)
     (tmp_path / "again.jsonl").write_bytes(exported.getvalue())

@@ -58,10 +58,10 @@ class History:
             if sent.kind is not None:
                 micro = (Send(sent.key, number, sent.offset),)
                 events.append(Event(time_us=sent.ended_us, type=sent.kind, micro=micro, error=sent.error, **who))
-        for place, (key, time_us, process) in enumerate(self.polls):
+        for number, (key, time_us, process) in enumerate(self.polls):
             who = {"process": 1_000 + process, "function": Function.POLL}
             events.append(Event(time_us=time_us, type=INVOKE, micro=(Poll(),), **who))
-            read = (Poll({key: (Record(10_000 + place, 10_000 + place),)}),)
+            read = (Poll({key: (Record(10_000 + number, 10_000 + number),)}),)
             events.append(Event(time_us=time_us, type=OK, micro=read, **who))
         for sequence, fault in enumerate(self.faults):
             receipt = PLAIN | {"sequence": sequence, "took_effect": fault.took_effect}
@@ -117,27 +117,30 @@ def drawn(seed: int, length: int) -> History:
 @given(st.integers(0, 2**32), st.integers(0, 40))
 def test_what_faults_put_to_the_test_agrees_with_a_recount(seed: int, length: int) -> None:
     history = drawn(seed, length)
-    found = judge_events(history.events()).fault_exercise
-    assert found is not None
+    exercises = judge_events(history.events()).fault_exercise
+    assert exercises is not None
     by_sequence = {
-        one.sequence: {
-            name: getattr(one, name) for name in ("in_flight", "recent", "recent_alone", "acknowledged", "refused")
+        exercise.sequence: {
+            name: getattr(exercise, name) for name in ("in_flight", "recent", "recent_alone", "acknowledged", "refused")
         }
-        for one in found
+        for exercise in exercises
     }
     effective = {sequence: fault for sequence, fault in enumerate(history.faults) if fault.took_effect}
     assert by_sequence == {sequence: recount(history, fault) for sequence, fault in effective.items()}
 
 
 def counts(history: History) -> tuple[int, ...]:
-    found = judge_events(history.events()).fault_exercise
-    assert found is not None
-    return found[0].in_flight, found[0].recent, found[0].acknowledged, found[0].refused
+    exercises = judge_events(history.events()).fault_exercise
+    assert exercises is not None
+    return exercises[0].in_flight, exercises[0].recent, exercises[0].acknowledged, exercises[0].refused
 
 
 def test_a_fault_after_the_last_acknowledgement_exercised_nothing() -> None:
     """Sends of a producer that stopped working are in flight for ever, and never at a broker."""
-    dead = [Sent("t-0", at * MS, at * MS + 900 * MS, INFO, error="KafkaTimeoutError") for at in range(900, 2_000, 50)]
+    dead = [
+        Sent("t-0", time_ms * MS, time_ms * MS + 900 * MS, INFO, error="KafkaTimeoutError")
+        for time_ms in range(900, 2_000, 50)
+    ]
     history = History([Sent("t-0", 0, MS, OK), *dead], faults=[Fault(1_500 * MS, 1_800 * MS)])
     assert sum(counts(history)) == 0
 
@@ -199,7 +202,9 @@ def test_a_send_in_flight_over_a_change_of_leader_is_acknowledged_across_epochs(
         Sent("t-0", 1_500 * MS, 2_050 * MS, INFO),
         Sent("t-1", 1_500 * MS, 2_050 * MS, OK),
     ]
-    faults = [Fault(at * MS, 3_000 * MS, seen={"t-0": looks}) for at in (1_000, 1_100)]  # two that overlap saw the same
+    faults = [
+        Fault(time_ms * MS, 3_000 * MS, seen={"t-0": looks}) for time_ms in (1_000, 1_100)
+    ]  # two that overlap saw the same
     met = judge_events(History(sends, faults=faults).events()).situations
     assert (met.leader_changed_in_flight, met.acknowledged_across_epochs) == (1, 1)
     assert met.acknowledged_at_isr == {1: 2, 3: 0}
@@ -225,7 +230,7 @@ def test_a_send_in_flight_over_two_changes_of_leader_is_one_send() -> None:
 
 
 def test_acknowledgements_before_a_strike_are_known_by_the_isr_of_that_moment() -> None:
-    sends = [Sent("t-0", at * MS, at * MS, OK) for at in (400, 600, 999, 1_000)]
+    sends = [Sent("t-0", time_ms * MS, time_ms * MS, OK) for time_ms in (400, 600, 999, 1_000)]
     fault = Fault(1_000 * MS, 1_500 * MS, seen={"t-0": [(1_000 * MS, 0, 4, 1)]})
     met = judge_events(History(sends, faults=[fault]).events()).situations
     assert met.acknowledged_before_strike == {1: 2}

@@ -208,11 +208,11 @@ def test_a_hunt_on_a_cluster_finds_what_one_here_finds(together: Together) -> No
     here = json.loads(performed([sys.executable, "-c", PROGRAM, *HUNT, "--workers", "1"], EXIT_HELD))
     code, printed = together.hunted
     assert code == EXIT_HELD
-    there = json.loads(printed)
+    on_cluster = json.loads(printed)
     assert here["schedules"] > 16, "more than two waves of two blocks"
-    for result in (there, here):
+    for result in (on_cluster, here):
         result["seconds"] = result["found"]["seconds"] = 0.0
-    assert there == here
+    assert on_cluster == here
 
 
 @pytest.mark.system
@@ -229,10 +229,10 @@ def test_a_campaign_on_a_cluster_leaves_the_histories_of_one_here(together: Toge
     """And has them judged, by the Spark of this machine."""
     runs = parse_plan(PLAN, "plan.toml").runs()
     for number, spec in enumerate(runs):
-        here, there = tmp_path / str(number), together.campaign / spec.directory()
-        assert perform_run(spec, here).status == read_record(there).ended.status == "completed"
+        here, on_cluster = tmp_path / str(number), together.campaign / spec.directory()
+        assert perform_run(spec, here).status == read_record(on_cluster).ended.status == "completed"
         (history,) = here.glob("history/*.parquet")
-        assert (there / "history" / history.name).read_bytes() == history.read_bytes()
+        assert (on_cluster / "history" / history.name).read_bytes() == history.read_bytes()
     assert together.campaign_code == EXIT_HELD
     assert len(verdicts_in(together.campaign / "verdicts.jsonl")) == len(runs)
     assert (together.campaign / "report.html").is_file()

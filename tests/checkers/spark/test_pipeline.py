@@ -62,15 +62,15 @@ def test_one_small_history_is_judged_here_as_the_job_would_and_two_start_spark(
 
     monkeypatch.setattr(pipeline, "spark_context", refuse)
     monkeypatch.setattr(pipeline, "is_wanted", lambda master: master is not None)
-    one, other, *_ = sorted(conformance_directory(tmp_path).iterdir())
+    history, other, *_ = sorted(conformance_directory(tmp_path).iterdir())
     steps: list[tuple[int, int]] = []
-    (found,) = pipeline.check([one], progress=lambda done, tasks: steps.append((done, tasks)))
-    assert nameless(found) == nameless(check_one(one))
+    (verdict,) = pipeline.check([history], progress=lambda done, tasks: steps.append((done, tasks)))
+    assert nameless(verdict) == nameless(check_one(history))
     assert steps == [(1, 1)]
     with pytest.raises(AssertionError):
-        pipeline.check([one], master="local[2]")
+        pipeline.check([history], master="local[2]")
     with pytest.raises(AssertionError):
-        pipeline.check([one, other])
+        pipeline.check([history, other])
 
 
 @pytest.mark.system
@@ -183,10 +183,10 @@ def test_histories_cut_to_pieces_get_the_verdicts_of_the_whole(drawn: list[list[
     with tempfile.TemporaryDirectory() as scratch, pytest.MonkeyPatch.context() as patched:
         patched.setattr(clustering.groups, "__defaults__", (1,))
         places = [Path(scratch) / str(number) for number in range(TOGETHER)]
-        for place, history in zip(places, drawn, strict=True):
-            with HistoryWriter(place, "run") as writer:
+        for directory, history in zip(places, drawn, strict=True):
+            with HistoryWriter(directory, "run") as writer:
                 record_all(writer, history)
-        wholes = [check_one(place, ww_deps=ww_deps, shown=None) for place in places]
+        wholes = [check_one(directory, ww_deps=ww_deps, shown=None) for directory in places]
         patched.setattr(planning, "WHOLE_BYTES", 0)
         patched.setattr(planning, "BATCH_BYTES", 1)
         cuts = check(places, ww_deps=ww_deps, shown=None)

@@ -119,7 +119,7 @@ def test_what_a_process_that_is_killed_with_its_java_leaves_is_healed(tmp_path: 
     assert told == [f"healed: directory {left}", "1 thing was left behind and is undone"]
     again = subprocess.run(heal, env=variables, check=True, capture_output=True, text=True).stdout
     assert again == "nothing was left behind\n"
-    assert [one.name for one in tmp_path.iterdir()] == ["campaign"]
+    assert [path.name for path in tmp_path.iterdir()] == ["campaign"]
 
 
 def _java_below(pid: int) -> list[psutil.Process]:

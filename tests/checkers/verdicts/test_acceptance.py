@@ -35,7 +35,7 @@ def judged(cell: Cell, *entries: Acceptance, began: str = BEGAN, earlier: tuple[
 
 
 def status(cell: Cell) -> list[str]:
-    return [found.status for found in cell.accepted]
+    return [acceptance.status for acceptance in cell.accepted]
 
 
 def test_a_cell_whose_findings_are_all_accepted_is_excused_and_stays_broken() -> None:
@@ -105,13 +105,13 @@ def test_a_log_that_does_not_come_back_is_accepted_by_its_name() -> None:
 
 def test_of_several_entries_the_best_counts() -> None:
     old, new = entry(until=date(2026, 1, 1)), entry(until=date(2027, 3, 1), owner="bob")
-    (found,) = judged(LOSSY, old, new, entry(cells=("elsewhere",))).accepted
-    assert (found.status, found.owner) == (AcceptanceStatus.ACCEPTED, "bob")
+    (acceptance,) = judged(LOSSY, old, new, entry(cells=("elsewhere",))).accepted
+    assert (acceptance.status, acceptance.owner) == (AcceptanceStatus.ACCEPTED, "bob")
 
 
 def test_a_report_that_is_made_again_without_the_nights_keeps_what_was_back() -> None:
     cell = judged(LOSSY, entry())
-    (red,) = [msgspec.structs.replace(found, status="back") for found in cell.accepted]
+    (red,) = [msgspec.structs.replace(acceptance, status="back") for acceptance in cell.accepted]
     before = msgspec.structs.replace(cell, accepted=[red], excused=False)
     (again,) = still_back([cell], [before])
     assert (again.excused, status(again)) == (False, ["back"])

@@ -32,7 +32,7 @@ UNCLEAN = Settings(unclean_leader_election_enable=True)
 
 def run(
     settings: Settings,
-    found: Verdict,
+    run_verdict: Verdict,
     *,
     seed: int = 1,
     cell: str = "",
@@ -49,7 +49,7 @@ def run(
         exercised_min=exercised_min,
         at_stake_min=at_stake_min,
     )
-    return VerdictLine.of(replace(found, history=f"runs/{seed}"), facts)
+    return VerdictLine.of(replace(run_verdict, history=f"runs/{seed}"), facts)
 
 
 def only(*runs: VerdictLine) -> Cell:
@@ -64,7 +64,7 @@ def kills(cell: Cell) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize(
-    ("settings", "found", "outcome"),
+    ("settings", "run_verdict", "outcome"),
     [
         (SAFE, verdict(), "held"),
         (A1, verdict(lost_write=3), "permitted loss"),
@@ -73,8 +73,8 @@ def kills(cell: Cell) -> tuple[int, int]:
         (SAFE, verdict(drained=False), "unknown"),
     ],
 )
-def test_each_outcome(settings: Settings, found: Verdict, outcome: str) -> None:
-    assert only(run(settings, found)).outcome == outcome
+def test_each_outcome(settings: Settings, run_verdict: Verdict, outcome: str) -> None:
+    assert only(run(settings, run_verdict)).outcome == outcome
 
 
 def test_a_cell_needs_enough_exercised_faults_of_its_family() -> None:
@@ -87,18 +87,18 @@ def test_a_cell_needs_enough_exercised_faults_of_its_family() -> None:
 
 
 def test_a_long_absence_is_put_to_the_test_by_records_that_were_cleaned_away_meanwhile() -> None:
-    found = verdict(faults=1)
-    away = [replace(fault, family="away", fault="away") for fault in found.faults]
-    met = found.fault_exercise or []
-    assert only(run(SAFE, replace(found, faults=away), family="away")).outcome == "not exercised"
-    cleaned = replace(found, faults=away, fault_exercise=[replace(fault, cleaned=1) for fault in met])
+    run_verdict = verdict(faults=1)
+    away = [replace(fault, family="away", fault="away") for fault in run_verdict.faults]
+    met = run_verdict.fault_exercise or []
+    assert only(run(SAFE, replace(run_verdict, faults=away), family="away")).outcome == "not exercised"
+    cleaned = replace(run_verdict, faults=away, fault_exercise=[replace(fault, cleaned=1) for fault in met])
     assert only(run(SAFE, cleaned, family="away")).outcome == "held"
 
 
 def test_a_script_is_put_to_the_test_by_taking_effect_whatever_writes_it_met() -> None:
     """Its few writes come at the moments that it is about, which are not those that drawn faults are measured by."""
-    found = verdict(in_fault=0)
-    scripted = replace(found, faults=[replace(fault, family="S12") for fault in found.faults])
+    run_verdict = verdict(in_fault=0)
+    scripted = replace(run_verdict, faults=[replace(fault, family="S12") for fault in run_verdict.faults])
     assert only(run(SAFE, scripted, family="S12")).outcome == "held"
     without_effect = [replace(fault, took_effect=False) for fault in scripted.faults]
     idle = replace(scripted, faults=without_effect)
@@ -112,9 +112,9 @@ def skipped(sequence: int, **changes: Any) -> Receipt:
 
 
 def test_a_cell_whose_faults_cannot_be_done_where_it_was_run_says_so_and_not_to_raise_anything() -> None:
-    found = verdict(faults=0)
-    found.faults.extend(skipped(sequence) for sequence in range(4))
-    line = run(SAFE, found, exercised_min=3)
+    run_verdict = verdict(faults=0)
+    run_verdict.faults.extend(skipped(sequence) for sequence in range(4))
+    line = run(SAFE, run_verdict, exercised_min=3)
     cell = only(line)
     assert cell.outcome == "not exercised"
     why = "none can be done here: links are cut in namespaces only"
@@ -124,15 +124,15 @@ def test_a_cell_whose_faults_cannot_be_done_where_it_was_run_says_so_and_not_to_
 
 
 def test_what_only_prepares_for_a_familys_faults_is_not_missed_in_them() -> None:
-    found = verdict(faults=1)
-    found.faults.append(skipped(1, group=1, fault="partition"))
-    assert kills(only(run(SAFE, found))) == (1, 1)
+    run_verdict = verdict(faults=1)
+    run_verdict.faults.append(skipped(1, group=1, fault="partition"))
+    assert kills(only(run(SAFE, run_verdict))) == (1, 1)
 
 
 def test_where_some_faults_of_a_family_can_be_done_more_runs_help() -> None:
-    found = verdict(faults=1)
-    found.faults.append(skipped(1))
-    assert only(run(SAFE, found, exercised_min=3)).note == (
+    run_verdict = verdict(faults=1)
+    run_verdict.faults.append(skipped(1))
+    assert only(run(SAFE, run_verdict, exercised_min=3)).note == (
         "kill: 1 of at least 3 faults met writes, 1 took effect, others cannot be done here "
         "(links are cut in namespaces only); raise count and duration_ms, or runs"
     )
@@ -140,10 +140,10 @@ def test_where_some_faults_of_a_family_can_be_done_more_runs_help() -> None:
 
 def test_faults_that_met_no_writes_do_not_count() -> None:
     """All of them were counted once, and a single acknowledgement inside one of them made the cell held."""
-    found = verdict(faults=5)
-    assert found.fault_exercise is not None
-    found.fault_exercise = [FaultExercise(sequence=n, acknowledged=n == 0) for n in range(5)]
-    line = run(SAFE, found, exercised_min=3)
+    run_verdict = verdict(faults=5)
+    assert run_verdict.fault_exercise is not None
+    run_verdict.fault_exercise = [FaultExercise(sequence=n, acknowledged=n == 0) for n in range(5)]
+    line = run(SAFE, run_verdict, exercised_min=3)
     assert (line.outcome, only(line).outcome) == ("not exercised", "not exercised")
     assert kills(only(line)) == (5, 1)
     assert only(line).note == (
@@ -152,27 +152,27 @@ def test_faults_that_met_no_writes_do_not_count() -> None:
 
 
 def test_each_part_of_a_joint_family_counts_by_itself() -> None:
-    found = verdict(faults=4)
-    found.faults[3] = replace(found.faults[3], family="pause", fault="pause")
-    cell = only(run(SAFE, found, family="kill+pause", exercised_min=2))
+    run_verdict = verdict(faults=4)
+    run_verdict.faults[3] = replace(run_verdict.faults[3], family="pause", fault="pause")
+    cell = only(run(SAFE, run_verdict, family="kill+pause", exercised_min=2))
     assert cell.note.startswith("pause: 1 of at least 2 faults met writes")
-    assert only(run(SAFE, found, family="kill+pause")).outcome == "held"
-    assert only(run(SAFE, found, family="kill+partition")).note.startswith("partition: 0 of at least 1 faults")
+    assert only(run(SAFE, run_verdict, family="kill+pause")).outcome == "held"
+    assert only(run(SAFE, run_verdict, family="kill+partition")).note.startswith("partition: 0 of at least 1 faults")
 
 
 def test_what_came_to_less_does_not_exercise_its_family_but_where_the_settings_see_to_that() -> None:
     """A loss of power that took nothing counted as a loss of power."""
-    found = verdict()
-    found.faults = [replace(killed(0, family="power"), fault="powerloss", degraded_to="kill", targets=(1,))]
-    assert only(run(SAFE, found, family="power")).outcome == "not exercised"
-    assert only(run(Settings(min_insync_replicas=2, flush_messages=1), found, family="power")).outcome == "held"
-    assert only(run(SAFE, found, family="power")).faults == {"kill": 1}
+    run_verdict = verdict()
+    run_verdict.faults = [replace(killed(0, family="power"), fault="powerloss", degraded_to="kill", targets=(1,))]
+    assert only(run(SAFE, run_verdict, family="power")).outcome == "not exercised"
+    assert only(run(Settings(min_insync_replicas=2, flush_messages=1), run_verdict, family="power")).outcome == "held"
+    assert only(run(SAFE, run_verdict, family="power")).faults == {"kill": 1}
 
 
 def test_a_run_that_did_not_recover_is_not_held() -> None:
-    found = verdict()
-    found.recovery = Recovery(tried=True, lacking={"t-1": "it has no leader"})
-    line = run(SAFE, found)
+    run_verdict = verdict()
+    run_verdict.recovery = Recovery(tried=True, lacking={"t-1": "it has no leader"})
+    line = run(SAFE, run_verdict)
     assert (line.outcome, only(line).outcome) == ("not exercised", "not exercised")
     assert only(line).note == "the run had not recovered within recovery_limit_ms"
 
@@ -180,8 +180,8 @@ def test_a_run_that_did_not_recover_is_not_held() -> None:
 def test_silence_of_a_history_without_the_facts_is_unknown_and_says_so() -> None:
     untried, unasked = verdict(), verdict()
     untried.recovery, unasked.fault_exercise = Recovery(), None
-    for found in (untried, unasked):
-        line = run(SAFE, found)
+    for run_verdict in (untried, unasked):
+        line = run(SAFE, run_verdict)
         assert (line.outcome, only(line).outcome) == ("unknown", "unknown")
         assert only(line).note.endswith("judged or recorded by an older version")
 
@@ -195,18 +195,18 @@ def test_a_judgement_of_an_older_version_is_not_silently_held() -> None:
 
 
 def test_coverage_is_summed_over_the_runs_and_not_known_where_no_run_knows() -> None:
-    known = verdict()
-    known.situations = Situations(
+    run_verdict = verdict()
+    run_verdict.situations = Situations(
         acknowledged_at_isr={1: 2, 2: 3, 3: 4}, acknowledged_before_strike={1: 5, 3: 6}, refused_before_append=7
     )
-    cell = only(run(SAFE, known), run(SAFE, known, seed=2), run(SAFE, verdict(), seed=3))
+    cell = only(run(SAFE, run_verdict), run(SAFE, run_verdict, seed=2), run(SAFE, verdict(), seed=3))
     assert {name: count for name, count in cell.coverage.items() if count is not None} == {
         "acknowledged_at_min_isr": 10,
         "acknowledged_on_leader_only": 10,
         "unflushed_at_power_loss": 0,
         "refused_before_append": 14,
     }
-    assert only(run(A1, known)).coverage["acknowledged_on_leader_only"] == 11
+    assert only(run(A1, run_verdict)).coverage["acknowledged_on_leader_only"] == 11
     assert cell.coverage["leader_changed_in_flight"] is None
 
 
@@ -222,14 +222,14 @@ def test_coverage_is_summed_over_the_runs_and_not_known_where_no_run_knows() -> 
 def test_a_loss_of_power_says_by_its_evidence_whether_it_took_something(
     evidence: dict[str, Any], count: int | None
 ) -> None:
-    found = verdict()
-    found.faults = [replace(killed(0), fault="powerloss", begin_evidence={"1": evidence})]
-    assert only(run(SAFE, found)).coverage["unflushed_at_power_loss"] == count
+    run_verdict = verdict()
+    run_verdict.faults = [replace(killed(0), fault="powerloss", begin_evidence={"1": evidence})]
+    assert only(run(SAFE, run_verdict)).coverage["unflushed_at_power_loss"] == count
 
 
-def stalled(found: Verdict) -> Verdict:
-    found.recovery = Recovery(tried=True, unwritten={"t-1": "no answer within 20,000 ms"})
-    return found
+def stalled(run_verdict: Verdict) -> Verdict:
+    run_verdict.recovery = Recovery(tried=True, unwritten={"t-1": "no answer within 20,000 ms"})
+    return run_verdict
 
 
 def test_a_log_that_nobody_can_write_after_healing_is_stalled() -> None:
@@ -241,21 +241,21 @@ def test_a_log_that_nobody_can_write_after_healing_is_stalled() -> None:
 
 
 def test_a_sentence_of_a_client_that_ends_with_a_full_stop_has_no_other_behind_it() -> None:
-    found = verdict()
-    found.recovery = Recovery(tried=True, unwritten={"t-1": "NeverSent: Failed to update metadata."})
-    cell = only(run(A1, found))
+    run_verdict = verdict()
+    run_verdict.recovery = Recovery(tried=True, unwritten={"t-1": "NeverSent: Failed to update metadata."})
+    cell = only(run(A1, run_verdict))
     assert cell.note.endswith(": NeverSent: Failed to update metadata")
     assert f"{cell.note}. " in summarise([cell]).sentence
 
 
 def test_a_log_without_a_leader_is_stalled_although_all_its_nodes_run_and_waits_where_one_does_not() -> None:
-    found = stalled(verdict())
-    found.exercise.drained = False
-    found.recovery.lacking = {"t-1": "it has no leader"}
-    judged = judge(SAFE, found)
+    run_verdict = stalled(verdict())
+    run_verdict.exercise.drained = False
+    run_verdict.recovery.lacking = {"t-1": "it has no leader"}
+    judged = judge(SAFE, run_verdict)
     assert (judged.outcome, judged.stalled) == ("stalled", {"t-1": "no answer within 20,000 ms; it has no leader"})
-    found.recovery.absent = {"t-1": "broker 2 did not run"}
-    judged = judge(SAFE, found)
+    run_verdict.recovery.absent = {"t-1": "broker 2 did not run"}
+    judged = judge(SAFE, run_verdict)
     assert (judged.outcome, judged.stalled) == ("unknown", {})
     assert judged.reason is not None
     assert judged.reason.endswith("; of t-1: broker 2 did not run")
@@ -273,9 +273,9 @@ def test_a_broken_promise_is_worse_than_a_stall() -> None:
 
 
 def test_a_log_that_waits_for_a_destroyed_copy_may_stall_and_the_reason_says_so() -> None:
-    found = stalled(under("powerloss", "kill"))
-    found.exercise.drained = False
-    judged = judge(SAFE, found)
+    run_verdict = stalled(under("powerloss", "kill"))
+    run_verdict.exercise.drained = False
+    judged = judge(SAFE, run_verdict)
     assert (judged.outcome, judged.stalled) == ("unknown", {})
     assert judged.reason is not None
     assert judged.reason.endswith("the log may wait for it, which is permitted")
@@ -292,10 +292,10 @@ def test_a_log_that_waits_for_a_destroyed_copy_may_stall_and_the_reason_says_so(
 def test_a_destroyed_copy_excuses_a_stall_only_where_it_was_and_only_if_what_it_held_is_gone(
     settings: Settings, touched: list[str], outcome: str
 ) -> None:
-    found = stalled(under("powerloss", "kill", "kill"))
-    found.exercise.drained = False
-    found.faults = [replace(receipt, touched=touched) for receipt in found.faults]
-    assert judge(settings, found).outcome == outcome
+    run_verdict = stalled(under("powerloss", "kill", "kill"))
+    run_verdict.exercise.drained = False
+    run_verdict.faults = [replace(receipt, touched=touched) for receipt in run_verdict.faults]
+    assert judge(settings, run_verdict).outcome == outcome
 
 
 def test_one_broken_run_breaks_the_cell_whatever_the_others_say() -> None:
@@ -371,13 +371,13 @@ def test_silence_has_an_upper_bound_per_exercised_fault_and_per_run() -> None:
 
 def test_a_joint_family_has_the_bound_of_its_part_with_the_fewest_exercised_faults() -> None:
     """Added up, 29 kills and one pause said 10 % of pauses too."""
-    found = verdict(faults=7)
-    found.faults[5] = replace(found.faults[5], family="pause", fault="pause")
-    found.faults[6] = replace(found.faults[6], family="partition", fault="partition")
-    assert only(run(SAFE, found, family="kill")).bound == pytest.approx(1 - 0.05 ** (1 / 5))
-    assert only(run(SAFE, found, family="kill+pause")).bound == pytest.approx(0.95)
-    assert only(run(SAFE, found, family="kill+pause")).note.startswith("no loss in 6 exercised faults")
-    assert only(run(SAFE, found, family="power")).bound == 1.0
+    run_verdict = verdict(faults=7)
+    run_verdict.faults[5] = replace(run_verdict.faults[5], family="pause", fault="pause")
+    run_verdict.faults[6] = replace(run_verdict.faults[6], family="partition", fault="partition")
+    assert only(run(SAFE, run_verdict, family="kill")).bound == pytest.approx(1 - 0.05 ** (1 / 5))
+    assert only(run(SAFE, run_verdict, family="kill+pause")).bound == pytest.approx(0.95)
+    assert only(run(SAFE, run_verdict, family="kill+pause")).note.startswith("no loss in 6 exercised faults")
+    assert only(run(SAFE, run_verdict, family="power")).bound == 1.0
 
 
 def at_stake(*acknowledged: int) -> Verdict:
@@ -406,10 +406,10 @@ def test_silence_is_bounded_by_faults_and_by_writes() -> None:
 
 
 def test_a_scenario_has_the_writes_of_its_fault_with_most() -> None:
-    found = at_stake(5, 8, 3)
-    for receipt in found.faults:
+    run_verdict = at_stake(5, 8, 3)
+    for receipt in run_verdict.faults:
         receipt.group = 0
-    assert only(run(SAFE, found)).exercised["kill"].at_stake == {8: 1}
+    assert only(run(SAFE, run_verdict)).exercised["kill"].at_stake == {8: 1}
 
 
 def test_writes_at_stake_of_scripts_and_of_older_versions_are_not_known() -> None:
@@ -424,23 +424,23 @@ def test_writes_at_stake_of_scripts_and_of_older_versions_are_not_known() -> Non
 
 def test_a_story_is_one_fault_however_many_brokers_it_hits() -> None:
     """All brokers that die at once were three independent trials."""
-    found = verdict(faults=3)
-    for receipt in found.faults:
+    run_verdict = verdict(faults=3)
+    for receipt in run_verdict.faults:
         receipt.group = 0
-    assert kills(only(run(SAFE, found))) == (1, 1)
-    assert only(run(SAFE, found, exercised_min=3)).outcome == "not exercised"
+    assert kills(only(run(SAFE, run_verdict))) == (1, 1)
+    assert only(run(SAFE, run_verdict, exercised_min=3)).outcome == "not exercised"
 
 
 def test_what_prepares_for_a_fault_is_none_of_its_family() -> None:
     """A cut of links that met writes counted as a kill, also where the kill came to nothing or met none."""
-    found = verdict(faults=3)
-    found.faults[0] = replace(found.faults[0], fault="partition", group=1, story="leader-ahead")
-    assert kills(only(run(SAFE, found))) == (2, 2)
-    assert found.fault_exercise is not None
-    found.fault_exercise[1].acknowledged = found.fault_exercise[2].acknowledged = 0
-    assert kills(only(run(SAFE, found))) == (2, 0)
-    found.faults[1].took_effect = False
-    assert kills(only(run(SAFE, found))) == (1, 0)
+    run_verdict = verdict(faults=3)
+    run_verdict.faults[0] = replace(run_verdict.faults[0], fault="partition", group=1, story="leader-ahead")
+    assert kills(only(run(SAFE, run_verdict))) == (2, 2)
+    assert run_verdict.fault_exercise is not None
+    run_verdict.fault_exercise[1].acknowledged = run_verdict.fault_exercise[2].acknowledged = 0
+    assert kills(only(run(SAFE, run_verdict))) == (2, 0)
+    run_verdict.faults[1].took_effect = False
+    assert kills(only(run(SAFE, run_verdict))) == (1, 0)
 
 
 def test_a_run_alone_lacks_what_one_of_its_own_families_lacks() -> None:
@@ -469,10 +469,10 @@ def test_what_was_acknowledged_before_a_strike_is_at_risk_only_where_the_fault_c
 ) -> None:
     """With acks=all, three writes, each acknowledged 440 ms before one of three kills, and nothing else: held."""
     family = {"powerloss": "power", "wipedisk": "wipe"}.get(kind, kind)
-    found = verdict(faults=3)
-    found.faults = [replace(receipt, fault=kind, family=family) for receipt in found.faults]
-    found.fault_exercise = [FaultExercise(sequence=n, recent=1, recent_alone=alone) for n in range(3)]
-    line = run(settings, found, family=family, exercised_min=3)
+    run_verdict = verdict(faults=3)
+    run_verdict.faults = [replace(receipt, fault=kind, family=family) for receipt in run_verdict.faults]
+    run_verdict.fault_exercise = [FaultExercise(sequence=n, recent=1, recent_alone=alone) for n in range(3)]
+    line = run(settings, run_verdict, family=family, exercised_min=3)
     assert (line.outcome, only(line).outcome) == (outcome, outcome)
 
 
@@ -506,11 +506,11 @@ def test_the_nearest_green_column_changes_the_fewest_settings() -> None:
             run(Settings(), verdict(), cell="all/1 under pause", family="pause"),
         ]
     )
-    found = {cell.cell: cell.nearest for cell in cells}
-    nearest = found.pop("weak")
+    nearest_by_cell = {cell.cell: cell.nearest for cell in cells}
+    nearest = nearest_by_cell.pop("weak")
     assert nearest is not None
     assert (nearest.cell, nearest.changes) == ("all/1", {"acks": "all", "unclean.leader.election.enable": False})
-    assert set(found.values()) == {None}
+    assert set(nearest_by_cell.values()) == {None}
 
 
 def test_cells_lie_in_one_order_whatever_the_order_of_their_runs() -> None:
@@ -569,7 +569,7 @@ def test_what_producers_got_is_counted_by_run() -> None:
     ordered, mixed = verdict(), verdict()
     ordered.delivery = Delivery(observed="exactly-once", ordered=True)
     mixed.delivery = Delivery(observed="at-least-once", ordered=False, reordered=3)
-    cell = only(*(run(SAFE, found, seed=seed) for seed, found in enumerate((ordered, mixed, ordered))))
+    cell = only(*(run(SAFE, run_verdict, seed=seed) for seed, run_verdict in enumerate((ordered, mixed, ordered))))
     assert cell.delivery == {"exactly-once, in order": 2, "at-least-once, not in order": 1}
 
 
@@ -582,20 +582,20 @@ def test_availability_is_the_worst_of_all_runs() -> None:
 
 
 def test_faults_without_evidence_are_counted_apart() -> None:
-    found = verdict()
-    found.faults = [killed(0), killed(1, took_effect=False)]
-    cell = only(run(SAFE, found))
+    run_verdict = verdict()
+    run_verdict.faults = [killed(0), killed(1, took_effect=False)]
+    cell = only(run(SAFE, run_verdict))
     assert (cell.faults, cell.faults_without_effect) == ({"kill": 1}, 1)
 
 
 def under(*kinds: str) -> Verdict:
     """A verdict of a run in which these faults took effect, each of a broker of its own."""
-    found = verdict(faults=len(kinds))
-    found.faults = [
+    run_verdict = verdict(faults=len(kinds))
+    run_verdict.faults = [
         replace(receipt, fault=kind, targets=(node,))
-        for node, (receipt, kind) in enumerate(zip(found.faults, kinds, strict=True))
+        for node, (receipt, kind) in enumerate(zip(run_verdict.faults, kinds, strict=True))
     ]
-    return found
+    return run_verdict
 
 
 def test_faults_of_different_runs_permit_together_no_more_than_each_alone() -> None:

@@ -162,20 +162,20 @@ def test_a_broker_that_ends_over_a_damaged_record_takes_its_other_replicas_along
 
 def lost(*keys: str) -> Verdict:
     findings = [a_finding("lost-write", key=key, value=number) for number, key in enumerate(keys)]
-    found = Verdict(history="h", valid=False, counts={"lost-write": len(keys)}, anomalies={"lost-write": findings})
-    found.exercise = Exercise(acknowledged=9, drained=True)
-    return found
+    verdict = Verdict(history="h", valid=False, counts={"lost-write": len(keys)}, anomalies={"lost-write": findings})
+    verdict.exercise = Exercise(acknowledged=9, drained=True)
+    return verdict
 
 
 def test_a_loss_is_held_against_the_promise_of_its_own_log_partition() -> None:
-    found = lost("t-0", "t-0", "t-1")
-    found.faults = [wipe(1, begin_evidence={"1": {"wiped": {"t-0": 7, "t-1": 0}}}), fault("pause", 0)]
-    judged = judge(ALL_2, found)
+    verdict = lost("t-0", "t-0", "t-1")
+    verdict.faults = [wipe(1, begin_evidence={"1": {"wiped": {"t-0": 7, "t-1": 0}}}), fault("pause", 0)]
+    judged = judge(ALL_2, verdict)
     assert (judged.outcome, judged.broken, judged.permitted) == ("broken promise", {"lost-write": 1}, {"lost-write": 2})
 
 
 def test_a_loss_is_permitted_everywhere_where_settings_permit_it() -> None:
-    found = lost("t-0", "t-1")
-    found.faults = [wipe(1, begin_evidence={"1": {"wiped": {"t-0": 7, "t-1": 0}}}), fault("pause", 0)]
-    judged = judge(Settings(acks=1), found)
+    verdict = lost("t-0", "t-1")
+    verdict.faults = [wipe(1, begin_evidence={"1": {"wiped": {"t-0": 7, "t-1": 0}}}), fault("pause", 0)]
+    judged = judge(Settings(acks=1), verdict)
     assert (judged.broken, judged.permitted) == ({}, {"lost-write": 2})

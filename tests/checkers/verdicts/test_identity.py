@@ -66,7 +66,7 @@ def test_another_setting_that_a_promise_depends_on_is_another_defect_and_a_timeo
     settings = [A1, Settings(acks=0), Settings(min_insync_replicas=2), Settings(unclean_leader_election_enable=True)]
     settings += [Settings(acks=1, retries=0), Settings(acks=1, max_in_flight=1)]
     settings += [Settings(acks=1, planted_bug="acknowledge-after-append")]
-    assert len({identity_of(lossy(), one) for one in settings}) == 7
+    assert len({identity_of(lossy(), variant) for variant in settings}) == 7
     assert identity_of(lossy(), Settings(acks=1, retries=3)) == identity_of(lossy())
     assert identity_of(lossy(), Settings(acks=1, broker_session_timeout_ms=3_000)) == identity_of(lossy())
 
@@ -89,8 +89,8 @@ def test_a_setting_that_came_later_leaves_identities_as_they_were_where_it_chang
 
 
 def test_another_anomaly_or_fate_of_the_copies_is_another_defect() -> None:
-    found = [lossy(), lossy(fate="destroyed"), lossy(fate="hidden"), lossy(anomaly="duplicate")]
-    assert len({identity_of(one) for one in found}) == 4
+    verdicts = [lossy(), lossy(fate="destroyed"), lossy(fate="hidden"), lossy(anomaly="duplicate")]
+    assert len({identity_of(verdict) for verdict in verdicts}) == 4
 
 
 def test_a_fault_without_effect_is_no_part_of_it() -> None:
@@ -101,8 +101,8 @@ def test_a_fault_without_effect_is_no_part_of_it() -> None:
 
 def test_findings_of_several_defects_have_several_identities_the_first_findings_first() -> None:
     verdict = lossy((7_500_000, 1_500_000, 1_600_000))
-    (found,) = judge(A1, verdict).identities.values()
-    assert found == [identity_of(lossy((7_500_000,))), identity_of(lossy())]
+    (names,) = judge(A1, verdict).identities.values()
+    assert names == [identity_of(lossy((7_500_000,))), identity_of(lossy())]
 
 
 def test_a_line_of_an_earlier_version_has_no_moments_and_an_identity() -> None:
@@ -120,4 +120,4 @@ def test_kernels_say_when_the_lost_write_was_acknowledged() -> None:
     (finding,) = verdict.findings(LostWrite)
     acknowledged = [event.time_us for event in scene.events][finding.writer.op_pos]
     assert verdict.times_us["lost-write"] == [acknowledged]
-    assert all(len(verdict.times_us[name]) == len(found) for name, found in verdict.anomalies.items())
+    assert all(len(verdict.times_us[name]) == len(findings) for name, findings in verdict.anomalies.items())

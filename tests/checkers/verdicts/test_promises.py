@@ -254,8 +254,8 @@ def test_every_claim_has_words_and_a_source() -> None:
         for settings in (A0, A1, ALL_1, ALL_2_UNCLEAN, ALL_3_UNCLEAN, OLD)
         for faults in (NONE, KILL, CLIENT_CUT, POWER)
     ]
-    reasons = [reason for one in promises for claim in one.claims for reason in claim.reasons]
-    assert all(claim.reasons for one in promises for claim in one.claims)
+    reasons = [reason for promised in promises for claim in promised.claims for reason in claim.reasons]
+    assert all(claim.reasons for promised in promises for claim in promised.claims)
     assert all(reason.text and reason.source for reason in reasons)
     assert promise(A1, KILL).sentence().startswith("Acknowledged writes may be lost: acks=1")
     assert promise(ALL_2, KILL).sentence().startswith("No acknowledged write may be lost: every in-sync replica")
@@ -345,7 +345,7 @@ def test_a_cut_of_client_links_is_told_from_a_cut_inside_the_cluster() -> None:
 def test_a_disk_lied_where_a_loss_of_power_took_what_was_flushed() -> None:
     honest = {"fault": "powerloss", "begin_evidence": {"1": {"exit": "signal 9", "lost": {"t-0": 3}}}}
     lied = {"fault": "powerloss", "begin_evidence": {"1": {"lost": {"t-0": 3}, "lost_flushed": {"t-0": 2}}}}
-    assert [one.took_flushed for one in seen(a_receipt(**honest), a_receipt(**lied, sequence=1))] == [False, True]
+    assert [fault.took_flushed for fault in seen(a_receipt(**honest), a_receipt(**lied, sequence=1))] == [False, True]
 
 
 @pytest.mark.parametrize(("settings", "replicas"), [(ALL_2, "every in-sync replica"), (MAJORITY, "every election")])

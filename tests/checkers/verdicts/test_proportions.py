@@ -18,19 +18,19 @@ def test_nothing_of_n_is_bounded_by_three_in_n() -> None:
     [(1, 10, 0.00253, 0.44502), (5, 10, 0.18709, 0.81291), (10, 10, 0.69150, 1.0), (3, 1_000_000, 6.187e-7, 8.767e-6)],
 )
 def test_k_of_n_is_the_exact_interval(count: int, total: int, low: float, high: float) -> None:
-    found = proportion(count, total)
-    assert found.method == "Clopper-Pearson"
-    assert (found.low, found.high) == (pytest.approx(low, rel=1e-3), pytest.approx(high, rel=1e-3))
+    interval = proportion(count, total)
+    assert interval.method == "Clopper-Pearson"
+    assert (interval.low, interval.high) == (pytest.approx(low, rel=1e-3), pytest.approx(high, rel=1e-3))
 
 
 def test_of_no_trials_nothing_is_known() -> None:
-    found = proportion(0, 0)
-    assert (found.low, found.high, found.rate, found.method) == (0.0, 1.0, 0.0, "none")
+    interval = proportion(0, 0)
+    assert (interval.low, interval.high, interval.rate, interval.method) == (0.0, 1.0, 0.0, "none")
 
 
 def test_large_counts_agree_with_the_normal_approximation() -> None:
-    found = proportion(400_000, 1_000_000)
-    assert (found.low, found.high) == (pytest.approx(0.39904, abs=1e-5), pytest.approx(0.40096, abs=1e-5))
+    interval = proportion(400_000, 1_000_000)
+    assert (interval.low, interval.high) == (pytest.approx(0.39904, abs=1e-5), pytest.approx(0.40096, abs=1e-5))
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,8 @@ def test_large_counts_agree_with_the_normal_approximation() -> None:
 )
 def test_intervals_are_those_of_version_0_1_0(count: int, total: int, low: float, high: float) -> None:
     """It had the incomplete beta function, its continued fraction and its inverse by itself."""
-    found = proportion(count, total)
-    assert (found.low, found.high) == (pytest.approx(low, abs=1e-9), pytest.approx(high, abs=1e-9))
+    interval = proportion(count, total)
+    assert (interval.low, interval.high) == (pytest.approx(low, abs=1e-9), pytest.approx(high, abs=1e-9))
 
 
 def test_the_bounds_are_tails_of_the_binomial() -> None:

@@ -52,7 +52,7 @@ A, B, GONE = record(1), record(2), record(3, deletes=True)
 COMMIT, ABORT = marker(TransactionPart.COMMIT), marker(TransactionPart.ABORT)
 
 
-def judged(directory: Path, logs: dict[int, dict[int, Row]], end: PartitionEnd = END, **known: Any) -> Verdict:
+def judged(directory: Path, logs: dict[int, dict[int, Row]], end: PartitionEnd = END, **facts: Any) -> Verdict:
     """The verdict on a run whose replicas of t-0 hold these records by offset by node; key 8 is written too."""
     scene = Scene()
     scene.phase("break")
@@ -69,7 +69,7 @@ def judged(directory: Path, logs: dict[int, dict[int, Row]], end: PartitionEnd =
         for offset, (value, key, producer, deletes, part) in sorted(({**log, 9: record(9, 8)}).items())
     ]
     columns = zip(zip(*rows, strict=True), REPLICAS_SCHEMA, strict=True)
-    ends = Ends(**{"partitions": {"t-0": end}, "held": {"t-0": list(logs)}} | known)
+    ends = Ends(**{"partitions": {"t-0": end}, "held": {"t-0": list(logs)}} | facts)
     schema = REPLICAS_SCHEMA.with_metadata({REPLICAS_META: msgspec.json.encode(ends)})
     arrays = [
         pa.array(map(int, column) if field.name == "tombstone" else column, field.type) for column, field in columns
@@ -93,8 +93,8 @@ def test_tables_that_differ_are_found(
     verdict = judged(tmp_path, {1: first, 2: second})
     assert verdict.valid is False, why
     assert verdict.counts == {TABLES: 1}, why
-    (found,) = verdict.anomalies["divergent-tables"]
-    assert (found.key, found.record_key, found.replicas) == ("t-0", 7, states), why
+    (finding,) = verdict.anomalies["divergent-tables"]
+    assert (finding.key, finding.record_key, finding.replicas) == ("t-0", 7, states), why
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_logs_that_give_the_same_table_are_no_finding(
 
 
 @pytest.mark.parametrize(
-    ("why", "end", "known"),
+    ("why", "end", "facts"),
     [
         ("it is out of sync", {"isr": (1,)}, {}),
         ("it does not run", {"running": (1,)}, {}),
@@ -126,9 +126,9 @@ def test_logs_that_give_the_same_table_are_no_finding(
     ],
 )
 def test_logs_that_may_give_another_table_are_no_finding(
-    tmp_path: Path, why: str, end: dict[str, Any], known: dict[str, Any]
+    tmp_path: Path, why: str, end: dict[str, Any], facts: dict[str, Any]
 ) -> None:
-    verdict = judged(tmp_path, {1: {}, 2: {3: A}}, msgspec.structs.replace(END, **end), **known)
+    verdict = judged(tmp_path, {1: {}, 2: {3: A}}, msgspec.structs.replace(END, **end), **facts)
     assert TABLES not in verdict.counts, why
 
 
@@ -158,5 +158,5 @@ def test_what_is_found_is_what_replaying_every_log_finds(logs: list[list[Row]]) 
         numbers = np.array(log, dtype=np.int64).reshape(-1, 5).T
         names = ("values", "record_keys", "producer_ids", "tombstones", "parts")
         replicas.append(ReplicaRecords(node=node, **dict(zip(names, numbers, strict=True))))
-    found = divergent_tables({"t-0": replicas})
-    assert [finding.record_key for finding in found] == divergent_keys(logs)
+    findings = divergent_tables({"t-0": replicas})
+    assert [finding.record_key for finding in findings] == divergent_keys(logs)

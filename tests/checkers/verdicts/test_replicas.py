@@ -58,8 +58,8 @@ def test_one_replica_has_nothing_to_differ_from() -> None:
 
 @given(st.lists(st.tuples(st.dictionaries(st.integers(0, 8), st.integers(0, 1)), st.integers(0, 9)), max_size=4))
 def test_what_is_found_is_what_comparing_every_pair_finds(logs: list[tuple[dict[int, int], int]]) -> None:
-    found = divergent_replicas({"t-0": [replica(node, *log) for node, log in enumerate(logs)]})
-    assert [finding.offset for finding in found] == divergent_offsets(logs)
+    findings = divergent_replicas({"t-0": [replica(node, *log) for node, log in enumerate(logs)]})
+    assert [finding.offset for finding in findings] == divergent_offsets(logs)
 
 
 def test_a_verdict_with_divergent_replicas_is_not_valid() -> None:
@@ -77,7 +77,7 @@ def test_a_verdict_with_divergent_replicas_is_not_valid() -> None:
 ENDS = {"t-0": PartitionEnd(leader=1, isr=(1, 2), running=(1, 2), end_offset=3)}
 
 
-def run_with(directory: Path, logs: dict[int, dict[int, int]], lost: int | None = None, **known: Any) -> Path:
+def run_with(directory: Path, logs: dict[int, dict[int, int]], lost: int | None = None, **facts: Any) -> Path:
     """A run whose replicas of t-0 hold ``logs``: values by offset by node. Three writes were read, ``lost`` was not."""
     scene = Scene()
     scene.phase("break")
@@ -93,10 +93,12 @@ def run_with(directory: Path, logs: dict[int, dict[int, int]], lost: int | None 
     with HistoryWriter(directory / "history", "run") as writer:
         record_all(writer, scene.events)
     rest = tuple(OF_TRANSACTIONS_AND_KEYS.values())
-    rows = [("t-0", node, at, 0, value, *rest) for node, log in logs.items() for at, value in sorted(log.items())]
+    rows = [
+        ("t-0", node, offset, 0, value, *rest) for node, log in logs.items() for offset, value in sorted(log.items())
+    ]
     columns = list(zip(*rows, strict=True)) or [()] * len(REPLICAS_SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, REPLICAS_SCHEMA, strict=True)]
-    ends = Ends(**{"partitions": ENDS, "held": {"t-0": list(logs)}} | known)
+    ends = Ends(**{"partitions": ENDS, "held": {"t-0": list(logs)}} | facts)
     schema = REPLICAS_SCHEMA.with_metadata({REPLICAS_META: msgspec.json.encode(ends)})
     pq.write_table(pa.Table.from_arrays(arrays, schema=schema), directory / REPLICAS_FILE)
     return directory
@@ -107,8 +109,8 @@ WHOLE = {0: 10, 1: 11, 2: 12}
 
 def test_replicas_that_differ_below_the_end_are_found_in_a_run(tmp_path: Path) -> None:
     verdict = check_one(run_with(tmp_path, {1: WHOLE, 2: WHOLE | {1: 77}}))
-    found = DivergentReplicas(key="t-0", offset=1, replicas={1: 11, 2: 77})
-    assert verdict.anomalies == {"divergent-replicas": [found]}
+    finding = DivergentReplicas(key="t-0", offset=1, replicas={1: 11, 2: 77})
+    assert verdict.anomalies == {"divergent-replicas": [finding]}
     assert (verdict.valid, verdict.counts, verdict.replicas_compared) == (False, {"divergent-replicas": 1}, 1)
 
 
@@ -156,7 +158,7 @@ def test_a_damaged_file_makes_the_verdict_unknown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("held", "known", "fate", "copies"),
+    ("held", "facts", "fate", "copies"),
     [
         ({1: WHOLE, 2: WHOLE}, {}, "destroyed", None),
         ({1: WHOLE, 3: {0: 10, 1: 99}}, {}, "hidden", [{"node": 3, "offset": 1}]),
@@ -168,7 +170,7 @@ def test_a_damaged_file_makes_the_verdict_unknown(tmp_path: Path) -> None:
     ],
 )
 def test_a_lost_write_is_hidden_or_destroyed(
-    tmp_path: Path, held: dict[int, dict[int, int]], known: dict[str, Any], fate: str, copies: object
+    tmp_path: Path, held: dict[int, dict[int, int]], facts: dict[str, Any], fate: str, copies: object
 ) -> None:
-    (finding,) = check_one(run_with(tmp_path, held, lost=99, **known)).findings(LostWrite)
+    (finding,) = check_one(run_with(tmp_path, held, lost=99, **facts)).findings(LostWrite)
     assert (finding.value, finding.fate, msgspec.to_builtins(finding).get("copies")) == (99, fate, copies)

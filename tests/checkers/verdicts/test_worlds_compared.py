@@ -19,7 +19,7 @@ SAFE = Settings(min_insync_replicas=2)
 verdict = partial(synthetic_verdicts.verdict, faults=2)
 
 
-def cells(*found: tuple[str, Settings, Verdict], family: str = "kill") -> list[Cell]:
+def cells(*verdicts: tuple[str, Settings, Verdict], family: str = "kill") -> list[Cell]:
     return build_cells(
         VerdictLine.of(
             verdict,
@@ -32,7 +32,7 @@ def cells(*found: tuple[str, Settings, Verdict], family: str = "kill") -> list[C
                 exercised_min=2,
             ),
         )
-        for world, settings, verdict in found
+        for world, settings, verdict in verdicts
     )
 
 
@@ -47,7 +47,7 @@ def test_one_world_compares_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "here", "there", "reason"),
+    ("settings", "on_kafka", "on_processes", "reason"),
     [
         (SAFE, verdict(lost_write=1), verdict(), "a promise was broken in kafka only"),
         (
@@ -60,7 +60,7 @@ def test_one_world_compares_nothing() -> None:
         (SAFE, verdict(fault="powerloss", lost_write=2), verdict(), "other faults took effect"),
     ],
 )
-def test_a_difference_has_its_reason(settings: Settings, here: Verdict, there: Verdict, reason: str) -> None:
-    (difference,) = compare(cells(("kafka", settings, here), ("processes", settings, there))).differences
+def test_a_difference_has_its_reason(settings: Settings, on_kafka: Verdict, on_processes: Verdict, reason: str) -> None:
+    (difference,) = compare(cells(("kafka", settings, on_kafka), ("processes", settings, on_processes))).differences
     assert len(set(difference.outcomes.values())) == 2
     assert reason in difference.why

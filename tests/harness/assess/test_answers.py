@@ -91,10 +91,10 @@ def test_only_what_changed_since_the_baseline_is_new() -> None:
 
 
 def test_a_defect_is_new_once_and_not_by_a_new_topic() -> None:
-    known = concern("KAFKA-1", kind="defect")
-    before = assessment(known, topics=("a", "b"))
-    assert compared(assessment(known, topics=("a", "b", "c", "d")), before).new == ()
-    upgraded = compared(assessment(known, concern("KAFKA-2", kind="defect"), topics=tuple("abcde")), before)
+    defect = concern("KAFKA-1", kind="defect")
+    before = assessment(defect, topics=("a", "b"))
+    assert compared(assessment(defect, topics=("a", "b", "c", "d")), before).new == ()
+    upgraded = compared(assessment(defect, concern("KAFKA-2", kind="defect"), topics=tuple("abcde")), before)
     assert upgraded.new == ("a, b, c and 2 more: defect KAFKA-2",)
     assert compared(assessment(topics=("a", "b")), before).gone == ("a, b: defect KAFKA-1",)
 
@@ -109,8 +109,8 @@ def test_a_known_defect_that_an_old_topic_gets_is_new() -> None:
 
 def test_a_requirement_gives_each_reason_once_with_all_its_topics() -> None:
     weak = concern("acks", LOSING, msgspec.structs.replace(LOSING, story="S07"))
-    one, other = assessment(weak, topics=("a",)), assessment(weak, topics=("b",))
-    answer = judged("no loss by kill, partition", msgspec.structs.replace(one, groups=(*one.groups, *other.groups)))
+    first, other = assessment(weak, topics=("a",)), assessment(weak, topics=("b",))
+    answer = judged("no loss by kill, partition", msgspec.structs.replace(first, groups=(*first.groups, *other.groups)))
     assert answer.reasons == ("a, b: acks: S06 t: a record (x) acknowledged and lost; and 1 more story",)
 
 

@@ -283,15 +283,15 @@ def test_a_topic_in_two_files_counts_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "here", "said"),
+    ("in_a", "in_b", "said"),
     [
         ("Replicas: 1,2", "Replicas: 1,3", "log partition 1 of orders has the replicas 1,2 in {a}, and 1,3 in {b}"),
         ("min.insync.replicas=2", "min.insync.replicas=1", "orders has min.insync.replicas=2 in {a}, and "),
     ],
 )
-def test_files_that_contradict_each_other_are_refused(there: str, here: str, said: str, tmp_path: Path) -> None:
+def test_files_that_contradict_each_other_are_refused(in_a: str, in_b: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(PlanError) as caught:
-        read(tmp_path, a=DESCRIBED, b=DESCRIBED.replace(there, here))
+        read(tmp_path, a=DESCRIBED, b=DESCRIBED.replace(in_a, in_b))
     assert said.format(a=tmp_path / "a", b=tmp_path / "b") in str(caught.value)
     assert str(tmp_path / "b") in str(caught.value)
 

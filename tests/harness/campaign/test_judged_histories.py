@@ -71,32 +71,32 @@ def run_at(directory: Path, acks: object, *, history: bool = True, crashed: bool
 def check_saying(monkeypatch: pytest.MonkeyPatch, verdict: Verdict) -> list[Path]:
     asked: list[Path] = []
 
-    def check(found: list[FoundHistory], **_: object) -> list[Verdict]:
-        asked.extend(one.path for one in found if one.files or one.kind is SourceKind.FILE)
-        return [msgspec.structs.replace(verdict, history=str(one.path)) for one in found]
+    def check(histories: list[FoundHistory], **_: object) -> list[Verdict]:
+        asked.extend(history.path for history in histories if history.files or history.kind is SourceKind.FILE)
+        return [msgspec.structs.replace(verdict, history=str(history.path)) for history in histories]
 
     monkeypatch.setattr(judged_histories, "check", check)
     return asked
 
 
 @pytest.mark.parametrize(
-    ("acks", "found", "outcome"),
+    ("acks", "verdict", "outcome"),
     [
         ("all", Verdict(history="", valid=True, exercise=DRAINED, faults=[KILL]), "unknown"),
         (1, Verdict(history="", valid=False, counts=LOST, exercise=DRAINED, faults=[KILL]), "permitted loss"),
     ],
 )
 def test_a_run_that_failed_in_the_harness_shows_nothing_by_its_silence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, acks: object, found: Verdict, outcome: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, acks: object, verdict: Verdict, outcome: str
 ) -> None:
-    check_saying(monkeypatch, found)
+    check_saying(monkeypatch, verdict)
     (judged,) = judge_all([run_at(tmp_path / "run", acks, crashed=True)], Progress())
     assert (judged.outcome, judged.line.valid) == (outcome, "unknown")
     assert "broker 1 died" in str(judged.line.reason)
 
 
 @pytest.mark.parametrize(
-    ("acks", "found", "outcome"),
+    ("acks", "verdict", "outcome"),
     [
         (1, Verdict(history="", valid=False, counts=LOST, exercise=DRAINED, faults=[KILL]), "permitted loss"),
         ("all", Verdict(history="", valid=False, counts=LOST, exercise=DRAINED, faults=[KILL]), "broken promise"),
@@ -105,9 +105,9 @@ def test_a_run_that_failed_in_the_harness_shows_nothing_by_its_silence(
     ],
 )
 def test_a_finding_meets_the_promise_of_its_settings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, acks: object, found: Verdict, outcome: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, acks: object, verdict: Verdict, outcome: str
 ) -> None:
-    check_saying(monkeypatch, found)
+    check_saying(monkeypatch, verdict)
     (judged,) = judge_all([run_at(tmp_path / "run", acks)], Progress())
     assert judged.outcome == outcome
     assert (judged.line.why_unknown is not None) == (outcome == "unknown")
@@ -117,7 +117,7 @@ def test_a_run_that_left_no_history_is_unknown_and_says_why(tmp_path: Path, monk
     good = run_at(tmp_path / "runs" / "good", 1)
     bad = run_at(tmp_path / "runs" / "bad", 1, history=False)
     asked = check_saying(monkeypatch, Verdict(**EXERCISED))
-    judged = {one.path: one for one in judge_all([tmp_path], Progress())}
+    judged = {run.path: run for run in judge_all([tmp_path], Progress())}
     assert asked == [good]
     assert (judged[bad].outcome, judged[bad].line.why_unknown) == ("unknown", "no history: broker 1 died")
     assert judged[good].outcome == "held"
@@ -202,7 +202,7 @@ def test_runs_of_a_checked_place_count_as_its_cells(tmp_path: Path, monkeypatch:
     check_saying(monkeypatch, Verdict(**EXERCISED))
     for count, code in ((2, 2), (3, 0)):
         judged = judge_all([tmp_path], Progress())[:count]
-        assert {one.outcome for one in judged} == {"held"}
+        assert {run.outcome for run in judged} == {"held"}
         assert count_cells([tmp_path], judged).exit_code == code
     assert count_cells(runs[:1], judged[:1]).exit_code == 0, "a run that is named is judged alone"
 
@@ -245,8 +245,8 @@ def test_one_damaged_run_does_not_take_the_other_verdicts_with_it(
     odd = run_at(tmp_path / "runs" / "odd", 1) / "run.json"
     odd.write_text(odd.read_text().replace('"min.insync.replicas"', '"min.insync.replica"'))
     check_saying(monkeypatch, Verdict(**EXERCISED))
-    judged = {one.path.name: one for one in judge_all([tmp_path], Progress())}
-    outcomes = {name: one.outcome for name, one in judged.items()}
+    judged = {run.path.name: run for run in judge_all([tmp_path], Progress())}
+    outcomes = {name: run.outcome for name, run in judged.items()}
     assert outcomes == {"good": "held", "bad": "unknown", "worse": "unknown", "odd": "unknown"}
     assert 'did you mean "min.insync.replicas"' in (judged["odd"].line.why_unknown or "")
     assert "run.json cannot be read" in (judged["bad"].line.why_unknown or "")

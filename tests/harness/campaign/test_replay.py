@@ -217,30 +217,30 @@ def test_a_real_cluster_does_not_repeat_itself(tmp_path: Path) -> None:
 
 
 def test_differences_name_counts_and_the_first_finding_that_differs() -> None:
-    one = Verdict(
+    first = Verdict(
         history="a",
         valid=False,
         anomalies={"lost-write": [a_finding("lost-write", key="t-0", value=1)]},
         counts={"lost-write": 1},
     )
-    two = Verdict(
+    second = Verdict(
         history="b",
         valid=False,
         anomalies={"lost-write": [a_finding("lost-write", key="t-0", value=2)]},
         counts={"lost-write": 1},
     )
     none = Verdict(history="c", valid=True)
-    assert differences(one, one) == ()
-    a, b = (msgspec.json.encode(verdict.anomalies["lost-write"][0]).decode() for verdict in (one, two))
-    assert differences(one, two) == (f"lost-write: {a} recorded, {b} now",)
-    assert differences(one, none) == ("lost-write: 1 finding recorded, none now", "valid: False recorded, True now")
+    assert differences(first, first) == ()
+    a, b = (msgspec.json.encode(verdict.anomalies["lost-write"][0]).decode() for verdict in (first, second))
+    assert differences(first, second) == (f"lost-write: {a} recorded, {b} now",)
+    assert differences(first, none) == ("lost-write: 1 finding recorded, none now", "valid: False recorded, True now")
 
 
 def test_findings_that_are_not_shown_are_not_kept_quiet() -> None:
     kinds = {"lost-write": FINDINGS_MAX + 1, "unseen": FINDINGS_MAX}
-    found = {name: [a_finding(name, value=value) for value in range(count)] for name, count in kinds.items()}
-    counts = {name: len(findings) for name, findings in found.items()}
-    lines = [*described(Verdict(history="a", valid=False, anomalies=found, counts=counts))]
+    anomalies = {name: [a_finding(name, value=value) for value in range(count)] for name, count in kinds.items()}
+    counts = {name: len(findings) for name, findings in anomalies.items()}
+    lines = [*described(Verdict(history="a", valid=False, anomalies=anomalies, counts=counts))]
     assert lines[0] == f"lost-write: {FINDINGS_MAX + 1}, the first {FINDINGS_MAX} of them:"
     assert [line for line in lines if line.startswith("unseen")] == [f"unseen: {FINDINGS_MAX}"]
     assert len(lines) == 2 + 2 * FINDINGS_MAX

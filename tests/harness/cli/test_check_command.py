@@ -52,8 +52,8 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The requests to the checkers; files named bad cannot be read, all else holds. The working directory is new."""
     reported: dict[str, Any] = {}
 
-    def check(found: list[FoundHistory], **options: Any) -> list[Verdict]:
-        paths = [one.path for one in found]
+    def check(histories: list[FoundHistory], **options: Any) -> list[Verdict]:
+        paths = [history.path for history in histories]
         reported.update(options, paths=paths)
         unreadable = {"valid": "unknown", "reason": 'line 1: the operation has no "f"'}
         readable = {"valid": True, "exercise": Exercise(attempted=1)}

@@ -65,12 +65,12 @@ def test_a_campaign_tells_the_loss_of_acks_1_from_the_safety_of_acks_all(tmp_pat
     assert out.splitlines()[-1] == "results/both/report.html"
     assert (tmp_path / "results" / "both" / "report.html").stat().st_size > 1000
     matrix = json.loads((tmp_path / "results" / "both" / "matrix.json").read_text())
-    found = {(cell["world"], cell["settings"]["acks"]): cell for cell in matrix["cells"]}
-    assert found["simulated", 1]["outcome"] == "permitted loss"
-    assert found["simulated", "all"]["outcome"] == "held"
-    assert found["processes", "all"]["lost"] == 0
-    assert all(cell["runs_judged"] == cell["runs"] for cell in found.values())
-    witness = found["simulated", 1]["witness"]["run"]
+    cells = {(cell["world"], cell["settings"]["acks"]): cell for cell in matrix["cells"]}
+    assert cells["simulated", 1]["outcome"] == "permitted loss"
+    assert cells["simulated", "all"]["outcome"] == "held"
+    assert cells["processes", "all"]["lost"] == 0
+    assert all(cell["runs_judged"] == cell["runs"] for cell in cells.values())
+    witness = cells["simulated", 1]["witness"]["run"]
     code, out, err = finished(ackproof("replay", f"results/both/{witness}", directory=tmp_path))
     assert code == 0, out + err
     assert "reproduced identically" in out.splitlines()[-1]

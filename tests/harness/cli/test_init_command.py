@@ -79,5 +79,5 @@ def test_the_script_can_be_run_and_workflows_are_yaml() -> None:
 
 
 def test_nothing_of_continuous_integration_names_a_host() -> None:
-    for place in (*starter("ci").values(), ROOT / "requirements-dev.lock"):
-        assert "://" not in place.read_text()
+    for file in (*starter("ci").values(), ROOT / "requirements-dev.lock"):
+        assert "://" not in file.read_text()

@@ -15,5 +15,5 @@ WORKER = "harness.run.performing, harness.worlds.simulated"
 @pytest.mark.parametrize("modules", ["harness.cli.run", WORKER])
 def test_a_run_in_virtual_time_waits_for_no_library_that_it_does_not_use(modules: str) -> None:
     script = f"import sys, {modules}; print(*sorted(set({HEAVY}) & set(sys.modules)))"
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert found.stdout.split() == []
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

@@ -128,10 +128,10 @@ def test_a_file_that_nobody_could_read_is_a_sentence_and_no_table(capsys: pytest
 
 
 def test_a_client_that_stopped_working_is_named_and_not_blamed_on_the_log(capsys: pytest.CaptureFixture[str]) -> None:
-    one = judged("r/a", "held")
+    run = judged("r/a", "held")
     finding = {"key": "t-0", "instance": 0, "client": "kafka-python 3.0.12", "errors": ["TimeLimit"]}
-    one.line.anomalies = {"wedged-client": [a_finding("wedged-client", **finding)]}
-    one.line.counts = {"wedged-client": 1}
-    lines = reported([one], capsys)
+    run.line.anomalies = {"wedged-client": [a_finding("wedged-client", **finding)]}
+    run.line.counts = {"wedged-client": 1}
+    lines = reported([run], capsys)
     sentence = "Not the log: 1 producer of kafka-python 3.0.12 stopped working in 1 run, where new ones worked"
     assert f"{sentence}; last error: TimeLimit." in lines

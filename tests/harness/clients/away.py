@@ -115,7 +115,7 @@ class Away(Script):
             self.until(self._well)
             with self._open_transactions():
                 processes.stop(AWAY)
-                self.until(lambda: all(AWAY not in one.isr and one.leader is not None for one in self._views()))
+                self.until(lambda: all(AWAY not in view.isr and view.leader is not None for view in self._views()))
             self._end_the_rest()
             cleaned = self._clean()
             if wiped:
@@ -211,7 +211,7 @@ class Away(Script):
         return self._view().values()
 
     def _well(self) -> bool:
-        return self.cluster.is_well() and all(set(one.isr) == set(one.replicas) for one in self._views())
+        return self.cluster.is_well() and all(set(view.isr) == set(view.replicas) for view in self._views())
 
     def _send(self, producer: Producer, partition: str, **names: str) -> None:
         """Send a record with each key, under a name."""

@@ -23,7 +23,9 @@ def write(values: str) -> None:
 
 
 def read(offset: int) -> tuple[str, int]:
-    listening = [one for one in psutil.Process().net_connections("tcp") if one.status == psutil.CONN_LISTEN]
+    listening = [
+        connection for connection in psutil.Process().net_connections("tcp") if connection.status == psutil.CONN_LISTEN
+    ]
     consumer = Consumer(
         {
             "bootstrap.servers": f"127.0.0.1:{listening[0].laddr.port}",
@@ -33,16 +35,16 @@ def read(offset: int) -> tuple[str, int]:
         }
     )
     consumer.assign([TopicPartition("topic", 0, offset)])
-    found, ended, deadline = "", False, time.monotonic() + LIMIT_S
+    text, ended, deadline = "", False, time.monotonic() + LIMIT_S
     while not ended and time.monotonic() < deadline:
         for message in consumer.consume(100, 0.2):
             if message.error() is None:
-                found += message.value().decode()
+                text += message.value().decode()
             else:
                 ended = message.error().code() == KafkaError._PARTITION_EOF
     position = consumer.position([TopicPartition("topic", 0)])[0].offset
     consumer.close()
-    return found, position
+    return text, position
 
 
 write("01234")

@@ -286,16 +286,16 @@ class Stage:
 
     def _log(self, leader: int, begin: int) -> dict[int, int]:
         """The records of the producer under test, which are numbers as text, from ``begin`` on."""
-        end, found = self._end(leader), dict[int, bytes]()
+        end, records = self._end(leader), dict[int, bytes]()
         deadline = time.monotonic() + LIMIT_S
         with self._consumer(leader) as consumer:
             consumer.assign([confluent_kafka.TopicPartition(TOPIC, 0, begin)])
-            while end - 1 not in found and begin < end:
+            while end - 1 not in records and begin < end:
                 assert time.monotonic() < deadline
                 message = consumer.poll(0.2)
                 if message is not None and message.error() is None:
-                    found[message.offset()] = message.value()
-        return {offset: int(value) for offset, value in found.items() if value.strip().isdigit()}
+                    records[message.offset()] = message.value()
+        return {offset: int(value) for offset, value in records.items() if value.strip().isdigit()}
 
     @contextmanager
     def _consumer(self, leader: int) -> Iterator[confluent_kafka.Consumer]:

@@ -97,7 +97,11 @@ def stored(run: Path, node: int, partition: str) -> list[Stored] | None:
     """The content of a broker's log of ``partition``; None while it has none, or it is being cleaned."""
     directory = log_directory(run / "data" / str(node), partition)
     try:
-        return None if directory is None else [one for log in sorted(directory.glob("*.log")) for one in _records(log)]
+        return (
+            None
+            if directory is None
+            else [record for log in sorted(directory.glob("*.log")) for record in _records(log)]
+        )
     except FileNotFoundError:  # the cleaner has replaced a segment
         return None
 

@@ -115,7 +115,7 @@ class Script:
         self._halted(producer, [0], first)
         begun_us = self._clock.now_us()
         self._hold(late)
-        one = self._end(producer)
+        first_end = self._end(producer)
         if not producer.ready:
             producer.close()
             producer = self._producer()
@@ -124,11 +124,11 @@ class Script:
         dropped = self._deliver()
         limit_us = LATE_FACTOR * (self._clock.now_us() - begun_us) + LATE_MORE_US
         struck = late != "nothing" and self._until_beyond(half, limit_us)
-        other = self._end(producer)
+        second_end = self._end(producer)
         producer.close()
         self._read()
         verdict = judge_events(self._events)
-        return Seen(_said(one), _said(other), dropped, struck, dict(verdict.counts))
+        return Seen(_said(first_end), _said(second_end), dropped, struck, dict(verdict.counts))
 
     def _producer(self) -> TransactionalProducer:
         producer = TransactionalProducer(
@@ -271,15 +271,15 @@ def main() -> None:
     asked = parser.parse_args()
     runs = [(client, asked.first, asked.late) for client in asked.client or CLIENT_NAMES]
     with tempfile.TemporaryDirectory() as directory:
-        found = played(asked.version, runs, Path(directory), asked.client_version)
-    for (client, _, late), seen in found.items():
+        plays = played(asked.version, runs, Path(directory), asked.client_version)
+    for (client, _, late), seen in plays.items():
         findings = ", ".join(f"{count} {name}" for name, count in sorted(seen.counts.items())) or "nothing"
         sys.stdout.write(
             f"{client}, late: {late}; packets held: {seen.dropped}\n"
             f"  first transaction, {seen.first}; second, {seen.second}; ended by the first's request: {seen.struck}\n"
             f"  found: {findings}\n"
         )
-    sys.exit(any(seen.counts for seen in found.values()))
+    sys.exit(any(seen.counts for seen in plays.values()))
 
 
 if __name__ == "__main__":

@@ -92,7 +92,9 @@ class LeaderlessEnd(Script):
         self.let_pass(MARKERS_US)
         read = self.read((LEADERLESS, LED))
         producer.close()
-        return Seen(answered, held, *({one.partition for one in read if one.value in sent} for sent in (first, second)))
+        return Seen(
+            answered, held, *({record.partition for record in read if record.value in sent} for sent in (first, second))
+        )
 
     def expire(self) -> EventType:
         """Commit a transaction with a write that is sent nowhere, because its partition has no leader."""

@@ -112,7 +112,7 @@ class MissedEpoch(OperatedScript):
         self.lead(partition, LAST, whole=False)
         successor, _ = self.transactional(NAME)
         sent = {values.join(killed_producer.PROCESS, number) for number in range(2)}
-        read = {one.partition: one.value for one in self.read((REACHED, OUT_OF_REACH)) if one.value in sent}
+        read = {record.partition: record.value for record in self.read((REACHED, OUT_OF_REACH)) if record.value in sent}
         successor.close()
         self._heal()
         return Seen(acknowledged, read)
@@ -171,7 +171,7 @@ class MissedEpoch(OperatedScript):
 
 
 def _both_ways(pairs: Collection[tuple[int, int]]) -> list[Link]:
-    return [link for one, other in pairs for link in (Link(one, other), Link(other, one))]
+    return [link for first, second in pairs for link in (Link(first, second), Link(second, first))]
 
 
 def played(version: str, what: What, directory: Path, *, told: bool = False) -> Seen:

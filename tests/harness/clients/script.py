@@ -104,9 +104,9 @@ class Script:
         while polls < POLLS or empty < EMPTY_POLLS:
             outcome: PollOutcome = self.ask(lambda done: consumer.poll(500, done))
             polls, empty = polls + 1, 0 if outcome.records else empty + 1
-            for one in outcome.records:
-                value = values.decode(one.payload, one.partition, one.key)[0]
-                read.append(ReadRecord(one.partition, one.key, value))
+            for record in outcome.records:
+                value = values.decode(record.payload, record.partition, record.key)[0]
+                read.append(ReadRecord(record.partition, record.key, value))
         consumer.close()
         return read
 

@@ -93,17 +93,17 @@ class SlowNetwork:
 
     def cut(self, broker: int) -> None:
         """Break every connection to ``broker``; what it answered is lost. A new connection works."""
-        for one in self._sockets.pop(broker, []):
+        for connection in self._sockets.pop(broker, []):
             with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         self.deliver()
         self.answer()
-        for one in itertools.chain(*self._sockets.values()):
+        for connection in itertools.chain(*self._sockets.values()):
             with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
+                connection.shutdown(socket.SHUT_RDWR)
+            connection.close()
         self._held.close()
 
     def _accept(self, broker: int) -> None:
@@ -115,8 +115,8 @@ class SlowNetwork:
                 except OSError:
                     client.close()
                     continue
-                for one in (client, server):
-                    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                for connection in (client, server):
+                    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._sockets[broker] += [client, server]
                 asked: dict[int, tuple[int, int, list[Batch]]] = {}
                 for way in (self._requests, partial(self._responses, self._answering[broker])):

@@ -68,16 +68,16 @@ def answered(cluster, ask, *arguments) -> Offsets:
 
 
 def offsets_read(cluster, consumer, count) -> list[tuple[str, int]]:
-    found = []
+    offsets = []
 
     def done(outcome):
-        found.extend((record.partition, record.offset) for record in outcome.records)
-        if len(found) < count:
+        offsets.extend((record.partition, record.offset) for record in outcome.records)
+        if len(offsets) < count:
             consumer.poll(100, done)
 
     consumer.poll(100, done)
-    assert cluster.until(lambda: len(found) >= count)
-    return found
+    assert cluster.until(lambda: len(offsets) >= count)
+    return offsets
 
 
 def test_whoever_lacks_a_capability_says_why_and_has_none(library):
@@ -145,7 +145,7 @@ def test_a_batch_is_appended_in_its_order_and_each_record_is_answered(cluster, l
     records = [Unsent(b"key", b"payload-%d" % number) for number in range(30)]
     producer.batches.send_batch(partitions[0], records, outcomes.__setitem__)
     assert cluster.until(lambda: len(outcomes) == 30)
-    assert [outcomes[place].offset for place in range(30)] == list(range(30))
+    assert [outcomes[number].offset for number in range(30)] == list(range(30))
     producer.close()
 
 

@@ -182,19 +182,19 @@ def test_an_owner_is_idle_only_while_no_job_waits_or_is_under_way() -> None:
 
 
 class RecordingProducer(AdaptedProducer[list[bytes]]):
-    """Its library is a list; a send to partition "t-1" has to wait for ``known``."""
+    """Its library is a list; a send to partition "t-1" has to wait for ``metadata``."""
 
     def __init__(self, clock: ManualClock) -> None:
-        self.known = threading.Event()
+        self.metadata = threading.Event()
         self.appended_by: list[str] = []
         super().__init__(clock, Owner("library", list[bytes], lambda _: None), 1_000)
 
     def _waits(self, partition: str, _: list[bytes]) -> bool:
-        return partition == "t-1" and not self.known.is_set()
+        return partition == "t-1" and not self.metadata.is_set()
 
     def _send(self, ticket: int, partition: str, key: bytes, content: Content, library: list[bytes]) -> None:
         if partition == "t-1":
-            self.known.wait(LIMIT_S)
+            self.metadata.wait(LIMIT_S)
         library.append(content.value or b"")
         self.appended_by.append(threading.current_thread().name)
 
@@ -216,7 +216,7 @@ def test_a_send_that_cannot_wait_is_made_at_once_but_never_before_one_that_waits
     for number, partition in enumerate(["t-0", "t-1", "t-0"]):
         producer.send(partition, b"key", bytes([number]), lambda _: None)
     assert library == [b"\0"]
-    producer.known.set()
+    producer.metadata.set()
     when_idle(producer.owner)
     producer.send("t-1", b"key", b"\3", lambda _: None)
     assert library == [b"\0", b"\1", b"\2", b"\3"]

@@ -86,7 +86,9 @@ def test_records_are_written_read_and_lost_sight_of_through_a_real_cluster(tmp_p
         cluster = Cluster(world, tmp_path)
         assert world.effective_configuration()["producer"]["library"].startswith("confluent-kafka")
         outcomes = cluster.write(20, process=0)
-        assert [(one.type, one.offset) for one in outcomes] == [(EventType.OK, offset) for offset in range(20)]
+        assert [(outcome.type, outcome.offset) for outcome in outcomes] == [
+            (EventType.OK, offset) for offset in range(20)
+        ]
         assert cluster.end_offset() == 20
         assert cluster.read(20) == [
             values.decode(values.encode(PARTITIONS[0], b"key", number), PARTITIONS[0], b"key")[0]
@@ -94,7 +96,7 @@ def test_records_are_written_read_and_lost_sight_of_through_a_real_cluster(tmp_p
         ]
         for broker in (0, 1, 2):
             cluster.target.processes.kill(broker)
-        assert [one.type for one in cluster.write(2, process=9)] == [EventType.INFO] * 2
+        assert [outcome.type for outcome in cluster.write(2, process=9)] == [EventType.INFO] * 2
     finally:
         world.close()
 

@@ -118,11 +118,11 @@ def test_files_that_do_not_serve_are_named(authority, tmp_path, wrong, sentence)
 
 @pytest.mark.parametrize("library", CLIENTS)
 def test_only_what_goes_to_the_library_has_the_password(library):
-    known = CLIENTS[library].login_settings(SCRAM)
+    settings = CLIENTS[library].login_settings(SCRAM)
     given = CLIENTS[library].login(SCRAM)
-    assert SECRET not in str(known)
-    (secret,) = given.keys() - known.keys()
-    assert given == known | {secret: SECRET}
+    assert SECRET not in str(settings)
+    (secret,) = given.keys() - settings.keys()
+    assert given == settings | {secret: SECRET}
 
 
 def test_kafka_python_knows_every_argument_and_looks_at_host_names(authority):

@@ -67,8 +67,8 @@ def test_properties_are_written_as_java_reads_them() -> None:
 
 
 def test_a_password_goes_into_the_login_module_and_its_quotes_stay() -> None:
-    known = configuration.security_properties(SCRAM)
-    made = configuration.for_java(known | {configuration.PASSWORD: 'a"b\\c'})
+    properties = configuration.security_properties(SCRAM)
+    made = configuration.for_java(properties | {configuration.PASSWORD: 'a"b\\c'})
     assert made["sasl.jaas.config"] == (
         'org.apache.kafka.common.security.scram.ScramLoginModule required username="alice" password="a\\"b\\\\c";'
     )

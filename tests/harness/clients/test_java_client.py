@@ -54,7 +54,9 @@ def test_records_are_written_and_read(running: Cluster) -> None:
     outcomes = running.write(20, process=0)
     begin = outcomes[0].offset
     assert begin is not None
-    assert [(one.type, one.offset) for one in outcomes] == [(EventType.OK, begin + place) for place in range(20)]
+    assert [(outcome.type, outcome.offset) for outcome in outcomes] == [
+        (EventType.OK, begin + number) for number in range(20)
+    ]
     expected = [values.encode(PARTITIONS[0], b"key", values.join(0, number)) for number in range(20)]
     decoded = [values.decode(payload, PARTITIONS[0], b"key")[0] for payload in expected]
     assert running.read(running.end_offset())[begin:] == decoded
@@ -72,10 +74,10 @@ def test_a_record_that_is_too_large_certainly_failed(running: Cluster) -> None:
     producer.send(PARTITIONS[0], b"key", b"x" * 2_000_000, outcomes.append)
     producer.send(PARTITIONS[0], b"key", b"after it", outcomes.append)
     assert running.until(lambda: len(outcomes) == 2)
-    too_large = next(one for one in outcomes if one.type is not EventType.OK)
+    too_large = next(outcome for outcome in outcomes if outcome.type is not EventType.OK)
     assert too_large.type is EventType.FAIL
     assert str(too_large.error).startswith("NeverSent: RecordTooLargeException")
-    assert [one.type for one in outcomes].count(EventType.OK) == 1, "the producer goes on"
+    assert [outcome.type for outcome in outcomes].count(EventType.OK) == 1, "the producer goes on"
     producer.close()
 
 
@@ -150,5 +152,5 @@ def test_a_jvm_that_stands_still_stops_neither_the_clock_nor_the_end(running: Cl
         assert running.until(lambda: len(outcomes) == 101)
     finally:
         jvm.resume()
-    assert {(one.type, one.error) for one in outcomes[1:]} == {(EventType.INFO, TIME_LIMIT)}
+    assert {(outcome.type, outcome.error) for outcome in outcomes[1:]} == {(EventType.INFO, TIME_LIMIT)}
     producer.close()

@@ -205,8 +205,8 @@ def run_consume_skips(path: Path | None) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, program], capture_output=True, timeout=LIMIT_S, check=True, env=environment, text=True
     )
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    reading: dict[str, Any] = json.loads(done.stdout)
+    return reading
 
 
 @pytest.mark.system
@@ -226,8 +226,8 @@ def test_consume_skips_a_record_at_the_end_of_a_partition_before_librdkafka_2_13
 
 @pytest.mark.system
 def test_consume_skips_no_record_in_the_installed_release() -> None:
-    found = run_consume_skips(None)
-    assert (found["first"], found["position"], found["then"]) == ("01234", 5, "567")
+    reading = run_consume_skips(None)
+    assert (reading["first"], reading["position"], reading["then"]) == ("01234", 5, "567")
 
 
 def test_an_older_librdkafka_is_refused_with_what_to_install() -> None:

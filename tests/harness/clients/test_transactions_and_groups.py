@@ -112,7 +112,7 @@ def test_what_was_aborted_is_read_uncommitted_only(ask: Asking, clients: RealCli
         consumer = clients.consumer(cluster.next_process(), None, isolation)  # type: ignore[arg-type]
         consumer.assign([FIRST], from_start=True)
         records = ask.polled(consumer, lambda read: bool(read) and read[-1].payload == b"committed")
-        assert [(one.offset, one.payload) for one in records if one.offset >= begin] == expected
+        assert [(record.offset, record.payload) for record in records if record.offset >= begin] == expected
         consumer.close()
     producer.close()
 
@@ -193,8 +193,8 @@ def test_a_tombstone_has_no_value_and_its_payload_in_a_header(
     sent = ask.ok(producer.tombstones.send_tombstone, SECOND, b"gone", b"payload of a tombstone")
     assert sent.offset is not None
     consumer.assign([SECOND], from_start=True)
-    records = ask.polled(consumer, lambda read: any(one.offset == sent.offset for one in read))
-    (tombstone,) = (one for one in records if one.offset == sent.offset)
+    records = ask.polled(consumer, lambda read: any(record.offset == sent.offset for record in read))
+    (tombstone,) = (record for record in records if record.offset == sent.offset)
     assert tombstone == Fetched(SECOND, sent.offset, b"gone", b"payload of a tombstone", tombstone=True)
     producer.close()
     consumer.close()
@@ -226,10 +226,10 @@ def test_two_members_share_the_partitions_with_every_protocol(ask: Asking, clien
         for consumer in tuple(polls):
             go_on(consumer)
         assert ask._cluster.until(
-            lambda one=of_first, two=of_second: (
-                bool(two)  # type: ignore[misc]
-                and sorted(one[-1].partitions + two[-1].partitions) == list(PARTITIONS)
-                and bool(one[-1].partitions and two[-1].partitions)
+            lambda mine=of_first, theirs=of_second: (
+                bool(theirs)  # type: ignore[misc]
+                and sorted(mine[-1].partitions + theirs[-1].partitions) == list(PARTITIONS)
+                and bool(mine[-1].partitions and theirs[-1].partitions)
             )
         ), protocol
         before, *_, now = [each.generation for each in of_first if each.partitions]

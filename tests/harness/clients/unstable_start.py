@@ -119,23 +119,23 @@ class UnstableStart(Script):
         self.done(calls.commit)
         self.done(calls.begin)
         self.done(partial(calls.send_offsets, dict.fromkeys(PARTITIONS, PENDING), token))
-        one = Member(self, membership)
-        self.until(lambda: len(one.held) == len(PARTITIONS))
+        member = Member(self, membership)
+        self.until(lambda: len(member.held) == len(PARTITIONS))
         self.let_pass(WAIT_US)
         other = Member(self, membership)
         self.until(lambda: bool(other.held))
         self.let_pass(WAIT_US)
-        early = one.first | other.first
+        early = member.first | other.first
         self.done(calls.commit)
         committed = self.committed(membership.group, PARTITIONS, "read_committed")
-        again = self._go_on(one, membership.group) if one.first.keys() & early.keys() else committed
+        again = self._go_on(member, membership.group) if member.first.keys() & early.keys() else committed
         self.let_pass(WAIT_US)
         for partition in PARTITIONS:
             self.write(partition, MORE)
-        self.cluster.until(lambda: len(one.first | other.first) == len(PARTITIONS), READ_US)
-        for client in (producer, outsider, one.consumer, other.consumer):
+        self.cluster.until(lambda: len(member.first | other.first) == len(PARTITIONS), READ_US)
+        for client in (producer, outsider, member.consumer, other.consumer):
             client.close()
-        return Seen(early, one.first | other.first, committed, again)
+        return Seen(early, member.first | other.first, committed, again)
 
     def _go_on(self, member: Member, group: str) -> dict[str, int]:
         """Commit that the member has done the first record that it read of each partition."""

@@ -50,8 +50,12 @@ def play(servers: str, directory: Path) -> str:
 
 def nodes_of(directory: Path) -> list[psutil.Process]:
     below = str(directory / "results")
-    alive = (one for one in psutil.process_iter(["cmdline", "status"]) if one.info["status"] != psutil.STATUS_ZOMBIE)
-    return [one for one in alive if below in " ".join(one.info["cmdline"] or ())]
+    alive = (
+        process
+        for process in psutil.process_iter(["cmdline", "status"])
+        if process.info["status"] != psutil.STATUS_ZOMBIE
+    )
+    return [process for process in alive if below in " ".join(process.info["cmdline"] or ())]
 
 
 @pytest.fixture
@@ -83,7 +87,7 @@ def test_a_cluster_is_written_to_broken_healed_read_and_ended_as_the_page_says(
     wait_until(lambda: "in sync 0 1 2 of 3" in done(SHOW, tmp_path), "everybody is in sync", 30)
     assert play(servers, tmp_path) == "100 of 100 are there\n"
     receipts = [json.loads(line) for line in (tmp_path / "results" / "cluster" / "receipts.jsonl").open()]
-    assert sorted((one["fault"], one["mark"]) for one in receipts) == [
+    assert sorted((receipt["fault"], receipt["mark"]) for receipt in receipts) == [
         ("kill", "begin"), ("kill", "end"), ("partition", "begin"), ("partition", "end"),
     ]  # fmt: skip
     process.send_signal(signal.SIGINT)

@@ -26,7 +26,7 @@ LOSSY = night("lossy", run_lines(STRONG, losing=1))
 
 
 def statuses(earlier: list[Results], latest: Results) -> list[tuple[str, FindingStatus]]:
-    return [(one.anomaly, one.status) for one in anomalies_of(earlier, latest)]
+    return [(kind.anomaly, kind.status) for kind in anomalies_of(earlier, latest)]
 
 
 def test_an_anomaly_is_new_then_known_then_gone_then_back_in_its_cell() -> None:
@@ -41,7 +41,10 @@ def test_an_anomaly_is_new_then_known_then_gone_then_back_in_its_cell() -> None:
 def test_another_story_is_a_new_finding_of_a_known_anomaly_and_the_first_is_not_seen() -> None:
     (kind,) = anomalies_of([LOSSY], night("other", run_lines(STRONG, losing=1, story="follower")))
     assert (kind.cell, kind.runs, kind.judged) == (KEY, 1, 10)
-    assert [(one.new, one.seen, one.runs) for one in kind.findings] == [(True, True, 1), (False, False, 1)]
+    assert [(finding.new, finding.seen, finding.runs) for finding in kind.findings] == [
+        (True, True, 1),
+        (False, False, 1),
+    ]
 
 
 def test_an_anomaly_names_the_nights_that_showed_it_first_and_last() -> None:
@@ -58,7 +61,7 @@ def test_what_the_settings_permit_is_of_no_kind() -> None:
 
 def test_a_known_finding_is_not_new_in_another_cell() -> None:
     both = night("2", run_lines(STRONG, losing=1), run_lines(STRONG, losing=1, world="kafka"))
-    assert [(one.cell, one.status) for one in anomalies_of([LOSSY], both)] == [
+    assert [(kind.cell, kind.status) for kind in anomalies_of([LOSSY], both)] == [
         (KEY, FindingStatus.KNOWN),
         ("kafka/c/kill", FindingStatus.KNOWN),
     ]
@@ -66,7 +69,7 @@ def test_a_known_finding_is_not_new_in_another_cell() -> None:
 
 def test_the_example_is_a_run_of_the_cell_where_there_is_one() -> None:
     lines = run_lines(STRONG, losing=1), run_lines(STRONG, cell="d/kill", losing=2, story="follower")
-    assert [one.example.run for one in anomalies_of([], night("1", *lines))] == [
+    assert [kind.example.run for kind in anomalies_of([], night("1", *lines))] == [
         f"runs/{KEY}/10",
         "runs/simulated/d/kill/9",
     ]
@@ -74,10 +77,10 @@ def test_the_example_is_a_run_of_the_cell_where_there_is_one() -> None:
 
 def test_a_cell_is_shown_by_a_run_of_its_own_before_smaller_ones_of_other_cells() -> None:
     """A finding has one example in all cells; of one that is in both cells it is in the first."""
-    found = anomalies_of(
+    kinds = anomalies_of(
         [], night("1", *both_cells(), run_lines(STRONG, cell="d/kill", runs=20, losing=1, anomaly="unseen"))
     )
-    lines = list(finding_sentences(found, "1"))
+    lines = list(finding_sentences(kinds, "1"))
     assert lines[4:] == ["  smallest: 1 fault of leader, seed 20", "  ackproof replay 1/runs/simulated/d/kill/20"]
     lines = list(finding_sentences(anomalies_of([], night("1", *both_cells())), "1"))
     assert lines[4] == "  smallest, in another cell: 1 fault of leader, seed 10"

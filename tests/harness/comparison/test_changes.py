@@ -49,7 +49,7 @@ def test_what_a_promise_held_and_b_lost_is_worse_though_b_may_lose() -> None:
 def test_a_cell_that_b_did_not_run_is_not_better() -> None:
     before = night("A", run_lines(STRONG), run_lines(STRONG, cell="other/kill"))
     compared = compare_results(before, night("B", run_lines(STRONG)))
-    assert [one.change for one in compared.cells] == [Change.SAME, Change.UNTOLD]
+    assert [cell.change for cell in compared.cells] == [Change.SAME, Change.UNTOLD]
     assert compared.exit_code == 2
     assert compared.sentence == (
         "Whether B is worse than A is not known: 1 cell in both (1 same), 1 only in A (1 not known)."
@@ -77,19 +77,22 @@ def test_an_anomaly_that_is_new_in_its_cell_is_worse_though_the_cell_was_broken_
 def test_another_story_of_an_anomaly_that_its_cell_had_before_is_not_worse() -> None:
     before = night("A", run_lines(STRONG, losing=1))
     compared = compare_results(before, night("B", run_lines(STRONG, losing=1, story="follower")))
-    assert [(one.new, one.seen) for kind in compared.kinds for one in kind.findings] == [(True, True), (False, False)]
+    assert [(finding.new, finding.seen) for kind in compared.kinds for finding in kind.findings] == [
+        (True, True),
+        (False, False),
+    ]
     assert (compared.new_defects, compared.exit_code) == ([], 0)
     assert compared.sentence == "B is not worse than A: 1 cell in both (1 same)."
 
 
 def test_an_anomaly_that_only_another_cell_had_before_is_worse() -> None:
     """Stories of a cell excuse no other cell."""
-    found = {"losing": 1, "anomaly": "unseen"}
-    before = night("A", run_lines(STRONG, **found), run_lines(STRONG, cell="other/kill", losing=1))
-    after = night("B", run_lines(STRONG, **found), run_lines(STRONG, cell="other/kill", story="follower", **found))
+    losses = {"losing": 1, "anomaly": "unseen"}
+    before = night("A", run_lines(STRONG, **losses), run_lines(STRONG, cell="other/kill", losing=1))
+    after = night("B", run_lines(STRONG, **losses), run_lines(STRONG, cell="other/kill", story="follower", **losses))
     compared = compare_results(before, after)
-    assert [one.change for one in compared.cells] == [Change.SAME, Change.SAME]
-    assert [(one.cell, one.anomaly) for one in compared.new_defects] == [("simulated/other/kill", "unseen")]
+    assert [cell.change for cell in compared.cells] == [Change.SAME, Change.SAME]
+    assert [(defect.cell, defect.anomaly) for defect in compared.new_defects] == [("simulated/other/kill", "unseen")]
     assert compared.exit_code == 1
 
 

@@ -23,8 +23,8 @@ def only(results: Results) -> str:
 
 
 def test_a_finding_is_counted_by_cell_and_shown_by_its_smallest_run() -> None:
-    found = night("tonight", run_lines(STRONG, losing=3), run_lines(STRONG, losing=2, world="kafka"))
-    (finding,) = (found.findings or {}).values()
+    results = night("tonight", run_lines(STRONG, losing=3), run_lines(STRONG, losing=2, world="kafka"))
+    (finding,) = (results.findings or {}).values()
     assert finding.runs == {KEY: 3, "kafka/c/kill": 2}
     assert not finding.permitted
     assert (finding.example.run, finding.example.seed) == ("runs/simulated/c/kill/8", 8)
@@ -50,7 +50,7 @@ def test_a_broken_promise_without_an_identity_is_a_finding_all_the_same() -> Non
     line = next(run_lines(STRONG, losing=1, runs=1))
     assert line.judgement is not None
     judgement = msgspec.structs.replace(line.judgement, broken={"gap": 1}, identities={"lost-write": ["a" * 12]})
-    assert [one.identity for one in shown_by(msgspec.structs.replace(line, judgement=judgement))] == ["gap"]
+    assert [finding.identity for finding in shown_by(msgspec.structs.replace(line, judgement=judgement))] == ["gap"]
 
 
 def test_what_the_settings_permit_everywhere_is_permitted() -> None:

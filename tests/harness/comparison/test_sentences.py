@@ -59,7 +59,7 @@ def test_a_finding_that_was_not_looked_for_says_why() -> None:
 def test_findings_of_a_cell_that_was_not_run_are_counted_though_another_cell_has_others_of_the_anomaly() -> None:
     before = night("A", run_lines(STRONG, losing=1), run_lines(STRONG, cell="d/kill", losing=1))
     compared = compare_results(before, night("B", run_lines(STRONG, losing=1, story="follower")))
-    (line,) = [one for one in sentences(compared) if one.startswith("not looked for")]
+    (line,) = [sentence for sentence in sentences(compared) if sentence.startswith("not looked for")]
     assert line.startswith("not looked for in simulated/d/kill: lost-write; 1 finding, in 1 of 10 runs before; ")
 
 
@@ -80,7 +80,7 @@ def test_findings_of_one_cell_are_one_sentence() -> None:
     names = ("lost-write", "unseen")
     both = {"counts": dict.fromkeys(names, 1), "anomalies": {name: [a_finding(name, key="p-0")] for name in names}}
     compared = compare_results(night("A", run_lines(STRONG, runs=1)), night("B", run_lines(STRONG, runs=1, **both)))
-    (line,) = [one for one in sentences(compared) if one.startswith("new in ")]
+    (line,) = [sentence for sentence in sentences(compared) if sentence.startswith("new in ")]
     assert line == f"new in {KEY}: lost-write, unseen; 2 findings, in 1 of 1 run."
 
 

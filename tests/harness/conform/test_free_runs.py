@@ -44,20 +44,20 @@ def log() -> list[Observation]:
 
 
 def held(seen: Sequence[Observation], settings: Settings = SETTINGS) -> dict[str, FreeRun]:
-    return {one.partition: one for one in held_observations(seen, settings)}
+    return {free_run.partition: free_run for free_run in held_observations(seen, settings)}
 
 
 def test_the_log_of_a_run_on_kafka_fits() -> None:
     of_each = held(log())
-    assert {name: (one.changes, one.misfit) for name, one in of_each.items()} == {
+    assert {name: (free_run.changes, free_run.misfit) for name, free_run in of_each.items()} == {
         "ackproof-0": (10, ()),
         "ackproof-1": (10, ()),
     }
-    assert all(one.roles > 15 and one.deviations == 0 for one in of_each.values())
+    assert all(free_run.roles > 15 and free_run.deviations == 0 for free_run in of_each.values())
 
 
-def is_change(one: Observation) -> bool:
-    return one.node >= CONTROLLER and isinstance(one.fact, LeaderElected | IsrChanged)
+def is_change(observation: Observation) -> bool:
+    return observation.node >= CONTROLLER and isinstance(observation.fact, LeaderElected | IsrChanged)
 
 
 def others(isr: tuple[int, ...]) -> tuple[int, ...]:
@@ -78,11 +78,16 @@ CHANGES: Final[dict[str, Callable[[Any], dict[str, object]]]] = {
 def altered(change: Callable[[Any], dict[str, object]]) -> Iterator[tuple[str, list[Observation]]]:
     """The log with another fact in the place of one change of a log partition, each in turn but the first."""
     seen = log()
-    indices = [index for index, one in enumerate(seen) if is_change(one) and one.partition == NAME][1:]
+    indices = [
+        index for index, observation in enumerate(seen) if is_change(observation) and observation.partition == NAME
+    ][1:]
     for index in indices:
-        one = seen[index]
-        fact = msgspec.structs.replace(one.fact, **change(one.fact))
-        yield str(one.time_us), [*seen[:index], msgspec.structs.replace(one, fact=fact), *seen[index + 1 :]]
+        observation = seen[index]
+        fact = msgspec.structs.replace(observation.fact, **change(observation.fact))
+        yield (
+            str(observation.time_us),
+            [*seen[:index], msgspec.structs.replace(observation, fact=fact), *seen[index + 1 :]],
+        )
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
@@ -101,14 +106,20 @@ def test_what_does_not_fit_is_named_with_its_neighbours_and_what_the_core_would_
 
 def test_a_change_that_is_missing_does_not_fit() -> None:
     seen = log()
-    indices = [index for index, one in enumerate(seen) if is_change(one) and one.partition == NAME][1:-1]
+    indices = [
+        index for index, observation in enumerate(seen) if is_change(observation) and observation.partition == NAME
+    ][1:-1]
     missed = [index for index in indices if held([*seen[:index], *seen[index + 1 :]])[NAME].fits]
     assert missed == []
 
 
 def test_a_broker_that_was_never_taken_back_does_not_fit() -> None:
     """One that was never fenced may have been stopped in order."""
-    seen = [one for one in log() if not (isinstance(one.fact, BrokerRegistered) and one.time_us > 5_000_000)]
+    seen = [
+        observation
+        for observation in log()
+        if not (isinstance(observation.fact, BrokerRegistered) and observation.time_us > 5_000_000)
+    ]
     assert not held(seen)[NAME].fits
 
 
@@ -126,12 +137,15 @@ def test_a_broker_that_does_something_else_does_not_fit(kind: type, change: dict
     seen = log()
     index = next(
         index
-        for index, one in enumerate(seen)
-        if one.node < CONTROLLER and isinstance(one.fact, kind) and one.partition == NAME and one.time_us > 6_000_000
+        for index, observation in enumerate(seen)
+        if observation.node < CONTROLLER
+        and isinstance(observation.fact, kind)
+        and observation.partition == NAME
+        and observation.time_us > 6_000_000
     )
     fact = msgspec.structs.replace(seen[index].fact, **change)
-    one = held([*seen[:index], msgspec.structs.replace(seen[index], fact=fact), *seen[index + 1 :]])[NAME]
-    assert one.misfit[0].startswith("does not fit: ")
+    free_run = held([*seen[:index], msgspec.structs.replace(seen[index], fact=fact), *seen[index + 1 :]])[NAME]
+    assert free_run.misfit[0].startswith("does not fit: ")
 
 
 def test_a_wrong_rule_of_the_controller_does_not_fit() -> None:
@@ -218,10 +232,10 @@ def test_nothing_observed_does_not_fit() -> None:
 def test_a_broker_that_is_fenced_without_a_change_fits_only_where_the_log_ends(more_ms: int, fits: bool) -> None:
     gone = [said(9_000, isr(1, 0, 1, 2, replicas=(1, 0, 2))), said(20_000, BrokerFenced(broker=2))]
     later = said(20_000 + more_ms, BrokerRegistered(broker=0))
-    one = held([*beginning(), *gone, later])["t-0"]
-    assert one.fits is fits
+    free_run = held([*beginning(), *gone, later])["t-0"]
+    assert free_run.fits is fits
     if not fits:
-        before, misfit, core = one.misfit
+        before, misfit, core = free_run.misfit
         assert before.startswith("before: 9.000 s, ")
         assert misfit == "does not fit: 20.000 s, node 100, fenced: broker 2"
         assert core.startswith("the core would show leader 0, leader epoch 0, partition epoch 2, ISR 0 1, ")
@@ -279,7 +293,7 @@ def run_of(directory: Path, world: Kafka | Simulated, seen: Sequence[Observation
 
 def test_a_run_is_held_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = run_of(tmp_path, Kafka(host=Namespaces()))
-    assert [one.fits for one in held_run(run)] == [True, True]
+    assert [free_run.fits for free_run in held_run(run)] == [True, True]
     assert exit_code_of(["conform", str(run)]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "1 run, 2 log partitions, 0 of them unexplained"
     assert exit_code_of(["conform", str(run), "--bug", "keep-fenced-in-isr"]) == 1

@@ -49,10 +49,10 @@ def test_the_directory_stays_and_is_named_where_something_was_not_undone(
     ends_with(error, monkeypatch, undone=False)
     assert exit_code_of(["conform", "S01", "S12", "--world", "processes"]) == code
     complaint = capsys.readouterr().err
-    found = re.search(rf"{error}; some of it was not undone: ackproof heal (\S+)", complaint)
-    assert found, complaint
+    match = re.search(rf"{error}; some of it was not undone: ackproof heal (\S+)", complaint)
+    assert match, complaint
     (kept,) = temporary.glob("ackproof-conform-*")
-    assert str(kept) == found[1]
+    assert str(kept) == match[1]
     assert exit_code_of(["heal", str(kept)]) == 0
     assert (kept / FILE_NAME).exists(), "healing removes temporary directories of killed processes, and not this one"
 

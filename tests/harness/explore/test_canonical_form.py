@@ -116,9 +116,9 @@ def test_a_parked_fetch_is_renamed_with_its_client() -> None:
 
 
 def test_a_replica_in_a_failed_directory_is_renamed() -> None:
-    zero, one = NodeId(0), NodeId(1)
-    state = PartitionState((zero, one), (zero,), zero, 0, 0, offline=(one,))
+    first, second = NodeId(0), NodeId(1)
+    state = PartitionState((first, second), (first,), first, 0, 0, offline=(second,))
     image = Image(topics={"t": TopicState(TopicConfig(), (state,))})
-    swapped = PartitionState((one, zero), (one,), one, 0, 0, offline=(zero,))
+    swapped = PartitionState((second, first), (second,), second, 0, 0, offline=(first,))
     other = Image(topics={"t": TopicState(TopicConfig(), (swapped,))})
     assert renamed(tree_of(image), (1, 0)) == tree_of(other) != tree_of(image)

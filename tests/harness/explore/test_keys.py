@@ -89,7 +89,9 @@ def test_a_scope_in_which_no_cleaner_could_do_anything_is_refused(
 
 def test_a_scope_says_which_passes_of_cleaners_it_leaves_out() -> None:
     assert "cleaners of compacted logs" in scope_named("calm-1").leaves_out()
-    assert any("more than 2 passes of cleaners that change something, 1 of them" in one for one in LATE.leaves_out())
+    assert any(
+        "more than 2 passes of cleaners that change something, 1 of them" in sentence for sentence in LATE.leaves_out()
+    )
 
 
 NOBODY = ControllerState(PartitionState((0,), (0,), 0, 0, 0), frozenset(), {0: 1}, 1)
@@ -110,8 +112,8 @@ def test_a_candidate_has_the_last_of_each_key_and_all_that_was_acknowledged_and_
     has: str, read: str, acknowledged: tuple[int, ...], broken: tuple[str, str] | None
 ) -> None:
     copy = BrokerCopy(0, alive=True, away=NONE, incarnation=1, log=tuple(log(has)), flushed=0)
-    found = broken_rules(NOBODY, [copy], Shown(acknowledged, tuple(log(read))), "kKx")
-    assert found == ([] if broken is None else [broken])
+    rules = broken_rules(NOBODY, [copy], Shown(acknowledged, tuple(log(read))), "kKx")
+    assert rules == ([] if broken is None else [broken])
 
 
 def kinds(result: Result) -> list[str]:
@@ -164,13 +166,13 @@ def broken(scope: Scope) -> tuple[str, list[str]]:
     ],
 )
 def test_a_wrong_cleaner_is_found_on_a_shortest_way(bug: str, rule: str, steps: int) -> None:
-    found, way = broken(COMPACTED.varied(TWO, {**MIN_ISR_1, "planted.bug": bug}))
-    assert (found, len(way)) == (rule, steps)
+    broken_rule, way = broken(COMPACTED.varied(TWO, {**MIN_ISR_1, "planted.bug": bug}))
+    assert (broken_rule, len(way)) == (rule, steps)
 
 
 def test_a_cleaner_above_the_high_watermark_is_found_on_a_shortest_way() -> None:
-    found, way = broken(COMPACTED.varied({}, {"planted.bug": "clean-above-high-watermark"}))
-    assert found == "candidates-are-complete"
+    rule, way = broken(COMPACTED.varied({}, {"planted.bug": "clean-above-high-watermark"}))
+    assert rule == "candidates-are-complete"
     assert sorted(way[:-1]) == ["deliver", "deliver", "write", "write", "write"]
     assert way[-1] == "clean"
 

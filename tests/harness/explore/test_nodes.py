@@ -58,9 +58,11 @@ class Direct:
             self.act(Action("deliver", 0, follower, wire=WireName("request", follower, 0)))
 
     def carry(self, source: int, effects: list[Effect]) -> None:
-        for one in sent(effects):
-            if one.target == CONTROLLER or self.nodes[one.target].process is not None:
-                self.wires[WireName(wire_kind(type(one.message)), source, one.target)].append(one.message)
+        for delivery in sent(effects):
+            if delivery.target == CONTROLLER or self.nodes[delivery.target].process is not None:
+                self.wires[WireName(wire_kind(type(delivery.message)), source, delivery.target)].append(
+                    delivery.message
+                )
 
     def act(self, action: Action) -> None:
         """Do what the space has done."""
@@ -102,7 +104,7 @@ def test_remembered_steps_equal_those_of_nodes_that_run_on(seed: int) -> None:
     space, choose = Separate(SCOPE), random.Random(seed)
     state, direct = space.begin(), Direct(SCOPE, space)
     for _ in range(80):
-        steps = [one for one in map(space.judged, space.follow(state)) if one.broken is None]
+        steps = [step for step in map(space.judged, space.follow(state)) if step.broken is None]
         if not steps:
             break
         step = choose.choice(steps)
@@ -116,6 +118,6 @@ def test_a_step_that_is_remembered_is_what_the_core_does_again() -> None:
     space = Space(SCOPE.varied({"elected": "any"}, {}))
     state, choose = space.begin(), random.Random(5)
     for _ in range(60):
-        state = choose.choice([one for one in map(space.judged, space.follow(state)) if one.broken is None]).state
+        state = choose.choice([step for step in map(space.judged, space.follow(state)) if step.broken is None]).state
     for (digest, event), outcomes in list(space.nodes._steps.items()):
         assert space.nodes.perform(digest, event) == outcomes

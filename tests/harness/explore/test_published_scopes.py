@@ -77,10 +77,10 @@ def searches() -> list[Search]:
 
 
 def test_published_counts_are_of_the_scopes_as_they_are_defined_now(searches: list[Search]) -> None:
-    known = known_scopes()
+    scopes = known_scopes()
     for search in searches:
         # A rule that was named on the command line is no part of what may happen.
-        assert msgspec.structs.replace(search.scope, rules=()) == known[search.scope.name]
+        assert msgspec.structs.replace(search.scope, rules=()) == scopes[search.scope.name]
 
 
 @pytest.mark.parametrize("kind", sorted({type(scope).__name__ for scope in known_scopes().values()}))

@@ -68,6 +68,6 @@ def test_a_controller_that_finds_nobody_to_lead_decides_nothing_anew() -> None:
     space = Space(scope_named("tla-1"))
     state = space.begin()
     for kind, broker in (("fence", 1), ("crash", 0), ("fence", 0)):
-        state = next(one.state for one in space.follow(state) if one.action[:2] == (kind, broker))
+        state = next(step.state for step in space.follow(state) if step.action[:2] == (kind, broker))
     assert space.nodes.controller_states[state[0]].state.elr == (0, 1)
-    assert {one.after for one in space.nodes.step(state[0], NodeEvent("unclean", NONE))} == {state[0]}
+    assert {outcome.after for outcome in space.nodes.step(state[0], NodeEvent("unclean", NONE))} == {state[0]}

@@ -81,24 +81,24 @@ def test_states_that_are_taken_for_one_have_the_same_successors() -> None:
     space = Space(MOVED)
 
     def successors(state: tuple[int, ...]) -> set[int]:
-        return {space.canonical(one.state) for one in space.follow(state)}
+        return {space.canonical(step.state) for step in space.follow(state)}
 
     seen = {space.canonical(space.begin()): space.begin()}
     for state in (todo := list(seen.values())):
-        for one in space.follow(state):
-            known = seen.get(digest := space.canonical(one.state))
-            if known is None:
-                seen[digest] = one.state
-                todo.append(one.state)
-            elif known != one.state:
-                assert successors(known) == successors(one.state)
+        for step in space.follow(state):
+            earlier = seen.get(digest := space.canonical(step.state))
+            if earlier is None:
+                seen[digest] = step.state
+                todo.append(step.state)
+            elif earlier != step.state:
+                assert successors(earlier) == successors(step.state)
 
 
 def test_states_are_taken_for_one_where_a_naming_makes_them_equal_and_only_there() -> None:
     space = Space(MOVED)
     states = {space.begin(): None}
     for state in (todo := list(states)):
-        fresh = [one.state for one in space.follow(state) if one.state not in states]
+        fresh = [step.state for step in space.follow(state) if step.state not in states]
         states.update(dict.fromkeys(fresh))
         todo += dict.fromkeys(fresh)
     assert len(states) == 1127
@@ -114,7 +114,7 @@ def test_an_early_acknowledgement_is_found_in_one_step_and_by_any_number_of_work
     wrong = CALM.varied({}, {"planted.bug": "acknowledge-after-append"})
     results = [exhaust(wrong, workers=workers) for workers in (1, 2)]
     assert results[0].broken == ("candidates-are-complete", "broker 1 may lead without a, acknowledged")
-    assert [step_lines_of(wrong, one) for one in results] == [
+    assert [step_lines_of(wrong, result) for result in results] == [
         ["  1  a client writes a to 0  0 leads 0: |a  1 in 0: |  2 in 0: |"]
     ] * 2
 
@@ -131,9 +131,9 @@ def test_a_search_that_a_limit_ends_is_not_exhausted() -> None:
 
 def test_a_search_of_which_a_worker_was_killed_ends_and_says_so() -> None:
     def kill(_depth: int, _states: int) -> None:
-        one = multiprocessing.active_children()[-1]
-        one.kill()
-        one.join()
+        worker = multiprocessing.active_children()[-1]
+        worker.kill()
+        worker.join()
 
     with pytest.raises(HarnessError, match=r"a worker of the search died .* --memory"):
         exhaust(MOVED, workers=2, level_done=kill)
@@ -146,16 +146,16 @@ def searching(workers: int = 2) -> Iterator[tuple[subprocess.Popen[str], list[ps
     command = [sys.executable, "-c", program, "explore", "tla-1", "--workers", str(workers)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     process = subprocess.Popen(["env", "--default-signal", *command], start_new_session=True, **pipes)
-    found: list[psutil.Process] = []
+    children: list[psutil.Process] = []
     try:
         assert process.stderr is not None
         assert process.stderr.readline().startswith("depth 1: 9 states")
-        found = psutil.Process(process.pid).children()
-        yield process, found
+        children = psutil.Process(process.pid).children()
+        yield process, children
     finally:
-        for one in found:  # they have its pipes, too
+        for child in children:  # they have its pipes, too
             with suppress(psutil.NoSuchProcess):
-                one.kill()
+                child.kill()
         process.kill()
         process.communicate()
 
@@ -213,7 +213,7 @@ def test_a_loss_is_permitted_where_the_last_copy_of_a_record_may_have_been_destr
     assert result.permitted
     lost = exhaust(replace(alone, rules=(PERMITTED,)))
     assert lost.broken == (PERMITTED, "broker 0 may lead without a, acknowledged")
-    assert [one.action.kind for one in lost.trace] == ["write", "crash", "fence", "start"]
+    assert [step.action.kind for step in lost.trace] == ["write", "crash", "fence", "start"]
 
 
 def test_a_loss_is_none_that_is_permitted_where_a_fenced_broker_stays_in_sync() -> None:

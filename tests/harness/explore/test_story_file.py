@@ -40,7 +40,7 @@ def test_a_lost_message_has_no_words_in_a_story() -> None:
         {"losses": 1, "timeouts": 1, "moves": 1}, {"planted.bug": "truncate-to-high-watermark"}
     )
     result = exhaust(scope)
-    lost = [one for one in result.trace if one.action.kind == "lose"]
+    lost = [step for step in result.trace if step.action.kind == "lose"]
     assert (story_text(scope, result) is None) == bool(lost)
 
 

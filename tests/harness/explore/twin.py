@@ -70,9 +70,11 @@ def plain_nodes() -> Iterator[None]:
         return happen(broker, event, message, writes)
 
     def offers(replica: Replica, _constants: object) -> list[NodeEvent]:
-        found = [NodeEvent("silent", node) for node, one in replica.followers.items() if one.caught_up_us == NOW_US]
+        silences = [
+            NodeEvent("silent", node) for node, follower in replica.followers.items() if follower.caught_up_us == NOW_US
+        ]
         proposing = replica.proposal is not None and replica.proposal.correlation != NONE
-        return found + [NodeEvent("write"), NodeEvent("check")] * replica.leading + [NodeEvent("repeat")] * proposing
+        return silences + [NodeEvent("write"), NodeEvent("check")] * replica.leading + [NodeEvent("repeat")] * proposing
 
     def settled(follower: Follower) -> None:
         follower.caught_up_us = normal_form._recent(follower.caught_up_us)
@@ -99,18 +101,18 @@ def reached(space: SearchedSpace, observed: Callable[[State], Any]) -> Observati
     """
     begin = space.begin()
     seen, todo = {space.canonical(begin)}, [begin]
-    found, broken = set(), set()
+    facts, broken = set(), set()
     for state in todo:
-        found.add(observed(state))
-        for one in map(space.judged, space.follow(state)):
-            if one.broken is not None:
-                broken.add(one.broken[0])
+        facts.add(observed(state))
+        for step in map(space.judged, space.follow(state)):
+            if step.broken is not None:
+                broken.add(step.broken[0])
                 continue
-            digest = space.canonical(one.state)
+            digest = space.canonical(step.state)
             if digest not in seen:
                 seen.add(digest)
-                todo.append(one.state)
-    return found, broken, len(seen)
+                todo.append(step.state)
+    return facts, broken, len(seen)
 
 
 def _observed(space: Space, state: State) -> Any:
@@ -141,9 +143,9 @@ def _named(controller_state: Any, copies: list[BrokerCopy], names: tuple[int, ..
         tuple(sorted((names[node], epoch) for node, epoch in controller_state.epochs.items())),
         tuple(
             sorted(
-                (names[one.number], one.alive, one.away, one.log, one.flushed, one.leader_epoch, one.leading,
-                 one.high_watermark, many(one.maximal_isr), one.registered)
-                for one in copies
+                (names[copy.number], copy.alive, copy.away, copy.log, copy.flushed, copy.leader_epoch, copy.leading,
+                 copy.high_watermark, many(copy.maximal_isr), copy.registered)
+                for copy in copies
             )
         ),
     )  # fmt: skip

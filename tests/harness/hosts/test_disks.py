@@ -21,8 +21,8 @@ BYTES = 100_000
 Disks = dict[int, MountedDisk]
 
 
-def half_flushed(place: Path) -> Path:
-    path = place / "0.log"
+def half_flushed(directory: Path) -> Path:
+    path = directory / "0.log"
     with path.open("wb") as file:
         file.write(b"f" * BYTES)
         file.flush()
@@ -86,23 +86,23 @@ class TestWithPower:
         assert [path.name for path in disk.image.parent.iterdir() if path.name.endswith(".durable")] == []
 
     def test_closed_disks_are_directories_with_the_same_files(self, disks: Disks, journal: Journal) -> None:
-        place, image = disks[0].mount_point, disks[0].image
-        half_flushed(place)
+        directory, image = disks[0].mount_point, disks[0].image
+        half_flushed(directory)
         undo_here(journal)
         undo_here(journal)
-        assert not place.is_mount()
-        assert [path.name for path in place.iterdir()] == ["0.log"]
+        assert not directory.is_mount()
+        assert [path.name for path in directory.iterdir()] == ["0.log"]
         assert not image.exists()
         assert loop_devices(image) == []
         assert not_undone(journal.path) == []
 
     def test_disks_of_a_dead_harness_are_healed_and_their_files_kept(self, disks: Disks, tmp_path: Path) -> None:
-        place = disks[0].mount_point
-        half_flushed(place)
-        assert heal(tmp_path) == [f"disk {tmp_path / 'data' / '1'}", f"disk {place}"]
+        directory = disks[0].mount_point
+        half_flushed(directory)
+        assert heal(tmp_path) == [f"disk {tmp_path / 'data' / '1'}", f"disk {directory}"]
         assert heal(tmp_path) == []
-        assert not place.is_mount()
-        assert (place / "0.log").stat().st_size == 2 * BYTES
+        assert not directory.is_mount()
+        assert (directory / "0.log").stat().st_size == 2 * BYTES
 
     def test_a_mount_that_somebody_holds_is_not_taken_for_a_new_one(
         self, disks: Disks, monkeypatch: pytest.MonkeyPatch

@@ -118,10 +118,10 @@ def test_closing_the_host_ends_what_it_started_and_the_journal_says_so(journal: 
 def test_a_process_is_found_by_its_runs_token_alone(host: LoopbackHost, journal: Journal, tmp_path: Path) -> None:
     host.start(launch(tmp_path))
     (action,) = not_undone(journal.path)
-    found = list(marked_with(action.facts["token"]))
-    assert [who.pid for who in found] == [action.facts["pid"]]
+    processes = list(marked_with(action.facts["token"]))
+    assert [who.pid for who in processes] == [action.facts["pid"]]
     assert list(marked_with(action.facts["token"] + "0")) == []
-    assert found[0] == Identity(action.facts["pid"], action.facts["start_ticks"], action.facts["boot_id"])
+    assert processes[0] == Identity(action.facts["pid"], action.facts["start_ticks"], action.facts["boot_id"])
 
 
 def test_a_command_that_does_not_exist_is_a_host_error(host: LoopbackHost, journal: Journal, tmp_path: Path) -> None:

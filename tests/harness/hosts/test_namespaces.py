@@ -48,17 +48,17 @@ def start_echo(host: NamespaceHost, directory: Path, node: int) -> None:
         time.sleep(0.01)
 
 
-def knock(host: NamespaceHost, at: int, from_node: int | None = None) -> str:
+def knock(host: NamespaceHost, to_node: int, from_node: int | None = None) -> str:
     """The end of a connection to a node, from another node's namespace or from the harness's own."""
-    address = host.address(at)
+    address = host.address(to_node)
     prefix = [] if from_node is None else list(host._prefix(from_node))
     command = [*prefix, sys.executable, "-c", KNOCK, address.host, str(address.port)]
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=10).stdout.strip()
 
 
 def names_left(host: NamespaceHost) -> list[str]:
-    found = [*Path("/run/netns").glob("*"), *Path("/sys/class/net").glob("*")]
-    return [path.name for path in found if path.name.startswith(host._namespace(""))]
+    paths = [*Path("/run/netns").glob("*"), *Path("/sys/class/net").glob("*")]
+    return [path.name for path in paths if path.name.startswith(host._namespace(""))]
 
 
 @on_namespaces
@@ -66,13 +66,13 @@ def names_left(host: NamespaceHost) -> list[str]:
 @pytest.mark.system
 def test_a_cut_link_drops_packets_and_a_healed_one_delivers(host: NamespaceHost, tmp_path: Path) -> None:
     start_echo(host, tmp_path, 1)
-    assert knock(host, at=1, from_node=0) == "hello"
+    assert knock(host, to_node=1, from_node=0) == "hello"
     assert host.links.cut([Link(0, 1)], alive=[0, 1]) == {"dropped": {"0>1": 0}}
-    assert knock(host, at=1, from_node=0) == "TimeoutError"
-    assert knock(host, at=1) == "hello"
+    assert knock(host, to_node=1, from_node=0) == "TimeoutError"
+    assert knock(host, to_node=1) == "hello"
     evidence = host.links.heal([Link(0, 1)], alive=[0, 1])
     assert evidence["dropped"]["0>1"] > 0  # type: ignore[index]
-    assert knock(host, at=1, from_node=0) == "hello"
+    assert knock(host, to_node=1, from_node=0) == "hello"
     assert host.links.cut([Link(0, 1)], alive=[0, 1]) == {"dropped": {"0>1": 0}}, "a new cut counts anew"
 
 
@@ -83,10 +83,10 @@ def test_a_cut_link_drops_packets_and_a_healed_one_delivers(host: NamespaceHost,
 def test_client_links_are_cut_in_either_direction(host: NamespaceHost, tmp_path: Path, link: Link) -> None:
     start_echo(host, tmp_path, 1)
     host.links.cut([link], alive=[0, 1])
-    assert knock(host, at=1) == "TimeoutError"
-    assert knock(host, at=1, from_node=0) == "hello"
+    assert knock(host, to_node=1) == "TimeoutError"
+    assert knock(host, to_node=1, from_node=0) == "hello"
     host.links.heal([link], alive=[0, 1])
-    assert knock(host, at=1) == "hello"
+    assert knock(host, to_node=1) == "hello"
 
 
 @on_namespaces

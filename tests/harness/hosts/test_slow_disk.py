@@ -37,19 +37,19 @@ def throttle(disks: dict[int, MountedDisk], journal: Journal) -> Iterator[DiskTh
         throttle.restore_disk_speed(disks[node].device)
 
 
-def seconds_to_force(place: Path) -> float:
+def seconds_to_force(directory: Path) -> float:
     """The time that it takes to write FORCED times and to wait for the disk each time."""
     began = time.monotonic()
-    with (place / "0.log").open("ab", buffering=0) as file:
+    with (directory / "0.log").open("ab", buffering=0) as file:
         for _ in range(FORCED):
             file.write(b"x" * 100)
             os.fsync(file.fileno())
     return time.monotonic() - began
 
 
-def quickest(place: Path) -> float:
+def quickest(directory: Path) -> float:
     """The best of a few tries: a limit holds in each of them, other work on the machine does not."""
-    return min(seconds_to_force(place) for _ in range(5))
+    return min(seconds_to_force(directory) for _ in range(5))
 
 
 @needs_limits

@@ -108,10 +108,10 @@ def fails_at_7(numbers: Sequence[int]) -> list[int]:
 
 
 def test_an_item_that_no_worker_survives_is_told_and_the_others_are_performed(cluster: Cluster) -> None:
-    found = list(spread("any", dies_at_7, NUMBERS, lambda block, why: [f"{block}: {why}"]))
+    results = list(spread("any", dies_at_7, NUMBERS, lambda block, why: [f"{block}: {why}"]))
     expected: list[list[object]] = [[*squares(block)] for block in NUMBERS]
     expected[2] = [36, "range(7, 8): a Spark job failed: seven", 64]
-    assert found == expected
+    assert results == expected
     assert cluster.jobs[:5] == [4, 2, 2, 1, 1], "blocks"
     assert cluster.jobs[5:9] == [1, 1, 1, 1], "the items of one"
 
@@ -123,10 +123,12 @@ def test_a_block_that_is_lost_ends_work_that_cannot_do_without_it(cluster: Clust
 
 
 def test_a_block_whose_work_raises_is_told_and_none_is_performed_again(cluster: Cluster) -> None:
-    found = list(spread("any", fails_at_7, NUMBERS, lambda block, why: [f"{block}: {why}"]))
-    assert found[2] == ["range(6, 9): a Spark job failed: ValueError: seven"]
+    results = list(spread("any", fails_at_7, NUMBERS, lambda block, why: [f"{block}: {why}"]))
+    assert results[2] == ["range(6, 9): a Spark job failed: ValueError: seven"]
     assert cluster.jobs == [BLOCKS_A_CORE, 3 * BLOCKS_A_CORE, len(NUMBERS) - 4 * BLOCKS_A_CORE]
-    assert [result for result in found if result != found[2]] == [squares(block) for block in NUMBERS if 7 not in block]
+    assert [result for result in results if result != results[2]] == [
+        squares(block) for block in NUMBERS if 7 not in block
+    ]
 
 
 @pytest.fixture
@@ -187,8 +189,8 @@ def test_the_runs_of_a_worker_that_dies_are_performed_again_or_told(tmp_path: Pa
     for times, results in ((1, over(map(squares, NUMBERS))), (99, told)):
         died = tmp_path / str(times)
         died.mkdir()
-        found = over(
+        outcomes = over(
             spread("local[2]", dying_at_7(died, times), NUMBERS, lambda block, _: [-number for number in block])
         )
         assert len(list(died.iterdir())) >= min(times, 2)
-        assert found == results
+        assert outcomes == results

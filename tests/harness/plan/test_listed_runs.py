@@ -88,10 +88,10 @@ def test_a_run_makes_exactly_the_listed_writes_and_faults(tmp_path):
 
 
 def test_a_run_without_chance_is_the_same_with_every_seed(tmp_path):
-    one, two = plan(HEAD + FAULTS + WRITES).runs()
+    first, second = plan(HEAD + FAULTS + WRITES).runs()
     delays = [
         {tuple(drawn) for drawn in choices.recording().streams.values()}
-        for spec in (one, two)
+        for spec in (first, second)
         if perform_run(spec, tmp_path / str(spec.seed), choices=(choices := choices_of(spec))).status == "completed"
     ]
     assert delays[0] == delays[1]

@@ -135,9 +135,9 @@ def test_the_same_plan_gives_the_same_runs_in_another_process() -> None:
 def test_another_seed_moves_every_run_and_nothing_else() -> None:
     plan = read_plan(PLANS / "smoke.toml")
     other = msgspec.structs.replace(plan, seed=plan.seed + 1)
-    for one, two in zip(plan.runs(), other.runs(), strict=True):
-        assert one.seed != two.seed
-        assert msgspec.structs.replace(one, seed=two.seed) == two
+    for spec, moved in zip(plan.runs(), other.runs(), strict=True):
+        assert spec.seed != moved.seed
+        assert msgspec.structs.replace(spec, seed=moved.seed) == moved
 
 
 def test_a_seed_does_not_move_when_a_cell_is_added() -> None:
@@ -203,7 +203,7 @@ def test_a_name_that_is_not_there_is_told_before_choices_that_are_open() -> None
 
 
 def test_acks_in_quotes_is_the_same_cell() -> None:
-    plain, quoted = (parse_plan(f"[matrix]\nacks = [{one}, 0]" + WORLD, "p.toml") for one in ("1", '"1"'))
+    plain, quoted = (parse_plan(f"[matrix]\nacks = [{acks}, 0]" + WORLD, "p.toml") for acks in ("1", '"1"'))
     assert quoted.choices == plain.choices
     assert quoted.runs() == plain.runs()
     assert quoted.choices[0].settings["acks"] == 1

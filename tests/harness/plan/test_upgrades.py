@@ -52,7 +52,7 @@ def test_libraries_that_take_turns_are_named_with_the_release_of_the_java_client
     keys = 'client = "java"\nclient_version = "3.9.2"\nother_clients = ["java:4.3.1", "confluent-kafka"]'
     world = require_kind(parse_plan(PLAN + keys, "p.toml").worlds[0].world, Kafka)
     assert world.other_clients == (("java", "4.3.1"), ("confluent-kafka", ""))
-    alone = [(one.client, one.client_version) for one in with_one_library(world)]
+    alone = [(variant.client, variant.client_version) for variant in with_one_library(world)]
     assert alone == [("java", "3.9.2"), ("java", "4.3.1"), ("confluent-kafka", "")]
     assert world_runs(world, 1).other_clients == ("java:4.3.1", "confluent-kafka")
     assert world_runs(Kafka(), 1).other_clients is UNSET

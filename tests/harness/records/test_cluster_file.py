@@ -48,13 +48,17 @@ def test_lines_of_0_1_0_are_read_with_every_field(tmp_path: Path) -> None:
     seen = list(read_observations(tmp_path))
     lines = [msgspec.json.decode(line) for line in OF_0_1_0.read_bytes().splitlines()]
     assert len(seen) == len(lines)
-    for one, line in zip(seen, lines, strict=True):
-        reported = msgspec.to_builtins(one.fact)
-        assert (one.time_us, one.node, one.partition) == (line["time_us"], line["node"], line["partition"])
+    for observation, line in zip(seen, lines, strict=True):
+        reported = msgspec.to_builtins(observation.fact)
+        assert (observation.time_us, observation.node, observation.partition) == (
+            line["time_us"],
+            line["node"],
+            line["partition"],
+        )
         given = {name: tuple(value) if isinstance(value, list) else value for name, value in line["facts"].items()}
-        assert {name: getattr(one.fact, name) for name in line["facts"]} == given
+        assert {name: getattr(observation.fact, name) for name in line["facts"]} == given
         assert reported["what"] == line["what"]
-    assert {Acknowledged, Truncated, LeaderElected} <= {type(one.fact) for one in seen}
+    assert {Acknowledged, Truncated, LeaderElected} <= {type(observation.fact) for observation in seen}
 
 
 def test_what_a_kill_tore_is_left_out(tmp_path: Path) -> None:
@@ -66,9 +70,9 @@ def test_what_a_kill_tore_is_left_out(tmp_path: Path) -> None:
 
 def test_every_fact_stands_in_the_union_under_a_tag_of_its_own() -> None:
     declared = {
-        one
-        for name, one in vars(observations).items()
-        if isinstance(one, type) and issubclass(one, observations._Fact) and not name.startswith("_")
+        kind
+        for name, kind in vars(observations).items()
+        if isinstance(kind, type) and issubclass(kind, observations._Fact) and not name.startswith("_")
     }
     assert declared == set(get_args(Fact))
-    assert len({one.__struct_config__.tag for one in declared}) == len(declared)
+    assert len({kind.__struct_config__.tag for kind in declared}) == len(declared)

@@ -40,9 +40,9 @@ def stretch(first: int, *values: int, epoch: int = 0) -> Stretch:
 
 
 def rows(file: Path) -> list[tuple[object, ...]]:
-    found = read_replicas(file)
-    assert found is not None
-    return [tuple(row.values())[:5] for row in found[1].to_pylist()]
+    dump = read_replicas(file)
+    assert dump is not None
+    return [tuple(row.values())[:5] for row in dump[1].to_pylist()]
 
 
 @pytest.mark.parametrize("rows_max", [1, 3, 1000])
@@ -63,11 +63,11 @@ def test_every_record_is_written_whatever_the_size_of_a_portion(
         ("t-0", 1, 2, 4, 12),
         ("t-1", 1, 7, 0, -5),
     ]
-    found = read_replicas(tmp_path / REPLICAS_FILE)
-    assert found is not None
-    known = found[0]
-    assert (known.partitions, known.held) == (ends, {"t-0": [1, 2], "t-1": [1]})
-    assert (known.damage, known.unreadable) == ({"t-0": {2: "torn"}}, {3: "gone"})
+    dump = read_replicas(tmp_path / REPLICAS_FILE)
+    assert dump is not None
+    read_ends = dump[0]
+    assert (read_ends.partitions, read_ends.held) == (ends, {"t-0": [1, 2], "t-1": [1]})
+    assert (read_ends.damage, read_ends.unreadable) == ({"t-0": {2: "torn"}}, {3: "gone"})
 
 
 def test_a_world_without_disks_leaves_no_file(tmp_path: Path) -> None:
@@ -78,9 +78,9 @@ def test_a_world_without_disks_leaves_no_file(tmp_path: Path) -> None:
 def test_what_a_healed_run_acknowledged_to_all_is_on_every_disk(tmp_path: Path) -> None:
     run = tmp_path / "run"
     assert perform_run(spec_of("kill", 'acks = "all"\n"min.insync.replicas" = 2', seed=1), run).status == "completed"
-    found = read_replicas(run / REPLICAS_FILE)
-    assert found is not None
-    ends, table = found
+    dump = read_replicas(run / REPLICAS_FILE)
+    assert dump is not None
+    ends, table = dump
     by_node = {node: [row[2:] for row in rows(run / REPLICAS_FILE) if row[1] == node] for node in (0, 1, 2)}
     assert by_node[0] == by_node[1] == by_node[2] != []
     assert sum(end.end_offset or 0 for end in ends.partitions.values()) * 3 == len(table)
@@ -126,9 +126,9 @@ def test_the_disks_of_real_processes_are_read(tmp_path: Path) -> None:
     run = tmp_path / "run"
     ended = perform_run(spec_of("kill", "acks = 1", seed=4, world="processes", more=SHORT), run)
     assert ended.status == "completed", ended.reason
-    found = read_replicas(run / REPLICAS_FILE)
-    assert found is not None
-    ends, table = found
+    dump = read_replicas(run / REPLICAS_FILE)
+    assert dump is not None
+    ends, table = dump
     assert (ends.damage, ends.unreadable) == ({}, {})
     assert all(nodes == [0, 1, 2] for nodes in ends.held.values())
     assert len(table) == 3 * sum(end.end_offset or 0 for end in ends.partitions.values()) > 0

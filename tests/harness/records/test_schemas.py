@@ -36,7 +36,7 @@ def test_the_published_schema_is_that_of_the_type(name: str) -> None:
     assert published == schema_text(name), "make it again: ackproof schema --out docs/schemas"
 
 
-@pytest.mark.parametrize("directory", RECORDED, ids=lambda one: one.name)
+@pytest.mark.parametrize("directory", RECORDED, ids=lambda directory: directory.name)
 def test_recorded_files_are_valid(directory: Path) -> None:
     validator(MATRIX).validate(json.loads((directory / "matrix.json").read_bytes()))
     (file,) = directory.glob("verdicts.jsonl*")

@@ -49,7 +49,7 @@ def test_lines_are_read_in_their_order_and_no_file_is_no_search(tmp_path: Path) 
     assert read_searched_scopes(tmp_path) == []
     lines = [{**HELD, "states": states} for states in (5, 3)]
     (tmp_path / SCOPES_FILE).write_bytes(b"\n".join(map(msgspec.json.encode, lines)) + b"\n")
-    assert [one.states for one in read_searched_scopes(tmp_path)] == [5, 3]
+    assert [scope.states for scope in read_searched_scopes(tmp_path)] == [5, 3]
 
 
 @pytest.mark.parametrize("line", [b"", b"held in all states", b"{}", b"\xff\xfe", b'{"scope": "killed"}'])

@@ -82,8 +82,8 @@ def write_history(run: Path, *, offsets: bool) -> None:
     kept = [Record(offset, join(2, offset)) for offset in range(38)]
     kept += [Record(38 + number, join(1, 52 + number)) for number in range(20)]
     history.record(Event(time_us=9_000_000, process=5, type=EventType.INVOKE, function=Function.POLL, micro=(Poll(),)))
-    found = (Poll({PARTITION: tuple(kept)}),)
-    history.record(Event(time_us=9_010_000, process=5, type=EventType.OK, function=Function.POLL, micro=found))
+    read = (Poll({PARTITION: tuple(kept)}),)
+    history.record(Event(time_us=9_010_000, process=5, type=EventType.OK, function=Function.POLL, micro=read))
     end = {"partitions": (PARTITION,), "offset": 58}
     history.record(Event(time_us=9_020_000, process=5, type=EventType.OK, function=Function.DRAIN, **end))
     history.close()
@@ -209,7 +209,9 @@ def empty_campaign(parent: Path) -> tuple[Path, MakeRun]:
             write_cluster(run)
         finding = a_finding("lost-write", **{"key": PARTITION, "value": LOST, "index": 41, "max-read-index": 57})
         named = changes.pop("anomalies", {"lost-write": [finding]} if lost else {})
-        anomalies = {name: [a_finding(name, **_fields(one)) for one in found] for name, found in named.items()}
+        anomalies = {
+            name: [a_finding(name, **_fields(finding)) for finding in findings] for name, findings in named.items()
+        }
         history_name = str(run.relative_to(directory))
         verdict = _verdict(history_name, family=family, lost=lost, in_fault=in_fault)
         verdict = msgspec.structs.replace(verdict, anomalies=anomalies, **changes)

@@ -136,13 +136,13 @@ def test_the_matrix_is_walked_and_left_by_keys(browser: Browser, file: Path) -> 
     page.locator(".matrix a").first.focus()
     for key in ("ArrowRight", "ArrowDown"):
         page.keyboard.press(key)
-    at = page.evaluate("document.activeElement.id")
-    assert at == page.locator(".matrix tbody tr").nth(1).locator("a").nth(1).get_attribute("id")
+    cell_id = page.evaluate("document.activeElement.id")
+    assert cell_id == page.locator(".matrix tbody tr").nth(1).locator("a").nth(1).get_attribute("id")
     page.keyboard.press("Enter")
     opened.wait("document.activeElement.tagName === 'SUMMARY'")
-    assert page.evaluate("'at-' + document.activeElement.parentElement.id") == at
+    assert page.evaluate("'at-' + document.activeElement.parentElement.id") == cell_id
     page.keyboard.press("Escape")
-    opened.wait(f"document.activeElement.id === '{at}'")
+    opened.wait(f"document.activeElement.id === '{cell_id}'")
     opened.close()
 
 

@@ -73,8 +73,8 @@ def test_a_price_says_what_was_lost_written_twice_and_reordered_for_it(
     make(Settings(), cell="acks=all/kill", counts={"duplicate": 5, "reordered": 3})
     make(Settings(), cell="acks=all/pause", counts={"duplicate": 1})
     prices = {price.settings: price for price in prices_of(write_matrix(directory).cells)}
-    found = {name: (price.lost, price.doubled, price.reordered) for name, price in prices.items()}
-    assert found == {"acks=1": (2, 0, 0), "acks=all": (0, 6, 3)}
+    sums = {name: (price.lost, price.doubled, price.reordered) for name, price in prices.items()}
+    assert sums == {"acks=1": (2, 0, 0), "acks=all": (0, 6, 3)}
 
 
 def test_latencies_of_many_settings_are_drawn_in_coarser_steps(

@@ -28,8 +28,8 @@ KILLED = scope_named("killed")
 
 def cell(settings: Settings = SAFE, world: str = "simulated", **counts: int) -> Cell:
     facts = RunFacts(cell="c", family="kill", world=world, seed=1, settings=settings.to_mapping())
-    (one,) = build_cells([VerdictLine.of(verdict(faults=3, **counts), facts)])
-    return one
+    (built,) = build_cells([VerdictLine.of(verdict(faults=3, **counts), facts)])
+    return built
 
 
 def held_under(family: str) -> Cell:

@@ -23,8 +23,8 @@ NONSENSE = "a<b>&\"'\x00\x1b[31m\ud800]]>\ufffe|`[x](javascript:1)\n<script>aler
 
 
 def cell(outcome: Outcome = Outcome.HELD) -> Cell:
-    (one,) = build_matrix(run_lines(STRONG)).cells
-    return msgspec.structs.replace(one, outcome=outcome)
+    (built,) = build_matrix(run_lines(STRONG)).cells
+    return msgspec.structs.replace(built, outcome=outcome)
 
 
 def parsed(cases: list[Case], unfinished: str = "") -> Xml.Element:
@@ -55,7 +55,7 @@ def test_an_outcome_is_what_a_job_makes_of_it(outcome: Outcome, element: str) ->
 def test_every_world_is_a_suite_with_its_own_counts() -> None:
     cells = build_matrix([*run_lines(STRONG, losing=1), *run_lines(WEAK, world="kafka")]).cells
     root = parsed(cases_of(cells))
-    assert [(one.get("name"), one.get("tests"), one.get("failures")) for one in root] == [
+    assert [(suite.get("name"), suite.get("tests"), suite.get("failures")) for suite in root] == [
         ("kafka", "1", "0"),
         ("simulated", "1", "1"),
     ]
@@ -78,7 +78,7 @@ def test_a_campaign_that_is_not_finished_is_an_error_though_its_cells_are_green(
 def test_whatever_a_name_or_an_error_says_the_file_can_be_read(text: str) -> None:
     given = text + NONSENSE
     root = parsed([Case(given, given, given, Outcome.BROKEN_PROMISE, given, given)], given)
-    assert [one.tag for one in root.iter()] == [
+    assert [element.tag for element in root.iter()] == [
         "testsuites",
         *("testsuite", "testcase", "failure"),
         *("testsuite", "testcase", "error"),

@@ -15,7 +15,7 @@ from workloads.settings import Settings
 
 
 def cell(world: str, acks: int | str, **counts: int) -> Cell:
-    found = Verdict(
+    verdict = Verdict(
         history="h",
         valid=not counts,
         counts={name.replace("_", "-"): count for name, count in counts.items()},
@@ -26,8 +26,8 @@ def cell(world: str, acks: int | str, **counts: int) -> Cell:
     )
     settings = Settings.from_mapping({"acks": acks}).to_mapping()
     run = RunFacts(cell="c/kill", family="kill", world=world, seed=1, settings=settings)
-    (one,) = build_cells([VerdictLine.of(found, run)])
-    return msgspec.structs.replace(one, label={"acks": acks})
+    (built,) = build_cells([VerdictLine.of(verdict, run)])
+    return msgspec.structs.replace(built, label={"acks": acks})
 
 
 def rows(text: str) -> list[list[str]]:
@@ -60,11 +60,13 @@ def test_worlds_that_differ_are_listed_with_the_reason() -> None:
 
 def test_what_was_left_to_the_client_is_stated_with_what_was_in_force() -> None:
     settings = Settings(enable_idempotence=True).to_mapping()
-    one = msgspec.structs.replace(cell("kafka", "all"), settings=settings, client_defaults=("enable.idempotence",))
+    kafka_cell = msgspec.structs.replace(
+        cell("kafka", "all"), settings=settings, client_defaults=("enable.idempotence",)
+    )
     assert (
         "The plan leaves enable.idempotence to the client. The client's own default was in force: "
         "true with acks=all (kafka)."
-    ) in as_markdown(summarise([one]), [one]).splitlines()
+    ) in as_markdown(summarise([kafka_cell]), [kafka_cell]).splitlines()
 
 
 def test_a_name_from_a_file_cannot_end_its_cell_or_begin_a_tag() -> None:
@@ -75,8 +77,8 @@ def test_a_name_from_a_file_cannot_end_its_cell_or_begin_a_tag() -> None:
 
 
 def test_wedged_clients_and_a_minimum_of_the_plans_own_are_said() -> None:
-    one = msgspec.structs.replace(cell("kafka", "all"), permitted={"wedged-client": 2}, exercised_min=1)
-    text = as_markdown(summarise([one]), [one])
+    kafka_cell = msgspec.structs.replace(cell("kafka", "all"), permitted={"wedged-client": 2}, exercised_min=1)
+    text = as_markdown(summarise([kafka_cell]), [kafka_cell])
     assert rows(text)[2][1] == "✓ 0 in 3 faults (≤ 63 % after 3 faults), clients wedged"
     assert "Note: the plan asks for 1 exercised fault of each family and 59 writes at stake" in text
     usual = cell("kafka", "all")

@@ -47,16 +47,17 @@ def story(*cluster: Observation, faults: tuple[Receipt, ...] = (), write: Acknow
     )
 
 
-def place(sentences: list[str], words: str) -> int:
-    (found,) = (number for number, sentence in enumerate(sentences) if words in sentence)
-    return found
+def position_of(sentences: list[str], words: str) -> int:
+    (position,) = (number for number, sentence in enumerate(sentences) if words in sentence)
+    return position
 
 
 def test_what_happened_is_told_in_order_of_time() -> None:
     cut = Observation(4_000_000, 0, Truncated(partition="t-0", from_offset=50, to_offset=40, leader=1))
     reported = story(leads(2.5, 1, 4, 40), cut, faults=(receipt(1.1), receipt(2.0, "pause")))
     order = [
-        place(reported, words) for words in ("acknowledged at", "kill", "pause", "began to lead", "truncated", "After")
+        position_of(reported, words)
+        for words in ("acknowledged at", "kill", "pause", "began to lead", "truncated", "After")
     ]
     assert order == sorted(order)
 
@@ -76,7 +77,7 @@ def test_leaders_after_the_one_that_lacked_the_write_are_not_told() -> None:
 def test_a_leader_that_was_deposed_when_it_acknowledged_is_called_so() -> None:
     reported = story(leads(0.9, 1, 4, 40))
     assert reported[0].endswith("By then broker 1 led in epoch 4: broker 0 was deposed and did not know it.")
-    assert place(reported, "without the write") > 0
+    assert position_of(reported, "without the write") > 0
 
 
 def test_a_leader_that_was_the_only_one_is_not() -> None:

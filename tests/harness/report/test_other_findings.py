@@ -77,9 +77,9 @@ def test_a_doubled_record_is_told_by_its_places_their_epochs_and_when(campaign: 
     assert "At 1.053 s or near it, the write was put at offset 10, appended under leader epoch 3." in reported
     assert "At 7.003 s or near it, the write was put at offset 45, appended under leader epoch 4." in reported
     assert "At 5.900 s broker 1 began to lead in epoch 4." in reported
-    assert [one for one in reported if one.startswith("Fault: kill")]
+    assert [sentence for sentence in reported if sentence.startswith("Fault: kill")]
     assert "Write 10 of process 2 was read at 2 offsets: 10, 45." in reported
-    assert [one for one in reported if "one producer id and epoch" in one]
+    assert [sentence for sentence in reported if "one producer id and epoch" in sentence]
     assert marks(story) == {"acknowledged here": [10], "and here": [45]}
     assert "lost" not in " ".join([story.title, *reported, story.chart])
     assert "crosses were lost" not in page
@@ -165,7 +165,7 @@ def test_copies_that_differ_are_told_and_drawn_with_what_each_disk_holds(
     held = re.findall(r'fill="(\S+)"><title>(broker \d, offset \d+: [^<]*)<', story.chart)
     colours = {words: colour for colour, words in held}
     same, odd = "write 10 of process 2", "write 45 of process 2"
-    assert list(colours) == [f"broker {place}" for place in (
+    assert list(colours) == [f"broker {copy}" for copy in (
         f"0, offset 44: {same}", f"0, offset 45: {same}", f"1, offset 44: {same}", f"1, offset 45: {odd}")]  # fmt: skip
     *usual, other = colours.values()
     assert len(set(usual)) == 1

@@ -175,8 +175,8 @@ def test_the_page_and_the_file_for_ci_tell_each(planted: Path) -> None:
 def test_a_campaign_after_a_clean_one_says_which_are_new(planted: Path, tmp_path: Path) -> None:
     clean = campaign_of(tmp_path / "clean", list(WORDS), planted=False)
     compared = compare_results(read_results(clean), read_results(planted))
-    assert {found.anomaly for found in compared.new_defects} == set(WORDS)
-    assert {found.status for found in compared.new_defects} == {FindingStatus.NEW}
-    for found in compared.new_defects:
-        sentences = "\n".join(finding_sentences([found], str(planted)))
-        assert f": {found.anomaly}; 1 finding, in 1 of 1 run" in sentences
+    assert {defect.anomaly for defect in compared.new_defects} == set(WORDS)
+    assert {defect.status for defect in compared.new_defects} == {FindingStatus.NEW}
+    for defect in compared.new_defects:
+        sentences = "\n".join(finding_sentences([defect], str(planted)))
+        assert f": {defect.anomaly}; 1 finding, in 1 of 1 run" in sentences

@@ -155,7 +155,7 @@ def test_the_command_that_reruns_a_story_is_one_that_the_command_line_plans(
     monkeypatch.setattr(run, "perform_campaign", lambda _state, _plan, runs, _out: planned.extend(runs) or 0)
     command = shlex.split(accounts.rerun_command(directory, cell, cell.witness))
     assert exit_code_of(command[1:]) == 0
-    assert [(one.story, one.family, one.seed) for one in planned] == [("S40", "S40", cell.witness.seed)]
+    assert [(spec.story, spec.family, spec.seed) for spec in planned] == [("S40", "S40", cell.witness.seed)]
 
 
 @pytest.mark.parametrize(("worlds", "shown"), [(["kafka"], False), (["kafka", "processes"], True)])
@@ -231,8 +231,8 @@ def test_a_loss_of_a_scripted_run_names_its_script_and_where_its_steps_are(campa
     assert "step by step in" not in page_of(directory).words()
     (run,) = (path.parent for path in directory.rglob("run.json"))
     (run / STORY_FILE).write_text("{}")
-    place = f"{run.relative_to(directory)}/{STORY_FILE}"
-    assert f"Script kill, leader-ahead: step by step in {place}." in page_of(directory).words()
+    file = f"{run.relative_to(directory)}/{STORY_FILE}"
+    assert f"Script kill, leader-ahead: step by step in {file}." in page_of(directory).words()
 
 
 def test_a_story_survives_the_loss_of_its_history(campaign: Campaign) -> None:

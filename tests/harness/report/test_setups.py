@@ -78,8 +78,8 @@ def test_the_same_value_under_another_name_is_no_difference() -> None:
 def test_runs_without_a_configuration_have_no_setup(tmp_path: Path) -> None:
     (spec,) = spec_of("kafka")
     write_record(tmp_path, spec, Ended(status="running"))
-    found: list[Setup] = setups_of([tmp_path], VERSIONS)
-    assert found == []
+    setups: list[Setup] = setups_of([tmp_path], VERSIONS)
+    assert setups == []
 
 
 def test_long_pauses_of_java_are_counted_with_the_longest(tmp_path: Path) -> None:

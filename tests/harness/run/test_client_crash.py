@@ -45,13 +45,13 @@ def crashes_continue(receipts: Sequence[Receipt], events: Iterable[Event]) -> in
         assert (receipt.fault, receipt.targets, receipt.took_effect) == ("clientcrash", (CLIENTS,), True)
         evidence = receipt.begin_evidence[str(CLIENTS)]
         died, successor = evidence["instance"], evidence["successor"]
-        unanswered = [one for one in sends if one.instance == died and one.error == "ClientCrashed"]
+        unanswered = [send for send in sends if send.instance == died and send.error == "ClientCrashed"]
         assert len(unanswered) <= evidence["outstanding"], "answers may have been under way"
-        assert {one.type for one in unanswered} <= {EventType.INFO}
-        begun = [one for one in sends if one.type is EventType.INVOKE]
-        assert all(one.time_us <= receipt.begun_us for one in begun if one.instance == died)
-        assert min(one.time_us for one in begun if one.instance == successor) >= receipt.begun_us
-        assert any(one.instance == successor and one.type is EventType.OK for one in sends)
+        assert {send.type for send in unanswered} <= {EventType.INFO}
+        begun = [send for send in sends if send.type is EventType.INVOKE]
+        assert all(send.time_us <= receipt.begun_us for send in begun if send.instance == died)
+        assert min(send.time_us for send in begun if send.instance == successor) >= receipt.begun_us
+        assert any(send.instance == successor and send.type is EventType.OK for send in sends)
         left += len(unanswered)
     return left
 
@@ -71,7 +71,11 @@ def lost(events: Sequence[Event]) -> set[int]:
     acknowledged = {event.micro[0].value for event in done if event.function is Function.SEND}
     polls = [event for event in done if event.function is Function.POLL and event.process in final]
     read = {
-        record.value for event in polls for micro in event.micro for found in micro.records.values() for record in found
+        record.value
+        for event in polls
+        for micro in event.micro
+        for records in micro.records.values()
+        for record in records
     }
     return acknowledged - read
 
@@ -80,8 +84,8 @@ def lost(events: Sequence[Event]) -> set[int]:
 def test_in_virtual_time_a_crash_leaves_sends_in_doubt_and_loses_nothing(acks: str | int) -> None:
     left = 0
     for seed in range(3):
-        one, choices, recorder = spec(Simulated(), acks, 12_000, seed), Choices(seed), Events()
-        report = perform_schedule(one, SimulatedWorld(one, choices), recorder, choices.draw)
+        run_spec, choices, recorder = spec(Simulated(), acks, 12_000, seed), Choices(seed), Events()
+        report = perform_schedule(run_spec, SimulatedWorld(run_spec, choices), recorder, choices.draw)
         assert report.drained, report.unhealthy
         left += crashes_continue(report.faults, recorder.events)
         assert report.sends.acknowledged > 1_000
@@ -91,12 +95,12 @@ def test_in_virtual_time_a_crash_leaves_sends_in_doubt_and_loses_nothing(acks: s
 
 @pytest.mark.system
 def test_on_processes_a_crash_is_in_the_history_and_no_promise_is_weaker(tmp_path: Path) -> None:
-    one = spec(Processes(), 1, 8_000)
-    ended = perform_run(one, tmp_path / "run")
+    run_spec = spec(Processes(), 1, 8_000)
+    ended = perform_run(run_spec, tmp_path / "run")
     assert ended.status == "completed", ended.reason
     assert ended.report is not None
     receipts = msgspec.convert(ended.report["faults"], list[Receipt])
     assert crashes_continue(receipts, list(read_events(tmp_path / "run" / HISTORY))) > 0
-    judgement = judge(one.chosen(), check(tmp_path / "run" / HISTORY))
+    judgement = judge(run_spec.chosen(), check(tmp_path / "run" / HISTORY))
     assert (judgement.judged, judgement.broken, judgement.lost) == (True, {}, 0)
     assert {(fault.kind, fault.clients_only) for fault in judgement.faults} == {("clientcrash", True)}

@@ -59,7 +59,7 @@ def test_a_run_whose_broker_crashed_is_a_failure_of_the_harness(tmp_path: Path, 
     assert read_record(run).ended.status == "harness-failed"
     assert not_undone(run / FILE_NAME) == []
     by_hand = "harness.campaign.judged_histories.check"
-    monkeypatch.setattr(by_hand, lambda found, **_: [check(one.path / HISTORY) for one in found])
+    monkeypatch.setattr(by_hand, lambda histories, **_: [check(history.path / HISTORY) for history in histories])
     judged = judge_all([run], Progress())
-    assert [one.outcome for one in judged] == ["unknown"]
+    assert [judged_run.outcome for judged_run in judged] == ["unknown"]
     assert "crashed" in write_verdicts(tmp_path, judged).file.read_text()

@@ -77,7 +77,7 @@ def test_a_death_ends_when_its_node_runs_again(make_world, events):
 def test_a_death_is_a_kill_to_the_promise(make_world, events, acks, permitted):
     run_with_a_crash(make_world(), events, returned_us=3_000_000)
     seen = faults_seen(latest_receipts(msgspec.convert(receipts(events), list[Receipt])))
-    assert [one.nodes for one in seen] == [(1,)]
+    assert [fault.nodes for fault in seen] == [(1,)]
     assert promise(Settings(acks=acks), seen).permits_loss is permitted
 
 

@@ -107,7 +107,7 @@ def left_behind(journal: Path) -> list[object]:
     ]
     places += [Path(fact["path"]) for fact in facts if "path" in fact]
     processes = [who for token in {fact["token"] for fact in facts if "token" in fact} for who in marked_with(token)]
-    return [place for place in places if place.exists()] + [who for who in processes if who.is_alive()]
+    return [path for path in places if path.exists()] + [who for who in processes if who.is_alive()]
 
 
 def check_everywhere(directory: Path, host: str, step: int) -> None:

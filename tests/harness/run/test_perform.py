@@ -29,13 +29,13 @@ def spec(**settings: object) -> RunSpec:
 
 
 def test_a_run_is_performed_again_from_its_recorded_choices(tmp_path: Path) -> None:
-    one = msgspec.structs.replace(spec(), faults=FaultPlan(families=("kill", "partition")))
-    one = msgspec.structs.replace(one, workload=WorkloadPlan(duration_ms=8_000, writes_per_second=20.0))
-    choices = Choices(one.seed)
-    perform_run(one, tmp_path / "first", choices=choices)
+    run_spec = msgspec.structs.replace(spec(), faults=FaultPlan(families=("kill", "partition")))
+    run_spec = msgspec.structs.replace(run_spec, workload=WorkloadPlan(duration_ms=8_000, writes_per_second=20.0))
+    choices = Choices(run_spec.seed)
+    perform_run(run_spec, tmp_path / "first", choices=choices)
     write_choices(tmp_path / "first", choices)
     recorded = read_choices(tmp_path / "first" / "choices.json")
-    other_seed = msgspec.structs.replace(one, seed=99)
+    other_seed = msgspec.structs.replace(run_spec, seed=99)
     perform_run(other_seed, tmp_path / "again", choices=recorded)
     first, again = (exported(tmp_path / name / "history") for name in ("first", "again"))
     assert first == again

@@ -22,9 +22,9 @@ def duplicates(tmp_path: Path, plan: str, families: list[str], **settings: str) 
     ended = perform_run(spec, tmp_path / "run")
     assert ended.status == "completed", ended.reason
     judgement = judge(spec.chosen(), check_one(tmp_path / "run" / HISTORY), 1, families)
-    found = judgement.broken.get("duplicate", 0)
-    assert (judgement.outcome is Outcome.BROKEN_PROMISE) == bool(found)
-    return found
+    count = judgement.broken.get("duplicate", 0)
+    assert (judgement.outcome is Outcome.BROKEN_PROMISE) == bool(count)
+    return count
 
 
 @pytest.mark.parametrize(("window", "twice"), [("connection", 1), ("partition", 0)])
@@ -35,23 +35,23 @@ def test_batches_under_way_over_two_connections_are_written_twice_and_over_one_a
     assert duplicates(tmp_path, "doubled-by-the-producer.toml", families, idempotence_window=window) == twice
 
 
-@pytest.mark.parametrize(("known", "twice"), [("last-batch", 2), ("all-batches", 0)])
+@pytest.mark.parametrize(("rule", "twice"), [("last-batch", 2), ("all-batches", 0)])
 def test_a_leader_that_was_started_again_has_records_twice_where_it_knows_the_last_batch_only(
-    tmp_path: Path, known: str, twice: int
+    tmp_path: Path, rule: str, twice: int
 ) -> None:
     families = ["kill", "partition"]
-    assert duplicates(tmp_path, "doubled-after-a-restart.toml", families, producers_after_restart=known) == twice
+    assert duplicates(tmp_path, "doubled-after-a-restart.toml", families, producers_after_restart=rule) == twice
 
 
 #: In 4.1 records are written twice too, by other schedules than this one.
 @pytest.mark.parametrize("era", ["2.1", "2.8", "3.5", "3.7"])
-@pytest.mark.parametrize(("known", "twice"), [("last-batch", 2), ("all-batches", 0)])
+@pytest.mark.parametrize(("rule", "twice"), [("last-batch", 2), ("all-batches", 0)])
 def test_what_the_plan_of_the_eras_expects_is_what_the_rule_of_restarts_does_in_them(
-    tmp_path: Path, era: str, known: str, twice: int
+    tmp_path: Path, era: str, rule: str, twice: int
 ) -> None:
     assert "nothing acknowledged is lost from 2.1 on, and the campaign ends with a broken promise" in ERAS
     (own,) = {choice.settings["producers.after.restart"] for choice in read_plan(PLANS / "eras.toml").choices}
     assert own == "last-batch"
     families = ["kill", "partition"]
-    found = duplicates(tmp_path, "doubled-after-a-restart.toml", families, era=era, producers_after_restart=known)
-    assert found == twice
+    count = duplicates(tmp_path, "doubled-after-a-restart.toml", families, era=era, producers_after_restart=rule)
+    assert count == twice

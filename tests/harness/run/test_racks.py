@@ -20,11 +20,10 @@ RUNS = 4
 
 
 def specs(plan: str, story: str = "", **settings: Any) -> list[RunSpec]:
-    found = read_plan(PLANS / f"{plan}.toml", settings).runs()[:RUNS]
+    runs = read_plan(PLANS / f"{plan}.toml", settings).runs()[:RUNS]
     scenarios = (story,) if story else ()
     return [
-        msgspec.structs.replace(spec, faults=msgspec.structs.replace(spec.faults, scenarios=scenarios))
-        for spec in found
+        msgspec.structs.replace(spec, faults=msgspec.structs.replace(spec.faults, scenarios=scenarios)) for spec in runs
     ]
 
 

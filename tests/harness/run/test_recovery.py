@@ -28,13 +28,13 @@ def world(make_world):
 
 
 def run(world, events, *, duration_ms=40_000, drain_limit_ms=20_000, **settings):
-    one = msgspec.structs.replace(
+    run_spec = msgspec.structs.replace(
         spec(duration_ms=duration_ms, drain_limit_ms=drain_limit_ms, delivery_timeout_ms=2_000, **settings),
         faults=FaultPlan(count=0),
     )
-    report = perform_schedule(one, world, events, chance())
+    report = perform_schedule(run_spec, world, events, chance())
     verdict = judge_events(events.events)
-    return report, verdict, judge(one.chosen(), verdict)
+    return report, verdict, judge(run_spec.chosen(), verdict)
 
 
 def fall_silent(world, first=0):
@@ -265,7 +265,7 @@ def test_without_acknowledgements_a_log_that_keeps_nothing_is_unwritten(world, e
 @pytest.mark.system
 def test_on_processes_an_idempotent_kafka_python_that_stays_silent_is_replaced_and_named(tmp_path: Path) -> None:
     """Two of three brokers are dead for 3 s, longer than delivery.timeout.ms (docs/guides/clients.md)."""
-    one = msgspec.structs.replace(
+    run_spec = msgspec.structs.replace(
         spec(duration_ms=18_000, drain_limit_ms=40_000),
         world=Processes(),
         settings={"acks": "all", "min.insync.replicas": 2, "enable.idempotence": True, "delivery.timeout.ms": 2_000},
@@ -273,12 +273,12 @@ def test_on_processes_an_idempotent_kafka_python_that_stays_silent_is_replaced_a
             families=("kill",), scenarios=("kill/two-overlapping",), count=2, fault_ms_min=9_000, fault_ms_max=9_000
         ),
     )
-    ended = perform_run(one, tmp_path / "run")
+    ended = perform_run(run_spec, tmp_path / "run")
     assert ended.status == "completed", ended.reason
     assert ended.report is not None
     assert ended.report["recovered_us"] is not None, "nobody was replaced"
     verdict = check_one(tmp_path / "run" / HISTORY)
     assert (verdict.recovery.tried, verdict.recovery.unwritten, verdict.recovery.unread) == (True, {}, {})
     assert verdict.recovery.retired >= 3
-    assert {found.mark for found in verdict.anomalies["wedged-client"]} == {"kafka-python"}
-    assert judge(one.chosen(), verdict).broken == {}
+    assert {finding.mark for finding in verdict.anomalies["wedged-client"]} == {"kafka-python"}
+    assert judge(run_spec.chosen(), verdict).broken == {}

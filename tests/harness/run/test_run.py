@@ -168,14 +168,14 @@ def test_nothing_is_sent_while_draining(world, events):
 
 def test_a_cluster_that_never_recovers_is_given_up_in_time_and_proves_nothing(world, events):
     world.cluster.never_in_sync = {"ackproof-1": {2}}
-    one = spec(drain_limit_ms=4_000)
-    report = perform_schedule(one, world, events, chance())
+    run_spec = spec(drain_limit_ms=4_000)
+    report = perform_schedule(run_spec, world, events, chance())
     assert report.recovered_us is None
     assert report.unhealthy == {"ackproof-1": "not in its ISR: broker 2"}
     assert not report.drained
     types = {event.partitions[0]: event.type for event in events.of(Function.DRAIN)}
     assert types == {"ackproof-0": EventType.OK, "ackproof-1": EventType.INFO, "ackproof-2": EventType.OK}
-    assert report.ended_us - report.healed_us < one.workload.ending_limit_ms * 1000 + 1_000_000
+    assert report.ended_us - report.healed_us < run_spec.workload.ending_limit_ms * 1000 + 1_000_000
 
 
 def test_a_send_that_is_never_answered_ends_as_unknown_when_its_client_is_closed(world, events):
@@ -193,12 +193,12 @@ def test_every_operation_is_completed_at_the_end(world, events):
         assert len(events.of(function, EventType.INVOKE)) == len(events.of(function, *completions))
 
 
-@pytest.mark.parametrize("at", ["open", "drive"])
-def test_the_world_is_closed_whatever_happens(world, events, monkeypatch, at):
+@pytest.mark.parametrize("method", ["open", "drive"])
+def test_the_world_is_closed_whatever_happens(world, events, monkeypatch, method):
     def fail(*_):
         raise StartError("broker 1 did not start; read logs/broker-1.log")
 
-    monkeypatch.setattr(world, at, fail)
+    monkeypatch.setattr(world, method, fail)
     with pytest.raises(StartError):
         perform_schedule(spec(), world, events, chance())
     assert world.closed == 1

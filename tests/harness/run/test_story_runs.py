@@ -235,7 +235,7 @@ def test_a_run_whose_decisive_step_was_in_vain_has_failed_and_holds_nothing(
     monkeypatch.setattr(
         SimulatedLeadership,
         "move_leader",
-        lambda self, at, broker: {"refused": "timed out"} if broker == 0 else move(self, at, broker),
+        lambda self, partition, broker: {"refused": "timed out"} if broker == 0 else move(self, partition, broker),
     )
     ended = perform_run(missed_epoch("kafka"), tmp_path / "run")
     assert ended.status == "harness-failed"

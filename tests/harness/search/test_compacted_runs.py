@@ -48,10 +48,10 @@ DAY_MS = 86_400_000
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_broker_that_was_away_for_longer_than_the_retention_brings_deleted_keys_back(seed: int) -> None:
-    found = run("away", seed, delete_retention_ms=1_000)
-    assert found.judgement.outcome == "broken promise"
-    assert found.verdict.anomalies.keys() == {"returned-key", "divergent-state", "divergent-tables"}
-    assert found.broken is None, "no rule of replication is broken: Kafka's rules do this"
+    judged_run = run("away", seed, delete_retention_ms=1_000)
+    assert judged_run.judgement.outcome == "broken promise"
+    assert judged_run.verdict.anomalies.keys() == {"returned-key", "divergent-state", "divergent-tables"}
+    assert judged_run.broken is None, "no rule of replication is broken: Kafka's rules do this"
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -59,9 +59,9 @@ def test_a_broker_that_was_away_for_longer_than_the_retention_brings_deleted_key
     ("family", "retention_ms"), [("away", DAY_MS), ("away-wiped", 1_000), ("kill", DAY_MS), ("partition", DAY_MS)]
 )
 def test_nothing_is_found_with_the_cure_or_without_the_cause(seed: int, family: str, retention_ms: int) -> None:
-    found = run(family, seed, delete_retention_ms=retention_ms)
-    assert (found.verdict.anomalies, found.broken) == ({}, None)
-    assert found.judgement.outcome == "held"
+    judged_run = run(family, seed, delete_retention_ms=retention_ms)
+    assert (judged_run.verdict.anomalies, judged_run.broken) == ({}, None)
+    assert judged_run.judgement.outcome == "held"
 
 
 def test_the_files_of_replicas_have_keys_tombstones_and_gaps(tmp_path: Path) -> None:

@@ -23,12 +23,12 @@ def test_no_single_item_can_be_taken_from_what_is_left(given_):
     items, needs = given_
 
     def shows(kept):
-        return any(need <= {place for place, _ in kept} for need in needs)
+        return any(need <= {index for index, _ in kept} for need in needs)
 
     left = reduced(items, shows)
     assert shows(left)
     assert list(left) == [item for item in items if item in left]
-    assert not any(shows(left[:place] + left[place + 1 :]) for place in range(len(left)))
+    assert not any(shows(left[:index] + left[index + 1 :]) for index in range(len(left)))
 
 
 @given(ITEMS, st.integers(0, 12))
@@ -40,7 +40,7 @@ def test_it_is_so_where_more_does_not_show_more_too(items, wanted):
 
     left = reduced(items, shows)
     assert shows(left)
-    assert not any(shows(left[:place] + left[place + 1 :]) for place in range(len(left)))
+    assert not any(shows(left[:index] + left[index + 1 :]) for index in range(len(left)))
 
 
 def test_few_of_many_are_found_with_few_questions():

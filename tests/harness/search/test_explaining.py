@@ -51,11 +51,11 @@ def explained(tmp_path_factory):
 
 
 def test_the_chain_goes_from_the_acknowledgement_to_what_stands_there_now(explained):
-    run, found = explained
+    run, explanation = explained
     seen = [*read_observations(run)]
     (truncated,) = of_kind(seen, Truncated)
     leader = of_kind(seen, BecameLeader)[-1]
-    text = " ".join(found.sentences)
+    text = " ".join(explanation.sentences)
     assert "acknowledged at 0.215 s by broker 0, which led in epoch 0 with in-sync replicas {0, 1, 2}" in text
     assert f"At {leader.time_us / 1e6:.3f} s broker {leader.node} began to lead in epoch 1" in text
     assert f"broker {truncated.node} truncated its log from 1 to {truncated.fact.to_offset}" in text
@@ -63,11 +63,11 @@ def test_the_chain_goes_from_the_acknowledgement_to_what_stands_there_now(explai
 
 
 def test_the_loss_could_be_avoided_until_its_only_holder_died(explained):
-    _, found = explained
-    assert found.no_return.what.startswith("kill broker 0")
-    assert found.avoidable_us < found.no_return_us
-    before = [step for step in found.steps if step.time_us < found.no_return_us]
-    after = [step for step in found.steps if step.time_us >= found.no_return_us]
+    _, explanation = explained
+    assert explanation.no_return.what.startswith("kill broker 0")
+    assert explanation.avoidable_us < explanation.no_return_us
+    before = [step for step in explanation.steps if step.time_us < explanation.no_return_us]
+    after = [step for step in explanation.steps if step.time_us >= explanation.no_return_us]
     assert "the write is acknowledged" in [step.what for step in before]
     assert [step.if_healed for step in before] == [0] * len(before)
     assert [(step.as_planned, step.if_healed) for step in after] == [(4, 4)] * len(after)

@@ -31,11 +31,13 @@ def test_portfolios_have_names_of_their_own_and_settings_that_can_be() -> None:
 def test_a_cleanup_policy_is_hunted_for_in_the_portfolios_that_it_fits() -> None:
     kept, cleaned = (portfolios_for({"cleanup.policy": policy}) for policy in ("delete", "compact"))
     assert (len(kept), len(cleaned)) == (len(PORTFOLIOS) - 3, 3)
-    assert all(one.spec(1, 0, {"cleanup.policy": "delete"}) for one in kept)
-    assert all(one.spec(1, 0, {"cleanup.policy": "compact"}) for one in cleaned)
+    assert all(portfolio.spec(1, 0, {"cleanup.policy": "delete"}) for portfolio in kept)
+    assert all(portfolio.spec(1, 0, {"cleanup.policy": "compact"}) for portfolio in cleaned)
 
 
-@pytest.mark.parametrize("portfolio", [one for one in EVERYTHING if one.kinds], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "portfolio", [portfolio for portfolio in EVERYTHING if portfolio.kinds], ids=lambda portfolio: portfolio.name
+)
 def test_a_storm_is_written_down_as_a_plan_and_read_as_the_same(portfolio: Portfolio) -> None:
     """Its families are those that plans know, also where its kinds have other names."""
     spec = portfolio.spec(1, 0, {})
@@ -58,10 +60,12 @@ def test_an_invariant_sees_it_before_anything_is_lost() -> None:
 
 
 def test_what_is_found_does_not_depend_on_the_number_of_workers() -> None:
-    found = [hunt({"planted.bug": "join-anywhere"}, seed=2, seconds=60, workers=workers) for workers in (1, 3)]
-    first, second = ((one.schedules, one.alarming and (one.alarming.number, one.alarming.alarms)) for one in found)
+    results = [hunt({"planted.bug": "join-anywhere"}, seed=2, seconds=60, workers=workers) for workers in (1, 3)]
+    first, second = (
+        (result.schedules, result.alarming and (result.alarming.number, result.alarming.alarms)) for result in results
+    )
     assert first == second
-    assert found[0].alarming is not None
+    assert results[0].alarming is not None
 
 
 def test_a_replica_that_never_comes_back_into_the_isr_is_an_alarm() -> None:
@@ -158,15 +162,15 @@ def test_a_worker_that_is_killed_takes_nothing_with_it(
 
 
 def test_a_single_run_of_a_hunt_is_performed_again() -> None:
-    found = hunt({"planted.bug": "join-anywhere"}, seed=4, seconds=60).alarming
-    assert found is not None
-    assert found.number > 0
+    alarming = hunt({"planted.bug": "join-anywhere"}, seed=4, seconds=60).alarming
+    assert alarming is not None
+    assert alarming.number > 0
     again = hunt(
         {"planted.bug": "join-anywhere"},
         seed=4,
         seconds=0,
-        portfolios=[BY_NAME[found.portfolio]],
-        first=found.number,
+        portfolios=[BY_NAME[alarming.portfolio]],
+        first=alarming.number,
     )
     assert again.alarming is not None
-    assert (again.alarming.spec, again.alarming.alarms, again.schedules) == (found.spec, found.alarms, 1)
+    assert (again.alarming.spec, again.alarming.alarms, again.schedules) == (alarming.spec, alarming.alarms, 1)

@@ -32,15 +32,15 @@ def runs():
 
 
 def test_the_verdict_in_memory_is_the_one_from_files(tmp_path):
-    found = set()
+    names = set()
     for number, spec in enumerate(runs()):
         run = run_in_memory(spec)
         assert perform_run(spec, tmp_path / str(number)).status == "completed"
         stored = check_one(tmp_path / str(number), name=str(spec.directory()))
         assert run.verdict == stored
         assert run.judgement == judge(spec.chosen(), stored, spec.faults.exercised_min, spec.family.split("+"))
-        found |= stored.counts.keys()
-    assert "lost-write" in found
+        names |= stored.counts.keys()
+    assert "lost-write" in names
 
 
 def lossy():
@@ -50,8 +50,8 @@ def lossy():
 
 def test_a_given_schedule_is_performed_as_it_is():
     drawn = run_in_memory(lossy())
-    one = Schedule(steps=drawn.schedule.steps[:1], healed_ms=drawn.schedule.healed_ms)
-    assert [receipt.sequence for receipt in run_in_memory(lossy(), schedule=one).receipts] == [0]
+    schedule = Schedule(steps=drawn.schedule.steps[:1], healed_ms=drawn.schedule.healed_ms)
+    assert [receipt.sequence for receipt in run_in_memory(lossy(), schedule=schedule).receipts] == [0]
     assert run_in_memory(lossy(), schedule=drawn.schedule).verdict == drawn.verdict
 
 

@@ -35,14 +35,14 @@ def run(mode: str, member_change_ms: int) -> JudgedRun:
 
 @pytest.mark.parametrize("mode", ["auto", "after-processing"])
 def test_a_group_whose_members_stay_is_not_put_to_the_test_however_it_commits(mode: str) -> None:
-    found = run(mode, 3_600_000)
-    assert found.verdict.groups.commits_acknowledged > 20
-    assert (found.verdict.groups.rebalanced_over_commits, found.verdict.anomalies) == (0, {})
-    assert found.judgement.outcome == "not exercised"
-    assert "no rebalance struck while a commit was due" in found.judgement.lacks
+    judged_run = run(mode, 3_600_000)
+    assert judged_run.verdict.groups.commits_acknowledged > 20
+    assert (judged_run.verdict.groups.rebalanced_over_commits, judged_run.verdict.anomalies) == (0, {})
+    assert judged_run.judgement.outcome == "not exercised"
+    assert "no rebalance struck while a commit was due" in judged_run.judgement.lacks
 
 
 def test_a_group_whose_members_come_and_go_is_put_to_the_test() -> None:
-    found = run("auto", 1_500)
-    assert found.verdict.groups.rebalanced_over_commits > 0
-    assert (found.judgement.outcome, found.verdict.anomalies) == ("held", {})
+    judged_run = run("auto", 1_500)
+    assert judged_run.verdict.groups.rebalanced_over_commits > 0
+    assert (judged_run.judgement.outcome, judged_run.verdict.anomalies) == ("held", {})

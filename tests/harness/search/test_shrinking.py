@@ -39,23 +39,25 @@ def small(family):
 
 @pytest.mark.parametrize("family", ["kill", "partition"])
 def test_a_losing_run_becomes_a_few_lines(family):
-    found = small(family)
-    assert found.complete
-    assert found.faults[0] <= 2
-    assert found.operations == (1, 120)
-    assert found.finding == finding_of(run_in_memory(losing(family)))
-    assert found.finding.is_in(found.run)
+    small_run = small(family)
+    assert small_run.complete
+    assert small_run.faults[0] <= 2
+    assert small_run.operations == (1, 120)
+    assert small_run.finding == finding_of(run_in_memory(losing(family)))
+    assert small_run.finding.is_in(small_run.run)
 
 
 @pytest.mark.parametrize("family", ["kill", "partition"])
 def test_no_single_fault_and_no_single_write_can_be_taken_away(family):
-    found = small(family)
-    steps, writes = steps_of(found.spec), operations_of(found.spec)
-    for place in range(len(steps)):
-        fewer = run_in_memory(with_steps(found.spec, steps[:place] + steps[place + 1 :]))
-        assert not found.finding.is_in(fewer)
-    for place in range(len(writes)):
-        assert not found.finding.is_in(run_in_memory(with_writes(found.spec, writes[:place] + writes[place + 1 :])))
+    small_run = small(family)
+    steps, writes = steps_of(small_run.spec), operations_of(small_run.spec)
+    for index in range(len(steps)):
+        fewer = run_in_memory(with_steps(small_run.spec, steps[:index] + steps[index + 1 :]))
+        assert not small_run.finding.is_in(fewer)
+    for index in range(len(writes)):
+        assert not small_run.finding.is_in(
+            run_in_memory(with_writes(small_run.spec, writes[:index] + writes[index + 1 :]))
+        )
 
 
 def test_what_is_left_has_round_times_and_no_chance():
@@ -80,17 +82,17 @@ def test_a_run_without_a_finding_is_refused():
 
 def test_a_broken_promise_stays_one():
     bug = {"acks": "all", "min.insync.replicas": 2, "planted.bug": "acknowledge-after-append"}
-    found = shrunk(losing(**bug))
-    assert found.finding.broken
-    assert found.run.judgement.broken["lost-write"] == 1
+    small_run = shrunk(losing(**bug))
+    assert small_run.finding.broken
+    assert small_run.run.judgement.broken["lost-write"] == 1
 
 
 def test_a_broken_invariant_can_be_what_is_kept():
     spec = losing(**{"acks": "all", "min.insync.replicas": 2, "planted.bug": "commit-largest-log-end"})
     broken = run_in_memory(spec, invariants=True).broken
-    found = shrunk(spec, FindingToKeep(invariant=broken.name))
-    assert found.run.broken.name == broken.name
-    assert len(steps_of(found.spec)) == 0
+    small_run = shrunk(spec, FindingToKeep(invariant=broken.name))
+    assert small_run.run.broken.name == broken.name
+    assert len(steps_of(small_run.spec)) == 0
 
 
 def test_what_is_interrupted_leaves_the_best_so_far(monkeypatch):
@@ -102,26 +104,26 @@ def test_what_is_interrupted_leaves_the_best_so_far(monkeypatch):
         return run_in_memory(spec, **others)
 
     monkeypatch.setattr(module, "run_in_memory", interrupted)
-    found = shrunk(losing())
-    assert not found.complete
-    assert found.attempts == 31
-    assert found.operations[0] < 120
-    assert found.finding.is_in(run_in_memory(found.spec))
+    small_run = shrunk(losing())
+    assert not small_run.complete
+    assert small_run.attempts == 31
+    assert small_run.operations[0] < 120
+    assert small_run.finding.is_in(run_in_memory(small_run.spec))
 
 
 def test_it_ends_when_its_time_is_over():
-    found = shrunk(losing(), seconds=0)
-    assert not found.complete
-    assert found.spec.schedule == run_in_memory(losing()).schedule
+    small_run = shrunk(losing(), seconds=0)
+    assert not small_run.complete
+    assert small_run.spec.schedule == run_in_memory(losing()).schedule
 
 
 def test_a_plan_of_the_smaller_run_is_the_smaller_run():
-    found = small("partition")
-    again = parse_plan(plan_text(found.spec, "small"), "small.toml").runs()[0]
-    assert again.schedule == found.spec.schedule
-    assert again.workload.writes == found.spec.workload.writes
+    small_run = small("partition")
+    again = parse_plan(plan_text(small_run.spec, "small"), "small.toml").runs()[0]
+    assert again.schedule == small_run.spec.schedule
+    assert again.workload.writes == small_run.spec.workload.writes
     performed = run_in_memory(again)
-    assert performed.verdict.anomalies == found.run.verdict.anomalies
+    assert performed.verdict.anomalies == small_run.run.verdict.anomalies
 
 
 def test_only_simulated_runs_can_be_shrunk():
@@ -131,6 +133,6 @@ def test_only_simulated_runs_can_be_shrunk():
 
 
 def test_a_run_whose_writes_are_a_list_is_taken_as_it_is():
-    found = small("kill")
-    longer = msgspec.structs.replace(found.spec, seed=5)
-    assert shrunk(longer).operations[0] == found.operations[0]
+    small_run = small("kill")
+    longer = msgspec.structs.replace(small_run.spec, seed=5)
+    assert shrunk(longer).operations[0] == small_run.operations[0]

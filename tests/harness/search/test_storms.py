@@ -38,7 +38,10 @@ def test_storms_overlap_in_themselves_and_not_each_other() -> None:
             assert len(steps) <= FAULTS_A_STORM[1] * TURNS_MAX
             assert len({step.fault.role.partition for step in steps}) == 1
             overlapping += any(
-                one.begin_ms <= other.begin_ms < one.end_ms for one in steps for other in steps if one is not other
+                earlier.begin_ms <= later.begin_ms < earlier.end_ms
+                for earlier in steps
+                for later in steps
+                if earlier is not later
             )
     assert overlapping > 30
 

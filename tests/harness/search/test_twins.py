@@ -47,8 +47,8 @@ def test_its_twin_has_its_faults_at_their_times_and_its_writes(real):
 def test_it_is_shrunk_and_explained_by_its_twin(real, capsys):
     assert exit_code_of(["--debug", "explain", str(real), "--futures", "2"]) == 0
     assert "A simulated twin shows it: the first of the runs" in capsys.readouterr().out
-    found = read_explanation(real)
-    assert found.no_return.what.startswith("kill broker 0")
+    explanation = read_explanation(real)
+    assert explanation.no_return.what.startswith("kill broker 0")
     assert (real / "twin" / "shrunk.toml").is_file()
 
 

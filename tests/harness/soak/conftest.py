@@ -54,17 +54,17 @@ def outcome_of_seed(seed: int) -> Outcome:
 def line_of(world: str, cell: str, seed: int, outcome: Outcome | None = None, **changes) -> VerdictLine:
     outcome = outcome or outcome_of_seed(seed)
     shown = IDENTITIES[seed % 2]
-    found = {"lost-write": 1 + seed % 3} if outcome not in SILENT else {}
-    broken = found if outcome is Outcome.BROKEN_PROMISE else {}
+    counts = {"lost-write": 1 + seed % 3} if outcome not in SILENT else {}
+    broken = counts if outcome is Outcome.BROKEN_PROMISE else {}
     family, judged = cell.rpartition("/")[2], int(outcome is not Outcome.UNKNOWN)
     judgement = Judgement(
         outcome=outcome,
         broken=broken,
-        permitted={} if broken else found,
-        lost=sum(found.values()),
+        permitted={} if broken else counts,
+        lost=sum(counts.values()),
         judged=bool(judged),
         reason=None,
-        permits_loss=bool(found) and not broken,
+        permits_loss=bool(counts) and not broken,
         promise="",
         reasons=0,
         faults=(),
@@ -74,16 +74,16 @@ def line_of(world: str, cell: str, seed: int, outcome: Outcome | None = None, **
             judged=judged, telling=judged, recovered=judged, acknowledged=9, families={family: FamilyExercised(3, 3)}
         ),
         coverage={"leader_changed_in_flight": seed % 3},
-        identities={name: [shown] for name in found},
+        identities={name: [shown] for name in counts},
     )
     facts = RunFacts(cell=cell, family=family, world=world, seed=seed, settings=Settings().to_mapping())
     usual = {
         "history": f"runs/{world}/{cell}/{seed}",
-        "valid": not found,
+        "valid": not counts,
         "anomalies": {
-            name: [a_finding(name, key="t-0", value=n) for n in range(count)] for name, count in found.items()
+            name: [a_finding(name, key="t-0", value=n) for n in range(count)] for name, count in counts.items()
         },
-        "counts": found,
+        "counts": counts,
         "exercise": Exercise(attempted=10 + seed % 7, acknowledged=9),
         "run": facts,
         "judgement": judgement,
@@ -91,9 +91,9 @@ def line_of(world: str, cell: str, seed: int, outcome: Outcome | None = None, **
     return VerdictLine(**usual | changes)
 
 
-def facts_of(place: Path) -> tuple[str, str, int]:
-    """World, cell and seed of the run in ``place``."""
-    world, choice, family, seed = place.parts[-4:]
+def facts_of(directory: Path) -> tuple[str, str, int]:
+    """World, cell and seed of the run in ``directory``."""
+    world, choice, family, seed = directory.parts[-4:]
     return world, f"{choice}/{family}", int(seed)
 
 

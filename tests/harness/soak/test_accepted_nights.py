@@ -26,20 +26,20 @@ def night(tmp_path: Path, workshop: Workshop, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(f"harness.soak.ending.{name}", lambda directory, progress: None)
 
     def make(day: int, accepted: str, *, everywhere: bool = False) -> tuple[Ending, Path]:
-        one = Workshop(tmp_path / "nights" / f"{day:02}", workshop.plan, workshop.clock)
-        one.directory.mkdir(parents=True)
-        (one.directory / "accepted.toml").write_text(accepted)
+        tonight = Workshop(tmp_path / "nights" / f"{day:02}", workshop.plan, workshop.clock)
+        tonight.directory.mkdir(parents=True)
+        (tonight.directory / "accepted.toml").write_text(accepted)
 
         def outcome(world: str, cell: str, seed: int) -> Outcome:
             broken = everywhere or f"{world}/{cell}" in CELLS
             return Outcome.BROKEN_PROMISE if broken else Outcome.HELD
 
-        one.checks = KnowingChecks(lambda world, cell, seed: line_of(world, cell, seed, outcome(world, cell, seed)))
+        tonight.checks = KnowingChecks(lambda world, cell, seed: line_of(world, cell, seed, outcome(world, cell, seed)))
         wanted = asked(for_s=40.0, seed=day, began=f"2027-01-{day:02}T22:00:00+00:00")
-        earlier = read_nights([str(tmp_path / "nights")], one.directory) if day > 1 else []
-        recorded = one.session(wanted)
-        ending = end(recorded, wanted, one.plan, "", earlier=earlier, progress=one.progress)
-        return ending, one.directory
+        earlier = read_nights([str(tmp_path / "nights")], tonight.directory) if day > 1 else []
+        recorded = tonight.session(wanted)
+        ending = end(recorded, wanted, tonight.plan, "", earlier=earlier, progress=tonight.progress)
+        return ending, tonight.directory
 
     return make
 

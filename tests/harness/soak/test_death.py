@@ -27,17 +27,17 @@ class Death(BaseException):
 class Deaths:
     """Counts everything that a soak does to files, and dies at the effects that it was given, half way into each."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, at: set[int]) -> None:
-        self.count, self.at = 0, at
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, fatal_effects: set[int]) -> None:
+        self.count, self.fatal_effects = 0, fatal_effects
         write, delete = ledger.AppendOnly._write, shutil.rmtree
         monkeypatch.setattr(ledger.AppendOnly, "_write", lambda file, content: self.write(write, file, content))
         monkeypatch.setattr(ledger.os, "fsync", lambda file: None)  # a hundred soaks, and power is not what fails here
-        monkeypatch.setattr(disk_budget.shutil, "rmtree", lambda place: self.delete(delete, place))
+        monkeypatch.setattr(disk_budget.shutil, "rmtree", lambda directory: self.delete(delete, directory))
 
     def effect(self, what: str = "") -> bool:
         """The next effect; true if it is the last one before death."""
         self.count += 1
-        return self.count in self.at
+        return self.count in self.fatal_effects
 
     def performed(self, what: str) -> None:
         if self.effect():
@@ -50,17 +50,21 @@ class Deaths:
             raise Death
         write(file, content)
 
-    def delete(self, delete, place: Path) -> None:
+    def delete(self, delete, directory: Path) -> None:
         if self.effect():
-            (place / "run.json").unlink(missing_ok=True)
+            (directory / "run.json").unlink(missing_ok=True)
             raise Death
-        delete(place)
+        delete(directory)
 
 
-def soaked(directory: Path, monkeypatch: pytest.MonkeyPatch, at: set[int]) -> tuple[Workshop, Deaths, int]:
+def soaked(directory: Path, monkeypatch: pytest.MonkeyPatch, fatal_effects: set[int]) -> tuple[Workshop, Deaths, int]:
     """A soak that dies at these effects and is resumed each time; how often it died."""
     directory.mkdir()
-    workshop, deaths, died = Workshop(directory, parse_plan(PLAN, "t.toml"), Clock()), Deaths(monkeypatch, at), 0
+    workshop, deaths, died = (
+        Workshop(directory, parse_plan(PLAN, "t.toml"), Clock()),
+        Deaths(monkeypatch, fatal_effects),
+        0,
+    )
     workshop.effect = deaths.performed
     while True:
         try:
@@ -75,21 +79,21 @@ def soaked(directory: Path, monkeypatch: pytest.MonkeyPatch, at: set[int]) -> tu
 def assert_whole(directory: Path) -> None:
     """Every turn that was drawn was judged once, with the verdict of its seed; files are those of what is kept."""
     drawn = [entry for entry in read_ledger(directory) if isinstance(entry, Planned)]
-    assert [one.turn for one in drawn] == list(range(len(drawn)))
+    assert [entry.turn for entry in drawn] == list(range(len(drawn)))
     lines = list(read_verdicts(directory))
-    runs = [one for one in drawn if one.again is None]
-    assert Counter(line.history for line in lines) == Counter(one.directory for one in runs)
+    runs = [entry for entry in drawn if entry.again is None]
+    assert Counter(line.history for line in lines) == Counter(entry.directory for entry in runs)
     assert all(line.outcome == outcome_of_seed(line.run.seed) for line in lines)
     state = SoakState.read(directory)
     assert not state.planned
     assert not state.performed
     assert state.judged + state.unjudged == len(runs)
-    assert state.findings == Counter(one for line in lines for one in findings_of(line))
-    there = {place.relative_to(directory).as_posix() for place in directory.glob("runs/*/*/*/*")}
-    assert there == {one.planned.directory for one in state.kept_runs.kept.values()}
+    assert state.findings == Counter(finding for line in lines for finding in findings_of(line))
+    on_disk = {path.relative_to(directory).as_posix() for path in directory.glob("runs/*/*/*/*")}
+    assert on_disk == {run.planned.directory for run in state.kept_runs.kept.values()}
     assert not list(directory.glob("tries/*"))
-    shown = {(line.run.world, line.run.cell, one) for line in lines for one in findings_of(line)}
-    kept = {(o.planned.world, o.planned.cell, one) for o in state.kept_runs.kept.values() for one in o.findings}
+    shown = {(line.run.world, line.run.cell, finding) for line in lines for finding in findings_of(line)}
+    kept = {(o.planned.world, o.planned.cell, finding) for o in state.kept_runs.kept.values() for finding in o.findings}
     assert shown == kept
 
 
@@ -98,22 +102,22 @@ def test_a_death_at_every_single_effect_changes_nothing(tmp_path: Path, monkeypa
         _, deaths, died = soaked(tmp_path / "alive", patched, set())
     assert died == 0
     assert_whole(tmp_path / "alive")
-    for at in range(1, deaths.count + 1):
+    for effect in range(1, deaths.count + 1):
         with monkeypatch.context() as patched:
-            _, _, died = soaked(tmp_path / str(at), patched, {at})
+            _, _, died = soaked(tmp_path / str(effect), patched, {effect})
         assert died == 1
-        assert_whole(tmp_path / str(at))
-        shutil.rmtree(tmp_path / str(at))
+        assert_whole(tmp_path / str(effect))
+        shutil.rmtree(tmp_path / str(effect))
 
 
 @settings(max_examples=15)
 @given(gaps=st.lists(st.integers(1, 25), min_size=2, max_size=6))
 def test_death_after_death_changes_nothing(tmp_path_factory: pytest.TempPathFactory, gaps: list[int]) -> None:
     directory = tmp_path_factory.mktemp("deaths") / "soak"
-    at = {sum(gaps[:number]) for number in range(1, len(gaps) + 1)}
+    fatal_effects = {sum(gaps[:number]) for number in range(1, len(gaps) + 1)}
     with pytest.MonkeyPatch.context() as patched:
-        _, _, died = soaked(directory, patched, at)
-    assert died == len(at)
+        _, _, died = soaked(directory, patched, fatal_effects)
+    assert died == len(fatal_effects)
     assert_whole(directory)
 
 
@@ -128,13 +132,13 @@ def test_a_run_that_ended_before_its_entry_was_written_is_not_done_again(worksho
     with pytest.raises(Death):
         list(workshop.steps(recorded, asked()))
     recorded.close()
-    (place,) = workshop.directory.glob("runs/*/*/*/*")
-    before = (place / "run.json").stat().st_ino
+    (directory,) = workshop.directory.glob("runs/*/*/*/*")
+    before = (directory / "run.json").stat().st_ino
     workshop.effect = lambda what: None
     workshop.session()
     performed = [job.directory for job in workshop.runs.performed]
-    assert place not in performed
-    assert not place.exists() or (place / "run.json").stat().st_ino == before
+    assert directory not in performed
+    assert not directory.exists() or (directory / "run.json").stat().st_ino == before
     assert_whole(workshop.directory)
 
 

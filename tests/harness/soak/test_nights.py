@@ -31,14 +31,14 @@ def night(tmp_path: Path, workshop: Workshop, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(f"harness.soak.ending.{name}", lambda directory, progress: None)
 
     def make(name: str, outcome: Outcome, earlier=()):
-        one = Workshop(tmp_path / "nights" / name, workshop.plan, workshop.clock)
-        one.directory.mkdir(parents=True)
-        one.checks = KnowingChecks(
+        tonight = Workshop(tmp_path / "nights" / name, workshop.plan, workshop.clock)
+        tonight.directory.mkdir(parents=True)
+        tonight.checks = KnowingChecks(
             lambda world, cell, seed: line_of(world, cell, seed, outcome if seed % 2 else Outcome.HELD)
         )
         wanted = asked(for_s=12.0, seed=int(name), began=f"2026-01-0{name}T00:00:00+00:00")
-        recorded = one.session(wanted)
-        return end(recorded, wanted, one.plan, "", earlier=earlier, progress=one.progress)
+        recorded = tonight.session(wanted)
+        return end(recorded, wanted, tonight.plan, "", earlier=earlier, progress=tonight.progress)
 
     return make
 
@@ -76,7 +76,12 @@ def test_a_finding_is_new_then_known_then_gone_then_back(tmp_path: Path, night) 
         before = read_nights([str(tmp_path / "nights")], tmp_path) if number > 1 else []
         ending = night(str(number), outcome, before)
         here = read_night(tmp_path / "nights" / str(number))
-        statuses.append({one.status for one in cell_anomalies_of([one.results for one in before], here.results)})
+        statuses.append(
+            {
+                kind.status
+                for kind in cell_anomalies_of([earlier_night.results for earlier_night in before], here.results)
+            }
+        )
         sentences.append(ending.sentences)
         assert ending.exit_code == (1 if outcome is Outcome.BROKEN_PROMISE else 0)
     assert [min(shown, key=list(FindingStatus).index, default=None) for shown in statuses] == [
@@ -86,12 +91,17 @@ def test_a_finding_is_new_then_known_then_gone_then_back(tmp_path: Path, night) 
         FindingStatus.GONE,
         FindingStatus.BACK,
     ]
-    said = [next((one for one in words if one.startswith("Findings that nothing permits")), "") for words in sentences]
+    said = [
+        next((sentence for sentence in words if sentence.startswith("Findings that nothing permits")), "")
+        for words in sentences
+    ]
     assert said[0] == ""
     assert re.fullmatch(r"Findings that nothing permits, after 1 earlier night: new in \d cells\.", said[1])
     assert re.fullmatch(r".*, after 2 earlier nights: known in \d cells\.", re.sub(r", gone from.*", ".", said[2]))
     assert re.fullmatch(r".*, after 3 earlier nights: gone from \d cells\.", said[3])
-    assert sum(one.startswith("new in ") for one in sentences[1]) == int(re.findall(r"new in (\d)", said[1])[0])
+    assert sum(sentence.startswith("new in ") for sentence in sentences[1]) == int(
+        re.findall(r"new in (\d)", said[1])[0]
+    )
     assert "smallest: 0 faults, seed " in "\n".join(sentences[1])
     assert (tmp_path / "nights" / "5" / "nights.html").is_file()
 
@@ -107,15 +117,15 @@ def test_an_end_leads_with_the_cells_and_a_clean_one_says_that_it_looked(night) 
         "new in ",
         "Tried again from",
     ]
-    places = [next(n for n, one in enumerate(ending.sentences) if kind in one) for kind in kinds]
+    places = [next(n for n, sentence in enumerate(ending.sentences) if kind in sentence) for kind in kinds]
     assert places == sorted(places)
 
 
 def test_nights_are_read_in_the_order_of_their_beginning_and_without_the_soak_itself(tmp_path: Path, night) -> None:
     for name in ("3", "1", "2"):
         night(name, Outcome.HELD)
-    found = read_nights([str(tmp_path / "nights")], tmp_path / "nights" / "2")
-    assert [one.began[:10] for one in found] == ["2026-01-01", "2026-01-03"]
+    nights = read_nights([str(tmp_path / "nights")], tmp_path / "nights" / "2")
+    assert [earlier_night.began[:10] for earlier_night in nights] == ["2026-01-01", "2026-01-03"]
     with pytest.raises(NamedWronglyError, match="--nights: nowhere://x cannot be read"):
         read_nights(["nowhere://x"], tmp_path)
 
@@ -127,16 +137,18 @@ def test_verdicts_above_or_below_a_night_are_no_night_of_their_own(tmp_path: Pat
     for other in (tmp_path / "nights", first / "runs"):
         other.mkdir(exist_ok=True)
         shutil.copy(first / "verdicts.jsonl", other)
-    assert [one.results.name for one in read_nights([str(tmp_path / "nights")], tmp_path)] == [str(first)]
+    assert [earlier_night.results.name for earlier_night in read_nights([str(tmp_path / "nights")], tmp_path)] == [
+        str(first)
+    ]
 
 
 def test_a_night_is_the_same_from_its_record_and_from_its_verdicts(tmp_path: Path, night) -> None:
     night("1", Outcome.BROKEN_PROMISE)
-    place = tmp_path / "nights" / "1"
-    quick = read_night(place)
+    directory = tmp_path / "nights" / "1"
+    quick = read_night(directory)
     assert quick.record is not None
-    (place / "night.json").unlink()
-    slow = read_night(place)
+    (directory / "night.json").unlink()
+    slow = read_night(directory)
     assert slow.record is None
     assert slow.results.findings == quick.results.findings
     assert {key: cell.outcome for key, cell in slow.results.cells.items()} == {
@@ -147,11 +159,11 @@ def test_a_night_is_the_same_from_its_record_and_from_its_verdicts(tmp_path: Pat
 
 def test_verdicts_that_grew_since_are_read_themselves(tmp_path: Path, night) -> None:
     night("1", Outcome.HELD)
-    place = tmp_path / "nights" / "1"
+    directory = tmp_path / "nights" / "1"
     more = line_of("simulated", "acks=1,isr=1,unclean=false/kill", 77, Outcome.BROKEN_PROMISE)
-    with (place / "verdicts.jsonl").open("ab") as file:
+    with (directory / "verdicts.jsonl").open("ab") as file:
         file.write(msgspec.json.encode(more) + b"\n")
-    assert known_findings([read_night(place)]) == {IDENTITIES[1]}
+    assert known_findings([read_night(directory)]) == {IDENTITIES[1]}
 
 
 def test_nights_in_a_store_and_packed_ones_are_read(tmp_path: Path, night, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,10 +178,14 @@ def test_nights_in_a_store_and_packed_ones_are_read(tmp_path: Path, night, monke
     (tmp_path / "nights" / "3" / "night.json").unlink()
     bucket = fs.SubTreeFileSystem(str(tmp_path.parent), fs.LocalFileSystem())
     monkeypatch.setattr("checkers.histories.stores._system", lambda root: (bucket, tmp_path.name))
-    for place in ("s3://bucket/nights", str(tmp_path / "nights")):
-        found = read_nights([place], tmp_path)
-        assert [one.results.name for one in found] == [f"{place}/{name}" for name in ("1", "2", "3")]
-        assert [one.results.findings for one in found] == [one.results.findings for one in here]
+    for source in ("s3://bucket/nights", str(tmp_path / "nights")):
+        nights = read_nights([source], tmp_path)
+        assert [earlier_night.results.name for earlier_night in nights] == [
+            f"{source}/{name}" for name in ("1", "2", "3")
+        ]
+        assert [earlier_night.results.findings for earlier_night in nights] == [
+            earlier_night.results.findings for earlier_night in here
+        ]
 
 
 def test_runs_of_all_nights_add_up_to_one_bound(tmp_path: Path, night) -> None:
@@ -178,15 +194,15 @@ def test_runs_of_all_nights_add_up_to_one_bound(tmp_path: Path, night) -> None:
     nights = read_nights([str(tmp_path / "nights")], tmp_path)
     for cell in accumulated(nights):
         assert cell.nights == 3
-        assert cell.runs == sum(one.results.cells[cell.key].runs_judged for one in nights)
+        assert cell.runs == sum(earlier_night.results.cells[cell.key].runs_judged for earlier_night in nights)
         assert cell.sentence.startswith(f"held in {cell.runs} runs, at most ")
 
 
 def held(outcome: Outcome, runs: int, key: str, seed: int | None, **changes: object) -> Night:
     world, _, cell = key.partition("/")
-    (one,) = build_matrix([line_of(world, cell, 1, Outcome.HELD)]).cells
-    one = msgspec.structs.replace(one, outcome=outcome, runs=runs, runs_judged=runs, **changes)
-    return Night(results=Results(name="n", cells={key: one}, findings={}), began="", seed=seed)
+    (built,) = build_matrix([line_of(world, cell, 1, Outcome.HELD)]).cells
+    built = msgspec.structs.replace(built, outcome=outcome, runs=runs, runs_judged=runs, **changes)
+    return Night(results=Results(name="n", cells={key: built}, findings={}), began="", seed=seed)
 
 
 def test_nights_that_put_nothing_to_the_test_bound_nothing() -> None:
@@ -228,10 +244,10 @@ def test_a_night_that_nobody_could_judge_does_not_hide_one_that_broke_a_promise(
 
 def test_forty_thousand_runs_are_said_as_the_issue_wants_it(tmp_path: Path, night) -> None:
     night("1", Outcome.HELD)
-    (one,) = read_nights([str(tmp_path / "nights")], tmp_path)
-    key, cell = next(iter(one.results.cells.items()))
+    (earlier_night,) = read_nights([str(tmp_path / "nights")], tmp_path)
+    key, cell = next(iter(earlier_night.results.cells.items()))
     many = msgspec.structs.replace(cell, runs_judged=41_220)
-    results = msgspec.structs.replace(one.results, cells={key: many})
+    results = msgspec.structs.replace(earlier_night.results, cells={key: many})
     assert (
         accumulated([Night(results=results, began="")])[0].sentence == "held in 41,220 runs, at most 0.0073 % at 95 %"
     )
@@ -239,13 +255,13 @@ def test_forty_thousand_runs_are_said_as_the_issue_wants_it(tmp_path: Path, nigh
 
 def test_other_settings_under_the_same_name_add_up_to_nothing(tmp_path: Path, night) -> None:
     night("1", Outcome.HELD)
-    (one,) = read_nights([str(tmp_path / "nights")], tmp_path)
+    (earlier_night,) = read_nights([str(tmp_path / "nights")], tmp_path)
     other = {
         key: msgspec.structs.replace(cell, settings=cell.settings | {"planted.bug": "x"})
-        for key, cell in one.results.cells.items()
+        for key, cell in earlier_night.results.cells.items()
     }
-    planted = Night(results=msgspec.structs.replace(one.results, cells=other), began="")
-    assert {cell.nights for cell in accumulated([planted, one])} == {1}
+    planted = Night(results=msgspec.structs.replace(earlier_night.results, cells=other), began="")
+    assert {cell.nights for cell in accumulated([planted, earlier_night])} == {1}
 
 
 def test_the_page_of_many_nights_is_small_and_runs_no_script(tmp_path: Path, night) -> None:

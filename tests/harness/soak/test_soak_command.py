@@ -63,12 +63,14 @@ def runs_real_nodes(directory: Path) -> bool:
 
 def processes_of(directory: Path) -> list[list[str]]:
     return [
-        one.info["cmdline"] for one in psutil.process_iter(["cmdline"]) if str(directory) in str(one.info["cmdline"])
+        process.info["cmdline"]
+        for process in psutil.process_iter(["cmdline"])
+        if str(directory) in str(process.info["cmdline"])
     ]
 
 
 def java_of(soaking: subprocess.Popen[str]) -> list[psutil.Process]:
-    return [one for one in psutil.Process(soaking.pid).children() if "java" in one.name()]
+    return [child for child in psutil.Process(soaking.pid).children() if "java" in child.name()]
 
 
 #: A soak by a clock that shows how many runs were judged: as long on a busy machine, and no longer on a quick one.
@@ -132,7 +134,7 @@ def test_a_soak_that_is_killed_goes_on_outlives_its_java_and_ends_in_order(tmp_p
     state = SoakState.read(directory)
     assert (state.sessions, state.judged, state.failures) == (2, len(lines), [])
     assert max(Counter(line.history for line in lines).values()) == 1
-    drawn = {one.turn for one in read_ledger(directory) if isinstance(one, Planned)}
+    drawn = {entry.turn for entry in read_ledger(directory) if isinstance(entry, Planned)}
     assert drawn == set(range(state.turns))
     assert state.turns == state.judged + state.tried + len(state.planned) + len(state.performed)
     beat = beat_of(directory)
@@ -145,11 +147,11 @@ def test_a_soak_that_is_killed_goes_on_outlives_its_java_and_ends_in_order(tmp_p
 
 @pytest.fixture
 def small_disk(tmp_path: Path):
-    place = tmp_path / "small"
-    place.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)], check=True)
-    yield place
-    subprocess.run(["umount", str(place)], check=True)
+    directory = tmp_path / "small"
+    directory.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(directory)], check=True)
+    yield directory
+    subprocess.run(["umount", str(directory)], check=True)
 
 
 @pytest.mark.system
@@ -175,7 +177,7 @@ def test_a_soak_whose_brokers_have_no_binary_any_more_ends_with_a_sentence(
     directory = tmp_path / "soak"
     directory.mkdir()
     checks = KnowingChecks()
-    checks._judge = lambda place: line_of(*facts_of(place), Outcome.UNKNOWN)
+    checks._judge = lambda directory: line_of(*facts_of(directory), Outcome.UNKNOWN)
     ending = perform_soak(directory, plan, asked(for_s=600.0), Progress(), checks=checks)
     assert ending.exit_code == 70
     assert any("the kafka world is given up: 3 runs in a row failed" in sentence for sentence in ending.sentences)
@@ -202,7 +204,7 @@ def test_a_resumed_soak_has_the_limits_that_it_is_given_and_keeps_them(
     monkeypatch.setattr("harness.cli.soak.perform_soak", perform)
     assert exit_code_of(["soak", "--resume", str(tmp_path), "--disk", "2GB", "--for", "1h"]) == 0
     assert exit_code_of(["soak", "--resume", str(tmp_path)]) == 0
-    assert [(one.disk_bytes, one.for_s, one.tries) for one in given] == [(2 * 10**9, 3600.0, 2)] * 2
+    assert [(request.disk_bytes, request.for_s, request.tries) for request in given] == [(2 * 10**9, 3600.0, 2)] * 2
 
 
 def test_a_soak_that_is_too_short_for_its_cells_says_so_before_it_begins(

@@ -30,9 +30,9 @@ def with_outcome(outcome: Outcome) -> KnowingChecks:
 def test_every_world_has_its_turns_beside_the_others(workshop: Workshop) -> None:
     workshop.session(asked(for_s=20.0))
     drawn = [entry for entry in read_ledger(workshop.directory) if isinstance(entry, Planned)]
-    worlds = Counter(one.world for one in drawn if one.again is None)
+    worlds = Counter(entry.world for entry in drawn if entry.again is None)
     assert worlds["simulated"] > worlds["processes"] > 5  # two places and one
-    assert len({one.seed for one in drawn if one.again is None}) == sum(worlds.values())
+    assert len({entry.seed for entry in drawn if entry.again is None}) == sum(worlds.values())
 
 
 def test_it_ends_when_its_time_is_over_and_everything_is_judged(workshop: Workshop) -> None:
@@ -53,13 +53,13 @@ def test_until_finding_ends_after_a_finding_that_is_not_known_and_its_tries(work
     state = workshop.session(asked(for_s=None, until_finding=True)).state
     assert state.findings
     assert state.tries
-    known = frozenset(state.findings)
+    findings = frozenset(state.findings)
     other = Workshop(workshop.directory.parent / "other", workshop.plan, workshop.clock)
     other.directory.mkdir()
     other.checks = KnowingChecks(
         lambda world, cell, seed: line_of(world, cell, seed - seed % 2, Outcome.BROKEN_PROMISE)
     )
-    recorded = other.session(asked(for_s=30.0, until_finding=True), known_findings=known)
+    recorded = other.session(asked(for_s=30.0, until_finding=True), known_findings=findings)
     assert recorded.elapsed_s > 29  # both identities are known
 
 
@@ -141,7 +141,7 @@ def test_a_try_that_nobody_could_judge_shows_nothing_and_refutes_nothing(
     for name in ("witness", "write_report"):
         monkeypatch.setattr(f"harness.soak.ending.{name}", lambda directory, progress: None)
     ending = end(recorded, wanted, workshop.plan, "", earlier=[], progress=workshop.progress)
-    (sentence,) = [one for one in ending.sentences if f"{state.places[turn]} (" in one]
+    (sentence,) = [sentence for sentence in ending.sentences if f"{state.places[turn]} (" in sentence]
     assert not sentence.startswith("flaky")
     assert sentence.endswith(f"{len(state.tries[turn])} could not be judged.")
 
@@ -165,9 +165,11 @@ def test_a_simulated_run_that_repeats_one_finding_of_two_does_not_repeat_itself(
 
     def line(world: str, cell: str, seed: int):
         seen[seed] += 1
-        one = line_of(world, cell, seed, Outcome.BROKEN_PROMISE)
+        verdict_line = line_of(world, cell, seed, Outcome.BROKEN_PROMISE)
         shown = {"lost-write": list(IDENTITIES[: 3 - seen[seed]])}
-        return msgspec.structs.replace(one, judgement=msgspec.structs.replace(one.judgement, identities=shown))
+        return msgspec.structs.replace(
+            verdict_line, judgement=msgspec.structs.replace(verdict_line.judgement, identities=shown)
+        )
 
     workshop.plan = parse_plan('families = ["kill"]\n[worlds.simulated]\nparallel = 1\n', "t.toml")
     workshop.checks = KnowingChecks(line)
@@ -204,7 +206,7 @@ def test_turns_of_a_world_that_is_given_up_do_not_keep_a_resumed_soak_from_endin
     recorded.close()
     recorded = RecordedState(workshop.directory, workshop.clock)
     workshop.checks = KnowingChecks()
-    workshop.checks._judge = lambda place: line_of(*facts_of(place), Outcome.UNKNOWN)
+    workshop.checks._judge = lambda directory: line_of(*facts_of(directory), Outcome.UNKNOWN)
 
     def end(job: Job) -> Ended:
         return Ended(status="harness-failed" if job.spec.world.name == "processes" else "completed", reason="no java")
@@ -250,8 +252,8 @@ def test_the_disk_stays_below_its_limit_and_the_last_of_each_finding_is_kept(wor
     lines = {line.history: line for line in read_verdicts(workshop.directory)}
     smallest: dict[tuple[str, str, str], int] = {}
     for line in lines.values():
-        for one in line.judgement.identities["lost-write"]:
-            key = line.run.world, line.run.cell, one
+        for identity in line.judgement.identities["lost-write"]:
+            key = line.run.world, line.run.cell, identity
             smallest[key] = min(line.run.seed, smallest.get(key, line.run.seed))
     for (world, cell, _), seed in smallest.items():
         assert (workshop.directory / f"runs/{world}/{cell}/{seed}").is_dir()
@@ -280,7 +282,7 @@ def test_clean_runs_leave_their_verdict_their_coverage_and_their_seed(workshop: 
 def test_of_permitted_loss_one_run_of_a_kind_is_kept(workshop: Workshop) -> None:
     workshop.checks = with_outcome(Outcome.PERMITTED_LOSS)
     state = workshop.session(asked(for_s=30.0)).state
-    kinds = {(one.planned.world, one.planned.cell, what) for one in state.kept_runs.kept.values() for what in one.shows}
+    kinds = {(run.planned.world, run.planned.cell, what) for run in state.kept_runs.kept.values() for what in run.shows}
     assert len(state.kept_runs) <= len(kinds) <= 16
     assert state.dropped > 20
 

@@ -89,9 +89,13 @@ def test_what_comes_to_a_cut_on_its_way_does_not_arrive() -> None:
         next(entry.ended_us for entry in cell.trace.entries if entry.text == text)
         for text in ("isolate 0", "(all links are healed)")
     )
-    while_cut = [one for one in watched.messages if cut < one.time_us < healed]
+    while_cut = [message for message in watched.messages if cut < message.time_us < healed]
     assert while_cut
-    assert not [one for one in while_cut if 0 in (one.source, one.target) and max(one.source, one.target) <= 100]
+    assert not [
+        message
+        for message in while_cut
+        if 0 in (message.source, message.target) and max(message.source, message.target) <= 100
+    ]
 
 
 def fetch(offset: int) -> SeenMessage:
@@ -101,7 +105,11 @@ def fetch(offset: int) -> SeenMessage:
 def test_what_repeats_what_was_sent_before_is_left_out() -> None:
     words = MessageWords(AT, {})
     message = [words.of(fetch(offset)) for offset in (3, 3, 4)]
-    assert [None if one is None else one.text for one in message] == ["Fetch from 3", None, "Fetch from 4"]
+    assert [None if described is None else described.text for described in message] == [
+        "Fetch from 3",
+        None,
+        "Fetch from 4",
+    ]
     assert words.of(SeenMessage(1, 1, 100, Heartbeat(1, 0, 0))) is None
 
 

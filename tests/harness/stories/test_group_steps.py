@@ -71,9 +71,9 @@ def test_members_do_as_they_are_told(steps: str) -> None:
     assert cell(steps).disagreements == ()
 
 
-@pytest.mark.parametrize(("column", "place"), [("g", "base"), ("g/before", "a"), ("g/auto", "base")])
-def test_a_member_stops_between_the_halves_of_its_work_in_the_order_of_its_commits(column: str, place: str) -> None:
-    assert cell(f"{HALFWAY}ask group finds {place}", column).disagreements == ()
+@pytest.mark.parametrize(("column", "record"), [("g", "base"), ("g/before", "a"), ("g/auto", "base")])
+def test_a_member_stops_between_the_halves_of_its_work_in_the_order_of_its_commits(column: str, record: str) -> None:
+    assert cell(f"{HALFWAY}ask group finds {record}", column).disagreements == ()
 
 
 def test_a_commit_that_the_group_refuses_is_told_with_its_error() -> None:

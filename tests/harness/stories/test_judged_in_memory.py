@@ -19,8 +19,8 @@ from workloads.history import HistoryInMemory, HistoryWriter
 class Both:
     """Hands each event to two recorders."""
 
-    def __init__(self, one: HistoryInMemory, other: HistoryWriter) -> None:
-        self._recorders = (one, other)
+    def __init__(self, in_memory: HistoryInMemory, on_disk: HistoryWriter) -> None:
+        self._recorders = (in_memory, on_disk)
 
     def record(self, event: Event) -> None:
         for recorder in self._recorders:

@@ -21,7 +21,7 @@ from nemesis.repairs import HEAL, RELEASE, START
 BEFORE = ("write x to 0", "write y to 0", "init p", "begin t by p", "join m")
 
 
-def one(text):
+def step_of(text):
     *_, step = parse_script("\n".join([*BEFORE, text]), "my.toml")
     return step
 
@@ -116,7 +116,7 @@ def one(text):
     ],
 )
 def test_a_line_is_the_step_that_it_says(text, kind, fields):
-    step = one(text)
+    step = step_of(text)
     assert type(step) is kind
     assert {name: getattr(step, name) for name in fields} == fields
     assert step.line == len(BEFORE) + 1
@@ -205,7 +205,7 @@ def test_a_line_is_the_step_that_it_says(text, kind, fields):
 )
 def test_a_wrong_line_is_named_with_its_place_and_what_was_expected(text, message):
     with pytest.raises(PlanError) as caught:
-        one(text)
+        step_of(text)
     assert str(caught.value).startswith(f'my.toml, line {len(BEFORE) + 1}: "{text}"')
     assert message in str(caught.value)
 
@@ -215,15 +215,15 @@ WORDS = (*VERBS, "x", "y", "0", "1", "the", "leader", "to", "until", "is", "isr"
 
 def meaning(text):
     try:
-        return one(text)
+        return step_of(text)
     except PlanError as error:
         return str(error)
 
 
 @given(st.lists(st.sampled_from(WORDS)).map(" ".join))
 def test_any_words_are_a_step_or_one_sentence(text):
-    found = meaning(text)
-    assert isinstance(found, s.Step) or "\n" not in found
+    outcome = meaning(text)
+    assert isinstance(outcome, s.Step) or "\n" not in outcome
 
 
 WRITTEN = {
@@ -261,7 +261,7 @@ def lines_of_form(pattern):
 @pytest.mark.parametrize("form", STEPS, ids=lambda form: form.pattern)
 def test_every_step_is_read_by_its_form(form):
     for line in lines_of_form(form.pattern):
-        step = one(line)
+        step = step_of(line)
         assert type(step) is form.makes
         assert {name: getattr(step, name) for name in form.fixed} == form.fixed
 
@@ -269,7 +269,7 @@ def test_every_step_is_read_by_its_form(form):
 @pytest.mark.parametrize("form", STATES, ids=lambda form: form.pattern)
 def test_every_state_is_read_by_its_form(form):
     for line in lines_of_form(form.pattern):
-        (state,) = one(f"wait until {line}").states
+        (state,) = step_of(f"wait until {line}").states
         assert type(state) is form.makes
         assert {name: getattr(state, name) for name in form.fixed} == form.fixed
 

@@ -50,9 +50,9 @@ def cell(steps, column="all/2", rest="[lost]"):
 
 
 def test_a_wait_that_never_comes_true_is_reported():
-    found = cell("wait up to 1 s until nobody leads")
+    performed = cell("wait up to 1 s until nobody leads")
     waited = 'line 5, "wait up to 1 s until nobody leads": waited 1000 ms without effect; nobody leads: no, 0 leads'
-    assert found.disagreements == (f"it did not play as written: {waited}",)
+    assert performed.disagreements == (f"it did not play as written: {waited}",)
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_a_wait_in_vain_says_which_part_did_not_hold_and_what_is_so_instead(stat
     ],
 )
 def test_what_does_not_fit_a_broker_is_said_in_the_words_of_the_script(steps, message):
-    found = cell(steps, rest="")
-    assert [sentence.rpartition(": ")[2] for sentence in found.disagreements] == [message]
+    performed = cell(steps, rest="")
+    assert [sentence.rpartition(": ")[2] for sentence in performed.disagreements] == [message]
 
 
 def test_a_step_that_cannot_be_performed_is_reported():
@@ -93,38 +93,38 @@ def test_a_step_that_cannot_be_performed_is_reported():
 
 
 def test_what_is_only_tried_may_be_in_vain():
-    found = cell("try wait up to 1 s until nobody leads\ntry start 0")
-    assert found.disagreements == ()
-    assert [entry.play for entry in found.trace.entries].count(Play.TRIED) == 2
+    performed = cell("try wait up to 1 s until nobody leads\ntry start 0")
+    assert performed.disagreements == ()
+    assert [entry.play for entry in performed.trace.entries].count(Play.TRIED) == 2
 
 
 def test_a_loss_that_nobody_expects_is_a_disagreement():
-    found = cell("drop Fetch 0>1 0>2\nwrite x to 0\nkill 0", "a1")
-    assert found.disagreements == ("lost, and not expected to be: x",)
+    performed = cell("drop Fetch 0>1 0>2\nwrite x to 0\nkill 0", "a1")
+    assert performed.disagreements == ("lost, and not expected to be: x",)
 
 
 def test_a_loss_that_does_not_happen_is_a_disagreement():
-    found = cell("write x to 0", rest='[lost]\nx = ["*"]')
-    assert found.disagreements == ("expected to be lost, and not: x",)
+    performed = cell("write x to 0", rest='[lost]\nx = ["*"]')
+    assert performed.disagreements == ("expected to be lost, and not: x",)
 
 
 def test_a_record_that_is_not_acknowledged_is_a_disagreement():
-    found = cell("drop Fetch 0>1 0>2\nwrite x to 0\nkill 0")
-    assert found.disagreements == ("expected to be acknowledged, and not: x",)
+    performed = cell("drop Fetch 0>1 0>2\nwrite x to 0\nkill 0")
+    assert performed.disagreements == ("expected to be acknowledged, and not: x",)
 
 
 def test_with_acks_0_what_was_sent_counts_as_acknowledged():
-    found = cell("kill 0\nwrite x to 0", "a0")
-    assert (found.lost, found.acknowledged) == (("x",), ("base", "x"))
+    performed = cell("kill 0\nwrite x to 0", "a0")
+    assert (performed.lost, performed.acknowledged) == (("x",), ("base", "x"))
 
 
 @pytest.mark.parametrize("tried", [True, False])
 def test_a_write_to_a_leader_that_is_not_there_is_not_sent_and_in_vain(tried):
-    found = cell(f"never start 0 1 2\nkill all\n{'try ' * tried}write x to leader", rest="")
-    assert found.trace.records.keys() == {"base"}
-    assert "leaderless for good" in [str(sign) for sign in found.signs]
-    assert (found.disagreements == ()) is tried
-    assert tried or found.disagreements[0].endswith('"write x to leader": nobody leads: not sent')
+    performed = cell(f"never start 0 1 2\nkill all\n{'try ' * tried}write x to leader", rest="")
+    assert performed.trace.records.keys() == {"base"}
+    assert "leaderless for good" in [str(sign) for sign in performed.signs]
+    assert (performed.disagreements == ()) is tried
+    assert tried or performed.disagreements[0].endswith('"write x to leader": nobody leads: not sent')
 
 
 def test_a_wait_for_a_record_that_was_not_sent_is_in_vain_before_time_passes(monkeypatch):
@@ -138,8 +138,8 @@ def test_a_wait_for_a_record_that_was_not_sent_is_in_vain_before_time_passes(mon
             pytest.fail("the condition raised while time passed")
 
     monkeypatch.setattr(SimulatedWorld, "drive", drive)
-    found = cell("never start 0 1 2\nkill all\ntry write x to leader\ntry wait until x is answered", rest="")
-    assert found.disagreements == ()
+    performed = cell("never start 0 1 2\nkill all\ntry write x to leader\ntry wait until x is answered", rest="")
+    assert performed.disagreements == ()
 
 
 @pytest.mark.parametrize(
@@ -162,8 +162,8 @@ def test_what_changes_nothing_on_links_is_in_vain(steps, problem):
 def test_one_of_several_held_messages_is_delivered_and_the_others_stay_held(which, arrived):
     """Without idempotence, and where each write is a client of its own: nothing else orders them."""
     steps = f"hold Produce clients>0\nsend x to 0\nsend y to 0\nwait 10 ms\nrelease {which} clients>0"
-    found = cell(f"{steps}\nwait until {arrived}\nwait 100 ms\nwait until {arrived}", "all/2/NI", rest="")
-    assert found.disagreements == ()
+    performed = cell(f"{steps}\nwait until {arrived}\nwait 100 ms\nwait until {arrived}", "all/2/NI", rest="")
+    assert performed.disagreements == ()
 
 
 def test_nothing_is_delivered_where_nothing_is_held():
@@ -187,12 +187,12 @@ def test_a_link_that_was_cut_by_itself_and_by_a_name_for_several_is_healed_once(
 
 @pytest.mark.parametrize("anomaly", NEVER)
 def test_what_no_settings_permit_is_a_disagreement_whatever_the_file_expects(monkeypatch, anomaly):
-    def found(*args, **kwargs):
+    def altered_check(*args, **kwargs):
         verdict = check_rows(*args, **kwargs)
         verdict.counts[anomaly] = 1
         return verdict
 
-    monkeypatch.setattr(cells, "check_rows", found)
+    monkeypatch.setattr(cells, "check_rows", altered_check)
     for rest in ("", "[lost]"):
         assert cell("write x to 0", rest=rest).disagreements == (f"seen, and never to be: {anomaly}",)
 
@@ -218,14 +218,16 @@ def test_a_leader_is_waited_for_while_there_is_none():
 
 
 def test_a_broker_that_never_returns_is_not_missed():
-    found = cell("kill 2\nnever start 2\nwrite x to 0")
-    assert found.disagreements == ()
-    assert [state.running for state in found.trace.entries[-1].replicas] == [True, True, False]
+    performed = cell("kill 2\nnever start 2\nwrite x to 0")
+    assert performed.disagreements == ()
+    assert [state.running for state in performed.trace.entries[-1].replicas] == [True, True, False]
 
 
 def test_roles_are_those_of_the_moment():
-    found = cell("move leader to 2\nwait until 2 leads\nkill the former leader\npause the other follower\nwait 10 ms")
-    *_, last = [entry for entry in found.trace.entries if entry.text == "wait 10 ms"]
+    performed = cell(
+        "move leader to 2\nwait until 2 leads\nkill the former leader\npause the other follower\nwait 10 ms"
+    )
+    *_, last = [entry for entry in performed.trace.entries if entry.text == "wait 10 ms"]
     assert [state.running for state in last.replicas] == [False, True, True]
 
 
@@ -239,26 +241,26 @@ def test_a_move_that_nobody_confirms_is_asked_for_once_more(monkeypatch, silent,
 
 @pytest.mark.parametrize(("column", "offsets"), [("all/2", [1]), ("all/2/NI", [1, 2])])
 def test_a_retry_is_known_as_such_where_producers_are_idempotent(column, offsets):
-    found = cell("drop Produce 0>clients\nwrite x to 0\nrelease\nretry x to 0", column)
-    value = found.trace.records["x"].value
-    (leader,) = [state for state in found.trace.entries[-1].replicas if state.node == 0]
+    performed = cell("drop Produce 0>clients\nwrite x to 0\nrelease\nretry x to 0", column)
+    value = performed.trace.records["x"].value
+    (leader,) = [state for state in performed.trace.entries[-1].replicas if state.node == 0]
     assert [record.offset for record in leader.records if record.value == value] == offsets
 
 
 def test_an_acknowledged_record_is_not_sent_again():
-    found = cell("write x to 0\nretry x to 0", "all/2/NI")
-    assert found.signs == ()
+    performed = cell("write x to 0\nretry x to 0", "all/2/NI")
+    assert performed.signs == ()
 
 
 def test_the_history_is_read_to_its_end_by_fresh_clients():
-    found = cell("write x to 0")
-    assert found.anomalies == {}
-    assert found.trace.records["x"].outcome == "acknowledged"
+    performed = cell("write x to 0")
+    assert performed.anomalies == {}
+    assert performed.trace.records["x"].outcome == "acknowledged"
 
 
 def test_the_trace_shows_what_every_replica_had_at_each_step():
-    found = cell("drop Fetch 0>1\nwrite x to 0\nwait until 2 has x", "a1")
-    (entry,) = [entry for entry in found.trace.entries if entry.text == "wait until 2 has x"]
+    performed = cell("drop Fetch 0>1\nwrite x to 0\nwait until 2 has x", "a1")
+    (entry,) = [entry for entry in performed.trace.entries if entry.text == "wait until 2 has x"]
     assert (entry.leader, entry.leader_epoch, entry.isr) == (0, 0, (0, 1, 2))
     assert [(state.node, state.leading, state.log_end) for state in entry.replicas] == [
         (0, True, 2),
@@ -295,9 +297,11 @@ def test_a_story_that_expects_nothing_is_held_to_its_script_only():
 
 
 def test_a_broker_from_which_metadata_is_withheld_stays_registered_and_knows_nothing_new():
-    found = cell("withhold metadata from 1\nmove leader to 2\nwait 3 s\nwait until 2 leads and 1 is not fenced", "a1")
-    assert found.disagreements == ()
-    (entry,) = [entry for entry in found.trace.entries if entry.text == "wait 3 s"]
+    performed = cell(
+        "withhold metadata from 1\nmove leader to 2\nwait 3 s\nwait until 2 leads and 1 is not fenced", "a1"
+    )
+    assert performed.disagreements == ()
+    (entry,) = [entry for entry in performed.trace.entries if entry.text == "wait 3 s"]
     assert [state.leader_epoch for state in entry.replicas] == [1, 0, 1]
 
 
@@ -314,18 +318,18 @@ def test_a_torn_record_is_shown_as_such_and_is_not_one_that_a_broker_has():
         FORM.format(steps="write a to 0\nwait 1 s\npower 2\nwait up to 1 s until 2 lacks a and 2 has base", rest=""),
         "my",
     )
-    found, page = explained(story, "all/2")
-    assert found.disagreements == ()
-    assert "2 is dead: log end offset 2, log: base/0 a/0 (torn or damaged)" in "\n".join(step_lines(story, found))
+    performed, page = explained(story, "all/2")
+    assert performed.disagreements == ()
+    assert "2 is dead: log end offset 2, log: base/0 a/0 (torn or damaged)" in "\n".join(step_lines(story, performed))
     assert ">torn or damaged: a<" in page
 
 
 def test_a_dead_broker_with_an_empty_disk_is_in_the_trace_and_on_the_page():
     story = parse_story(FORM.format(steps="kill 2\nwipe 2\nwait 1 s\nstart 2", rest=""), "my")
-    found, page = explained(story, "all/2")
-    (entry,) = [entry for entry in found.trace.entries if entry.text == "wipe 2"]
+    performed, page = explained(story, "all/2")
+    (entry,) = [entry for entry in performed.trace.entries if entry.text == "wipe 2"]
     assert [(state.node, state.running) for state in entry.replicas] == [(0, True), (1, True), (2, False)]
-    assert "2 is dead: nothing of the log is on its disk" in "\n".join(step_lines(story, found))
+    assert "2 is dead: nothing of the log is on its disk" in "\n".join(step_lines(story, performed))
     assert ">† dead<" in page
     assert ">started again<" in page
 
@@ -338,17 +342,17 @@ def test_a_wait_that_may_be_in_vain_has_the_shorter_limit(monkeypatch, tried, wa
         return msgspec.structs.replace(usual(spec), limit_ms=2_000, tried_ms=1_000)
 
     monkeypatch.setattr(Patience, "of", patience)
-    found = cell(f"{tried}wait until nobody leads", rest="")
-    (entry,) = [entry for entry in found.trace.entries if entry.text == f"{tried}wait until nobody leads"]
+    performed = cell(f"{tried}wait until nobody leads", rest="")
+    (entry,) = [entry for entry in performed.trace.entries if entry.text == f"{tried}wait until nobody leads"]
     assert entry.ended_us - entry.begun_us == waited_ms * 1_000
     assert entry.note.startswith(f"waited {waited_ms} ms without effect")
 
 
 def test_nobody_waits_for_a_log_whose_only_copy_in_sync_never_returns():
-    found = perform_cell(known_stories()["S30"], "all/2")
-    assert found.disagreements == ()
-    assert found.trace.for_good
-    (entry,) = [entry for entry in found.trace.entries if entry.text == WHOLE]
+    performed = perform_cell(known_stories()["S30"], "all/2")
+    assert performed.disagreements == ()
+    assert performed.trace.for_good
+    (entry,) = [entry for entry in performed.trace.entries if entry.text == WHOLE]
     assert 4_000 <= (entry.ended_us - entry.begun_us) / 1_000 < 5_000, "not as long as for a log that may return"
 
 
@@ -356,16 +360,16 @@ def test_nobody_waits_for_a_log_whose_only_copy_in_sync_never_returns():
 def test_a_log_whose_copies_return_is_waited_for_though_nobody_was_elected_in_time(monkeypatch, steps):
     usual = Patience.of
     monkeypatch.setattr(Patience, "of", lambda spec: msgspec.structs.replace(usual(spec), election_ms=0))
-    found = cell(steps)
-    (entry,) = [entry for entry in found.trace.entries if entry.text == WHOLE]
-    assert found.trace.for_good
+    performed = cell(steps)
+    (entry,) = [entry for entry in performed.trace.entries if entry.text == WHOLE]
+    assert performed.trace.for_good
     assert entry.note == ""
     assert entry.leader is not None
 
 
 def test_a_log_of_which_nobody_is_known_to_be_eligible_is_not_given_up(monkeypatch):
     """A log that the controller does not show has an empty ISR, which is part of whatever never returns."""
-    known, start_the_dead, forgotten = StoryWorld.view.fget, ScriptFaults.start_the_dead, []
+    view_of, start_the_dead, forgotten = StoryWorld.view.fget, ScriptFaults.start_the_dead, []
 
     def start_and_forget(faults):
         start_the_dead(faults)
@@ -373,15 +377,17 @@ def test_a_log_of_which_nobody_is_known_to_be_eligible_is_not_given_up(monkeypat
 
     monkeypatch.setattr(ScriptFaults, "start_the_dead", start_and_forget)
     nothing = PartitionView(leader=None, leader_epoch=-1, isr=(), replicas=())
-    monkeypatch.setattr(StoryWorld, "view", property(lambda seen: nothing if forgotten else known(seen)))
-    found = perform_cell(known_stories()["S30"], "all/2")
-    (entry,) = [entry for entry in found.trace.entries if entry.text == WHOLE]
+    monkeypatch.setattr(StoryWorld, "view", property(lambda seen: nothing if forgotten else view_of(seen)))
+    performed = perform_cell(known_stories()["S30"], "all/2")
+    (entry,) = [entry for entry in performed.trace.entries if entry.text == WHOLE]
     assert (entry.ended_us - entry.begun_us) / 1_000 > 10_000, "as long as for a log that may return"
 
 
 @pytest.mark.parametrize(
-    ("running", "told", "written", "known"), [(True, 5, 3, 5), (True, None, 3, 3), (False, None, 3, None)]
+    ("running", "told", "written", "expected"), [(True, 5, 3, 5), (True, None, 3, 3), (False, None, 3, None)]
 )
-def test_a_broker_that_does_not_tell_its_high_watermark_has_at_least_the_one_on_its_disk(running, told, written, known):
+def test_a_broker_that_does_not_tell_its_high_watermark_has_at_least_the_one_on_its_disk(
+    running, told, written, expected
+):
     state = ReplicaState(node=0, running=running, log_end=7, high_watermark=told, written_high_watermark=written)
-    assert state.known_high_watermark == known
+    assert state.known_high_watermark == expected

@@ -93,4 +93,4 @@ def test_every_cell_on_real_processes_is_as_expected_and_could_have_been_otherwi
             meant = {"loss": "permitted loss"}.get(words.partition(",")[0], words.partition(",")[0])
             assert outcome == meant, f"{story} with {settings} in {world}"
             assert bool(lost) == (meant in {"permitted loss", "broken promise"})
-            assert twice == (int(found[1]) if (found := re.search(r"(\d+) twice", words)) else 0)
+            assert twice == (int(match[1]) if (match := re.search(r"(\d+) twice", words)) else 0)

@@ -56,20 +56,24 @@ def test_a_step_that_is_in_vain_says_why(steps: str, problem: str) -> None:
 
 
 def test_a_record_has_the_end_of_its_transaction() -> None:
-    found = cell(f"{OPEN}commit t\nwait 1 s\nbegin u by p\nwrite b in u\nabort u\nwait 1 s\nbegin v by p\nwrite c in v")
-    ends = {name: end.outcome for name, end in found.trace.records.items()}
+    performed = cell(
+        f"{OPEN}commit t\nwait 1 s\nbegin u by p\nwrite b in u\nabort u\nwait 1 s\nbegin v by p\nwrite c in v"
+    )
+    ends = {name: end.outcome for name, end in performed.trace.records.items()}
     assert ends == {"base": "acknowledged", "a": "acknowledged", "b": "aborted", "c": "in an open transaction"}
-    assert found.acknowledged == ("a", "base")
-    assert found.disagreements == ()
-    begun = [entry for entry in found.trace.entries if entry.text == "write b in u"]
+    assert performed.acknowledged == ("a", "base")
+    assert performed.disagreements == ()
+    begun = [entry for entry in performed.trace.entries if entry.text == "write b in u"]
     assert begun[0].answers["b"].outcome == "in an open transaction"
 
 
 def test_a_commit_that_is_not_answered_is_not_acknowledged() -> None:
-    found = cell(f"{OPEN}drop EndTxn 1>clients\ncommit t\nwait 40 s", rest='[settings]\n"delivery.timeout.ms" = 5000')
-    assert found.trace.records["a"].outcome == "unknown"
-    assert found.disagreements == ()
-    assert found.acknowledged == ("base",)
+    performed = cell(
+        f"{OPEN}drop EndTxn 1>clients\ncommit t\nwait 40 s", rest='[settings]\n"delivery.timeout.ms" = 5000'
+    )
+    assert performed.trace.records["a"].outcome == "unknown"
+    assert performed.disagreements == ()
+    assert performed.acknowledged == ("base",)
 
 
 def test_a_superseded_producer_that_goes_on_is_a_zombie_where_brokers_let_it(monkeypatch: pytest.MonkeyPatch) -> None:

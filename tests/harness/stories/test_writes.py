@@ -17,7 +17,7 @@ GOOD = SendOutcome(EventType.OK, offset=1)
 
 
 @pytest.mark.parametrize(
-    ("attempts", "known"),
+    ("attempts", "best"),
     [
         ([REFUSED, LATER_REFUSED], LATER_REFUSED),
         ([REFUSED, UNKNOWN], UNKNOWN),
@@ -27,11 +27,11 @@ GOOD = SendOutcome(EventType.OK, offset=1)
     ],
 )
 def test_the_best_that_is_known_is_kept_and_of_two_as_good_the_later(
-    attempts: list[SendOutcome], known: SendOutcome
+    attempts: list[SendOutcome], best: SendOutcome
 ) -> None:
     record = DirectRecord(1, 1, WRITE, judged=True)
     for outcome in attempts:
         record.unanswered += 1
         record.take(outcome)
-    assert record.outcome == known
+    assert record.outcome == best
     assert record.answered

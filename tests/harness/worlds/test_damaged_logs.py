@@ -29,8 +29,8 @@ def test_a_logs_directory_is_found_under_its_name_with_and_without_an_identity(t
 
 
 def test_batches_are_found_in_the_order_of_their_offsets(log: Path) -> None:
-    found = list(batches_in(log))
-    assert [one.location.base_offset for one in found] == [0, 2, 4, 6, 8, 10]
+    batches = list(batches_in(log))
+    assert [batch.location.base_offset for batch in batches] == [0, 2, 4, 6, 8, 10]
 
 
 def test_zeroes_behind_the_last_batch_and_torn_ones_are_no_batches(log: Path) -> None:
@@ -44,7 +44,7 @@ def test_zeroes_behind_the_last_batch_and_torn_ones_are_no_batches(log: Path) ->
 
 
 def test_recovery_ends_the_log_at_the_batch_with_the_changed_byte(log: Path) -> None:
-    chosen = [one for one in batches_in(log) if read_again(one)][-1]
+    chosen = [batch for batch in batches_in(log) if read_again(batch)][-1]
     before = chosen.file.read_bytes()
     position, old_byte, new_byte = flip(chosen)
     after = chosen.file.read_bytes()
@@ -63,7 +63,7 @@ def test_kafka_keeps_recovery_points_of_all_partitions_in_one_file(tmp_path: Pat
     assert recovery_point(directory) == 42
     for base in (0, 40, 60):
         (directory / f"{base:020d}.log").write_bytes(b"")
-    found = [
+    answers = [
         read_again(StoredBatch(directory / f"{base:020d}.log", BatchLocation(0, 70, base))) for base in (0, 40, 60)
     ]
-    assert found == [False, True, True]
+    assert answers == [False, True, True]

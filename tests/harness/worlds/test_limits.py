@@ -19,13 +19,13 @@ OF_NAMESPACES = "slow-link lossy-link connection"
 
 
 def spec(world: AnyWorld, family: str) -> RunSpec:
-    one, *_ = parse_plan("[worlds.simulated]\n", "p.toml").runs()
-    return msgspec.structs.replace(one, world=world, family=family, faults=FaultPlan(families=(family,)))
+    run, *_ = parse_plan("[worlds.simulated]\n", "p.toml").runs()
+    return msgspec.structs.replace(run, world=world, family=family, faults=FaultPlan(families=(family,)))
 
 
 def nothing_left(world: AnyWorld) -> set[str]:
     """Families of which a world can do nothing."""
-    return {name for name in ALL if any(one.nothing_left for one in limits.limits_of(spec(world, name)))}
+    return {name for name in ALL if any(limit.nothing_left for limit in limits.limits_of(spec(world, name)))}
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_links_of_kafka_are_cut_in_namespaces_and_those_of_the_reference_broker_
 )
 def test_what_only_this_machine_lacks(monkeypatch: pytest.MonkeyPatch, family: str, without: str, why: str) -> None:
     monkeypatch.setattr(without, () if without.endswith("LIBRARIES") else lambda: 1000)
-    one = spec(Processes(), family)
-    assert limits.limits_of(one) == []
-    (limit,) = limits.limits_here(one)
+    run_spec = spec(Processes(), family)
+    assert limits.limits_of(run_spec) == []
+    (limit,) = limits.limits_here(run_spec)
     assert limit.nothing_left
     assert why in limit.why
 

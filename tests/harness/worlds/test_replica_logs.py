@@ -33,13 +33,13 @@ def batch(base: int, *sequences: int, epoch: int = 0, partition: str = "t-0", co
 
 
 def write(directory: Path, node: int, name: str, *segments: bytes) -> None:
-    place = directory / str(node) / name
-    place.mkdir(parents=True)
+    log_directory = directory / str(node) / name
+    log_directory.mkdir(parents=True)
     for number, content in enumerate(segments):
-        (place / f"{number:020d}.log").write_bytes(content)
+        (log_directory / f"{number:020d}.log").write_bytes(content)
 
 
-def found(directory: Path, *brokers: int) -> list[DumpedLog]:
+def dumped_logs(directory: Path, *brokers: int) -> list[DumpedLog]:
     logs = logs_on_disks(directory, brokers, "t")
     assert logs is not None
     return list(logs.logs)
@@ -54,7 +54,7 @@ def records(log: DumpedLog) -> list[tuple[int, int, int]]:
 def test_records_are_read_from_every_segment_with_their_epochs(tmp_path: Path, compression: int) -> None:
     first, second = batch(0, 5, 6, compression=compression), batch(2, 7, epoch=3, compression=compression)
     write(tmp_path, 1, "t-0", first, second)
-    (log,) = found(tmp_path, 1)
+    (log,) = dumped_logs(tmp_path, 1)
     assert (log.partition, log.node) == ("t-0", 1)
     assert records(log) == [(0, 0, 5), (1, 0, 6), (2, 3, 7)]
     assert log.damage == []
@@ -67,7 +67,7 @@ def test_messages_of_before_0_11_are_read_and_a_damaged_one_is_named(tmp_path: P
     damaged = bytearray(messages[1])
     damaged[-1] ^= 1
     write(tmp_path, 2, "t-0", messages[0] + damaged + messages[2] + bytes(100))
-    whole, broken = found(tmp_path, 1, 2)
+    whole, broken = dumped_logs(tmp_path, 1, 2)
     assert records(whole) == [(0, -1, 5), (1, -1, 6), (2, -1, 7)]
     assert whole.damage == []
     assert records(broken) == [(0, -1, 5), (2, -1, 7)]
@@ -103,7 +103,7 @@ def test_keys_tombstones_producers_and_markers_are_read(tmp_path: Path) -> None:
         transactional(base, (struct.pack(">hh", 0, kind), b"", []), control=0x20) for base, kind in ((2, 1), (3, 0))
     ]
     write(tmp_path, 0, "t-0", data, *markers, batch(4, 8))
-    (log,) = found(tmp_path, 0)
+    (log,) = dumped_logs(tmp_path, 0)
     stretches = list(log.stretches)
     facts = [row for s in stretches if s.facts for row in zip(*(c.tolist() for c in s.facts), strict=True)]
     assert log.damage == []
@@ -123,20 +123,20 @@ def test_keys_tombstones_producers_and_markers_are_read(tmp_path: Path) -> None:
 def test_both_brokers_names_of_directories_are_known_and_no_others(tmp_path: Path) -> None:
     for name in ("t-0", "t-1@7", "t-2.0a1b-delete", "tt-0", "t-x", "__cluster_metadata-0"):
         write(tmp_path, 0, name, b"")
-    assert [log.partition for log in found(tmp_path, 0)] == ["t-0", "t-1"]
+    assert [log.partition for log in dumped_logs(tmp_path, 0)] == ["t-0", "t-1"]
 
 
 def test_a_torn_tail_ends_the_log_and_is_told(tmp_path: Path) -> None:
     whole = batch(0, 5)
     write(tmp_path, 0, "t-0", whole + batch(1, 6)[:-3])
-    (log,) = found(tmp_path, 0)
+    (log,) = dumped_logs(tmp_path, 0)
     assert records(log) == [(0, 0, 5)]
     assert log.damage == [f"{0:020d}.log holds no whole batch at byte {len(whole)} of {2 * len(whole) - 3}"]
 
 
 def test_zeros_after_a_loss_of_power_end_the_log(tmp_path: Path) -> None:
     write(tmp_path, 0, "t-0", batch(0, 5) + bytes(4096))
-    (log,) = found(tmp_path, 0)
+    (log,) = dumped_logs(tmp_path, 0)
     assert records(log) == [(0, 0, 5)]
     assert len(log.damage) == 1
 
@@ -145,7 +145,7 @@ def test_a_damaged_batch_holds_nothing_and_what_follows_it_is_read(tmp_path: Pat
     damaged = bytearray(batch(1, 6))
     damaged[-2] ^= 1
     write(tmp_path, 0, "t-0", batch(0, 5) + bytes(damaged) + batch(2, 7))
-    (log,) = found(tmp_path, 0)
+    (log,) = dumped_logs(tmp_path, 0)
     assert records(log) == [(0, 0, 5), (2, 0, 7)]
     assert len(log.damage) == 1
 

@@ -100,8 +100,11 @@ def tale(directory: Path) -> str:
     report = read_record(directory).ended.report
     faults = [] if report is None else report["faults"]
     lines = [
-        (one["begun_us"], f"{one['fault']} of {one['role']} {one['targets']}: {one['reason']}, {one['begin_evidence']}")
-        for one in faults
+        (
+            fault["begun_us"],
+            f"{fault['fault']} of {fault['role']} {fault['targets']}: {fault['reason']}, {fault['begin_evidence']}",
+        )
+        for fault in faults
     ]
     lines += [
         (seen.time_us, f"node {seen.node}: {seen.fact}")

@@ -19,8 +19,8 @@ def play(make_world):
     def start(*faults, lacks=None):
         world = make_world(lacks=lacks)
         steps = tuple(
-            ScheduledFault(begin_ms=100 * (1 + place), end_ms=500, group=0, family="f", scenario="s", fault=fault)
-            for place, fault in enumerate(faults)
+            ScheduledFault(begin_ms=100 * (1 + number), end_ms=500, group=0, family="f", scenario="s", fault=fault)
+            for number, fault in enumerate(faults)
         )
         schedule = Schedule(steps=steps, healed_ms=900)
         player = Player(schedule, world.target, world.clock, dead_brokers_max=0, witness=lambda _: None)

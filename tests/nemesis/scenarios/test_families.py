@@ -117,7 +117,7 @@ def test_a_rolling_restart_stops_every_broker_once_and_never_two():
     for scenario in ("rolling/one-after-the-other", "rolling/in-haste"):
         steps = drawn(3, families=("rolling",), scenarios=(scenario,), count=1, dead_brokers_max=1).steps
         assert sorted(step.fault.role.pick for step in steps) == [0, 1, 2]
-        assert all(one.end_ms < other.begin_ms for one, other in itertools.pairwise(steps))
+        assert all(earlier.end_ms < later.begin_ms for earlier, later in itertools.pairwise(steps))
 
 
 def test_a_broker_is_away_for_longer_than_a_tombstone_stays_and_then_leads():

@@ -50,10 +50,10 @@ texts = st.none() | st.text(max_size=4)
 @st.composite
 def events(draw: st.DrawFn) -> list[Event]:
     """Any events at all: processes overlap, completions repeat or contradict their invocations, or never come."""
-    found: list[Event] = []
+    history: list[Event] = []
     for index in range(draw(st.integers(0, 12))):
         function = draw(st.sampled_from(Function))
-        found.append(
+        history.append(
             Event(
                 index=index,
                 time_us=index * 10,
@@ -65,8 +65,8 @@ def events(draw: st.DrawFn) -> list[Event]:
             )
         )
         if draw(st.booleans()):
-            found.append(_completion(draw, found[-1], len(found)))
-    return [_numbered(event, index) for index, event in enumerate(found)]
+            history.append(_completion(draw, history[-1], len(history)))
+    return [_numbered(event, index) for index, event in enumerate(history)]
 
 
 def _content(draw: st.DrawFn, function: Function) -> dict[str, Any]:

@@ -153,7 +153,7 @@ def test_an_invocation_is_on_disk_only_where_no_answer_came_before_the_flush(tmp
         record_all(writer, flushed)
         writer.flush()
         rows.append(pq.read_table(live_files(tmp_path)[-1], columns=["index", "type"]).to_pydict())
-    assert [one["index"] for one in rows] == [[1, 2], [3, 4]]
+    assert [columns["index"] for columns in rows] == [[1, 2], [3, 4]]
     assert list(read_events(tmp_path)) == [
         msgspec.structs.replace(event, index=index) for index, event in enumerate(itertools.chain(*history))
     ]

@@ -35,7 +35,7 @@ changes = st.fixed_dictionaries(
 
 @st.composite
 def lines(draw: st.DrawFn) -> list[str]:
-    found = []
+    written = []
     history = draw(st.one_of(events(), histories(operations_max=8)))
     texts, bare, odd = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
     for event in history:
@@ -46,23 +46,23 @@ def lines(draw: st.DrawFn) -> list[str]:
             del line["index"]
         if odd and draw(st.integers(0, 5)) == 0:
             line |= draw(changes)
-        found.append(msgspec.json.encode(line).decode())
+        written.append(msgspec.json.encode(line).decode())
         if draw(st.integers(0, 9)) == 0:
-            found.append("")
-    return found
+            written.append("")
+    return written
 
 
 def _with_texts(value: Any) -> Any:
     """Values of sends and of what was read as texts."""
     if isinstance(value, list) and value and isinstance(value[0], list):
-        return [_with_texts(one) for one in value]
+        return [_with_texts(part) for part in value]
     match value:
         case ["send", key, [offset, number]]:
             return ["send", key, [offset, f"v{number}"]]
         case ["send", key, number]:
             return ["send", key, f"v{number}"]
-        case ["poll", dict() as found]:
-            changed = {key: [[r[0], f"v{r[1]}", *r[2:]] if r[1] >= 0 else r for r in rs] for key, rs in found.items()}
+        case ["poll", dict() as records]:
+            changed = {key: [[r[0], f"v{r[1]}", *r[2:]] if r[1] >= 0 else r for r in rs] for key, rs in records.items()}
             return ["poll", changed]
     return value
 
@@ -108,7 +108,7 @@ def test_operations_that_end_after_their_process_went_on_are_found_a_split_at_a_
     """Five sends are completed only splits later, and two answers fit nothing: what they end is a matter of order."""
     begun = [operation(0, "invoke", value) for value in range(7)]
     usual = [operation(0, kind, value) for value in range(10, 22) for kind in ("invoke", "ok")]
-    ended = [one for value in late for one in (operation(0, "invoke", 30 + value), operation(0, "ok", value))]
+    ended = [line for value in late for line in (operation(0, "invoke", 30 + value), operation(0, "ok", value))]
     odd = [operation(0, "ok", value) for value in (90, 91)]
     with tempfile.TemporaryDirectory() as scratch, pytest.MonkeyPatch.context() as patched:
         source = Path(scratch, "h.jsonl")

@@ -22,9 +22,9 @@ from workloads.operations import Event, EventType, Function, Poll, Record, Send
 
 def parts_of(history: list[Event], size: int) -> list[UnsealedPart]:
     rows, parts = Rows(), []
-    for place, event in enumerate(history):
+    for number, event in enumerate(history):
         rows.add(event)
-        if place % size == size - 1:
+        if number % size == size - 1:
             parts.append(UnsealedPart.of_rows(rows))
     return [*parts, UnsealedPart.of_rows(rows)]
 

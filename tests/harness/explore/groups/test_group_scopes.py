@@ -51,9 +51,9 @@ def test_a_planted_bug_is_found_and_nothing_without_it_in_as_many_steps(
 
 def test_the_count_does_not_depend_on_the_number_of_workers() -> None:
     small = scope("group-moved", members=1)
-    one, two = (exhaust(small, workers=workers) for workers in (1, 2))
-    assert one.exhausted
-    assert (one.states, one.transitions, one.depth) == (two.states, two.transitions, two.depth)
+    alone, shared = (exhaust(small, workers=workers) for workers in (1, 2))
+    assert alone.exhausted
+    assert (alone.states, alone.transitions, alone.depth) == (shared.states, shared.transitions, shared.depth)
 
 
 @pytest.mark.parametrize(

@@ -115,9 +115,9 @@ SMALL = scope("transactions", transactions=1, writes=1, partitions=1, delays=0)
 
 
 def test_the_count_does_not_depend_on_the_number_of_workers() -> None:
-    one, two = (exhaust(SMALL, workers=workers) for workers in (1, 2))
-    assert one.exhausted
-    assert (one.states, one.transitions, one.depth) == (two.states, two.transitions, two.depth)
+    alone, shared = (exhaust(SMALL, workers=workers) for workers in (1, 2))
+    assert alone.exhausted
+    assert (alone.states, alone.transitions, alone.depth) == (shared.states, shared.transitions, shared.depth)
 
 
 def test_a_counterexample_is_the_same_with_any_number_of_workers() -> None:

@@ -63,11 +63,11 @@ def spec(farm, families: tuple[str, ...], duration_ms: int, **settings: object) 
 
 @pytest.mark.usefixtures("kafka")
 def test_kafka_on_machines_is_killed_frozen_and_cut_off_and_no_promise_is_broken(tmp_path: Path, farm) -> None:
-    one = spec(farm, ("kill", "pause"), 15_000, acks=1)
+    run_spec = spec(farm, ("kill", "pause"), 15_000, acks=1)
     run = tmp_path / "run"
-    ended = perform_run(one, run)
+    ended = perform_run(run_spec, run)
     assert ended.status == "completed", ended.reason
-    judgement = judge(one.chosen(), check(run / HISTORY))
+    judgement = judge(run_spec.chosen(), check(run / HISTORY))
     assert judgement.judged
     assert judgement.broken == {}
     took_effect = {fault.kind for fault in judgement.faults}
@@ -82,9 +82,9 @@ def test_kafka_on_machines_is_killed_frozen_and_cut_off_and_no_promise_is_broken
 
 @pytest.mark.usefixtures("kafka")
 def test_a_harness_that_was_killed_leaves_nodes_which_heal_ends_once(tmp_path: Path, farm) -> None:
-    one = spec(farm, ("partition",), 60_000, acks="all")
+    run_spec = spec(farm, ("partition",), 60_000, acks="all")
     run, file = tmp_path / "run", tmp_path / "spec.json"
-    file.write_bytes(msgspec.json.encode(one))
+    file.write_bytes(msgspec.json.encode(run_spec))
     with subprocess.Popen([sys.executable, "-c", HARNESS, str(file), str(run)]) as harness:
         limit = time.monotonic() + BEGIN_LIMIT_S
         try:

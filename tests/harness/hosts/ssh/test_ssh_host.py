@@ -117,10 +117,10 @@ def test_a_node_is_started_with_every_word_quoted_and_a_mark(make, local_files: 
 def test_files_are_called_by_the_names_that_they_have_there(make, local_files: LocalFiles) -> None:
     host = make()
     host.open([1])
-    place = host.path_on(1, local_files.run / "data" / "1" / "meta.properties")
-    assert place.startswith(f"{DIRECTORY}/runs/ackproof-")
-    assert place.endswith("/data/1/meta.properties")
-    assert "," not in place, "the run's own name has commas, which Kafka takes for separators"
+    path = host.path_on(1, local_files.run / "data" / "1" / "meta.properties")
+    assert path.startswith(f"{DIRECTORY}/runs/ackproof-")
+    assert path.endswith("/data/1/meta.properties")
+    assert "," not in path, "the run's own name has commas, which Kafka takes for separators"
     assert host.path_on(1, local_files.release / "libs" / "a.jar") == f"{DIRECTORY}/kafka/4.3.1/libs/a.jar"
     assert host.path_on(1, local_files.java) == "java"
     with pytest.raises(HostError, match=r"is not copied to kafka@10\.0\.0\.2"):

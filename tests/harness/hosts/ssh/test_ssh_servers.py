@@ -107,12 +107,12 @@ def test_a_pinned_fingerprint_is_enough_and_another_one_is_refused(farm, tmp_pat
 
 
 def test_a_host_key_that_changed_is_refused(farm, tmp_path: Path) -> None:
-    known = tmp_path / "known"
-    known.write_text(
+    keys = tmp_path / "known"
+    keys.write_text(
         farm.known_hosts.read_text().replace(farm.address(0), "1.1.1.1").replace(farm.address(1), farm.address(0))
     )
     with pytest.raises(HostError, match="has changed"):
-        Connection(farm.machine(0, known_hosts=str(known))).run(("true",))
+        Connection(farm.machine(0, known_hosts=str(keys))).run(("true",))
 
 
 def test_a_key_that_the_machine_does_not_know_is_refused(farm, tmp_path: Path) -> None:
@@ -125,11 +125,11 @@ def test_a_key_that_the_machine_does_not_know_is_refused(farm, tmp_path: Path) -
 def agent(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An SSH agent without keys. The path of a socket must be short."""
     with tempfile.TemporaryDirectory(prefix="ackt-") as directory:
-        place = Path(directory) / "agent"
-        monkeypatch.setenv("SSH_AUTH_SOCK", str(place))
-        agent = subprocess.Popen(["ssh-agent", "-D", "-a", place], stdout=subprocess.DEVNULL)
+        socket = Path(directory) / "agent"
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(socket))
+        agent = subprocess.Popen(["ssh-agent", "-D", "-a", socket], stdout=subprocess.DEVNULL)
         try:
-            wait_until(place.exists, "the directory is there", WAIT_S)
+            wait_until(socket.exists, "the directory is there", WAIT_S)
             yield
         finally:
             agent.terminate()

@@ -28,16 +28,18 @@ def append(
     log: MemoryLog, key: str, stamped_us: int, epoch: int = 0, producer: tuple[int, int, int] = (NONE, NONE, NONE)
 ) -> None:
     """Append a batch of one record, 100 bytes; its payload says where it is."""
-    at = log.end_offset
-    log.append(RecordBatch(1, 100, (record(key, str(at).encode()),), at, epoch, *producer, stamped_us=stamped_us))
+    offset = log.end_offset
+    log.append(
+        RecordBatch(1, 100, (record(key, str(offset).encode()),), offset, epoch, *producer, stamped_us=stamped_us)
+    )
 
 
 def records(log: MemoryLog) -> list[tuple[int, str]]:
     """Offset and name of each record."""
     return [
-        (offset, f"{'-' * (type(one) is Deletion)}{one[0].decode()}")
+        (offset, f"{'-' * (type(entry) is Deletion)}{entry[0].decode()}")
         for batch in log.batches
-        for offset, one in batch.placed()
+        for offset, entry in batch.placed()
     ]
 
 
@@ -45,8 +47,8 @@ def table(batches: Iterable[RecordBatch]) -> dict[str, bytes]:
     """The payload of the last record of each key that is not deleted."""
     rows: dict[str, bytes] = {}
     for batch in batches:
-        for one in batch.records:
-            rows.pop(one[0].decode(), None)
-            if type(one) is not Deletion:
-                rows[one[0].decode()] = one[1]
+        for entry in batch.records:
+            rows.pop(entry[0].decode(), None)
+            if type(entry) is not Deletion:
+                rows[entry[0].decode()] = entry[1]
     return rows

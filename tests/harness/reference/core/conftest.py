@@ -31,9 +31,9 @@ class Lab(Driven):
 
     def answer(self, correlation: int) -> Any:
         """The response with a correlation, None while there is none."""
-        found = [answer for answer in self.answers if answer.correlation == correlation]
-        assert len(found) <= 1, "answered twice"
-        return found[0] if found else None
+        answers = [answer for answer in self.answers if answer.correlation == correlation]
+        assert len(answers) <= 1, "answered twice"
+        return answers[0] if answers else None
 
     def ask(self, node: int, make: Callable[[int], Message]) -> Any:
         """Send a request made with a correlation and wait for its answer."""

@@ -66,20 +66,25 @@ class GroupLab(Lab):
         error: ErrorCode = self.beat(member, epoch=LEAVES).error
         return error
 
-    def commit_of(self, member: LabMember, offset: int, at: TopicPartition = T0) -> messages.OffsetCommit:
+    def commit_of(self, member: LabMember, offset: int, partition: TopicPartition = T0) -> messages.OffsetCommit:
         """The request for a commit."""
-        return messages.OffsetCommit(self.correlation(), GROUP, member.name, member.epoch, ((at, offset),))
+        return messages.OffsetCommit(self.correlation(), GROUP, member.name, member.epoch, ((partition, offset),))
 
-    def commit(self, member: LabMember, offset: int, at: TopicPartition = T0, node: int | None = None) -> ErrorCode:
+    def commit(
+        self, member: LabMember, offset: int, partition: TopicPartition = T0, node: int | None = None
+    ) -> ErrorCode:
         """Commit one offset."""
-        request = self.commit_of(member, offset, at)
+        request = self.commit_of(member, offset, partition)
         error: ErrorCode = self.answer_to(self.coordinator if node is None else node, request).error
         return error
 
-    def committed(self, at: TopicPartition = T0, member: LabMember | None = None, node: int | None = None) -> Any:
+    def committed(
+        self, partition: TopicPartition = T0, member: LabMember | None = None, node: int | None = None
+    ) -> Any:
         """The offsets that the group remembers, or the error; asked by no member unless one is named."""
         name, epoch = ("", NONE) if member is None else (member.name, member.epoch)
         asked = self.ask(
-            self.coordinator if node is None else node, lambda c: messages.OffsetFetch(c, GROUP, name, epoch, (at,))
+            self.coordinator if node is None else node,
+            lambda c: messages.OffsetFetch(c, GROUP, name, epoch, (partition,)),
         )
         return asked.error or asked.offsets[0][1]

@@ -123,4 +123,4 @@ def test_where_a_leader_opens_its_epoch_with_a_record_of_its_own_segments_end_to
 def test_a_tombstone_is_told_from_a_record(lab: MakeLab) -> None:
     cluster = lab(None, TopicConfig(**COMPACTED))
     write(cluster, "a", "-a")
-    assert [type(one) is Deletion for batch in cluster.log(0).batches for one in batch.records] == [False, True]
+    assert [type(entry) is Deletion for batch in cluster.log(0).batches for entry in batch.records] == [False, True]

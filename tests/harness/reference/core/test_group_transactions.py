@@ -39,10 +39,12 @@ class OffsetsLab(GroupLab):
         assert added.error == ErrorCode.NONE
         return identity
 
-    def hand_over(self, identity: Identity, member: LabMember, offset: int, at: TopicPartition = T0) -> ErrorCode:
+    def hand_over(
+        self, identity: Identity, member: LabMember, offset: int, partition: TopicPartition = T0
+    ) -> ErrorCode:
         """Commit one offset in the transaction."""
         named = (GROUP, member.name, member.epoch)
-        commit = lambda c: messages.TxnOffsetCommit(c, *named, ((at, offset),), *identity)  # noqa: E731
+        commit = lambda c: messages.TxnOffsetCommit(c, *named, ((partition, offset),), *identity)  # noqa: E731
         error: ErrorCode = self.ask(self.coordinator, commit).error
         return error
 
@@ -62,9 +64,9 @@ class OffsetsLab(GroupLab):
             batch.marker is not None for batch in self.brokers[self.coordinator].replicas[LOG].log.read(0, 2**62, 2**62)
         )
 
-    def stable(self, at: TopicPartition = T0) -> Any:
+    def stable(self, partition: TopicPartition = T0) -> Any:
         """The group's answer to a client that asks for stable offsets."""
-        ask = lambda c: messages.OffsetFetch(c, GROUP, partitions=(at,), require_stable=True)  # noqa: E731
+        ask = lambda c: messages.OffsetFetch(c, GROUP, partitions=(partition,), require_stable=True)  # noqa: E731
         asked = self.ask(self.coordinator, ask)
         return asked.error or asked.offsets[0][1]
 
@@ -114,15 +116,15 @@ def test_the_last_offset_on_the_log_is_remembered_whatever_the_order_of_markers(
     lab = OffsetsLab()
     a = lab.member("a")
     assert lab.commit(a, 3) == ErrorCode.NONE
-    one, two = lab.begin("one"), lab.begin("two")
-    assert lab.hand_over(one, a, 5) == lab.hand_over(two, a, 4) == ErrorCode.NONE
-    two = lab.end(two, commit=True, name="two")
+    first, second = lab.begin("one"), lab.begin("two")
+    assert lab.hand_over(first, a, 5) == lab.hand_over(second, a, 4) == ErrorCode.NONE
+    second = lab.end(second, commit=True, name="two")
     assert [lab.committed(), lab.stable()] == [4, ErrorCode.UNSTABLE_OFFSET_COMMIT]
-    lab.end(one, commit=True)
+    lab.end(first, commit=True)
     assert lab.committed() == lab.stable() == 4
-    lab.begin("two", two)
-    assert lab.hand_over(two, a, 9) == lab.commit(a, 6) == ErrorCode.NONE
-    lab.end(two, commit=True, name="two")
+    lab.begin("two", second)
+    assert lab.hand_over(second, a, 9) == lab.commit(a, 6) == ErrorCode.NONE
+    lab.end(second, commit=True, name="two")
     assert lab.committed() == 6
 
 
@@ -285,29 +287,29 @@ ENTRIES = st.lists(
 )
 
 
-def decided(log: list[Entry], place: int) -> bool | None:
+def decided(log: list[Entry], position: int) -> bool | None:
     """The end of the transaction of a commit, by the first marker behind it; a plain one is decided at once."""
-    producer_id = log[place].producer_id
+    producer_id = log[position].producer_id
     if producer_id == NONE:
         return True
-    ends = (entry.commit for entry in log[place:] if entry.producer_id == producer_id and entry.commit is not None)
+    ends = (entry.commit for entry in log[position:] if entry.producer_id == producer_id and entry.commit is not None)
     return next(ends, None)
 
 
 @given(ENTRIES)
 def test_a_group_remembers_what_all_of_its_log_says(log: list[Entry]) -> None:
     offsets: GroupOffsets[int] = GroupOffsets()
-    for place, entry in enumerate(log):
+    for position, entry in enumerate(log):
         if entry.commit is not None:
             offsets.end(entry.producer_id, commit=entry.commit)
         elif entry.producer_id == NONE:
-            offsets.commit(entry.offsets, place)
+            offsets.commit(entry.offsets, position)
         else:
-            offsets.hold(entry.producer_id, entry.offsets, place)
-        until = log[: place + 1]
+            offsets.hold(entry.producer_id, entry.offsets, position)
+        until = log[: position + 1]
         ends = {number: decided(until, number) for number in range(len(until))}
         for partition in (T0, T1):
-            known = [e.offsets[partition] for n, e in enumerate(until) if partition in e.offsets and ends[n]]
-            assert offsets.of(partition, NONE) == (known[-1] if known else NONE)
+            committed = [e.offsets[partition] for n, e in enumerate(until) if partition in e.offsets and ends[n]]
+            assert offsets.of(partition, NONE) == (committed[-1] if committed else NONE)
             open_ = any(partition in e.offsets and ends[n] is None for n, e in enumerate(until))
             assert offsets.unstable((partition,)) is open_

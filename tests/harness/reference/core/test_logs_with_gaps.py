@@ -41,13 +41,13 @@ class Twin:
         self.end = cut
 
     def read(self, offset: int, limit: int) -> list[tuple[int, Any]]:
-        found = []
+        batches = []
         for first, end, _, held in self.batches:
             if end > limit:
                 break
             if end > offset:
-                found += [(first, held)]
-        return found
+                batches += [(first, held)]
+        return batches
 
 
 Step = tuple[str, Any]
@@ -100,7 +100,7 @@ def test_a_log_with_gaps_is_what_its_twin_says(steps: list[Step], cleaner: Clean
             left = {batch.base_offset: {*batch.offsets} for batch in log.batches}
             assert left.keys() <= {batch[0] for batch in twin.batches}
             twin.batches = [
-                (first, end, of, {at: held[at] for at in left[first]})
+                (first, end, of, {offset: held[offset] for offset in left[first]})
                 for first, end, of, held in twin.batches
                 if first in left
             ]
@@ -115,8 +115,8 @@ def agree(log: MemoryLog, twin: Twin) -> None:
     assert log.segments[-1] <= log.end_offset
     for offset in range(twin.end + 1):
         for limit in (offset, twin.end):
-            found = [(b.base_offset, dict(b.placed())) for b in log.read(offset, limit, 10**6)]
-            assert found == twin.read(offset, limit)
+            batches = [(b.base_offset, dict(b.placed())) for b in log.read(offset, limit, 10**6)]
+            assert batches == twin.read(offset, limit)
         if first := log.read(offset, twin.end, 1):
             assert len(first) == 1, "one batch at least, and no more than fit"
             assert first[0].next_offset > offset

@@ -93,7 +93,7 @@ class TestProducers:
     def knows(self, log: MemoryLog) -> list[int]:
         """The batches of which it has the place, and last the one that it waits for."""
         answers = [log.producers.validate(self.batch(sequence)) for sequence in range(5)]
-        return [n for n, (error, known) in enumerate(answers) if known or error == ErrorCode.NONE]
+        return [n for n, (error, batch) in enumerate(answers) if batch or error == ErrorCode.NONE]
 
     def test_truncation_keeps_what_stays_and_forgets_the_rest(self) -> None:
         log = self.log()

@@ -23,10 +23,10 @@ def knowing(*batches: RecordBatch) -> Producers:
 def test_any_of_the_last_five_batches_is_recognised_and_older_ones_are_not() -> None:
     producers = knowing(*(batch(number, offset=100 + number) for number in range(7)))
     for number in range(2, 7):
-        error, known = producers.validate(batch(number))
+        error, appended_batch = producers.validate(batch(number))
         assert error == ErrorCode.NONE
-        assert known is not None
-        assert known.base_offset == 100 + number
+        assert appended_batch is not None
+        assert appended_batch.base_offset == 100 + number
     assert producers.validate(batch(1)) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, None)
     assert BATCHES_KEPT == 5
 
@@ -173,9 +173,9 @@ def test_a_broker_that_was_started_again_knows_all_batches_from_its_log_or_as_ka
     cluster.settle()
     leader = cluster.state().leader
     refused = cluster.write(leader, "x", producer=(7, 0, 0))
-    known = cluster.write(leader, "y", producer=(7, 0, 1))
+    repeated = cluster.write(leader, "y", producer=(7, 0, 1))
     cluster.run(50)
-    assert cluster.answer(known).base_offset == cluster.answer(last).base_offset
+    assert cluster.answer(repeated).base_offset == cluster.answer(last).base_offset
     assert [error for error in [cluster.answer(refused).error] if error] == again
     assert again or cluster.answer(refused).base_offset == cluster.answer(first).base_offset
     assert cluster.committed()[-2:] == ["x", "y"]

@@ -47,18 +47,18 @@ class Treated:
         cluster = self.cluster
         match name, subject:
             case "write", (choice,):
-                leaders = [at for at in cluster.brokers if cluster.leads(at)] or sorted(cluster.brokers)
+                leaders = [broker for broker in cluster.brokers if cluster.leads(broker)] or sorted(cluster.brokers)
                 if leaders:
                     payload = f"r{len(self.writes)}"
                     self.writes[payload] = cluster.write(leaders[choice % len(leaders)], payload, ACKS_ALL)
             case "run", (ms,):
                 cluster.run(ms)
-            case ("kill" | "power") as kind, (at,):
-                (cluster.power if kind == "power" and self.power else cluster.kill)(at)
-            case "stop", (at,):
-                cluster.cluster.target.processes.stop(at)
-            case "start", (at,):
-                cluster.start(at)
+            case ("kill" | "power") as kind, (broker,):
+                (cluster.power if kind == "power" and self.power else cluster.kill)(broker)
+            case "stop", (broker,):
+                cluster.cluster.target.processes.stop(broker)
+            case "start", (broker,):
+                cluster.start(broker)
             case "cut", (a, b) if a != b:
                 cluster.cut((a, b))
             case "one-way", (a, b) if a != b:
@@ -67,11 +67,15 @@ class Treated:
                 cluster.network.slow([Link(a, b)])
             case "heal", ():
                 cluster.heal()
-            case "move", (at,):
-                cluster.send(CONTROLLER, MoveLeader(NONE, "t", 0, at))
+            case "move", (broker,):
+                cluster.send(CONTROLLER, MoveLeader(NONE, "t", 0, broker))
 
     def look_at_logs(self) -> None:
-        logs = {at: self.cluster.records(at) for at in self.cluster.brokers if self.cluster.brokers[at].replicas}
+        logs = {
+            broker: self.cluster.records(broker)
+            for broker in self.cluster.brokers
+            if self.cluster.brokers[broker].replicas
+        }
         for a in logs:
             for b in logs:
                 common = min(self.cluster.high_watermark(a), self.cluster.high_watermark(b))
@@ -79,8 +83,8 @@ class Treated:
 
     def heal(self) -> None:
         self.cluster.heal()
-        for at in NODES:
-            self.cluster.start(at)
+        for broker in NODES:
+            self.cluster.start(broker)
         self.cluster.choices.scattered = False
         self.cluster.run(1_000)  # Until the slowest message has arrived.
         self.cluster.wait(lambda: self.cluster.settled() and self.cluster.leads(self.cluster.state().leader), 60_000)
@@ -118,7 +122,7 @@ def test_acknowledged_by_all_is_never_lost(
     treated.heal()
     committed = treated.cluster.committed()
     assert [p for p in treated.acked() if p not in committed] == []
-    assert len({tuple(treated.cluster.records(at)) for at in NODES}) == 1
+    assert len({tuple(treated.cluster.records(broker)) for broker in NODES}) == 1
 
 
 @common
@@ -133,7 +137,7 @@ def test_power_loss_takes_nothing_that_every_append_flushed(lab: Any, actions: l
 
 #: Any broker may stop in order; uncleanly only one of them does, however often (rule 15).
 orderly = st.one_of(
-    action.filter(lambda one: one[0] not in ("kill", "power", "start")),
+    action.filter(lambda step: step[0] not in ("kill", "power", "start")),
     st.tuples(st.sampled_from(("kill", "power")), st.just(0)),
     st.tuples(st.just("stop"), node),
     st.tuples(st.just("start"), node),
@@ -177,7 +181,7 @@ def test_acknowledged_by_a_quorum_is_never_lost(
     treated.heal()
     committed = treated.cluster.committed()
     assert [p for p in treated.acked() if p not in committed] == []
-    assert len({tuple(treated.cluster.records(at)) for at in NODES}) == 1
+    assert len({tuple(treated.cluster.records(broker)) for broker in NODES}) == 1
 
 
 @pytest.mark.parametrize("truncation", ["high-watermark", "kip-101", "kip-279", "kip-320", "on-fetch"])

@@ -50,11 +50,11 @@ def test_the_last_stable_offset_is_never_above_the_high_watermark() -> None:
 
 
 def test_aborted_transactions_are_found_by_what_was_fetched() -> None:
-    known = knowing(record(0), marker(1, commit=False), record(2, epoch=1), marker(3, commit=True, epoch=2))
-    (aborted,) = known.aborted_between(0, 4)
+    transactions = knowing(record(0), marker(1, commit=False), record(2, epoch=1), marker(3, commit=True, epoch=2))
+    (aborted,) = transactions.aborted_between(0, 4)
     assert (aborted.first_offset, aborted.marker_offset) == (0, 1)
-    assert known.aborted_between(1, 4) == (aborted,)
-    assert known.aborted_between(2, 4) == ()
+    assert transactions.aborted_between(1, 4) == (aborted,)
+    assert transactions.aborted_between(2, 4) == ()
 
 
 def test_only_the_records_of_an_aborted_transaction_are_aborted() -> None:

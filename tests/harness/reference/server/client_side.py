@@ -36,9 +36,9 @@ class CannedCore:
     def questions(self):
         return [replace(question, correlation=0) for _, question in self.asked]
 
-    def answer(self, place, response):
-        """Answer the question at ``place`` with ``response``, which gets its correlation."""
-        self.gateway.answered(replace(response, correlation=self.asked[place][1].correlation))
+    def answer(self, number, response):
+        """Answer question ``number`` with ``response``, which gets its correlation."""
+        self.gateway.answered(replace(response, correlation=self.asked[number][1].correlation))
 
 
 class Asked:

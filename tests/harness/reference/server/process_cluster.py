@@ -105,8 +105,10 @@ class Cluster:
 
         def ready() -> bool:
             words = [self.partition(f"{topic}-{number}") for number in range(partitions)]
-            known = [f"{topic}-{partitions - 1}" in self.status(n)["image"]["partitions"] for n in self.live_brokers()]
-            return all(w and w["leader"] >= 0 and set(w["isr"]) == set(w["replicas"]) for w in words) and all(known)
+            informed = [
+                f"{topic}-{partitions - 1}" in self.status(n)["image"]["partitions"] for n in self.live_brokers()
+            ]
+            return all(w and w["leader"] >= 0 and set(w["isr"]) == set(w["replicas"]) for w in words) and all(informed)
 
         wait_for(ready, f"{topic} is led and in sync")
 

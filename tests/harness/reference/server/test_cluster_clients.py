@@ -175,9 +175,9 @@ def test_a_confluent_kafka_group_of_two_splits_the_topic(cluster, topic):
 
 @pytest.fixture(scope="module")
 def kcat():
-    found = shutil.which("kcat")
-    assert found, "kcat is not installed: install the Debian package kcat (apt-get install kcat)"
-    return found
+    path = shutil.which("kcat")
+    assert path, "kcat is not installed: install the Debian package kcat (apt-get install kcat)"
+    return path
 
 
 def test_kcat_produces_consumes_and_joins_a_group(cluster, topic, kcat):
@@ -253,14 +253,14 @@ def test_a_kafka_python_reader_of_committed_records_gets_what_was_committed(clus
 
 
 def test_an_open_transaction_holds_readers_back_until_a_successor_fences_its_producer(cluster, topic):
-    first, at = transactional_producer(cluster, topic), TopicPartition(topic, 0)
+    first, partition = transactional_producer(cluster, topic), TopicPartition(topic, 0)
     in_transaction(first, topic, b"open")
 
     def end(isolation):
         consumer = KafkaConsumer(bootstrap_servers=cluster.bootstrap, isolation_level=isolation)
-        found = consumer.end_offsets([at])[at]
+        offset = consumer.end_offsets([partition])[partition]
         consumer.close()
-        return found
+        return offset
 
     assert (end("read_committed"), end("read_uncommitted")) == (0, 1)
     second = transactional_producer(cluster, topic)

@@ -66,9 +66,9 @@ def everything(cluster, topic):
     consumer = KafkaConsumer(
         bootstrap_servers=cluster.bootstrap, auto_offset_reset="earliest", request_timeout_ms=5_000
     )
-    at = TopicPartition(topic, 0)
-    consumer.assign([at])
-    end = consumer.end_offsets([at])[at]
+    partition = TopicPartition(topic, 0)
+    consumer.assign([partition])
+    end = consumer.end_offsets([partition])[partition]
     read = []
     wait_for(lambda: _read_more(consumer, read) >= end, f"{topic} is read to {end}", 40)
     consumer.close()
@@ -78,8 +78,8 @@ def everything(cluster, topic):
 def _read_more(consumer, read):
     """The number of records that were read. A poll may end in the refusal of a dead broker; the next goes on."""
     with suppress(KafkaError):
-        for found in consumer.poll(200).values():
-            read += [record.value for record in found]
+        for records in consumer.poll(200).values():
+            read += [record.value for record in records]
     return len(read)
 
 
@@ -184,8 +184,8 @@ def test_a_leader_cut_from_everybody_but_its_client_acknowledges_nothing_with_ac
     with pytest.raises(KafkaError):
         unheard.get(30)
     assert everything(cluster, topic) == [b"to the new leader"]
-    seen = [one for one in cluster.trace(old) if one.partition == f"{topic}-0"]
-    assert [one.fact.to_offset for one in seen if isinstance(one.fact, Truncated)] == [0]
+    seen = [observation for observation in cluster.trace(old) if observation.partition == f"{topic}-0"]
+    assert [observation.fact.to_offset for observation in seen if isinstance(observation.fact, Truncated)] == [0]
     zombie.close()
     client.close()
 

@@ -36,8 +36,8 @@ def test_frames_are_delivered_in_order_however_the_bytes_arrive(links):
     stream = frame(b"one") + frame(b"") + frame(b"three" * 1000)
     for piece in (1, 3, 7, 100, 10_000):
         end = End(links, peer=1)
-        for at in range(0, len(stream), piece):
-            end.connection.data_received(stream[at : at + piece])
+        for offset in range(0, len(stream), piece):
+            end.connection.data_received(stream[offset : offset + piece])
         assert end.received == [b"one", b"", b"three" * 1000]
 
 
@@ -118,12 +118,12 @@ def test_a_cut_of_all_clients_covers_known_and_unknown_ones_but_no_broker(links)
 
 
 def test_one_clients_cut_leaves_other_clients_alone_and_outlives_the_healing_of_all(links):
-    one, other = End(links, 1001), End(links, 1002)
+    first, other = End(links, 1001), End(links, 1002)
     links.cut([(0, 1001), (0, 1000)])
     links.heal([(0, 1000)])
-    for end in (one, other):
+    for end in (first, other):
         end.connection.send(b"out")
-    assert (one.wire.sent, other.wire.sent) == (b"", b"out")
+    assert (first.wire.sent, other.wire.sent) == (b"", b"out")
 
 
 def test_links_of_other_nodes_are_none_of_this_nodes_business(links):

@@ -185,16 +185,16 @@ class Desk:
             schema = sessions_module.codec.APIS[key].request
             self.session.connection.data_received(request_frame(schema, values, version, next(self.numbers), "c"))
 
-    def answer(self, place):
-        self.waiting[place].reply({"error_code": ErrorCode.NONE})
+    def answer(self, number):
+        self.waiting[number].reply({"error_code": ErrorCode.NONE})
 
     def answered(self):
         """Correlations of the answers that went out, in order."""
-        stream, found = self.wire.sent, []
+        stream, correlations = self.wire.sent, []
         while stream:
-            found.append(int.from_bytes(stream[4:8], "big"))
+            correlations.append(int.from_bytes(stream[4:8], "big"))
             stream = stream[4 + int.from_bytes(stream[:4], "big") :]
-        return found
+        return correlations
 
 
 def test_answers_go_out_in_the_order_of_their_requests():
@@ -214,12 +214,12 @@ def test_a_client_with_too_many_requests_under_way_is_not_read():
     assert not desk.wire.reading
     desk.answer(0)
     assert len(desk.waiting) == UNDER_WAY + 1
-    for place in range(1, UNDER_WAY + 1):
-        desk.answer(place)
+    for number in range(1, UNDER_WAY + 1):
+        desk.answer(number)
     assert desk.wire.reading
     assert len(desk.waiting) == UNDER_WAY + 5
-    for place in range(UNDER_WAY + 1, UNDER_WAY + 5):
-        desk.answer(place)
+    for number in range(UNDER_WAY + 1, UNDER_WAY + 5):
+        desk.answer(number)
     assert desk.answered() == list(range(UNDER_WAY + 5))
 
 
@@ -326,7 +326,7 @@ def test_frames_helper_agrees_with_the_wire():
 def test_commits_are_read_back_from_their_records():
     commits = {T0: CommittedOffset(5, 2, "note"), TopicPartition("u", 3): CommittedOffset(2**40, -1, None)}
     batch = parse_incoming(encode_commits("gruppe ü", commits, 1234))
-    assert list(decode_commits(batch)) == [("gruppe ü", at, offset) for at, offset in commits.items()]
+    assert list(decode_commits(batch)) == [("gruppe ü", partition, offset) for partition, offset in commits.items()]
 
 
 @pytest.mark.parametrize(("group", "number"), [("g", 103 % 4), ("ackproof-0", 1_056_643_390 % 4)])

@@ -171,10 +171,10 @@ def test_without_a_running_broker_nobody_is_asked():
 
 
 def test_a_topic_is_read_with_leaders_epochs_and_replicas():
-    one = {"partition_index": 0, "leader_id": 2, "leader_epoch": 4, "isr_nodes": [2, 1], "replica_nodes": [2, 1, 0]}
-    two = {"partition_index": 10, "leader_id": -1, "leader_epoch": 5, "isr_nodes": [], "replica_nodes": [1]}
-    shown = {"error_code": 0, "name": "t-x", "topic_id": str(ID), "partitions": [two, one]}
-    pages = [{"topics": [one], "next_cursor": None} for one in (shown, {"error_code": 3})]
+    first = {"partition_index": 0, "leader_id": 2, "leader_epoch": 4, "isr_nodes": [2, 1], "replica_nodes": [2, 1, 0]}
+    second = {"partition_index": 10, "leader_id": -1, "leader_epoch": 5, "isr_nodes": [], "replica_nodes": [1]}
+    shown = {"error_code": 0, "name": "t-x", "topic_id": str(ID), "partitions": [second, first]}
+    pages = [{"topics": [topic], "next_cursor": None} for topic in (shown, {"error_code": 3})]
     admin, _ = administration(describe_topic_partitions=pages)
     image = admin.topic("t-x")
     assert image.topic_id == ID
@@ -187,18 +187,21 @@ def test_a_topic_is_read_with_leaders_epochs_and_replicas():
 def test_eligible_replicas_are_told_page_by_page():
     def page(number, elr, cursor):
         state = {"leader_id": 1, "leader_epoch": 4, "isr_nodes": [1], "replica_nodes": [1, 0]}
-        one = {"partition_index": number, "eligible_leader_replicas": elr, **state}
-        topic = {"error_code": 0, "name": "t-x", "topic_id": str(ID), "partitions": [one]}
+        partition = {"partition_index": number, "eligible_leader_replicas": elr, **state}
+        topic = {"error_code": 0, "name": "t-x", "topic_id": str(ID), "partitions": [partition]}
         return {"topics": [topic], "next_cursor": cursor}
 
     after = {"topic_name": "t-x", "partition_index": 1}
     admin, _ = administration(describe_topic_partitions=[page(0, [0], after), page(1, None, None)])
-    assert {name: one.elr for name, one in admin.topic("t-x").partitions.items()} == {"t-x-0": (0,), "t-x-1": ()}
+    assert {name: partition.elr for name, partition in admin.topic("t-x").partitions.items()} == {
+        "t-x-0": (0,),
+        "t-x-1": (),
+    }
 
 
 def test_older_brokers_are_asked_in_the_old_way():
-    one = {"partition_index": 0, "leader_id": 1, "leader_epoch": 4, "isr_nodes": [1], "replica_nodes": [1]}
-    shown = {"error_code": 0, "name": "t-x", "topic_id": str(ID), "partitions": [one]}
+    partition = {"partition_index": 0, "leader_id": 1, "leader_epoch": 4, "isr_nodes": [1], "replica_nodes": [1]}
+    shown = {"error_code": 0, "name": "t-x", "topic_id": str(ID), "partitions": [partition]}
     admin, brokers = administration(
         describe_topic_partitions=[IncompatibleBrokerVersion("too old")], describe_topics=[[shown]]
     )
@@ -238,8 +241,8 @@ def test_a_configuration_holds_what_is_set_and_what_matters_and_no_secret():
 
 
 def test_a_broker_that_does_not_know_a_topic_yet_is_asked_for_its_configuration_again():
-    known = {"min.insync.replicas": {"value": "2", "config_source": "DEFAULT_CONFIG", "is_sensitive": False}}
-    admin, _ = administration(describe_configs=[{"topic": {"t": {}}}, {"topic": {"t": known}}])
+    entries = {"min.insync.replicas": {"value": "2", "config_source": "DEFAULT_CONFIG", "is_sensitive": False}}
+    admin, _ = administration(describe_configs=[{"topic": {"t": {}}}, {"topic": {"t": entries}}])
     assert admin.configuration("topic", "t") == {"min.insync.replicas": "2"}
 
 

@@ -92,11 +92,11 @@ class Writer:
 
 
 def readable(bootstrap: list[str]) -> set[bytes]:
-    consumer, place = KafkaConsumer(bootstrap_servers=bootstrap), TopicPartition("ackproof", 0)
-    consumer.assign([place])
-    consumer.seek_to_beginning(place)
-    end, read, limit = consumer.end_offsets([place])[place], set[bytes](), time.monotonic() + LIMIT_S
-    while consumer.position(place) < end:
+    consumer, partition = KafkaConsumer(bootstrap_servers=bootstrap), TopicPartition("ackproof", 0)
+    consumer.assign([partition])
+    consumer.seek_to_beginning(partition)
+    end, read, limit = consumer.end_offsets([partition])[partition], set[bytes](), time.monotonic() + LIMIT_S
+    while consumer.position(partition) < end:
         assert time.monotonic() < limit
         read |= {record.value for records in consumer.poll(500).values() for record in records}
     consumer.close()
@@ -112,8 +112,8 @@ def listeners(directory: Path) -> list[str]:
 def the_controller(directory: Path) -> int:
     """The broker that is controller."""
     words = re.compile(r"state\.change\.logger \[?Controller (?:id=)?(\d+) epoch=? ?(\d+)")
-    message = [found for log in directory.glob("logs/node-?.log") for found in words.findall(log.read_text())]
-    return int(max(message, key=lambda found: int(found[1]))[0])
+    message = [match for log in directory.glob("logs/node-?.log") for match in words.findall(log.read_text())]
+    return int(max(message, key=lambda match: int(match[1]))[0])
 
 
 def acknowledged_and_gone(truncation: str, directory: Path) -> int:

@@ -49,7 +49,7 @@ def installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installatio
 
 
 def test_a_broker_and_the_controller_know_each_others_address() -> None:
-    broker, controller = (node_properties(place, Settings(), 3) for place in (BROKER, THE_CONTROLLER))
+    broker, controller = (node_properties(node, Settings(), 3) for node in (BROKER, THE_CONTROLLER))
     assert broker["controller.quorum.voters"] == controller["controller.quorum.voters"] == "100@10.77.0.101:9092"
     assert broker["advertised.listeners"] == "PLAINTEXT://10.77.0.2:9092"
     assert controller["listeners"] == "CONTROLLER://10.77.0.101:9092"
@@ -59,11 +59,11 @@ def test_a_broker_and_the_controller_know_each_others_address() -> None:
 
 def test_several_controllers_vote_and_every_node_knows_them() -> None:
     several = {CONTROLLER + number: Address(f"10.77.0.{101 + number}", 9092) for number in range(3)}
-    one = msgspec.structs.replace(THE_CONTROLLER, node=102, address=several[102], controllers=several)
-    for place in (msgspec.structs.replace(BROKER, controllers=several), one):
-        voters = node_properties(place, Settings(), 3)["controller.quorum.voters"]
+    last = msgspec.structs.replace(THE_CONTROLLER, node=102, address=several[102], controllers=several)
+    for node in (msgspec.structs.replace(BROKER, controllers=several), last):
+        voters = node_properties(node, Settings(), 3)["controller.quorum.voters"]
         assert voters == "100@10.77.0.101:9092,101@10.77.0.102:9092,102@10.77.0.103:9092"
-    assert node_properties(one, Settings(), 3)["process.roles"] == "controller"
+    assert node_properties(last, Settings(), 3)["process.roles"] == "controller"
 
 
 def test_a_node_that_nobody_ends_ends_by_itself_after_whole_minutes(installation: Installation, tmp_path: Path) -> None:
@@ -139,7 +139,11 @@ def test_the_reference_broker_keeps_eligible_leaders_only_with_the_rules_that_th
 
 
 def test_the_logging_binding_is_the_one_that_the_release_reads() -> None:
-    assert [one.name for one in artifacts(parse_version("3.9.1"))] == ["kafka_2.13", "kafka-tools", "slf4j-reload4j"]
+    assert [artifact.name for artifact in artifacts(parse_version("3.9.1"))] == [
+        "kafka_2.13",
+        "kafka-tools",
+        "slf4j-reload4j",
+    ]
     assert artifacts(parse_version("4.0.0"))[-1].name == "log4j-slf4j-impl"
 
 
@@ -154,7 +158,7 @@ def test_the_logging_binding_is_the_one_that_the_release_reads() -> None:
     ],
 )
 def test_old_releases_are_fetched_with_what_todays_java_needs(version: str, fetched: list[str]) -> None:
-    assert [one.name for one in artifacts(parse_version(version))] == fetched
+    assert [artifact.name for artifact in artifacts(parse_version(version))] == fetched
 
 
 def test_a_release_before_kraft_wants_zookeeper() -> None:
@@ -181,8 +185,8 @@ def test_a_directory_is_formatted_without_a_jvm(installation: Installation, tmp_
 def test_ids_are_as_kafka_writes_them_and_never_look_like_an_option() -> None:
     ids = {formatting.new_id() for _ in range(500)}
     assert len(ids) == 500
-    assert {len(one) for one in ids} == {22}
-    assert not [one for one in ids if one.startswith("-")]
+    assert {len(new_id) for new_id in ids} == {22}
+    assert not [new_id for new_id in ids if new_id.startswith("-")]
 
 
 def test_an_archive_of_class_data_is_used_where_there_is_one(installation: Installation, tmp_path: Path) -> None:

@@ -71,10 +71,10 @@ def release(directory: Path, version: str = "4.1.1") -> Path:
 
 def test_a_fetched_release_is_found_and_listed(maven, cache: Path) -> None:
     maven(FETCHES)
-    place = install("4.1.1").home
-    assert place == cache / "4.1.1"
+    home = install("4.1.1").home
+    assert home == cache / "4.1.1"
     assert [jar.name for jar in find("4.1.1").jars] == ["kafka_2.13-4.1.1.jar", "zstd.jar"]
-    assert [str(one.version) for one in installed()] == ["4.1.1"]
+    assert [str(installation.version) for installation in installed()] == ["4.1.1"]
 
 
 def test_maven_is_asked_to_refuse_files_with_other_checksums(maven, cache: Path) -> None:
@@ -96,23 +96,23 @@ def test_the_command_says_that_a_release_is_there_and_that_nothing_is_fetched(
     monkeypatch.setattr("harness.cli.kafka.lacks_archive", lambda installation: False)
     monkeypatch.setattr("harness.cli.kafka.make_archive", lambda installation: None)
     maven(FETCHES)
-    there = "Apache Kafka 4.1.1 is installed already; nothing is fetched"
+    sentence = "Apache Kafka 4.1.1 is installed already; nothing is fetched"
     assert exit_code_of(["kafka", "install", "4.1.1"]) == 0
     assert capsys.readouterr().err.splitlines() == ["getting Apache Kafka 4.1.1"]
     maven(IS_OFFLINE)
     assert exit_code_of(["kafka", "install", "4.1.1"]) == 0
-    assert capsys.readouterr().err.splitlines() == [there]
+    assert capsys.readouterr().err.splitlines() == [sentence]
     assert exit_code_of(["kafka", "install", "--from", str(release(tmp_path))]) == 0
-    assert capsys.readouterr().err.splitlines()[-1] == there
+    assert capsys.readouterr().err.splitlines()[-1] == sentence
 
 
 def test_only_a_release_without_an_archive_is_started_for_one(maven) -> None:
     maven(FETCHES)
-    one = install("4.1.1")
-    assert lacks_archive(one)
-    one.made.mkdir()
-    archive_path(one).touch()
-    assert not lacks_archive(one)
+    installation = install("4.1.1")
+    assert lacks_archive(installation)
+    installation.made.mkdir()
+    archive_path(installation).touch()
+    assert not lacks_archive(installation)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_a_tarball_is_taken_over(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "kafka.tgz", "w:gz") as archive:
         archive.add(directory, directory.name)
     assert str(install_from(tmp_path / "kafka.tgz").version) == "3.9.1"
-    assert [str(one.version) for one in installed()] == ["3.9.1"]
+    assert [str(installation.version) for installation in installed()] == ["3.9.1"]
 
 
 def test_something_else_is_no_release(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_half_a_tarball_is_no_release(tmp_path: Path) -> None:
 def test_several_releases_stand_side_by_side_and_a_missing_one_names_them(tmp_path: Path) -> None:
     for version in ("4.10.0", "4.9.1", "3.9.1"):
         install_from(release(tmp_path, version))
-    assert [str(one.version) for one in installed()] == ["3.9.1", "4.9.1", "4.10.0"]
+    assert [str(installation.version) for installation in installed()] == ["3.9.1", "4.9.1", "4.10.0"]
     with pytest.raises(HostError, match=r"which has 3\.9\.1, 4\.9\.1, 4\.10\.0.*ackproof kafka install 4\.1\.1"):
         find("4.1.1")
 

@@ -40,8 +40,8 @@ def spec(world: Kafka, faults: FaultPlan, acks: object, duration_ms: int, broker
 
 def test_acks_1_loses_by_a_planned_move_and_nobody_dies(tmp_path: Path) -> None:
     """S03, KAFKA-20554: in this story nothing else happens but a cut that lets followers lag."""
-    one = spec(Kafka(host=Namespaces()), FaultPlan(families=("move",), scenarios=("S03",), count=6), 1, 10_000)
-    lose_or_hold(one, tmp_path, loses=True, exercised=hit_by("partition", "moveleader"))
+    run_spec = spec(Kafka(host=Namespaces()), FaultPlan(families=("move",), scenarios=("S03",), count=6), 1, 10_000)
+    lose_or_hold(run_spec, tmp_path, loses=True, exercised=hit_by("partition", "moveleader"))
 
 
 def dead_controllers(run: Judgement) -> list[int]:
@@ -60,8 +60,8 @@ def test_acks_all_holds_while_nodes_die_leaders_move_and_replicas_are_replaced(
     def exercised(run: Judgement) -> bool:
         return hit_by("partition", "moveleader", "reassign", "kill")(run) and len(dead_controllers(run)) == 1
 
-    one = spec(world, faults, "all", 22_000, brokers=4)
-    judgement, run = lose_or_hold(one, tmp_path, loses=False, exercised=exercised)
+    run_spec = spec(world, faults, "all", 22_000, brokers=4)
+    judgement, run = lose_or_hold(run_spec, tmp_path, loses=False, exercised=exercised)
     assert any(fault.kind == "kill" and max(fault.nodes) < CONTROLLER for fault in judgement.faults)
     (victim,) = dead_controllers(judgement)
     observed = list(read_observations(run))

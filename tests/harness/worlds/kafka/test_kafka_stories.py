@@ -43,10 +43,12 @@ HEALED_MS = 2_500
     ],
 )
 def test_a_story_has_its_outcome(tmp_path: Path, story: str, family: str, settings: dict, *, loses: bool) -> None:
-    one = shortened(story, family, settings)
+    run_spec = shortened(story, family, settings)
     # kafka-python is busy while brokers are away, and this is not about clients.
-    one = msgspec.structs.replace(one, world=msgspec.structs.replace(one.world, client="confluent-kafka"))
-    lose_or_hold(one, tmp_path, loses=loses, exercised=performed_in_full)
+    run_spec = msgspec.structs.replace(
+        run_spec, world=msgspec.structs.replace(run_spec.world, client="confluent-kafka")
+    )
+    lose_or_hold(run_spec, tmp_path, loses=loses, exercised=performed_in_full)
 
 
 @on_namespaces
@@ -54,12 +56,12 @@ def test_a_story_has_its_outcome(tmp_path: Path, story: str, family: str, settin
 def test_a_lost_reply_is_a_write_twice_without_idempotence_only(
     tmp_path: Path, *, idempotence: bool, twice: bool
 ) -> None:
-    one = shortened("S22", "partition", {"enable.idempotence": idempotence})
+    run_spec = shortened("S22", "partition", {"enable.idempotence": idempotence})
 
     def written_as_often_as_expected(run: Judgement) -> bool:
         return performed_in_full(run) and ("duplicate" in run.permitted) is twice
 
-    lose_or_hold(one, tmp_path, loses=False, exercised=written_as_often_as_expected)
+    lose_or_hold(run_spec, tmp_path, loses=False, exercised=written_as_often_as_expected)
 
 
 def performed_in_full(run: Judgement) -> bool:
@@ -69,9 +71,9 @@ def performed_in_full(run: Judgement) -> bool:
 
 def shortened(story: str, family: str, settings: dict[str, object]) -> RunSpec:
     """A run in which the story is performed once."""
-    one = read_plan(STORIES / f"{story}.toml", settings).single(family, "kafka", SEEDS[0])
+    run_spec = read_plan(STORIES / f"{story}.toml", settings).single(family, "kafka", SEEDS[0])
     return msgspec.structs.replace(
-        one,
-        workload=msgspec.structs.replace(one.workload, duration_ms=DURATION_MS[story]),
-        faults=msgspec.structs.replace(one.faults, count=1, healed_ms_min=HEALED_MS),
+        run_spec,
+        workload=msgspec.structs.replace(run_spec.workload, duration_ms=DURATION_MS[story]),
+        faults=msgspec.structs.replace(run_spec.faults, count=1, healed_ms_min=HEALED_MS),
     )

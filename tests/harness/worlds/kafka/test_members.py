@@ -26,7 +26,7 @@ class Cluster:
     def __init__(self) -> None:
         self.votes = {100: UUID(int=1), 101: UUID(int=2), 102: UUID(int=3)}
         self.fetches: set[tuple[int, UUID]] = {(0, UUID(int=9))}
-        self.known = [0, 1, 2]
+        self.brokers = [0, 1, 2]
         self.replicas = {"t-0": (0, 1, 2), "t-1": (1, 2, 0), "u-0": (1, 2)}
         self.stale_answers = 2
         self.silent: set[int] = set()
@@ -40,7 +40,7 @@ class Cluster:
 
     def registered(self) -> list[int]:
         self.stale_answers -= 1
-        return [0, 1, 2] if self.stale_answers > 0 else self.known
+        return [0, 1, 2] if self.stale_answers > 0 else self.brokers
 
     def topics(self) -> dict[str, None]:
         return {"t": None, "u": None}
@@ -72,7 +72,7 @@ class Cluster:
 
     def unregister(self, broker: Address, node: int, limit_s: float) -> str:
         self._heard(broker)
-        self.known.remove(node)
+        self.brokers.remove(node)
         return self.refuses
 
 

@@ -33,8 +33,8 @@ class Cluster:
 
     def topic(self, name):
         self._answer()
-        found = self.topics.get(name)
-        return None if found is None else TopicImage(found, {f"{name}-0": WHOLE})
+        topic_id = self.topics.get(name)
+        return None if topic_id is None else TopicImage(topic_id, {f"{name}-0": WHOLE})
 
     def create_topic(self, name, partitions, replication_factor, configs):
         if self.refuses is not None:
@@ -44,7 +44,7 @@ class Cluster:
 
     def delete_topic(self, topic_id):
         self._answer()
-        names = [name for name, one in self.topics.items() if one == topic_id]
+        names = [name for name, stored_id in self.topics.items() if stored_id == topic_id]
         for name in names:
             del self.topics[name]
         return bool(names)

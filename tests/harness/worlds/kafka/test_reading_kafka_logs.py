@@ -204,7 +204,7 @@ def test_a_truncation_is_completed_with_what_the_broker_said_before(tmp_path: Pa
     log = tmp_path / "node-2.log"
     log.write_text(f"{LOADED}\n{FOLLOWS}\n{TRUNCATES}\n")
     seen = observations_in({2: log, 0: tmp_path / "missing.log"}, WALL_US - 5_000)
-    assert [(type(one.fact), one.time_us, one.node) for one in seen] == [
+    assert [(type(observation.fact), observation.time_us, observation.node) for observation in seen] == [
         (ReplicaRecovered, 5_000, 2),
         (HighWatermarkMoved, 5_000, 2),
         (BecameFollower, 5_000, 2),
@@ -225,15 +225,15 @@ def test_a_change_of_leader_is_an_election_and_one_of_replicas_in_sync_is_not(tm
 
 
 def test_a_leader_that_logs_a_change_of_its_isr_twice_changed_it_once(tmp_path: Path) -> None:
-    known = (
+    skipped = (
         f"{TIME} INFO state.change.logger [Broker id=1] Skipped the become-leader state change for foo-0 with topic id "
         "Some(x) and partition registration PartitionRegistration(replicas=[1, 2, 0], isr=[2, 1], leader=1, "
         "leaderEpoch=3, partitionEpoch=3) since it is already the leader with leader epoch 3. Current high watermark "
         "162, ISR [2,1], adding replicas [] and removing replicas []."
     )
     log = tmp_path / "node-1.log"
-    log.write_text("\n".join((LEADS, IN_SYNC, known, known.replace("partitionEpoch=3", "partitionEpoch=5"))) + "\n")
-    seen = [one.fact for one in observations_in({1: log}, WALL_US)]
+    log.write_text("\n".join((LEADS, IN_SYNC, skipped, skipped.replace("partitionEpoch=3", "partitionEpoch=5"))) + "\n")
+    seen = [observation.fact for observation in observations_in({1: log}, WALL_US)]
     assert [fact.partition_epoch for fact in seen if isinstance(fact, IsrChanged)] == [3, 5]
 
 
@@ -333,7 +333,7 @@ def test_a_change_is_told_once_however_many_controllers_tell_it(tmp_path: Path) 
     logs = {node: tmp_path / f"node-{node}.log" for node in (100, 101)}
     for log in logs.values():
         log.write_text(shown * 2)
-    seen = [one.fact for one in observations_in(logs, WALL_US)]
+    seen = [observation.fact for observation in observations_in(logs, WALL_US)]
     assert [fact.leader for fact in seen if isinstance(fact, LeaderElected)] == [1, 2, 0]
     assert len(seen) == 3
 
@@ -397,7 +397,11 @@ def test_an_election_that_brokers_heard_of_is_told_once_as_the_controllers(tmp_p
     for log in logs.values():
         log.write_text("\n".join([heard(1, 3, 7), heard(1, 3, 8, isr="1"), heard(-1, 4, 9), ""]))
     seen = observations_in(logs, WALL_US)
-    assert [(one.node, one.fact.leader) for one in seen if isinstance(one.fact, LeaderElected)] == [
+    assert [
+        (observation.node, observation.fact.leader)
+        for observation in seen
+        if isinstance(observation.fact, LeaderElected)
+    ] == [
         (CONTROLLER, 1),
         (CONTROLLER, -1),
     ]

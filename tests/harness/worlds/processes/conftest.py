@@ -58,7 +58,10 @@ class Cluster:
 
     def is_well(self) -> bool:
         view = self.target.view()
-        led = all(one.leader is not None and set(one.isr) == set(one.replicas) for one in view.partitions.values())
+        led = all(
+            partition.leader is not None and set(partition.isr) == set(partition.replicas)
+            for partition in view.partitions.values()
+        )
         return led and view.running == view.brokers
 
     def write(

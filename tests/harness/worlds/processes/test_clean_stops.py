@@ -52,8 +52,8 @@ def test_what_the_last_in_sync_replica_acknowledged_is_there_after_its_stop(clus
 
 
 def test_without_addresses_of_their_own_links_are_not_slow_and_the_reason_is_told(tmp_path, make_spec) -> None:
-    one = make_spec(faults=FaultPlan(families=("slow-link",)))
-    world = processes_world(one, tmp_path)
+    run_spec = make_spec(faults=FaultPlan(families=("slow-link",)))
+    world = processes_world(run_spec, tmp_path)
     try:
         world.open()
         assert "namespaces" in world.target.lacks[Capability.LINK_SPEED]

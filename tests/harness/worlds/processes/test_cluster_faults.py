@@ -12,8 +12,8 @@ from workloads.operations import EventType
 pytestmark = pytest.mark.system
 
 
-def both(one: int, other: int) -> list[Link]:
-    return [Link(one, other), Link(other, one)]
+def both(first: int, second: int) -> list[Link]:
+    return [Link(first, second), Link(second, first)]
 
 
 def test_acknowledged_writes_are_read_back_in_order(cluster) -> None:
@@ -141,16 +141,19 @@ def test_the_controller_can_be_killed_while_its_last_word_stands(cluster) -> Non
 
 def test_what_happened_is_observed_on_the_runs_clock(cluster) -> None:
     def led() -> bool:
-        found = cluster.world.observations()
-        return any(isinstance(one.fact, BecameLeader) and one.partition == "ackproof-0" for one in found)
+        observations = cluster.world.observations()
+        return any(
+            isinstance(observation.fact, BecameLeader) and observation.partition == "ackproof-0"
+            for observation in observations
+        )
 
     assert cluster.until(cluster.is_well)
     leader = cluster.leads()
-    follower = next(one for one in cluster.target.view().running if one != leader)
+    follower = next(broker for broker in cluster.target.view().running if broker != leader)
     require(cluster.target.leadership).move_leader("ackproof-0", follower)
     assert cluster.until(led)
     seen = cluster.world.observations()
-    assert [one.time_us for one in seen] == sorted(one.time_us for one in seen)
+    assert [observation.time_us for observation in seen] == sorted(observation.time_us for observation in seen)
     assert seen[-1].time_us <= cluster.world.clock.now_us()
 
 

@@ -240,8 +240,10 @@ def test_nothing_listens_beyond_loopback(tmp_path: Path, make_spec: MakeSpec) ->
     world.open()
     try:
         nodes = [psutil.Process(node.pid) for node in nodes_of(not_undone(tmp_path / FILE_NAME))]
-        sockets = [one for process in (*nodes, psutil.Process()) for one in process.net_connections("inet")]
-        listening = [one.laddr.ip for one in sockets if one.status == psutil.CONN_LISTEN]
+        sockets = [
+            connection for process in (*nodes, psutil.Process()) for connection in process.net_connections("inet")
+        ]
+        listening = [connection.laddr.ip for connection in sockets if connection.status == psutil.CONN_LISTEN]
         assert len(listening) >= len(nodes)
         assert [address for address in listening if not ip_address(address).is_loopback] == []
     finally:

@@ -53,7 +53,9 @@ def followers_of(cluster: Cluster) -> list[int]:
 def kill_until_noticed(cluster: Cluster, broker: int) -> None:
     """A broker that returns at once is taken for one that never left, until it registers."""
     cluster.target.processes.kill(broker)
-    assert cluster.until(lambda: all(broker not in one.isr for one in cluster.target.view().partitions.values()))
+    assert cluster.until(
+        lambda: all(broker not in partition.isr for partition in cluster.target.view().partitions.values())
+    )
 
 
 def bounce_leader(cluster: Cluster) -> None:

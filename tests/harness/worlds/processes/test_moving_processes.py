@@ -37,12 +37,12 @@ def test_a_dead_broker_is_not_made_the_leader(cluster) -> None:
 
 @pytest.mark.parametrize(("acks", "loses"), [(1, True), ("all", False)])
 def test_a_planned_move_while_followers_lag_loses_with_acks_1_only(make_spec, tmp_path: Path, acks, loses) -> None:
-    one = make_spec({"acks": acks, "min.insync.replicas": 2})
-    one = msgspec.structs.replace(
-        one,
+    run_spec = make_spec({"acks": acks, "min.insync.replicas": 2})
+    run_spec = msgspec.structs.replace(
+        run_spec,
         cell="cell/move",
         family="move",
         workload=WorkloadPlan(writes_per_second=100.0, duration_ms=6_000, drain_limit_ms=30_000),
         faults=FaultPlan(families=("move",), scenarios=("S03",), count=4),
     )
-    lose_or_hold(one, tmp_path, loses=loses, exercised=hit_by("partition", "moveleader"))
+    lose_or_hold(run_spec, tmp_path, loses=loses, exercised=hit_by("partition", "moveleader"))

@@ -44,8 +44,8 @@ def test_after_all_brokers_lost_their_power_only_flushed_writes_are_there(opened
     cluster = opened(**{"flush.messages": flush_messages})
     assert [outcome.offset for outcome in cluster.write(5, cluster.next_process())] == [0, 1, 2, 3, 4]
     evidence = [cluster.target.power.cut_power(broker) for broker in (0, 1, 2)]
-    assert all(one["exit"] == "signal 9" and one["log_bytes_before"] > 0 for one in evidence)
-    assert all((one["log_bytes_after"] > 0) is (kept > 0) for one in evidence)
+    assert all(loss["exit"] == "signal 9" and loss["log_bytes_before"] > 0 for loss in evidence)
+    assert all((loss["log_bytes_after"] > 0) is (kept > 0) for loss in evidence)
     for broker in (0, 1, 2):
         assert cluster.target.processes.restart(broker) == {"state": "running"}
     assert cluster.until(cluster.is_well)
@@ -64,7 +64,7 @@ def test_disks_that_lie_lose_what_was_flushed(opened) -> None:
     assert all(cluster.target.write_caches.lie(broker)["durable_log_bytes"] > 0 for broker in (0, 1, 2))
     assert len(cluster.write(3, cluster.next_process())) == 3
     evidence = [cluster.target.power.cut_power(broker) for broker in (0, 1, 2)]
-    assert all(one["lost_flushed"] > 0 for one in evidence)
+    assert all(loss["lost_flushed"] > 0 for loss in evidence)
     assert all(cluster.target.write_caches.obey(broker) for broker in (0, 1, 2))
     for broker in (0, 1, 2):
         assert cluster.target.processes.restart(broker) == {"state": "running"}

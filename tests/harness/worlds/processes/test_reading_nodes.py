@@ -66,7 +66,7 @@ def test_traces_are_merged_in_order_of_time_and_torn_lines_passed_over(tmp_path:
     (tmp_path / "logs" / "trace-1.jsonl").write_bytes(lines % (1_020, 1) + lines % (1_090, 1))
     seen = with_crashes(traced(tmp_path, wall_begin_us=1_000), [])
     assert traced(tmp_path / "nowhere", 0) == []
-    assert [(one.time_us, one.node) for one in seen] == [(20, 1), (50, 0), (90, 1)]
+    assert [(observation.time_us, observation.node) for observation in seen] == [(20, 1), (50, 0), (90, 1)]
     assert seen[0].fact == BecameLeader(partition="t-0", leader_epoch=1)
 
 

@@ -96,7 +96,7 @@ def test_observations_are_in_order_of_time_with_the_crashes_found_before_the_end
     cluster.crashed = ()
     assert world.crashes() == (CRASH,)
     seen = world.observations()
-    assert [(one.time_us, one.node) for one in seen] == [(3, 100), (7, 1), (9, 100)]
+    assert [(observation.time_us, observation.node) for observation in seen] == [(3, 100), (7, 1), (9, 100)]
     assert seen[1].fact == NodeCrashed(exit="signal 11", words="words")
 
 

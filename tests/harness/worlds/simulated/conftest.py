@@ -102,15 +102,15 @@ class Stage:
         consumer.end_offsets([PARTITION], ends.append)
         self.until(lambda: bool(ends))
         consumer.assign([PARTITION], from_start=True)
-        found: dict[int, str] = {}
+        values: dict[int, str] = {}
         for _ in range(200):
             polled: list[PollOutcome] = []
             consumer.poll(100, polled.append)
             self.until(lambda polled=polled: bool(polled))  # type: ignore[misc]
-            found.update({record.offset: record.payload.decode() for record in polled[0].records})
-            if len(found) >= ends[0].offsets[PARTITION]:
+            values.update({record.offset: record.payload.decode() for record in polled[0].records})
+            if len(values) >= ends[0].offsets[PARTITION]:
                 break
-        return [found[offset] for offset in sorted(found)]
+        return [values[offset] for offset in sorted(values)]
 
     def cut_off(self, node: int) -> list[Link]:
         """Cut a broker from the other brokers and the controller, both ways, but from no client."""

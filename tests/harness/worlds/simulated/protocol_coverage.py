@@ -105,15 +105,15 @@ class Coverage:
         self._answer("MoveLeader", ErrorCode.NONE if moved else ErrorCode.INELIGIBLE_REPLICA)
 
     def _on_acknowledged(self, node: NodeId, message: messages.ProduceResponse) -> None:
-        at, offset = message.partition, message.base_offset
-        replica = self._replica(node, at)
-        state = self._image.partition(at)
+        partition, offset = message.partition, message.base_offset
+        replica = self._replica(node, partition)
+        state = self._image.partition(partition)
         if replica is None or state is None or offset == NONE:
             return
         if replica.high_watermark > offset:
             for epoch in (replica.last_epoch(), NONE):
-                self._acknowledged[at, epoch] = max(self._acknowledged.get((at, epoch), 0), offset + 1)
-        logs = [log for member in replica.isr if (log := self._cluster.log(member, at)) is not None]
+                self._acknowledged[partition, epoch] = max(self._acknowledged.get((partition, epoch), 0), offset + 1)
+        logs = [log for member in replica.isr if (log := self._cluster.log(member, partition)) is not None]
         self._reach(
             "acknowledged",
             state.leader_epoch > replica.leader_epoch and "by a deposed leader",
@@ -180,23 +180,25 @@ class Coverage:
 
     def _on_image(self, node: NodeId, _message: object) -> None:
         broker = self._cluster.broker(node)
-        for at, replica in {} if broker is None else broker.replicas.items():
-            self._on_cut(node, at, "to the high watermark")
-            led = self._led.pop((node, at), NONE)
+        for partition, replica in {} if broker is None else broker.replicas.items():
+            self._on_cut(node, partition, "to the high watermark")
+            led = self._led.pop((node, partition), NONE)
             if replica.leading:
-                self._led[node, at] = replica.leader_epoch
+                self._led[node, partition] = replica.leader_epoch
                 self._reach("leader changed", NONE < led < replica.leader_epoch and "again before all knew")
 
-    def _on_cut(self, node: NodeId, at: TopicPartition, why: str) -> None:
+    def _on_cut(self, node: NodeId, partition: TopicPartition, why: str) -> None:
         """A replica's log may have become shorter: ``why`` if it is."""
-        replica = self._replica(node, at)
+        replica = self._replica(node, partition)
         if replica is None:
             return
         end = replica.log.end_offset
-        known, epoch = self._ends.get((node, at), (end, NONE))
-        if end < known:
-            self._reach("truncated", why, end < self._acknowledged.get((at, epoch), 0) and "acknowledged records")
-        self._ends[node, at] = (end, replica.last_epoch())
+        earlier_end, epoch = self._ends.get((node, partition), (end, NONE))
+        if end < earlier_end:
+            self._reach(
+                "truncated", why, end < self._acknowledged.get((partition, epoch), 0) and "acknowledged records"
+            )
+        self._ends[node, partition] = (end, replica.last_epoch())
 
     # --- the controller ----------------------------------------------------------------------------------------------
 
@@ -207,15 +209,15 @@ class Coverage:
         for node, broker in image.brokers.items():
             self._on_broker(before.brokers.get(node, broker), broker)
         for name, topic in image.topics.items():
-            known = before.topics.get(name)
-            if known is None or known is topic or known.identity != topic.identity:
+            earlier_topic = before.topics.get(name)
+            if earlier_topic is None or earlier_topic is topic or earlier_topic.identity != topic.identity:
                 continue
-            for number, (earlier, state) in enumerate(zip(known.partitions, topic.partitions, strict=True)):
-                at = TopicPartition(name, number)
+            for number, (earlier, state) in enumerate(zip(earlier_topic.partitions, topic.partitions, strict=True)):
+                partition = TopicPartition(name, number)
                 if state.leader != earlier.leader:
-                    self._on_election(at, earlier, state, by_log=by_log)
+                    self._on_election(partition, earlier, state, by_log=by_log)
                 if state.isr != earlier.isr:
-                    self._on_isr(at, earlier, state, min(topic.config.min_insync_replicas, len(state.replicas)))
+                    self._on_isr(partition, earlier, state, min(topic.config.min_insync_replicas, len(state.replicas)))
 
     def _on_broker(self, before: BrokerState, after: BrokerState) -> None:
         anew = after.broker_epoch != before.broker_epoch
@@ -228,17 +230,19 @@ class Coverage:
             anew and not after.fenced and "registered anew unfenced",
         )
 
-    def _on_election(self, at: TopicPartition, before: PartitionState, after: PartitionState, *, by_log: bool) -> None:
+    def _on_election(
+        self, partition: TopicPartition, before: PartitionState, after: PartitionState, *, by_log: bool
+    ) -> None:
         self._reach("elected", "by log" if by_log else _kind_of_election(before, after))
-        old = self._leading(before.leader, at)
+        old = self._leading(before.leader, partition)
         self._reach(
             "leader changed",
             old is not None and old.log.end_offset > old.high_watermark and "with writes in flight",
             old is not None and after.leader != NONE and "and two lead",
         )
-        replica = self._replica(after.leader, at)
+        replica = self._replica(after.leader, partition)
         if replica is not None:
-            end, acknowledged = replica.log.end_offset, self._acknowledged.get((at, NONE), 0)
+            end, acknowledged = replica.log.end_offset, self._acknowledged.get((partition, NONE), 0)
             self._reach(
                 "elected",
                 old is not None and end < old.log.end_offset and "with a shorter log than the old leader",
@@ -246,12 +250,12 @@ class Coverage:
                 end < acknowledged and "without acknowledged records",
             )
 
-    def _on_isr(self, at: TopicPartition, before: PartitionState, after: PartitionState, min_isr: int) -> None:
-        leader = self._leading(before.leader, at)
+    def _on_isr(self, partition: TopicPartition, before: PartitionState, after: PartitionState, min_isr: int) -> None:
+        leader = self._leading(before.leader, partition)
         in_flight = leader is not None and leader.log.end_offset > leader.high_watermark
         size, was = len(after.isr), len(before.isr)
         stays = after.leader == before.leader
-        joined = [self._replica(node, at) for node in after.isr if node not in before.isr]
+        joined = [self._replica(node, partition) for node in after.isr if node not in before.isr]
         behind = leader is not None and any(r is not None and r.log.end_offset < leader.log.end_offset for r in joined)
         self._reach(
             "ISR",
@@ -267,12 +271,12 @@ class Coverage:
 
     # --- replicas ----------------------------------------------------------------------------------------------------
 
-    def _replica(self, node: NodeId, at: TopicPartition) -> Replica | None:
+    def _replica(self, node: NodeId, partition: TopicPartition) -> Replica | None:
         broker = self._cluster.broker(node) if node in self._cluster.brokers else None
-        return None if broker is None else broker.replicas.get(at)
+        return None if broker is None else broker.replicas.get(partition)
 
-    def _leading(self, node: NodeId, at: TopicPartition) -> Replica | None:
-        replica = self._replica(node, at)
+    def _leading(self, node: NodeId, partition: TopicPartition) -> Replica | None:
+        replica = self._replica(node, partition)
         return replica if replica is not None and replica.leading else None
 
 

@@ -25,8 +25,8 @@ def held_back(stage, seed, end):
 
 def test_what_a_crashed_producer_had_not_sent_never_arrives(stage):
     for seed in SEEDS:
-        found, outcomes = held_back(stage, seed, lambda producer: producer.crash())
-        assert found == ["before"]
+        values, outcomes = held_back(stage, seed, lambda producer: producer.crash())
+        assert values == ["before"]
         assert [outcome.type for outcome in outcomes] == [EventType.OK, EventType.INFO]
         assert outcomes[-1].error == "ClientCrashed"
 

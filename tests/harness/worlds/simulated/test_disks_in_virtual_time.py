@@ -21,14 +21,14 @@ MIN_ISR_2 = {"acks": ACKS_ALL, "min_insync_replicas": 2}
 
 def losses(family, story, faults=MappingProxyType({}), **settings):
     """Lost writes of a run for each seed; every fault of the story was possible and took effect."""
-    found = []
+    counts = []
     for seed in SEEDS:
         report, events = perform(family, seed, Settings(**settings), scenarios=(story,), **faults)
         assert report.drained, report.unhealthy
         assert report.sends.acknowledged > 150
         assert all(receipt.took_effect for receipt in report.faults)
-        found.append(len(lost_writes(events)))
-    return found
+        counts.append(len(lost_writes(events)))
+    return counts
 
 
 @pytest.mark.parametrize("settings", [{}, {"flush_messages": 1}, {"min_insync_replicas": 1}])

@@ -16,18 +16,18 @@ from tests.harness.reference.core.transaction_lab import TransactionLab
 
 
 def test_leadership_moves_to_an_in_sync_follower_at_once(stage):
-    at = stage()
-    old, new = at.leader, at.followers[0]
-    before = at.target.view().partitions["t-0"].leader_epoch
-    assert at.target.leadership.move_leader("t-0", new) == {"leader": new, "leader_epoch": before + 1}
-    assert at.leader == new != old
-    assert at.write(at.producer(), "x").node == new
+    scene = stage()
+    old, new = scene.leader, scene.followers[0]
+    before = scene.target.view().partitions["t-0"].leader_epoch
+    assert scene.target.leadership.move_leader("t-0", new) == {"leader": new, "leader_epoch": before + 1}
+    assert scene.leader == new != old
+    assert scene.write(scene.producer(), "x").node == new
 
 
 def test_a_move_to_the_leader_changes_nothing(stage):
-    at = stage()
-    before = at.target.view().partitions["t-0"]
-    evidence = at.target.leadership.move_leader("t-0", at.leader)
+    scene = stage()
+    before = scene.target.view().partitions["t-0"]
+    evidence = scene.target.leadership.move_leader("t-0", scene.leader)
     assert evidence == {"leader": before.leader, "leader_epoch": before.leader_epoch}
 
 
@@ -47,44 +47,44 @@ def test_the_view_names_the_coordinator_before_and_after_a_move(make, log, named
 
 @pytest.mark.parametrize("what", ["dead broker", "dead controller", "frozen controller", "no such partition"])
 def test_a_refused_move_says_why(stage, what):
-    at = stage()
-    old, new = at.leader, at.followers[0]
+    scene = stage()
+    old, new = scene.leader, scene.followers[0]
     if what == "dead broker":
-        at.target.processes.kill(new)
-        at.until(lambda: new not in at.target.view().partitions["t-0"].isr)
+        scene.target.processes.kill(new)
+        scene.until(lambda: new not in scene.target.view().partitions["t-0"].isr)
     if what == "dead controller":
-        at.target.processes.kill(CONTROLLER)
+        scene.target.processes.kill(CONTROLLER)
     if what == "frozen controller":
-        at.target.processes.pause(CONTROLLER)
+        scene.target.processes.pause(CONTROLLER)
     partition = "t-9" if what == "no such partition" else "t-0"
-    assert at.target.leadership.move_leader(partition, new)["refused"]
-    assert at.leader == old
+    assert scene.target.leadership.move_leader(partition, new)["refused"]
+    assert scene.leader == old
 
 
 def test_a_move_by_the_logs_takes_the_leader_away_and_elects_a_moment_later(stage):
     """Rules 27 and 28."""
-    at = stage(quorum_required_acks=2, leader_election="largest-epoch-and-log-end")
-    at.wait(600)
-    old, new = at.leader, at.followers[0]
-    evidence = at.target.leadership.move_leader("t-0", new)
+    scene = stage(quorum_required_acks=2, leader_election="largest-epoch-and-log-end")
+    scene.wait(600)
+    old, new = scene.leader, scene.followers[0]
+    evidence = scene.target.leadership.move_leader("t-0", new)
     assert evidence["leader"] == NONE
     assert evidence.keys() == {"leader", "leader_epoch", "election"}
-    at.until(at.moved_from(old))
-    assert at.leader == new
+    scene.until(scene.moved_from(old))
+    assert scene.leader == new
 
 
 def test_what_followers_had_not_fetched_is_lost_with_acks_1(stage):
-    at = stage(acks=1)
-    send = at.producer()
-    at.write(send, "before")
-    at.wait(600)
-    old, new = at.leader, at.followers[0]
-    links = at.cut_off(old)
-    assert at.write(send, "alone").node == old
-    assert at.target.leadership.move_leader("t-0", new)["leader"] == new
-    at.target.links.heal(links)
-    at.until(at.healthy)
-    assert at.read_all() == ["before"]
+    scene = stage(acks=1)
+    send = scene.producer()
+    scene.write(send, "before")
+    scene.wait(600)
+    old, new = scene.leader, scene.followers[0]
+    links = scene.cut_off(old)
+    assert scene.write(send, "alone").node == old
+    assert scene.target.leadership.move_leader("t-0", new)["leader"] == new
+    scene.target.links.heal(links)
+    scene.until(scene.healthy)
+    assert scene.read_all() == ["before"]
 
 
 def test_replica_lists_cannot_be_changed_and_the_view_says_so(stage):
@@ -102,9 +102,9 @@ def test_truncating_to_the_high_watermark_loses_by_a_move_and_a_death(spec, tmp_
     """
     lost = 0
     for seed in range(16):
-        one = spec(seed, families=("move",), duration_ms=12_000, truncation=truncation, min_insync_replicas=2)
-        assert perform_run(one, tmp_path / str(seed)).status == "completed"
-        judgement = judge(one.chosen(), check(tmp_path / str(seed) / "history"))
+        run_spec = spec(seed, families=("move",), duration_ms=12_000, truncation=truncation, min_insync_replicas=2)
+        assert perform_run(run_spec, tmp_path / str(seed)).status == "completed"
+        judgement = judge(run_spec.chosen(), check(tmp_path / str(seed) / "history"))
         assert judgement.broken == {}
         lost += judgement.lost
     assert (lost > 0) is loses
@@ -114,13 +114,13 @@ def test_truncating_to_the_high_watermark_loses_by_a_move_and_a_death(spec, tmp_
 def test_a_planned_move_while_followers_lag_loses_with_acks_1_only(spec, tmp_path, acks, loses):
     lost = 0
     for seed in range(8):
-        one = msgspec.structs.replace(
+        run_spec = msgspec.structs.replace(
             spec(seed, families=("move",), acks=acks, min_insync_replicas=2),
             faults=FaultPlan(families=("move",), count=4),
         )
         directory = tmp_path / str(seed)
-        assert perform_run(one, directory).status == "completed"
-        judgement = judge(one.chosen(), check(directory / "history"))
+        assert perform_run(run_spec, directory).status == "completed"
+        judgement = judge(run_spec.chosen(), check(directory / "history"))
         assert judgement.broken == {}
         assert {"partition", "moveleader"} <= {fault.kind for fault in judgement.faults}
         lost += judgement.lost

@@ -25,45 +25,45 @@ def covered(spec):
     """An open world, and the words that it has reached and reaches."""
 
     def make(**settings):
-        choices, one = Choices(1), spec(1, **settings)
-        world = SimulatedWorld(one, choices)
+        choices, run_spec = Choices(1), spec(1, **settings)
+        world = SimulatedWorld(run_spec, choices)
         words = Coverage(world.cluster).words
-        return Stage(world, choices, one.chosen()), words
+        return Stage(world, choices, run_spec.chosen()), words
 
     return make
 
 
 def test_a_healthy_cluster_acknowledges_and_elects_nobody(covered):
-    at, words = covered(min_insync_replicas=2)
-    at.write(at.producer(), "x")
+    scene, words = covered(min_insync_replicas=2)
+    scene.write(scene.producer(), "x")
     assert {"Produce NONE", "Fetch NONE", "acknowledged: in page caches only"} <= words
     assert not [word for word in words if word.startswith(("elected", "truncated", "ISR", "retried"))]
 
 
 def test_a_dead_leader_is_followed_by_a_member_of_the_isr(covered):
-    at, words = covered(min_insync_replicas=2)
-    at.write(at.producer(), "x")
-    at.wait(1_000)
-    dead = at.leader
-    at.target.processes.kill(dead)
-    at.until(at.moved_from(dead))
-    at.target.processes.restart(dead)
-    at.until(at.healthy)
+    scene, words = covered(min_insync_replicas=2)
+    scene.write(scene.producer(), "x")
+    scene.wait(1_000)
+    dead = scene.leader
+    scene.target.processes.kill(dead)
+    scene.until(scene.moved_from(dead))
+    scene.target.processes.restart(dead)
+    scene.until(scene.healthy)
     assert {"elected: clean", "broker: fenced", "broker: registered anew", "broker: unfenced"} <= words
     assert {"proposed: a larger ISR", "AlterPartition NONE", "ISR: grew"} <= words
     assert "leader changed: and two lead" not in words
 
 
 def test_what_a_leader_alone_wrote_is_truncated_and_no_acknowledged_record_with_it(covered):
-    at, words = covered(min_insync_replicas=2)
-    old, send = at.leader, at.producer()
-    at.write(send, "x")
-    cut = at.cut_off(old)
+    scene, words = covered(min_insync_replicas=2)
+    old, send = scene.leader, scene.producer()
+    scene.write(send, "x")
+    cut = scene.cut_off(old)
     send("y")
-    at.until(at.moved_from(old))
-    at.wait(200)
-    at.target.links.heal(cut)
-    at.until(at.healthy)
+    scene.until(scene.moved_from(old))
+    scene.wait(200)
+    scene.target.links.heal(cut)
+    scene.until(scene.healthy)
     assert {"leader changed: with writes in flight", "leader changed: and two lead"} <= words
     assert "elected: with a shorter log than the old leader" in words
     assert "truncated: by a diverging fetch" in words
@@ -71,25 +71,25 @@ def test_what_a_leader_alone_wrote_is_truncated_and_no_acknowledged_record_with_
 
 
 def test_an_unclean_election_drops_acknowledged_records(covered):
-    at, words = covered(min_insync_replicas=1, unclean_leader_election_enable=True)
-    old, behind = at.leader, at.followers
+    scene, words = covered(min_insync_replicas=1, unclean_leader_election_enable=True)
+    old, behind = scene.leader, scene.followers
     for node in behind:
-        at.target.processes.kill(node)
-    at.until(lambda: len(at.target.view().partitions["t-0"].isr) == 1)
-    at.write(at.producer(), "x")
+        scene.target.processes.kill(node)
+    scene.until(lambda: len(scene.target.view().partitions["t-0"].isr) == 1)
+    scene.write(scene.producer(), "x")
     assert {"acknowledged: with an ISR of one", "acknowledged: by the leader alone", "ISR: is one broker"} <= words
-    at.target.processes.kill(old)
-    at.wait(3_000)
+    scene.target.processes.kill(old)
+    scene.wait(3_000)
     for node in behind:
-        at.target.processes.restart(node)
-    at.until(lambda: at.target.view().partitions["t-0"].leader in behind)
+        scene.target.processes.restart(node)
+    scene.until(lambda: scene.target.view().partitions["t-0"].leader in behind)
     assert {"elected: unclean", "elected: without acknowledged records"} <= words
 
 
 def test_a_planned_move_is_an_election_of_its_own_kind(covered):
-    at, words = covered(min_insync_replicas=2)
-    at.target.leadership.move_leader("t-0", at.followers[0])
-    at.until(at.healthy)
+    scene, words = covered(min_insync_replicas=2)
+    scene.target.leadership.move_leader("t-0", scene.followers[0])
+    scene.until(scene.healthy)
     assert {"MoveLeader NONE", "elected: moved"} <= words
     assert "elected: clean" not in words
 
@@ -102,29 +102,29 @@ def test_a_planned_move_is_an_election_of_its_own_kind(covered):
     ],
 )
 def test_elections_of_other_rules_have_their_words(covered, settings, kind):
-    at, words = covered(**settings)
-    at.write(at.producer(), "x")
-    for node in at.world.cluster.brokers:
-        at.target.processes.stop(node)
-        at.wait(4_000)
-    for node in reversed(at.world.cluster.brokers):
-        at.target.processes.restart(node)
-    at.until(at.healthy)
+    scene, words = covered(**settings)
+    scene.write(scene.producer(), "x")
+    for node in scene.world.cluster.brokers:
+        scene.target.processes.stop(node)
+        scene.wait(4_000)
+    for node in reversed(scene.world.cluster.brokers):
+        scene.target.processes.restart(node)
+    scene.until(scene.healthy)
     assert kind in words
 
 
 def test_whoever_was_fenced_meanwhile_is_refused_as_a_member_of_the_isr(covered):
     """The leader has not heard of the fencing, and proposes a follower that has caught up: KIP-841."""
-    at, words = covered(min_insync_replicas=1)
-    leader, behind = at.leader, at.followers[0]
+    scene, words = covered(min_insync_replicas=1)
+    leader, behind = scene.leader, scene.followers[0]
     apart = [Link(leader, behind), Link(behind, leader)]
-    at.target.links.cut(apart)
-    at.until(lambda: behind not in at.target.view().partitions["t-0"].isr)
-    at.target.messages.hold([Link(CONTROLLER, leader)], "UpdateMetadata")
-    at.target.links.cut([Link(behind, CONTROLLER)])
-    at.until(lambda: at.world.cluster.image().brokers[behind].fenced)
-    at.target.links.heal(apart)
-    at.until(lambda: "AlterPartition INELIGIBLE_REPLICA" in words)
+    scene.target.links.cut(apart)
+    scene.until(lambda: behind not in scene.target.view().partitions["t-0"].isr)
+    scene.target.messages.hold([Link(CONTROLLER, leader)], "UpdateMetadata")
+    scene.target.links.cut([Link(behind, CONTROLLER)])
+    scene.until(lambda: scene.world.cluster.image().brokers[behind].fenced)
+    scene.target.links.heal(apart)
+    scene.until(lambda: "AlterPartition INELIGIBLE_REPLICA" in words)
 
 
 def test_every_word_is_in_the_list_and_watching_changes_nothing(spec):
@@ -133,13 +133,13 @@ def test_every_word_is_in_the_list_and_watching_changes_nothing(spec):
 
     reached = set()
     for seed in range(4):
-        one, events, watched = spec(seed, families=("kill", "pause")), Events(), Events()
+        run_spec, events, watched = spec(seed, families=("kill", "pause")), Events(), Events()
         choices = Choices(seed)
-        perform_schedule(one, SimulatedWorld(one, choices), events, choices.draw)
+        perform_schedule(run_spec, SimulatedWorld(run_spec, choices), events, choices.draw)
         choices = Choices(seed)
-        world = SimulatedWorld(one, choices)
+        world = SimulatedWorld(run_spec, choices)
         words = Coverage(world.cluster).words
-        perform_schedule(one, world, watched, choices.draw)
+        perform_schedule(run_spec, world, watched, choices.draw)
         assert events == watched
         assert words <= WORDS
         reached |= words

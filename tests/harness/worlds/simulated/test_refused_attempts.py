@@ -36,18 +36,18 @@ class Answers:
 def test_every_attempt_that_was_refused_is_counted_although_the_write_was_acknowledged(
     stage: Callable[..., Stage], observe: bool
 ) -> None:
-    at = stage(observe=observe, min_insync_replicas=3)
-    answers = Answers(at)
-    dead = at.followers[0]
-    at.target.processes.kill(dead)
-    at.until(lambda: len(at.target.view().partitions["t-0"].isr) == 2)
-    send = at.producer()
+    scene = stage(observe=observe, min_insync_replicas=3)
+    answers = Answers(scene)
+    dead = scene.followers[0]
+    scene.target.processes.kill(dead)
+    scene.until(lambda: len(scene.target.view().partitions["t-0"].isr) == 2)
+    send = scene.producer()
     send("x")
-    at.wait(1_500)
-    at.target.processes.restart(dead)
-    at.until(lambda: "x" in at.sent)
-    assert at.sent["x"].type is EventType.OK
-    counted = at.world.refused_attempts()
+    scene.wait(1_500)
+    scene.target.processes.restart(dead)
+    scene.until(lambda: "x" in scene.sent)
+    assert scene.sent["x"].type is EventType.OK
+    counted = scene.world.refused_attempts()
     assert counted.before_append == answers.of(BEFORE)
     assert counted.before_append["t-0"] >= 5
     assert counted.after_append == answers.of(AFTER) == {}
@@ -55,21 +55,21 @@ def test_every_attempt_that_was_refused_is_counted_although_the_write_was_acknow
 
 def test_an_attempt_that_was_appended_and_then_refused_is_counted_apart(stage: Callable[..., Stage]) -> None:
     """A follower stands still before the write, so the ISR shrinks while that waits; since 3.7 it waits on."""
-    at = stage(min_insync_replicas=3, strict_min_isr=False, eligible_leader_replicas=False)
-    answers = Answers(at)
-    frozen = at.followers[0]
-    at.target.processes.pause(frozen)
-    send = at.producer()
+    scene = stage(min_insync_replicas=3, strict_min_isr=False, eligible_leader_replicas=False)
+    answers = Answers(scene)
+    frozen = scene.followers[0]
+    scene.target.processes.pause(frozen)
+    send = scene.producer()
     send("x")
-    at.until(lambda: len(at.target.view().partitions["t-0"].isr) == 2)
-    at.wait(500)
-    counted = at.world.refused_attempts()
+    scene.until(lambda: len(scene.target.view().partitions["t-0"].isr) == 2)
+    scene.wait(500)
+    counted = scene.world.refused_attempts()
     assert (counted.before_append, counted.after_append) == (answers.of(BEFORE), answers.of(AFTER))
     assert counted.after_append == {"t-0": 1}
 
 
 def test_nothing_is_refused_in_peace(stage: Callable[..., Stage]) -> None:
-    at = stage()
-    at.write(at.producer(), "x")
-    counted = at.world.refused_attempts()
+    scene = stage()
+    scene.write(scene.producer(), "x")
+    counted = scene.world.refused_attempts()
     assert (counted.before_append, counted.after_append) == ({}, {})

@@ -63,9 +63,9 @@ def exported(spec, directory):
 def test_same_seed_gives_the_same_history(spec, tmp_path):
     """Each family with each acks twice, as JSON lines, byte by byte."""
     for seed in range(12):
-        one = spec(seed, families=FAMILIES[seed % 4], acks=(-1, 0, 1)[seed % 3])
-        first = exported(one, tmp_path / f"{seed}-first")
-        assert first == exported(one, tmp_path / f"{seed}-second"), f"seed {seed}"
+        run_spec = spec(seed, families=FAMILIES[seed % 4], acks=(-1, 0, 1)[seed % 3])
+        first = exported(run_spec, tmp_path / f"{seed}-first")
+        assert first == exported(run_spec, tmp_path / f"{seed}-second"), f"seed {seed}"
         assert first.count(b"\n") > 500
 
 
@@ -74,11 +74,11 @@ def test_other_seeds_give_other_histories(spec, tmp_path):
 
 
 def test_a_recorded_run_replays_draw_by_draw(spec):
-    one, events, again = spec(3, families=FAMILIES[3]), Events(), Events()
-    choices = Choices(one.seed)
-    performed(one, events, choices)
+    run_spec, events, again = spec(3, families=FAMILIES[3]), Events(), Events()
+    choices = Choices(run_spec.seed)
+    performed(run_spec, events, choices)
     replayed = Choices.recorded(choices.recording())
-    performed(one, again, replayed)
+    performed(run_spec, again, replayed)
     assert again.ended == events.ended
     assert replayed.recording() == choices.recording()
 
@@ -140,13 +140,13 @@ class Kept(list):
     ids=["five in flight", "idempotence", "one in flight"],
 )
 def test_a_producer_is_overtaken_by_itself_only_in_flight_and_without_idempotence(spec, settings, reordered):
-    found = 0
+    overtaken = 0
     for number in range(9):
         events = Kept()
         run(spec(number, families=FAMILIES[number % 3], **SAFE, **settings), events)
-        found += judge_events(events).counts.get("reordered", 0)
-    assert (found > 50) is reordered, f"{found} in nine runs"
-    assert reordered or found == 0
+        overtaken += judge_events(events).counts.get("reordered", 0)
+    assert (overtaken > 50) is reordered, f"{overtaken} in nine runs"
+    assert reordered or overtaken == 0
 
 
 @pytest.mark.parametrize("acks", [0, 1])

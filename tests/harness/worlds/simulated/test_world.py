@@ -20,12 +20,12 @@ OK, FAIL, INFO = EventType.OK, EventType.FAIL, EventType.INFO
 
 
 def test_an_open_world_has_a_leader_and_a_full_isr_everywhere(stage):
-    at = stage()
-    view = at.target.view()
+    scene = stage()
+    view = scene.target.view()
     assert sorted(view.partitions) == ["t-0", "t-1", "t-2"]
-    assert at.healthy()
+    assert scene.healthy()
     assert view.running == view.brokers == (0, 1, 2)
-    assert 0 < at.world.clock.now_us() < 2_000_000
+    assert 0 < scene.world.clock.now_us() < 2_000_000
 
 
 def test_a_cluster_that_cannot_start_says_so(stage):
@@ -35,29 +35,29 @@ def test_a_cluster_that_cannot_start_says_so(stage):
 
 @pytest.mark.parametrize("acks", [-1, 0, 1])
 def test_what_is_written_in_peace_is_read(stage, acks):
-    at = stage(acks=acks)
-    send = at.producer()
+    scene = stage(acks=acks)
+    send = scene.producer()
     for value in ("x", "y", "z"):
-        assert at.write(send, value).type is OK
-    at.wait(600)
-    assert at.read_all() == ["x", "y", "z"]
-    offsets = [at.sent[value].offset for value in ("x", "y", "z")]
+        assert scene.write(send, value).type is OK
+    scene.wait(600)
+    assert scene.read_all() == ["x", "y", "z"]
+    offsets = [scene.sent[value].offset for value in ("x", "y", "z")]
     assert offsets == ([None] * 3 if acks == 0 else [0, 1, 2])
 
 
 def test_sigkill_keeps_appended_bytes(stage):
-    at = stage()
-    at.write(at.producer(), "x")
-    at.wait(600)
-    for node in at.world.cluster.brokers:
-        assert at.target.processes.kill(node)["exit"] == "signal 9"
-        log = at.world.cluster.log(node, AT)
+    scene = stage()
+    scene.write(scene.producer(), "x")
+    scene.wait(600)
+    for node in scene.world.cluster.brokers:
+        assert scene.target.processes.kill(node)["exit"] == "signal 9"
+        log = scene.world.cluster.log(node, AT)
         assert log is not None
         assert (log.end_offset, log.flushed_offset) == (1, 0)
-    for node in at.world.cluster.brokers:
-        at.target.processes.restart(node)
-    at.until(at.healthy)
-    assert at.read_all() == ["x"]
+    for node in scene.world.cluster.brokers:
+        scene.target.processes.restart(node)
+    scene.until(scene.healthy)
+    assert scene.read_all() == ["x"]
 
 
 def test_evidence_is_of_what_happened_and_empty_where_nothing_did(stage):
@@ -82,123 +82,123 @@ def test_evidence_is_of_what_happened_and_empty_where_nothing_did(stage):
 
 
 def test_a_dead_leader_is_replaced_and_returns_as_a_follower(stage):
-    at = stage()
-    old = at.leader
-    at.target.processes.kill(old)
-    at.until(at.moved_from(old))
-    at.target.processes.restart(old)
-    at.until(at.healthy)
-    assert at.leader != old
+    scene = stage()
+    old = scene.leader
+    scene.target.processes.kill(old)
+    scene.until(scene.moved_from(old))
+    scene.target.processes.restart(old)
+    scene.until(scene.healthy)
+    assert scene.leader != old
 
 
 def test_the_controller_forgets_nothing_when_it_dies(stage):
-    at = stage()
-    before = at.target.view().partitions
-    at.target.processes.kill(CONTROLLER)
-    assert at.target.view().partitions == before
-    at.wait(1_000)
-    at.target.processes.restart(CONTROLLER)
-    at.write(at.producer(), "x")
-    at.wait(3_000)
-    assert at.healthy()
+    scene = stage()
+    before = scene.target.view().partitions
+    scene.target.processes.kill(CONTROLLER)
+    assert scene.target.view().partitions == before
+    scene.wait(1_000)
+    scene.target.processes.restart(CONTROLLER)
+    scene.write(scene.producer(), "x")
+    scene.wait(3_000)
+    assert scene.healthy()
 
 
 def test_a_frozen_leader_is_replaced_and_its_late_acks_are_lost(stage):
-    at = stage(acks=1, retries=0, request_timeout_ms=9_000, delivery_timeout_ms=9_000)
-    send = at.producer()
-    at.write(send, "before")
-    old = at.leader
-    at.wait(600)
-    at.target.processes.pause(old)
+    scene = stage(acks=1, retries=0, request_timeout_ms=9_000, delivery_timeout_ms=9_000)
+    send = scene.producer()
+    scene.write(send, "before")
+    old = scene.leader
+    scene.wait(600)
+    scene.target.processes.pause(old)
     send("late")
-    at.until(at.moved_from(old))
-    at.wait(100)
-    evidence = at.target.processes.resume(old)
+    scene.until(scene.moved_from(old))
+    scene.wait(100)
+    evidence = scene.target.processes.resume(old)
     assert evidence["waited"] > 0
-    at.until(lambda: "late" in at.sent)
-    at.until(at.healthy)
-    assert at.sent["late"].type is OK
-    assert at.sent["late"].node == old
-    assert at.read_all() == ["before"]
+    scene.until(lambda: "late" in scene.sent)
+    scene.until(scene.healthy)
+    assert scene.sent["late"].type is OK
+    assert scene.sent["late"].node == old
+    assert scene.read_all() == ["before"]
 
 
 def test_an_acks_1_write_on_a_zombie_leader_is_lost_after_the_heal(stage):
-    at = stage(acks=1)
-    send = at.producer()
-    at.write(send, "before")
-    at.wait(600)
-    old = at.leader
-    links = at.cut_off(old)
-    at.until(at.moved_from(old))
-    assert at.write(send, "zombie").node == old
-    evidence = at.target.links.heal(links)
+    scene = stage(acks=1)
+    send = scene.producer()
+    scene.write(send, "before")
+    scene.wait(600)
+    old = scene.leader
+    links = scene.cut_off(old)
+    scene.until(scene.moved_from(old))
+    assert scene.write(send, "zombie").node == old
+    evidence = scene.target.links.heal(links)
     assert evidence["dropped"] + evidence["delayed"] > 0
-    at.until(at.healthy)
-    assert at.read_all() == ["before"]
+    scene.until(scene.healthy)
+    assert scene.read_all() == ["before"]
 
 
 def test_an_acks_all_write_on_a_zombie_leader_is_acknowledged_only_by_its_successor(stage):
-    at = stage(acks=-1, min_insync_replicas=2)
-    send = at.producer()
-    at.write(send, "before")
-    old = at.leader
-    links = at.cut_off(old)
-    at.until(at.moved_from(old))
-    outcome = at.write(send, "zombie")
-    at.target.links.heal(links)
-    at.until(at.healthy)
-    at.wait(600)
+    scene = stage(acks=-1, min_insync_replicas=2)
+    send = scene.producer()
+    scene.write(send, "before")
+    old = scene.leader
+    links = scene.cut_off(old)
+    scene.until(scene.moved_from(old))
+    outcome = scene.write(send, "zombie")
+    scene.target.links.heal(links)
+    scene.until(scene.healthy)
+    scene.wait(600)
     assert outcome.type in {OK, INFO}
     assert outcome.node != old or outcome.type is INFO
-    assert ("zombie" in at.read_all()) or outcome.type is INFO
+    assert ("zombie" in scene.read_all()) or outcome.type is INFO
 
 
 def test_a_refused_acks_0_write_is_lost_and_the_next_finds_the_new_leader(stage):
-    at = stage(acks=0)
-    send = at.producer()
-    at.write(send, "before")
-    at.wait(600)
-    old = at.leader
-    links = at.cut_off(old)
-    at.until(at.moved_from(old))
-    at.target.links.heal(links)
-    at.until(at.healthy)
-    at.write(send, "refused")
-    at.wait(500)
-    at.write(send, "after")
-    at.wait(600)
-    assert {outcome.type for outcome in at.sent.values()} == {OK}
-    assert at.read_all() == ["before", "after"]
+    scene = stage(acks=0)
+    send = scene.producer()
+    scene.write(send, "before")
+    scene.wait(600)
+    old = scene.leader
+    links = scene.cut_off(old)
+    scene.until(scene.moved_from(old))
+    scene.target.links.heal(links)
+    scene.until(scene.healthy)
+    scene.write(send, "refused")
+    scene.wait(500)
+    scene.write(send, "after")
+    scene.wait(600)
+    assert {outcome.type for outcome in scene.sent.values()} == {OK}
+    assert scene.read_all() == ["before", "after"]
 
 
 def test_below_min_isr_a_write_is_refused_for_certain(stage):
-    at = stage(min_insync_replicas=2, retries=0)
-    send = at.producer()
-    at.write(send, "before")
-    for follower in at.followers:
-        at.target.processes.kill(follower)
-    at.until(lambda: len(at.target.view().partitions["t-0"].isr) == 1)
-    at.wait(500)
-    outcome = at.write(send, "refused")
+    scene = stage(min_insync_replicas=2, retries=0)
+    send = scene.producer()
+    scene.write(send, "before")
+    for follower in scene.followers:
+        scene.target.processes.kill(follower)
+    scene.until(lambda: len(scene.target.view().partitions["t-0"].isr) == 1)
+    scene.wait(500)
+    outcome = scene.write(send, "refused")
     assert (outcome.type, outcome.error) == (FAIL, "NotEnoughReplicasError")
-    for follower in at.followers:
-        at.target.processes.restart(follower)
-    at.until(at.healthy)
-    assert at.read_all() == ["before"]
+    for follower in scene.followers:
+        scene.target.processes.restart(follower)
+    scene.until(scene.healthy)
+    assert scene.read_all() == ["before"]
 
 
-def lost_reply(at):
+def lost_reply(scene):
     """One write whose first answer never reaches the producer."""
-    send = at.producer()
-    at.write(send, "before")
-    answers = [Link(at.leader, CLIENTS)]
-    at.target.links.cut(answers)
+    send = scene.producer()
+    scene.write(send, "before")
+    answers = [Link(scene.leader, CLIENTS)]
+    scene.target.links.cut(answers)
     send("x")
-    at.wait(100)
-    at.target.links.heal(answers)
-    at.until(lambda: "x" in at.sent)
-    at.wait(600)
-    return at.read_all()
+    scene.wait(100)
+    scene.target.links.heal(answers)
+    scene.until(lambda: "x" in scene.sent)
+    scene.wait(600)
+    return scene.read_all()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -215,16 +215,16 @@ def test_without_idempotence_some_lost_reply_is_doubled(stage):
 
 def test_a_dead_broker_is_noticed_at_once_and_a_frozen_one_by_time_out(stage):
     def time_to_answer_ms(attack):
-        at = stage(seed=5, retries=0, delivery_timeout_ms=20_000)
-        send = at.producer()
-        at.write(send, "before")
-        leader = at.leader
+        scene = stage(seed=5, retries=0, delivery_timeout_ms=20_000)
+        send = scene.producer()
+        scene.write(send, "before")
+        leader = scene.leader
         send("x")
-        getattr(at.target.processes, attack)(leader)
-        began_us = at.world.clock.now_us()
-        at.until(lambda: "x" in at.sent)
-        assert at.sent["x"].type is INFO
-        return (at.world.clock.now_us() - began_us) / 1_000
+        getattr(scene.target.processes, attack)(leader)
+        began_us = scene.world.clock.now_us()
+        scene.until(lambda: "x" in scene.sent)
+        assert scene.sent["x"].type is INFO
+        return (scene.world.clock.now_us() - began_us) / 1_000
 
     assert time_to_answer_ms("kill") < 50
     assert 1_400 < time_to_answer_ms("pause") < 1_600
@@ -232,13 +232,13 @@ def test_a_dead_broker_is_noticed_at_once_and_a_frozen_one_by_time_out(stage):
 
 def test_observing_tells_the_story_and_changes_nothing(stage):
     def outcome(observe):
-        at = stage(seed=9, observe=observe)
-        send = at.producer()
+        scene = stage(seed=9, observe=observe)
+        send = scene.producer()
         for value in "abc":
-            at.write(send, value)
-        at.target.processes.kill(at.leader)
-        at.wait(4_000)
-        return at.sent, at.target.view(), at.world.clock.now_us(), at.world.observations()
+            scene.write(send, value)
+        scene.target.processes.kill(scene.leader)
+        scene.wait(4_000)
+        return scene.sent, scene.target.view(), scene.world.clock.now_us(), scene.world.observations()
 
     silent, observed = outcome(observe=False), outcome(observe=True)
     assert silent[:3] == observed[:3]
@@ -249,50 +249,55 @@ def test_observing_tells_the_story_and_changes_nothing(stage):
 
 
 def test_a_stopped_leader_hands_over_flushes_and_comes_back(stage):
-    at = stage()
-    old = at.leader
-    at.write(at.producer(), "x")
-    assert at.target.processes.stop(old)["state"] == "ending"
-    assert at.target.processes.stop(old) == {}
-    assert old not in at.target.view().running
-    at.until(at.moved_from(old))
-    at.wait(100)
-    log = at.world.cluster.log(old, AT)
+    scene = stage()
+    old = scene.leader
+    scene.write(scene.producer(), "x")
+    assert scene.target.processes.stop(old)["state"] == "ending"
+    assert scene.target.processes.stop(old) == {}
+    assert old not in scene.target.view().running
+    scene.until(scene.moved_from(old))
+    scene.wait(100)
+    log = scene.world.cluster.log(old, AT)
     assert log is not None
     assert log.flushed_offset == log.end_offset == 1
-    assert at.target.processes.kill(old) == {}
-    assert at.target.processes.restart(old)["state"] == "running"
-    at.until(at.healthy)
-    assert at.read_all() == ["x"]
+    assert scene.target.processes.kill(old) == {}
+    assert scene.target.processes.restart(old)["state"] == "running"
+    scene.until(scene.healthy)
+    assert scene.read_all() == ["x"]
 
 
 def test_a_broker_that_is_to_return_before_it_has_left_returns_when_it_has(stage):
-    at = stage()
-    old = at.leader
-    at.target.processes.stop(old)
-    assert at.target.processes.restart(old) == {"state": "ending"}
-    at.until(at.moved_from(old))
-    at.until(at.healthy)
-    assert old in at.target.view().running
+    scene = stage()
+    old = scene.leader
+    scene.target.processes.stop(old)
+    assert scene.target.processes.restart(old) == {"state": "ending"}
+    scene.until(scene.moved_from(old))
+    scene.until(scene.healthy)
+    assert old in scene.target.view().running
 
 
 def test_the_last_in_sync_replica_keeps_what_it_had_when_it_is_stopped(stage):
-    at = stage(min_insync_replicas=1)
-    old = at.leader
-    at.target.links.cut(
-        [Link(one, other) for follower in at.followers for one, other in ((old, follower), (follower, old))]
+    scene = stage(min_insync_replicas=1)
+    old = scene.leader
+    scene.target.links.cut(
+        [Link(source, target) for follower in scene.followers for source, target in ((old, follower), (follower, old))]
     )
-    at.until(lambda: at.target.view().partitions["t-0"].isr == (old,))
-    assert at.write(at.producer(), "alone").type is OK
-    at.target.processes.stop(old)
-    at.until(lambda: at.target.view().partitions["t-0"].leader is None)
-    at.wait(4_000)
-    at.target.links.heal(
-        [Link(one, other) for one in at.world.cluster.brokers for other in at.world.cluster.brokers if one != other]
+    scene.until(lambda: scene.target.view().partitions["t-0"].isr == (old,))
+    assert scene.write(scene.producer(), "alone").type is OK
+    scene.target.processes.stop(old)
+    scene.until(lambda: scene.target.view().partitions["t-0"].leader is None)
+    scene.wait(4_000)
+    scene.target.links.heal(
+        [
+            Link(source, target)
+            for source in scene.world.cluster.brokers
+            for target in scene.world.cluster.brokers
+            if source != target
+        ]
     )
-    at.target.processes.restart(old)
-    at.until(at.healthy)
-    assert at.read_all() == ["alone"]
+    scene.target.processes.restart(old)
+    scene.until(scene.healthy)
+    assert scene.read_all() == ["alone"]
 
 
 def test_nothing_has_a_wall_clock_in_virtual_time(stage):
@@ -307,40 +312,40 @@ def test_nothing_has_a_wall_clock_in_virtual_time(stage):
 @needs_interpreted
 def test_more_than_a_frozen_process_can_keep_ends_the_run(stage, monkeypatch):
     monkeypatch.setattr("harness.worlds.simulated.nodes.INBOX_MAX", 5)
-    at = stage()
-    at.target.processes.pause(at.leader)
+    scene = stage()
+    scene.target.processes.pause(scene.leader)
     with pytest.raises(HarnessError, match="more than 5 messages and timers wait for the frozen node"):
-        at.wait(3_000)
+        scene.wait(3_000)
 
 
 def test_proposals_that_are_held_change_the_isr_when_they_are_released(stage):
-    at = stage(min_insync_replicas=1)
-    old, follower = at.leader, at.followers[0]
+    scene = stage(min_insync_replicas=1)
+    old, follower = scene.leader, scene.followers[0]
     proposals = [Link(old, CONTROLLER)]
-    assert at.target.messages.hold(proposals, "AlterPartition") == {"filtered": [f"{old}>{CONTROLLER}"]}
-    at.target.links.cut([Link(follower, old)])
-    send = at.producer()
+    assert scene.target.messages.hold(proposals, "AlterPartition") == {"filtered": [f"{old}>{CONTROLLER}"]}
+    scene.target.links.cut([Link(follower, old)])
+    send = scene.producer()
     send("x")
-    at.wait(4_000)
-    assert follower in at.target.view().partitions["t-0"].isr
-    assert "x" not in at.sent
-    assert at.target.messages.release(proposals)["held"] > 0
-    at.until(lambda: at.sent["x"].type is OK if "x" in at.sent else False, 2_000)
-    assert follower not in at.target.view().partitions["t-0"].isr
+    scene.wait(4_000)
+    assert follower in scene.target.view().partitions["t-0"].isr
+    assert "x" not in scene.sent
+    assert scene.target.messages.release(proposals)["held"] > 0
+    scene.until(lambda: scene.sent["x"].type is OK if "x" in scene.sent else False, 2_000)
+    assert follower not in scene.target.view().partitions["t-0"].isr
 
 
 def test_dropped_answers_of_one_api_leave_the_others_alone(stage):
-    at = stage(retries=0)
-    send = at.producer()
-    at.write(send, "before")
-    answers = [Link(at.leader, CLIENTS)]
-    at.target.messages.drop(answers, "Produce")
-    outcome = at.write(send, "x")
+    scene = stage(retries=0)
+    send = scene.producer()
+    scene.write(send, "before")
+    answers = [Link(scene.leader, CLIENTS)]
+    scene.target.messages.drop(answers, "Produce")
+    outcome = scene.write(send, "x")
     assert outcome.type is INFO
-    assert at.target.messages.release(answers) == {"held": 0, "dropped": 1}
-    assert at.target.messages.release(answers) == {}
-    at.wait(600)
-    assert at.read_all() == ["before", "x"]
+    assert scene.target.messages.release(answers) == {"held": 0, "dropped": 1}
+    assert scene.target.messages.release(answers) == {}
+    scene.wait(600)
+    assert scene.read_all() == ["before", "x"]
 
 
 def test_an_api_that_nobody_speaks_is_refused(stage):
@@ -349,18 +354,18 @@ def test_an_api_that_nobody_speaks_is_refused(stage):
 
 
 def test_a_hold_of_some_messages_outlasts_one_of_others_on_its_link(stage):
-    at = stage()
-    to_clients = [Link(at.leader, CLIENTS)]
-    at.target.messages.hold(to_clients, "Produce")
-    at.target.messages.drop(to_clients, "Produce")
-    send = at.producer()
+    scene = stage()
+    to_clients = [Link(scene.leader, CLIENTS)]
+    scene.target.messages.hold(to_clients, "Produce")
+    scene.target.messages.drop(to_clients, "Produce")
+    send = scene.producer()
     send("x")
-    at.wait(200)
-    assert at.target.messages.release(to_clients, "drop", "Produce") == {"held": 0, "dropped": 0}
-    at.wait(200)
-    assert "x" not in at.sent
-    assert at.target.messages.release(to_clients, "hold", "Produce") == {"held": 1, "dropped": 0}
-    at.until(lambda: "x" in at.sent, 2_000)
+    scene.wait(200)
+    assert scene.target.messages.release(to_clients, "drop", "Produce") == {"held": 0, "dropped": 0}
+    scene.wait(200)
+    assert "x" not in scene.sent
+    assert scene.target.messages.release(to_clients, "hold", "Produce") == {"held": 1, "dropped": 0}
+    scene.until(lambda: "x" in scene.sent, 2_000)
 
 
 def test_the_log_of_groups_has_the_settings_that_brokers_would_have_for_every_topic():

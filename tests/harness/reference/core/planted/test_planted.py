@@ -52,7 +52,7 @@ OTHERS = [name for name in Settings().to_mapping() if name != "planted.bug"]
 
 def lost(tmp_path: Path, bug: str, family: str, **settings: Any) -> int:
     """Lost writes of four runs with the safest settings."""
-    found = 0
+    losses = 0
     for seed in range(4):
         spec = RunSpec(
             world=Simulated(),
@@ -64,8 +64,8 @@ def lost(tmp_path: Path, bug: str, family: str, **settings: Any) -> int:
             seed=seed,
         )
         assert perform_run(spec, tmp_path / f"{bug}-{seed}").status == "completed"
-        found += len(check(tmp_path / f"{bug}-{seed}" / "history").anomalies.get("lost-write", ()))
-    return found
+        losses += len(check(tmp_path / f"{bug}-{seed}" / "history").anomalies.get("lost-write", ()))
+    return losses
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_promise_is_broken_although_copies_were_destroyed_that_others_should_h
 ) -> None:
     """Between faults all is well for so long that each destroyed copy is judged by itself."""
     faults = FaultPlan(families=(family,), scenarios=scenarios, count=4, dead_brokers_max=3, healed_ms_min=3_000)
-    found = {}
+    judgements = {}
     for planted in ("none", bug):
         spec = RunSpec(
             world=Simulated(),
@@ -108,11 +108,11 @@ def test_a_promise_is_broken_although_copies_were_destroyed_that_others_should_h
             seed=2,
         )
         assert perform_run(spec, tmp_path / planted).status == "completed"
-        found[planted] = judge(spec.chosen(), check(tmp_path / planted))
-    assert {fault.kind for fault in found["none"].faults} & {"wipedisk", "powerloss", "kill"}
-    assert (found["none"].broken, found["none"].lost) == ({}, 0)
-    assert found[bug].outcome == "broken promise"
-    assert found[bug].broken["lost-write"] > 0
+        judgements[planted] = judge(spec.chosen(), check(tmp_path / planted))
+    assert {fault.kind for fault in judgements["none"].faults} & {"wipedisk", "powerloss", "kill"}
+    assert (judgements["none"].broken, judgements["none"].lost) == ({}, 0)
+    assert judgements[bug].outcome == "broken promise"
+    assert judgements[bug].broken["lost-write"] > 0
 
 
 def test_a_late_fetch_of_a_dead_incarnation_takes_its_empty_successor_into_the_isr(lab: Any) -> None:

@@ -21,7 +21,7 @@ def runs_of(bug: str) -> list[JudgedRun]:
 
 def test_nothing_is_found_in_groups_as_they_are() -> None:
     runs = runs_of("none")
-    assert [(found.verdict.anomalies, found.broken) for found in runs] == [({}, None)] * len(runs)
+    assert [(judged_run.verdict.anomalies, judged_run.broken) for judged_run in runs] == [({}, None)] * len(runs)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_nothing_is_found_in_groups_as_they_are() -> None:
     ],
 )
 def test_a_wrong_form_is_found_in_virtual_time(bug: str, expected: str) -> None:
-    assert expected in {name for found in runs_of(bug) for name in found.verdict.anomalies}
+    assert expected in {name for judged_run in runs_of(bug) for name in judged_run.verdict.anomalies}
 
 
 def test_hunts_know_which_bugs_only_groups_show() -> None:

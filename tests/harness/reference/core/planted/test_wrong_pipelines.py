@@ -21,9 +21,9 @@ def run(bug: str, number: int, portfolio: int = 0) -> JudgedRun:
 def test_nothing_is_found_in_pipelines_as_they_are() -> None:
     for portfolio in range(len(PIPELINED)):
         for number in range(RUNS):
-            found = run("none", number, portfolio)
-            assert (found.verdict.anomalies, found.broken, found.verdict.valid) == ({}, None, True)
-            counts = found.verdict.transactions
+            judged_run = run("none", number, portfolio)
+            assert (judged_run.verdict.anomalies, judged_run.broken, judged_run.verdict.valid) == ({}, None, True)
+            counts = judged_run.verdict.transactions
             assert counts is not None
             assert counts.committed > 20
             assert counts.offsets_aborted > 5

@@ -61,20 +61,20 @@ def alarms(story: str, column: str, bug: str) -> list[str]:
     """The disagreements with the story's file, and the first invariant that was broken on the way."""
     changed = msgspec.structs.replace(STORIES[story], settings={**STORIES[story].settings, "planted.bug": bug})
     settings = column_named(column).chosen(changed.settings)
-    found: list[str] = []
+    names: list[str] = []
 
     def watch(world: Any) -> None:
         invariants = Invariants(world.cluster, broker_config(settings))
 
         def step(node: Any, cause: Any, effects: Any) -> None:
             try:
-                found or invariants.step(node, cause, effects)
+                names or invariants.step(node, cause, effects)
             except InvariantBrokenError as error:
-                found.append(error.name)
+                names.append(error.name)
 
         world.cluster.watch(step)
 
-    return [*perform_cell(changed, column, watch).disagreements, *found]
+    return [*perform_cell(changed, column, watch).disagreements, *names]
 
 
 @pytest.mark.parametrize(
@@ -279,13 +279,13 @@ def test_recovery_ends_the_log_at_a_bad_batch(bug: str, kept: list[int]) -> None
 @cases("commit-offsets-after-append", None, ErrorCode.NONE)
 def test_offsets_are_committed_when_every_in_sync_replica_has_them(lab: Any, bug: str, expected: Any) -> None:
     cluster = unwatched(lab(BrokerConfig(planted_bug=bug)))
-    at = TopicPartition("__consumer_offsets", 0)
-    cluster.ask(CONTROLLER, lambda c: CreateTopic(c, at.topic, 1, 3, TopicConfig(), ((0, 1, 2),)))
-    cluster.wait(lambda: at in cluster.brokers[0].replicas and cluster.brokers[0].replicas[at].leading)
+    partition = TopicPartition("__consumer_offsets", 0)
+    cluster.ask(CONTROLLER, lambda c: CreateTopic(c, partition.topic, 1, 3, TopicConfig(), ((0, 1, 2),)))
+    cluster.wait(lambda: partition in cluster.brokers[0].replicas and cluster.brokers[0].replicas[partition].leading)
     cluster.run(1_000)
     cluster.lose = lambda s, t, m: isinstance(m, Fetch | FetchResponse)
     correlation = cluster.correlation()
-    cluster.send(0, Produce(correlation, at, ACKS_ALL, 5_000, RecordBatch(1, 100, "offset", NONE, NONE)))
+    cluster.send(0, Produce(correlation, partition, ACKS_ALL, 5_000, RecordBatch(1, 100, "offset", NONE, NONE)))
     cluster.run(50)
     assert cluster.outcome(correlation) == expected
     waiting = cluster.write(0, "x")

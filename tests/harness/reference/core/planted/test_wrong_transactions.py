@@ -203,9 +203,9 @@ LATE_END: Script = {
 }
 
 
-@pytest.mark.parametrize(("version", "found"), [(1, True), (2, False)])
-def test_a_late_end_leaves_a_transaction_hanging_under_version_1_only(version: int, found: bool) -> None:
+@pytest.mark.parametrize(("version", "hangs"), [(1, True), (2, False)])
+def test_a_late_end_leaves_a_transaction_hanging_under_version_1_only(version: int, hangs: bool) -> None:
     """KAFKA-17754: the half that is written later belongs to no transaction that the coordinator knows."""
     seen = anomalies(LATE_END, aborts_percent=0, transaction_version=version)
-    assert ("hanging-transaction" in seen) is found
-    assert found or seen == set()
+    assert ("hanging-transaction" in seen) is hangs
+    assert hangs or seen == set()

@@ -71,10 +71,10 @@ def test_a_followers_fetch_error_crosses_the_wire(ids, error):
 
 def test_a_followers_questions_cross_the_wire(ids):
     epoch = core.OffsetForLeaderEpoch(5, T1, 4, 6, 1)
-    found = core.OffsetForLeaderEpochResponse(5, T1, ErrorCode.NONE, EpochEnd(3, 12))
-    understood, answer = over_the_wire(epoch, found, ids)
+    response = core.OffsetForLeaderEpochResponse(5, T1, ErrorCode.NONE, EpochEnd(3, 12))
+    understood, answer = over_the_wire(epoch, response, ids)
     assert understood.replica_id == 1
-    assert answer == found
+    assert answer == response
     offset = core.ListOffsets(6, T1, -2, 1, 8)
     understood, answer = over_the_wire(offset, core.ListOffsetsResponse(0, T1, ErrorCode.NONE, 3, 8), ids)
     assert understood == core.ListOffsets(0, T1, -2, 1, 8)
@@ -94,7 +94,8 @@ def test_a_damaged_batch_from_the_leader_is_an_error_of_its_partition_alone(ids)
     request = core.Fetch(7, 1, 0, (core.FetchPartition(T0, 5), core.FetchPartition(T1, 5)))
     damaged = replace(batch(5, 2), records=batch(5, 2).records[:-1] + b"!")
     parts = [
-        core.FetchedPartition(at, ErrorCode.NONE, 8, 0, None, (b,)) for at, b in ((T0, damaged), (T1, batch(5, 2)))
+        core.FetchedPartition(partition, ErrorCode.NONE, 8, 0, None, (b,))
+        for partition, b in ((T0, damaged), (T1, batch(5, 2)))
     ]
     bad, good = over_the_wire(request, core.FetchResponse(0, tuple(parts)), ids)[1].partitions
     assert (bad.error, bad.batches) == (ErrorCode.CORRUPT_MESSAGE, ())

@@ -45,7 +45,9 @@ def data(canned):
 
 def produced(data, *parts, acks=-1, transactional=None):
     """A produce of (partition, records) pairs."""
-    topics = by_topic(((at, {"records": each}) for at, each in parts), partitions="partition_data", index="index")
+    topics = by_topic(
+        ((partition, {"records": each}) for partition, each in parts), partitions="partition_data", index="index"
+    )
     values = {"acks": acks, "timeout_ms": 1000, "topic_data": topics}
     return Asked(data.produce, 0, transactional_id=transactional, **values)
 
@@ -156,7 +158,7 @@ def test_an_offset_by_time_is_looked_for_below_the_high_watermark(canned, tmp_pa
         log.append(batch(offset, 3))  # times 1000 to 1002
     data = DataRequests(canned.gateway, {T0: log}, topic_ids())
 
-    def found(timestamp, response):
+    def answer_by_time(timestamp, response):
         topics = [{"name": "t", "partitions": [{"partition_index": 0, "timestamp": timestamp}]}]
         asked = Asked(data.list_offsets, 2, replica_id=-1, topics=topics)
         assert canned.questions[-1].timestamp == core.LATEST
@@ -164,10 +166,10 @@ def test_an_offset_by_time_is_looked_for_below_the_high_watermark(canned, tmp_pa
         return asked.answer.topics[0].partitions[0]
 
     latest = core.ListOffsetsResponse(0, T0, ErrorCode.NONE, 6, 2)
-    assert [found(timestamp, latest).offset for timestamp in (1002, 1003, -1)] == [0, -1, 6]
-    assert [found(timestamp, latest).timestamp for timestamp in (1002, 1003, -1)] == [1002, -1, -1]
+    assert [answer_by_time(timestamp, latest).offset for timestamp in (1002, 1003, -1)] == [0, -1, 6]
+    assert [answer_by_time(timestamp, latest).timestamp for timestamp in (1002, 1003, -1)] == [1002, -1, -1]
     refused = core.ListOffsetsResponse(0, T0, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    assert found(5, refused).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert answer_by_time(5, refused).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 # --- the cluster -----------------------------------------------------------------------------------------------------

@@ -33,11 +33,11 @@ def in_transaction(broker, *values, name="one"):
 def values(part):
     """The values that kafka-python reads in a fetch's answer, aborted or not."""
     read = MemoryRecords(bytes(part.records))
-    found = []
+    contents = []
     while read.has_next():
         batch = read.next_batch()
-        found += [] if batch.is_control_batch else [record.value for record in batch]
-    return found
+        contents += [] if batch.is_control_batch else [record.value for record in batch]
+    return contents
 
 
 def test_an_open_transaction_holds_readers_of_committed_records_back(alone):
@@ -192,9 +192,9 @@ def test_offsets_count_with_their_transaction(alone, tmp_path, group, commit):
     again = LoneBroker(tmp_path, 2)
     assert again.offset_of(group) == (ErrorCode.UNSTABLE_OFFSET_COMMIT, -1)
     assert again.end(identity, commit=commit) == ErrorCode.NONE
-    known = (ErrorCode.NONE, 5 if commit else -1)
-    assert again.offset_of(group) == known
-    assert LoneBroker(tmp_path, 3).offset_of(group) == known
+    expected = (ErrorCode.NONE, 5 if commit else -1)
+    assert again.offset_of(group) == expected
+    assert LoneBroker(tmp_path, 3).offset_of(group) == expected
 
 
 def test_offsets_of_a_producer_that_was_fenced_are_refused(alone):

@@ -149,9 +149,9 @@ def test_a_topic_known_only_by_an_unknown_id_is_answered_under_that_id(canned, d
     part = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1}
     topics = [{"topic_id": stranger, "partitions": [part]}]
     asked = Asked(data.fetch, 1, 13, replica_id=-1, max_wait_ms=0, min_bytes=0, max_bytes=1, topics=topics)
-    at = canned.questions[0].partitions[0].partition
-    assert at.topic not in ("t", "u")
-    unknown = core.FetchedPartition(at, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    partition = canned.questions[0].partitions[0].partition
+    assert partition.topic not in ("t", "u")
+    unknown = core.FetchedPartition(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     canned.answer(0, core.FetchResponse(0, (unknown,)))
     assert asked.answer.responses[0].topic_id == stranger
 
@@ -229,11 +229,11 @@ def test_add_partitions_to_txn_round_trips_in_every_version(key, version, canned
 @pytest.mark.parametrize(("key", "version"), versions(26))
 def test_end_txn_round_trips_in_every_version(key, version, canned, transactions):
     producer = {"producer_id": 7, "producer_epoch": 3}
-    for place, committed_ in enumerate((True, False)):
+    for number, committed_ in enumerate((True, False)):
         values = {"transactional_id": "x", "committed": committed_, **producer}
         asked = asked_in_a_loop(transactions.end, key, version, **values)
-        assert canned.questions[place] == core.EndTxn(0, "x", 7, 3, committed_)
-        canned.answer(place, core.EndTxnResponse(0, ErrorCode.NONE if committed_ else ErrorCode.PRODUCER_FENCED))
+        assert canned.questions[number] == core.EndTxn(0, "x", 7, 3, committed_)
+        canned.answer(number, core.EndTxnResponse(0, ErrorCode.NONE if committed_ else ErrorCode.PRODUCER_FENCED))
         fenced = ErrorCode.PRODUCER_FENCED if version >= 2 else ErrorCode.INVALID_PRODUCER_EPOCH
         assert asked.answer.error_code == (ErrorCode.NONE if committed_ else fenced)
 
@@ -257,9 +257,9 @@ def test_write_txn_markers_round_trips_in_every_version(key, version, canned, tr
     ]
     assert {type(question) for question in canned.questions} == {core.WriteTxnMarkers}
     assert {question.batch.marker.coordinator_epoch for question in canned.questions} == {5}
-    for place, (at, error) in enumerate([(T0, 0), (T1, 19), (U0, 0), (U0, 47)]):
+    for number, (partition, error) in enumerate([(T0, 0), (T1, 19), (U0, 0), (U0, 47)]):
         assert asked.fields is None
-        canned.answer(place, core.ProduceResponse(0, at, ErrorCode(error)))
+        canned.answer(number, core.ProduceResponse(0, partition, ErrorCode(error)))
     assert [
         (marker.producer_id, topic.name, [(part.partition_index, part.error_code) for part in topic.partitions])
         for marker in asked.answer.markers
@@ -342,10 +342,10 @@ def test_find_coordinator_round_trips_in_every_version(key, version, coordinator
     values = {"coordinator_keys": ["g", "h"]} if version >= 4 else {"key": "g"}
     for kind in ({"key_type": 0}, {"key_type": 1}) if version >= 1 else ({},):
         read = Asked(coordinators.find, key, version, **values, **kind).answer
-        for found in read.coordinators if version >= 4 else [read]:
-            assert (found.error_code, found.node_id, found.host, found.port) == (0, 0, "h0", 1)
+        for coordinator in read.coordinators if version >= 4 else [read]:
+            assert (coordinator.error_code, coordinator.node_id, coordinator.host, coordinator.port) == (0, 0, "h0", 1)
         if version >= 4:
-            assert [found.key for found in read.coordinators] == ["g", "h"]
+            assert [coordinator.key for coordinator in read.coordinators] == ["g", "h"]
 
 
 def join(member, version, name=""):
@@ -428,8 +428,8 @@ def test_offset_fetch_round_trips_in_every_version(key, version, coordinator):
         read = Asked(
             coordinator.offset_fetch, key, version, **({"groups": [wanted]} if version >= 8 else wanted)
         ).answer
-        found = read.groups[0] if version >= 8 else read
-        return [(r.partition_index, r.committed_offset, r.metadata) for t in found.topics for r in t.partitions]
+        group = read.groups[0] if version >= 8 else read
+        return [(r.partition_index, r.committed_offset, r.metadata) for t in group.topics for r in t.partitions]
 
     assert fetched([{"name": "t", "partition_indexes": [0, 1]}]) == [(0, 9, "m"), (1, -1, "")]
     if version >= 2:
@@ -492,9 +492,13 @@ def test_describe_groups_round_trips_in_every_version(key, version, coordinator)
     [group] = described("g")
     assert (group.error_code, group.group_id, group.group_state) == (0, "g", "Stable")
     assert (group.protocol_type, group.protocol_data) == ("consumer", "range")
-    [one] = group.members
-    assert (one.member_id, one.client_id, one.client_host) == (name, "someone", "/10.0.0.9")
-    assert (one.member_metadata, one.member_assignment) == (b"m", b"mine")
+    [described_member] = group.members
+    assert (described_member.member_id, described_member.client_id, described_member.client_host) == (
+        name,
+        "someone",
+        "/10.0.0.9",
+    )
+    assert (described_member.member_metadata, described_member.member_assignment) == (b"m", b"mine")
 
 
 @pytest.mark.parametrize(("key", "version"), versions(16))

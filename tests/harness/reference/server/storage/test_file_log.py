@@ -24,9 +24,9 @@ def contents(log: Log) -> list[tuple[int, int, int, bytes]]:
 
 
 def reads(log: Log, offset: int):
-    while found := log.read(offset, log.end_offset, 500):
-        yield from found
-        offset = found[-1].next_offset
+    while batches := log.read(offset, log.end_offset, 500):
+        yield from batches
+        offset = batches[-1].next_offset
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -260,9 +260,9 @@ def test_the_search_by_time_finds_what_reading_everything_finds(times, cut, reop
         log = FileLog(directory)
     kept = times[: log.end_offset]
     for wanted in range(52):
-        found = log.first_at(wanted, log.end_offset)
+        first = log.first_at(wanted, log.end_offset)
         expected = next((offset for offset, time_ms in enumerate(kept) if time_ms >= wanted), None)
-        assert (None if found is None else found.base_offset) == expected
+        assert (None if first is None else first.base_offset) == expected
 
 
 def test_the_search_by_time_reads_one_batch(tmp_path, monkeypatch):
@@ -271,7 +271,7 @@ def test_the_search_by_time_reads_one_batch(tmp_path, monkeypatch):
         log.append(batch(time_ms, value=b"x" * 2_000, time_ms=time_ms))
     read = []
     pread = os.pread
-    monkeypatch.setattr(os, "pread", lambda fd, size, at: read.append(size) or pread(fd, size, at))
+    monkeypatch.setattr(os, "pread", lambda fd, size, position: read.append(size) or pread(fd, size, position))
     for wanted in (0, 77, 250, 499, 500):
         log.first_at(wanted, 500)
     assert len(read) == 4

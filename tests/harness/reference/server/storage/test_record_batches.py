@@ -29,9 +29,9 @@ def test_a_producers_identity_and_times_are_read_from_the_header():
 
 def test_every_flipped_byte_after_the_epoch_is_noticed():
     good = records(2)
-    for at in range(16, len(good)):
+    for position in range(16, len(good)):
         bad = bytearray(good)
-        bad[at] ^= 0x40
+        bad[position] ^= 0x40
         with pytest.raises((CorruptBatchError, OldFormatError)):
             parse(bytes(bad), verify=True)
 

@@ -123,14 +123,14 @@ class SecuredCluster:
             self._ends[own] = [own, *(self._ports.take(host) for _ in range(3))]
         names = ("PLAINTEXT", "SSL", "SASL_SSL", "FALSE")
         ends = zip(names, self._ends[own], strict=True)
-        at = ",".join(f"{name}://{end.host}:{end.port}" for name, end in ends)
+        listeners = ",".join(f"{name}://{end.host}:{end.port}" for name, end in ends)
         true, false = self.authority.sign(f"broker-{port}", host), self.authority.sign(f"other-{port}", ELSEWHERE)
         protocols = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL,FALSE:SSL"
         scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
         plain = "org.apache.kafka.common.security.plain.PlainLoginModule required"
         return {
-            "listeners": at,
-            "advertised.listeners": at,
+            "listeners": listeners,
+            "advertised.listeners": listeners,
             "inter.broker.listener.name": "PLAINTEXT",
             "listener.security.protocol.map": protocols,
             "ssl.keystore.type": "PEM",

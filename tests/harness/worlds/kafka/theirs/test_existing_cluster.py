@@ -50,15 +50,15 @@ def run_of(cluster: SecuredCluster, family: str, duration_ms: int = 8_000, **set
 
 def test_leaders_of_the_runs_own_topic_move_and_it_is_gone_afterwards(cluster, tmp_path: Path) -> None:
     """With acks=1; test_secured_cluster.py has acks=all."""
-    one = run_of(cluster, "move", acks=1)
-    ended = perform_run(one, tmp_path / "run")
+    run_spec = run_of(cluster, "move", acks=1)
+    ended = perform_run(run_spec, tmp_path / "run")
     assert ended.status == "completed", ended.reason
-    judgement = judge(one.chosen(), check(tmp_path / "run" / HISTORY))
+    judgement = judge(run_spec.chosen(), check(tmp_path / "run" / HISTORY))
     assert judgement.judged
     assert judgement.broken == {}
     assert "moveleader" in {fault.kind for fault in judgement.faults}
     elections = [seen for seen in read_observations(tmp_path / "run") if isinstance(seen.fact, LeaderElected)]
-    assert len(elections) > one.workload.partitions, "leaders are followed through the administration"
+    assert len(elections) > run_spec.workload.partitions, "leaders are followed through the administration"
     assert ended.configuration is not None
     assert ended.configuration["topic"]["min.insync.replicas"] == "1"
     assert ended.configuration["broker"]["broker.session.timeout.ms"] == "1500"
@@ -68,49 +68,49 @@ def test_leaders_of_the_runs_own_topic_move_and_it_is_gone_afterwards(cluster, t
 
 
 def test_what_needs_the_clusters_machines_is_skipped_and_the_receipts_say_why(cluster, tmp_path: Path) -> None:
-    one = run_of(cluster, "kill", duration_ms=4_000)
-    ended = perform_run(one, tmp_path / "run")
+    run_spec = run_of(cluster, "kill", duration_ms=4_000)
+    ended = perform_run(run_spec, tmp_path / "run")
     assert ended.status == "completed", ended.reason
     assert ended.report is not None
     assert {fault["mark"] for fault in ended.report["faults"]} == {"skipped"}
     assert all("out of reach" in fault["reason"] for fault in ended.report["faults"])
     assert all(fault["reason"].endswith(": move, reassign, client-crash") for fault in ended.report["faults"])
     verdict = check(tmp_path / "run" / HISTORY)
-    judgement = judge(one.chosen(), verdict)
+    judgement = judge(run_spec.chosen(), verdict)
     assert (judgement.faults, judgement.lost, judgement.judged) == ((), 0, True)
     assert verdict.exercise.acknowledged > verdict.exercise.acknowledged_in_fault == 0, "so its cell is not exercised"
 
 
 def test_the_runs_own_producers_crash_and_the_cluster_is_not_touched(cluster, tmp_path: Path) -> None:
-    one = run_of(cluster, "client-crash", acks=1)
-    ended = perform_run(one, tmp_path / "run")
+    run_spec = run_of(cluster, "client-crash", acks=1)
+    ended = perform_run(run_spec, tmp_path / "run")
     assert ended.status == "completed", ended.reason
-    judgement = judge(one.chosen(), check(tmp_path / "run" / HISTORY))
+    judgement = judge(run_spec.chosen(), check(tmp_path / "run" / HISTORY))
     assert (judgement.judged, judgement.broken, judgement.lost) == (True, {}, 0)
     assert {fault.kind for fault in judgement.faults} == {"clientcrash"}
 
 
 def test_a_topic_of_somebody_else_is_left_alone(cluster, tmp_path: Path) -> None:
-    one = run_of(cluster, "move")
-    create(cluster, one.workload.topic)
-    ended = perform_run(one, tmp_path / "run")
+    run_spec = run_of(cluster, "move")
+    create(cluster, run_spec.workload.topic)
+    ended = perform_run(run_spec, tmp_path / "run")
     assert ended.status == "harness-failed"
-    assert f'a topic "{one.workload.topic}" that this run did not create' in str(ended.reason)
+    assert f'a topic "{run_spec.workload.topic}" that this run did not create' in str(ended.reason)
     heal(tmp_path)
-    wait_for_topics(cluster.topics, sorted([one.workload.topic, "theirs"]))
+    wait_for_topics(cluster.topics, sorted([run_spec.workload.topic, "theirs"]))
     with KafkaAdminClient(bootstrap_servers=cluster.ways.plain) as admin:
-        admin.delete_topics([one.workload.topic])
+        admin.delete_topics([run_spec.workload.topic])
 
 
 def test_heal_deletes_the_topic_of_a_killed_harness(cluster, tmp_path: Path) -> None:
-    one = run_of(cluster, "move", duration_ms=60_000)
-    harness = multiprocessing.get_context("spawn").Process(target=perform_run, args=(one, tmp_path / "run"))
+    run_spec = run_of(cluster, "move", duration_ms=60_000)
+    harness = multiprocessing.get_context("spawn").Process(target=perform_run, args=(run_spec, tmp_path / "run"))
     harness.start()
     wait_until((tmp_path / "run" / "logs" / "trace-100.jsonl").exists, "the run looks at the cluster")
     harness.kill()
     harness.join(LIMIT_S)
-    wait_until(lambda: one.workload.topic in cluster.topics(), "every broker knows the topic")
-    assert heal(tmp_path) == [f"topic {one.workload.topic}"]
+    wait_until(lambda: run_spec.workload.topic in cluster.topics(), "every broker knows the topic")
+    assert heal(tmp_path) == [f"topic {run_spec.workload.topic}"]
     wait_for_topics(cluster.topics, ["theirs"])
     assert heal(tmp_path) == []
 

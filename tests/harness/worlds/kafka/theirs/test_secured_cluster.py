@@ -80,8 +80,8 @@ def run_of(servers: list[str], security: Security, client: str = "kafka-python",
 )
 def test_a_run_writes_reads_and_moves_leaders_and_leaves_no_secret(cluster, tmp_path: Path, client, listener) -> None:
     security = {"sasl": scram, "mutual": mutual}[listener](cluster)
-    one = run_of(getattr(cluster.ways, listener), security, client)
-    run = lose_or_hold(one, tmp_path, loses=False, exercised=hit_by("moveleader")).directory
+    run_spec = run_of(getattr(cluster.ways, listener), security, client)
+    run = lose_or_hold(run_spec, tmp_path, loses=False, exercised=hit_by("moveleader")).directory
     assert check(run / HISTORY).exercise.acknowledged > 0
     ended = read_record(run).ended
     assert ended.configuration is not None
@@ -126,13 +126,13 @@ def test_who_is_not_let_in_gets_one_sentence_within_seconds(cluster, tmp_path: P
 def test_heal_deletes_the_topic_of_a_killed_harness_with_the_password_from_where_it_was(
     cluster, tmp_path: Path, monkeypatch
 ) -> None:
-    one = run_of(cluster.ways.sasl, scram(cluster), duration_ms=60_000)
-    harness = multiprocessing.get_context("spawn").Process(target=perform_run, args=(one, tmp_path / "run"))
+    run_spec = run_of(cluster.ways.sasl, scram(cluster), duration_ms=60_000)
+    harness = multiprocessing.get_context("spawn").Process(target=perform_run, args=(run_spec, tmp_path / "run"))
     harness.start()
     wait_until((tmp_path / "run" / "logs" / "trace-100.jsonl").exists, "the run looks at the cluster")
     harness.kill()
     harness.join(LIMIT_S)
-    wait_until(lambda: one.workload.topic in cluster.topics(), "every broker knows the topic")
+    wait_until(lambda: run_spec.workload.topic in cluster.topics(), "every broker knows the topic")
     (action,) = not_undone(tmp_path / "run" / FILE_NAME)
     assert (action.kind, action.facts["security"]["password_env"]) == (KIND, VARIABLE)
     assert PASSWORD not in (tmp_path / "run" / FILE_NAME).read_text()
@@ -143,7 +143,7 @@ def test_heal_deletes_the_topic_of_a_killed_harness_with_the_password_from_where
     with pytest.raises(HostError, match="refuses this client"):
         heal(tmp_path)
     monkeypatch.setenv(VARIABLE, PASSWORD)
-    assert heal(tmp_path) == [f"topic {one.workload.topic}"]
+    assert heal(tmp_path) == [f"topic {run_spec.workload.topic}"]
     wait_for_topics(cluster.topics, ["theirs"])
 
 
@@ -152,7 +152,9 @@ def test_eligible_leader_replicas_are_asked_for(cluster) -> None:
 
     def shown(isr: set[int], elr: tuple[int, ...]) -> bool:
         image = administration.topic("theirs")
-        return image is not None and all((set(one.isr), one.elr) == (isr, elr) for one in image.partitions.values())
+        return image is not None and all(
+            (set(partition.isr), partition.elr) == (isr, elr) for partition in image.partitions.values()
+        )
 
     try:
         assert shown({0, 1, 2}, ())
