@@ -116,8 +116,9 @@ def test_death_after_death_changes_nothing(tmp_path_factory: pytest.TempPathFact
     directory = tmp_path_factory.mktemp("deaths") / "soak"
     fatal_effects = {sum(gaps[:number]) for number in range(1, len(gaps) + 1)}
     with pytest.MonkeyPatch.context() as patched:
-        _, _, died = soaked(directory, patched, fatal_effects)
-    assert died == len(fatal_effects)
+        _, deaths, died = soaked(directory, patched, fatal_effects)
+    # A soak of three seconds may be over before the last of them.
+    assert died == sum(effect <= deaths.count for effect in fatal_effects)
     assert_whole(directory)
 
 
