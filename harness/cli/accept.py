@@ -12,7 +12,7 @@ import click
 
 from checkers import Acceptance, Cell, accepting
 from harness.cli.terminal import Terminal, path_type, takes_json
-from harness.comparison import clients_of, fits, read_results, red_sentences
+from harness.comparison import Ran, fits, ran_by, read_results, red_sentences
 from harness.errors import EXIT_HELD, NamedWronglyError
 from harness.known_defects import product_findings
 from harness.plan import ACCEPTED_FILE
@@ -120,7 +120,7 @@ def _named(
     named: dict[tuple[str, str], list[str]] = {}
     for cell in cells:
         for anomaly, identity in cell.shown() if not only or cell.key in only else ():
-            if _is_named(what, cell, anomaly, identity, clients_of(record, cell)):
+            if _is_named(what, cell, anomaly, identity, ran_by(record, cell)):
                 all_of_it = anomaly in {what, identity}
                 keys = named.setdefault((anomaly, "" if all_of_it else identity), [])
                 keys.extend([] if cell.key in keys else [cell.key])
@@ -134,7 +134,7 @@ def _named(
     return named
 
 
-def _is_named(what: str, cell: Cell, anomaly: str, identity: str, clients: Collection[str]) -> bool:
+def _is_named(what: str, cell: Cell, anomaly: str, identity: str, ran: Collection[Ran]) -> bool:
     if (product := product_findings().get(what)) is not None:
-        return fits(product, cell, anomaly, clients)
+        return fits(product, cell, anomaly, ran)
     return what == anomaly or (len(what) >= PREFIX_MIN and identity.startswith(what))

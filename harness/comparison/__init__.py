@@ -13,7 +13,7 @@ from harness.comparison.findings import (
     results_of,
     shown_by,
 )
-from harness.comparison.product_findings import clients_of, fits, offered_sentences
+from harness.comparison.product_findings import Ran, fits, offered_sentences, ran_by
 from harness.comparison.sentences import figures_of, made_with, sentences, side_by_side
 from harness.comparison.settings import Differing, differing
 
@@ -29,11 +29,11 @@ __all__ = [
     "Differing",
     "Example",
     "FindingStatus",
+    "Ran",
     "Results",
     "accepted_sentences",
     "cell_anomalies_of",
     "cells_by_status",
-    "clients_of",
     "compare_results",
     "differing",
     "expected_sentences",
@@ -42,6 +42,7 @@ __all__ = [
     "fits",
     "made_with",
     "offered_sentences",
+    "ran_by",
     "read_results",
     "red_sentences",
     "results_of",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
@@ -15,10 +15,12 @@ from checkers import Cell
 from harness.known_defects import Defect, Library, Need, ProductFinding, product_findings
 from harness.machine.this_call import command
 from harness.records.campaign_record import CampaignRecord
+from harness.worlds.kafka.releases import VERSION, Version
 from workloads import SettingValue, spelled
 
-#: A client of a plan, by its library.
-_CLIENTS: Final[Mapping[Library, str]] = {
+#: Brokers, and a client of a plan by its library, as they are named among what a cell ran.
+_NAMES: Final[Mapping[Literal["kafka"] | Library, str]] = {
+    "kafka": "kafka",
     "java": "java",
     "librdkafka": "confluent-kafka",
     "kafka-python": "kafka-python",
@@ -31,37 +33,69 @@ _SETTINGS: Final[Mapping[Need, tuple[str, SettingValue]]] = {
 }
 
 
-def fits(finding: ProductFinding, cell: Cell, anomaly: str, clients: Collection[str]) -> bool:
-    """True if the anomaly that nothing permits in this cell, with these client libraries, may be of the finding."""
-    return any(_fits(defect, cell, anomaly, clients) for defect in finding.defect)
+class Ran(NamedTuple):
+    """Software that a cell ran, and its release: brokers ("kafka"), or a client library of a plan.
+
+    The release is empty where it is not known.
+    """
+
+    name: str
+    release: str = ""
 
 
-def _fits(defect: Defect, cell: Cell, anomaly: str, clients: Collection[str]) -> bool:
-    here = cell.world == "kafka" if defect.of == "kafka" else _CLIENTS[defect.of] in clients
+def fits(finding: ProductFinding, cell: Cell, anomaly: str, ran: Collection[Ran]) -> bool:
+    """True if the anomaly that nothing permits in this cell, which ``ran`` these, may be of the finding."""
+    return any(_fits(defect, cell, anomaly, ran) for defect in finding.defect)
+
+
+def _fits(defect: Defect, cell: Cell, anomaly: str, ran: Collection[Ran]) -> bool:
     asked = [_SETTINGS[need] for need in defect.needs if need in _SETTINGS]
     return (
-        here
+        any(each.name == _NAMES[defect.of] and not _is_mended(defect, each.release) for each in ran)
         and anomaly in defect.anomalies
         and all(spelled(cell.settings.get(name)) == spelled(value) for name, value in asked)
     )
 
 
-def clients_of(record: CampaignRecord | None, cell: Cell) -> list[str]:
-    """The client libraries of the cell's world; none where none is noted."""
+def _is_mended(defect: Defect, release: str) -> bool:
+    """True if a release is known to be without a defect that earlier ones have.
+
+    A release before all that are known to have it may have it, too: the first is the oldest that was looked at.
+    """
+    if not VERSION.fullmatch(release):
+        return False
+    begun = [since for first, since in defect.affected if _version(first) <= _version(release)]
+    return bool(begun) and all(since and _version(since) <= _version(release) for since in begun)
+
+
+def _version(release: str) -> Version:
+    return Version(*map(int, release.split(".")))
+
+
+def ran_by(record: CampaignRecord | None, cell: Cell) -> list[Ran]:
+    """The brokers of the cell's world if they are Kafka's, and its client libraries as far as they are noted.
+
+    That of librdkafka is not: the number of confluent-kafka is another one.
+    """
     world = record.worlds.get(cell.world) if record else None
-    if world is None or not isinstance(world.client, str):
-        return []
+    version = "" if world is None or isinstance(world.version, msgspec.UnsetType) else world.version
+    brokers = [Ran("kafka", version)] if cell.world == "kafka" else []
+    if record is None or world is None or isinstance(world.client, msgspec.UnsetType):
+        return brokers
+    own = record.versions.get("kafka-python", "") if world.client == "kafka-python" else ""
+    given = own if isinstance(world.client_version, msgspec.UnsetType) else world.client_version
     others = () if isinstance(world.other_clients, msgspec.UnsetType) else world.other_clients
-    return [world.client, *(other.partition(":")[0] for other in others)]
+    return [*brokers, Ran(world.client, given), *(Ran(*other.split(":")) for other in others)]
 
 
 def offered_sentences(directory: Path, cells: Iterable[Cell], record: CampaignRecord | None) -> Iterator[str]:
     """A line for each account that fits a finding that nothing permits and that is not accepted."""
     fitting: dict[str, list[str]] = {}
     for cell in cells:
+        ran = ran_by(record, cell)
         accepted = {entry.anomaly for entry in cell.accepted}
         for finding in product_findings().values():
-            if any(fits(finding, cell, name, clients_of(record, cell)) for name in cell.broken.keys() - accepted):
+            if any(fits(finding, cell, name, ran) for name in cell.broken.keys() - accepted):
                 fitting.setdefault(finding.number, []).append(cell.key)
     for number, keys in fitting.items():
         finding = product_findings()[number]

@@ -5,17 +5,26 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from checkers import ANOMALIES
-from harness.comparison import fits
+from harness.comparison import Ran, fits, ran_by
 from harness.known_defects import every_defect, product_findings
+from harness.machine.versions import this_machine
+from harness.records.campaign_record import CampaignRecord, WorldRuns
 from tests.harness.comparison.conftest import night, run_lines
 from workloads import Settings
 
 ROOT = Path(__file__).parents[2]
 #: The settings of every cell here, if nothing else is said: acks=all with idempotence.
 SAFE = Settings(enable_idempotence=True, min_insync_replicas=2)
+
+
+def a_record(**worlds: WorldRuns) -> CampaignRecord:
+    return CampaignRecord(
+        name="n", seed=1, status="completed", began="", command="", machine=this_machine(), versions={}, worlds=worlds
+    )
 
 
 def numbers(release: str) -> list[int]:
@@ -78,4 +87,39 @@ def test_a_finding_fits_by_client_world_anomaly_and_settings(
     *, number: str, world: str, client: str, anomaly: str, settings: Settings, fitting: bool
 ) -> None:
     (cell,) = night("1", run_lines(settings, runs=1, world=world)).cells.values()
-    assert fits(product_findings()[number], cell, anomaly, [client]) is fitting
+    brokers = ran_by(None, cell)
+    assert fits(product_findings()[number], cell, anomaly, [*brokers, Ran(client)]) is fitting
+
+
+@pytest.mark.parametrize(
+    ("release", "fitting"),
+    [
+        ("", True),
+        ("3.9.2", True),
+        ("4.0.2", True),
+        ("4.0.3", False),
+        ("4.2.1", True),
+        ("4.2.2", False),
+        ("4.3.0", True),
+        ("4.3.1", False),
+        ("4.4.0", False),
+    ],
+)
+def test_a_finding_does_not_fit_a_release_without_it(*, release: str, fitting: bool) -> None:
+    (cell,) = night("1", run_lines(SAFE, runs=1, world="kafka")).cells.values()
+    finding = product_findings()["012"]
+    assert fits(finding, cell, "group-went-back", [Ran("kafka", release)]) is fitting
+    record = a_record(kafka=WorldRuns(planned=1, version=release or msgspec.UNSET))
+    assert ran_by(record, cell) == [Ran("kafka", release)]
+
+
+def test_a_finding_of_a_client_looks_at_each_release_that_took_turns() -> None:
+    (cell,) = night("1", run_lines(SAFE, runs=1, world="processes")).cells.values()
+    defect = msgspec.structs.replace(product_findings()["004"].defect[0], affected=[("2.8.0", "4.2.0")])
+    finding = msgspec.structs.replace(product_findings()["004"], defect=(defect,))
+    record = a_record(
+        processes=WorldRuns(planned=1, client="java", client_version="4.3.1", other_clients=("java:3.9.2",))
+    )
+    assert fits(finding, cell, "duplicate", ran_by(record, cell))
+    record.worlds["processes"].other_clients = ("java:4.2.0",)
+    assert not fits(finding, cell, "duplicate", ran_by(record, cell))

@@ -195,14 +195,15 @@ def test_a_documented_finding_that_fits_is_offered_by_name(campaign, capsys: pyt
 
 
 def test_findings_of_all_libraries_that_take_turns_are_looked_for(campaign) -> None:
-    from harness.comparison import clients_of  # noqa: PLC0415 - beside what it is about
+    from harness.comparison import ran_by  # noqa: PLC0415 - beside what it is about
     from harness.records.campaign_record import read_campaign_record  # noqa: PLC0415
 
     directory = campaign("1")
     record = read_campaign_record(directory)
     assert record is not None
     (cell,) = read_results(directory).cells.values()
-    assert clients_of(record, cell) == ["java"]
+    assert [ran.name for ran in ran_by(record, cell)] == ["kafka", "java"]
     record.worlds["kafka"].other_clients = ("java:4.3.1", "confluent-kafka")
     write_campaign_record(directory, record)
-    assert clients_of(read_campaign_record(directory), cell) == ["java", "java", "confluent-kafka"]
+    ran = ran_by(read_campaign_record(directory), cell)[1:]
+    assert [*ran[1:], ran[0].name] == [("java", "4.3.1"), ("confluent-kafka", ""), "java"]
