@@ -14,10 +14,13 @@ import msgspec
 import pytest
 
 from checkers import Cell, Outcome, VerdictLine, latest_receipts, percent, wedged_clients
+from harness.assess.changes import HARDENING, RECOMMENDED
+from harness.assess.prices import measured_of
 from harness.plan import plans_here
 from harness.records.campaign_record import read_campaign_record
 from harness.records.verdict_lines import read_lines, read_matrix
 from harness.report import Certificate, certificates_in, exercised_faults
+from scripts.reference import prices
 from scripts.reference.losses import CAMPAIGNS, FILE, KEPT, OLDER, kept_matrix, losses, rows_of
 
 ROOT: Final = Path(__file__).parent.parent
@@ -89,6 +92,27 @@ def test_each_plan_that_promises_a_kept_outcome_has_one() -> None:
 
 def test_the_page_of_losses_is_made_of_the_verdicts_that_are_kept() -> None:
     assert FILE.read_text(encoding="utf-8") == losses()
+
+
+def test_the_prices_that_assess_names_are_made_of_the_verdicts_that_are_kept() -> None:
+    assert prices.FILE.read_bytes() == prices.prices()
+    advised = {change.name for change in (*RECOMMENDED, *HARDENING)}
+    assert {each.change for each in prices.COMPARED} <= advised
+
+
+def test_the_price_of_two_in_sync_compares_cells_that_differ_in_that_only() -> None:
+    (price,) = measured_of(["too-few-in-sync"])
+    by_rest: dict[str, dict[object, int]] = {}
+    for cell in kept_matrix(OLDER).cells:
+        if cell.world == "kafka" and cell.settings["acks"] == "all":
+            rest = {**cell.settings, "min.insync.replicas": 0}
+            gaps = by_rest.setdefault(f"{cell.family} {rest}", {})
+            gaps[cell.settings["min.insync.replicas"]] = cell.longest_gap_us
+    pairs = [(gaps[1], gaps[2]) for gaps in by_rest.values()]
+    assert len(pairs) == price.pairs == price.runs == 16
+    assert price.longer == sum(after > before for before, after in pairs)
+    before, after = (sorted(gaps) for gaps in zip(*pairs, strict=True))
+    assert (price.before.longest_gap_us, price.after.longest_gap_us) == (before[7], after[7])
 
 
 def test_every_cell_of_the_newest_campaigns_was_put_to_the_test_five_times() -> None:

@@ -15,6 +15,7 @@ from harness.assess.grouping import TopicGroup, groups_of
 from harness.assess.limits import limits_of, require_known
 from harness.assess.performing import Performer, families_of, possible, stories
 from harness.assess.present_state import broken_now
+from harness.assess.prices import measured_of
 from harness.assess.reckoning import THE_BROKERS, settings_of
 from harness.assess.repeating import command_of, command_that_shows
 from harness.assess.risks import risks_of
@@ -54,12 +55,13 @@ def assess(question: Question, performer: Performer, progress: Progress) -> Asse
     for number, (group, producer) in enumerate(pairs, 1):
         progress.say(f"group {number} of {len(pairs)}: {counted(len(group.topics), 'topic')}")
         assessed.append(_assessed(group, producer, question, performer))
+    measured = any(concern.measured for each in assessed for concern in (*each.concerns, *each.left))
     return Assessment(
         source=cluster.source,
         release=cluster.release.words if cluster.release else "",
         brokers=cluster.brokers,
         groups=tuple(assessed),
-        limits=tuple(limits_of(cluster, producers, consumers)),
+        limits=tuple(limits_of(cluster, producers, consumers, measured=measured)),
         unread=cluster.unread,
     )
 
@@ -149,6 +151,7 @@ def _weaknesses(
             command=command_that_shows(blamed[0], settings, performer) if blamed else "",
             change=change.how,
             price=change.price,
+            measured=measured_of([change.name]),
             link=_EXPLAINED.format(blamed[0].story.lower()) if blamed else _PROMISES,
         )
 
@@ -210,4 +213,5 @@ def _left(
             command=command_that_shows(blamed[0], ideal, performer),
             change=", or ".join(change.how for change in chosen),
             price="; ".join(change.price for change in chosen),
+            measured=measured_of(names),
         )

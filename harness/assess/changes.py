@@ -44,7 +44,7 @@ RECOMMENDED: Final = (
         lambda _: {"acks": "all"},
         "acks={acks}: a write is acknowledged before other replicas have it",
         "`acks=all` in the producer",
-        "each write waits for the slowest replica in sync; the report of a campaign measures it",
+        "each write waits for the slowest replica in sync",
     ),
     AdvisedChange(
         "unclean-election",
@@ -77,7 +77,7 @@ RECOMMENDED: Final = (
         lambda _: {"enable.idempotence": True, "retries": 2**31 - 1, _IN_FLIGHT: 5},
         "enable.idempotence=false: a batch that is sent again may be written twice or be overtaken",
         "`enable.idempotence=true` in the producer, with acks=all and at most five requests in flight",
-        "none that was measured; brokers keep a few numbers of each producer",
+        "brokers keep a few numbers of each producer",
     ),
 )  # fmt: skip
 _IN_FLIGHT: Final = "max.in.flight.requests.per.connection"

@@ -14,13 +14,20 @@ from harness.known_defects import Library, every_defect
 from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
 
 
-def limits_of(cluster: Cluster, producers: Sequence[Client], consumers: Sequence[Client]) -> Iterator[str]:
-    """The limits of an answer about this cluster with these clients."""
+def limits_of(
+    cluster: Cluster, producers: Sequence[Client], consumers: Sequence[Client], *, measured: bool = False
+) -> Iterator[str]:
+    """The limits of an answer about this cluster with these clients; ``measured``: it has figures of prices."""
     yield (
         "Stories are performed in virtual time on the reference broker, with one log partition and a "
         "broker for each replica; real Kafka was not run."
     )
     yield "Not judged: tiered storage, mirrors, applications, and all else that no story, defect or rule here is about."
+    if measured:
+        yield (
+            "Measured prices are of three brokers on one machine of few processors, which had much else to do, under "
+            "faults: compare a figure with the one beside it, not with those of your cluster (results/reference)."
+        )
     yield from _of_release(cluster)
     yield from _of_names(cluster)
     yield from _of_clients(producers, consumers)

@@ -14,8 +14,10 @@ from harness.assess.sentences import (
     first_change,
     gathered,
     heading,
+    measured_words,
     names_of,
     not_known,
+    price_words,
     settings_words,
     story_words,
     without_common,
@@ -35,6 +37,7 @@ def as_page(assessment: Assessment) -> str:
     assessment = worst_first(assessment)
     environment = templates_of("harness.assess")
     environment.filters.update(names=names_of, settings=settings_words, clean=clean_words, story=story_words)
+    environment.filters.update(price=price_words, measured=measured_words)
     environment.filters.update(counted=counted, worst=worst_of, change=first_change, own=without_common)
     template = environment.get_template("assessment.html.j2")
     return template.render(
@@ -106,7 +109,8 @@ def _table(rows: list[tuple[str, Concern]]) -> Iterator[str]:
     yield from ("", "| | what | shown by | change | price |", "|---|---|---|---|---|")
     for title, concern in rows:
         shown = "; ".join(map(story_words, concern.shown)) or concern.link
-        yield _row(title, f"{concern.name}: {concern.sentence}", shown, concern.change, concern.price)
+        price = "; ".join((price_words(concern), *(f"measured {measured_words(each)}" for each in concern.measured)))
+        yield _row(title, f"{concern.name}: {concern.sentence}", shown, concern.change, price)
 
 
 def _row(*cells: str) -> str:

@@ -8,8 +8,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from checkers import counted
-from harness.records.assessment_file import Assessed, Assessment, Concern, Promised, ShownStory
+from checkers import counted, seconds
+from harness.records.assessment_file import Assessed, Assessment, Concern, MeasuredPrice, Promised, ShownStory
+from harness.report import milliseconds
 
 #: Names of topics that a line shows.
 NAMES_MAX: Final = 3
@@ -23,6 +24,8 @@ TITLES: Final = {"now": "At this moment", "weakness": "Weak", "risk": "Risky", "
 #: Titles of what no recommended setting prevents: where a further change does, and where none does.
 AT_A_PRICE: Final = "At a higher price"
 WHATEVER_IS_SET: Final = "Whatever is set"
+#: The price of a change that costs nothing.
+FREE: Final = "none"
 #: The word for a group whose log partitions lack a leader or replicas in sync.
 BROKEN_NOW: Final = "broken now"
 _WORST: Final = {"weakness": "weak", "risk": "risky", "defect": "known defects"}
@@ -121,6 +124,39 @@ def _records(records: Sequence[str]) -> str:
     if list(records) == ["a record"]:
         return "a record"
     return f"{'a record' if len(records) == 1 else 'records'} ({', '.join(records)})"
+
+
+def price_words(concern: Concern) -> str:
+    """The price of a change, and that there is no figure of it where that is so."""
+    figure = concern.measured or concern.price == FREE or not concern.change
+    return concern.price if figure else f"{concern.price} (no figure: not measured)"
+
+
+def measured_words(price: MeasuredPrice) -> str:
+    """The figures with a change, and those without it."""
+    before, after = price.before, price.after
+    changed = [f"{name}={value}" for name, value in before.settings.items()]
+    change = f", from {', '.join(changed)} to {', '.join(map('='.join, after.settings.items()))}" if changed else ""
+    release = after.release if after.release == before.release else f"{after.release}, against {before.release},"
+    gap = (
+        f"a log partition took no write for at most {seconds(after.longest_gap_us)} instead of "
+        f"{seconds(before.longest_gap_us)} (median of {counted(price.pairs, 'pair')} of cells; longer in "
+        f"{price.longer})"
+    )
+    parts = [
+        *_latencies("p50", after.p50_us, before.p50_us),
+        *_latencies("p99", after.p99_us, before.p99_us),
+        gap,
+    ]
+    return (
+        f"on {release} with {price.client}{change} ({price.day}, {counted(price.runs, 'run')} each, "
+        f"{', '.join(price.families)}): {', '.join(parts)}"
+    )
+
+
+def _latencies(name: str, after_us: int | None, before_us: int | None) -> Iterator[str]:
+    if after_us is not None and before_us is not None:
+        yield f"{name} of a write {milliseconds(after_us / 1000)} instead of {milliseconds(before_us / 1000)}"
 
 
 def begun(promise: str) -> str:

@@ -33,6 +33,49 @@ class ShownStory(msgspec.Struct, frozen=True, kw_only=True):
     together: tuple[str, ...] = ()
 
 
+class Figures(msgspec.Struct, frozen=True, kw_only=True):
+    """Figures of runs on Apache Kafka with one choice of settings. Times are microseconds.
+
+    Attributes:
+        release: of Apache Kafka.
+        settings: those in which the two choices differ, under Kafka's names.
+        p50_us, p99_us: latencies of acknowledged writes that began while no fault was in effect; null: not kept.
+        longest_gap_us: the longest time in which a log partition took no write, the median of all cells.
+    """
+
+    release: str
+    settings: Mapping[str, str]
+    p50_us: int | None
+    p99_us: int | None
+    longest_gap_us: int
+
+
+class MeasuredPrice(msgspec.Struct, frozen=True, kw_only=True):
+    """Measured figures without a change and with it, all else being equal.
+
+    Attributes:
+        source: the campaigns, below results/reference.
+        client: the library, and its release.
+        day: the day of the runs; cores: processors of their machine.
+        families: the families of faults.
+        runs: runs with each choice.
+        pairs: pairs of cells that differ in the change only; longer: those of them in which a log partition was longer
+            without a write after the change.
+        before, after: figures without the change, and with it.
+    """
+
+    source: tuple[str, ...]
+    client: str
+    day: str
+    cores: int
+    families: tuple[str, ...]
+    runs: int
+    pairs: int
+    longer: int
+    before: Figures
+    after: Figures
+
+
 class Concern(msgspec.Struct, frozen=True, kw_only=True):
     """Something that is wrong, known to be wrong, or risky, with the change that removes it and its price.
 
@@ -45,6 +88,7 @@ class Concern(msgspec.Struct, frozen=True, kw_only=True):
         command: performs the first of these again; empty without one.
         change: what removes it.
         price: what that costs.
+        measured: the same in figures; empty where none were measured.
         link: where more is said.
     """
 
@@ -55,6 +99,7 @@ class Concern(msgspec.Struct, frozen=True, kw_only=True):
     command: str = ""
     change: str
     price: str
+    measured: tuple[MeasuredPrice, ...] = ()
     link: str = ""
 
 

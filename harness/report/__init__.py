@@ -27,6 +27,7 @@ from harness.report.outcomes import legend_of, style_of, terminal_colour
 from harness.report.page import content_of, page_style, render
 from harness.report.seen import seen_in
 from harness.report.setups import setups_of
+from harness.report.svg import milliseconds
 from harness.report.trend_chart import trend_chart
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "fault_name",
     "legend_of",
     "line_of",
+    "milliseconds",
     "narration_of",
     "page_style",
     "replica_set",

@@ -16,7 +16,9 @@ from harness.assess import (
     as_page,
     lines_of,
 )
-from harness.assess.sentences import begun, clean_words, heading, ordered, story_words
+from harness.assess.prices import measured_of
+from harness.assess.sentences import begun, clean_words, heading, measured_words, ordered, story_words
+from harness.records.assessment_file import Figures
 
 SHOWN = ShownStory(story="S06", title="t", harm="acknowledged and lost", records=("x",), families=("kill",), link="l")
 ACKS = Concern(
@@ -176,3 +178,39 @@ def test_the_page_has_a_list_with_links_and_what_is_common_once() -> None:
     assert page.count("finding-002") == 1
     assert "2 more reasons" in page
     assert as_markdown(full).count("finding-002") == 1
+
+
+def test_a_price_has_the_figures_that_were_measured_or_says_that_there_are_none() -> None:
+    one, other = measured_of(["acks"])
+    dear = msgspec.structs.replace(ACKS, measured=(one, other))
+    said = assessment(group("a", concerns=(dear, RACKS)))
+    lines = list(lines_of(said))
+    assert "  change: acks=all; price: p" in lines
+    assert "  change: a rack; price: p (no figure: not measured)" in lines
+    assert [line for line in lines if "measured: " in line] == [
+        f"  measured: {measured_words(price)}" for price in (one, other)
+    ]
+    for text in (as_page(said), as_markdown(said)):
+        assert measured_words(one) in text
+        assert "p (no figure: not measured)" in text
+
+
+def test_the_words_of_a_measured_price() -> None:
+    one, _ = measured_of(["acks"])
+    before = Figures(release="4.3.1", settings={"acks": "1"}, p50_us=2_000, p99_us=7_000, longest_gap_us=3_000_000)
+    after = Figures(release="4.3.1", settings={"acks": "all"}, p50_us=4_000, p99_us=12_000, longest_gap_us=4_500_000)
+    price = msgspec.structs.replace(one, before=before, after=after, client="Java 4.3.1", pairs=4, longer=1, runs=8)
+    gap = "a log partition took no write for at most 4.50 s instead of 3.00 s (median of 4 pairs of cells; longer in 1)"
+    head = "on 4.3.1 with Java 4.3.1, from acks=1 to acks=all (2026-11-22, 8 runs each, kill, partition, pause)"
+    assert measured_words(price) == (
+        f"{head}: p50 of a write 4 ms instead of 2 ms, p99 of a write 12 ms instead of 7 ms, {gap}"
+    )
+    upgrade = msgspec.structs.replace(
+        price,
+        before=msgspec.structs.replace(before, release="3.9.2", settings={}),
+        after=msgspec.structs.replace(after, settings={}, p50_us=None, p99_us=None),
+    )
+    assert (
+        measured_words(upgrade)
+        == f"{head.replace('4.3.1 with', '4.3.1, against 3.9.2, with').replace(', from acks=1 to acks=all', '')}: {gap}"
+    )
