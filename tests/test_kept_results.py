@@ -5,6 +5,7 @@ from __future__ import annotations
 import lzma
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -245,23 +246,48 @@ def test_the_night_that_is_kept_is_what_the_measurements_say() -> None:
 
 def test_the_results_of_the_usual_advice_say_what_the_verdicts_say() -> None:
     page = words_of("results", "reference", "README.md")
-    java, python = (kept_matrix(f"kafka-usual-advice-{name}").cells for name in ("java", "kafka-python"))
-    for cells in (java, python):
+    clients = [kept_matrix(f"kafka-usual-advice-{name}").cells for name in ("java", "kafka-python", "librdkafka")]
+    for cells in clients:
         assert {cell.family: str(cell.outcome) for cell in cells} == {
             **dict.fromkeys(("kill", "pause", "partition"), "held"),
             "power": "permitted loss",
         }
         assert [cell.runs_lost for cell in cells if cell.family == "power"] == [5]
-    met, lost, refused = (
-        tuple(sum(map(figure, cells)) for cells in (java, python))
+    met, lost, refused, after = (
+        tuple(sum(map(figure, cells)) for cells in clients)
         for figure in (
             lambda cell: 0 if cell.family == "power" else exercised_faults(cell),
             lambda cell: cell.lost,
             lambda cell: cell.coverage["refused_before_append"],
+            lambda cell: cell.coverage["refused_after_append"],
         )
     )
-    assert says(page, f"in {met[0]} faults that met writes with Java and {met[1]} with kafka-python")
-    assert says(page, f"in each of the ten runs: {lost[0]:,} with Java, {lost[1]:,} with kafka-python")
-    assert says(page, f"refused {refused[0]} attempts of Java and {refused[1]} of kafka-python")
-    assert not any(cell.coverage["refused_after_append"] for cell in (*java, *python))
-    assert says(page, f"every write but {sum(cell.attempted - cell.acknowledged for cell in (*java, *python))}")
+    assert says(page, f"{met[0]} faults that met writes with Java, {met[1]} with kafka-python and {met[2]} with librd")
+    assert says(page, f"{lost[0]:,} with Java, {lost[1]:,} with kafka-python, {lost[2]:,} with librdkafka")
+    assert says(
+        page, f"{refused[0]} attempts of Java, {refused[1]} of kafka-python and {refused[2]} of librdkafka before"
+    )
+    assert after[:2] == (0, 0)
+    assert says(page, f"and {after[2]} of librdkafka after it")
+    unanswered = sum(cell.attempted - cell.acknowledged for cells in clients for cell in cells)
+    assert says(page, f"every write but {unanswered}")
+
+
+def test_librdkafka_with_its_default_broke_no_promise_and_promises_less() -> None:
+    page = words_of("results", "reference", "README.md")
+    usual = "kafka-usual-advice-librdkafka"
+    assert not any(line.judgement.broken for line in lines_of(usual) if line.judgement)
+    assert says(page, f"none of {len(lines_of(usual))} runs broke a promise")
+    (doubled, of_doubled), (moved, of_moved) = (counted_in(usual, name) for name in ("duplicate", "reordered"))
+    assert says(page, f"{doubled} writes are in the log twice, in {of_doubled} runs, and {moved} changed places")
+    assert says(page, f"{moved} changed places, in {of_moved} runs")
+
+
+def test_the_results_of_storms_say_what_the_verdicts_say() -> None:
+    page = words_of("results", "reference", "README.md")
+    (cell,) = kept_matrix("kafka-storm").cells
+    assert (cell.outcome, cell.exercised["storm"].exercised, cell.attempted) == (Outcome.HELD, 15, cell.acknowledged)
+    receipts = (receipt for line in lines_of("kafka-storm") for receipt in latest_receipts(line.faults))
+    struck = Counter(receipt.fault for receipt in receipts if receipt.took_effect)
+    faults = f"{struck['kill']} kills, {struck['pause']} pauses, {struck['partition']} cuts and {struck['moveleader']}"
+    assert says(page, f"Fifteen storms: {faults} moves of leadership took effect. All {cell.acknowledged:,} writes")

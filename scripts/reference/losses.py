@@ -23,6 +23,7 @@ FILE: Final = KEPT / "losses.md"
 CAMPAIGNS: Final = (
     "kafka-usual-advice-java",
     "kafka-usual-advice-kafka-python",
+    "kafka-usual-advice-librdkafka",
 )
 #: An older campaign of more settings.
 OLDER: Final = "kafka-default"
