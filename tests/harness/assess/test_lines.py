@@ -181,25 +181,27 @@ def test_the_page_has_a_list_with_links_and_what_is_common_once() -> None:
 
 
 def test_a_price_has_the_figures_that_were_measured_or_says_that_there_are_none() -> None:
-    one, other = measured_of(["acks"])
-    dear = msgspec.structs.replace(ACKS, measured=(one, other))
+    acks_price, other = measured_of(["acks"])
+    dear = msgspec.structs.replace(ACKS, measured=(acks_price, other))
     said = assessment(group("a", concerns=(dear, RACKS)))
     lines = list(lines_of(said))
     assert "  change: acks=all; price: p" in lines
     assert "  change: a rack; price: p (no figure: not measured)" in lines
     assert [line for line in lines if "measured: " in line] == [
-        f"  measured: {measured_words(price)}" for price in (one, other)
+        f"  measured: {measured_words(price)}" for price in (acks_price, other)
     ]
     for text in (as_page(said), as_markdown(said)):
-        assert measured_words(one) in text
+        assert measured_words(acks_price) in text
         assert "p (no figure: not measured)" in text
 
 
 def test_the_words_of_a_measured_price() -> None:
-    one, _ = measured_of(["acks"])
+    acks_price, _ = measured_of(["acks"])
     before = Figures(release="4.3.1", settings={"acks": "1"}, p50_us=2_000, p99_us=7_000, longest_gap_us=3_000_000)
     after = Figures(release="4.3.1", settings={"acks": "all"}, p50_us=4_000, p99_us=12_000, longest_gap_us=4_500_000)
-    price = msgspec.structs.replace(one, before=before, after=after, client="Java 4.3.1", pairs=4, longer=1, runs=8)
+    price = msgspec.structs.replace(
+        acks_price, before=before, after=after, client="Java 4.3.1", pairs=4, longer=1, runs=8
+    )
     gap = "a log partition took no write for at most 4.50 s instead of 3.00 s (median of 4 pairs of cells; longer in 1)"
     head = "on 4.3.1 with Java 4.3.1, from acks=1 to acks=all (2026-11-22, 8 runs each, kill, partition, pause)"
     assert measured_words(price) == (
