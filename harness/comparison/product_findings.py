@@ -15,7 +15,6 @@ from checkers import Cell
 from harness.known_defects import Defect, Library, Need, ProductFinding, product_findings
 from harness.machine.this_call import command
 from harness.records.campaign_record import CampaignRecord
-from harness.worlds.kafka.releases import VERSION, Version
 from workloads import SettingValue, spelled
 
 #: Brokers, and a client of a plan by its library, as they are named among what a cell ran.
@@ -62,14 +61,15 @@ def _is_mended(defect: Defect, release: str) -> bool:
 
     A release before all that are known to have it may have it, too: the first is the oldest that was looked at.
     """
+    from harness.worlds.kafka.releases import VERSION, Version  # noqa: PLC0415 - brings client libraries
+
+    def version(text: str) -> Version:
+        return Version(*map(int, text.split(".")))
+
     if not VERSION.fullmatch(release):
         return False
-    begun = [since for first, since in defect.affected if _version(first) <= _version(release)]
-    return bool(begun) and all(since and _version(since) <= _version(release) for since in begun)
-
-
-def _version(release: str) -> Version:
-    return Version(*map(int, release.split(".")))
+    begun = [since for first, since in defect.affected if version(first) <= version(release)]
+    return bool(begun) and all(since and version(since) <= version(release) for since in begun)
 
 
 def ran_by(record: CampaignRecord | None, cell: Cell) -> list[Ran]:
