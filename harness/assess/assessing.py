@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from checkers import counted, promise_under
-from harness.assess.causes import Blamed, Causes, causes_of
+from harness.assess.causes import COMPACTION, Blamed, Causes, causes_of
 from harness.assess.changes import HARDENING, AdvisedChange, with_changes
 from harness.assess.client_settings import effective
 from harness.assess.configuration import Client, Question
@@ -28,8 +28,8 @@ from workloads import NEVER, Settings, spelled
 OF_PROCESSES_AND_LINKS: Final = ("kill", "pause", "partition", "restart", "rolling", "move", "controller", "slow-link")
 #: Faults that destroy copies.
 OF_COPIES: Final = ("power", "wipe", "corrupt", "log-directory")
-#: A defect of the reference broker's, which it has in common with Kafka, and the finding about it.
-_FINDINGS: Final = {"missed.epoch": "finding-002"}
+#: Defects of the reference broker's, which it has in common with Kafka, and the findings about them.
+_FINDINGS: Final = {"missed.epoch": "finding-002", COMPACTION: "finding-006"}
 _PROMISES: Final = "docs/explained/promises.md"
 _EXPLAINED: Final = "docs/reference/stories.md#{}"
 #: The settings of a producer that decide.

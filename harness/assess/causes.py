@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import combinations
+from typing import Final
 
 import msgspec
 
 from harness.assess.changes import HARDENING, RECOMMENDED, AdvisedChange, with_changes
 from harness.assess.performing import Chosen, Harm, PerformedStory, Performer, possible
 from workloads import KAFKA_DEFECTS, Settings
+
+#: The name of a defect that the reference broker has by design, as Kafka has: some replicas forget a tombstone early.
+COMPACTION: Final = "compaction"
 
 
 class Blamed(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +88,8 @@ def _with_cause(blamed: Blamed, settings: Chosen, changes: tuple[AdvisedChange, 
 
 
 def _hardened(blamed: Blamed, ideal: Chosen, performer: Performer) -> Blamed:
+    if blamed.harm is Harm.RETURNED:
+        return msgspec.structs.replace(blamed, defect=COMPACTION)
     for defect, right in _defects(Settings.from_mapping(ideal)):
         if _prevents(blamed, {**ideal, defect: right}, performer):
             return msgspec.structs.replace(blamed, defect=defect)

@@ -29,11 +29,20 @@ class Harm(StrEnum):
     ORDER = "out of order"
     CHANGED = "read, and then replaced"
     REFUSED = "refused with one broker away"
+    RETURNED = "deleted, and back"
 
 
 #: The harms that are losses.
 LOSSES: Final = (Harm.LOST, Harm.STRANDED)
-_SIGNS: Final = {Sign.DUPLICATE: Harm.TWICE, Sign.REORDERED: Harm.ORDER, Sign.CHANGED_READ: Harm.CHANGED}
+_SIGNS: Final = {
+    Sign.DUPLICATE: Harm.TWICE,
+    Sign.REORDERED: Harm.ORDER,
+    Sign.CHANGED_READ: Harm.CHANGED,
+    Sign.RETURNED: Harm.RETURNED,
+}
+_POLICY: Final = "cleanup.policy"
+#: Settings of the cleaner that a story of a compacted topic keeps: its absences are as short as these.
+_OF_CLEANING: Final = ("segment.ms", "min.cleanable.dirty.ratio", "delete.retention.ms", "min.compaction.lag.ms")
 
 
 class PerformedStory(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +78,22 @@ def families_of(number: str) -> tuple[str, ...]:
     return tuple(sorted({fault.family for fault in story.faults()} | ({"wipe"} if story.abandons else set())))
 
 
+def fits(number: str, settings: Chosen) -> bool:
+    """True if a story is about a topic with these settings: one of compaction needs a topic that is compacted."""
+    return not stories()[number].compacted or "compact" in str(settings.get(_POLICY, ""))
+
+
+def settings_in(number: str, settings: Chosen) -> dict[str, object]:
+    """The settings under which a story is performed: only one of compaction has a compacted topic.
+
+    Its times of the cleaner are its own: a day's retention and an absence of two days, made short.
+    """
+    story = stories()[number]
+    if not story.compacted:
+        return {name: value for name, value in settings.items() if name != _POLICY}
+    return {**settings, **{name: value for name, value in story.settings.items() if name in _OF_CLEANING}}
+
+
 class Performer:
     """Performs stories, each at most once under the same settings; ``with`` ends its processes.
 
@@ -88,13 +113,14 @@ class Performer:
             self._pool.shutdown(cancel_futures=error is not None)
 
     def perform(self, settings: Chosen, numbers: Iterable[str] = ()) -> dict[str, PerformedStory]:
-        """These stories, or all, under ``settings`` (Kafka's names), by number."""
-        chosen = own_column(settings)
-        wanted = tuple(numbers) or self._all
-        missing = [number for number in wanted if (number, chosen.name) not in self._performed_so_far]
-        for performed in self._performed([(number, dict(settings)) for number in missing]):
-            self._performed_so_far[performed.story, chosen.name] = performed
-        return {number: self._performed_so_far[number, chosen.name] for number in wanted}
+        """These stories, or all that fit, under ``settings`` (Kafka's names), by number."""
+        wanted = tuple(numbers) or tuple(number for number in self._all if fits(number, settings))
+        chosen = {number: settings_in(number, settings) for number in wanted}
+        keys = {number: (number, own_column(taken).name) for number, taken in chosen.items()}
+        missing = [number for number in wanted if keys[number] not in self._performed_so_far]
+        for performed in self._performed([(number, chosen[number]) for number in missing]):
+            self._performed_so_far[keys[performed.story]] = performed
+        return {number: self._performed_so_far[keys[number]] for number in wanted}
 
     def _performed(self, asked: Sequence[tuple[str, Chosen]]) -> Iterator[PerformedStory]:
         if self._pool is None or len(asked) < 2:

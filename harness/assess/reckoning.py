@@ -58,6 +58,8 @@ def settings_of(group: TopicGroup, producer: Client, cluster: Cluster) -> dict[s
     if client["retries"] == "0":
         values["retries"] = 0
     values["max.in.flight.requests.per.connection"] = int(client["max.in.flight.requests.per.connection"])
+    if group.compacted:
+        values["cleanup.policy"] = "compact"
     if group.settings["flush.messages"] == "1":
         values["flush.messages"] = 1
     for name in TIMES:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from harness.assess.causes import Blamed
-from harness.assess.performing import Chosen, Performer, possible
+from harness.assess.performing import Chosen, Performer, possible, settings_in
 from harness.assess.reckoning import TIMES
 from harness.stories import own_column
 from workloads import Settings
@@ -17,7 +17,7 @@ _NAMED: Final = ("era", "acks", "min.insync.replicas")
 
 def command_of(story: str, settings: Chosen) -> str:
     """The command that performs a story under exactly these settings."""
-    return f"ackproof stories {story} --settings {own_column(_shortest(settings)).name}"
+    return f"ackproof stories {story} --settings {own_column(_shortest(settings_in(story, settings))).name}"
 
 
 def command_that_shows(blamed: Blamed, settings: Chosen, performer: Performer) -> str:

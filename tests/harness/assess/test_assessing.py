@@ -113,6 +113,22 @@ def test_a_clean_topic_has_promises_and_what_is_left(stage: Performer) -> None:
     assert left == {"S11": "left-to-flush", "S25": "left-to-chance"}
 
 
+def test_stories_of_compaction_are_performed_for_compacted_topics_only() -> None:
+    compacted = SAFE | {"cleanup.policy": "compact,delete"}
+    with Performer(only=("S80", "S01")) as opened:
+        assessment = assessed(opened, topic("deleted", SAFE), topic("compacted", compacted))
+        groups = {group.topics[0]: group for group in assessment.groups}
+        assert {name: group.performed for name, group in groups.items()} == {"deleted": 1, "compacted": 2}
+        assert not any(group.unknown or group.left for group in groups.values())
+        (defect,) = [each for each in groups["compacted"].concerns if each.name == "finding-006"]
+        assert [(shown.story, shown.harm) for shown in defect.shown] == [("S80", "deleted, and back")]
+        assert "finding-006" not in {each.name for each in groups["deleted"].concerns}
+        again = dict(word.split("=", 1) for word in defect.command.split(" ")[-1].split(","))
+        assert (again["cleanup.policy"], again["delete.retention.ms"]) == ("compact", "1000")
+        performed = opened.perform(assigned([defect.command.split(" ")[-1]]), ["S80"])["S80"]
+        assert performed.shows(Harm.RETURNED)
+
+
 def test_a_defect_that_the_reference_broker_has_too_comes_with_its_story(stage: Performer) -> None:
     (group,) = assessed(stage, topic("clean", SAFE)).groups
     (defect,) = [concern for concern in group.concerns if concern.name == "finding-002"]
