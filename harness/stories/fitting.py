@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from harness.stories import steps as s
+from harness.stories.group_script import PollUntil
 from harness.stories.story import Story
 from nemesis.cluster import CLIENTS, CONTROLLER, Link
 
@@ -28,7 +29,7 @@ def _steps(steps: Sequence[s.Step], replicas: int) -> Iterator[s.Step]:
         fewer: s.Step | None = step
         if isinstance(step, s.ReleaseOne):
             fewer = step if _is_left(step.link, replicas) else None
-        elif isinstance(step, s.WaitUntil):
+        elif isinstance(step, s.WaitUntil | PollUntil):
             fewer = _wait(step, replicas)
         else:
             fewer = _fitted(step, replicas)
@@ -36,7 +37,7 @@ def _steps(steps: Sequence[s.Step], replicas: int) -> Iterator[s.Step]:
             yield msgspec.structs.replace(fewer, tried=True)
 
 
-def _wait(step: s.WaitUntil, replicas: int) -> s.WaitUntil | None:
+def _wait(step: s.WaitUntil | PollUntil, replicas: int) -> s.WaitUntil | PollUntil | None:
     """The wait for the states that are left, in the words of the script."""
     head, until, tail = step.text.partition(" until ")
     left = [

@@ -11,7 +11,7 @@ from typing import Final
 from harness.stories import group_script as g
 from harness.stories import steps as s
 from harness.stories.grammar import Form
-from harness.stories.group_states import HasCommitted, IsAssigned, IsDone
+from harness.stories.group_states import GroupIsEmpty, HasCommitted, IsAssigned, IsDone
 from nemesis.faults import Fault, LinkFault
 from nemesis.repairs import RELEASE
 
@@ -84,6 +84,11 @@ STEPS: Final = (
         "poll MEMBER:member halfway",
         "The same; what it reads it processes or commits, and stops between the two",
         {"halfway": True},
+    ),
+    Form(
+        g.PollUntil,
+        "poll MEMBER:member until STATES:states",
+        "Let it poll again and again until all hold; at most as long as wait",
     ),
     Form(g.FinishWork, "finish MEMBER:member", "Let it do the other half, and wait a moment for answers"),
     Form(g.FreezeMember, "freeze MEMBER:member", "Let it stand still: it sends no heartbeats"),
@@ -164,6 +169,12 @@ STATES: Final = (
             s.TransactionAnswer.REFUSED: "Its producer got an error when it asked for the end",
         }.items()
     ),
+    Form(
+        s.Coordinates,
+        "BROKER:broker coordinates alone",
+        "It is the coordinator, and the ISR of its log has no other member",
+        {"alone": True},
+    ),
     Form(s.Coordinates, "BROKER:broker coordinates", "It is the coordinator, by the controller's word"),
     Form(
         s.Stable,
@@ -180,6 +191,7 @@ STATES: Final = (
     Form(IsAssigned, "MEMBER:member is [NOT:expected] assigned", "It has the log partition, as it was told in a poll"),
     Form(IsDone, "MEMBER:member is done", "It waits for nothing"),
     Form(HasCommitted, "MEMBER:member has committed RECORD:record", "It was told that the group took this"),
+    Form(GroupIsEmpty, "group is empty", "The coordinator knows of no member. It knows nothing until it is asked"),
     Form(s.Answered, "RECORD:record is answered", "The client has an answer", {"acknowledged": False}),
     Form(s.Answered, "RECORD:record is acknowledged", "The client has a good answer", {"acknowledged": True}),
     Form(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from harness.stories.steps import Record, Step
+from harness.stories.steps import Record, State, Step
 
 
 class MemberStep(Step, frozen=True, kw_only=True):
@@ -21,6 +21,12 @@ class PollOnce(MemberStep, frozen=True, kw_only=True):
     """Let it poll once more. It stops ``halfway``, between processing and committing; its library may commit later."""
 
     halfway: bool = False
+
+
+class PollUntil(MemberStep, frozen=True, kw_only=True):
+    """Let it poll again and again, as an application does, until all ``states`` hold at one moment."""
+
+    states: tuple[State, ...]
 
 
 class FinishWork(MemberStep, frozen=True, kw_only=True):
@@ -51,5 +57,5 @@ class AskGroup(Step, frozen=True, kw_only=True):
 
 #: All of them: of stories in virtual time only, as the states of members are.
 OF_GROUPS: Final = (
-    JoinGroup, PollOnce, FinishWork, FreezeMember, ThawMember, LeaveGroup, CrashMember, AskGroup,
+    JoinGroup, PollOnce, PollUntil, FinishWork, FreezeMember, ThawMember, LeaveGroup, CrashMember, AskGroup,
 )  # fmt: skip

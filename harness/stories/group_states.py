@@ -25,4 +25,8 @@ class HasCommitted(msgspec.Struct, frozen=True):
     record: str
 
 
-GroupState = IsAssigned | IsDone | HasCommitted
+class GroupIsEmpty(msgspec.Struct, frozen=True):
+    """The coordinator has read its log, and knows of no member."""
+
+
+GroupState = IsAssigned | IsDone | HasCommitted | GroupIsEmpty

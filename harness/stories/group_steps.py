@@ -44,6 +44,23 @@ class GroupSteps:
         member.take_turn(halfway=step.halfway)
         return self._after_turn(member)
 
+    def poll_until(self, step: g.PollUntil) -> str:
+        """Let it take turns until the states hold."""
+        member = self._members.at_rest(step.member)
+
+        def holds() -> bool:
+            if all(map(self._story_world.holds, step.states)):
+                return True
+            if not (member.busy or member.gone):
+                member.take_turn(halfway=False)
+            return False
+
+        limit_ms = self._patience.limit_ms
+        if not self._story_world.until(holds, limit_ms):
+            wrong = [self._story_world.instead(state) for state in step.states if not self._story_world.holds(state)]
+            raise StepError(f"polled for {limit_ms} ms without effect: {'; '.join(wrong)}")
+        return self._after_turn(member)
+
     def finish(self, step: g.FinishWork) -> str:
         """Let it go on."""
         member = self._members.awake(step.member)
@@ -123,6 +140,7 @@ class GroupSteps:
 _ACTIONS: Final[Mapping[type, Callable[[GroupSteps, Any], str]]] = {
     g.JoinGroup: GroupSteps.join,
     g.PollOnce: GroupSteps.poll,
+    g.PollUntil: GroupSteps.poll_until,
     g.FinishWork: GroupSteps.finish,
     g.FreezeMember: GroupSteps.freeze,
     g.ThawMember: GroupSteps.thaw,

@@ -30,8 +30,10 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
         """The patience that follows from the cluster's own time limits, and from the clock of the run's world."""
         settings = spec.chosen()
         answer_ms = VIRTUAL_ANSWER_MS if spec.world.virtual_time else REAL_ANSWER_MS
+        # Members that die are in their group for a session more.
+        of_members_ms = 2 * settings.session_timeout_ms if spec.workload.name == "groups" else 0
         session_ms, lag_ms = settings.broker_session_timeout_ms, settings.replica_lag_time_max_ms
-        reactions_ms = 2 * session_ms + 2 * lag_ms
+        reactions_ms = 2 * session_ms + 2 * lag_ms + of_members_ms
         return cls(
             answer_ms=answer_ms,
             limit_ms=100 * answer_ms + reactions_ms,

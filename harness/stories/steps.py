@@ -339,9 +339,10 @@ class TransactionEnded(msgspec.Struct, frozen=True):
 
 
 class Coordinates(msgspec.Struct, frozen=True):
-    """A broker is the coordinator, by the controller's word."""
+    """A broker is the coordinator, by the controller's word; ``alone``: the ISR of its log has no other member."""
 
     broker: Broker
+    alone: bool = False
 
 
 class Stable(msgspec.Struct, frozen=True):

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from checkers import counted
 from harness.errors import PlanError
 from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from harness.stories import steps as s
-from harness.stories.group_states import GroupState, HasCommitted, IsAssigned, IsDone
+from harness.stories.group_states import GroupIsEmpty, GroupState, HasCommitted, IsAssigned, IsDone
 from harness.stories.members import ScriptMembers
 from harness.stories.trace import StepError, broker_words, leader_words
 from harness.stories.transactions import ScriptTransactions
@@ -306,8 +307,9 @@ class StoryWorld:
                 return self._transactions.instance(producer).ready
             case s.TransactionEnded(transaction, how):
                 return self._transactions.transaction(transaction).end is how
-            case s.Coordinates(broker):
-                return self.coordinator == self.node(broker)
+            case s.Coordinates(broker, alone):
+                node = self.node(broker)
+                return self.coordinator == node and (not alone or self._isr_of_coordinator() == (node,))
             case s.Stable(broker, record, expected):
                 node = self.node(broker)
                 replica = self.replica(node)
@@ -321,14 +323,24 @@ class StoryWorld:
                 return self._transactions.instance(producer).in_words
             case s.TransactionEnded(transaction, _):
                 return self._transactions.transaction(transaction).in_words
-            case s.Coordinates():
-                return f"{'no broker' if self.coordinator is None else self.coordinator} coordinates"
+            case s.Coordinates(_, alone):
+                isr = f", and the isr of its log is {broker_words(self._isr_of_coordinator())}" if alone else ""
+                return f"{'no broker' if self.coordinator is None else self.coordinator} coordinates{isr}"
             case s.Stable(broker, record, _):
                 node = self.node(broker)
                 mark, offset = self.replica(node).last_stable_offset, self.offset_of(record, node)
                 return f"the last stable offset is {mark}, and {_placed(record, offset)}"
 
+    def _isr_of_coordinator(self) -> tuple[int, ...]:
+        log = self.look().internal.get(self._log)
+        return () if log is None else log.isr
+
+    def _members_known(self) -> int | None:
+        return None if self.coordinator is None else self._replicas.group_members(self.coordinator)
+
     def _holds_of_groups(self, state: GroupState) -> bool:
+        if isinstance(state, GroupIsEmpty):
+            return self._members_known() == 0
         member = self._members.member(state.member)
         match state:
             case IsAssigned(_, expected):
@@ -340,6 +352,9 @@ class StoryWorld:
                 return behind is not None and member.committed.get(self.partition, NOTHING) >= behind
 
     def _instead_of_groups(self, state: GroupState) -> str:
+        if isinstance(state, GroupIsEmpty):
+            members = self._members_known()
+            return "no coordinator knows the group" if members is None else f"it has {counted(members, 'member')}"
         member = self._members.member(state.member)
         match state:
             case IsAssigned():

@@ -113,6 +113,9 @@ class Replicas(Protocol):
     def fenced(self) -> frozenset[int]:
         """The brokers that the controller counts as dead (or that have not registered)."""
 
+    def group_members(self, node: int) -> int | None:
+        """The number of members of groups by a broker's word, if it coordinates them; None where it does not tell."""
+
     def flush(self, node: int) -> Evidence:
         """Force to disk everything that broker ``node`` has written, its checkpoints too. Evidence: ``flushed``."""
 

@@ -354,6 +354,11 @@ class Broker(Node):
         write = self._groups.end if message.partition == group_coordinator.LOG else self._requests.produce
         write(message)
 
+    @property
+    def group_members(self) -> int | None:
+        """The number of members of groups, where it coordinates them."""
+        return self._groups.members
+
     def _on_written(self, message: messages.ProduceResponse) -> None:
         """One of the coordinators has asked for it."""
         self._transactions.on_written(message)

@@ -131,6 +131,13 @@ class GroupCoordinator(Coordinator):
         self._groups = {}
         super().__init__(context, write, LOG, LOOK)
 
+    @property
+    def members(self) -> int | None:
+        """The number of members, as far as it is committed; None where it does not coordinate, or has not read."""
+        if self._replica is None or not self._has_read:
+            return None
+        return sum(len(group.record.members) for group in self._groups.values())
+
     # --- elections -----------------------------------------------------------------------------------------------
 
     @override

@@ -88,6 +88,11 @@ class ReplicasOnDisk(Replicas):
         )
 
     @override
+    def group_members(self, node: int) -> int | None:
+        """See :meth:`Replicas.group_members`: no broker is asked."""
+        return None
+
+    @override
     def fenced(self) -> frozenset[int]:
         brokers = self._viewer.image().brokers
         return frozenset(node for node in self._nodes.brokers if node not in brokers or brokers[node].fenced)

@@ -100,6 +100,7 @@ class SimulatedCluster:
         self._partitions: Mapping[str, PartitionView] = {}
         self._coordinators: tuple[int, ...] = ()
         self._transaction_coordinators: tuple[int, ...] = ()
+        self._internal: Mapping[str, PartitionView] = {}
         #: This cluster, for the nemesis.
         self.target: Final = Target(
             view=self.view,
@@ -178,7 +179,8 @@ class SimulatedCluster:
         image = self._controller.image
         if image is not self._seen:
             self._seen = image
-            self._partitions = _partitions_of(image)
+            self._partitions = _partitions_of(image, internal=False)
+            self._internal = _partitions_of(image, internal=True)
             self._coordinators = _leader_of(image, group_coordinator.LOG)
             self._transaction_coordinators = _leader_of(image, transaction_coordinator.LOG)
         processes = self._processes
@@ -196,6 +198,7 @@ class SimulatedCluster:
             racks=self._racks,
             coordinators=self._coordinators,
             transaction_coordinators=self._transaction_coordinators,
+            internal=self._internal,
         )
 
     def kill(self, node: int) -> Evidence:
@@ -308,8 +311,8 @@ class SimulatedCluster:
         return {"quick": [f"{source}>{target}" for source, target in slow]} if slow else {}
 
 
-def _partitions_of(image: Image) -> dict[str, PartitionView]:
-    """The log partitions of the run; those of coordinators are the cluster's own."""
+def _partitions_of(image: Image, *, internal: bool) -> dict[str, PartitionView]:
+    """The log partitions of the run, or ``internal`` ones: those of coordinators are the cluster's own."""
     return {
         str(LogPartition(name, number)): PartitionView(
             leader=None if state.leader == NONE else state.leader,
@@ -320,7 +323,7 @@ def _partitions_of(image: Image) -> dict[str, PartitionView]:
             partition_epoch=state.partition_epoch,
         )
         for name, topic in image.topics.items()
-        if name not in {TRANSACTIONS_TOPIC, OFFSETS_TOPIC}
+        if (name in {TRANSACTIONS_TOPIC, OFFSETS_TOPIC}) is internal
         for number, state in enumerate(topic.partitions)
     }
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-
-import msgspec
 
 from harness.reference.core.messages import RecordBatch
 from harness.reference.core.replica import Replica
@@ -20,6 +19,7 @@ class SimulatedReplicas:
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
+        self._placed: dict[tuple[int, str], tuple[list[RecordBatch], tuple[PlacedRecord, ...]]] = {}
 
     def state(self, node: int, partition: str) -> ReplicaState:
         """Read the replica from the broker's core and its disk."""
@@ -27,31 +27,38 @@ class SimulatedReplicas:
         log = self._cluster.log(node, log_partition)
         if log is None:
             return ReplicaState(node=node, running=broker is not None, log_end=0)
-        records = tuple(record for batch in log.batches for record in _placed(partition, batch))
-        written = ReplicaState(
+        replica: Replica | None = None if broker is None else broker.replicas.get(log_partition)
+        return ReplicaState(
             node=node,
             running=broker is not None,
             log_end=log.end_offset,
-            records=records,
+            records=self._records(node, partition, log.batches),
             epochs=tuple(log.epochs()),
             written_high_watermark=log.checkpointed_high_watermark(),
+            leading=replica is not None and replica.leading,
+            leader_epoch=None if replica is None else replica.leader_epoch,
+            high_watermark=None if replica is None else replica.high_watermark,
+            isr=replica.isr if replica is not None and replica.leading else None,
+            last_stable_offset=None if replica is None else replica.stable_end(),
         )
-        replica: Replica | None = None if broker is None else broker.replicas.get(log_partition)
-        if replica is None:
-            return written
-        return msgspec.structs.replace(
-            written,
-            leading=replica.leading,
-            leader_epoch=replica.leader_epoch,
-            high_watermark=replica.high_watermark,
-            isr=replica.isr if replica.leading else None,
-            last_stable_offset=replica.stable_end(),
-        )
+
+    def _records(self, node: int, partition: str, batches: Sequence[RecordBatch]) -> tuple[PlacedRecord, ...]:
+        """The records of a log; they are read again only if its batches are others than before: a story looks often."""
+        before, records = self._placed.get((node, partition), ([], ()))
+        if before != batches:
+            records = tuple(record for batch in batches for record in _placed(partition, batch))
+            self._placed[node, partition] = list(batches), records
+        return records
 
     def fenced(self) -> frozenset[int]:
         """Name the brokers that the controller's image has as fenced or not at all."""
         registered = self._cluster.image().brokers
         return frozenset(node for node in self._cluster.brokers if node not in registered or registered[node].fenced)
+
+    def group_members(self, node: int) -> int | None:
+        """Read it from the broker's core."""
+        broker = self._cluster.broker(node)
+        return None if broker is None else broker.group_members
 
     def flush(self, node: int) -> Evidence:
         """See :meth:`harness.worlds.contract.Replicas.flush`. Evidence: ``flushed``, log end offsets by partition."""

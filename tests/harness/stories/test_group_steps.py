@@ -48,6 +48,14 @@ def cell(steps: str, column: str = "g", rest: str = "") -> StoryCell:
         ("write a to 0 acks=0\nask group finds a", "no answer tells the offset of a"),
         ("kill 2\nwait until 2 is fenced\nmove coordinator to 2", "refused: broker 2 is not a live member of the ISR"),
         ("try join n\nwait up to 1 s until 0 coordinates", "0 coordinates: no, 1 coordinates"),
+        ("wait up to 1 s until 1 coordinates alone", "no, 1 coordinates, and the isr of its log is 0 1 2"),
+        ("wait up to 1 s until group is empty", "group is empty: no, it has 1 member"),
+        (
+            "crash m\nkill 1\nwait until 0 coordinates\nwait up to 1 s until group is empty",
+            "no coordinator knows the group",
+        ),
+        ("poll m until m is not assigned", "without effect: it is assigned the log partition"),
+        ("leave m\npoll m until m is assigned", "the member m is gone"),
     ],
 )
 def test_a_step_that_is_in_vain_says_why(steps: str, problem: str) -> None:
@@ -61,6 +69,9 @@ def test_a_step_that_is_in_vain_says_why(steps: str, problem: str) -> None:
         "wait until m is assigned and m is done and m has committed base\nask group finds base",
         "wait 20 s\njoin n\nwait until m is assigned and n is not assigned",
         "freeze m\nwait 8 s\njoin n\nwait until n is assigned",
+        "freeze m\nwait until group is empty\njoin n\nwait until n is assigned",
+        "crash m\njoin n\npoll n until n is assigned and n is done",
+        "write a to 0\ndrop Fetch 0-1 1-2\npoll m\nwait until 1 coordinates alone",
         f"{HALFWAY}finish m\nwait until m is done and m has committed a",
         f"{UNANSWERED}release\nwait until m has committed a",
         "leave m\njoin n\nwait until n is assigned",
