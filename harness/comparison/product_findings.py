@@ -29,6 +29,8 @@ _SETTINGS: Final[Mapping[Need, tuple[str, SettingValue]]] = {
     "acks-all": ("acks", "all"),
     "compaction": ("cleanup.policy", "compact"),
     "idempotence": ("enable.idempotence", True),
+    "no-idempotence": ("enable.idempotence", False),
+    "one-in-flight": ("max.in.flight.requests.per.connection", 1),
 }
 
 

@@ -81,6 +81,9 @@ def test_a_defect_of_the_projects_own_findings_says_what_a_history_shows_and_no_
         ("010", "kafka", "java", "group-skip", SAFE, False),
         ("012", "kafka", "java", "group-went-back", SAFE, True),
         ("012", "processes", "java", "group-went-back", SAFE, False),
+        ("013", "kafka", "confluent-kafka", "reordered", Settings(enable_idempotence=False, max_in_flight=1), True),
+        ("013", "kafka", "java", "reordered", Settings(enable_idempotence=False, max_in_flight=1), False),
+        ("013", "kafka", "confluent-kafka", "reordered", Settings(enable_idempotence=False), False),
     ],
 )
 def test_a_finding_fits_by_client_world_anomaly_and_settings(

@@ -64,6 +64,9 @@ SHORT_DELIVERY_MS: Final = 10_000
 UNDER_WAY: Final = 5
 #: Between the first batch and the next, whose time shall not be over soon after: such a part of the time for delivery.
 APART_SHARE: Final = 1 / 7
+#: The batch that is late after the first one was refused, and the time in which a library can make it ready.
+SECOND: Final = 2
+READY_US: Final = 1_000_000
 #: An application that sends every so often, and how many records at least and at most before the follower comes back.
 EVERY_US: Final = 20_000
 ALONE: Final = (30, 130)
@@ -174,6 +177,28 @@ class Stage:
         self.until(lambda: len(self._isr()) > 1)
         self._write(leader)
         network.deliver()
+
+    def refuse_the_first(self, make: Callable[[str, int], Sender], ready_us: int = READY_US) -> Seen:
+        """The first batch is refused; what is sent next is late until the leader takes acks=all again.
+
+        ``make`` has ``ready_us`` to make its next request ready before it has the answer.
+        """
+        network = SlowNetwork(self.addresses, late=lambda _: len(network.sent) == SECOND)
+        network.withhold()
+        with self.alone() as (leader, follower):
+            end = self._end(leader)
+            with _closing(make(network.address(leader), DELIVERY_MS), network) as producer:
+                producer.send(RECORDS)
+                self.until(lambda: bool(network.answers))
+                self.cluster.until(lambda: False, ready_us)
+                network.answer()
+                self.until(lambda: len(network.sent) == SECOND)
+                self.cluster.target.processes.resume(follower)
+                self.until(lambda: len(self._isr()) > 1)
+                self._write(leader)
+                network.deliver()
+                self.until(lambda: len(producer.reports) == RECORDS)
+        return Seen(producer.reports, network.sent, network.answers, self._log(leader, end))
 
     def withhold_answers(self, make: Callable[[str, int], Sender]) -> Seen:
         """All batches are appended, and no answer arrives before the delivery time of the first record is over."""

@@ -49,14 +49,22 @@ class Sender(Protocol):
 class Confluent:
     """The producer of librdkafka."""
 
-    def __init__(self, bootstrap: str, delivery_ms: int, in_flight: int = 5, metadata_ms: int = METADATA_MS) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        delivery_ms: int,
+        in_flight: int = 5,
+        metadata_ms: int = METADATA_MS,
+        *,
+        idempotent: bool = True,
+    ) -> None:
         self.reports: Reports = {}
         self._sent = 0
         self._producer = confluent_kafka.Producer(
             {
                 "bootstrap.servers": bootstrap,
                 "acks": "all",
-                "enable.idempotence": True,
+                "enable.idempotence": idempotent,
                 "max.in.flight.requests.per.connection": in_flight,
                 "batch.num.messages": 1,
                 "linger.ms": 0,
@@ -120,7 +128,16 @@ class KafkaPython:
 class Java:
     """Kafka's own client, in the JVM of ``bridge``. Its records are padded, so that each is a batch."""
 
-    def __init__(self, bootstrap: str, delivery_ms: int, bridge: Bridge, metadata_ms: int = METADATA_MS) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        delivery_ms: int,
+        in_flight: int = 5,
+        metadata_ms: int = METADATA_MS,
+        *,
+        bridge: Bridge,
+        idempotent: bool = True,
+    ) -> None:
         self.reports: Reports = {}
         self._sent = 0
         self._client = RemoteClient.make(
@@ -129,8 +146,8 @@ class Java:
             {
                 "bootstrap.servers": bootstrap,
                 "acks": "all",
-                "enable.idempotence": True,
-                "max.in.flight.requests.per.connection": 5,
+                "enable.idempotence": idempotent,
+                "max.in.flight.requests.per.connection": in_flight,
                 "batch.size": 1,
                 "linger.ms": 0,
                 "request.timeout.ms": request_ms(delivery_ms),
