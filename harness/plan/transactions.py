@@ -1,12 +1,17 @@
-"""Refuses plans whose workload writes in transactions with settings that clients refuse."""
+"""Refuses plans whose workload writes in transactions with settings that clients, or brokers, refuse."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from harness.plan.model import Plan
 from harness.plan.values import PlanKey
+from harness.plan.worlds import Processes
 from workloads import ACKS_ALL, IDEMPOTENCE, Settings, kind_of, shown
+
+#: The version of transactions that brokers of the world of processes offer to clients.
+_OVER_SOCKETS: Final = 1
 
 
 def check_transactions(plan: Plan, plan_key: PlanKey) -> None:
@@ -21,8 +26,14 @@ def check_transactions(plan: Plan, plan_key: PlanKey) -> None:
         for choice in plan.choices:
             if kind_of(world.workload).reading == "pipeline":
                 _refuse_modes(choice.settings, world.workload.name, plan_key)
-            if why_not := _why_not(Settings.from_mapping(choice.settings_in(world.world, transactional=True))):
+            settings = Settings.from_mapping(choice.settings_in(world.world, transactional=True))
+            if why_not := _why_not(settings):
                 raise (plan_key / "settings").wrong(why_not)
+            if isinstance(world.world, Processes) and settings.transaction_version != _OVER_SOCKETS:
+                raise (plan_key / "settings").wrong(
+                    f"transaction.version={settings.transaction_version} is not what brokers of [worlds.processes] "
+                    f"offer; write transaction.version = {_OVER_SOCKETS}, or leave that world out"
+                )
 
 
 def _refuse_modes(settings: Mapping[str, object], workload: str, plan_key: PlanKey) -> None:

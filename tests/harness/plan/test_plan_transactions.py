@@ -33,7 +33,7 @@ def test_producers_of_transactions_are_idempotent_whatever_the_librarys_default_
 
 @pytest.mark.parametrize("client", ["kafka-python", "confluent-kafka", "java"])
 def test_processes_have_transactions_with_every_client(client: str) -> None:
-    (run,) = plan("", f'[worlds.processes]\nclient = "{client}"\n').runs()
+    (run,) = plan("transaction.version = 1", f'[worlds.processes]\nclient = "{client}"\n').runs()
     assert run.workload.name == "transactions"
 
 
@@ -48,6 +48,7 @@ def test_processes_have_transactions_with_every_client(client: str) -> None:
             KAFKA,
             "delivery.timeout.ms=5000 is not less than transaction.timeout.ms=5000",
         ),
+        ("", "[worlds.processes]\n", "transaction.version=2 is not what brokers of [worlds.processes] offer; write"),
     ],
 )
 def test_what_cannot_run_is_refused(settings: str, world: str, words: str) -> None:
