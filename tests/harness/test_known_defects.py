@@ -79,6 +79,8 @@ def test_a_defect_of_the_projects_own_findings_says_what_a_history_shows_and_no_
         ("009", "kafka", "", "lost-write", SAFE, False),
         ("010", "kafka", "confluent-kafka", "group-skip", SAFE, True),
         ("010", "kafka", "java", "group-skip", SAFE, False),
+        ("011", "kafka", "java", "group-went-back", SAFE, True),
+        ("011", "processes", "java", "group-went-back", SAFE, False),
         ("012", "kafka", "java", "group-went-back", SAFE, True),
         ("012", "processes", "java", "group-went-back", SAFE, False),
         ("013", "kafka", "confluent-kafka", "reordered", Settings(enable_idempotence=False, max_in_flight=1), True),

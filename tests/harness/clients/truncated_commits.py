@@ -22,11 +22,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from itertools import count
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kafka.errors import for_code
 from kafka.protocol.admin import ListGroupsRequest
-from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 
 from harness.clients import DirectConnection
 from harness.plan import Kafka
@@ -34,10 +33,10 @@ from harness.plan.worlds import Namespaces
 from harness.reference.core.types import OFFSETS_TOPIC
 from harness.worlds.kafka.administration import Administration
 from nemesis.cluster import Link, require
+from tests.harness.clients.group_requests import ANSWER_S, commit_of, commits, connected, error_of, told
 from tests.harness.clients.internal_topics import OperatedScript, tuned_world
 from tests.harness.clients.script import rules_of
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
-from workloads import LogPartition
 
 #: The coordinator, the next one, and the third replica.
 FIRST, NEXT, THIRD = 0, 1, 2
@@ -56,7 +55,6 @@ AT_A_TIME: Final = 50
 FETCH_US: Final = 700_000
 #: Commits that come in one such interval would be one batch of the log.
 APART_US: Final = 15_000
-ANSWER_S: Final = 60.0
 #: The followers do not give up the connections that are held; 30 s is Kafka's default.
 OF_BROKERS: Final = {"offsets.topic.num.partitions": 1, "replica.socket.timeout.ms": 30_000}
 #: Limits as Kafka has them.
@@ -123,16 +121,17 @@ class TruncatedCommits(OperatedScript):
             begun_s = time.monotonic()
             others = self._commit_elsewhere(committing)
             busy_ms = round((time.monotonic() - begun_s) * 1_000)
-            answers = [_error(connection.answer(ANSWER_S)) for connection in committing]
+            answers = [error_of(connection.answer(ANSWER_S)) for connection in committing]
         self.until(lambda: self.is_whole(SERVING))
         acknowledged = [group for group, answer in zip(groups, answers, strict=True) if not answer]
         with self._connection(NEXT) as connection:
-            left = [_left(connection, group) for group in acknowledged]
+            left = [told(connection, group) for group in acknowledged]
+        assert all(isinstance(offset, int) for offset in left), left
         named = Counter(for_code(answer).__name__ for answer in answers)
         return Seen(named, sum(offset != LATER for offset in left), others, busy_ms)
 
     def _until_committed(self, connection: DirectConnection, group: str) -> None:
-        self.until(lambda: _committed(connection, group, BEFORE))
+        self.until(lambda: commits(connection, group, BEFORE))
 
     def _hold(self) -> None:
         """Hold what the others ask of broker 0 from now on; what they had asked for is answered before this returns."""
@@ -149,7 +148,7 @@ class TruncatedCommits(OperatedScript):
         until_s = time.monotonic() + ANSWER_S
         with self._connection(NEXT) as connection:
             while len(select.select(waiting, [], [], 0)[0]) < len(waiting) and time.monotonic() < until_s:
-                if _committed(connection, next(self._others), LATER):
+                if commits(connection, next(self._others), LATER):
                     acknowledged += 1
                 else:
                     self.let_pass(APART_US)
@@ -162,47 +161,11 @@ class TruncatedCommits(OperatedScript):
             for begin in range(0, LISTED, AT_A_TIME):
                 for number, connection in enumerate(connections, begin):
                     connection.send(commit_of(f"listed-{number}", BEFORE))
-                errors = [_error(connection.answer(ANSWER_S)) for connection in connections]
+                errors = [error_of(connection.answer(ANSWER_S)) for connection in connections]
                 assert not any(errors), errors
 
     def _connection(self, broker: int) -> DirectConnection:
-        host, _, port = self.cluster.world.clients.bootstrap[broker].rpartition(":")
-        return DirectConnection((host, int(port)), "ackproof-commits", ANSWER_S)
-
-
-def commit_of(group: str, offset: int) -> Any:
-    """The request of a client that is no member of its group, for one log partition."""
-    topic, index = LogPartition.named(PARTITIONS[0])
-    kind = OffsetCommitRequest.OffsetCommitRequestTopic
-    partition = kind.OffsetCommitRequestPartition(
-        version=7, partition_index=index, committed_offset=offset, committed_leader_epoch=-1, committed_metadata=""
-    )
-    return OffsetCommitRequest[7](
-        group_id=group,
-        generation_id_or_member_epoch=-1,
-        member_id="",
-        group_instance_id=None,
-        topics=[kind(version=7, name=topic, partitions=[partition])],
-    )
-
-
-def _error(response: Any) -> int:
-    """The error of a commit; 0 if it was acknowledged."""
-    return int(response.topics[0].partitions[0].error_code)
-
-
-def _committed(connection: DirectConnection, group: str, offset: int) -> bool:
-    """Ask for a commit; True if it was acknowledged."""
-    return not _error(connection.ask(commit_of(group, offset)))
-
-
-def _left(connection: DirectConnection, group: str) -> int:
-    """The offsets that the group has committed."""
-    topic, index = LogPartition.named(PARTITIONS[0])
-    asked = OffsetFetchRequest.OffsetFetchRequestTopic(version=5, name=topic, partition_indexes=[index])
-    response = connection.ask(OffsetFetchRequest[5](group_id=group, topics=[asked]))
-    assert not response.error_code, for_code(response.error_code)
-    return int(response.topics[0].partitions[0].committed_offset)
+        return connected(self.cluster, broker)
 
 
 def played(version: str, directory: Path, tries: int = 1, busy: int = LISTINGS) -> Iterator[Seen]:
