@@ -61,7 +61,14 @@ SLOW: Final[Mapping[str, Mapping[str, object]]] = {
         "delivery.timeout.ms": 240_000,
     },
     "S63": {"replica.lag.time.max.ms": 120_000},
+    # Transactions that are over time while steps rest between two of the script, and not before.
+    "T09": {"transaction.timeout.ms": 16_000, "request.timeout.ms": 5_000, "delivery.timeout.ms": 8_000},
+    "T11": {"transaction.timeout.ms": 60_000},
+    "T13": {"replica.lag.time.max.ms": 120_000},
+    "T16": {"transaction.timeout.ms": 10_000, "request.timeout.ms": 5_000, "delivery.timeout.ms": 8_000},
 }
+#: No transaction is over time, unless its story says so.
+LONG_TRANSACTIONS: Final[Mapping[str, object]] = {"transaction.timeout.ms": 60_000}
 #: The worlds that the core can be held against.
 ELSEWHERE: Final[Mapping[str, AnyWorld]] = {
     "kafka": Kafka(host=Namespaces(), client="confluent-kafka"),
@@ -71,7 +78,8 @@ ELSEWHERE: Final[Mapping[str, AnyWorld]] = {
 
 def with_rests(story: Story) -> Story:
     """The story with time limits that rests between its steps do not exceed."""
-    settings = {**TIMES, **story.settings, **SLOW.get(story.number, {})}
+    long = LONG_TRANSACTIONS if story.transactions else {}
+    settings = {**TIMES, **long, **story.settings, **SLOW.get(story.number, {})}
     return msgspec.structs.replace(story, settings=settings)
 
 
@@ -135,14 +143,17 @@ def performed_elsewhere(story: Story, column: str, world: str, release: str = ""
 def playable(stories: Iterable[Story], columns: Iterable[str], world: str, release: str = "") -> list[str]:
     """The numbers of the stories that this world can perform in all these columns; errors as :func:`world_named`."""
     where = world_named(world, release)
+    chosen = [*map(column_named, columns)]
     return [
         story.number
         for story in stories
-        if all(
-            story.takes(column) and not unmet(with_rests(story), spec_of(story, column, where))
-            for column in map(column_named, columns)
-        )
+        if all(story.takes(column) and not why_not(story, column, where) for column in chosen)
     ]
+
+
+def why_not(story: Story, column: Column, world: AnyWorld) -> str:
+    """The reason why the story cannot be performed in this column and world; "" if it can."""
+    return unmet(with_rests(story), spec_of(story, column, world))
 
 
 class Moment(msgspec.Struct, frozen=True):

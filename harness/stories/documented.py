@@ -10,7 +10,7 @@ from harness.stories import steps as s
 from harness.stories.forms import STATES, STEPS
 from harness.stories.grammar import Form
 from harness.stories.group_states import GroupState
-from harness.stories.requirements import IN_VIRTUAL_TIME
+from harness.stories.requirements import IN_VIRTUAL_TIME, NOT_IN_PROCESSES
 from harness.worlds.limits import out_of_reach
 from nemesis.cluster import Capability
 from nemesis.faults import Fault
@@ -24,7 +24,8 @@ _WORLDS: Final = {
     "Kafka in namespaces": '[worlds.kafka]\nhost = "namespaces"',
 }
 #: Steps and states that only virtual time has.
-_IN_VIRTUAL_TIME: Final = {*IN_VIRTUAL_TIME, *get_args(s.TransactionState | GroupState)}
+_IN_VIRTUAL_TIME: Final = {*IN_VIRTUAL_TIME, *get_args(GroupState)}
+_NOT_IN_PROCESSES: Final = {*NOT_IN_PROCESSES, *get_args(s.TransactionState)}
 
 
 class StepForm(NamedTuple):
@@ -53,8 +54,10 @@ def state_forms() -> list[StepForm]:
 def _limits(form: Form) -> str:
     if form.makes in _IN_VIRTUAL_TIME:
         return "virtual time only"
+    if form.makes in _NOT_IN_PROCESSES:
+        return "not on processes"
     if form.makes is s.Covers:
-        return "not on Kafka"
+        return "" if form.fixed["expected"] else "not on Kafka"
     without = [world for world in _WORLDS if not _lacked(world).isdisjoint(_needs(form))]
     if "virtual time" in without:
         return "real nodes only"

@@ -368,7 +368,8 @@ class AllInSync(msgspec.Struct, frozen=True):
 TransactionState = IsReady | TransactionEnded | Coordinates | Stable
 ReplicationState = Leads | SomebodyLeads | NobodyLeads | IsFenced | InIsr | IsrIs | Has | Covers | Answered | AllInSync
 State = ReplicationState | TransactionState | GroupState
-#: The steps of transactions, and of what their readers get: of stories in virtual time only, as these states are.
+#: The steps of transactions, and of what their readers get: the reference broker has them in virtual time only,
+#: as these states.
 OF_TRANSACTIONS: Final = (
     InitProducer, BeginTransaction, WriteInTransaction, SendInTransaction, EndTransaction, MoveCoordinator, ReadAs,
 )  # fmt: skip

@@ -35,6 +35,8 @@ from workloads.values import encode, join, record_key_of
 #: The fate of a record whose transaction is aborted, and of one whose transaction is open.
 ABORTED: Final = "aborted"
 OPEN: Final = "in an open transaction"
+#: The transactional id of a producer that is in no script.
+_FIRST: Final = "first"
 #: The fate of a record, by the end of its transaction; by any other it is unknown.
 _FATES: Final[Mapping[s.TransactionAnswer | None, str]] = {
     s.TransactionAnswer.COMMITTED: ACKNOWLEDGED,
@@ -171,6 +173,12 @@ class ScriptTransactions:
         if name not in self._transactions:
             raise StepError(f"the transaction {name} was not begun")
         return self._transactions[name]
+
+    def first(self) -> ScriptedInstance:
+        """Make a producer that is in no script, with a transactional id of its own."""
+        made = ScriptedInstance(_FIRST, 0, self._clients.producer(self._new_process(), _FIRST))
+        made.calls.init(partial(self._initialized, made))
+        return made
 
     def init(self, step: s.InitProducer) -> ScriptedInstance:
         """Make a producer, and let it fence those before it."""

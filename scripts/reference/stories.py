@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from harness.conform import ELSEWHERE, why_not
 from harness.stories import (
     COLUMNS,
     OF_GROUPS,
@@ -53,6 +54,12 @@ The letters say what is expected in a column: `L` an acknowledged record is lost
 `.` nothing is wrong, and these; [`ackproof stories`](commands.md#ackproof-stories) explains them.
 """
 
+STORIES: Final = """
+Apache Kafka in namespaces can perform those that do not say why not ([conform](../guides/conform.md)).
+"""
+#: The column of each kind of story that Kafka is asked for.
+USUAL: Final = ("all/2", "v2", "g")
+
 
 def stories() -> str:
     """The language, the columns and the stories."""
@@ -84,6 +91,7 @@ def stories() -> str:
         bullets(letters),
         *(_outcomes(columns, every) for columns in (COLUMNS, OF_TRANSACTIONS, OF_GROUPS)),
         "## Stories",
+        wrapped(STORIES.strip()),
         *(block for story in every.values() for block in _story(story)),
     )
 
@@ -112,6 +120,14 @@ def _story(story: Story) -> Iterator[str]:
     yield wrapped(f"{story.title}. {_linked(story.note)}".strip())
     if story.source:
         yield wrapped(f"Source: {_linked(story.source)}.")
+    if lacking := _lacking_on_kafka(story):
+        yield wrapped(f"Not on Kafka: it {lacking}.")
+
+
+def _lacking_on_kafka(story: Story) -> str:
+    """The reason why Kafka cannot perform it in the usual column of its kind, without the advice for a plan; or ""."""
+    column = next(story.columns[name] for name in USUAL if name in story.columns)
+    return re.sub("; (leave|write) .*", "", why_not(story, column, ELSEWHERE["kafka"]))
 
 
 def _linked(text: str) -> str:

@@ -42,6 +42,8 @@ from workloads import Settings
 _NO_CUTS: Final = 'links of Apache Kafka are cut with host = "namespaces" only, which needs root'
 _NO_KRAFT: Final = "clusters with ZooKeeper cannot be upgraded here"
 _ONE_RELEASE: Final = "machines over SSH are given one release"
+#: A scripted story has one coordinator: one log serves every group, and one every transactional id.
+_ONE_LOG: Final = {"offsets.topic.num.partitions": "1", "transaction.state.log.num.partitions": "1"}
 _ONE_DIRECTORY: Final = "nodes of Apache Kafka are started with one log directory here"
 #: Before it leaders log the in-sync replicas that they have written to ZooKeeper at level TRACE only.
 LOUD_ISR_SINCE: Final = (2, 4, 0)
@@ -229,7 +231,8 @@ class KafkaDistribution(Distribution):
             controllers={controller: nodes.host.address(controller) for controller in nodes.controllers},
             rack=dict(enumerate(self._spec.racks)).get(node, ""),
         )
-        return {**self._mode.properties(node_place), **self._forms.of(node).change}
+        more = _ONE_LOG if self._spec.story else {}
+        return {**self._mode.properties(node_place), **more, **self._forms.of(node).change}
 
     @override
     def metadata(self, nodes: Nodes) -> ControllerMetadata:
@@ -244,7 +247,7 @@ class KafkaDistribution(Distribution):
             operator = ZooKeeperAdministration(lambda: nodes.host.address(CONTROLLER))
         else:
             operator = _operator(nodes, viewer, resources)
-        confirmed = ConfirmedReassignment(operator.move_leader, operator.reassign, viewer.partitions)
+        confirmed = ConfirmedReassignment(operator.move_leader, operator.reassign, viewer.led_partitions)
         return confirmed, confirmed
 
     @override

@@ -87,6 +87,10 @@ class Viewer:
         """The topics' partitions by name, as the controllers' newest metadata have them."""
         return partitions_of(self.image(), *self._topics)
 
+    def led_partitions(self) -> dict[str, PartitionView]:
+        """The same, and those of the logs of coordinators."""
+        return partitions_of(self.image(), *self._topics, OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
+
     def running(self) -> tuple[int, ...]:
         """The brokers whose process runs and is not frozen."""
         return self._nodes.in_state(NodeState.RUNNING, self._nodes.brokers)

@@ -294,8 +294,10 @@ def test_rows_of_the_reference_say_what_is_written_what_it_means_and_where_it_is
     assert limits["fill BROKER..."] == limits["free BROKER..."] == "real nodes only"
     assert limits["cut LINK..."] == limits["isolate BROKER..."] == "Kafka only in namespaces"
     assert limits["slow LINK..."] == "real nodes only in namespaces"
-    assert limits["high watermark of BROKER covers RECORD"] == "not on Kafka"
-    assert limits["commit TRANSACTION"] == limits["BROKER coordinates"] == "virtual time only"
+    assert limits["high watermark of BROKER misses RECORD"] == "not on Kafka"
+    assert "high watermark of BROKER covers RECORD" not in limits
+    assert limits["delete RECORD by RECORD to BROKER [acks=0|1|all]"] == "virtual time only"
+    assert limits["commit TRANSACTION"] == limits["BROKER coordinates"] == "not on processes"
     of_groups = ("join MEMBER", "ask group [finds nothing|RECORD]", "MEMBER is done")
     assert {limits[form] for form in of_groups} == {"virtual time only"}
     assert "kill BROKER..." not in limits

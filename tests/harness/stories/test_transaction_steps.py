@@ -9,6 +9,8 @@ import pytest
 from harness.cli.app import exit_code_of
 from harness.errors import PlanError
 from harness.stories import OF_TRANSACTIONS, StoryCell, known_stories, parse_story, perform_cell
+from harness.stories.story_world import StoryWorld
+from harness.stories.transactions import ScriptedInstance, ScriptTransactions
 from harness.worlds.simulated.clients import SimulatedTransactionalProducer
 from workloads import EventType, SendOutcome
 
@@ -53,6 +55,23 @@ def cell(steps: str, column: str = "v2", rest: str = "") -> StoryCell:
 def test_a_step_that_is_in_vain_says_why(steps: str, problem: str) -> None:
     (sentence,) = cell(f"{OPEN}{steps}").disagreements
     assert problem in sentence
+
+
+def test_brokers_without_a_coordinator_are_asked_for_one_before_the_script_begins(monkeypatch) -> None:
+    asked: list[str] = []
+    coordinator = StoryWorld.coordinator.fget
+
+    def first(transactions: ScriptTransactions) -> ScriptedInstance:
+        monkeypatch.setattr(StoryWorld, "coordinator", property(coordinator))
+        made = make(transactions)
+        asked.append(made.transactional_id)
+        return made
+
+    make = ScriptTransactions.first
+    monkeypatch.setattr(StoryWorld, "coordinator", property(lambda _: None))
+    monkeypatch.setattr(ScriptTransactions, "first", first)
+    assert cell(f"{OPEN}commit t").disagreements == ()
+    assert asked == ["first"]
 
 
 def test_a_record_has_the_end_of_its_transaction() -> None:

@@ -25,10 +25,14 @@ def test_a_name_is_served_by_the_partition_that_javas_hash_of_it_names(name: str
     assert [serving_partition(name, partitions) for partitions in (1, 4, 50)] == [0, positive % 4, positive % 50]
 
 
-def view_of(image: ClusterImage) -> ClusterView:
+def viewer_of(image: ClusterImage) -> Viewer:
     metadata = SimpleNamespace(image=lambda: image, controllers=lambda: (100,), controller_works=lambda: True)
     nodes = SimpleNamespace(brokers=(0, 1, 2), controllers=(100,), in_state=lambda _, asked: tuple(asked))
-    return Viewer(metadata, nodes, WorkloadPlan(topic="t", producers=3)).view()  # type: ignore[arg-type]
+    return Viewer(metadata, nodes, WorkloadPlan(topic="t", producers=3))  # type: ignore[arg-type]
+
+
+def view_of(image: ClusterImage) -> ClusterView:
+    return viewer_of(image).view()
 
 
 def led_by(topic: str, leaders: tuple[int, ...]) -> dict[str, PartitionState]:
@@ -43,6 +47,7 @@ def test_the_leader_of_the_partition_that_serves_it_coordinates() -> None:
     assert view.transaction_coordinators == tuple(leaders[serving_partition(f"t-{number}", 4)] for number in range(3))
     assert view.internal.keys() == image.partitions.keys()
     assert view.partitions == {}
+    assert viewer_of(image).led_partitions().keys() == image.partitions.keys()
 
 
 def test_a_partition_without_a_leader_serves_nobody_and_neither_does_a_topic_that_is_not_there() -> None:
