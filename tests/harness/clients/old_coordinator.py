@@ -78,7 +78,7 @@ class Answers(NamedTuple):
         stable: of broker 0 to a request for stable offsets.
         coordinator: the coordinator, as broker 0 names it.
         kept: to a client that had asked before broker 0 was lost.
-        of_old: to new clients that begin at broker 0, with the number of each.
+        of_old: to new clients that begin at broker 0, if it runs, with the number of each.
         of_all: to new clients that begin at any broker.
     """
 
@@ -138,12 +138,13 @@ class OldCoordinator(OperatedScript):
             self.until(lambda: commits(connection, GROUP, offset))
 
     def _answers(self, kept: Consumer) -> Answers:
+        direct = self._of_broker_0()
         return Answers(
-            direct=self._of_broker_0(),
+            direct=direct,
             stable=self._of_broker_0(stable=True),
             coordinator=self._named(),
             kept=self._asked(kept),
-            of_old=Counter(self._asked_anew(self._of_old) for _ in range(ASKING)),
+            of_old=Counter(self._asked_anew(self._of_old) for _ in range(ASKING) if direct != UNREACHED),
             of_all=Counter(self._asked_anew(self._of_all) for _ in range(ASKING)),
         )
 
