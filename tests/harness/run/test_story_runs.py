@@ -150,7 +150,7 @@ ON_KAFKA = {
         ("ssh", "kill 0", 'on this machine; write [worlds.kafka] with host = "namespaces", and run as root'),
         ("existing", "kill 0", 'on this machine; write [worlds.kafka] with host = "namespaces", and run as root'),
         ("loopback", "cut 0-1", 'write host = "namespaces" under [worlds.kafka], and run as root'),
-        ("namespaces", "wait until high watermark of 0 covers base", "wait until replicas have the record"),
+        ("namespaces", "wait until high watermark of 0 misses base", "wait until replicas have the record"),
         ("namespaces", "try wait until high watermark of 0 misses base", "wait until replicas have the record"),
         ("namespaces", "drop Produce 0>clients", "which would not come about; leave [worlds.kafka] out"),
         ("namespaces", "fail 0", "leave all worlds but [worlds.simulated] out"),
