@@ -291,7 +291,7 @@ def as_lines(certificate: Certificate) -> Iterator[str]:
         yield f"  did not strike: {_by_kind(certificate.missed)}"
     yield from (f"  lost: {loss_words(loss)}" for loss in certificate.losses)
     if certificate.lost > (placed := sum(loss.writes for loss in certificate.losses)):
-        yield f"  lost: {certificate.lost - placed:,} more, at an unknown time"
+        yield f"  lost: {certificate.lost - placed:,} more, which the verdict does not list one by one"
 
 
 def _by_kind(faults: Mapping[str, int]) -> str:
