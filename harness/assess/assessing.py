@@ -16,12 +16,13 @@ from harness.assess.limits import limits_of, require_known
 from harness.assess.performing import Performer, families_of, possible, stories
 from harness.assess.present_state import broken_now
 from harness.assess.prices import measured_of
-from harness.assess.reckoning import THE_BROKERS, settings_of
+from harness.assess.reckoning import THE_BROKERS, of_members, settings_of
 from harness.assess.repeating import command_of, command_that_shows
 from harness.assess.risks import risks_of
 from harness.assess.sentences import begun
 from harness.progress import Progress
 from harness.records.assessment_file import Assessed, Assessment, Concern, Promised, ShownStory
+from harness.reference.core.types import OFFSETS_TOPIC
 from workloads import NEVER, Settings, spelled
 
 #: Faults after which every copy is as it was.
@@ -47,14 +48,15 @@ def assess(question: Question, performer: Performer, progress: Progress) -> Asse
     cluster, producers, consumers, _ = question
     require_known(cluster.release)
     pairs = [
-        (group, producer)
+        (group, producer, consumer)
         for group in groups_of(cluster)
         for producer in ([THE_BROKERS] if group.internal else producers)
+        for consumer in (_members(consumers) if group.topics == (OFFSETS_TOPIC,) else [None])
     ]
     assessed = []
-    for number, (group, producer) in enumerate(pairs, 1):
+    for number, (group, producer, consumer) in enumerate(pairs, 1):
         progress.say(f"group {number} of {len(pairs)}: {counted(len(group.topics), 'topic')}")
-        assessed.append(_assessed(group, producer, question, performer))
+        assessed.append(_assessed(group, producer, consumer, question, performer))
     measured = any(concern.measured for each in assessed for concern in (*each.concerns, *each.left))
     return Assessment(
         source=cluster.source,
@@ -66,16 +68,25 @@ def assess(question: Question, performer: Performer, progress: Progress) -> Asse
     )
 
 
-def _assessed(group: TopicGroup, producer: Client, question: Question, performer: Performer) -> Assessed:
+def _members(consumers: Sequence[Client]) -> Sequence[Client | None]:
+    """The consumers that are members of groups, those with the same settings once; None where none is named."""
+    members = {str(of_members(each)): each for each in consumers if "group.id" in each.settings}
+    return list(members.values()) or [None]
+
+
+def _assessed(
+    group: TopicGroup, producer: Client, member: Client | None, question: Question, performer: Performer
+) -> Assessed:
     cluster, _, consumers, families = question
-    settings = settings_of(group, producer, cluster)
+    settings = settings_of(group, producer, cluster) | ({} if member is None else of_members(member))
     assessed = Assessed(
         topics=group.topics,
         partitions=group.partitions,
         replicas=group.replicas,
         racks=group.racks,
         settings=_shown_settings(group, producer),
-        producer=f"{producer.name} ({producer.library} {producer.version}".rstrip() + ")",
+        producer=f"{producer.name} ({producer.library} {producer.version}".rstrip()
+        + (")" if member is None else f"), members as {member.name}"),
     )
     if why_not := possible(settings):
         return _replaced(assessed, concerns=(*broken_now(group), _unwritable(why_not)))

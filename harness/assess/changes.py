@@ -79,6 +79,14 @@ RECOMMENDED: Final = (
         "`enable.idempotence=true` in the producer, with acks=all and at most five requests in flight",
         "brokers keep a few numbers of each producer",
     ),
+    AdvisedChange(
+        "offset-reset",
+        lambda s: s.auto_offset_reset == "latest",
+        lambda _: {"auto.offset.reset": "earliest"},
+        "auto.offset.reset=latest: a group whose offset is lost passes over what was written meanwhile",
+        "`auto.offset.reset=earliest` in the consumers",
+        "a group without an offset begins at the start of the log",
+    ),
 )  # fmt: skip
 _IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 

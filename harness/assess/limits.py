@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from harness.assess.client_settings import version_of
 from harness.assess.configuration import Client, Cluster, Release
@@ -11,6 +11,7 @@ from harness.assess.risks import of_internal
 from harness.assess.setting_names import KIND_OF, Kind, names_of_kafka, nearest, newest, strange_to_kafka
 from harness.errors import PlanError
 from harness.known_defects import Library, every_defect
+from harness.reference.core.types import OFFSETS_TOPIC
 from harness.worlds.kafka.releases import DEFAULT_VERSION, parse_version
 
 
@@ -30,7 +31,7 @@ def limits_of(
         )
     yield from _of_release(cluster)
     yield from _of_names(cluster)
-    yield from _of_clients(producers, consumers)
+    yield from _of_clients(producers, consumers, {topic.name for topic in cluster.topics})
     for risk in of_internal(cluster, producers, consumers, used=False):
         yield f"It is not known whether this is in use: {risk.sentence}. Change: {risk.change}."
     if all(topic.racks is None for topic in cluster.topics):
@@ -107,7 +108,7 @@ def _of_releases(clients: Sequence[Client]) -> Iterator[str]:
             yield f"Releases {releases} of {library} are known here: {client.version} {taken}."
 
 
-def _of_clients(producers: Sequence[Client], consumers: Sequence[Client]) -> Iterator[str]:
+def _of_clients(producers: Sequence[Client], consumers: Sequence[Client], topics: Collection[str]) -> Iterator[str]:
     if any(producer.assumed for producer in producers):
         yield "No producer was named: the defaults of Kafka's own client are assumed; name one with --producer."
     if not all(client.version for client in (*producers, *consumers)):
@@ -120,6 +121,9 @@ def _of_clients(producers: Sequence[Client], consumers: Sequence[Client]) -> Ite
         yield from (_strange(client, option) for client in clients if client.strange)
     if not consumers:
         yield "No consumer was named, so nothing is said of groups; name one with --consumer."
+    grouped = any("group.id" in consumer.settings for consumer in consumers)
+    if grouped and OFFSETS_TOPIC not in topics:
+        yield f"{OFFSETS_TOPIC} is not among the topics, so no story of groups was performed."
     if not any("transactional.id" in producer.settings for producer in producers):
         yield "No producer has a transactional.id, so nothing is said of transactions."
 

@@ -12,7 +12,7 @@ import msgspec
 
 from harness.errors import AckproofError
 from harness.machine.forked import forked_pool
-from harness.stories import Play, Sign, Story, StoryCell, known_stories, own_column, perform_cell
+from harness.stories import BASE, Play, Sign, Story, StoryCell, known_stories, own_column, perform_cell
 from workloads import Settings, SettingsError
 
 #: Stories in which one broker is away and all others are well, with a record that is then written.
@@ -30,6 +30,8 @@ class Harm(StrEnum):
     CHANGED = "read, and then replaced"
     REFUSED = "refused with one broker away"
     RETURNED = "deleted, and back"
+    SKIPPED = "passed over by the group"
+    WENT_BACK = "committed by the group, and then not"
 
 
 #: The harms that are losses.
@@ -39,8 +41,11 @@ _SIGNS: Final = {
     Sign.REORDERED: Harm.ORDER,
     Sign.CHANGED_READ: Harm.CHANGED,
     Sign.RETURNED: Harm.RETURNED,
+    Sign.WENT_BACK: Harm.WENT_BACK,
 }
 _POLICY: Final = "cleanup.policy"
+#: Settings of members of a group, which only stories of groups have.
+OF_MEMBERS: Final = ("commit.mode", "auto.offset.reset", "session.timeout.ms")
 #: Settings of the cleaner that a story of a compacted topic keeps: its absences are as short as these.
 _OF_CLEANING: Final = ("segment.ms", "min.cleanable.dirty.ratio", "delete.retention.ms", "min.compaction.lag.ms")
 
@@ -68,8 +73,8 @@ class PerformedStory(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def stories() -> dict[str, Story]:
-    """Every story of the project, by number, but those of groups: their log has settings of its own."""
-    return {number: story for number, story in known_stories().items() if not story.grouped}
+    """Every story of the project, by number."""
+    return known_stories()
 
 
 def families_of(number: str) -> tuple[str, ...]:
@@ -79,19 +84,27 @@ def families_of(number: str) -> tuple[str, ...]:
 
 
 def fits(number: str, settings: Chosen) -> bool:
-    """True if a story is about a topic with these settings: one of compaction needs a topic that is compacted."""
-    return not stories()[number].compacted or "compact" in str(settings.get(_POLICY, ""))
+    """True if a story is about a topic with these settings.
+
+    One of compaction needs a topic that is compacted, and one of groups the log of groups, and settings of members.
+    """
+    story = stories()[number]
+    if story.grouped:
+        return all(name in settings for name in OF_MEMBERS)
+    return not story.compacted or "compact" in str(settings.get(_POLICY, ""))
 
 
 def settings_in(number: str, settings: Chosen) -> dict[str, object]:
-    """The settings under which a story is performed: only one of compaction has a compacted topic.
+    """The settings under which a story is performed: only one of compaction has a compacted topic, of groups members.
 
     Its times of the cleaner are its own: a day's retention and an absence of two days, made short.
     """
     story = stories()[number]
+    others = {*(() if story.compacted else (_POLICY,)), *(() if story.grouped else OF_MEMBERS)}
+    mine = {name: value for name, value in settings.items() if name not in others}
     if not story.compacted:
-        return {name: value for name, value in settings.items() if name != _POLICY}
-    return {**settings, **{name: value for name, value in story.settings.items() if name in _OF_CLEANING}}
+        return mine
+    return {**mine, **{name: value for name, value in story.settings.items() if name in _OF_CLEANING}}
 
 
 class Performer:
@@ -160,6 +173,8 @@ def _harms(cell: StoryCell) -> Iterator[tuple[Harm, tuple[str, ...]]]:
     yield Harm.LOST, cell.lost
     if cell.trace.for_good:
         yield Harm.STRANDED, tuple(sorted({*cell.acknowledged} - _left(cell) - {*cell.lost}))
+    # Where a group begins at the end, it passes over what was there before it came: that is what is asked for.
+    yield Harm.SKIPPED, tuple(record for record in cell.skipped if record != BASE)
     for sign, harm in _SIGNS.items():
         yield harm, ("a record",) if sign in cell.signs else ()
     if (record := ONE_AWAY.get(cell.story)) is not None:

@@ -8,6 +8,7 @@ from typing import Final
 from harness.assess.client_settings import effective, excluded
 from harness.assess.configuration import Client, Cluster
 from harness.assess.grouping import TopicGroup, whole
+from harness.assess.performing import OF_MEMBERS
 from harness.worlds.kafka.releases import Version
 from workloads import NO_ERA, PRESETS, Settings
 
@@ -28,6 +29,10 @@ TIMES: Final = (
 #: The most that a setting of a simulated run takes: an hour, and less for a request.
 _MOST_MS: Final[Mapping[str, int]] = {"request.timeout.ms": 539_999}
 _HOUR_MS: Final = 3_600_000
+#: The session of members where none is given: Kafka's default since 3.0.
+_SESSION_MS: Final = 45_000
+#: The words of client libraries for the end of a log.
+LATEST: Final = ("latest", "largest", "end")
 #: More replicas change no answer, and take long to simulate.
 _COPIES_MAX: Final = 9
 
@@ -69,6 +74,15 @@ def settings_of(group: TopicGroup, producer: Client, cluster: Cluster) -> dict[s
     spare_ms = _number(values, "delivery.timeout.ms") - _number(values, "linger.ms")
     values["request.timeout.ms"] = max(10, min(_number(values, "request.timeout.ms"), spare_ms))
     return _unusual(values)
+
+
+def of_members(consumer: Client) -> dict[str, object]:
+    """The settings of a group's members in the simulation."""
+    values = effective(consumer)
+    reset = "latest" if values["auto.offset.reset"] in LATEST else "earliest"
+    session_ms = min(whole(values.get("session.timeout.ms", ""), _SESSION_MS), _HOUR_MS)
+    mode = "auto" if values["enable.auto.commit"] == "true" else "after-processing"
+    return dict(zip(OF_MEMBERS, (mode, reset, session_ms), strict=True))
 
 
 def _number(values: Mapping[str, object], name: str) -> int:

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from harness.assess.client_settings import effective, excluded, idempotent_by_default, refused
 from harness.assess.configuration import Client, Cluster
 from harness.assess.grouping import TopicGroup, whole
+from harness.assess.reckoning import LATEST
 from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from workloads import NEVER
 
@@ -129,7 +130,7 @@ def _of_producer(cluster: Cluster, producer: Client) -> Iterator[Risk]:
 
 def _of_consumer(consumer: Client) -> Iterator[Risk]:
     values = effective(consumer)
-    if values["auto.offset.reset"] in {"latest", "largest", "end"}:
+    if values["auto.offset.reset"] in LATEST:
         yield Risk(
             "offset-reset",
             f"auto.offset.reset=latest ({consumer.name}): records are skipped that were in a new log partition "

@@ -69,8 +69,8 @@ def assess(
 
     It only reads, and changes nothing. FILEs are what Kafka's own tools print: kafka-topics.sh --describe,
     kafka-configs.sh --describe, and server.properties. Topics with the same answer are one group. Every scripted
-    story, except those of consumer groups, is performed under exactly their settings, in virtual time. See
-    docs/start/your-settings.md.
+    story is performed under exactly their settings, in virtual time; those of consumer groups for __consumer_offsets,
+    once for each --consumer that has a group.id. More: docs/start/your-settings.md.
     """
     for option, file in (("--save", save), ("--summary", summary), ("--page", page)):
         if file is not None:

@@ -20,11 +20,12 @@ from harness.stories.language import lines_of
 from harness.stories.pauses import AsLongAs, UntilAtRest
 from harness.stories.performer import Performance, perform_script
 from harness.stories.requirements import unmet
-from harness.stories.story import Expected, Sign, Story, known_stories, parse_story, read_story
+from harness.stories.story import BASE, Expected, Sign, Story, known_stories, parse_story, read_story
 from harness.stories.trace import ACKNOWLEDGED, REFUSED, WHOLE, Play, RecordEnd, Trace, TraceEntry, record_name
 
 __all__ = [
     "ACKNOWLEDGED",
+    "BASE",
     "COLUMNS",
     "OF_GROUPS",
     "OF_TRANSACTIONS",

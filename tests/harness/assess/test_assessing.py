@@ -113,6 +113,33 @@ def test_a_clean_topic_has_promises_and_what_is_left(stage: Performer) -> None:
     assert left == {"S11": "left-to-flush", "S25": "left-to-chance"}
 
 
+def test_stories_of_groups_are_performed_for_their_log_with_the_settings_of_members() -> None:
+    log = topic("__consumer_offsets", {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"})
+    members = (
+        Client(name="c", library="java", settings={"group.id": "g", "auto.offset.reset": "latest"}),
+        Client(name="d", library="java", settings={"group.id": "h", "auto.offset.reset": "earliest"}),
+        Client(name="alone", library="java", settings={}),
+    )
+    with Performer(only=("G07", "S01")) as opened:
+        assessment = assessed(opened, log, topic("t", SAFE), consumers=members)
+    performed = {(group.topics[0], group.producer.partition(", ")[2]): group.performed for group in assessment.groups}
+    assert performed == {
+        ("__consumer_offsets", "members as c"): 2,
+        ("__consumer_offsets", "members as d"): 2,
+        ("t", ""): 1,
+    }
+    (latest,) = [group for group in assessment.groups if group.producer.endswith("as c")]
+    (weakness,) = [each for each in latest.concerns if each.name == "offset-reset"]
+    assert weakness.kind == "weakness"
+    assert [(shown.story, shown.records) for shown in weakness.shown] == [("G07", ("b",))]
+    assert "commit.mode=auto,auto.offset.reset=latest" in weakness.command
+    assert not any("no story of groups" in limit for limit in assessment.limits)
+    with Performer(only=("G07",)) as opened:
+        assert any(
+            "no story of groups" in limit for limit in assessed(opened, topic("t", SAFE), consumers=members).limits
+        )
+
+
 def test_stories_of_compaction_are_performed_for_compacted_topics_only() -> None:
     compacted = SAFE | {"cleanup.policy": "compact,delete"}
     with Performer(only=("S80", "S01")) as opened:
