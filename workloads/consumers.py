@@ -43,7 +43,10 @@ def only_recorded(_read: Poll) -> None:
 
 
 class Readers(NamedTuple):
-    """The things that the readers of one run share; each reader is a process of its own."""
+    """The things that the readers of one run share; each reader is a process of its own.
+
+    ``transactional`` says that the workload writes in transactions, so that the history tells the isolation level.
+    """
 
     clients: Clients
     clock: Clock
@@ -51,6 +54,18 @@ class Readers(NamedTuple):
     new_process: Callable[[], int]
     poll_wait_ms: int
     isolation: IsolationLevel = "read_uncommitted"
+    transactional: bool = False
+
+    @property
+    def told_isolation(self) -> IsolationLevel | None:
+        """The isolation level of these readers, where the history tells it."""
+        return self.isolation if self.transactional else None
+
+    @property
+    def other_level(self) -> Readers:
+        """The same with the other isolation level."""
+        other: IsolationLevel = "read_committed" if self.isolation == "read_uncommitted" else "read_uncommitted"
+        return self._replace(isolation=other)
 
 
 class Reader:
@@ -75,7 +90,8 @@ class Reader:
         self._begun_us = 0
         self._stopped = False
         self.process = readers.new_process()
-        self.event = partial(Event, process=self.process, instance=self.process)
+        self._isolation = readers.told_isolation
+        self.event = partial(Event, process=self.process, instance=self.process, isolation=self._isolation)
         self.partitions = tuple(partitions)
         self.consumer: Consumer = readers.clients.consumer(self.process, isolation=readers.isolation)
 
@@ -134,6 +150,7 @@ class Reader:
                 type=kind,
                 function=_POLL,
                 micro=(read,),
+                isolation=self._isolation,
                 error=error,
             )
         )

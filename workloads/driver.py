@@ -68,7 +68,8 @@ class Workload:
         producers: the writers; a nemesis crashes them too (:meth:`workloads.roles.Writing.crash_producer`).
         consumers: the readers meanwhile.
         before_reading: what is left to do, and to ask, before the final read.
-        stable: the question before the final read whether a transaction is open; None without transactions.
+        stable: the question before the final read whether a transaction is open; None without transactions. With it
+            the final state is read at both isolation levels.
         after_healing: the questions to the cluster after the final read.
         keyed: the topic is compacted, and its final state is read under each leader in turn.
         new_process: hands out the process ids of the run, each once.
@@ -82,7 +83,9 @@ class Workload:
         self._clock = clock
         self._recorder = recorder
         self.new_process = itertools.count().__next__
-        self._readers = Readers(clients, clock, recorder, self.new_process, plan.poll_wait_ms, settings.isolation_level)
+        transactional = kind_of(plan).transactional
+        level = settings.isolation_level
+        self._readers = Readers(clients, clock, recorder, self.new_process, plan.poll_wait_ms, level, transactional)
         self.partitions = partition_names(plan)
         inputs = len(plan.log_partitions)
         self.inputs, self.outputs = self.partitions[:inputs], self.partitions[inputs:]
@@ -90,7 +93,6 @@ class Workload:
         times = CleanerTimes(record_ms=settings.min_compaction_lag_ms, tombstone_ms=settings.delete_retention_ms)
         self._cleaner = times if self.keyed else None
         self._writers = Writers(clients, clock, recorder, self.new_process, SendCounts(), self.keyed)
-        transactional = kind_of(plan).transactional
         self.stable = StableOffsets(self._readers, settings) if transactional else None
         self.producers: Writing = self._made_producers(plan, settings)
         self.before_reading: list[AfterHealing] = []
@@ -192,9 +194,13 @@ class Workload:
         """Let more fresh consumers read every log partition that ``leader`` leads; ``unhealthy`` names all others."""
         return self._read(unhealthy, leader=leader)
 
-    def _read(self, unhealthy: Mapping[str, str], **wanted: Any) -> Drain:
+    def read_at_other_level(self, unhealthy: Mapping[str, str]) -> Drain:
+        """Let more fresh consumers read every log partition, with the isolation level that the others do not have."""
+        return self._read(unhealthy, self._readers.other_level)
+
+    def _read(self, unhealthy: Mapping[str, str], readers: Readers | None = None, **wanted: Any) -> Drain:
         drain = Drain(
-            self._readers,
+            readers or self._readers,
             self.partitions,
             unhealthy=unhealthy,
             consumers=self._plan.consumers,

@@ -13,6 +13,8 @@ from typing import Annotated, Final, Literal, Protocol
 
 import msgspec
 
+from workloads.settings import IsolationLevel
+
 #: The process id of faults in a history; clients count from 0.
 NEMESIS: Final = -1
 #: The process id of the harness's own marks (phases of a run).
@@ -153,6 +155,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         partitions: log partitions of an assign, subscribe, rebalance or drain.
         offset: for DRAIN, the log end offset asked after healing and reached by the reader.
         node: broker that answered, where known; for DRAIN, the leader, where leaders were moved for it.
+        isolation: of a reader's operations, its isolation level; None where the workload writes in no transactions.
         error: the client's error, by name, with the broker's words if there were any.
         detail: JSON of a fault's receipt, of a phase, or of the struct of another function (:class:`Function`).
     """
@@ -167,6 +170,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     partitions: tuple[str, ...] = ()
     offset: int | None = None
     node: int | None = None
+    isolation: IsolationLevel | None = None
     error: str | None = None
     detail: str | None = None
 

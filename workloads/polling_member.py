@@ -72,7 +72,7 @@ class PollingMember(ABC):
     def start(self) -> None:
         """Join the group, and poll from now on."""
         for kind in (EventType.INVOKE, EventType.OK):
-            self._record(kind, Function.SUBSCRIBE, partitions=self._partitions)
+            self._record(kind, Function.SUBSCRIBE, partitions=self._partitions, isolation=self._readers.told_isolation)
         assert self.consumer.subscription is not None  # noqa: S101 - it was made with a membership
         self.consumer.subscription.subscribe(self._topics, self._rebalanced)
         self._poll()
@@ -102,12 +102,13 @@ class PollingMember(ABC):
         if self._stopped:
             return
         self._begun_us = self._readers.clock.now_us()
-        self._record(EventType.INVOKE, Function.POLL, micro=(Poll(),))
+        self._record(EventType.INVOKE, Function.POLL, micro=(Poll(),), isolation=self._readers.told_isolation)
         self.consumer.poll(self._readers.poll_wait_ms, self._polled)
 
     def _polled(self, outcome: PollOutcome) -> None:
         read = decoded(outcome.records)
-        self._record(outcome.type, Function.POLL, micro=(read,), error=outcome.error)
+        polled = {"micro": (read,), "isolation": self._readers.told_isolation, "error": outcome.error}
+        self._record(outcome.type, Function.POLL, **polled)
         if outcome.type is EventType.INFO:
             # The position may have moved: what follows is of another process.
             self._process = self._readers.new_process()

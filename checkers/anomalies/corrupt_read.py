@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
+from checkers.columns.ids import one_of
+from checkers.columns.isolation_levels import OTHER_READ
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 from workloads.history import DEFECTS, INVOKE, Kind
@@ -32,7 +34,7 @@ class CorruptRead(Finding, kw_only=True):
 
 def find(log: Log) -> Found:
     """Broken records, in order of their offsets."""
-    rows = np.flatnonzero((log.kind == Kind.READ) & (log.defect > 0) & (log.type != INVOKE))
+    rows = np.flatnonzero(one_of(log.kind, Kind.READ, OTHER_READ) & (log.defect > 0) & (log.type != INVOKE))
     what = np.stack([log.partition[rows], log.offset[rows], log.defect[rows].astype(np.int64)])
     _, first = np.unique(what, axis=1, return_index=True)
     rows = rows[first]

@@ -31,7 +31,7 @@ class FailedWriteRead(Finding, kw_only=True):
 
 def find(log: Log) -> Found:
     """Reads of failed writes, in order."""
-    reads = log.reads[log.type[log.reads] == OK]
+    reads = log.all_reads[log.type[log.all_reads] == OK]
     fails = log.sends[log.type[log.sends] == FAIL]
     if log.transactions is not None:
         fails = fails[~log.transactions.own[fails]]

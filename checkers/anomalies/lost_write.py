@@ -14,6 +14,9 @@ asked after healing, an acknowledged value that none of them saw is lost, even i
 offset was never answered (acks=0), or if a client had read it before it was destroyed. The write must have been
 acknowledged before the final reader began, or at an offset below that end. Such findings carry ``"rule": "drained"``.
 
+Where final readers of both isolation levels read to the end, each write must have been seen by those of either level:
+one that only readers of uncommitted records see (``other-read``) is lost to all others.
+
 In a compacted log only the last record of each key is due, and no tombstone (:mod:`checkers.columns.record_keys`).
 
 False alarms avoided: slow readers, duplicates, uncertain writes that never happened, failed writes, writes that the
@@ -34,7 +37,7 @@ from typing_extensions import override
 from checkers.anomalies.anomaly import Anomaly, Finding, Found
 from checkers.columns.ids import Flags, Numbers, smallest_of
 from checkers.columns.log import Log
-from checkers.columns.log_rows import EventPlace
+from checkers.columns.log_rows import EventPlace, FinalReads
 from workloads.history import NONE, OK
 
 
@@ -55,6 +58,7 @@ class LostWrite(Finding, kw_only=True):
     max_read: EventPlace | None = msgspec.field(name="max-read")
     rule: str = ""
     log_end_offset: int | None = msgspec.field(name="log-end-offset", default=None)
+    other_read: EventPlace | None = msgspec.field(name="other-read", default=None)
     fate: str = ""
     copies: list[Copy] = msgspec.field(default_factory=list)
 
@@ -70,7 +74,8 @@ def lost_values(log: Log) -> tuple[Numbers, Numbers]:
     due &= (log.order.last_index <= _bound(log)[log.values.partition]) & ~log.removable
     passed = np.flatnonzero(due)
     passed = passed[log.committed[log.writer[passed]]]
-    return passed, np.setdiff1d(np.flatnonzero(_absent_after_drain(log)), passed)
+    absent = _absent_after_drain(log, log.final) | _absent_after_drain(log, log.other_final)
+    return passed, np.setdiff1d(np.flatnonzero(absent), passed)
 
 
 def find(log: Log) -> Found:
@@ -81,6 +86,8 @@ def find(log: Log) -> Found:
     lost = np.concatenate([passed, drained])
     readers = log.first_rows(log.reads)
     max_reads = _max_reads(log, bound, readers) if len(lost) else readers
+    any_reader = log.first_rows(log.all_reads[log.type[log.all_reads] == OK]) if len(lost) else readers
+    ends = np.maximum(log.final.end, log.other_final.end)
 
     def describe(number: int) -> LostWrite:
         value = int(lost[number])
@@ -94,7 +101,9 @@ def find(log: Log) -> Found:
             max_read=log.op(int(max_reads[partition])) if max_reads[partition] >= 0 else None,
         )
         if number >= len(passed):
-            finding.rule, finding.log_end_offset = "drained", int(log.drained_end[partition])
+            finding.rule, finding.log_end_offset = "drained", int(ends[partition])
+        if any_reader[value] >= 0 and not log.read_ok[value]:
+            finding.other_read = log.op(int(any_reader[value]))
         return finding
 
     return Found(partition=owner[lost], describe=describe, row=log.writer[lost], rank=np.arange(len(lost)))
@@ -117,29 +126,29 @@ def _max_reads(log: Log, bound: Numbers, readers: Numbers) -> Numbers:
     return rows
 
 
-def _absent_after_drain(log: Log) -> Flags:
-    """``bool[value]``: it was acknowledged, the final readers must have seen it, and they did not."""
+def _absent_after_drain(log: Log, final: FinalReads) -> Flags:
+    """``bool[value]``: it was acknowledged, these final readers must have seen it, and they did not."""
     absent = np.zeros(len(log.values), dtype=bool)
-    if not len(log.drains):
+    if not len(final.statements):
         return absent
-    began, end = _final_readers_began(log), log.drained_end
+    began, end = _began(log, final), final.end
     sends = log.sends[log.type[log.sends] == OK]
     partition = log.partition[sends]
     placed_below = (log.offset[sends] >= 0) & (log.offset[sends] < end[partition])
     covered = sends[(log.index[sends] < began[partition]) | placed_below]
-    return log.marked(covered) & ~log.marked(log.final_reads) & ~log.removable
+    return log.marked(covered) & ~log.marked(final.reads) & ~log.removable
 
 
-def _final_readers_began(log: Log) -> Numbers:
-    """``int64[log partition]``: the event index at which its last final reader began, -1 without one."""
+def _began(log: Log, final: FinalReads) -> Numbers:
+    """``int64[log partition]``: the event index at which the last of these final readers began, -1 without one."""
     began = np.full(log.partition_count, NONE, dtype=np.int64)
-    final = np.unique(log.client[log.drains])
-    rows = np.flatnonzero(np.isin(log.client, final))
+    readers = np.unique(log.client[final.statements])
+    rows = np.flatnonzero(np.isin(log.client, readers))
     index = np.where(log.invoke_index[rows] >= 0, log.invoke_index[rows], log.index[rows])
     earliest = smallest_of(log.client[rows], index)
     owner = np.zeros(len(earliest), dtype=np.int64)
     owner[log.client[rows]] = log.partition[rows]
-    np.maximum.at(began, owner[final], earliest[final])
+    np.maximum.at(began, owner[readers], earliest[readers])
     return began
 
 

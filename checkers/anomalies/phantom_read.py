@@ -30,7 +30,7 @@ class PhantomRead(Finding, kw_only=True):
 def find(log: Log) -> Found:
     """Values that were read and never written."""
     phantoms = np.flatnonzero(~log.attempted)
-    first = log.first_rows(log.reads)[phantoms]
+    first = log.first_rows(log.all_reads)[phantoms]
 
     def describe(number: int) -> PhantomRead:
         row = int(first[number])

@@ -217,7 +217,7 @@ def _may_be_committed(log: Log, facts: TransactionRows, rows: Numbers) -> Flags:
     operation = log.operation(rows)
     seen = np.isin(operation, np.concatenate([log.operation(log.seen_transactions), log.proven]))
     sends = log.sends[facts.own[log.sends]]
-    unread = sends[log.drained_end[log.partition[sends]] == NONE]
+    unread = sends[log.committed_end[log.partition[sends]] == NONE]
     undecided = np.isin(operation, log.operation(unread)) | ~np.isin(operation, log.operation(sends))
     uncertain = (log.type[rows] == INFO) & (facts.asked[rows] == COMMIT)
     committed: Flags = (log.type[rows] == OK) | (uncertain & (seen | undecided))

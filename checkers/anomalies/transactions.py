@@ -74,8 +74,8 @@ def aborted_read(log: Log, facts: TransactionRows) -> Found:
     A transaction was aborted if its abort was answered, or if its producer was fenced before it asked for the commit
     and was then refused.
 
-    False alarms avoided: a transaction whose end is not known; reads that failed or are uncertain. What a fenced
-    producer sent afterwards is ``zombie``.
+    False alarms avoided: a transaction whose end is not known; reads that failed or are uncertain, or of which the
+    history says that the reader was one of uncommitted records. What a fenced producer sent afterwards is ``zombie``.
 
     Findings, one for each value and poll: key, value, writer, reader. O(n).
     """
@@ -92,7 +92,7 @@ def early_read(log: Log, facts: TransactionRows) -> Found:
     of uncommitted records it is no violation.
 
     False alarms avoided: the time of a poll is that of its answer, the time of a commit that of its call, on one clock;
-    a transaction that was aborted is ``aborted-read``.
+    a transaction that was aborted is ``aborted-read``; known readers of uncommitted records.
 
     Findings, one for each value and poll: key, value, writer, reader, early_us (nothing where no commit was asked).
     O(n).
@@ -109,7 +109,8 @@ def torn_transaction(log: Log, facts: TransactionRows) -> Found:
     read ``y`` to its end, and ``b`` is not there. The loss of ``b`` is a ``lost-write`` too. An uncertain transaction
     is held to it as well: with ``a`` it was committed.
 
-    False alarms avoided: those of ``lost-write``. A transaction that is missing as a whole is not torn.
+    False alarms avoided: those of ``lost-write``. A transaction that is missing as a whole is not torn; known readers
+    of uncommitted records prove none.
 
     Findings, one for each value that is lost: key, value, writer. O(n).
     """
@@ -166,7 +167,7 @@ def zombie(log: Log, facts: TransactionRows) -> Found:
     late = np.setdiff1d(_rows(facts.late), committed)
     seen = _seen(log, late)
     rows = np.concatenate([committed, seen])
-    readers = log.first_rows(log.reads[log.type[log.reads] == OK])
+    readers = log.first_rows(log.all_reads[log.type[log.all_reads] == OK])
 
     def describe(number: int) -> ZombieWrite:
         row = int(rows[number])
@@ -219,13 +220,16 @@ def hanging_transaction(log: Log, facts: TransactionRows) -> Found:
 
 
 def _reads_of(log: Log, writers: Numbers, before_us: Numbers | None = None) -> Found:
-    """Reads by ok polls of what these rows sent, answered before a time where one is given: one a value and poll."""
+    """Reads by ok polls of what these rows sent, answered before a time where one is given: one a value and poll.
+
+    Known readers of uncommitted records are left out.
+    """
     writer = np.full(len(log.values), NONE, dtype=np.int64)
     writer[log.value_id[writers]] = writers
     limit_us = np.full(len(log.values), np.iinfo(np.int64).max)
     if before_us is not None:
         limit_us[log.value_id[writers]] = before_us
-    reads = log.reads[log.type[log.reads] == OK]
+    reads = log.committed_reads
     value = log.value_id[reads]
     reads = reads[(writer[value] != NONE) & (log.time_us[reads] < limit_us[value])]
     _, first = np.unique(np.stack([log.value_id[reads], log.index[reads]]), axis=1, return_index=True)
@@ -247,7 +251,7 @@ def _reads_of(log: Log, writers: Numbers, before_us: Numbers | None = None) -> F
 
 def _seen(log: Log, rows: Numbers) -> Numbers:
     """The rows among these whose value an ok poll read."""
-    seen: Numbers = rows[log.read_ok[log.value_id[rows]]]
+    seen: Numbers = rows[log.seen[log.value_id[rows]]]
     return seen
 
 

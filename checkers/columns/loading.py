@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from checkers.columns.group_rows import GroupColumns, groups_of
 from checkers.columns.ids import Flags, Numbers, starts_of
+from checkers.columns.isolation_levels import set_levels_apart
 from checkers.columns.log import Log
 from checkers.columns.log_rows import pack_operation
 from checkers.columns.phases import Mark, RunMarks
@@ -54,8 +55,10 @@ COLUMNS: Final = (
     "invoke_us",
     "waited_us",
 )
-#: The columns of keys, read only where a history has some; elsewhere each row has this instead.
+#: The columns of keys and of transactions, read only where a history has some; elsewhere each row has this instead.
 _OF_KEYS: Final = {"record_key": NONE, "tombstone": 0}
+_OF_TRANSACTIONS: Final = {"isolation": NONE}
+_OF_SUBJECTS: Final = _OF_KEYS | _OF_TRANSACTIONS
 NO_SUBJECTS: Final = Subjects()
 #: The text column; kernels need only what it says of in-sync replicas.
 _ERROR: Final = "error"
@@ -157,14 +160,17 @@ def assemble(units: Sequence[Unit], parts: Sequence[HistoryPart]) -> RowBatch:
         raise ValueError("units of one history must follow each other")
     local = np.searchsorted(histories, owners)
     lengths = [len(part.columns["index"]) for part in parts]
-    keyed = [name for name in _OF_KEYS if any(name in part.columns for part in parts)]
+    special = [name for name in _OF_SUBJECTS if any(name in part.columns for part in parts)]
     columns = {
         name: _end_to_end([part.columns[name] for part in parts]) for name in (*COLUMNS, "refusal", "partition")
     } | {
         name: _end_to_end(
-            [part.columns.get(name, np.full(rows, _OF_KEYS[name])) for part, rows in zip(parts, lengths, strict=True)]
+            [
+                part.columns.get(name, np.full(rows, _OF_SUBJECTS[name]))
+                for part, rows in zip(parts, lengths, strict=True)
+            ]
         )
-        for name in keyed
+        for name in special
     }
     sizes = [len(part.names) for part in parts]
     shift = np.cumsum([0, *sizes[:-1]])
@@ -246,12 +252,18 @@ def _read_part(unit: Unit) -> HistoryPart:
             "joined": metadata.get(META_JOINED) == b"true",
             "subjects": subjects,
         }
-        wanted = ["key", _ERROR, *COLUMNS, *(_OF_KEYS if subjects.keys else ())]
+        stored = frozenset(file.schema_arrow.names)
+        wanted = ["key", _ERROR, *COLUMNS, *(name for name in _special(subjects) if name in stored)]
         if unit.groups is None:
             return part_of(file.read(columns=["detail", *wanted], use_threads=False), **facts)
         with_details = ["detail"] if 0 in unit.groups or any(subjects) else []
         table = file.read_row_groups(list(unit.groups), columns=[*with_details, *wanted], use_threads=False)
         return part_of(table, phases=None if 0 in unit.groups else _marks(file), **facts)
+
+
+def _special(subjects: Subjects) -> list[str]:
+    """The columns that only histories of these subjects have."""
+    return [*(_OF_KEYS if subjects.keys else ()), *(_OF_TRANSACTIONS if subjects.transactions else ())]
 
 
 def _marks(file: pq.ParquetFile) -> pa.Table:
@@ -278,9 +290,12 @@ def part_of(
     moments = _phases(table if phases is None else phases)
     partition, names = _partitions(table)
     kept = _slice(partition)
-    table = completed(table, COLUMNS)
-    columns: Columns = {name: _numpy(table, name)[kept] for name in (*COLUMNS, *(_OF_KEYS if subjects.keys else ()))}
+    wanted = (*COLUMNS, *_special(subjects))
+    table = completed(table, wanted)
+    columns: Columns = {name: _numpy(table, name)[kept] for name in wanted}
     columns |= {"refusal": _refusals(table)[kept], "partition": partition[kept]}
+    if subjects.transactions:
+        set_levels_apart(columns)
     part = HistoryPart(columns, names, moments, complete, events, joined)
     if not any(subjects):
         return part

@@ -12,15 +12,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from checkers.columns.ids import Flags, Ids, Numbers, dense_ids, stable_order
+from checkers.columns.isolation_levels import OTHER_READ, OTHER_ROW
 from checkers.columns.phases import Mark
 from checkers.columns.transactions import TransactionRows
 from workloads import CleanerTimes, Function, Retirement
-from workloads.history import FUNCTION_CODE, INFO, INVOKE, NONE, OK, Kind
+from workloads.history import FUNCTION_CODE, INFO, INVOKE, NONE, OK, UNCOMMITTED, Kind
 
 _DRAIN = FUNCTION_CODE[Function.DRAIN]
 
@@ -30,6 +32,20 @@ class EventPlace(msgspec.Struct, frozen=True, omit_defaults=True):
 
     op_pos: int
     index: int | None = None
+
+
+class FinalReads(NamedTuple):
+    """What the final readers of one isolation level read, as rows (int64, ascending).
+
+    Attributes:
+        statements: rows in which one says that it read the log partition to the offset in the row.
+        reads: sound records that ok polls of these readers read.
+        end: ``int64[log partition]``: the largest offset to which one read it, -1 where none did.
+    """
+
+    statements: Numbers
+    reads: Numbers
+    end: Numbers
 
 
 @dataclass(kw_only=True)
@@ -56,6 +72,9 @@ class LogRows:
         retirements: of history: the producers that were given up, as :attr:`RunMarks.retirements` has them.
         transactions: what is known of transactions; None where no history has any of our own.
         record_key, tombstone: of row, as in the schema; None where no history has keys (:class:`RecordKeys`).
+        isolation: of row, the code of its reader's isolation level (int8), -1 where it is not known; None where no
+            history has transactions. Rows of the other level (:mod:`checkers.columns.isolation_levels`) are only in the
+            lists below that say so.
         cleaner_times: by row of a final reader's statement, how long the log keeps what its cleaner may remove.
     """
 
@@ -89,6 +108,7 @@ class LogRows:
     transactions: TransactionRows | None = None
     record_key: Numbers | None = None
     tombstone: Numbers | None = None
+    isolation: Numbers | None = None
     cleaner_times: dict[int, CleanerTimes] = field(default_factory=dict)
 
     @property
@@ -100,6 +120,14 @@ class LogRows:
     def reads(self) -> Numbers:
         """Rows of sound records read, by any completion (int64: rows, ascending, as all lists of rows here)."""
         return np.flatnonzero((self.kind == Kind.READ) & (self.type != INVOKE) & (self.defect == 0))
+
+    @cached_property
+    def all_reads(self) -> Numbers:
+        """The same of readers of every isolation level."""
+        if self.isolation is None:
+            return self.reads
+        any_level = (self.kind == Kind.READ) | (self.kind == OTHER_READ)
+        return np.flatnonzero(any_level & (self.type != INVOKE) & (self.defect == 0))
 
     @cached_property
     def attempts(self) -> Numbers:
@@ -114,7 +142,7 @@ class LogRows:
 
     @cached_property
     def _value_ids(self) -> tuple[Ids, Numbers]:
-        rows = np.concatenate([self.attempts, self.reads])
+        rows = np.concatenate([self.attempts, self.all_reads])
         ids = dense_ids(self.partition[rows], self.value[rows], self.partition_count)
         of_row = np.full(len(self.partition), NONE, dtype=np.int64)
         of_row[rows] = ids.of
@@ -142,6 +170,22 @@ class LogRows:
         return self.marked(self.reads[self.type[self.reads] == OK])
 
     @cached_property
+    def seen(self) -> Flags:
+        """``bool[value]``: an ok poll of a reader of any isolation level read it."""
+        return self.marked(self.all_reads[self.type[self.all_reads] == OK])
+
+    @property
+    def committed_reads(self) -> Numbers:
+        """Rows of sound records that ok polls read, but those of known readers of uncommitted records."""
+        rows: Numbers = self.all_reads[self.type[self.all_reads] == OK]
+        return rows if self.isolation is None else rows[self.isolation[rows] != UNCOMMITTED]
+
+    @cached_property
+    def seen_committed(self) -> Flags:
+        """``bool[value]``: one of :attr:`committed_reads` has it, so that its transaction, if any, was committed."""
+        return self.marked(self.committed_reads)
+
+    @cached_property
     def sent_ok(self) -> Flags:
         """``bool[value]``: a send of it was acknowledged."""
         return self.marked(self.sends[self.type[self.sends] == OK])
@@ -163,7 +207,7 @@ class LogRows:
         """``bool[row]``: the operation must have happened; it has no meaning for rows that are no sends.
 
         It must if it was acknowledged, or if it is uncertain and a value it sent, here or elsewhere, was read by an ok
-        poll: an operation happens as a whole.
+        poll: an operation happens as a whole. What readers of uncommitted records read proves no transaction.
         """
         committed: Flags = self.type == OK
         uncertain = self.sends[self.type[self.sends] == INFO]
@@ -176,16 +220,20 @@ class LogRows:
     def _proved(self) -> Numbers:
         """Rows of uncertain sends whose own value was read by an ok poll."""
         uncertain = self.sends[self.type[self.sends] == INFO]
-        proved: Numbers = uncertain[self.read_ok[self.value_id[uncertain]]]
-        return proved
+        value = self.value_id[uncertain]
+        proved: Flags = self.seen[value]
+        if self.transactions is not None:
+            proved = np.where(self.transactions.own[uncertain], self.seen_committed[value], proved)
+        rows: Numbers = uncertain[proved]
+        return rows
 
     @property
     def seen_transactions(self) -> Numbers:
-        """Rows of writes of transactions of our own that an ok poll read."""
+        """Rows of writes of transactions of our own that an ok poll read, so that they were committed."""
         if self.transactions is None:
             return np.zeros(0, dtype=np.int64)
         own = self.sends[self.transactions.own[self.sends]]
-        seen: Numbers = own[self.read_ok[self.value_id[own]]]
+        seen: Numbers = own[self.seen_committed[self.value_id[own]]]
         return seen
 
     @property
@@ -207,27 +255,54 @@ class LogRows:
         """All rows (int64) in order of (partition, process, event index, position)."""
         return stable_order(self.client)
 
-    @cached_property
+    @property
     def drains(self) -> Numbers:
-        """Rows in which a final reader says that it read the log partition to the offset in the row."""
-        listed = (self.kind == Kind.LISTED) & (self.function == _DRAIN) & (self.type == OK)
-        return np.flatnonzero(listed & (self.offset >= 0))
+        """The statements of final readers."""
+        return self.final.statements
 
-    @cached_property
+    @property
     def final_reads(self) -> Numbers:
-        """Rows of sound records that ok polls of final readers read, those that stated an end (:attr:`drains`)."""
-        ok: Numbers = self.reads[self.type[self.reads] == OK]
-        if not len(self.drains):
-            return ok[:0]
-        final = np.zeros(int(self.client.max()) + 1, dtype=bool)
-        final[self.client[self.drains]] = True
-        return ok[final[self.client[ok]]]
+        """What final readers read."""
+        return self.final.reads
+
+    @property
+    def drained_end(self) -> Numbers:
+        """The ends to which final readers read."""
+        return self.final.end
 
     @cached_property
-    def drained_end(self) -> Numbers:
-        """``int64[log partition]``: the largest offset to which a final reader read it, -1 where none did."""
+    def final(self) -> FinalReads:
+        """What final readers read."""
+        return self._final(Kind.LISTED, self.reads)
+
+    @cached_property
+    def other_final(self) -> FinalReads:
+        """What final readers of the other isolation level read."""
+        return self._final(OTHER_ROW, self.all_reads)
+
+    def _final(self, kind: int, reads: Numbers) -> FinalReads:
+        says_end = (self.kind == kind) & (self.function == _DRAIN) & (self.type == OK) & (self.offset >= 0)
+        statements = np.flatnonzero(says_end)
         end = np.full(self.partition_count, NONE, dtype=np.int64)
-        np.maximum.at(end, self.partition[self.drains], self.offset[self.drains])
+        if not len(statements):
+            return FinalReads(statements, statements, end)
+        np.maximum.at(end, self.partition[statements], self.offset[statements])
+        final = np.zeros(int(self.client.max()) + 1, dtype=bool)
+        final[self.client[statements]] = True
+        ok = reads[self.type[reads] == OK]
+        return FinalReads(statements, ok[final[self.client[ok]]], end)
+
+    @property
+    def committed_end(self) -> Numbers:
+        """``int64[log partition]``: the end to which final readers of committed records read it, -1 where none did.
+
+        A reader whose level is not known counts as one of them.
+        """
+        rows = np.concatenate([self.final.statements, self.other_final.statements])
+        if self.isolation is not None:
+            rows = rows[self.isolation[rows] != UNCOMMITTED]
+        end = np.full(self.partition_count, NONE, dtype=np.int64)
+        np.maximum.at(end, self.partition[rows], self.offset[rows])
         return end
 
     def first_rows(self, rows: Numbers) -> Numbers:

@@ -202,16 +202,16 @@ def _broken(
     Those are all findings of an anomaly that is permitted nowhere, or else its findings on the log partitions where it
     is not permitted. ``whole`` is the promise of every log partition, ``promise_of`` gives that of one.
     """
-    seen = "duplicate" in counts
+    told = {"duplicates_seen": "duplicate" in counts, "levels_told": verdict.transactions.levels_told > 0}
     promises: dict[str, Promise] = {}
     broken = {}
     for name, count in counts.items():
-        if not whole.about(name, duplicates_seen=seen).permitted:
+        if not whole.about(name, **told).permitted:
             broken[name] = count
             continue
         keys = [key for finding in verdict.anomalies.get(name, ()) if isinstance(key := finding.key, str)]
         promises |= {key: promise_of(key) for key in keys if key not in promises}
-        against = sum(not promises[key].about(name, duplicates_seen=seen).permitted for key in keys)
+        against = sum(not promises[key].about(name, **told).permitted for key in keys)
         broken |= {name: against} if against else {}
     return broken
 

@@ -142,9 +142,12 @@ class Phases:
         self._let_cleaners_rest()
         self._finish_pipeline()
         held = self._await_stable()
-        lacking, drain = self._drain(middle, fresh, held, slow_writing)
+        committed = self._spec.chosen().isolation_level == "read_committed"
+        lacking, drain = self._drain(middle, fresh, held if committed else {}, slow_writing)
         self._ask_after_healing()
         self._look_for_unexplained(middle, before, begun_us)
+        if self.workload.stable is not None:
+            self._read_to_end(self.workload.read_at_other_level({**({} if committed else held), **lacking}))
         self._read_under_each_leader(lacking)
         record_broken_invariant(self._recorder, self._clock, self._world.broken_invariant)
         record_refused_attempts(self._recorder, self._clock, self._world.refused_attempts())
@@ -223,7 +226,7 @@ class Phases:
         stable.start(self.workload.partitions)
         self._until_served(lambda: stable.finished, stable.limit_ms * 1000)
         stable.end()
-        return stable.held if self._spec.chosen().isolation_level == "read_committed" else {}
+        return stable.held
 
     def _drain(
         self, middle: Middle, fresh: RecoveryWrites, held: Mapping[str, str], slow_writing: str

@@ -45,12 +45,16 @@ def keys_read(event: Event) -> set[str]:
 
 
 class Log:
-    """The version order of every key, and who wrote and read what."""
+    """The version order of every key, and who wrote and read what.
 
-    def __init__(self, events: list[Event]) -> None:
+    ``proofs`` are the values that prove an uncertain operation, by default those that were read.
+    """
+
+    def __init__(self, events: list[Event], proofs: set[tuple[str, int]] | None = None) -> None:
         self.events = events
         self.done = [event for event in events if event.type != INVOKE]
         self.read_ok = {(k, r.value) for e in self.done if e.type == OK for k, r in sound(e)}
+        self.proofs = self.read_ok if proofs is None else proofs
         self.sent = {
             kind: {(s.partition, s.value) for e in events if e.type == kind for s in sends_of(e)} for kind in EventType
         }
@@ -67,7 +71,7 @@ class Log:
 
     def committed(self, event: Event) -> bool:
         if event.type == INFO:
-            return any((s.partition, s.value) in self.read_ok for s in sends_of(event))
+            return any((s.partition, s.value) in self.proofs for s in sends_of(event))
         return event.type == OK
 
     def places(self, key: str, value: int) -> list[int]:
@@ -117,8 +121,8 @@ class Log:
         return max((offset for offset, values in self.log[key].items() if value in values), default=None)
 
 
-def lost_write(events: list[Event]) -> Findings:
-    log = Log(events)
+def lost_write(events: list[Event], proofs: set[tuple[str, int]] | None = None) -> Findings:
+    log = Log(events, proofs)
     findings = []
     for key, value in log.values():
         seen = [log.places(key, v)[0] for k, v in log.read_ok if k == key]

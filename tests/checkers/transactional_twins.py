@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from tests.checkers.brute_force import Findings, Log, lost_after_drain, lost_write, sends_of, sound
-from workloads.operations import Event, EventType, Function, Reached, StableOffset, TransactionEnd
+from tests.checkers.brute_force import Findings, Log, keys_read, lost_after_drain, lost_write, sends_of, sound
+from workloads.operations import Event, EventType, Function, MicroOperation, Poll, Reached, StableOffset, TransactionEnd
 
 
 class Write(NamedTuple):
@@ -32,13 +32,56 @@ def reads(events: list[Event], key: str, value: int) -> list[Event]:
     return [e for e in events if e.type == EventType.OK for k, r in sound(e) if (k, r.value) == (key, value)]
 
 
+def of_committed(events: list[Event]) -> list[Event]:
+    """All events but those of known readers of uncommitted records."""
+    return [event for event in events if event.isolation != "read_uncommitted"]
+
+
+def of_level(events: list[Event], *, first: bool) -> list[Event]:
+    """The same events, of whose readers only those count that have the level of the first one of the log partition."""
+    level: dict[str, str] = {}
+    for event in events:
+        if event.isolation is not None and event.type != EventType.INVOKE:
+            for key in (*event.partitions, *keys_read(event)):
+                level.setdefault(key, event.isolation)
+
+    def counts(event: Event, key: str) -> bool:
+        return first if event.isolation is None else (event.isolation == level[key]) == first
+
+    def part(event: Event, operation: MicroOperation) -> MicroOperation:
+        if not isinstance(operation, Poll):
+            return operation
+        return Poll({key: records for key, records in operation.records.items() if counts(event, key)})
+
+    return [
+        msgspec.structs.replace(
+            event,
+            micro=tuple(part(event, operation) for operation in event.micro),
+            partitions=tuple(key for key in event.partitions if counts(event, key)),
+        )
+        for event in events
+    ]
+
+
+def lost(events: list[Event]) -> set[tuple[str, int]]:
+    """Values that readers of the first level passed over, or that final readers of either level had to see."""
+    first, other = of_level(events, first=True), of_level(events, first=False)
+    passed = lost_write(first, Log(of_committed(events)).read_ok)
+    failed = {
+        (write.key, write.value)
+        for write in writes(events)
+        if write.event.type == EventType.OK and str(write.value) in write.facts.failed
+    }
+    return {finding[:2] for finding in passed}.union(lost_after_drain(first), lost_after_drain(other)) - failed
+
+
 def aborted_read(events: list[Event]) -> Findings:
     return sorted(
         {
             (write.key, write.value, reader.index)
             for write in writes(events)
             if write.event.type == EventType.FAIL and write.value not in write.facts.late
-            for reader in reads(events, write.key, write.value)
+            for reader in reads(of_committed(events), write.key, write.value)
         }
     )
 
@@ -50,7 +93,7 @@ def early_read(events: list[Event]) -> Findings:
         if write.event.type == EventType.FAIL or failed:
             continue
         asked_us = write.facts.ending_us if write.facts.asked == "commit" else None
-        for reader in reads(events, write.key, write.value):
+        for reader in reads(of_committed(events), write.key, write.value):
             if asked_us is None or reader.time_us < asked_us:
                 early_us = None if asked_us is None else asked_us - reader.time_us
                 findings.add((write.key, write.value, reader.index, early_us))
@@ -58,13 +101,11 @@ def early_read(events: list[Event]) -> Findings:
 
 
 def torn_transaction(events: list[Event]) -> Findings:
-    log = Log(events)
-    lost = {finding[:2] for finding in lost_write(events)} | {*lost_after_drain(events)}
+    log, gone = Log(of_committed(events)), lost(events)
     return sorted(
         (write.key, write.value, write.event.index)
         for write in writes(events)
-        if (write.key, write.value) in lost
-        and not (write.event.type == EventType.OK and str(write.value) in write.facts.failed)
+        if (write.key, write.value) in gone
         and any((send.partition, send.value) in log.read_ok for send in sends_of(write.event))
     )
 

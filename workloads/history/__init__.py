@@ -28,6 +28,7 @@ from workloads.history.schema import (
     GROUPED,
     INFO,
     INVOKE,
+    ISOLATION_CODE,
     MARKS,
     META_COMPLETE,
     META_EVENTS,
@@ -39,6 +40,7 @@ from workloads.history.schema import (
     NONE,
     OK,
     SCHEMA,
+    UNCOMMITTED,
     Kind,
     or_none,
 )
@@ -46,11 +48,11 @@ from workloads.history.sealing import seal
 from workloads.history.writer import HistoryWriter, LiveHistoryWriter
 
 __all__ = [
-    "CLUSTERED", "DEFECTS", "FAIL", "FUNCTION_CODE", "GROUPED", "INFO", "INVOKE", "LIVE_PATTERN", "MARKS",
-    "META_COMPLETE", "META_EVENTS", "META_JOINED", "META_RUN", "META_SPREAD", "META_SUBJECTS", "META_TRANSACTIONS",
-    "NONE", "OK", "ORIGIN_FILE", "ROWS_A_GROUP", "SCHEMA", "Columns", "DecodeAll", "Decoded", "Flags", "HistoryError",
-    "HistoryInMemory", "HistoryWriter", "Kind", "LiveHistoryWriter", "Names", "Needed", "Origin", "Rows", "Split",
-    "Subjects",
+    "CLUSTERED", "DEFECTS", "FAIL", "FUNCTION_CODE", "GROUPED", "INFO", "INVOKE", "ISOLATION_CODE",
+    "LIVE_PATTERN", "MARKS", "META_COMPLETE", "META_EVENTS", "META_JOINED", "META_RUN", "META_SPREAD", "META_SUBJECTS",
+    "META_TRANSACTIONS", "NONE", "OK", "ORIGIN_FILE", "ROWS_A_GROUP", "SCHEMA", "UNCOMMITTED", "Columns", "DecodeAll",
+    "Decoded", "Flags", "HistoryError", "HistoryInMemory", "HistoryWriter", "Kind", "LiveHistoryWriter", "Names",
+    "Needed", "Origin", "Rows", "Split", "Subjects",
     "check_metadata", "cluster", "completed", "decode", "decode_here", "export_jsonl", "import_jsonl", "joined",
     "live_files", "open_file", "open_writer", "or_none", "read_events", "read_rows", "seal", "shown_key", "subjects",
     "to_table",

@@ -17,7 +17,16 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from workloads.history.schema import DEFECT_CODE, FUNCTION_CODE, INVOKE, NONE, TEXT_COLUMNS, TYPE_CODE, Kind
+from workloads.history.schema import (
+    DEFECT_CODE,
+    FUNCTION_CODE,
+    INVOKE,
+    ISOLATION_CODE,
+    NONE,
+    TEXT_COLUMNS,
+    TYPE_CODE,
+    Kind,
+)
 from workloads.operations import Event, Poll, Reached, Send
 
 Numbers = npt.NDArray[np.int64]
@@ -29,7 +38,9 @@ _EVENT, _SEND, _READ, _EMPTY, _BARE, _LISTED, _REBALANCED, _REACHED = (
         Kind.EVENT, Kind.SEND, Kind.READ, Kind.EMPTY, Kind.BARE, Kind.LISTED, Kind.REBALANCED, Kind.REACHED,
     )
 )  # fmt: skip
-_OF_EVENT: Final = ("time_us", "process", "instance", "type", "function", "node", "error", "detail", "offset")
+_OF_EVENT: Final = (
+    "time_us", "process", "instance", "type", "function", "node", "isolation", "error", "detail", "offset",
+)  # fmt: skip
 _OF_ROW: Final = ("event", "key", "position", "kind", "offset", "value", "defect", "record_key", "tombstone")
 _EVENT_NUMBERS: Final = struct.Struct(f"={len(_OF_EVENT)}q")
 _ROW_NUMBERS: Final = struct.Struct(f"={len(_OF_ROW)}q")
@@ -97,7 +108,7 @@ class EventTable(NamedTuple):
         repeated: Flags = events["offset"][invocations] == NONE
         for name in ("node", "error", "detail"):
             repeated &= events[name][invocations] == NONE
-        for name in ("instance", "function"):
+        for name in ("instance", "function", "isolation"):
             repeated &= events[name][invocations] == events[name][completions]
         sizes = np.diff(self.starts)
         repeated &= sizes[invocations] == sizes[completions]
@@ -145,6 +156,7 @@ def tabulate(
             TYPE_CODE[event.type],
             FUNCTION_CODE[event.function],
             NONE if event.node is None else event.node,
+            NONE if event.isolation is None else ISOLATION_CODE[event.isolation],
             NONE if event.error is None else errors(event.error),
             NONE if event.detail is None else details(event.detail),
             offset,

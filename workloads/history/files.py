@@ -22,8 +22,11 @@ _DELTA = dict.fromkeys(
     ("index", "time_us", "invoke_index", "invoke_us", "waited_us", "offset", "value"), "DELTA_BINARY_PACKED"
 )
 _DICTIONARY = [name for name in SCHEMA.names if name not in _DELTA and name not in ("folded", "tombstone")]
-#: The columns of later layouts, with what files of earlier ones mean: instance is of layout 3, the others of layout 4.
-_ADDED: Final[Mapping[str, int | bool]] = {"instance": NONE, "record_key": NONE, "tombstone": False}
+#: The columns of later layouts, with what files of earlier ones mean: instance is of layout 3, isolation of layout 6,
+#: the others of layout 4.
+_ADDED: Final[Mapping[str, int | bool]] = {
+    "instance": NONE, "record_key": NONE, "tombstone": False, "isolation": NONE,
+}  # fmt: skip
 
 
 class HistoryError(ValueError):

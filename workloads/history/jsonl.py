@@ -23,8 +23,9 @@ from workloads import operations
 from workloads.history.origin import LARGEST, Origin, ValueCodes, key_name
 from workloads.history.reader import read_events
 from workloads.history.rows import Rows
-from workloads.history.schema import NAMELESS
+from workloads.history.schema import ISOLATIONS, NAMELESS
 from workloads.quoting import QUOTED_MAX
+from workloads.settings import IsolationLevel
 
 _PROCESSES: Final = {"nemesis": operations.NEMESIS, "harness": operations.HARNESS}
 _NAMES: Final = {number: name for name, number in _PROCESSES.items()}
@@ -106,6 +107,7 @@ class _Usual(msgspec.Struct, rename={"rebalance_log": "rebalance-log"}, gc=False
     instance: _Client = operations.NO_INSTANCE
     offset: _Offset | None = None
     node: _Whole | None = None
+    isolation: IsolationLevel | None = None
     error: str | None = None
     detail: str | None = None
     rebalance_log: None = None
@@ -193,6 +195,7 @@ def _event(line: _Usual) -> operations.Event:
         micro=(value[0].plain(),) if len(value) == 1 else tuple([m.plain() for m in value]),
         offset=line.offset,
         node=line.node,
+        isolation=line.isolation,
         error=line.error,
         detail=line.detail,
     )
@@ -230,6 +233,7 @@ def _add(rows: Rows, values: ValueCodes, entry: Mapping[str, Any]) -> None:
         partitions=tuple(map(key_name, value or ())) if function in _LISTS else (),
         offset=_offset(entry.get("offset")),
         node=_whole_or_none("node", entry.get("node")),
+        isolation=_level(entry.get("isolation")),
         error=_as_text(entry.get("error")),
         detail=_as_text(detail),
     )
@@ -270,6 +274,13 @@ def _instance(instance: object) -> int:
     if type(instance) is int and 0 <= instance < NAMELESS:
         return instance
     raise ValueError(f"instance is {_quoted(instance)}; it must be null or a whole number from 0")
+
+
+def _level(level: object) -> IsolationLevel | None:
+    for known in (None, *ISOLATIONS):
+        if level == known:
+            return known
+    raise ValueError(f"isolation is {_quoted(level)}; it must be null or {' or '.join(ISOLATIONS)}")
 
 
 def _as_text(text: Any) -> str | None:
@@ -360,6 +371,7 @@ def line_of(event: operations.Event, origin: Origin) -> dict[str, Any]:
         "instance": instance,
         "offset": event.offset,
         "node": event.node,
+        "isolation": event.isolation,
         "error": event.error,
         "detail": event.detail,
     }

@@ -13,6 +13,7 @@ from workloads.history import files, schema
 from workloads.history.clustering import Flags, fold
 from workloads.history.rows import Columns, Names, from_tables
 from workloads.operations import Event, EventType, MicroOperation, Poll, Reached, Record, Send
+from workloads.settings import IsolationLevel
 
 #: A function that marks the rows that its caller needs.
 Needed = Callable[[Columns, Names], Flags]
@@ -70,6 +71,7 @@ def invocation_of(event: Event, rows: Columns, row: int) -> Event:
         function=event.function,
         micro=tuple(map(_asked, event.micro)),
         partitions=event.partitions,
+        isolation=event.isolation,
     )
 
 
@@ -96,6 +98,7 @@ def _event(rows: dict[str, list[Any]], names: Names) -> Event:
         partitions=tuple(listed),
         offset=schema.or_none(offset),
         node=schema.or_none(rows["node"][0]),
+        isolation=_level(rows["isolation"][0]),
         error=_text(rows["error"][0], names["error"]),
         detail=_text(rows["detail"][0], names["detail"]),
     )
@@ -126,6 +129,10 @@ def _micro(rows: dict[str, list[Any]], names: Names) -> tuple[MicroOperation, ..
         else Poll({name: tuple(records) for name, records in polls[position].items()})
         for position, operation in micro.items()
     )
+
+
+def _level(code: int) -> IsolationLevel | None:
+    return None if code == schema.NONE else schema.ISOLATIONS[code]
 
 
 def _text(code: int, texts: Any) -> str | None:

@@ -10,11 +10,12 @@ since the run began | | process, type, function | the process, and the codes bel
 whose operation it is; from layout 3 on, -1 in a row of an older one | | position | micro-operation within the event,
 from 0; records of one poll share it, in the order received | | kind | see :class:`Kind` | | offset, value, defect |
 those of the record sent or read; of a drain, the log end offset; of REACHED, offset and since | | record_key, tombstone
-| of a record sent by a workload about keys; from layout 4 on | | node | broker that answered | | invoke_index,
-invoke_us | the invocation that this event completes | | waited_us | derived: begin of the process's last ok poll that
-left the partition alone since its previous row there | | folded | the invocation says nothing that this completion does
-not say, so its rows may be left out | | error, detail | texts, or null; from layout 5 on the detail of a transaction
-has the id and epoch of its producer |
+| of a record sent by a workload about keys; from layout 4 on | | node | broker that answered | | isolation | the code
+of a reader's isolation level; from layout 6 on, -1 in a row of an older one | | invoke_index, invoke_us | the
+invocation that this event completes | | waited_us | derived: begin of the process's last ok poll that left the
+partition alone since its previous row there | | folded | the invocation says nothing that this completion does not say,
+so its rows may be left out | | error, detail | texts, or null; from layout 5 on the detail of a transaction has the id
+and epoch of its producer |
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ from typing import Final
 import pyarrow as pa
 
 from workloads.operations import EventType, Function, PayloadDefect
+from workloads.settings import IsolationLevel
 
 #: Layout of the rows; a reader refuses one that it does not know.
-VERSION: Final = "5"
+VERSION: Final = "6"
 #: Layouts that are read; columns that they lack are filled in (:func:`workloads.history.files.completed`).
-VERSIONS_READ: Final = ("2", "3", "4", VERSION)
+VERSIONS_READ: Final = ("2", "3", "4", "5", VERSION)
 META_VERSION: Final = b"ackproof.history"
 META_RUN: Final = b"ackproof.run"
 #: "true" where the writer was closed in order, "false" where the history was cut off and clustered afterwards.
@@ -80,10 +82,13 @@ class Kind(IntEnum):
 TYPES: Final[tuple[EventType, ...]] = tuple(EventType)
 FUNCTIONS: Final[tuple[Function, ...]] = tuple(Function)
 DEFECTS: Final[tuple[PayloadDefect, ...]] = tuple(PayloadDefect)
+ISOLATIONS: Final[tuple[IsolationLevel, ...]] = ("read_uncommitted", "read_committed")
 
 TYPE_CODE: Final = {name: code for code, name in enumerate(TYPES)}
 FUNCTION_CODE: Final = {name: code for code, name in enumerate(FUNCTIONS)}
 DEFECT_CODE: Final = {name: code for code, name in enumerate(DEFECTS)}
+ISOLATION_CODE: Final = {name: code for code, name in enumerate(ISOLATIONS)}
+UNCOMMITTED: Final = ISOLATION_CODE["read_uncommitted"]
 
 #: Codes of the functions that tell of the run as a whole, in the order of the functions.
 MARKS: Final = tuple(
@@ -132,6 +137,7 @@ SCHEMA: Final = pa.schema(
         pa.field("record_key", pa.int32(), nullable=False),
         pa.field("tombstone", pa.bool_(), nullable=False),
         pa.field("node", pa.int32(), nullable=False),
+        pa.field("isolation", pa.int8(), nullable=False),
         pa.field("invoke_index", pa.int64(), nullable=False),
         pa.field("invoke_us", pa.int64(), nullable=False),
         pa.field("waited_us", pa.int64(), nullable=False),

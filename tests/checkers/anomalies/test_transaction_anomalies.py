@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from checkers.verdicts.promises import promise
 from tests.checkers.in_memory import judge_events
-from tests.checkers.transactional_twins import TWINS
+from tests.checkers.transactional_twins import TWINS, lost
 from tests.workloads.history.event_strategies import examples
 from workloads import Settings
 from workloads.operations import (
@@ -29,6 +29,7 @@ from workloads.operations import (
     StableOffset,
     TransactionEnd,
 )
+from workloads.settings import IsolationLevel
 
 INVOKE, OK, FAIL, INFO = EventType.INVOKE, EventType.OK, EventType.FAIL, EventType.INFO
 OPEN_MS = 20_000
@@ -72,10 +73,27 @@ class Scene:
         meanwhile()
         return self.add(end_s, process, kind, Function.TXN, micro=sends, detail=msgspec.json.encode(end).decode())
 
-    def read(self, at_s: float, *records: tuple[int, int], key: str = "x-0", kind: EventType = OK) -> int:
+    def read(
+        self,
+        at_s: float,
+        *records: tuple[int, int],
+        key: str = "x-0",
+        kind: EventType = OK,
+        reader: int = 50,
+        isolation: IsolationLevel | None = None,
+    ) -> int:
         poll = Poll({key: tuple(Record(offset, value) for offset, value in records)})
-        self.add(at_s, 50, INVOKE, Function.POLL, micro=(Poll(),))
-        return self.add(at_s, 50, kind, Function.POLL, micro=(poll,))
+        self.add(at_s, reader, INVOKE, Function.POLL, micro=(Poll(),), isolation=isolation)
+        return self.add(at_s, reader, kind, Function.POLL, micro=(poll,), isolation=isolation)
+
+    def final_read(self, at_s: float, isolation: IsolationLevel, *records: tuple[int, int], end: int) -> int:
+        """A fresh reader reads `x-0` from its start to its end; the index of its poll."""
+        fresh = {"partitions": ("x-0",), "isolation": isolation}
+        reader = 100 + len(self.events)
+        self.add(at_s, reader, OK, Function.ASSIGN, **fresh)
+        read = self.read(at_s, *records, reader=reader, isolation=isolation)
+        self.add(at_s, reader, OK, Function.DRAIN, offset=end, **fresh)
+        return read
 
     def stable(self, at_s: float, stable: int, high: int) -> int:
         detail = msgspec.json.encode(StableOffset(high_watermark=high, open_ms=OPEN_MS)).decode()
@@ -84,9 +102,16 @@ class Scene:
     @property
     def anomalies(self) -> list[str]:
         """The findings that are not permitted, apart from writes that nobody read: scenes are short."""
-        strict = promise(Settings(min_insync_replicas=2, isolation_level="read_committed"), ())
-        counts = judge_events(self.events).counts
-        return [name for name in counts if name != "unseen" and not strict.about(name).permitted]
+        return self.broken("read_committed")
+
+    def broken(self, isolation: IsolationLevel) -> list[str]:
+        """The same in a run whose readers have this level."""
+        promised = promise(Settings(min_insync_replicas=2, isolation_level=isolation), ())
+        verdict = judge_events(self.events)
+        told = verdict.transactions.levels_told > 0
+        return [
+            name for name in verdict.counts if name != "unseen" and not promised.about(name, levels_told=told).permitted
+        ]
 
     def finding(self, name: str) -> dict[str, Any]:
         (finding,) = judge_events(self.events).anomalies[name]
@@ -225,6 +250,70 @@ def test_a_transaction_that_may_still_be_open_hangs_not_yet() -> None:
     assert scene.anomalies == []
 
 
+ALL: tuple[tuple[int, int], ...] = ((0, 1), (2, 3), (4, 5), (6, 7))
+COMMITTED = ((0, 1), (2, 3), (6, 7))
+
+
+def read_at_both_levels(
+    first: IsolationLevel,
+    seen: tuple[tuple[int, int], ...] = ALL,
+    seen_committed: tuple[tuple[int, int], ...] = COMMITTED,
+) -> Scene:
+    """An aborted value 5 at offset 4 between committed ones, and final readers of both levels, the ``first`` first."""
+    scene = Scene()
+    scene.transaction((1, 2), OK, Send("x-0", 1, 0), Send("x-0", 3, 2))
+    scene.transaction((6, 7), FAIL, Send("x-0", 5, 4), asked="abort")
+    scene.transaction((8, 9), OK, Send("x-0", 7, 6))
+    reads: dict[IsolationLevel, tuple[tuple[int, int], ...]] = {
+        "read_uncommitted": seen,
+        "read_committed": seen_committed,
+    }
+    for level in (first, *(reads.keys() - {first})):
+        scene.final_read(10, level, *reads[level], end=8)
+    return scene
+
+
+LEVELS: tuple[IsolationLevel, ...] = ("read_uncommitted", "read_committed")
+
+
+@pytest.mark.parametrize("first", LEVELS)
+def test_what_readers_of_uncommitted_records_see_is_nothing_to_those_of_committed_ones(first: IsolationLevel) -> None:
+    scene = read_at_both_levels(first)
+    assert scene.broken(first) == []
+    counts = judge_events(scene.events).transactions
+    assert (counts.aborted_seen, counts.aborted_passed, counts.levels_told) == (1, 1, 7)
+
+
+@pytest.mark.parametrize("first", LEVELS)
+def test_an_aborted_value_that_a_reader_of_committed_records_sees(first: IsolationLevel) -> None:
+    assert read_at_both_levels(first, seen_committed=ALL).broken(first) == ["aborted-read"]
+
+
+@pytest.mark.parametrize("first", LEVELS)
+def test_a_committed_value_that_only_readers_of_uncommitted_records_see_is_lost(first: IsolationLevel) -> None:
+    scene = read_at_both_levels(first, seen_committed=((0, 1), (2, 3)))
+    assert scene.broken(first) == ["lost-write"]
+    lost = scene.finding("lost-write")
+    assert (lost["value"], lost["rule"], lost["log-end-offset"]) == (7, "drained", 8)
+    assert ("other-read" in lost) is (first == "read_committed")
+
+
+@pytest.mark.parametrize("first", LEVELS)
+def test_a_committed_value_that_readers_of_uncommitted_records_do_not_see_is_lost(first: IsolationLevel) -> None:
+    scene = read_at_both_levels(first, seen=ALL[:3])
+    assert scene.broken(first) == ["lost-write", "torn-transaction"]
+    assert scene.finding("lost-write")["value"] == 7
+
+
+def test_a_reader_of_uncommitted_records_proves_no_commit() -> None:
+    scene = Scene()
+    scene.transaction((1, 2), INFO, Send("x-0", 1, 0), Send("x-0", 3, 2))
+    scene.transaction((3, 4), OK, Send("x-0", 5, 4), process=1)
+    scene.final_read(5, "read_committed", (4, 5), end=6)
+    scene.final_read(5, "read_uncommitted", (0, 1), (4, 5), end=6)
+    assert scene.anomalies == []
+
+
 def test_counts_say_what_was_put_to_the_test() -> None:
     scene = committed()
     scene.transaction((6, 7), FAIL, Send("x-0", 5, 4), Send("y-0", 6, 4), asked="abort")
@@ -265,6 +354,7 @@ ESSENCE: dict[str, Callable[[dict[str, Any]], tuple[Any, ...]]] = {
 def test_every_kernel_agrees_with_its_twin(seed: int) -> None:
     events = random_history(random.Random(seed))
     verdict = judge_events(events, shown=None)
+    assert {(f.key, f.value) for f in verdict.anomalies.get("lost-write", [])} == lost(events)
     for anomaly, twin in TWINS.items():
         essence = ESSENCE[anomaly]
         findings = sorted(essence(msgspec.to_builtins(finding)) for finding in verdict.anomalies.get(anomaly, []))
@@ -290,6 +380,8 @@ def random_history(chance: random.Random) -> list[Event]:
     polls, questions = range(chance.randint(0, 12)), range(chance.randint(0, 2))
     moments += [(1 + 10 * chance.random(), _poll(scene, chance, partitions, value)) for _ in polls]
     moments += [(10 + 25 * chance.random(), _question(scene, chance, partitions)) for _ in questions]
+    levels = [chance.choice((None, *LEVELS)) for _ in range(chance.randint(0, 3))]
+    moments += [(8 + 4 * chance.random(), _final_reader(scene, chance, partitions, value, level)) for level in levels]
     for at_s, add in sorted(moments, key=lambda moment: moment[0]):
         add(at_s)
     return [msgspec.structs.replace(event, index=index) for index, event in enumerate(scene.events)]
@@ -320,8 +412,25 @@ def _poll(scene: Scene, chance: random.Random, partitions: tuple[str, ...], most
             if chance.random() < 0.6
         }
     )
-    kind = chance.choice((OK, OK, OK, INFO))
-    return lambda at_s: scene.add(at_s, 50, kind, Function.POLL, micro=(read,))
+    kind, level = chance.choice((OK, OK, OK, INFO)), chance.choice((None, *LEVELS))
+    process = 50 if level is None else 51 + LEVELS.index(level)
+    return lambda at_s: scene.add(at_s, process, kind, Function.POLL, micro=(read,), isolation=level)
+
+
+def _final_reader(
+    scene: Scene, chance: random.Random, partitions: tuple[str, ...], most: int, level: IsolationLevel | None
+) -> Callable[[float], object]:
+    """A reader that misses some records, and says of each log partition how far it read."""
+
+    def add(at_s: float) -> None:
+        reader = 100 + len(scene.events)
+        for key in partitions:
+            read = Poll({key: tuple(Record(value, value) for value in range(1, most + 1) if chance.random() < 0.8)})
+            scene.add(at_s, reader, OK, Function.POLL, micro=(read,), isolation=level)
+            end = {"partitions": (key,), "offset": chance.randint(0, most + 1)}
+            scene.add(at_s, reader, chance.choice((OK, OK, INFO)), Function.DRAIN, isolation=level, **end)
+
+    return add
 
 
 def _question(scene: Scene, chance: random.Random, partitions: tuple[str, ...]) -> Callable[[float], object]:

@@ -45,6 +45,7 @@ sends = plain_sends | keyed_sends
 reached = st.builds(Reached, keys, st.just(NOTHING) | numbers, offsets)
 polls = st.builds(Poll, st.dictionaries(keys, st.lists(records, max_size=3).map(tuple), max_size=3))
 texts = st.none() | st.text(max_size=4)
+levels = st.sampled_from((None, "read_uncommitted", "read_committed"))
 
 
 @st.composite
@@ -61,6 +62,7 @@ def events(draw: st.DrawFn) -> list[Event]:
                 instance=draw(st.integers(-1, 2)),
                 type=draw(st.sampled_from(EventType)),
                 function=function,
+                isolation=draw(levels),
                 **_content(draw, function),
             )
         )
@@ -89,6 +91,7 @@ def _completion(draw: st.DrawFn, event: Event, index: int) -> Event:
         instance=event.instance if draw(st.booleans()) else draw(st.integers(-1, 2)),
         type=kind,
         function=event.function,
+        isolation=event.isolation if draw(st.booleans()) else draw(levels),
         micro=micro,
         partitions=event.partitions,
     )

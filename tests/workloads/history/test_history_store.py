@@ -248,10 +248,20 @@ def test_a_history_of_layout_4_is_read_without_the_epochs_of_producers(tmp_path:
     assert [end.producer for end in ends] == [ProducerEpoch(7, 3), None]
 
 
+def test_a_history_of_layout_5_is_read_without_isolation_levels(tmp_path: Path) -> None:
+    poll = Event(time_us=1, process=1, type=EventType.OK, function=Function.POLL, isolation="read_committed")
+    with HistoryWriter(tmp_path, "run") as writer:
+        writer.record(poll)
+    assert [event.isolation for event in read_events(tmp_path)] == ["read_committed"]
+    stored = pq.read_table(tmp_path / CLUSTERED).drop_columns(["isolation"])
+    pq.write_table(stored.replace_schema_metadata({**stored.schema.metadata, META_VERSION: b"5"}), tmp_path / CLUSTERED)
+    assert [event.isolation for event in read_events(tmp_path)] == [None]
+
+
 def test_a_history_of_a_later_layout_is_refused(tmp_path: Path) -> None:
     with HistoryWriter(tmp_path, "run") as writer:
         writer.record(_send(7, 3, time_us=1))
     stored = pq.read_table(tmp_path / CLUSTERED)
-    pq.write_table(stored.replace_schema_metadata({**stored.schema.metadata, META_VERSION: b"6"}), tmp_path / CLUSTERED)
-    with pytest.raises(HistoryError, match="has history layout 6, and this version reads 2, 3, 4, 5"):
+    pq.write_table(stored.replace_schema_metadata({**stored.schema.metadata, META_VERSION: b"7"}), tmp_path / CLUSTERED)
+    with pytest.raises(HistoryError, match="has history layout 7, and this version reads 2, 3, 4, 5, 6"):
         list(read_events(tmp_path))
