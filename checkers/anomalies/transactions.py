@@ -74,8 +74,8 @@ def aborted_read(log: Log, facts: TransactionRows) -> Found:
     A transaction was aborted if its abort was answered, or if its producer was fenced before it asked for the commit
     and was then refused.
 
-    False alarms avoided: a transaction whose end is not known; reads that failed or are uncertain, or of which the
-    history says that the reader was one of uncommitted records. What a fenced producer sent afterwards is ``zombie``.
+    False alarms avoided: a transaction whose end is not known; reads that failed or are uncertain; known readers of
+    uncommitted records. What a fenced producer sent afterwards is ``zombie``.
 
     Findings, one for each value and poll: key, value, writer, reader. O(n).
     """

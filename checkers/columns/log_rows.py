@@ -35,12 +35,12 @@ class EventPlace(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class FinalReads(NamedTuple):
-    """What the final readers of one isolation level read, as rows (int64, ascending).
+    """The final reads of one isolation level, as rows (int64, ascending).
 
     Attributes:
-        statements: rows in which one says that it read the log partition to the offset in the row.
-        reads: sound records that ok polls of these readers read.
-        end: ``int64[log partition]``: the largest offset to which one read it, -1 where none did.
+        statements: rows in which a final reader says that it read the log partition to the offset in the row.
+        reads: sound records that its ok polls read.
+        end: ``int64[log partition]``: the largest offset in a statement, -1 without one.
     """
 
     statements: Numbers
@@ -262,7 +262,7 @@ class LogRows:
 
     @property
     def final_reads(self) -> Numbers:
-        """What final readers read."""
+        """The rows that final readers read."""
         return self.final.reads
 
     @property
@@ -272,12 +272,12 @@ class LogRows:
 
     @cached_property
     def final(self) -> FinalReads:
-        """What final readers read."""
+        """The final reads of the level that the first reader has."""
         return self._final(Kind.LISTED, self.reads)
 
     @cached_property
     def other_final(self) -> FinalReads:
-        """What final readers of the other isolation level read."""
+        """The final reads of the other isolation level."""
         return self._final(OTHER_ROW, self.all_reads)
 
     def _final(self, kind: int, reads: Numbers) -> FinalReads:

@@ -25,7 +25,7 @@ class TransactionCounts(Measure):
             readers read: what must not be seen there, or what readers of uncommitted records must be able to see.
         aborted_seen: values of aborted transactions that readers of uncommitted records read, and that those of
             committed ones had to step over.
-        levels_told: records read of which the history tells the reader's isolation level.
+        levels_told: records that were read by readers whose isolation level the history tells.
         late: values that producers sent after their successor was told that it is in charge.
         effects: values that members of a pipeline made of records, in transactions that were committed.
         offsets_aborted: log partitions in aborted transactions whose offsets the group had taken.

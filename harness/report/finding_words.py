@@ -68,6 +68,14 @@ def in_words(finding: Finding) -> str:
 
 
 @in_words.register
+def _(finding: LostWrite) -> str:
+    if finding.other_read is None:
+        return ""
+    event = _number(finding.other_read)
+    return f"Readers of the other isolation level read {_write(finding.value)} (operation {event} of the history)."
+
+
+@in_words.register
 def _(finding: DivergentReplicas) -> str:
     held = [f"broker {node} holds {held_record(value)}" for node, value in sorted(finding.replicas.items())]
     at_the_end = f"At offset {finding.offset} of {finding.key}, when the run had ended, {', '.join(held)}."

@@ -277,9 +277,9 @@ def _instance(instance: object) -> int:
 
 
 def _level(level: object) -> IsolationLevel | None:
-    for known in (None, *ISOLATIONS):
-        if level == known:
-            return known
+    for isolation in (None, *ISOLATIONS):
+        if level == isolation:
+            return isolation
     raise ValueError(f"isolation is {_quoted(level)}; it must be null or {' or '.join(ISOLATIONS)}")
 
 

@@ -137,6 +137,14 @@ def test_nothing_is_said_of_copies_where_nobody_looked() -> None:
     assert remains(a_finding("lost-write", key="t-0", value=7)) == []
 
 
+def test_a_lost_write_that_readers_of_the_other_level_see_is_told_with_them() -> None:
+    lost = a_finding("lost-write", key="t-0", value=join(0, 3), **{"other-read": {"op_pos": 9, "index": 9}})
+    assert in_words(lost) == (
+        "Readers of the other isolation level read write 3 of process 0 (operation 9 of the history)."
+    )
+    assert in_words(a_finding("lost-write", key="t-0", value=join(0, 3))) == ""
+
+
 def test_replicas_that_differ_are_told_record_by_record() -> None:
     sentence = in_words(DivergentReplicas(key="t-0", offset=5, replicas={1: join(0, 3), 0: -77}))
     assert sentence.startswith(
