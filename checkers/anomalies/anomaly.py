@@ -44,6 +44,11 @@ class Finding(msgspec.Struct, kw_only=True, omit_defaults=True):
         """A word that tells it from findings of the same anomaly with another defect; "" if there is no such word."""
         return ""
 
+    @property
+    def of_committed(self) -> bool:
+        """True if it is known to be about a reader of committed records, whatever the level of the run's readers."""
+        return False
+
 
 #: The fields that hold values, in findings and in what they consist of.
 VALUE_FIELDS: Final = frozenset({"value", "values", "skipped", "messages", "next_value", "tombstone"})

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
+from typing_extensions import override
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
 from checkers.anomalies.lost_write import lost_values
@@ -16,7 +17,7 @@ from checkers.columns.ids import Numbers
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 from checkers.columns.transactions import COMMIT, TransactionRows
-from workloads import NEVER_SENT, Function, ProducerEpoch
+from workloads import NEVER_SENT, Function, IsolationLevel, ProducerEpoch
 from workloads.history import FAIL, FUNCTION_CODE, INFO, NONE, OK
 
 _TXN: Final = FUNCTION_CODE[Function.TXN]
@@ -29,6 +30,12 @@ class TransactionRead(Finding, kw_only=True):
     writer: EventPlace
     reader: EventPlace
     early_us: int | None = None
+    isolation: IsolationLevel | None = None
+
+    @property
+    @override
+    def of_committed(self) -> bool:
+        return self.isolation == "read_committed"
 
 
 class TornTransaction(Finding, kw_only=True):
@@ -74,10 +81,11 @@ def aborted_read(log: Log, facts: TransactionRows) -> Found:
     A transaction was aborted if its abort was answered, or if its producer was fenced before it asked for the commit
     and was then refused.
 
-    False alarms avoided: a transaction whose end is not known; reads that failed or are uncertain; known readers of
-    uncommitted records. What a fenced producer sent afterwards is ``zombie``.
+    False alarms avoided: a transaction whose end is not known; reads that failed or are uncertain; readers of
+    uncommitted records beside those of committed ones. What a fenced producer sent afterwards is ``zombie``.
 
-    Findings, one for each value and poll: key, value, writer, reader. O(n).
+    Findings, one for each value and poll: key, value, writer, reader, isolation (of the reader, where it is known);
+    readers of committed records come first. O(n).
     """
     rows = log.sends[facts.own[log.sends] & (log.type[log.sends] == FAIL)]
     rows = rows[~np.isin(rows, _rows([*facts.late, *facts.failed]))]
@@ -92,10 +100,10 @@ def early_read(log: Log, facts: TransactionRows) -> Found:
     of uncommitted records it is no violation.
 
     False alarms avoided: the time of a poll is that of its answer, the time of a commit that of its call, on one clock;
-    a transaction that was aborted is ``aborted-read``; known readers of uncommitted records.
+    a transaction that was aborted is ``aborted-read``; readers of uncommitted records beside those of committed ones.
 
-    Findings, one for each value and poll: key, value, writer, reader, early_us (nothing where no commit was asked).
-    O(n).
+    Findings, one for each value and poll: key, value, writer, reader, isolation, early_us (nothing where no commit was
+    asked). O(n).
     """
     rows = log.sends[facts.own[log.sends] & np.isin(log.type[log.sends], (OK, INFO))]
     ending_us = np.where(facts.asked[rows] == COMMIT, facts.ending_us[rows], np.iinfo(np.int64).max)
@@ -222,14 +230,14 @@ def hanging_transaction(log: Log, facts: TransactionRows) -> Found:
 def _reads_of(log: Log, writers: Numbers, before_us: Numbers | None = None) -> Found:
     """Reads by ok polls of what these rows sent, answered before a time where one is given: one a value and poll.
 
-    Known readers of uncommitted records are left out.
+    Readers of uncommitted records are left out where they are the other readers, not the first ones.
     """
     writer = np.full(len(log.values), NONE, dtype=np.int64)
     writer[log.value_id[writers]] = writers
     limit_us = np.full(len(log.values), np.iinfo(np.int64).max)
     if before_us is not None:
         limit_us[log.value_id[writers]] = before_us
-    reads = log.committed_reads
+    reads = np.union1d(log.reads[log.type[log.reads] == OK], log.committed_reads)
     value = log.value_id[reads]
     reads = reads[(writer[value] != NONE) & (log.time_us[reads] < limit_us[value])]
     _, first = np.unique(np.stack([log.value_id[reads], log.index[reads]]), axis=1, return_index=True)
@@ -243,10 +251,12 @@ def _reads_of(log: Log, writers: Numbers, before_us: Numbers | None = None) -> F
             value=int(log.value[row]),
             writer=log.op(int(writer[log.value_id[row]])),
             reader=log.op(row),
+            isolation=log.isolation_of(row),
             early_us=None if limit == np.iinfo(np.int64).max else limit - int(log.time_us[row]),
         )
 
-    return Found(partition=log.partition[reads], describe=describe, row=reads)
+    of_committed = np.array([log.isolation_of(row) == "read_committed" for row in reads.tolist()], dtype=bool)
+    return Found(partition=log.partition[reads], describe=describe, row=reads, rank=np.where(of_committed, 0, 1))
 
 
 def _seen(log: Log, rows: Numbers) -> Numbers:

@@ -21,8 +21,8 @@ from checkers.columns.ids import Flags, Ids, Numbers, dense_ids, stable_order
 from checkers.columns.isolation_levels import OTHER_READ, OTHER_ROW
 from checkers.columns.phases import Mark
 from checkers.columns.transactions import TransactionRows
-from workloads import CleanerTimes, Function, Retirement
-from workloads.history import FUNCTION_CODE, INFO, INVOKE, NONE, OK, UNCOMMITTED, Kind
+from workloads import CleanerTimes, Function, IsolationLevel, Retirement
+from workloads.history import FUNCTION_CODE, INFO, INVOKE, ISOLATIONS, NONE, OK, UNCOMMITTED, Kind
 
 _DRAIN = FUNCTION_CODE[Function.DRAIN]
 
@@ -314,6 +314,11 @@ class LogRows:
     def key(self, row: int) -> str:
         """The log partition of a row."""
         return self.partition_key[int(self.partition[row])]
+
+    def isolation_of(self, row: int) -> IsolationLevel | None:
+        """The isolation level of a row's reader, where it is known."""
+        code = NONE if self.isolation is None else int(self.isolation[row])
+        return None if code == NONE else ISOLATIONS[code]
 
     def group_of(self, row: int) -> str:
         """The consumer group that a row is about."""

@@ -12,7 +12,7 @@ from checkers.columns.log import Log
 from checkers.columns.phases import RunMarks
 from checkers.columns.transactions import aborted_rows
 from checkers.measures.measure import Measure
-from workloads.history import FAIL, INFO, NONE, OK, UNCOMMITTED
+from workloads.history import FAIL, INFO, OK, UNCOMMITTED
 
 
 class TransactionCounts(Measure):
@@ -25,7 +25,6 @@ class TransactionCounts(Measure):
             readers read: what must not be seen there, or what readers of uncommitted records must be able to see.
         aborted_seen: values of aborted transactions that readers of uncommitted records read, and that those of
             committed ones had to step over.
-        levels_told: records that were read by readers whose isolation level the history tells.
         late: values that producers sent after their successor was told that it is in charge.
         effects: values that members of a pipeline made of records, in transactions that were committed.
         offsets_aborted: log partitions in aborted transactions whose offsets the group had taken.
@@ -38,7 +37,6 @@ class TransactionCounts(Measure):
     superseded: int = 0
     aborted_passed: int = 0
     aborted_seen: int = 0
-    levels_told: int = 0
     late: int = 0
     effects: int = 0
     offsets_aborted: int = 0
@@ -65,7 +63,6 @@ class TransactionCounts(Measure):
         effects = _counted(log, rows[(log.type[rows] == OK) & (facts.source[rows] >= 0)], histories)
         aborted, refused = _offsets(log)
         passed = _counted(log, rows[_passed(log, rows)], histories)
-        levels_told = _counted(log, _levels_told(log), histories)
         seen = _counted(log, rows[_seen_uncommitted(log, rows)], histories)
         return [
             cls(
@@ -75,7 +72,6 @@ class TransactionCounts(Measure):
                 superseded=int(superseded[history]),
                 aborted_passed=int(passed[history]),
                 aborted_seen=int(seen[history]),
-                levels_told=int(levels_told[history]),
                 effects=int(effects[history]),
                 offsets_aborted=int(_counted(log, aborted, histories)[history]),
                 offsets_refused=int(_counted(log, refused, histories)[history]),
@@ -99,15 +95,11 @@ def _offsets(log: Log) -> tuple[Numbers, Numbers]:
     return aborted, handed[log.type[handed] == FAIL]
 
 
-def _levels_told(log: Log) -> Numbers:
-    """Rows of records read whose reader's isolation level is known."""
-    return log.all_reads[:0] if log.isolation is None else log.all_reads[log.isolation[log.all_reads] != NONE]
-
-
 def _seen_uncommitted(log: Log, rows: Numbers) -> Flags:
     """Mark those of these rows of transactions that were aborted and that known readers of uncommitted records read."""
-    told = _levels_told(log)
-    uncommitted = told if log.isolation is None else told[log.isolation[told] == UNCOMMITTED]
+    if log.isolation is None:
+        return np.zeros(len(rows), dtype=bool)
+    uncommitted = log.all_reads[log.isolation[log.all_reads] == UNCOMMITTED]
     seen: Flags = (log.type[rows] == FAIL) & log.marked(uncommitted)[log.value_id[rows]]
     return seen
 

@@ -37,6 +37,14 @@ def of_committed(events: list[Event]) -> list[Event]:
     return [event for event in events if event.isolation != "read_uncommitted"]
 
 
+def held_to_commits(events: list[Event]) -> list[Event]:
+    """The events whose readers must not read what is aborted or open, unless the run's readers all may."""
+    return [
+        event if event.isolation == "read_committed" else of_first
+        for event, of_first in zip(events, of_level(events, first=True), strict=True)
+    ]
+
+
 def of_level(events: list[Event], *, first: bool) -> list[Event]:
     """The same events, of whose readers only those count that have the level of the first one of the log partition."""
     level: dict[str, str] = {}
@@ -81,7 +89,7 @@ def aborted_read(events: list[Event]) -> Findings:
             (write.key, write.value, reader.index)
             for write in writes(events)
             if write.event.type == EventType.FAIL and write.value not in write.facts.late
-            for reader in reads(of_committed(events), write.key, write.value)
+            for reader in reads(held_to_commits(events), write.key, write.value)
         }
     )
 
@@ -93,7 +101,7 @@ def early_read(events: list[Event]) -> Findings:
         if write.event.type == EventType.FAIL or failed:
             continue
         asked_us = write.facts.ending_us if write.facts.asked == "commit" else None
-        for reader in reads(of_committed(events), write.key, write.value):
+        for reader in reads(held_to_commits(events), write.key, write.value):
             if asked_us is None or reader.time_us < asked_us:
                 early_us = None if asked_us is None else asked_us - reader.time_us
                 findings.add((write.key, write.value, reader.index, early_us))

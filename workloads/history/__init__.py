@@ -28,7 +28,7 @@ from workloads.history.schema import (
     GROUPED,
     INFO,
     INVOKE,
-    ISOLATION_CODE,
+    ISOLATIONS,
     MARKS,
     META_COMPLETE,
     META_EVENTS,
@@ -48,7 +48,7 @@ from workloads.history.sealing import seal
 from workloads.history.writer import HistoryWriter, LiveHistoryWriter
 
 __all__ = [
-    "CLUSTERED", "DEFECTS", "FAIL", "FUNCTION_CODE", "GROUPED", "INFO", "INVOKE", "ISOLATION_CODE",
+    "CLUSTERED", "DEFECTS", "FAIL", "FUNCTION_CODE", "GROUPED", "INFO", "INVOKE", "ISOLATIONS",
     "LIVE_PATTERN", "MARKS", "META_COMPLETE", "META_EVENTS", "META_JOINED", "META_RUN", "META_SPREAD", "META_SUBJECTS",
     "META_TRANSACTIONS", "NONE", "OK", "ORIGIN_FILE", "ROWS_A_GROUP", "SCHEMA", "UNCOMMITTED", "Columns", "DecodeAll",
     "Decoded", "Flags", "HistoryError", "HistoryInMemory", "HistoryWriter", "Kind", "LiveHistoryWriter", "Names",
