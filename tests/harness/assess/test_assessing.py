@@ -140,6 +140,16 @@ def test_stories_of_groups_are_performed_for_their_log_with_the_settings_of_memb
         )
 
 
+def test_a_commit_that_is_lost_shows_under_the_times_of_an_operator() -> None:
+    log = topic("__consumer_offsets", {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"})
+    member = Client(name="c", library="java", settings={"group.id": "g", "auto.offset.reset": "earliest"})
+    with Performer(only=("G12",)) as opened:
+        (group,) = assessed(opened, log, consumers=(member,), settings={"replica.lag.time.max.ms": "45000"}).groups
+    shown = [(concern.name, each.harm) for concern in group.concerns for each in concern.shown]
+    harm = "committed by the group, and then not"
+    assert sorted(shown) == [("too-few-in-sync", harm), ("unclean-election", harm)]
+
+
 def test_stories_of_compaction_are_performed_for_compacted_topics_only() -> None:
     compacted = SAFE | {"cleanup.policy": "compact,delete"}
     with Performer(only=("S80", "S01")) as opened:
