@@ -8,7 +8,8 @@ import pytest
 
 from harness.assess import Assessment, Client, Cluster, Performer, Question, Release, Topic, assess
 from harness.assess.causes import Blamed
-from harness.assess.performing import Harm, PerformedStory
+from harness.assess.performing import Harm, PerformedStory, stories
+from harness.assess.reckoning import of_members
 from harness.assess.repeating import command_that_shows
 from harness.cli.terminal import assigned
 from harness.progress import Progress
@@ -214,7 +215,14 @@ def test_times_stay_in_a_command_that_shows_something_else_without_them(
     )
 
 
-def test_every_story_but_those_of_groups_can_be_performed_under_any_settings() -> None:
+def test_every_story_that_fits_can_be_performed_under_any_settings() -> None:
     performed = Performer().perform({"acks": 1})
     assert {number: story.wrong for number, story in performed.items() if story.wrong} == {}
     assert {number[0] for number in performed} == {"S", "T"}
+
+
+def test_every_story_of_groups_can_be_performed_under_the_settings_of_members() -> None:
+    member = Client(name="c", library="java", settings={"group.id": "g"})
+    grouped = [number for number in stories() if number.startswith("G")]
+    performed = Performer(only=grouped).perform({"acks": "all", "min.insync.replicas": 2} | of_members(member))
+    assert {number: story.wrong for number, story in performed.items()} == dict.fromkeys(grouped, "")
