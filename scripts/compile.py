@@ -1,9 +1,9 @@
 #!/usr/bin/env python
 """Compiles what a simulated run spends its time in, with mypyc, into build/compiled: 1.6 times as fast, same results.
 
-From the root of a clone (make compiled), where a C compiler is installed. Nothing uses it by itself:
+From the root of a clone (make compiled), where a C compiler is installed. Every command but exhaustive search uses it
+from then on, until a module is changed (harness/compiled.py); tests do not. `make wheel` packs it. To test it:
 
-    PYTHONPATH=build/compiled .venv/bin/ackproof hunt --clean 1000
     cd build/compiled && ../../.venv/bin/pytest -c ../../pyproject.toml --rootdir . -p no:cacheprovider tests/workloads
 
 The source needs no changes for it; its copy has four. Classes are marked as ones that may be pickled, and inherited
@@ -15,16 +15,19 @@ pass on the keywords of a class (``frozen``, ``gc``); so do exceptions.
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Final
 
+from harness.compiled import INDEX, PACKAGES, built_from
+
 COMPILED: Final = Path("build/compiled")
-PACKAGES: Final = ("harness", "workloads", "nemesis", "checkers")
 #: The files that the tests read beside the packages.
 BESIDE: Final = ("tests", "docs", "plans", "results", "README.md")
 #: By directory. Exhaustive search is left out of the copy: it looks at the fields of the core's objects.
@@ -47,12 +50,27 @@ _MARK: Final = "@mypyc_attr(serializable=True, allow_interpreted_subclasses=True
 def main() -> None:
     """Copy the packages, change the modules that are compiled, compile them."""
     shutil.rmtree(COMPILED, ignore_errors=True)
+    source = built_from(Path.cwd())
     modules = copy_to(COMPILED)
     for beside in BESIDE:
         (COMPILED / beside).symlink_to(Path(beside).resolve())
     command = [sys.executable, "-m", "mypyc", f"--config-file={Path('pyproject.toml').resolve()}", *modules]
     environment = {**os.environ, "MYPYC_OPT_LEVEL": "1", "MYPYC_DEBUG_LEVEL": "0"}
-    sys.exit(subprocess.run(command, cwd=COMPILED, env=environment, check=False).returncode)  # noqa: S603
+    code = subprocess.run(command, cwd=COMPILED, env=environment, check=False).returncode  # noqa: S603
+    if code == 0:
+        index = {"built_from": source, "files": files_in(COMPILED, modules)}
+        (COMPILED / INDEX).write_text(json.dumps(index, indent=1))
+    sys.exit(code)
+
+
+def files_in(directory: Path, modules: list[str]) -> dict[str, str]:
+    """List what was compiled from ``modules`` and what it needs, by names of modules: files in ``directory``."""
+    suffix = EXTENSION_SUFFIXES[0]
+    compiled = [file.removesuffix(".py") + suffix for file in modules]
+    (common,) = directory.glob(f"*__mypyc{suffix}")
+    interpreted = [file.relative_to(directory).as_posix() for file in directory.rglob("*_interpreted.py")]
+    files = [*compiled, common.name, *(file for file in interpreted if not file.startswith("build/"))]
+    return {file.removesuffix(suffix).removesuffix(".py").replace("/", "."): file for file in files}
 
 
 def copy_to(directory: Path) -> list[str]:

@@ -20,6 +20,8 @@ from harness.plan import read_plan
 from harness.run import kept_until_undone
 
 SCHEDULES: Final = 100
+#: The versions that are printed with each figure, and their words; "simulator source" or "simulator compiled".
+_NAMED: Final = {"python": "Python", "kafka-python": "kafka-python", "simulator": "simulator"}
 
 
 @click.group(invoke_without_command=True)
@@ -64,7 +66,7 @@ bench.add_command(measure_checking, "check")
 def _show(terminal: Terminal, measured: dict[str, object], lines: Iterable[str]) -> int:
     """Print what was measured, with what it was measured on."""
     machine, package_versions = this_machine(), versions()
-    pythons = f"Python {package_versions['python']}, kafka-python {package_versions['kafka-python']}"
-    head = f"{machine.sentence()}; {pythons}"
+    named = ", ".join(f"{words} {package_versions[name]}" for name, words in _NAMED.items())
+    head = f"{machine.sentence()}; {named}"
     terminal.answer({"machine": machine, "versions": package_versions, **measured}, [head, *lines])
     return EXIT_HELD

@@ -1,0 +1,117 @@
+"""Modules that were compiled are used where they were built from this source, all of them or none."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cli.app import exit_code_of
+from harness.compiled import INDEX, INSIDE, VARIABLE, built_from, simulator_form, use_compiled, use_source
+from harness.machine.versions import versions
+from scripts.compiled_wheel import CompiledWheel
+
+FILES = {"harness.fake_of_a_test": "harness/fake.py", "fake_of_a_test": "fake.py"}
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A source, and in the place of what was built from it modules that only say where they are."""
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    monkeypatch.delenv(VARIABLE)
+    (tmp_path / "harness").mkdir()
+    (tmp_path / "harness" / "one.py").write_text("a = 1\n")
+    built_in(tmp_path / "build" / "compiled", built_from(tmp_path))
+    return tmp_path
+
+
+def built_in(directory: Path, source: str) -> None:
+    for file in FILES.values():
+        (directory / file).parent.mkdir(parents=True, exist_ok=True)
+        (directory / file).write_text(f"place = {str(directory)!r}\n")
+    (directory / INDEX).write_text(json.dumps({"built_from": source, "files": FILES}))
+
+
+def imported() -> list[Any]:
+    """What is imported by the names of the index, and for this test only."""
+    try:
+        return [importlib.import_module(name) for name in FILES]
+    finally:
+        for name in FILES:
+            sys.modules.pop(name, None)
+
+
+def test_what_was_built_from_this_source_is_imported(root: Path) -> None:
+    assert use_compiled(root)
+    assert {module.place for module in imported()} == {str(root / "build" / "compiled")}
+    use_source()
+    with pytest.raises(ModuleNotFoundError):
+        imported()
+
+
+def test_an_installed_wheel_has_them_inside_of_the_package(root: Path) -> None:
+    source = built_from(root)
+    (root / "build" / "compiled" / INDEX).unlink()
+    inside = root / "harness" / INSIDE
+    built_in(inside, source)
+    assert built_from(root) == source, "what was compiled is no part of what it was compiled from"
+    assert use_compiled(root)
+    assert {module.place for module in imported()} == {str(inside)}
+
+
+@pytest.mark.parametrize("content", ["a = 2\n", None])
+def test_after_a_change_of_any_module_the_source_is_used(root: Path, content: str | None) -> None:
+    if content is None:
+        (root / "harness" / "two.py").touch()
+    else:
+        (root / "harness" / "one.py").write_text(content)
+    assert not use_compiled(root)
+
+
+def test_a_build_that_did_not_end_is_not_used(root: Path) -> None:
+    (root / "build" / "compiled" / INDEX).write_text('{"built_from": ')
+    assert not use_compiled(root)
+
+
+def test_compiled_modules_are_not_mixed_with_the_source_of_others(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fake_of_a_test", sys)
+    assert not use_compiled(root)
+
+
+def test_the_source_can_be_asked_for(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "no")
+    assert not use_compiled(root)
+
+
+def test_exhaustive_search_uses_the_source(root: Path) -> None:
+    """It looks at the fields of objects, which compiled ones do not show."""
+    assert use_compiled(root)
+    assert exit_code_of(["explore", "--list"]) == 0
+    with pytest.raises(ModuleNotFoundError):
+        imported()
+
+
+def test_figures_say_what_simulated() -> None:
+    assert simulator_form() == versions()["simulator"] == "source", "tests use the source"
+
+
+def test_a_wheel_has_what_was_built_from_its_source_and_says_for_whom(root: Path) -> None:
+    data: dict[str, Any] = {"force_include": {}}
+    hook = CompiledWheel(str(root), {}, None, None, str(root / "dist"), "wheel")  # type: ignore[arg-type]
+    hook.initialize("standard", data)
+    assert set(data["force_include"].values()) == {f"harness/{INSIDE}/{file}" for file in (INDEX, *FILES.values())}
+    assert (data["pure_python"], data["infer_tag"]) == (False, True)
+    (root / "harness" / "one.py").write_text("a = 2\n")
+    with pytest.raises(ValueError, match="run make compiled again"):
+        hook.initialize("standard", data)
+
+
+def test_a_build_is_for_one_python(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = built_from(root)
+    monkeypatch.setattr("harness.compiled.EXTENSION_SUFFIXES", [".cpython-399-none.so", *EXTENSION_SUFFIXES])
+    assert built_from(root) != before
