@@ -1,4 +1,4 @@
-"""The simulator as mypyc compiled it (scripts/compile.py), in the place of its source where it was built from this one.
+"""Modules as mypyc compiled them (scripts/compile.py), in the place of their sources where they were built from these.
 
 All modules that were compiled take the place of their sources, or none: they know the layout of each other's objects.
 """
@@ -61,13 +61,8 @@ def use_compiled(root: Path = _ROOT) -> bool:
     return False
 
 
-def use_source() -> None:
-    """Have modules that are not imported yet imported as their source: for who looks at the fields of objects."""
-    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]
-
-
-def simulator_form() -> str:
-    """Say whether this process simulates with "compiled" modules, or with their "source"."""
+def form_of_modules() -> str:
+    """Say whether this process uses modules as they were "compiled", or their "source"."""
     spec = find_spec(_ONE)
     return "compiled" if spec and str(spec.origin).endswith(EXTENSION_SUFFIXES[0]) else "source"
 

@@ -1,15 +1,16 @@
 #!/usr/bin/env python
-"""Compiles what a simulated run spends its time in, with mypyc, into build/compiled: 1.6 times as fast, same results.
+"""Compiles what simulated runs and exhaustive search spend their time in, with mypyc, into build/compiled.
 
-From the root of a clone (make compiled), where a C compiler is installed. Every command but exhaustive search uses it
-from then on, until a module is changed (harness/compiled.py); tests do not. `make wheel` packs it. To test it:
+From the root of a clone (make compiled), where a C compiler is installed. Every command uses it from then on, until a
+module is changed (harness/compiled.py); tests do not. `make wheel` packs it. To test it:
 
     cd build/compiled && ../../.venv/bin/pytest -c ../../pyproject.toml --rootdir . -p no:cacheprovider tests/workloads
 
-The source needs no changes for it; its copy has four. Classes are marked as ones that may be pickled, and inherited
+The source needs no changes for it; its copy has five. Classes are marked as ones that may be pickled, and inherited
 from. Attributes of instances are not final, for a pickle could not set them. Methods are not marked as overriding,
-which mypyc fails at. And structs of msgspec move to modules of their own, which stay interpreted, as mypyc does not
-pass on the keywords of a class (``frozen``, ``gc``); so do exceptions.
+which mypyc fails at. Structs of msgspec move to modules of their own, which stay interpreted, as mypyc does not
+pass on the keywords of a class (``frozen``, ``gc``); so do enums, exceptions, and subclasses of numbers and of
+collections. And classes are given the types of their fields, which mypyc does not keep, and exhaustive search reads.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Final
@@ -30,10 +32,11 @@ from harness.compiled import INDEX, PACKAGES, built_from
 COMPILED: Final = Path("build/compiled")
 #: The files that the tests read beside the packages.
 BESIDE: Final = ("tests", "docs", "plans", "results", "README.md")
-#: By directory. Exhaustive search is left out of the copy: it looks at the fields of the core's objects.
-#: Compiled ones do not show them, and that is an error there.
+#: By directory.
 MODULES: Final = {
     "harness": "choices",
+    "harness/explore": "brokers canonical_form controllers counted_facts events kept_nodes keys nodes normal_form "
+    "path_facts rules search searched space wires",
     "harness/reference/core": "broker cleaner commit_rule controller effects election fetcher follower invariants log "
     "producers replica request_handler session",
     "harness/reference/core/planted": "answering cleaning controlling following in_sync leading storing",
@@ -42,8 +45,8 @@ MODULES: Final = {
     "workloads": "consumers generators instance producers replacement values",
 }
 #: Bases of classes that move to a module of their own, and bases that mypyc can compile.
-_INTERPRETED: Final = {"msgspec.Struct", "AssertionError"}
-_KNOWN: Final = {"Protocol", "NamedTuple", "IntEnum", "StrEnum"}
+_INTERPRETED: Final = {"msgspec.Struct", "AssertionError", "TypeError", "int", "tuple", "dict", "IntEnum", "StrEnum"}
+_KNOWN: Final = {"Protocol", "NamedTuple"}
 _MARK: Final = "@mypyc_attr(serializable=True, allow_interpreted_subclasses=True)"
 
 
@@ -76,7 +79,7 @@ def files_in(directory: Path, modules: list[str]) -> dict[str, str]:
 def copy_to(directory: Path) -> list[str]:
     """Copy the packages into the new ``directory``; the files in it that are changed, and are to be compiled."""
     for package in PACKAGES:
-        shutil.copytree(package, directory / package, ignore=shutil.ignore_patterns("__pycache__", "explore"))
+        shutil.copytree(package, directory / package, ignore=shutil.ignore_patterns("__pycache__"))
     modules = [f"{folder}/{name}.py" for folder, names in MODULES.items() for name in names.split()]
     for module in modules:
         _change(directory / module, module.removesuffix(".py").replace("/", "."))
@@ -95,6 +98,7 @@ def _change(file: Path, name: str) -> None:
         parts = [*imports, *_constants(body, moving), *moving]
         moved = ["# mypy: ignore-errors", *(line for node in parts for line in ["", *_lines_of(node, lines)])]
         file.with_name(f"{file.stem}_interpreted.py").write_text("\n".join(moved), encoding="utf-8")
+    lines += [_fields(node) for node in classes if node not in moving and "Protocol" not in _bases(node)]
     for node in reversed(classes):
         begin = _begin(node)
         if node in moving:
@@ -109,9 +113,24 @@ def _change(file: Path, name: str) -> None:
 
 
 def _constants(body: list[ast.stmt], classes: list[ast.ClassDef]) -> list[ast.AnnAssign]:
-    """The names of a module that ``classes`` of it use."""
-    used = {node.id for cls in classes for node in ast.walk(cls) if isinstance(node, ast.Name)}
-    return [node for node in body if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) in used]
+    """The constants of a module that ``classes`` of it use, and those that come before these for their values."""
+    used, constants = _names(classes), list[ast.AnnAssign]()
+    for node in reversed(body):
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) in used:
+            constants.insert(0, node)
+            used |= _names([node])
+    return constants
+
+
+def _names(nodes: Sequence[ast.stmt]) -> set[str]:
+    return {part.id for node in nodes for part in ast.walk(node) if isinstance(part, ast.Name)}
+
+
+def _fields(cls: ast.ClassDef) -> str:
+    """The line that gives a class the types of its fields, as its source has them."""
+    declared = [node for node in cls.body if isinstance(node, ast.AnnAssign)]
+    types = {ast.unparse(node.target): ast.unparse(node.annotation) for node in declared}
+    return f"setattr({cls.name}, '__annotations__', {types})"
 
 
 def _bases(node: ast.ClassDef) -> list[str]:

@@ -20,7 +20,6 @@ from typing_extensions import override
 
 from harness.cli.streams import CLOSED, drop_output, see_to_streams
 from harness.cli.terminal import Terminal
-from harness.compiled import use_source
 from harness.errors import EXIT_HARNESS, EXIT_HELD, EXIT_PLAN, AckproofError, OutputError
 from workloads import unknown_name
 
@@ -57,9 +56,6 @@ COMMANDS: Final = (
     "cluster",
 )
 
-#: The command that looks at the fields of objects: compiled ones do not show them.
-SEARCH: Final = "explore"
-
 
 class _Commands(click.Group):
     """Commands by name. A module is loaded only when its command is used, so that `doctor` needs no PySpark."""
@@ -70,8 +66,6 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        if cmd_name == SEARCH:
-            use_source()
         name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
         command = getattr(importlib.import_module(f"harness.cli.{name}"), name)
         return command if isinstance(command, click.Command) else None

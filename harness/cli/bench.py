@@ -20,8 +20,8 @@ from harness.plan import read_plan
 from harness.run import kept_until_undone
 
 SCHEDULES: Final = 100
-#: The versions that are printed with each figure, and their words; "simulator source" or "simulator compiled".
-_NAMED: Final = {"python": "Python", "kafka-python": "kafka-python", "simulator": "simulator"}
+#: The versions that are printed with each figure, and their words; "modules source" or "modules compiled".
+_NAMED: Final = {"python": "Python", "kafka-python": "kafka-python", "modules": "modules"}
 
 
 @click.group(invoke_without_command=True)

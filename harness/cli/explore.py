@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from harness.cli.numbers import WholeNumber
 from harness.cli.terminal import Terminal, WordType, assigned, path_type, seconds_type, takes_json
 from harness.cli.workers import workers_option
+from harness.compiled import form_of_modules
 from harness.errors import EXIT_BROKEN, EXIT_HELD, EXIT_UNKNOWN, PlanError
 from harness.explore import (
     GROUP_RULES,
@@ -118,6 +119,7 @@ def _answer(chosen: AnyScope, result: Result, steps: Sequence[ShownStep], played
         "scope": chosen,
         "settings": chosen.in_effect,
         "version": own_version(),
+        "modules": form_of_modules(),
         "states": result.states,
         "transitions": result.transitions,
         "depth": result.depth,
@@ -171,7 +173,8 @@ def _sentence(scope: AnyScope, result: Result) -> str:
     rate = result.states / result.processor_seconds if result.processor_seconds else 0.0
     counted = (
         f"{result.states} distinct states, {result.transitions} transitions, depth {result.depth}, "
-        f"{result.seconds:.1f} s, {result.processor_seconds:.1f} s of processor time, {rate:.0f} states a second of it"
+        f"{result.seconds:.1f} s, {result.processor_seconds:.1f} s of processor time with {form_of_modules()} modules, "
+        f"{rate:.0f} states a second of it"
     )
     if result.broken is not None:
         return f"broken: {result.broken[0]} in scope {scope.name} ({counted})"

@@ -17,7 +17,7 @@ choice among several candidates, and is explored as such.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import blake2b
 from types import NoneType, UnionType
@@ -85,10 +85,14 @@ def _object(value: Any, seen: set[int]) -> Tree:
         if id(value) in seen:  # It has its place elsewhere, the same in every state of this shape.
             return kind.__name__
         seen.add(id(value))
-        undeclared = getattr(value, "__dict__", {}).keys() - shape.declared
-        if undeclared:
-            raise UnknownFieldError(f"{kind.__name__} has fields that it does not declare: {sorted(undeclared)}")
+        _check_declared(kind, shape.declared, getattr(value, "__dict__", ()))
     return (kind.__name__, *[form(getattr(value, name), seen) for name, form in shape.fields])
+
+
+def _check_declared(kind: Any, declared: Collection[str], fields: Iterable[str]) -> None:
+    undeclared = sorted(set(fields).difference(declared))
+    if undeclared:
+        raise UnknownFieldError(f"{kind.__name__} has fields that it does not declare: {undeclared}")
 
 
 class _Shape(msgspec.Struct, frozen=True):
@@ -105,8 +109,10 @@ def _shape_of(kind: Any) -> _Shape:
     is_struct = issubclass(kind, msgspec.Struct)
     if is_struct:
         declared = {name: declared[name] for name in kind.__struct_fields__}
-    elif not declared or hasattr(kind, "__mypyc_attrs__"):  # Without their fields all of its objects would be one.
-        raise UnknownFieldError(f"{kind.__name__} shows no fields: it declares none, or it is compiled")
+    elif not declared:  # Without their fields all of its objects would be one.
+        raise UnknownFieldError(f"{kind.__name__} shows no fields: it declares none")
+    # Those of a compiled class; what is in a dictionary beside them is looked at in each object.
+    _check_declared(kind, declared, {*getattr(kind, "__mypyc_attrs__", ())} - {"__dict__"})
     fields = tuple(
         (name, _former(hint, f"{kind.__name__}.{name}"))
         for name, hint in declared.items()

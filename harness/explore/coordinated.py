@@ -19,6 +19,7 @@ from harness.explore.canonical_form import digest_of
 from harness.explore.coordinated_nodes import CoordinatedNodes, NodeResult
 from harness.explore.coordinated_scope import CoordinatedConstants
 from harness.explore.coordinator_node import COORDINATOR, GONE
+from harness.explore.counted_facts import CountedFacts
 from harness.explore.events import NodeEvent, SentMessage
 from harness.explore.searched import Action, Next, SearchedSpace, State
 from harness.reference.core.invariants import Broken
@@ -26,13 +27,12 @@ from harness.reference.core.messages import Message
 from nemesis.cluster import CLIENTS
 
 
-class CoordinatedSpace(SearchedSpace):
+class CoordinatedSpace(SearchedSpace[CoordinatedNodes[Any], CountedFacts[Any]]):
     """States with this number of ``servers`` beside the coordinator, and of ``clients``.
 
     A subclass says what its clients may do, what the coordinator may do by itself, and which rules there are.
     """
 
-    nodes: CoordinatedNodes[Any]
     #: The kind of answer to each kind of request of a client.
     answers: ClassVar[Mapping[type[Message], type[Message]]]
     #: Events at the coordinator that happen as often as they can, and those that the scope limits, by the limit's name.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from importlib import resources
+from typing import Any
 
 import msgspec
 
@@ -46,7 +47,7 @@ def scope_named(name: str) -> AnyScope:
     return scopes[name]
 
 
-def space_of(scope: AnyScope, *, merged: bool = True) -> SearchedSpace:
+def space_of(scope: AnyScope, *, merged: bool = True) -> SearchedSpace[Any, Any]:
     """The space of a scope's states; ``merged`` takes states that differ in the names of brokers for one."""
     if isinstance(scope, TransactionScope):
         return TransactionSpace(scope)

@@ -366,7 +366,7 @@ def _path(team: _Team, workers: int, depth: int, digest: int) -> list[int]:
     return path[::-1]
 
 
-def _walk(space: SearchedSpace, path: Sequence[int]) -> tuple[Next, ...]:
+def _walk(space: SearchedSpace[Any, Any], path: Sequence[int]) -> tuple[Next, ...]:
     """The steps along a path of hashes, and the first one after it that breaks a rule."""
     state, steps = space.begin(), []
     for digest in path[1:]:

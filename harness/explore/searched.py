@@ -7,7 +7,7 @@ known to the space, which tells other processes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from harness.explore.any_scope import AnyScope
 from harness.explore.counted_facts import CountedFacts
@@ -17,6 +17,8 @@ from harness.reference.core.invariants import Broken
 from harness.reference.core.types import NONE
 
 State = tuple[int, ...]
+Nodes = TypeVar("Nodes", bound=KeptNodes[Any, Any])
+Facts = TypeVar("Facts", bound=CountedFacts[Any])
 
 
 class Action(NamedTuple):
@@ -37,7 +39,7 @@ class Next(NamedTuple):
     broken: Broken | None
 
 
-class SearchedSpace:
+class SearchedSpace(Generic[Nodes, Facts]):
     """The states of one ``scope``, as tuples of ``width`` digests; ``rules`` are those of its kind of scopes.
 
     A digest is of one of the ``nodes`` or of a message, of ``facts``, or of several digests together (``contents``).
@@ -48,8 +50,8 @@ class SearchedSpace:
     rules: ClassVar[tuple[str, ...]]
     scope: AnyScope
     width: int
-    nodes: KeptNodes[Any, Any]
-    facts: CountedFacts[Any]
+    nodes: Nodes
+    facts: Facts
     contents: dict[int, tuple[int, ...]]
     acknowledged: int
     permitted: bool

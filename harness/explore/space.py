@@ -28,13 +28,11 @@ from harness.reference.core.types import CONTROLLER, NONE
 from nemesis.faults import PowerLoss, WipeDisk
 
 
-class Space(SearchedSpace):
+class Space(SearchedSpace[NodeStates, FactsByDigest]):
     """The states of one ``scope``. Everything that is known of digests is kept here, and found out at most once."""
 
     rules: ClassVar[tuple[str, ...]] = RULES
     scope: Scope
-    nodes: NodeStates
-    facts: FactsByDigest
 
     def __init__(self, scope: Scope, *, merged: bool = True) -> None:
         super().__init__()

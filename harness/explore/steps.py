@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -44,7 +45,7 @@ def steps_of(scope: AnyScope, result: Result) -> tuple[ShownStep, ...]:
     return tuple(steps)
 
 
-def _shown(space: SearchedSpace, action: Action, state: State) -> ShownStep:
+def _shown(space: SearchedSpace[Any, Any], action: Action, state: State) -> ShownStep:
     if isinstance(space, TransactionSpace):
         return ShownStep(text_of(space, action), columns_of(space, state))
     if isinstance(space, GroupSpace):

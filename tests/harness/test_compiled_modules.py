@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.cli.app import exit_code_of
-from harness.compiled import INDEX, INSIDE, VARIABLE, built_from, simulator_form, use_compiled, use_source
+from harness.compiled import INDEX, INSIDE, VARIABLE, built_from, form_of_modules, use_compiled
 from harness.machine.versions import versions
 from scripts.compiled_wheel import CompiledWheel
 
@@ -49,9 +48,6 @@ def imported() -> list[Any]:
 def test_what_was_built_from_this_source_is_imported(root: Path) -> None:
     assert use_compiled(root)
     assert {module.place for module in imported()} == {str(root / "build" / "compiled")}
-    use_source()
-    with pytest.raises(ModuleNotFoundError):
-        imported()
 
 
 def test_an_installed_wheel_has_them_inside_of_the_package(root: Path) -> None:
@@ -88,16 +84,8 @@ def test_the_source_can_be_asked_for(root: Path, monkeypatch: pytest.MonkeyPatch
     assert not use_compiled(root)
 
 
-def test_exhaustive_search_uses_the_source(root: Path) -> None:
-    """It looks at the fields of objects, which compiled ones do not show."""
-    assert use_compiled(root)
-    assert exit_code_of(["explore", "--list"]) == 0
-    with pytest.raises(ModuleNotFoundError):
-        imported()
-
-
-def test_figures_say_what_simulated() -> None:
-    assert simulator_form() == versions()["simulator"] == "source", "tests use the source"
+def test_figures_say_which_modules_were_in_use() -> None:
+    assert form_of_modules() == versions()["modules"] == "source", "tests use the source"
 
 
 def test_a_wheel_has_what_was_built_from_its_source_and_says_for_whom(root: Path) -> None:

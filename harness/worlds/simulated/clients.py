@@ -162,7 +162,9 @@ class SimulatedProducer(SimulatedClient[ProducerModel]):
 class SimulatedTransactionalProducer(SimulatedProducer):
     """A producer with a transactional id, and its transactions (:class:`workloads.client.Transactions`)."""
 
-    _model: TransactionalProducerModel
+    def __init__(self, node: int, model: TransactionalProducerModel, loop: Loop, network: Network) -> None:
+        super().__init__(node, model, loop, network)
+        self._transactional = model
 
     @property
     def transactions(self) -> Transactions | None:
@@ -176,7 +178,7 @@ class SimulatedTransactionalProducer(SimulatedProducer):
 
     def told_epoch(self) -> ProducerEpoch | None:
         """Give the model's id and epoch."""
-        return self._model.epoch
+        return self._transactional.epoch
 
     def init(self, done: Callable[[SendOutcome], None]) -> None:
         """Have the model ask for its id."""
@@ -187,7 +189,7 @@ class SimulatedTransactionalProducer(SimulatedProducer):
         if self._closed:
             self._refuse(done, SendOutcome(EventType.INFO, None, CLIENT_CLOSED))
         else:
-            self._apply(self._model.begin(self._loop.time_us, done))
+            self._apply(self._transactional.begin(self._loop.time_us, done))
 
     def send_offsets(
         self, offsets: Mapping[str, int], member: MemberToken, done: Callable[[SendOutcome], None]
@@ -198,7 +200,7 @@ class SimulatedTransactionalProducer(SimulatedProducer):
         else:
             named = cast("tuple[str, str, int]", member.token)
             parts = {parsed(name): offset for name, offset in offsets.items()}
-            self._apply(self._model.send_offsets(self._loop.time_us, named, parts, done))
+            self._apply(self._transactional.send_offsets(self._loop.time_us, named, parts, done))
 
     def commit(self, done: Callable[[SendOutcome], None]) -> None:
         """Have the model ask for the commit."""
@@ -212,7 +214,7 @@ class SimulatedTransactionalProducer(SimulatedProducer):
         if self._closed:
             self._refuse(done, SendOutcome(EventType.INFO, None, CLIENT_CLOSED))
         else:
-            self._apply(self._model.call(self._loop.time_us, what, done))
+            self._apply(self._transactional.call(self._loop.time_us, what, done))
 
 
 class SimulatedConsumer(SimulatedClient[ConsumerModel]):
@@ -258,7 +260,9 @@ class SimulatedConsumer(SimulatedClient[ConsumerModel]):
 class SimulatedGroupConsumer(SimulatedConsumer):
     """A consumer of a group, its membership and its commits (:class:`workloads.client.Commits`, `OwnCommits`)."""
 
-    _model: GroupConsumerModel
+    def __init__(self, node: int, model: GroupConsumerModel, loop: Loop, network: Network) -> None:
+        super().__init__(node, model, loop, network)
+        self._member = model
 
     @property
     def subscription(self) -> Subscription | None:
@@ -277,11 +281,11 @@ class SimulatedGroupConsumer(SimulatedConsumer):
 
     def watch_own_commits(self, told: Callable[[OwnCommit], None]) -> None:
         """Have the model tell of each commit that it makes by itself."""
-        self._model.watch_own_commits(told)
+        self._member.watch_own_commits(told)
 
     def subscribe(self, topics: Sequence[str], changed: Callable[[Assignment], None]) -> None:
         """Have the model join the group."""
-        self._model.subscribe(topics, changed)
+        self._member.subscribe(topics, changed)
 
     def commit(self, offsets: Mapping[str, int] | None, done: Callable[[Offsets], None]) -> None:
         """Have the model commit; a closed client ends the call without any."""
@@ -289,18 +293,18 @@ class SimulatedGroupConsumer(SimulatedConsumer):
             self._refuse(done, Offsets({}, CLIENT_CLOSED))
         else:
             asked = None if offsets is None else {parsed(name): offset for name, offset in offsets.items()}
-            self._apply(self._model.commit(self._loop.time_us, asked, done))
+            self._apply(self._member.commit(self._loop.time_us, asked, done))
 
     def ask_committed(self, partitions: Sequence[str], done: Callable[[Offsets], None]) -> None:
         """Have the model ask the coordinator; a closed client ends the call without an answer."""
         if self._closed:
             self._refuse(done, Offsets({}, CLIENT_CLOSED))
         else:
-            self._apply(self._model.ask_committed(self._loop.time_us, [parsed(name) for name in partitions], done))
+            self._apply(self._member.ask_committed(self._loop.time_us, [parsed(name) for name in partitions], done))
 
     def ask_member(self, done: Callable[[MemberToken], None]) -> None:
         """Give the member and its epoch."""
-        self._refuse(done, self._model.token())
+        self._refuse(done, self._member.token())
 
 
 class SimulatedClients:

@@ -95,13 +95,17 @@ def test_an_attribute_that_its_class_does_not_declare_is_an_error() -> None:
 class Compiled(Gained):
     """A class as mypyc leaves it, or one that inherits from such a class."""
 
-    __mypyc_attrs__ = ("added",)
+    __mypyc_attrs__ = ("added", "hidden")
 
 
-@pytest.mark.parametrize("value", [object(), Compiled()])
-def test_a_class_that_shows_no_fields_is_an_error(value: object) -> None:
+def test_an_attribute_that_a_compiled_class_does_not_declare_is_an_error() -> None:
+    with pytest.raises(UnknownFieldError, match=r"Compiled has fields that it does not declare: \[.hidden.\]"):
+        tree_of(Compiled())
+
+
+def test_a_class_that_shows_no_fields_is_an_error() -> None:
     with pytest.raises(UnknownFieldError, match="shows no fields"):
-        tree_of(value)
+        tree_of(object())
 
 
 def test_every_field_of_a_replica_is_declared() -> None:

@@ -94,7 +94,7 @@ def observations(space: Space) -> Observations:
     return reached(space, partial(_observed, space))
 
 
-def reached(space: SearchedSpace, observed: Callable[[State], Any]) -> Observations:
+def reached(space: SearchedSpace[Any, Any], observed: Callable[[State], Any]) -> Observations:
     """All that is ``observed`` of the states that are reached; the rules that break; the number of states.
 
     Nothing follows from a state that breaks a rule.
