@@ -2,7 +2,8 @@
 """Compiles what simulated runs and exhaustive search spend their time in, with mypyc, into build/compiled.
 
 From the root of a clone (make compiled), where a C compiler is installed. Every command uses it from then on, until a
-module is changed (harness/compiled.py); tests do not. `make wheel` packs it. To test it:
+module is changed (harness/compiled.py); tests do not. `make wheel` packs it. It is used only where runs and searches
+come to the same as with the source (scripts/compiled_probe.py). To test it:
 
     cd build/compiled && ../../.venv/bin/pytest -c ../../pyproject.toml --rootdir . -p no:cacheprovider tests/workloads
 
@@ -23,11 +24,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from difflib import unified_diff
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Final
 
-from harness.compiled import INDEX, PACKAGES, built_from
+from harness.compiled import INDEX, PACKAGES, VARIABLE, built_from
 
 COMPILED: Final = Path("build/compiled")
 #: The files that the tests read beside the packages.
@@ -63,7 +65,27 @@ def main() -> None:
     if code == 0:
         index = {"built_from": source, "files": files_in(COMPILED, modules)}
         (COMPILED / INDEX).write_text(json.dumps(index, indent=1))
+        code = _compare()
     sys.exit(code)
+
+
+def _compare() -> int:
+    """Have what was compiled do what its source does. Where that differs it is not used, and the exit code is 1."""
+    source, compiled = _printed("source", "no"), _printed("compiled", "yes")
+    if source == compiled and compiled[0] == "exit code 0":
+        return 0
+    (COMPILED / INDEX).unlink()
+    difference = unified_diff(source, compiled, "source", "compiled", n=0, lineterm="")
+    sys.stderr.write(
+        "\n".join(["compiled modules do not do what their source does, and are not used:", *difference, ""])
+    )
+    return 1
+
+
+def _printed(form: str, use: str) -> list[str]:
+    command, environment = [sys.executable, "-m", "scripts.compiled_probe", form], {**os.environ, VARIABLE: use}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603
+    return [f"exit code {done.returncode}", *done.stdout.splitlines()]
 
 
 def files_in(directory: Path, modules: list[str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from harness.reference.core.messages import Deletion, RecordBatch
+from harness.reference.core.messages import RecordBatch, content_of_record
 
 #: A leader epoch and the number of a record; None where a cleaner has removed it.
 Kept = tuple[int, int] | None
@@ -31,7 +31,7 @@ def content_of(keys: str, record: int) -> Any:
     if not letter:
         return record
     key, payload = letter.lower().encode(), bytes([record])
-    return Deletion(key, payload) if is_tombstone(keys, record) else (key, payload)
+    return content_of_record(key, payload, tombstone=is_tombstone(keys, record))
 
 
 def numbers_of(batch: RecordBatch) -> list[int]:

@@ -37,7 +37,7 @@ def built_in(directory: Path, source: str) -> None:
 
 
 def imported() -> list[Any]:
-    """What is imported by the names of the index, and for this test only."""
+    """The modules of the index, imported for this test only."""
     try:
         return [importlib.import_module(name) for name in FILES]
     finally:

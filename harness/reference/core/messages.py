@@ -51,6 +51,14 @@ class Deletion(NamedTuple):
     payload: bytes
 
 
+def content_of_record(key: bytes, payload: bytes, *, tombstone: bool) -> Any:
+    """A record as its batch holds it: a pair, or a :class:`Deletion`.
+
+    It is made in this module, which is not compiled: mypyc takes both for a pair, and forgets the class.
+    """
+    return Deletion(key, payload) if tombstone else (key, payload)
+
+
 class Marker(msgspec.Struct, frozen=True, gc=False):
     """The end of a transaction in a log partition: the content of a batch that its coordinator has written (rule 36).
 

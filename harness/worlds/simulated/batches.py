@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Final, NamedTuple
 
-from harness.reference.core.messages import Deletion, RecordBatch
+from harness.reference.core.messages import RecordBatch, content_of_record
 from harness.reference.core.producers import BATCHES_KEPT
 from harness.reference.core.types import NONE, TopicPartition
 
@@ -37,9 +37,9 @@ class Waiting(NamedTuple):
         return RECORD_OVERHEAD_BYTES + len(self.key) + len(self.payload)
 
     @property
-    def content(self) -> tuple[bytes, bytes]:
+    def content(self) -> Any:
         """The record as a batch holds it."""
-        return Deletion(self.key, self.payload) if self.tombstone else (self.key, self.payload)
+        return content_of_record(self.key, self.payload, tombstone=self.tombstone)
 
 
 class Batch:
@@ -70,7 +70,7 @@ class Batch:
         self.sequence = NONE
 
     def encoded(self) -> RecordBatch:
-        """The batch as it travels; ``records`` are (key, payload), of a tombstone a :class:`Deletion`."""
+        """The batch as it travels; ``records`` are made by :func:`content_of_record`."""
         records = self.records
         return RecordBatch(
             len(records),

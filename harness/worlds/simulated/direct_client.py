@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from harness.reference.core import messages
-from harness.reference.core.messages import Deletion, Produce, ProduceResponse, RecordBatch
+from harness.reference.core.messages import Produce, ProduceResponse, RecordBatch, content_of_record
 from harness.reference.core.types import NONE
 from harness.worlds.contract import DirectWrite
 from harness.worlds.simulated.clients import parsed
@@ -51,7 +51,7 @@ class _OneWrite:
     def connected(self, broker: int) -> None:
         """Send the request."""
         write, wire = self._write, self._network.wire(self._node, broker)
-        record = (Deletion(write.key, write.payload) if write.tombstone else (write.key, write.payload),)
+        record = (content_of_record(write.key, write.payload, tombstone=write.tombstone),)
         idempotence = (write.producer_id, write.producer_epoch, write.sequence)
         batch = RecordBatch(1, len(write.payload), record, NONE, NONE, *idempotence)
         if wire is not None:
