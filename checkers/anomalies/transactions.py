@@ -18,8 +18,9 @@ from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 from checkers.columns.transactions import COMMIT, TransactionRows
 from workloads import NEVER_SENT, Function, IsolationLevel, ProducerEpoch
-from workloads.history import FAIL, FUNCTION_CODE, INFO, NONE, OK
+from workloads.history import FAIL, FUNCTION_CODE, INFO, ISOLATIONS, NONE, OK
 
+_COMMITTED: Final = ISOLATIONS.index("read_committed")
 _TXN: Final = FUNCTION_CODE[Function.TXN]
 
 
@@ -255,8 +256,8 @@ def _reads_of(log: Log, writers: Numbers, before_us: Numbers | None = None) -> F
             early_us=None if limit == np.iinfo(np.int64).max else limit - int(log.time_us[row]),
         )
 
-    of_committed = np.array([log.isolation_of(row) == "read_committed" for row in reads.tolist()], dtype=bool)
-    return Found(partition=log.partition[reads], describe=describe, row=reads, rank=np.where(of_committed, 0, 1))
+    rank = np.ones(len(reads), dtype=np.int64) if log.isolation is None else log.isolation[reads] != _COMMITTED
+    return Found(partition=log.partition[reads], describe=describe, row=reads, rank=rank.astype(np.int64))
 
 
 def _seen(log: Log, rows: Numbers) -> Numbers:
