@@ -63,15 +63,13 @@ def _is_mended(defect: Defect, release: str) -> bool:
 
     A release before all that are known to have it may have it, too: the first is the oldest that was looked at.
     """
-    from harness.worlds.kafka.releases import VERSION, Version  # noqa: PLC0415 - brings client libraries
-
-    def version(text: str) -> Version:
-        return Version(*map(int, text.split(".")))
+    from harness.worlds.kafka.releases import VERSION, parse_version  # noqa: PLC0415 - brings client libraries
 
     if not VERSION.fullmatch(release):
         return False
-    begun = [since for first, since in defect.affected if version(first) <= version(release)]
-    return bool(begun) and all(since and version(since) <= version(release) for since in begun)
+    version = parse_version(release)
+    begun = [since for first, since in defect.affected if parse_version(first) <= version]
+    return bool(begun) and all(since and parse_version(since) <= version for since in begun)
 
 
 def ran_by(record: CampaignRecord | None, cell: Cell) -> list[Ran]:
