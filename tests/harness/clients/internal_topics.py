@@ -24,6 +24,17 @@ from tests.harness.worlds.processes.conftest import Cluster, spec
 
 #: Partitions of each of both topics.
 PARTITIONS_EACH: Final = 4
+#: Settings that are to lose nothing, with the limits that Kafka has by default.
+SAFE_SETTINGS: Final[dict[str, Any]] = {
+    "acks": "all",
+    "min.insync.replicas": 2,
+    "enable.idempotence": True,
+    "replica.lag.time.max.ms": 30_000,
+    "broker.session.timeout.ms": 9_000,
+    "broker.heartbeat.interval.ms": 2_000,
+    "request.timeout.ms": 30_000,
+    "delivery.timeout.ms": 120_000,
+}
 #: In the key of a marker: 0 aborts, 1 commits.
 _KIND_AT: Final = 3
 

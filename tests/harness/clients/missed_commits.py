@@ -26,7 +26,7 @@ from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.releases import DEFAULT_VERSION
 from nemesis.cluster import CONTROLLER, Link, require
 from tests.harness.clients import killed_producer
-from tests.harness.clients.internal_topics import OperatedScript, serving, stored, tuned_world
+from tests.harness.clients.internal_topics import SAFE_SETTINGS, OperatedScript, serving, stored, tuned_world
 from tests.harness.clients.script import rules_of
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
 from workloads import values
@@ -44,18 +44,7 @@ FETCH_US: Final = 300_000
 ANSWER_US: Final = 30_000_000
 #: The limit for a group's commit; Kafka's own, 5 s, is too short for a busy machine.
 OF_BROKERS: Final = {"offset.commit.timeout.ms": 40_000}
-#: Limits as Kafka has them.
-SETTINGS: Final = {
-    "acks": "all",
-    "min.insync.replicas": 2,
-    "enable.idempotence": True,
-    "replica.lag.time.max.ms": 30_000,
-    "broker.session.timeout.ms": 9_000,
-    "broker.heartbeat.interval.ms": 2_000,
-    "request.timeout.ms": 30_000,
-    "delivery.timeout.ms": 120_000,
-    "transaction.timeout.ms": 300_000,
-}
+SETTINGS: Final = SAFE_SETTINGS | {"transaction.timeout.ms": 300_000}
 
 What = Literal["commit", "decision"]
 

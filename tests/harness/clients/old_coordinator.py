@@ -30,7 +30,7 @@ from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.releases import DEFAULT_VERSION
 from nemesis.cluster import CONTROLLER, Link, PartitionView, require
 from tests.harness.clients.group_requests import commits, connected, coordinator_by, told
-from tests.harness.clients.internal_topics import OperatedScript, tuned_world
+from tests.harness.clients.internal_topics import SAFE_SETTINGS, OperatedScript, tuned_world
 from tests.harness.clients.script import rules_of
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
 from workloads.client import Consumer, Membership, Offsets
@@ -55,17 +55,6 @@ ASK_S: Final = 5.0
 AGAIN_US: Final = 100_000
 CLOSE_S: Final = 10
 UNREACHED: Final = "not reached"
-#: Limits as Kafka has them.
-SETTINGS: Final = {
-    "acks": "all",
-    "min.insync.replicas": 2,
-    "enable.idempotence": True,
-    "replica.lag.time.max.ms": 30_000,
-    "broker.session.timeout.ms": 9_000,
-    "broker.heartbeat.interval.ms": 2_000,
-    "request.timeout.ms": 30_000,
-    "delivery.timeout.ms": 120_000,
-}
 
 Answer = int | str
 
@@ -221,7 +210,7 @@ def played(version: str, client: ClientName, directory: Path, *, wait_s: int, wa
     """Play it on a new cluster of this release, with one library."""
     planned = Kafka(version=version, client=client, host=Namespaces())
     with ExitStack() as ending:
-        world = tuned_world(planned, directory, SETTINGS | rules_of(version), OF_BROKERS, ASSIGNMENT)
+        world = tuned_world(planned, directory, SAFE_SETTINGS | rules_of(version), OF_BROKERS, ASSIGNMENT)
         ending.callback(world.close)
         world.open()
         library = client_library(planned, directory, ending)

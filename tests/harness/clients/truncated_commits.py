@@ -34,7 +34,7 @@ from harness.reference.core.types import OFFSETS_TOPIC
 from harness.worlds.kafka.administration import Administration
 from nemesis.cluster import Link, require
 from tests.harness.clients.group_requests import ANSWER_S, commit_of, commits, connected, error_of, told
-from tests.harness.clients.internal_topics import OperatedScript, tuned_world
+from tests.harness.clients.internal_topics import SAFE_SETTINGS, OperatedScript, tuned_world
 from tests.harness.clients.script import rules_of
 from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
 
@@ -57,17 +57,6 @@ FETCH_US: Final = 700_000
 APART_US: Final = 15_000
 #: The followers do not give up the connections that are held; 30 s is Kafka's default.
 OF_BROKERS: Final = {"offsets.topic.num.partitions": 1, "replica.socket.timeout.ms": 30_000}
-#: Limits as Kafka has them.
-SETTINGS: Final = {
-    "acks": "all",
-    "min.insync.replicas": 2,
-    "enable.idempotence": True,
-    "replica.lag.time.max.ms": 30_000,
-    "broker.session.timeout.ms": 9_000,
-    "broker.heartbeat.interval.ms": 2_000,
-    "request.timeout.ms": 30_000,
-    "delivery.timeout.ms": 120_000,
-}
 AFFECTED: Final = "4.3.0"
 
 
@@ -171,7 +160,7 @@ class TruncatedCommits(OperatedScript):
 def played(version: str, directory: Path, tries: int = 1, busy: int = LISTINGS) -> Iterator[Seen]:
     """Play it several times on a new cluster of this release."""
     planned = Kafka(version=version, client="confluent-kafka", host=Namespaces())
-    world = tuned_world(planned, directory, SETTINGS | rules_of(version), OF_BROKERS, ASSIGNMENT)
+    world = tuned_world(planned, directory, SAFE_SETTINGS | rules_of(version), OF_BROKERS, ASSIGNMENT)
     try:
         world.open()
         cluster = Cluster(world, directory)
