@@ -286,6 +286,18 @@ def test_an_aborted_value_that_a_reader_of_committed_records_sees(first: Isolati
     assert read_at_both_levels(first, seen_committed=ALL).broken(first) == ["aborted-read"]
 
 
+def test_what_a_reader_of_committed_records_saw_is_told_before_all_that_others_did() -> None:
+    scene, values = Scene(), range(1, 101)
+    sends = [Send("x-0", value, value) for value in values]
+    scene.transaction((1, 2), FAIL, *sends, asked="abort")
+    for value in values:
+        scene.read(3, (value, value), isolation="read_uncommitted")
+    scene.final_read(5, "read_committed", (100, 100), end=101)
+    told = judge_events(scene.events)
+    assert told.counts["aborted-read"] == 101
+    assert msgspec.to_builtins(told.anomalies["aborted-read"][0])["value"] == 100
+
+
 @pytest.mark.parametrize("first", LEVELS)
 def test_a_committed_value_that_only_readers_of_uncommitted_records_see_is_lost(first: IsolationLevel) -> None:
     scene = read_at_both_levels(first, seen_committed=((0, 1), (2, 3)))
