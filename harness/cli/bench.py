@@ -11,6 +11,7 @@ import click
 from checkers import Scratch, ScratchKind
 from harness.bench.checking_speed import main as measure_checking
 from harness.bench.cluster_speed import measure_cluster
+from harness.bench.search_speed import measure_search
 from harness.bench.simulated import STANDARD_SCHEDULE, measure_simulated
 from harness.cli.numbers import WholeNumber
 from harness.cli.terminal import Terminal, path_type, takes_json
@@ -20,6 +21,7 @@ from harness.plan import read_plan
 from harness.run import kept_until_undone
 
 SCHEDULES: Final = 100
+TURNS: Final = 3
 #: The versions that are printed with each figure, and their words; "modules source" or "modules compiled".
 _NAMED: Final = {"python": "Python", "kafka-python": "kafka-python", "modules": "modules"}
 
@@ -58,6 +60,21 @@ def cluster(terminal: Terminal) -> int:
     with kept_until_undone("ackproof-cluster-") as directory:
         speed = measure_cluster(directory)
     return _show(terminal, {"cluster": speed}, speed.lines())
+
+
+@bench.command()
+@click.option("--master", metavar="URL", required=True, help="Spark master, such as spark://host:7077.")
+@click.option("--cores", type=WholeNumber(1), required=True, help="Cores of its workers.")
+@click.option("--schedules", type=WholeNumber(1), default=SCHEDULES, show_default=True, help="For each core.")
+@click.option("--turns", type=WholeNumber(1), default=TURNS, show_default=True)
+@takes_json
+def search(terminal: Terminal, master: str, cores: int, schedules: int, turns: int) -> int:
+    """Measure a hunt on a Spark cluster against one here.
+
+    Both perform the same runs, here in as many processes as the cluster has cores.
+    """
+    speed = measure_search(master, cores, cores * schedules, turns)
+    return _show(terminal, {"search": speed}, speed.lines())
 
 
 bench.add_command(measure_checking, "check")

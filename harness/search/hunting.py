@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from itertools import chain, count, islice
+from itertools import chain, islice
 from typing import Any, Final
 
 import msgspec
@@ -30,6 +30,9 @@ from harness.search.sameness import OUT_OF_SYNC, STALLED
 
 #: Runs that are given to a worker at a time.
 BLOCK: Final = 4
+#: On a cluster blocks grow with what was given to it, up to this: a task costs the driver as much as 0.2 runs cost a
+#: worker. So what is easy is noticed as early, and many workers are kept busy.
+BLOCK_MAX: Final = 64
 #: Worker processes may be killed as often as this in a row over the same runs, mostly because memory is short.
 KILLED_MAX: Final = 3
 #: The sources of an alarm when the run did not come to its end: an assertion of the core failed, or anything else did.
@@ -137,8 +140,7 @@ def runs(
     number, killed = first, 0
     if isinstance(workers, str):
         perform = partial(_block, changed=changed, seed=seed, portfolios=portfolios)
-        blocks = (range(start, start + BLOCK) for start in count(first, BLOCK))
-        yield from chain.from_iterable(spread(workers, perform, blocks))
+        yield from chain.from_iterable(spread(workers, perform, growing_blocks(first)))
         return
     while workers < 2:
         yield _run(number, changed, seed, portfolios)
@@ -171,6 +173,15 @@ def _blocks(
                 yield waiting.pop(0).result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def growing_blocks(first: int) -> Iterator[range]:
+    """The numbers of runs from ``first`` on in blocks for a cluster; the iterator never ends by itself."""
+    start = first
+    while True:
+        size = min(BLOCK_MAX, max(BLOCK, (start - first) // BLOCK_MAX))
+        yield range(start, start + size)
+        start += size
 
 
 def _block(

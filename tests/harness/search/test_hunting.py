@@ -13,7 +13,7 @@ import pytest
 from harness.errors import HarnessError
 from harness.plan import RunSpec, parse_plan, plan_text
 from harness.search import EVERYTHING, PORTFOLIOS, Alarm, Portfolio, as_it_is, hunt, portfolios_for, run_in_memory
-from harness.search.hunting import BLOCK, KILLED_MAX, alarms_of, without
+from harness.search.hunting import BLOCK, BLOCK_MAX, KILLED_MAX, alarms_of, growing_blocks, without
 from harness.search.sameness import finding_of
 
 BY_NAME = {portfolio.name: portfolio for portfolio in PORTFOLIOS}
@@ -174,3 +174,9 @@ def test_a_single_run_of_a_hunt_is_performed_again() -> None:
     )
     assert again.alarming is not None
     assert (again.alarming.spec, again.alarming.alarms, again.schedules) == (alarming.spec, alarming.alarms, 1)
+
+
+def test_blocks_for_a_cluster_grow_and_leave_out_no_run() -> None:
+    blocks = list(itertools.takewhile(lambda block: block.start < 10_000, growing_blocks(7)))
+    assert list(itertools.chain.from_iterable(blocks)) == list(range(7, blocks[-1].stop))
+    assert [len(block) for block in (blocks[0], blocks[-1])] == [BLOCK, BLOCK_MAX]
