@@ -42,7 +42,7 @@ from checkers.histories import HISTORY, RUN_FILE, VERDICTS_FILE
 from checkers.histories.discovery import NO_HISTORY, FoundHistory, SourceKind, find_histories
 from checkers.histories.scratch import Scratch, ScratchKind, remove_abandoned
 from checkers.histories.stores import Place, fetch, files_at, place_of, read_bytes
-from checkers.local import check_one, check_rows
+from checkers.local import check_one, check_rows, lost_in
 from checkers.measures.availability import Availability
 from checkers.measures.history_counts import Exercise
 from checkers.measures.lag import ConsumerLag

@@ -5,13 +5,19 @@ The Spark job distributes the same: its workers call :func:`judge_each`, its dri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
+from checkers.anomalies.lost_write import ANOMALY as LOST_WRITE
+from checkers.anomalies.lost_write import lost_values
+from checkers.anomalies.unseen import ANOMALY as UNSEEN
+from checkers.anomalies.unseen import unseen_values
 from checkers.columns.ids import Numbers
-from checkers.columns.loading import Unit, assemble, load_units, part_of
+from checkers.columns.loading import RowBatch, Unit, assemble, load_units, part_of
 from checkers.columns.replica_file import Ends
 from checkers.errors import CheckError
 from checkers.histories.discovery import Source, Sources, find_histories
@@ -57,6 +63,33 @@ def check_one(
     Raises:
         CheckError: there is no history there, or it cannot be read.
     """
+    with _loaded(path, ww_deps) as (source, batch):
+        named = msgspec.structs.replace(source, name=name or source.name)
+        return verdict_on(named, judge_batch(batch, shown=shown), shown)
+
+
+def lost_in(path: Place, anomalies: Collection[str]) -> dict[str, list[int]]:
+    """Every write of one stored history that is lost, by log partition: all that a verdict counts, listed or not.
+
+    ``anomalies`` are the names under which it counts them: ``lost-write``, ``unseen``. A write with both is there once.
+
+    Raises:
+        CheckError: as :func:`check_one`.
+    """
+    with _loaded(path, None) as (_, batch):
+        log = batch.log
+        lost_ids = [*lost_values(log)] if LOST_WRITE.name in anomalies else []
+        lost_ids += [unseen_values(log)] if UNSEEN.name in anomalies else []
+        lost = np.unique(np.concatenate([np.zeros(0, np.int64), *lost_ids]))
+        by_partition: dict[str, list[int]] = {}
+        for partition, value in zip(log.values.partition[lost], log.values.number[lost].tolist(), strict=True):
+            by_partition.setdefault(log.partition_key[partition], []).append(value)
+        return by_partition
+
+
+@contextmanager
+def _loaded(path: Place, ww_deps: bool | None) -> Iterator[tuple[Source, RowBatch]]:
+    """The one history that is stored there, and its rows."""
     histories = find_histories([path])
     if len(histories) != 1:
         raise CheckError(f"{path} holds {len(histories)} histories; name one of them")
@@ -64,10 +97,8 @@ def check_one(
         (source,) = sources.ready
         if source.file is None:
             raise CheckError(source.problem or f"{path} cannot be read")
-        named = msgspec.structs.replace(source, name=name or source.name)
         try:
-            unit = Unit(0, str(source.file), ww_deps=source.ww_deps(ww_deps))
-            return verdict_on(named, judge_batch(load_units([unit]), shown=shown), shown)
+            yield source, load_units([Unit(0, str(source.file), ww_deps=source.ww_deps(ww_deps))])
         except HistoryError as error:
             raise CheckError(str(error)) from error
 

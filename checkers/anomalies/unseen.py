@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
-from checkers.columns.ids import starts_of
+from checkers.columns.ids import Numbers, starts_of
 from checkers.columns.log import Log
 
 #: The reference tool lists as many for a key.
@@ -31,10 +31,15 @@ class Unseen(Finding, kw_only=True):
     messages: list[Any]
 
 
+def unseen_values(log: Log) -> Numbers:
+    """Value ids (int64) of acknowledged values that were never read."""
+    whole = log.complete[log.partition_history][log.values.partition]
+    return np.flatnonzero(log.sent_ok & ~log.read_ok & whole & ~log.removable)
+
+
 def find(log: Log) -> Found:
     """Log partitions with acknowledged values that were never read."""
-    whole = log.complete[log.partition_history][log.values.partition]
-    unseen = np.flatnonzero(log.sent_ok & ~log.read_ok & whole & ~log.removable)
+    unseen = unseen_values(log)
     partition = log.values.partition[unseen]
     begins = starts_of(partition)
     counts = np.diff(np.append(begins, len(unseen)))

@@ -1,32 +1,31 @@
 """The certificate of a rolling upgrade: what was written and put to the test, and at which step something was lost.
 
 It is made from the files of a run: receipts say what each node ran, and brokers' observations when a write went. A loss
-belongs to the step in which it could no longer be read. A fault at that time may have caused it: both are named.
+belongs to the step in which it could no longer be read. A fault at that time may have caused it: both are named. All
+that the check counts are counted by step, those too that a verdict does not list: the history is looked at again.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from checkers import LostWrite, Unseen, VerdictLine, counted, latest_receipts
-from harness.observations import Observation
+from checkers import VerdictLine, counted, latest_receipts, lost_in
+from harness.observations import BecameLeader, IsrChanged, Truncated
 from harness.records.cluster_file import read_observations
 from harness.records.files import HISTORY
-from harness.report.client_side import ClientSide, client_side
+from harness.report.client_side import client_side
 from harness.report.names import fault_name, moment
-from harness.report.timeline import Timeline, end_of
+from harness.report.timeline import LOSSES, Timeline, end_of
 from nemesis.evidence import Evidence, by_node
 from nemesis.faults import Finalize, OperatorStep
 from nemesis.receipts import Receipt
 
-#: Lost writes whose moment is looked up, each with a look at the brokers' observations.
-PLACED_MAX: Final = 1_000
+UNPLACED: Final = "at a time that is not known"
 #: A fault that ended at most so long before a write was acknowledged can still be why it went: the next leader is
 #: elected later.
 STILL_CAUSE_US: Final = 3_000_000
@@ -39,7 +38,8 @@ class StepTaken(msgspec.Struct, frozen=True, kw_only=True):
     the node came back as was wanted and every replica was in sync again; else ``why_not`` says what it lacks.
     ``raised`` names the features that were raised, or who votes or replicates since a node left or joined. ``wiped`` is
     true if another node took the place, with nothing on its disk. ``writes`` were acknowledged while it lasted,
-    ``lost`` are those that went then. ``beside`` are the faults that struck meanwhile.
+    ``lost`` are those that went then, ``lost_at_least`` is true where others went at a time that is not known.
+    ``beside`` are the faults that struck meanwhile.
     """
 
     number: int
@@ -58,6 +58,7 @@ class StepTaken(msgspec.Struct, frozen=True, kw_only=True):
     why_not: str = ""
     writes: int = 0
     lost: int = 0
+    lost_at_least: bool = False
     beside: tuple[str, ...] = ()
 
 
@@ -81,7 +82,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
 
     ``faults`` are those that took effect beside the steps, by kind, ``missed`` those that were planned and did not;
     ``broken`` are findings against the promise, by anomaly. ``lacks`` says why silence is no evidence. Lost writes
-    without a known moment are not in ``losses``.
+    without a known moment are not in ``losses``: all of them where the run's history is not kept.
     """
 
     run: str
@@ -123,11 +124,16 @@ def certificate_of(run: Path, line: VerdictLine) -> Certificate | None:
     put_to_test = bool(beside) or not others
     losses = tuple(_losses(run, line, of_steps, beside))
     met = {fault.sequence: fault.acknowledged for fault in line.fault_exercise or ()}
+    judgement = line.judgement
+    placed = sum(loss.writes for loss in losses)
     steps = tuple(
-        _step(number, receipt, met.get(receipt.sequence, 0), losses, beside)
+        msgspec.structs.replace(
+            _step(number, receipt, losses, beside),
+            writes=met.get(receipt.sequence, 0),
+            lost_at_least=judgement.lost > placed,
+        )
         for number, receipt in enumerate(of_steps, 1)
     )
-    judgement = line.judgement
     certificate = Certificate(
         run=line.history,
         cell="" if line.run is None else line.run.cell,
@@ -147,17 +153,16 @@ def certificate_of(run: Path, line: VerdictLine) -> Certificate | None:
         lacks=line.why_unknown
         or ("" if put_to_test else "none of the faults that were planned beside the steps struck"),
     )
-    return msgspec.structs.replace(certificate, sentence=_sentence(certificate))
+    return msgspec.structs.replace(certificate, sentence=sentence_of(certificate))
 
 
-def _sentence(certificate: Certificate) -> str:
+def sentence_of(certificate: Certificate) -> str:
     """Say what is certified, or why nothing is."""
     steps, faults = len(certificate.steps), sum(certificate.faults.values())
     lost = f"{counted(certificate.lost, 'acknowledged write')} lost"
     if certificate.lost:
-        where = "".join(f", {words}" for words in dict.fromkeys(map(_when, certificate.losses)))
         permitted = "against the promise of the settings" if certificate.broken else "as the settings permit"
-        return f"{lost} {permitted}{where}; {_undone(certificate) or 'every step was completed'}"
+        return f"{lost} {permitted}{_places(certificate)}; {_undone(certificate) or 'every step was completed'}"
     if certificate.broken:
         return f"a promise was broken: {', '.join(f'{count} {name}' for name, count in certificate.broken.items())}"
     if why_not := _undone(certificate) or ("" if certificate.granted else certificate.lacks or certificate.outcome):
@@ -166,12 +171,25 @@ def _sentence(certificate: Certificate) -> str:
     return f"certified: {lost} in {counted(steps, 'step')}, with {counted(faults, 'other fault')}{missed}"
 
 
+def _places(certificate: Certificate) -> str:
+    """The steps at which writes were lost: with their numbers where that is more than one, or not known of all."""
+    places: Counter[str] = Counter()
+    for loss in certificate.losses:
+        places[_when(loss)] += loss.writes
+    if not places:
+        return ""
+    if (rest := certificate.lost - places.total()) > 0:
+        places[UNPLACED] = rest
+    words = [f"{writes:,} {step}" for step, writes in places.items()] if len(places) > 1 else [*places]
+    return f", {', '.join(words)}"
+
+
 def _undone(certificate: Certificate) -> str:
     first = next((step for step in certificate.steps if not step.done), None)
     return "" if first is None else f"step {first.number} ({first.act} {first.node}) was not done: {first.why_not}"
 
 
-def _step(number: int, receipt: Receipt, writes: int, losses: Iterable[Loss], beside: Sequence[Receipt]) -> StepTaken:
+def _step(number: int, receipt: Receipt, losses: Iterable[Loss], beside: Sequence[Receipt]) -> StepTaken:
     (node,) = receipt.targets or (-1,)
     begun, ended = (by_node(seen).get(str(node), {}) for seen in (receipt.begin_evidence, receipt.end_evidence))
     seen = begun if receipt.fault == Finalize.kind else ended
@@ -191,7 +209,6 @@ def _step(number: int, receipt: Receipt, writes: int, losses: Iterable[Loss], be
         wiped="wiped" in ended,
         done=not why_not,
         why_not=why_not,
-        writes=writes,
         lost=sum(loss.writes for loss in losses if loss.step == number and loss.during),
         beside=tuple(fault_name(other) for other in beside if _overlaps(other, receipt)),
     )
@@ -237,38 +254,22 @@ def _losses(run: Path, line: VerdictLine, steps: Sequence[Receipt], beside: Sequ
 
 
 def _moments(run: Path, line: VerdictLine) -> Iterator[tuple[int, int]]:
-    """Give, of each lost write that is listed, the time at which it went, and that of its acknowledgement."""
-    pairs = {
-        (finding.key, value): None
-        for finding in _counted_losses(line)
-        if isinstance(finding.key, str)
-        for value in finding.written
-        if isinstance(value, int)
-    }
-    if not pairs:
-        return
-    observations = sorted(read_observations(run), key=lambda seen: seen.time_us)
+    """Give, of each lost write, the time at which it went, and that of its acknowledgement.
 
-    @cache
-    def both_sides(partition: str) -> tuple[ClientSide, tuple[Observation, ...]]:
-        here = {partition, None}
-        return client_side(run / HISTORY, partition), tuple(seen for seen in observations if seen.partition in here)
-
-    for partition, value in [*pairs][:PLACED_MAX]:
-        clients, brokers = both_sides(partition)
-        write = clients.acknowledged.get(value)
-        if write is None:
-            continue
-        answered_us = write.acknowledged_us
-        timeline = Timeline(partition=partition, write=write, begin_us=0, end_us=answered_us, observations=brokers)
-        yield timeline.gone_us or answered_us, answered_us
-
-
-def _counted_losses(line: VerdictLine) -> list[LostWrite | Unseen]:
-    """Listed losses of the kinds that the judgement counts: those not read do not count without the last reads."""
+    A run whose history is not kept gives none.
+    """
     counted_kinds = () if line.judgement is None else (*line.judgement.broken, *line.judgement.permitted)
-    listed = [finding for kind in dict.fromkeys(counted_kinds) for finding in line.anomalies.get(kind, ())]
-    return [finding for finding in listed if isinstance(finding, LostWrite | Unseen)]
+    if LOSSES.isdisjoint(counted_kinds) or not (run / HISTORY).is_dir():
+        return
+    told = (seen for seen in read_observations(run) if isinstance(seen.fact, BecameLeader | IsrChanged | Truncated))
+    observations = sorted(told, key=lambda seen: seen.time_us)
+    for partition, values in lost_in(run, counted_kinds).items():
+        here = tuple(seen for seen in observations if seen.partition == partition)
+        acknowledged = client_side(run / HISTORY, partition).acknowledged
+        for write in filter(None, map(acknowledged.get, values)):
+            answered_us = write.acknowledged_us
+            timeline = Timeline(partition=partition, write=write, begin_us=0, end_us=answered_us, observations=here)
+            yield timeline.gone_us or answered_us, answered_us
 
 
 def _step_at(time_us: int, steps: Sequence[Receipt]) -> tuple[int, bool]:
@@ -291,7 +292,7 @@ def as_lines(certificate: Certificate) -> Iterator[str]:
         yield f"  did not strike: {_by_kind(certificate.missed)}"
     yield from (f"  lost: {loss_words(loss)}" for loss in certificate.losses)
     if certificate.lost > (placed := sum(loss.writes for loss in certificate.losses)):
-        yield f"  lost: {certificate.lost - placed:,} more, which the verdict does not list one by one"
+        yield f"  lost: {certificate.lost - placed:,} more, {UNPLACED}"
 
 
 def _by_kind(faults: Mapping[str, int]) -> str:
@@ -311,7 +312,8 @@ def step_words(step: StepTaken) -> str:
         done = f"{step.act}, {step.raised}"
     whole = f"every replica in sync again after {(step.ended_us - step.begun_us) / 1e6:.1f} s"
     beside = f"; at the same time: {', '.join(step.beside)}" if step.beside else ""
-    return f"{step.node}: {done}, {whole}; {step.writes:,} writes acknowledged, {step.lost:,} lost{beside}"
+    lost = f"{'at least ' if step.lost_at_least else ''}{step.lost:,} lost"
+    return f"{step.node}: {done}, {whole}; {step.writes:,} writes acknowledged, {lost}{beside}"
 
 
 def loss_words(loss: Loss) -> str:

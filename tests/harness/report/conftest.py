@@ -57,10 +57,11 @@ def kill_receipt(**changes: Any) -> Receipt:
     return a_receipt(**usual | changes)
 
 
-def write_history(run: Path, *, offsets: bool) -> None:
+def write_history(run: Path, *, offsets: bool, gone: int = 4) -> None:
     """Broker 0 acknowledges offsets 0 to 41 and dies; broker 1 goes on from 38; readers find its records.
 
-    Without ``offsets`` producers are not told where their writes stand, as with acks=0.
+    So four writes are ``gone``, or as many as this says. Without ``offsets`` producers are not told where their writes
+    stand, as with acks=0.
     """
     history = HistoryWriter(run / HISTORY, "run")
 
@@ -70,8 +71,10 @@ def write_history(run: Path, *, offsets: bool) -> None:
         done = (Send(PARTITION, value, offset if offsets else None),)
         history.record(Event(time_us=at_us + 3_000, type=EventType.OK, micro=done, node=node, **fixed))
 
-    for offset in range(42):
-        send(100_000 * offset + 50_000, 2, join(2, offset), offset, 0)
+    for offset in range(38 + gone):
+        since = offset - 38
+        at_us = 100_000 * offset if since < 0 else 3_800_000 + 400_000 * since // gone
+        send(at_us + 50_000, 2, join(2, offset), offset, 0)
     receipt = kill_receipt()
     detail = msgspec.json.encode(receipt).decode()
     history.record(
@@ -188,6 +191,7 @@ def empty_campaign(parent: Path) -> tuple[Path, MakeRun]:
         history: bool = False,
         cluster: bool = False,
         offsets: bool = True,
+        gone: int = 4,
         **changes: Any,
     ) -> Verdict:
         name = cell or f"acks={settings.acks},isr={settings.min_insync_replicas}/{family}"
@@ -204,7 +208,7 @@ def empty_campaign(parent: Path) -> tuple[Path, MakeRun]:
         run.mkdir(parents=True)
         write_record(run, spec, Ended(status="completed"))
         if history:
-            write_history(run, offsets=offsets)
+            write_history(run, offsets=offsets, gone=gone)
         if cluster:
             write_cluster(run)
         finding = a_finding("lost-write", **{"key": PARTITION, "value": LOST, "index": 41, "max-read-index": 57})

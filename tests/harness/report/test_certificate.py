@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from checkers import Exercise, Verdict
+from checkers import SHOWN, Exercise, Verdict, check_one
 from checkers.measures.writes_met import FaultExercise
 from harness.campaign.witnesses import choose_witnesses
+from harness.records.files import HISTORY
 from harness.records.verdict_lines import write_matrix
 from harness.report import Certificate, as_lines, certificates_in, write
+from harness.report.certificate import UNPLACED, sentence_of
 from nemesis.receipts import Receipt
 from tests.harness.report.conftest import LOST, PARTITION, kill_receipt
 from tests.nemesis.receipt_factory import a_receipt
@@ -55,8 +58,11 @@ REPLACED: dict[str, Any] = {"version": "4.3.1", "incarnation": 2, "wiped": {"fil
 STEPS = (step(1, 1_000, 3_000), step(2, 4_000, 7_000), step(3, 7_100, 8_000), FINALIZED)
 
 
-def certified(campaign: Campaign, *steps: Receipt, acks: Any = 1, lost: int = 1, **more: Any) -> Certificate:
-    """The certificate of a run with these steps, a kill from 4.2 s to 7.5 s, and a write that went at 5.9 s."""
+def certified(campaign: Campaign, *steps: Receipt, acks: Any = 1, lost: int = 4, **more: Any) -> Certificate:
+    """The certificate of a run with these steps, a kill from 4.2 s to 7.5 s, and four writes that went at 5.9 s.
+
+    The verdict lists one of them.
+    """
     directory, make = campaign
     faults = [msgspec.to_builtins(receipt) for receipt in (kill_receipt(), *steps)]
     settings = Settings(acks=acks, min_insync_replicas=2)
@@ -70,23 +76,48 @@ def test_a_loss_is_at_the_step_in_which_a_leader_without_it_began(campaign: Camp
     certificate = certified(campaign, *STEPS)
     assert [(taken.number, taken.before, taken.after, taken.lost) for taken in certificate.steps[:3]] == [
         (1, "3.9.2", "4.3.1", 0),
-        (2, "3.9.2", "4.3.1", 1),
+        (2, "3.9.2", "4.3.1", 4),
         (3, "3.9.2", "4.3.1", 0),
     ]
     (loss,) = certificate.losses
-    assert (loss.step, loss.during, loss.writes, loss.first_us) == (2, True, 1, 5_900_000)
+    assert (loss.step, loss.during, loss.writes, loss.first_us) == (2, True, 4, 5_900_000)
     assert loss.faults == ("kill broker 0 [leader of partition 0] at 4.200 s",)
     assert certificate.sentence == (
-        "1 acknowledged write lost as the settings permit, during step 2; every step was completed"
+        "4 acknowledged writes lost as the settings permit, during step 2; every step was completed"
     )
 
 
-@pytest.mark.parametrize(("ended_us", "named"), [(1_100_000, False), (1_300_000, True)])
+def test_all_losses_of_a_step_are_counted_though_the_verdict_lists_32(campaign: Campaign) -> None:
+    certificate = certified(campaign, *STEPS, lost=60, gone=60)
+    run = campaign[0] / certificate.run
+    verdict = check_one(run)
+    assert (verdict.counts["lost-write"], len(verdict.anomalies["lost-write"])) == (60, SHOWN)
+    assert [taken.lost for taken in certificate.steps] == [0, 60, 0, 0]
+    assert not any(taken.lost_at_least for taken in certificate.steps)
+    assert not any(UNPLACED in line for line in as_lines(certificate))
+    shutil.rmtree(run / HISTORY)
+    (certificate,) = certificates_in(campaign[0])
+    assert (certificate.lost, certificate.losses) == (60, ())
+    lines = "\n".join(as_lines(certificate))
+    assert "0 writes acknowledged, at least 0 lost" in lines
+    assert f"  lost: 60 more, {UNPLACED}" in lines
+
+
+def test_losses_of_several_steps_have_their_numbers(campaign: Campaign) -> None:
+    certificate = certified(campaign, *STEPS)
+    later = msgspec.structs.replace(certificate.losses[0], step=3, writes=2)
+    certificate = msgspec.structs.replace(certificate, losses=(*certificate.losses, later), lost=9)
+    assert sentence_of(certificate).startswith(
+        f"9 acknowledged writes lost as the settings permit, 4 during step 2, 2 during step 3, 3 {UNPLACED};"
+    )
+
+
+@pytest.mark.parametrize(("ended_us", "named"), [(800_000, False), (900_000, True)])
 def test_a_fault_that_ended_three_seconds_before_a_write_is_no_cause(
     campaign: Campaign, *, ended_us: int, named: bool
 ) -> None:
     earlier = msgspec.structs.replace(kill_receipt(), sequence=1, begun_us=500_000, ended_us=ended_us)
-    (loss,) = certified(campaign, earlier, *STEPS).losses  # the write was acknowledged at 4.2 s
+    (loss,) = certified(campaign, earlier, *STEPS, lost=1, gone=1).losses  # the write was acknowledged at 3.853 s
     assert any(fault.endswith("at 0.500 s") for fault in loss.faults) is named
     assert any(fault.endswith("at 4.200 s") for fault in loss.faults)
 
@@ -101,7 +132,7 @@ def test_a_loss_before_the_first_step_is_no_steps(campaign: Campaign) -> None:
     certificate = certified(campaign, step(1, 7_600, 8_000))
     assert [(loss.step, loss.during) for loss in certificate.losses] == [(0, False)]
     assert "lost as the settings permit, before step 1;" in certificate.sentence
-    assert any("1 write before step 1" in line for line in as_lines(certificate))
+    assert any("4 writes before step 1" in line for line in as_lines(certificate))
 
 
 def test_a_loss_against_the_promise_is_not_granted(campaign: Campaign) -> None:
@@ -235,4 +266,4 @@ def test_the_page_has_the_steps_and_the_loss(campaign: Campaign) -> None:
     page = write(campaign[0]).read_text(encoding="utf-8")
     assert "Upgrades, step by step" in page
     assert certificate.sentence in page
-    assert "1 write during step 2 at 5.900 s" in page
+    assert "4 writes during step 2 at 5.900 s" in page
