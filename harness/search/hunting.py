@@ -33,6 +33,8 @@ BLOCK: Final = 4
 #: On a cluster blocks grow with what was given to it, up to this: a task costs the driver as much as 0.2 runs cost a
 #: worker. So what is easy is noticed as early, and many workers are kept busy.
 BLOCK_MAX: Final = 64
+#: A block may have one run for so many that were given before.
+GROWTH: Final = 16
 #: Worker processes may be killed as often as this in a row over the same runs, mostly because memory is short.
 KILLED_MAX: Final = 3
 #: The sources of an alarm when the run did not come to its end: an assertion of the core failed, or anything else did.
@@ -179,7 +181,7 @@ def growing_blocks(first: int) -> Iterator[range]:
     """The numbers of runs from ``first`` on in blocks for a cluster; the iterator never ends by itself."""
     start = first
     while True:
-        size = min(BLOCK_MAX, max(BLOCK, (start - first) // BLOCK_MAX))
+        size = min(BLOCK_MAX, max(BLOCK, (start - first) // GROWTH))
         yield range(start, start + size)
         start += size
 
