@@ -273,6 +273,25 @@ def test_the_results_of_the_usual_advice_say_what_the_verdicts_say() -> None:
     assert says(page, f"every write but {unanswered}")
 
 
+def test_the_results_of_weaker_settings_say_what_the_verdicts_say() -> None:
+    page = words_of("results", "reference", "README.md")
+    rows = rows_of("kafka-weaker")
+    assert not any(cell.broken for row in rows for cell in row.cells.values())
+    none, leader, unclean = (
+        (sum(cell.runs_lost for cell in row.cells.values()), sum(cell.lost for cell in row.cells.values()))
+        for row in rows
+    )
+    runs, total = sum(cell.runs for cell in rows[0].cells.values()), len(lines_of("kafka-weaker"))
+    assert says(page, f"{total} runs, each cell as expected, no promise broken")
+    assert says(
+        page, f"acks=0 lost in {none[0]} of {runs} runs, acks=1 in {leader[0]}: {none[1]:,} and {leader[1]:,} wr"
+    )
+    lost = {family: cell.runs_lost for family, cell in rows[2].cells.items()}
+    assert (lost["partition"], lost["pause"]) == (0, 0)
+    assert says(page, f"{lost['kill']} of 5 runs under kill lost writes, none under partition and pause")
+    assert says(page, f"all {lost['power']} under power: {unclean[1]:,} writes")
+
+
 def test_librdkafka_with_its_default_broke_no_promise_and_promises_less() -> None:
     page = words_of("results", "reference", "README.md")
     usual = "kafka-usual-advice-librdkafka"

@@ -24,6 +24,7 @@ CAMPAIGNS: Final = (
     "kafka-usual-advice-java",
     "kafka-usual-advice-kafka-python",
     "kafka-usual-advice-librdkafka",
+    "kafka-weaker",
 )
 #: An older campaign of more settings.
 OLDER: Final = "kafka-default"

@@ -38,7 +38,7 @@ def settings_of_clients(plan: Plan) -> dict[str, str]:
         *((library, name, {}) for library, name in USUAL_ADVICE.items()),
         ("librdkafka", "kafka-idempotent-librdkafka", {"enable.idempotence": "true"}),
         ("java", "kafka-flushed", {}),
-        ("java", "kafka-weaker", {"acks": "1"}),
+        ("java", "kafka-weaker", {"acks": "0"}),
     ],
 )
 def test_everything_but_what_the_plan_is_about_has_the_clients_own_default(
