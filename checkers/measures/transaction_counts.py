@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 from typing_extensions import override
@@ -12,7 +13,7 @@ from checkers.columns.log import Log
 from checkers.columns.phases import RunMarks
 from checkers.columns.transactions import aborted_rows
 from checkers.measures.measure import Measure
-from workloads.history import FAIL, INFO, OK, UNCOMMITTED
+from workloads.history import FAIL, INFO, NONE, OK, UNCOMMITTED
 
 
 class TransactionCounts(Measure):
@@ -25,6 +26,8 @@ class TransactionCounts(Measure):
             readers read: what must not be seen there, or what readers of uncommitted records must be able to see.
         aborted_seen: values of aborted transactions that readers of uncommitted records read, and that those of
             committed ones had to step over.
+        unread_levels: log partitions that final readers of one isolation level read to their end, and those of the
+            other level did not; None where no final reader tells its level.
         late: values that producers sent after their successor was told that it is in charge.
         effects: values that members of a pipeline made of records, in transactions that were committed.
         offsets_aborted: log partitions in aborted transactions whose offsets the group had taken.
@@ -37,6 +40,7 @@ class TransactionCounts(Measure):
     superseded: int = 0
     aborted_passed: int = 0
     aborted_seen: int = 0
+    unread_levels: int | None = None
     late: int = 0
     effects: int = 0
     offsets_aborted: int = 0
@@ -64,6 +68,7 @@ class TransactionCounts(Measure):
         aborted, refused = _offsets(log)
         passed = _counted(log, rows[_passed(log, rows)], histories)
         seen = _counted(log, rows[_seen_uncommitted(log, rows)], histories)
+        unread = _unread_levels(log, histories)
         return [
             cls(
                 committed=int(ends[OK][history]),
@@ -72,6 +77,7 @@ class TransactionCounts(Measure):
                 superseded=int(superseded[history]),
                 aborted_passed=int(passed[history]),
                 aborted_seen=int(seen[history]),
+                unread_levels=unread[history],
                 effects=int(effects[history]),
                 offsets_aborted=int(_counted(log, aborted, histories)[history]),
                 offsets_refused=int(_counted(log, refused, histories)[history]),
@@ -79,6 +85,12 @@ class TransactionCounts(Measure):
             )
             for history in range(histories)
         ]
+
+    @override
+    def add(self, other: Self) -> None:
+        super().add(other)
+        if self.unread_levels is None:
+            self.unread_levels = other.unread_levels
 
 
 def _counted(log: Log, rows: Numbers, histories: int) -> Numbers:
@@ -109,3 +121,15 @@ def _passed(log: Log, rows: Numbers) -> Flags:
     offset = log.offset[rows]
     passed: Flags = (log.type[rows] == FAIL) & (offset >= 0) & (offset < log.drained_end[log.partition[rows]])
     return passed
+
+
+def _unread_levels(log: Log, histories: int) -> list[int | None]:
+    """By history, the log partitions that were read to their end at one isolation level only."""
+    if log.isolation is None:
+        return [None] * histories
+    statements = np.concatenate([log.final.statements, log.other_final.statements])
+    told = log.partition[statements[log.isolation[statements] != NONE]]
+    of_one = np.unique(told[(log.final.end[told] == NONE) | (log.other_final.end[told] == NONE)])
+    tell = np.bincount(log.partition_history[told], minlength=histories) > 0
+    unread = np.bincount(log.partition_history[of_one], minlength=histories)
+    return [int(unread[history]) if tell[history] else None for history in range(histories)]

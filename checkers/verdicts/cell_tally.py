@@ -151,9 +151,10 @@ def _transactions(tally: CellTally) -> str:
     if not exercised.transactions:
         return ""
     passed = counted(exercised.aborted_passed, "aborted write")
+    seen = "" if exercised.unread_levels is None else f", {exercised.aborted_seen:,} read as uncommitted"
     taken = f"{counted(exercised.offsets_aborted, 'aborted commit')} of offsets, {exercised.offsets_refused:,} refused"
     offsets = f", {counted(exercised.effects, 'effect')}, {taken}" if exercised.effects else ""
-    return f"; {counted(exercised.transactions, 'transaction')}, {passed} that readers came past{offsets}"
+    return f"; {counted(exercised.transactions, 'transaction')}, {passed} that readers came past{seen}{offsets}"
 
 
 def _wedged(tally: CellTally) -> str:

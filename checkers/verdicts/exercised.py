@@ -78,7 +78,9 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
     ``rebalanced`` counts rebalances of consumer groups over commits that were due; None where no group read.
     ``unfinished`` counts the log partitions that a fresh member did not read to their end after healing;
     ``unassigned`` those of them that no member was assigned then.
-    ``transactions`` are those that ended; ``aborted_passed`` are writes of aborted ones that final readers came past.
+    ``transactions`` are those that ended; ``aborted_passed`` are writes of aborted ones that final readers came past,
+    ``aborted_seen`` those that readers of uncommitted records read. ``unread_levels`` counts the log partitions that
+    were read to their end at one isolation level and not at the other; None where no reader tells its level.
     ``effects`` are writes that members of a group made of records; ``offsets_aborted`` are offsets that a group had
     taken for a transaction that was aborted, ``offsets_refused`` those that it refused.
     """
@@ -93,6 +95,8 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
     unassigned: int = 0
     transactions: int = 0
     aborted_passed: int = 0
+    aborted_seen: int = 0
+    unread_levels: int | None = None
     effects: int = 0
     offsets_aborted: int = 0
     offsets_refused: int = 0
@@ -111,6 +115,8 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
             unassigned=self.unassigned + other.unassigned,
             transactions=self.transactions + other.transactions,
             aborted_passed=self.aborted_passed + other.aborted_passed,
+            aborted_seen=self.aborted_seen + other.aborted_seen,
+            unread_levels=_sum(self.unread_levels, other.unread_levels),
             effects=self.effects + other.effects,
             offsets_aborted=self.offsets_aborted + other.offsets_aborted,
             offsets_refused=self.offsets_refused + other.offsets_refused,
@@ -169,6 +175,13 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
             lacks.insert(0, "no write was acknowledged")
         if self.transactions and not self.aborted_passed:
             lacks.append("no reader came past a write of an aborted transaction; raise aborts_percent or duration_ms")
+        elif self.transactions and self.unread_levels is not None and not self.aborted_seen:
+            lacks.append(
+                "readers of uncommitted records saw no write of an aborted transaction, so both levels are one"
+            )
+        if self.unread_levels:
+            which = counted(self.unread_levels, "log partition")
+            lacks.insert(0, f"{which} read to the end at one isolation level only; raise drain_limit_ms")
         if self.effects and not self.offsets_aborted:
             lacks.append("no transaction was aborted after a group had taken its offsets; raise aborts_percent")
         return "; ".join(lack for lack in lacks if lack)
@@ -220,6 +233,8 @@ def exercised_by(verdict: Verdict, receipts: Sequence[Receipt], settings: Settin
         unassigned=verdict.groups.unassigned or 0,
         transactions=verdict.transactions.all if judged else 0,
         aborted_passed=verdict.transactions.aborted_passed if judged else 0,
+        aborted_seen=verdict.transactions.aborted_seen if judged else 0,
+        unread_levels=verdict.transactions.unread_levels if judged else None,
         effects=verdict.transactions.effects if judged else 0,
         offsets_aborted=verdict.transactions.offsets_aborted if judged else 0,
         offsets_refused=verdict.transactions.offsets_refused if judged else 0,

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from checkers.verdicts.exercised import exercised_by
 from checkers.verdicts.judgement import judge
 from tests.checkers.in_memory import judge_events
 from tests.checkers.transactional_twins import TWINS, lost
@@ -279,6 +280,26 @@ def test_what_readers_of_uncommitted_records_see_is_nothing_to_those_of_committe
     counts = judge_events(scene.events).transactions
     assert (counts.aborted_seen, counts.aborted_passed) == (1, 1)
     assert ("aborted-read" in judge_events(scene.events).counts) is (first == "read_uncommitted")
+
+
+def lacks(events: list[Event], level: IsolationLevel) -> str:
+    settings = Settings(min_insync_replicas=2, isolation_level=level)
+    return exercised_by(judge_events(events), (), settings, judged=True).lacks(())
+
+
+@pytest.mark.parametrize("first", LEVELS)
+def test_a_level_that_is_not_read_to_the_end_puts_nothing_to_the_test(first: IsolationLevel) -> None:
+    events = read_at_both_levels(first).events
+    said = "1 log partition read to the end at one isolation level only"
+    assert said not in lacks(events, first)
+    assert said in lacks(events[:-1], first)
+
+
+@pytest.mark.parametrize("first", LEVELS)
+def test_readers_of_uncommitted_records_that_see_nothing_aborted_put_nothing_to_the_test(first: IsolationLevel) -> None:
+    said = "so both levels are one"
+    assert said not in lacks(read_at_both_levels(first).events, first)
+    assert said in lacks(read_at_both_levels(first, seen=COMMITTED).events, first)
 
 
 @pytest.mark.parametrize("first", LEVELS)
