@@ -14,9 +14,11 @@ processes have ended; a history without them is judged without. What is compared
 * Offsets that both replicas have. One that begins later (retention), ends earlier (a disk that was wiped and is being
   filled), or has a hole (compaction, a batch that is damaged on the disk) says nothing of the offsets it lacks.
 
-Records are the same if key and payload are; the leader epoch under which one was appended is not compared.
+Records are the same if key, payload, and the leader epoch under which one was appended are. A follower with another
+epoch than its leader's kept what it had to truncate (rule 17), and may lose records at the next change of leader.
 
-Findings, one for each offset: key, offset, replicas ({node: value}). O(n log n) in the records of all replicas.
+Findings, one for each offset: key, offset, replicas ({node: value}), epochs ({node: leader epoch}, where they differ).
+O(n log n) in the records of all replicas.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+import msgspec
 import numpy as np
 
 from checkers.anomalies.anomaly import Anomaly, Finding
@@ -35,10 +38,11 @@ Finds = TypeVar("Finds", bound=Finding)
 
 
 class DivergentReplicas(Finding, kw_only=True):
-    """An offset, and what each of its ``replicas`` holds there."""
+    """An offset, and what each of its ``replicas`` holds there; ``epochs`` where their leader epochs differ."""
 
     offset: int
     replicas: dict[int, int]
+    epochs: dict[int, int] = msgspec.field(default_factory=dict)
 
 
 ANOMALY: Final = Anomaly.documented("divergent-replicas", __doc__, DivergentReplicas)
@@ -46,7 +50,7 @@ ANOMALY: Final = Anomaly.documented("divergent-replicas", __doc__, DivergentRepl
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicaLog:
-    """The records of one log partition on one replica; ``offsets`` and ``digests`` are int64, one entry a record.
+    """The records of one log partition on one replica, in three columns.
 
     ``offsets`` are ascending; two ``digests`` are equal exactly if the records are; everything below
     ``high_watermark`` is committed as far as the replica knows.
@@ -55,6 +59,7 @@ class ReplicaLog:
     node: int
     offsets: Numbers
     digests: Numbers
+    leader_epochs: Numbers
     high_watermark: int
 
 
@@ -75,29 +80,35 @@ def _divergent(key: str, replicas: Sequence[ReplicaLog]) -> list[DivergentReplic
     if _alike(replicas):
         return []
     committed = min(replica.high_watermark for replica in replicas)
-    offsets = np.concatenate([replica.offsets for replica in replicas])
-    digests = np.concatenate([replica.digests for replica in replicas])
+    offsets, digests, epochs = (
+        np.concatenate([getattr(replica, name) for replica in replicas])
+        for name in ("offsets", "digests", "leader_epochs")
+    )
     nodes = np.repeat([replica.node for replica in replicas], [len(replica.offsets) for replica in replicas])
     below = offsets < committed
     order = np.flatnonzero(below)[np.argsort(offsets[below], kind="stable")]
-    offsets, digests, nodes = offsets[order], digests[order], nodes[order]
-    pairs = np.unique(np.stack([offsets, digests]), axis=1)
-    differing = np.unique(pairs[0][1:][pairs[0][1:] == pairs[0][:-1]])
+    offsets, digests, epochs, nodes = (column[order] for column in (offsets, digests, epochs, nodes))
+    records = np.unique(np.stack([offsets, digests, epochs]), axis=1)[0]
+    differing = np.unique(records[1:][records[1:] == records[:-1]])
     begins, ends = np.searchsorted(offsets, differing), np.searchsorted(offsets, differing, side="right")
     return [
-        DivergentReplicas(
-            key=key,
-            offset=offset,
-            replicas=dict(zip(nodes[begin:end].tolist(), digests[begin:end].tolist(), strict=True)),
-        )
+        _at_offset(key, offset, *(column[begin:end].tolist() for column in (nodes, digests, epochs)))
         for offset, begin, end in zip(differing.tolist(), begins.tolist(), ends.tolist(), strict=True)
     ]
+
+
+def _at_offset(
+    key: str, offset: int, nodes: Sequence[int], digests: Sequence[int], epochs: Sequence[int]
+) -> DivergentReplicas:
+    held = dict(zip(nodes, epochs, strict=True)) if len(set(epochs)) > 1 else {}
+    return DivergentReplicas(key=key, offset=offset, replicas=dict(zip(nodes, digests, strict=True)), epochs=held)
 
 
 def _alike(replicas: Sequence[ReplicaLog]) -> bool:
     """Tell whether the logs are the same, record for record. Nearly all are, and this is far quicker to see."""
     first, *others = replicas
     return all(
-        np.array_equal(first.offsets, other.offsets) and np.array_equal(first.digests, other.digests)
+        np.array_equal(getattr(first, name), getattr(other, name))
         for other in others
+        for name in ("offsets", "digests", "leader_epochs")
     )

@@ -73,7 +73,9 @@ class _Columns:
         self.names: list[str] = chunks[0].dictionary.to_pylist() if chunks else []
         codes = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in chunks]
         self._key = np.concatenate([np.zeros(0, np.int32), *codes])
-        self._node, self._offset, self._value = (rows.column(name).to_numpy() for name in ("node", "offset", "value"))
+        self._node, self._offset, self._epoch, self._value = (
+            rows.column(name).to_numpy() for name in ("node", "offset", "leader_epoch", "value")
+        )
         self._facts = {
             field: rows.column(column).to_numpy().astype(np.int64, copy=False)
             for field, column in (
@@ -88,7 +90,11 @@ class _Columns:
         """The logs of ``key`` that are comparable, see the module's text."""
         return [
             ReplicaLog(
-                node=node, offsets=self._offset[rows], digests=self._value[rows], high_watermark=end.end_offset or 0
+                node=node,
+                offsets=self._offset[rows],
+                digests=self._value[rows],
+                leader_epochs=self._epoch[rows],
+                high_watermark=end.end_offset or 0,
             )
             for node, rows in self._comparable(key, end)
         ]

@@ -77,7 +77,11 @@ def _(finding: LostWrite) -> str:
 
 @in_words.register
 def _(finding: DivergentReplicas) -> str:
-    held = [f"broker {node} holds {held_record(value)}" for node, value in sorted(finding.replicas.items())]
+    under = {node: f" under leader epoch {epoch}" for node, epoch in finding.epochs.items()}
+    held = [
+        f"broker {node} holds {held_record(value)}{under.get(node, '')}"
+        for node, value in sorted(finding.replicas.items())
+    ]
     at_the_end = f"At offset {finding.offset} of {finding.key}, when the run had ended, {', '.join(held)}."
     return f"{at_the_end} All of them were in sync, and the log was read beyond that."
 

@@ -453,8 +453,11 @@ def cycles(events: list[Event], *, ww_deps: bool) -> set[str]:
     return names
 
 
-def divergent_offsets(logs: list[tuple[dict[int, int], int]]) -> list[int]:
-    """Committed offsets at which some replicas, each a log and its high watermark, have different records."""
+def divergent_offsets(logs: list[tuple[dict[int, tuple[int, int]], int]]) -> list[int]:
+    """Committed offsets at which some replicas, each a log and its high watermark, have different records.
+
+    A record is its content and the leader epoch under which it was appended.
+    """
     committed = min((high for _, high in logs), default=0)
     return [offset for offset in range(committed) if len({log[offset] for log, _ in logs if offset in log}) > 1]
 

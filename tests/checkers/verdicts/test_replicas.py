@@ -33,10 +33,16 @@ from tests.workloads.history.event_strategies import record_all
 from workloads.history import HistoryWriter
 
 
-def replica(node: int, digests: dict[int, int], high_watermark: int) -> ReplicaLog:
-    offsets = np.array(sorted(digests), dtype=np.int64)
-    numbers = np.array([digests[offset] for offset in sorted(digests)], dtype=np.int64)
-    return ReplicaLog(node=node, offsets=offsets, digests=numbers, high_watermark=high_watermark)
+def replica(
+    node: int, digests: dict[int, int], high_watermark: int, epochs: dict[int, int] | None = None
+) -> ReplicaLog:
+    offsets = sorted(digests)
+    held = epochs or dict.fromkeys(offsets, 0)
+    columns = (offsets, [digests[offset] for offset in offsets], [held[offset] for offset in offsets])
+    numbers, values, leader_epochs = (np.array(column, dtype=np.int64) for column in columns)
+    return ReplicaLog(
+        node=node, offsets=numbers, digests=values, leader_epochs=leader_epochs, high_watermark=high_watermark
+    )
 
 
 def test_a_committed_offset_with_two_records_is_found() -> None:
@@ -56,9 +62,28 @@ def test_one_replica_has_nothing_to_differ_from() -> None:
     assert divergent_replicas({"t-0": [replica(1, {4: 40}, 5)], "t-1": []}) == []
 
 
-@given(st.lists(st.tuples(st.dictionaries(st.integers(0, 8), st.integers(0, 1)), st.integers(0, 9)), max_size=4))
-def test_what_is_found_is_what_comparing_every_pair_finds(logs: list[tuple[dict[int, int], int]]) -> None:
-    findings = divergent_replicas({"t-0": [replica(node, *log) for node, log in enumerate(logs)]})
+def test_one_record_under_two_leader_epochs_is_found() -> None:
+    held = {4: 40, 5: 50}
+    logs = [replica(1, held, 6, {4: 0, 5: 2}), replica(2, held, 6, {4: 0, 5: 3}), replica(3, held, 6, {4: 0, 5: 2})]
+    (finding,) = divergent_replicas({"t-0": logs})
+    assert (finding.offset, finding.replicas, finding.epochs) == (5, {1: 50, 2: 50, 3: 50}, {1: 2, 2: 3, 3: 2})
+
+
+RECORDS = st.dictionaries(st.integers(0, 8), st.tuples(st.integers(0, 1), st.integers(0, 1)))
+
+
+@given(st.lists(st.tuples(RECORDS, st.integers(0, 9)), max_size=4))
+def test_what_is_found_is_what_comparing_every_pair_finds(logs: list[tuple[dict[int, tuple[int, int]], int]]) -> None:
+    replicas = [
+        replica(
+            node,
+            {offset: value for offset, (value, _) in log.items()},
+            high_watermark,
+            {offset: epoch for offset, (_, epoch) in log.items()},
+        )
+        for node, (log, high_watermark) in enumerate(logs)
+    ]
+    findings = divergent_replicas({"t-0": replicas})
     assert [finding.offset for finding in findings] == divergent_offsets(logs)
 
 

@@ -152,6 +152,12 @@ def test_replicas_that_differ_are_told_record_by_record() -> None:
     )
 
 
+def test_a_record_under_two_leader_epochs_is_told_with_them() -> None:
+    replicas = dict.fromkeys((0, 1), join(0, 3))
+    sentence = in_words(DivergentReplicas(key="t-0", offset=5, replicas=replicas, epochs={0: 2, 1: 3}))
+    assert "broker 0 holds write 3 of process 0 under leader epoch 2, broker 1 holds" in sentence
+
+
 def test_a_deleted_key_that_is_back_is_told_by_its_offsets() -> None:
     back = {"record-key": 7, "value": 1, "offset": 3, "tombstone": 2, "tombstone-offset": 8}
     sentence = in_words(a_finding("returned-key", key="t-0", **back, reader={"op_pos": 5, "index": 5}))
