@@ -79,9 +79,13 @@ class OperatedScript(Script):
         super().__init__(cluster, cluster.world.clients)
         self.operator = operator
 
-    def lead(self, partition: str, broker: int, *, whole: bool = True) -> None:
-        """Let ``broker`` lead, and wait until it does, by the controller's word; ``whole``: all are in sync then."""
-        refused = self.operator.move_leader(partition, broker, self.view(partition).replicas)
+    def lead(self, partition: str, broker: int, *, whole: bool = True, then: Sequence[int] = ()) -> None:
+        """Let ``broker`` lead, and wait until it does, by the controller's word; ``whole``: all are in sync then.
+
+        After it elections prefer the replicas in the order of ``then``. Kafka draws their first order by chance.
+        """
+        order = (broker, *then) if then else self.view(partition).replicas
+        refused = self.operator.move_leader(partition, broker, order)
         assert not refused, refused
         self.until(lambda: self.view(partition).leader == broker)
         if whole:

@@ -109,13 +109,13 @@ class OldCoordinator(OperatedScript):
     def play(self, wait_us: int) -> Seen:
         """Lose the coordinator, commit at the next one, and ask; again after ``wait_us``, and after healing."""
         self.commit(GROUP, {PARTITIONS[0]: 0})  # so that there is a partition for commits
-        self.lead(SERVING, OLD)
+        self.lead(SERVING, OLD, then=(NEXT, THIRD))
         self._commit(OLD, BEFORE)
         kept = self._of_old.consumer(self.cluster.next_process(), Membership(GROUP))
         self.until(lambda: self._asked(kept) == BEFORE)
         self._lose()
-        self.until(lambda: self._serving.leader not in {OLD, None})
-        self._commit(self._serving.leader or NEXT, AFTER)
+        self.until(lambda: self._serving.leader == NEXT)
+        self._commit(NEXT, AFTER)
         once = self._answers(kept)
         self.let_pass(wait_us)
         later = self._answers(kept)
