@@ -6,7 +6,7 @@ too if that is wanted; the core performs the story in virtual time and at the sa
 
 from harness.conform.comparing import ComparedStep, Comparison, Difference, Word, hold
 from harness.conform.deviations import Deviation, known_deviations
-from harness.conform.free_runs import FreeRun, held_run
+from harness.conform.free_runs import FreeRun, held_run, is_held
 from harness.conform.performing import ELSEWHERE, performed_elsewhere, playable, why_not
 from harness.conform.recorded import RecordedTrace, read_trace, story_of, traces_in, write_trace
 
@@ -21,6 +21,7 @@ __all__ = [
     "Word",
     "held_run",
     "hold",
+    "is_held",
     "known_deviations",
     "performed_elsewhere",
     "playable",

@@ -52,11 +52,12 @@ class ComparedStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """A story held against a trace, in the core's ``schedule`` of that number; ``disagreements`` are the trace's."""
+    """A story held against a trace, in the core's ``schedule`` of that number; day, disagreements: of the trace."""
 
     story: str
     column: str
     system: str
+    day: str = ""
     schedule: int
     steps: tuple[ComparedStep, ...]
     disagreements: tuple[str, ...] | None = None
@@ -113,6 +114,7 @@ def _held(trace: RecordedTrace, core: Sequence[CoreStep], schedule_number: int) 
         story=trace.story,
         column=trace.column,
         system=trace.system,
+        day=trace.day,
         schedule=schedule_number,
         steps=tuple(steps),
         disagreements=trace.disagreements,

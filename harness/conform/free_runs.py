@@ -72,6 +72,11 @@ def held_run(run: Path, bug: str = "none") -> list[FreeRun]:
         raise PlanError(f"{run}: {error}") from error
 
 
+def is_held(line: Observation) -> bool:
+    """True if this is held: a fact of a workload's log partition, or of the controller that fences a broker or not."""
+    return not (line.partition or "").startswith("__") and isinstance(line.fact, _Role | PartitionChange | BrokerLife)
+
+
 def held_observations(seen: Sequence[Observation], settings: Settings) -> list[FreeRun]:
     """Hold each log partition that was observed; errors as above."""
     names = sorted({line.partition for line in seen if line.partition is not None}, key=LogPartition.named)

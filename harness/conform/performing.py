@@ -63,12 +63,16 @@ SLOW: Final[Mapping[str, Mapping[str, object]]] = {
     "S63": {"replica.lag.time.max.ms": 120_000},
     # Transactions that are over time while steps rest between two of the script, and not before.
     "T09": {"transaction.timeout.ms": 16_000, "request.timeout.ms": 5_000, "delivery.timeout.ms": 8_000},
+    # A decision that waits until a follower is out of the ISR, while its producer waits.
+    "T10": {"request.timeout.ms": 30_000, "delivery.timeout.ms": 60_000},
     "T11": {"transaction.timeout.ms": 60_000},
+    "T12": {"request.timeout.ms": 30_000, "delivery.timeout.ms": 60_000},
     "T13": {"replica.lag.time.max.ms": 120_000},
     "T16": {"transaction.timeout.ms": 10_000, "request.timeout.ms": 5_000, "delivery.timeout.ms": 8_000},
 }
-#: No transaction is over time, unless its story says so.
+#: No transaction is over time, and no member that stands between two steps is given up, unless the story says so.
 LONG_TRANSACTIONS: Final[Mapping[str, object]] = {"transaction.timeout.ms": 60_000}
+LONG_SESSIONS: Final[Mapping[str, object]] = {"session.timeout.ms": 45_000}
 #: The worlds that the core can be held against.
 ELSEWHERE: Final[Mapping[str, AnyWorld]] = {
     "kafka": Kafka(host=Namespaces(), client="confluent-kafka"),
@@ -78,7 +82,7 @@ ELSEWHERE: Final[Mapping[str, AnyWorld]] = {
 
 def with_rests(story: Story) -> Story:
     """The story with time limits that rests between its steps do not exceed."""
-    long = LONG_TRANSACTIONS if story.transactions else {}
+    long = LONG_TRANSACTIONS if story.transactions else LONG_SESSIONS if story.grouped else {}
     settings = {**TIMES, **long, **story.settings, **SLOW.get(story.number, {})}
     return msgspec.structs.replace(story, settings=settings)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -34,14 +35,15 @@ class RecordedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 class RecordedTrace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A story as ``system`` performed it; ``steps`` are those that bring about its beginning too.
 
-    ``settings`` are those that have not their default. ``disagreements`` are sentences: what the checkers found
-    otherwise than the story's file expects it. None: nothing was looked for.
+    ``day`` is that of its end (UTC). ``settings`` are those that have not their default. ``disagreements`` are
+    sentences: what the checkers found otherwise than the story's file expects it. None: nothing was looked for.
     """
 
     form: int
     story: str
     column: str
     system: str
+    day: str = ""
     settings: dict[str, SettingValue]
     steps: tuple[RecordedStep, ...]
     disagreements: tuple[str, ...] | None = None
@@ -75,6 +77,7 @@ def recorded(
         story=story.number,
         column=spec.cell,
         system=system,
+        day=datetime.now(UTC).date().isoformat(),
         settings={name: value for name, value in spec.settings.items() if value != usual[name]},
         steps=tuple(steps_of(trace)),
         disagreements=disagreements,

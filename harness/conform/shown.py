@@ -30,8 +30,13 @@ from harness.worlds.contract import PlacedRecord, ReplicaState
 from nemesis.cluster import PartitionView
 from workloads import CLIENT_CLOSED, NEVER_SENT, TIME_LIMIT
 
-#: Errors that a client finds by itself, where a broker did not answer.
-_SILENCE: Final = frozenset({CLIENT_CLOSED, NEVER_SENT, TIME_LIMIT, "KafkaConnectionError"})
+#: Errors that a client finds by itself, where a broker did not answer. A coordinator that fences a producer says so of
+#: the producer: its records are not sent, and librdkafka throws them out of its queue.
+_SILENCE: Final = frozenset({
+    CLIENT_CLOSED, NEVER_SENT, TIME_LIMIT, "KafkaConnectionError", "ProducerFencedError", "_FENCED", "_PURGE_QUEUE",
+})  # fmt: skip
+#: The table's names of what a leader answers, by librdkafka's.
+_NAMES: Final = {"INVALID_PRODUCER_EPOCH": "InvalidProducerEpochError"}
 NO_ANSWER: Final = "no answer"
 #: A fact of a replica that the core does not show.
 NOT_SHOWN: Final = "not shown"
@@ -155,7 +160,7 @@ def _answer(end: RecordEnd) -> str:
     if end.error is None:
         return end.outcome if end.offset is None else f"{end.outcome} at offset {end.offset}"
     error = end.error.partition(":")[0]
-    return NO_ANSWER if error in _SILENCE else error
+    return NO_ANSWER if error in _SILENCE else _NAMES.get(error, error)
 
 
 def in_words(value: object) -> str:

@@ -2,20 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from harness.conform import Comparison, Word, hold, known_deviations, story_of, traces_in
+from harness.conform import (
+    ELSEWHERE,
+    Comparison,
+    FreeRun,
+    Word,
+    held_run,
+    hold,
+    known_deviations,
+    story_of,
+    traces_in,
+    why_not,
+)
+from harness.records.run_record import read_record
+from harness.stories import known_stories
+from scripts.free_runs import kept_runs
 from scripts.reference.markdown import bullets, page, table, wrapped
+from scripts.reference.stories import USUAL
 
 TRACES: Final = Path(__file__).parents[2] / "results" / "reference" / "conform"
 FILE: Final = TRACES / "README.md"
 INTRODUCTION: Final = """
 Each trace is what Apache Kafka showed after the steps of a scripted story, recorded by `ackproof conform`;
-[the guide](../../../docs/guides/conform.md) says how. The columns count steps by their result when the core
-performed the same story: the same, passed within the step, a known deviation, unexplained.
+[the guide](../../../docs/guides/conform.md) says how. "Outcome" is that of the checkers, beside the story's file. The
+columns after it count steps by their result when the core performed the same story: the same, passed within the step,
+a known deviation, unexplained.
 """
+UNPLAYED: Final = """
+Kafka can perform these in their usual column, and they have no trace here:
+"""
+FREE_RUNS: Final = """
+Runs of campaigns on Apache Kafka 4.3.1, 2026-11-27, by family of faults. `free-runs.tar.xz` has what was observed;
+unpacked, `ackproof conform DIR/*` holds them. The core's controller must make every change that Kafka's logged, in some
+order; every act of a broker must follow one. With the planted bug `keep-fenced-in-isr` 79 of the first 80 do not fit.
+"""
+#: The results for the log partitions of free runs, by the family of each run; runs of a family one after the other.
+FreeRuns = Mapping[str, Sequence[Sequence[FreeRun]]]
 
 
 def compared() -> list[Comparison]:
@@ -23,13 +49,26 @@ def compared() -> list[Comparison]:
     return [hold(trace, story_of(trace)) for trace in traces_in(TRACES)]
 
 
-def conformance(comparisons: Sequence[Comparison]) -> str:
+def held_free_runs(bug: str = "none") -> FreeRuns:
+    """Hold the core's controller against every free run; with a planted ``bug``."""
+    results: dict[str, list[Sequence[FreeRun]]] = {}
+    with kept_runs() as runs:
+        for run in runs:
+            results.setdefault(read_record(run).family, []).append(held_run(run, bug))
+    return results
+
+
+def conformance(comparisons: Sequence[Comparison], free_runs: FreeRuns) -> str:
     """Write the page of all comparisons."""
     return page(
         "The core against recorded traces of Kafka",
         "`results/reference/conform/`",
         wrapped(INTRODUCTION.strip()),
-        table(["story", "settings", "on", "steps", *Word], map(_row, comparisons)),
+        table(["story", "settings", "on", "day", "outcome", "steps", *Word], map(_row, comparisons)),
+        *_unplayed({compared.story for compared in comparisons}),
+        "## Free runs",
+        wrapped(FREE_RUNS.strip()),
+        table(["family", "runs", "log partitions", "changes", "acts", "deviations", "unexplained"], _runs(free_runs)),
         "## Known deviations",
         bullets(_deviations()),
     )
@@ -37,7 +76,37 @@ def conformance(comparisons: Sequence[Comparison]) -> str:
 
 def _row(compared: Comparison) -> tuple[str, ...]:
     counts = (str(compared.count(word) or "") for word in Word)
-    return (compared.story, compared.column, compared.system, str(len(compared.steps)), *counts)
+    outcome = "" if compared.disagreements is None else "otherwise" if compared.disagreements else "as expected"
+    return (
+        compared.story, compared.column, compared.system, compared.day, outcome, str(len(compared.steps)), *counts,
+    )  # fmt: skip
+
+
+def _unplayed(played: set[str]) -> Iterator[str]:
+    """Name the stories that Kafka can perform in their usual column, and that have no trace here."""
+    kafka = ELSEWHERE["kafka"]
+    columns = {
+        number: next(story.columns[name] for name in USUAL if name in story.columns)
+        for number, story in known_stories().items()
+        if number not in played
+    }
+    lacking = [number for number, column in columns.items() if not why_not(known_stories()[number], column, kafka)]
+    if lacking:
+        yield wrapped(f"{UNPLAYED.strip()} {', '.join(lacking)}.")
+
+
+def _runs(free_runs: FreeRuns) -> Iterator[tuple[str, ...]]:
+    for family, runs in free_runs.items():
+        held = [each for run in runs for each in run]
+        yield (
+            family,
+            str(len(runs)),
+            str(len(held)),
+            str(sum(each.changes for each in held)),
+            str(sum(each.roles for each in held)),
+            str(sum(each.deviations for each in held) or ""),
+            str(sum(not each.fits for each in held) or ""),
+        )
 
 
 def _deviations() -> Iterator[str]:

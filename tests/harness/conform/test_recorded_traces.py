@@ -11,10 +11,11 @@ from typing import Final
 
 import pytest
 
-from harness.conform import Comparison, Word, hold, known_deviations, read_trace
+from harness.conform import Comparison, Word, held_run, hold, known_deviations, read_trace
 from harness.conform.performing import with_rests
 from harness.stories import column_named, known_stories
-from scripts.reference.conformance import FILE, TRACES, conformance
+from scripts.free_runs import kept_runs
+from scripts.reference.conformance import FILE, TRACES, FreeRuns, conformance, held_free_runs
 from workloads import Settings
 
 #: All of these look at the same comparisons, which one worker keeps.
@@ -47,6 +48,11 @@ def held(name: str) -> Comparison:
     return hold(trace, STORIES[trace.story])
 
 
+@cache
+def free_runs() -> FreeRuns:
+    return held_free_runs()
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_core_shows_what_kafka_showed_at_every_step(name: str) -> None:
     compared = held(name)
@@ -59,7 +65,26 @@ def test_the_core_shows_what_kafka_showed_at_every_step(name: str) -> None:
 
 def test_the_page_of_traces_is_up_to_date() -> None:
     """`make reference` writes it."""
-    assert FILE.read_text(encoding="utf-8") == conformance([held(name) for name in NAMES])
+    assert FILE.read_text(encoding="utf-8") == conformance([held(name) for name in NAMES], free_runs())
+
+
+def test_at_least_fifty_free_runs_fit_the_controller_whatever_was_done_to_kafka() -> None:
+    held = [each for runs in free_runs().values() for run in runs for each in run]
+    assert [each for each in held if not each.fits] == []
+    assert sum(map(len, free_runs().values())) >= 50
+    assert {"kill", "pause", "partition"} <= free_runs().keys()
+
+
+def test_a_wrong_rule_of_the_controller_is_noticed_in_free_runs() -> None:
+    """Here in the last run of each family, for time; the page says in how many."""
+    with kept_runs() as runs:
+        by_family = {run.name.partition("-")[0]: run for run in runs}
+        conforming = [
+            family
+            for family, run in by_family.items()
+            if all(held.fits for held in held_run(run, "keep-fenced-in-isr"))
+        ]
+    assert conforming == []
 
 
 @pytest.mark.parametrize(
