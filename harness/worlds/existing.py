@@ -23,8 +23,9 @@ from harness.observations import BrokerFenced, BrokerRegistered, Fact, IsrChange
 from harness.plan import Existing, RunSpec, require_kind
 from harness.worlds.kafka import client_library
 from harness.worlds.kafka.administration import FAR_ASK_LIMIT_S, Administration
+from harness.worlds.kafka.formatting import TRANSACTIONS_FEATURE
 from harness.worlds.kafka.own_topic import OwnTopic, require_ids
-from harness.worlds.kafka.properties import possible
+from harness.worlds.kafka.properties import possible, transactions_possible
 from harness.worlds.real import Opened, Opening, RealCluster, RealWorld
 from harness.worlds.real.leadership import ConfirmedReassignment
 from harness.worlds.real.observation_times import trace_path, traced
@@ -32,7 +33,7 @@ from harness.worlds.real.topic import topic_configs
 from nemesis.cluster import CONTROLLER, Capability, ClusterView, PartitionView, Target
 from nemesis.faults import FAULTS
 from nemesis.scenarios import FAMILIES, strikes_of
-from workloads import topics_of
+from workloads import kind_of, topics_of
 
 #: The faults that the cluster's administration and the workload itself can make.
 _WITHIN_REACH: Final = {Capability.LEADERSHIP, Capability.REASSIGNMENT, Capability.CLIENTS}
@@ -117,6 +118,8 @@ class ExistingCluster(RealCluster):
         release = administration.release(brokers[0])
         require_ids(release)
         possible(self._settings, release)
+        if kind_of(self._spec.workload).transactional:
+            transactions_possible(self._settings, release, administration.features().get(TRANSACTIONS_FEATURE, 0))
         workload = self._spec.workload
         for name in topics_of(workload):
             topic = OwnTopic(administration, opening.journal, name, self._bootstrap, self._security)

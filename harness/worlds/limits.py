@@ -103,7 +103,7 @@ def release_lacks(spec: RunSpec) -> str:
 
     try:
         if isinstance(world, Kafka):
-            successor_for(world, release_for(world, spec.chosen()))
+            successor_for(world, release_for(world, spec.chosen(), spec.workload))
         for alone in with_one_library(world):
             if alone.client == "java":
                 client_release(alone)

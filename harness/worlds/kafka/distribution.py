@@ -19,16 +19,31 @@ from harness.records.journal import Journal
 from harness.worlds.kafka import zookeeper
 from harness.worlds.kafka.administration import Administration
 from harness.worlds.kafka.class_archive import make_archive
-from harness.worlds.kafka.formatting import BOOTSTRAP, META, VOTERS, FirstVoters, format_directory, new_id
+from harness.worlds.kafka.formatting import (
+    BOOTSTRAP,
+    META,
+    TRANSACTIONS_FEATURE,
+    VOTERS,
+    FirstFeatures,
+    FirstVoters,
+    format_directory,
+    new_id,
+)
 from harness.worlds.kafka.installation import Installation, find
 from harness.worlds.kafka.jvm import LEVELS, MAIN, LogFiles, node_command, pauses_in
 from harness.worlds.kafka.log_events import observations_in
 from harness.worlds.kafka.logged_metadata import BrokerLogs, ControllerLogs, LoggedMetadata
 from harness.worlds.kafka.logged_roles import LoggedRoles
 from harness.worlds.kafka.members import ClusterMembers
-from harness.worlds.kafka.properties import NodePlace, as_text, node_properties, possible_with_kraft
+from harness.worlds.kafka.properties import (
+    NodePlace,
+    as_text,
+    node_properties,
+    possible_with_kraft,
+    transactions_possible,
+)
 from harness.worlds.kafka.releases import DEFAULT_VERSION, Version, parse_version
-from harness.worlds.kafka.succession import Forms, KafkaSuccession, NodeForm
+from harness.worlds.kafka.succession import LEFT_ALONE, Forms, KafkaSuccession, NodeForm
 from harness.worlds.kafka.zookeeper import ASKED_SINCE, ZooKeeperAdministration, possible_with_zookeeper
 from harness.worlds.real import Distribution, lifetime_s, local_host
 from harness.worlds.real.direct_access import Ask
@@ -37,7 +52,7 @@ from harness.worlds.real.nodes import Nodes
 from harness.worlds.real.view import ControllerMetadata, Viewer
 from nemesis.cluster import CONTROLLER, Capability, Leadership, Reassignment
 from nemesis.succession import Succession
-from workloads import Settings
+from workloads import Settings, WorkloadPlan, kind_of
 
 _NO_CUTS: Final = 'links of Apache Kafka are cut with host = "namespaces" only, which needs root'
 _NO_KRAFT: Final = "clusters with ZooKeeper cannot be upgraded here"
@@ -60,8 +75,10 @@ def release_of(world: Kafka) -> Version:
     return parse_version(world.version or DEFAULT_VERSION)
 
 
-def release_for(world: Kafka, settings: Settings) -> Installation:
+def release_for(world: Kafka, settings: Settings, workload: WorkloadPlan | None = None) -> Installation:
     """The installed release that ``world`` begins with, and that can do what the ``settings`` ask for.
+
+    Only a ``workload`` of transactions asks for a version of them.
 
     Raises:
         PlanError: it cannot, or this release does not exist.
@@ -72,6 +89,8 @@ def release_for(world: Kafka, settings: Settings) -> Installation:
         possible_with_zookeeper(settings, version)
     else:
         possible_with_kraft(settings, version)
+    if workload is not None and kind_of(workload).transactional:
+        transactions_possible(settings, version)
     installation = find(str(version))  # last: no user should fetch a release that cannot do it
     installation.require_startable()
     return installation
@@ -117,8 +136,8 @@ def kraft(settings: Settings, installation: Installation, brokers: int, *, dynam
         if (data / META).exists():
             return ()
         directory, voters = first.of(nodes, node) if dynamic else ("", b"")
-        elr = settings.eligible_leader_replicas
-        format_directory(installation, data, node, cluster, elr=elr, directory=directory, voters=voters)
+        features = FirstFeatures(settings.eligible_leader_replicas, settings.transaction_version)
+        format_directory(installation, data, node, cluster, features=features, directory=directory, voters=voters)
         return (data / META, data / BOOTSTRAP, *([data / VOTERS] if voters else []))
 
     return Mode(
@@ -165,7 +184,7 @@ class KafkaDistribution(Distribution):
     @cached_property
     def release(self) -> Installation:
         """The installed release. Raises as :func:`release_for`."""
-        return release_for(self._world, self._spec.chosen())
+        return release_for(self._world, self._spec.chosen(), self._spec.workload)
 
     @cached_property
     def _forms(self) -> Forms:
@@ -254,7 +273,8 @@ class KafkaDistribution(Distribution):
     def succession(self, nodes: Nodes, viewer: Viewer, resources: ExitStack) -> Succession:
         operator = _operator(nodes, viewer, resources)
         members = ClusterMembers(nodes, operator, viewer.running, dynamic=self._world.upgrade_by != "restart")
-        return KafkaSuccession(nodes, self._forms, operator, members)
+        chosen = LEFT_ALONE | ({TRANSACTIONS_FEATURE} if self._spec.chosen().transaction_version == 1 else set())
+        return KafkaSuccession(nodes, self._forms, operator, members, chosen)
 
     @override
     def configuration(self, nodes: Nodes) -> dict[str, Any]:

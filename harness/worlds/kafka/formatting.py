@@ -13,14 +13,14 @@ import tempfile
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from harness.errors import HostError
 from harness.hosts import Address, attempt
 from harness.machine.durable_files import write_durably
 from harness.worlds.kafka.installation import Installation
 from harness.worlds.kafka.jvm import tool_command
-from harness.worlds.kafka.releases import ELR_SINCE
+from harness.worlds.kafka.releases import ELR_SINCE, TRANSACTIONS_2_SINCE, Version
 from harness.worlds.real.nodes import Nodes
 from nemesis.cluster import CONTROLLER
 from workloads import reason_of
@@ -33,6 +33,23 @@ _TOOL_LIMIT_S: Final = 120.0
 #: The address of a controller that is never started.
 _ANY_ADDRESS: Final = Address("127.0.0.1", 9093)
 _ELR: Final = "eligible.leader.replicas.version"
+#: The feature whose level is the version of transactions.
+TRANSACTIONS_FEATURE: Final = "transaction.version"
+
+
+class FirstFeatures(NamedTuple):
+    """What a run chooses of the features that a cluster begins with, as far as a release knows them.
+
+    ``elr``: eligible leader replicas (KIP-966). ``transactions``: the version of transactions (KIP-890).
+    """
+
+    elr: bool = False
+    transactions: int = 2
+
+    def of(self, version: Version) -> dict[str, int]:
+        """The features that this release knows, each with its level."""
+        known = {_ELR: (ELR_SINCE, int(self.elr)), TRANSACTIONS_FEATURE: (TRANSACTIONS_2_SINCE, self.transactions)}
+        return {name: level for name, (since, level) in known.items() if version >= since}
 
 
 def new_id() -> str:
@@ -51,17 +68,17 @@ def format_directory(
     node: int,
     cluster: str,
     *,
-    elr: bool,
+    features: FirstFeatures,
     directory: str = "",
     voters: bytes = b"",
 ) -> None:
-    """Make ``data`` ready for ``node``'s first start in ``cluster``; ``elr`` as in :func:`bootstrap`.
+    """Make ``data`` ready for ``node``'s first start in ``cluster`` with these ``features``.
 
     ``directory`` is the directory's id, by default a new one, and ``voters`` are the first of :class:`FirstVoters`.
     """
     data.mkdir(parents=True, exist_ok=True)
     # A node that loses its power must find itself formatted afterwards.
-    write_durably(data / BOOTSTRAP, bootstrap(installation, elr=elr).read_bytes())
+    write_durably(data / BOOTSTRAP, bootstrap(installation, features).read_bytes())
     if voters:
         (data / VOTERS).parent.mkdir(exist_ok=True)
         write_durably(data / VOTERS, voters)
@@ -111,19 +128,20 @@ class FirstVoters:
             return (data / VOTERS).read_bytes()
 
 
-def bootstrap(installation: Installation, *, elr: bool) -> Path:
-    """The first metadata records of clusters of this release, with or without eligible leader replicas (KIP-966).
+def bootstrap(installation: Installation, features: FirstFeatures) -> Path:
+    """The first metadata records of clusters of this release with these features.
 
     Raises:
         HostError: Kafka's tool could not make them.
     """
-    name = f"bootstrap-elr-{int(elr)}.checkpoint" if installation.version >= ELR_SINCE else BOOTSTRAP
-    checkpoint = installation.made / name
+    levels = features.of(installation.version)
+    name = "-".join(["bootstrap", *(f"{name.partition('.')[0]}-{level}" for name, level in levels.items())])
+    checkpoint = installation.made / f"{name}.checkpoint"
     if not checkpoint.is_file():
         installation.made.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".format-", dir=installation.made) as directory:
-            feature = ["--feature", f"{_ELR}={int(elr)}"] if installation.version >= ELR_SINCE else []
-            (_formatted(installation, Path(directory), CONTROLLER, _ANY_ADDRESS, feature) / BOOTSTRAP).replace(
+            chosen = [word for name, level in levels.items() for word in ("--feature", f"{name}={level}")]
+            (_formatted(installation, Path(directory), CONTROLLER, _ANY_ADDRESS, chosen) / BOOTSTRAP).replace(
                 checkpoint
             )
     return checkpoint

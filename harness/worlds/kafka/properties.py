@@ -10,7 +10,7 @@ import msgspec
 
 from harness.errors import PlanError
 from harness.hosts import Address
-from harness.worlds.kafka.releases import ELR_SINCE, KRAFT_SINCE, Version
+from harness.worlds.kafka.releases import ELR_SINCE, KRAFT_SINCE, TRANSACTIONS_2_SINCE, Version
 from nemesis.cluster import CONTROLLER
 from workloads import KAFKA_DEFECTS, NEVER, Settings, spelled
 
@@ -21,14 +21,21 @@ RULES_SINCE: Final[Mapping[str, tuple[int, int, int]]] = {
     "fetch.fencing": (2, 1, 0),  # KIP-320
     "isr.join.epoch.rule": (2, 0, 1),  # KAFKA-7128
 }
-#: The setting that is chosen when a cluster is formatted.
+#: The settings that are chosen when a cluster is formatted.
 ELR: Final = "eligible.leader.replicas"
+TRANSACTIONS: Final = "transaction.version"
 #: Consumers read from a follower since 2.4 (KIP-392), if brokers have this class choose one.
 NEAR: Final = "follower.fetching"
 NEAR_SINCE: Final = (2, 4, 0)
 _SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 #: Choices of a cluster that are neither a rule of the release nor a defect, and since when there are.
-SINCE: Final[Mapping[str, tuple[int, int, int]]] = {ELR: ELR_SINCE, NEAR: NEAR_SINCE}
+SINCE: Final[Mapping[str, tuple[int, int, int]]] = {
+    ELR: ELR_SINCE,
+    NEAR: NEAR_SINCE,
+    TRANSACTIONS: TRANSACTIONS_2_SINCE,
+}
+#: What releases before did, where that is not the default.
+_BEFORE: Final[Mapping[str, object]] = {TRANSACTIONS: 1}
 #: The defects that the brokers of every release have, as the reference broker's settings name them (rules 21, 30).
 _DEFECTS: Final[Mapping[str, object]] = {
     "missed.epoch": "kafka",
@@ -101,16 +108,37 @@ def possible_with_kraft(settings: Settings, version: Version) -> None:
 def possible(settings: Settings, version: Version, free: Collection[str] = ()) -> None:
     """Refuse settings that this release does not have; those in ``free`` can be chosen.
 
+    Where no transactions are written their version decides nothing: :func:`transactions_possible`.
+
     Raises:
         PlanError: a setting does not go with the release; the text names it.
     """
     chosen = settings.to_mapping()
-    for name, wanted in _rules_of(version, free).items():
+    for name, wanted in _rules_of(version, (*free, TRANSACTIONS)).items():
         if chosen[name] != wanted:
             raise PlanError(
                 f"{name}={spelled(chosen[name])} is not how Apache Kafka {version} works; in its world write "
                 f"{name}={spelled(wanted)}"
             )
+
+
+def transactions_possible(settings: Settings, version: Version, feature: int | None = None) -> None:
+    """Refuse a version of transactions that a cluster does not have, for a workload that writes in transactions.
+
+    ``feature`` is the level of the feature in a cluster that exists; None where the cluster is still to be formatted.
+
+    Raises:
+        PlanError: the release, or the cluster, has the other one.
+    """
+    if feature is None and version >= TRANSACTIONS_2_SINCE:
+        return
+    has = 2 if (feature or 0) > 1 else 1
+    if settings.transaction_version != has:
+        where = f"Apache Kafka {version}" if feature is None else "this cluster"
+        raise PlanError(
+            f"{TRANSACTIONS}={settings.transaction_version} is not how {where} works; in its world write "
+            f"{TRANSACTIONS}={has}"
+        )
 
 
 def foreign_rule(chosen: Mapping[str, object], version: Version) -> str:
@@ -131,7 +159,9 @@ def _rules_of(version: Version, free: Collection[str] = ()) -> dict[str, object]
         for name in Settings.scoped("reference")
         if name not in (*free, *_FREE) and not (name in SINCE and version >= SINCE[name])
     ]
-    return {name: version >= RULES_SINCE[name] if name in RULES_SINCE else usual[name] for name in fixed}
+    return {
+        name: version >= RULES_SINCE[name] if name in RULES_SINCE else _BEFORE.get(name, usual[name]) for name in fixed
+    }
 
 
 def node_properties(node_place: NodePlace, settings: Settings, brokers: int) -> dict[str, str]:

@@ -17,6 +17,8 @@ ZOOKEEPER_GONE_SINCE: Final = (4, 0, 0)
 STARTED_SINCE: Final = (0, 10, 1)
 #: The oldest release whose controllers know eligible leader replicas (KIP-966).
 ELR_SINCE: Final = (4, 0, 0)
+#: The first release whose clusters can have either version of transactions (KIP-890); those before have the first.
+TRANSACTIONS_2_SINCE: Final = (4, 0, 0)
 
 #: The only logging binding of Kafka before 4.0 is log4j 1, kept alive as reload4j; since then log4j 2 (KIP-653).
 _RELOAD4J: Final = ("org.slf4j", "slf4j-reload4j", "1.7.36")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, NamedTuple
 
 from typing_extensions import override
@@ -61,13 +61,24 @@ class Forms:
 
 
 class KafkaSuccession(Succession):
-    """Chooses forms, reads in nodes' own logs which release runs, and asks the cluster for its features."""
+    """Chooses forms, reads in nodes' own logs which release runs, and asks the cluster for its features.
 
-    def __init__(self, nodes: Nodes, forms: Forms, administration: Administration, members: ClusterMembers) -> None:
+    Features that are ``left_alone`` are not raised in the end.
+    """
+
+    def __init__(
+        self,
+        nodes: Nodes,
+        forms: Forms,
+        administration: Administration,
+        members: ClusterMembers,
+        left_alone: Collection[str] = LEFT_ALONE,
+    ) -> None:
         self._nodes = nodes
         self._forms = forms
         self._administration = administration
         self._members = members
+        self._left_alone = left_alone
         self._tails: dict[tuple[int, int], LogTail] = {}
         self._seen: dict[tuple[int, int], Evidence] = {}
 
@@ -116,7 +127,9 @@ class KafkaSuccession(Succession):
     def _finalize(self) -> Evidence:
         before, supported = self._administration.features(), self._administration.supported_features()
         wanted = {
-            name: level for name, level in supported.items() if name not in LEFT_ALONE and level > before.get(name, 0)
+            name: level
+            for name, level in supported.items()
+            if name not in self._left_alone and level > before.get(name, 0)
         }
         state: Evidence = {"features_before": before}
         if not wanted:

@@ -15,10 +15,12 @@ from harness.worlds.kafka.properties import (
     RULES_SINCE,
     NodePlace,
     as_text,
+    foreign_rule,
     lone_properties,
     node_properties,
     possible,
     possible_with_kraft,
+    transactions_possible,
 )
 from harness.worlds.kafka.releases import Version, artifacts, parse_version
 from harness.worlds.reference_settings import refuse_what_it_lacks
@@ -130,6 +132,28 @@ def test_eligible_leader_replicas_are_chosen_where_a_release_knows_them() -> Non
         possible(Settings(eligible_leader_replicas=True), Version(3, 9, 1))
 
 
+def test_a_cluster_has_the_version_of_transactions_that_is_chosen_where_its_release_has_both() -> None:
+    old, new = Version(3, 9, 1), Version(4, 0, 0)
+    one, two = Settings(transaction_version=1), Settings(transaction_version=2)
+    for settings in (one, two):
+        possible(settings, old)  # of no meaning, where no transactions are written
+        transactions_possible(settings, new)
+    transactions_possible(one, old)
+    with pytest.raises(PlanError, match=r"version=2 is not how Apache Kafka 3\.9\.1 works; .* transaction\.version=1"):
+        transactions_possible(two, old)
+    assert formatting.FirstFeatures(transactions=1).of(old) == {}
+    assert formatting.FirstFeatures(transactions=1).of(new)["transaction.version"] == 1
+    assert foreign_rule({"transaction.version": 2}, old) == "transaction.version=2"
+    assert foreign_rule({"transaction.version": 1}, old) == foreign_rule({"transaction.version": 1}, new) == ""
+
+
+@pytest.mark.parametrize(("feature", "has"), [(0, 1), (1, 1), (2, 2)])
+def test_a_cluster_that_exists_has_the_version_of_transactions_that_it_says(feature: int, has: int) -> None:
+    transactions_possible(Settings(transaction_version=has), Version(4, 3, 1), feature)
+    with pytest.raises(PlanError, match=f"is not how this cluster works; .* write transaction.version={has}"):
+        transactions_possible(Settings(transaction_version=3 - has), Version(4, 3, 1), feature)
+
+
 @pytest.mark.parametrize("without", [{"strict_min_isr": False}, {"broker_epochs": False}])
 def test_the_reference_broker_keeps_eligible_leaders_only_with_the_rules_that_they_rest_on(without) -> None:
     with pytest.raises(PlanError, match=r"needs strict\.min\.isr=true and broker\.epochs=true"):
@@ -174,8 +198,9 @@ def test_releases_are_ordered_as_they_came() -> None:
 
 def test_a_directory_is_formatted_without_a_jvm(installation: Installation, tmp_path: Path) -> None:
     installation.made.mkdir()
-    (installation.made / "bootstrap-elr-1.checkpoint").write_bytes(b"records")
-    formatting.format_directory(installation, tmp_path / "data", 2, "cluster", elr=True)
+    (installation.made / "bootstrap-eligible-1-transaction-1.checkpoint").write_bytes(b"records")
+    features = formatting.FirstFeatures(elr=True, transactions=1)
+    formatting.format_directory(installation, tmp_path / "data", 2, "cluster", features=features)
     lines = (tmp_path / "data" / "meta.properties").read_text().splitlines()
     assert lines[:3] == ["version=1", "cluster.id=cluster", "node.id=2"]
     assert lines[3].startswith("directory.id=")
