@@ -254,8 +254,7 @@ class Settings:
     )
     """The rule of election where a number of copies commits (rules 13, 27, 28)."""
     transaction_version: int = _setting("transaction.version", "reference", 2, choices=(1, 2))
-    """With 2 each end of a transaction raises the producer epoch (rule 39, KIP-890). The reference broker over
-    sockets has 1, and so have releases of Kafka before 4.0."""
+    """With 2 each end of a transaction raises the producer epoch (rule 39). Processes, and Kafka before 4.0, have 1."""
     planted_bug: PlantedBug = _setting("planted.bug", "reference", "none", choices=get_args(PlantedBug))  # noqa: RUF009
     """One rule in a wrong form, to find out whether the checkers notice."""
 

@@ -38,7 +38,7 @@ TRANSACTIONS_FEATURE: Final = "transaction.version"
 
 
 class FirstFeatures(NamedTuple):
-    """What a run chooses of the features that a cluster begins with, as far as a release knows them.
+    """The features that a run chooses for the beginning of a cluster, as far as a release knows them.
 
     ``elr``: eligible leader replicas (KIP-966). ``transactions``: the version of transactions (KIP-890).
     """
@@ -48,8 +48,8 @@ class FirstFeatures(NamedTuple):
 
     def of(self, version: Version) -> dict[str, int]:
         """The features that this release knows, each with its level."""
-        known = {_ELR: (ELR_SINCE, int(self.elr)), TRANSACTIONS_FEATURE: (TRANSACTIONS_2_SINCE, self.transactions)}
-        return {name: level for name, (since, level) in known.items() if version >= since}
+        chosen = {_ELR: (ELR_SINCE, int(self.elr)), TRANSACTIONS_FEATURE: (TRANSACTIONS_2_SINCE, self.transactions)}
+        return {name: level for name, (since, level) in chosen.items() if version >= since}
 
 
 def new_id() -> str:

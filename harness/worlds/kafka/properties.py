@@ -34,7 +34,7 @@ SINCE: Final[Mapping[str, tuple[int, int, int]]] = {
     NEAR: NEAR_SINCE,
     TRANSACTIONS: TRANSACTIONS_2_SINCE,
 }
-#: What releases before did, where that is not the default.
+#: The choice of all releases before, where it is not the default.
 _BEFORE: Final[Mapping[str, object]] = {TRANSACTIONS: 1}
 #: The defects that the brokers of every release have, as the reference broker's settings name them (rules 21, 30).
 _DEFECTS: Final[Mapping[str, object]] = {

@@ -134,13 +134,13 @@ def test_eligible_leader_replicas_are_chosen_where_a_release_knows_them() -> Non
 
 def test_a_cluster_has_the_version_of_transactions_that_is_chosen_where_its_release_has_both() -> None:
     old, new = Version(3, 9, 1), Version(4, 0, 0)
-    one, two = Settings(transaction_version=1), Settings(transaction_version=2)
-    for settings in (one, two):
+    first, second = Settings(transaction_version=1), Settings(transaction_version=2)
+    for settings in (first, second):
         possible(settings, old)  # of no meaning, where no transactions are written
         transactions_possible(settings, new)
-    transactions_possible(one, old)
+    transactions_possible(first, old)
     with pytest.raises(PlanError, match=r"version=2 is not how Apache Kafka 3\.9\.1 works; .* transaction\.version=1"):
-        transactions_possible(two, old)
+        transactions_possible(second, old)
     assert formatting.FirstFeatures(transactions=1).of(old) == {}
     assert formatting.FirstFeatures(transactions=1).of(new)["transaction.version"] == 1
     assert foreign_rule({"transaction.version": 2}, old) == "transaction.version=2"
