@@ -73,16 +73,17 @@ from workloads.settings import (
     SettingValue,
     Truncation,
 )
+from workloads.transaction_errors import Call, ErrorClass, class_of
 
 __all__ = [
     "ACKS_ALL", "CLIENT_CLOSED", "CLIENT_CRASHED", "GAVE_UP", "IDEMPOTENCE", "KAFKA_DEFECTS", "LISTED", "NEMESIS",
     "NEVER", "NEVER_SENT", "NOTHING", "NO_ERA", "PAYLOAD_HEADER", "PRESETS", "TIME_LIMIT", "WORKLOADS", "Assignment",
-    "Batches", "BrokenInvariant", "CleanerTimes", "ClientCapability", "Clients", "Clock", "Commits", "Consumer",
-    "Epochs", "Event", "EventType", "Fetched", "FreshWrites", "Function", "GroupMember", "GroupProtocol",
+    "Batches", "BrokenInvariant", "Call", "CleanerTimes", "ClientCapability", "Clients", "Clock", "Commits", "Consumer",
+    "Epochs", "ErrorClass", "Event", "EventType", "Fetched", "FreshWrites", "Function", "GroupMember", "GroupProtocol",
     "IsolationLevel", "LogPartition", "MemberToken", "Membership", "MicroOperation", "Offsets", "OwnCommit",
     "OwnCommits", "PayloadDefect", "PlannedWrite", "PlantedBug", "Poll", "PollOutcome", "Positions", "Producer",
     "ProducerEpoch", "Reached", "Record", "Recorder", "Refusal", "RefusedAttempts", "Retirement", "Send",
     "SendOutcome", "ServedTime", "SettingValue", "Settings", "SettingsError", "StableOffset", "Subscription",
-    "Tombstones", "TransactionEnd", "Transactions", "Truncation", "Unsent", "WorkloadPlan", "classify", "in_toml",
-    "kind_of", "reason_of", "refusal", "shown", "spelled", "topics_of", "unknown_name",
+    "Tombstones", "TransactionEnd", "Transactions", "Truncation", "Unsent", "WorkloadPlan", "class_of", "classify",
+    "in_toml", "kind_of", "reason_of", "refusal", "shown", "spelled", "topics_of", "unknown_name",
 ]  # fmt: skip

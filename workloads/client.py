@@ -24,13 +24,14 @@ import msgspec
 
 from workloads.operations import EventType, ProducerEpoch
 from workloads.settings import GroupProtocol, IsolationLevel, OffsetReset
+from workloads.transaction_errors import Call, ErrorClass, class_of
 
 
 class SendOutcome(msgspec.Struct, frozen=True, gc=False):
     """The end of a send. ``type`` is OK, FAIL or INFO; ``offset`` is None where the log named none (acks=0).
 
     ``answered_us`` is the time on the run's clock at which the client answered, None where that is now: an answer of
-    another thread takes its time to get here.
+    another thread takes its time to get here. ``error_class`` is that of the error of a transactional call.
     """
 
     type: EventType
@@ -38,6 +39,14 @@ class SendOutcome(msgspec.Struct, frozen=True, gc=False):
     error: str | None = None
     node: int | None = None
     answered_us: int | None = None
+    error_class: ErrorClass | None = None
+
+    @classmethod
+    def of_call(cls, call: Call, error: str, own: ErrorClass | None = None) -> SendOutcome:
+        """The end of a transactional call with an error, to which the client itself gives the class ``own``."""
+        error_class = class_of(call, error, own)
+        kind = EventType.FAIL if error_class is ErrorClass.ABORTABLE else EventType.INFO
+        return cls(kind, error=error, error_class=error_class)
 
 
 class Fetched(msgspec.Struct, frozen=True, gc=False):
@@ -164,11 +173,15 @@ class Transactions(Protocol):
     """Sends that count together or not at all. One transaction at a time.
 
     Calls follow each other: the next one begins when the one before was answered. OK means that the call did what it
-    says, FAIL that it certainly did not, INFO that it is not known.
+    says, FAIL that it certainly did not, INFO that it is not known. What is to be done after an error is its class
+    (:mod:`workloads.transaction_errors`).
     """
 
     def init(self, done: Callable[[SendOutcome], None]) -> None:
-        """End what earlier producers with this transactional id left open, and fence them (KIP-98). Called once."""
+        """End what earlier producers with this transactional id left open, and fence them (KIP-98).
+
+        Called once, and again where it ended with a RETRIABLE error.
+        """
         ...
 
     def begin(self, done: Callable[[SendOutcome], None]) -> None:

@@ -14,6 +14,7 @@ from typing import Annotated, Final, Literal, Protocol
 import msgspec
 
 from workloads.settings import IsolationLevel
+from workloads.transaction_errors import ErrorClass
 
 #: The process id of faults in a history; clients count from 0.
 NEMESIS: Final = -1
@@ -199,6 +200,7 @@ class TransactionEnd(msgspec.Struct, frozen=True, kw_only=True):
         sources: the offsets of the records that its sends were made of, in the order of the sends, by log partition.
         producer: the id and epoch with which it was written, None where the client had not told them when it was
             asked for the end.
+        error_class: the class of the last error of its calls, None without one.
     """
 
     transactional_id: str
@@ -212,6 +214,7 @@ class TransactionEnd(msgspec.Struct, frozen=True, kw_only=True):
     handed_us: int | None = None
     sources: dict[str, tuple[int, ...]] = {}
     producer: ProducerEpoch | None = None
+    error_class: ErrorClass | None = None
 
 
 class StableOffset(msgspec.Struct, frozen=True, kw_only=True):

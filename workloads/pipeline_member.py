@@ -27,6 +27,7 @@ from workloads.operations import EventType, Function, Reached
 from workloads.plan import WorkloadPlan
 from workloads.polling_member import Harm, PollingMember, Records, ranges_of
 from workloads.settings import Settings
+from workloads.transaction_errors import ErrorClass
 from workloads.transactional_producer import RENEW_MS, Asked, Consumed, OpenTransaction, TransactionalProducer
 from workloads.transactions import SpreadEnds
 
@@ -168,7 +169,7 @@ class PipelineMember(PollingMember):
                 self._between(finish)
             else:
                 finish()
-        elif outcome.type is EventType.FAIL:
+        elif outcome.error_class in (ErrorClass.ABORTABLE, ErrorClass.RETRIABLE):
             self._abort()
         else:
             self._give_up()

@@ -25,10 +25,13 @@ from workloads.operations import (
     Send,
     TransactionEnd,
 )
+from workloads.transaction_errors import ErrorClass
 from workloads.values import encode, join
 
 #: The pause before another producer is made where one could not begin its work.
 RENEW_MS: Final = 500
+#: The most tries of a call whose errors are retriable; the pause between two is :data:`RENEW_MS`.
+TRIES_MAX: Final = 3
 #: Errors that tell of this harness, not of the library.
 _OWN_ERRORS: Final = (CLIENT_CLOSED, CLIENT_CRASHED, TIME_LIMIT)
 
@@ -60,6 +63,7 @@ class OpenTransaction:
         self.ending_us: int | None = None
         self.superseded_us: int | None = None
         self.told: ProducerEpoch | None = None
+        self.error_class: ErrorClass | None = None
         self.end: SendOutcome | None = None
 
 
@@ -103,7 +107,26 @@ class TransactionalProducer:
             self.ready = outcome.type is EventType.OK
             done(outcome)
 
-        self._calls.init(answered)
+        self._try(self._calls.init, answered)
+
+    def _try(
+        self,
+        call: Callable[[Callable[[SendOutcome], None]], None],
+        done: Callable[[SendOutcome], None],
+        tries: int = TRIES_MAX,
+    ) -> None:
+        """Make a call, and make it again after an error that lets it."""
+
+        def answered(outcome: SendOutcome) -> None:
+            if self.transaction is not None:
+                _note_class(self.transaction, outcome)
+            if outcome.error_class is ErrorClass.RETRIABLE and tries > 1:
+                again = partial(self._try, call, done, tries - 1)
+                self._writers.clock.call_at(self._now_us() + RENEW_MS * 1000, again)
+            else:
+                done(outcome)
+
+        call(answered)
 
     def begin(
         self,
@@ -129,7 +152,7 @@ class TransactionalProducer:
         assert transaction is not None  # noqa: S101 - it was begun with what it is made of
         assert transaction.consumed is not None  # noqa: S101
         offsets = {part.partition: part.offset for part in transaction.consumed.reached}
-        self._calls.send_offsets(offsets, member, partial(self._handed_over, transaction, done))
+        self._try(partial(self._calls.send_offsets, offsets, member), partial(self._handed_over, transaction, done))
 
     def _handed_over(
         self, transaction: OpenTransaction, done: Callable[[SendOutcome], None], outcome: SendOutcome
@@ -170,6 +193,7 @@ class TransactionalProducer:
         self._settle()
 
     def _begun(self, transaction: OpenTransaction, halted: Callable[[], None] | None, outcome: SendOutcome) -> None:
+        _note_class(transaction, outcome)
         if transaction.end is not None:
             return
         if outcome.type is not EventType.OK:
@@ -231,9 +255,10 @@ class TransactionalProducer:
             transaction.told = self._producer.epochs.told_epoch()
 
     def _committed(self, transaction: OpenTransaction, outcome: SendOutcome) -> None:
+        _note_class(transaction, outcome)
         if transaction.end is not None:
             return
-        if outcome.type is EventType.FAIL and transaction.superseded_us is None:
+        if outcome.error_class is ErrorClass.ABORTABLE and transaction.superseded_us is None:
             self._calls.abort(partial(self._aborted, transaction))
             return
         if outcome.type is not EventType.OK:
@@ -245,6 +270,7 @@ class TransactionalProducer:
         self._settle()
 
     def _aborted(self, transaction: OpenTransaction, outcome: SendOutcome) -> None:
+        _note_class(transaction, outcome)
         if transaction.end is not None:
             return
         aborted = outcome.type is EventType.OK
@@ -307,4 +333,10 @@ class TransactionalProducer:
             handed_us=transaction.handed_us,
             sources={} if transaction.consumed is None else transaction.consumed.sources,
             producer=transaction.told,
+            error_class=transaction.error_class,
         )
+
+
+def _note_class(transaction: OpenTransaction, outcome: SendOutcome) -> None:
+    """Note the class of an error of a call."""
+    transaction.error_class = outcome.error_class or transaction.error_class

@@ -29,11 +29,13 @@ from harness.clients.configuration import (
 from harness.clients.credentials import without_secrets
 from harness.clients.real_clients import ClientLibrary
 from harness.clients.told_epoch import ToldEpoch
+from harness.clients.transactions import ToldError
 from harness.plan import Security
 from workloads import (
     NEVER_SENT,
     PAYLOAD_HEADER,
     Assignment,
+    ErrorClass,
     EventType,
     Fetched,
     IsolationLevel,
@@ -243,13 +245,17 @@ class _Transactions:
         with library.epoch.changing():
             library.producer.abort_transaction(self._limit_s)
 
-    def outcome(self, _library: PolledProducer, error: Exception) -> SendOutcome:
-        """FAIL where librdkafka asks for an abort: then the transaction was not committed."""
+    def told(self, _library: PolledProducer, error: Exception) -> ToldError:
+        """The class is the first that librdkafka says of the error."""
         failure = error.args[0] if isinstance(error, KafkaException) else None
         if not isinstance(failure, KafkaError):
-            return SendOutcome(EventType.INFO, error=f"{type(error).__name__}: {error}")
-        kind = EventType.FAIL if failure.txn_requires_abort() else EventType.INFO
-        return SendOutcome(kind, error=named(failure))
+            return ToldError(f"{type(error).__name__}: {error}")
+        said = {
+            ErrorClass.FATAL: failure.fatal(),
+            ErrorClass.ABORTABLE: failure.txn_requires_abort(),
+            ErrorClass.RETRIABLE: failure.retriable(),
+        }
+        return ToldError(named(failure), next((each for each, is_so in said.items() if is_so), None))
 
 
 class ConfluentConsumer(AdaptedConsumer[Consumer]):

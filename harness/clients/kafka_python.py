@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 import kafka
 from kafka import ConsumerRebalanceListener, KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.errors import KafkaError, KafkaTimeoutError
+from kafka.errors import KafkaError, KafkaTimeoutError, RetriableError
 from kafka.structs import OffsetAndMetadata
 
 from harness.clients.adapter import (
@@ -36,12 +36,14 @@ from harness.clients.configuration import (
 )
 from harness.clients.credentials import without_secrets
 from harness.clients.real_clients import ClientLibrary
+from harness.clients.transactions import ToldError
 from harness.plan import Security
 from workloads import (
     GAVE_UP,
     PAYLOAD_HEADER,
     Assignment,
     ClientCapability,
+    ErrorClass,
     EventType,
     Fetched,
     IsolationLevel,
@@ -194,11 +196,15 @@ class _Transactions:
         """Abort the open transaction."""
         self._wait(library, lambda manager: manager.begin_abort())
 
-    def outcome(self, library: KafkaProducer, error: Exception) -> SendOutcome:
-        """FAIL where the library asks for an abort: then the transaction was not committed."""
+    def told(self, library: KafkaProducer, error: Exception) -> ToldError:
+        """The class is the state of the library's transaction manager, or whether the error's class can be retried."""
         manager = library._transaction_manager  # noqa: SLF001 - the library's version is pinned
-        kind = EventType.FAIL if manager.has_abortable_error() else EventType.INFO
-        return SendOutcome(kind, error=named(error))
+        said = {
+            ErrorClass.FATAL: manager.has_fatal_error(),
+            ErrorClass.ABORTABLE: manager.has_abortable_error(),
+            ErrorClass.RETRIABLE: isinstance(error, RetriableError),
+        }
+        return ToldError(named(error), next((each for each, is_so in said.items() if is_so), None))
 
     def _wait(self, library: KafkaProducer, begin: Callable[[Any], Any]) -> None:
         result = begin(library._transaction_manager)  # noqa: SLF001 - the library's version is pinned

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from harness.clients.client_thread import Library, Owner, Pending, ThreadedClock
-from workloads import TIME_LIMIT, EventType, MemberToken, SendOutcome
+from workloads import TIME_LIMIT, Call, ErrorClass, EventType, MemberToken, SendOutcome
 
 Called_contra = TypeVar("Called_contra", contravariant=True)
 
 #: The waits that one call may take inside the library: find the coordinator, flush, add partitions, end.
 _WAITS: Final = 4
+
+
+class ToldError(NamedTuple):
+    """An error by its name, with its words, and the class that the library itself gives it, if it gives one."""
+
+    error: str
+    own: ErrorClass | None = None
 
 
 class LibraryTransactions(Protocol[Called_contra]):
@@ -38,8 +45,8 @@ class LibraryTransactions(Protocol[Called_contra]):
         """Abort the open transaction."""
         ...
 
-    def outcome(self, library: Called_contra, error: Exception, /) -> SendOutcome:
-        """Say what an error that one of these raised means: FAIL where an abort is required, else INFO."""
+    def told(self, library: Called_contra, error: Exception, /) -> ToldError:
+        """Say what the library tells of an error that one of these raised."""
         ...
 
 
@@ -60,45 +67,45 @@ class AdaptedTransactions(Generic[Library]):
 
     def init(self, done: Callable[[SendOutcome], None]) -> None:
         """Have the library fence earlier producers."""
-        self._call(self._calls.init, done)
+        self._call("init", self._calls.init, done)
 
     def begin(self, done: Callable[[SendOutcome], None]) -> None:
         """Have the library open a transaction."""
-        self._call(self._calls.begin, done)
+        self._call("begin", self._calls.begin, done)
 
     def send_offsets(
         self, offsets: Mapping[str, int], member: MemberToken, done: Callable[[SendOutcome], None]
     ) -> None:
         """Have the library add offsets to the transaction."""
-        self._call(partial(self._calls.send_offsets, offsets=offsets, token=member.token), done)
+        self._call("send_offsets", partial(self._calls.send_offsets, offsets=offsets, token=member.token), done)
 
     def commit(self, done: Callable[[SendOutcome], None]) -> None:
         """Have the library commit."""
-        self._call(self._calls.commit, done)
+        self._call("commit", self._calls.commit, done)
 
     def abort(self, done: Callable[[SendOutcome], None]) -> None:
         """Have the library abort."""
-        self._call(self._calls.abort, done)
+        self._call("abort", self._calls.abort, done)
 
     def end(self, error: str) -> None:
         """End every call that is open, and all later ones, as INFO with this error."""
         self._ended = error
         self._pending.answer_all(SendOutcome(EventType.INFO, error=error))
 
-    def _call(self, call: Callable[[Library], None], done: Callable[[SendOutcome], None]) -> None:
-        ticket = self._pending.begin(done, self._limit_ms, SendOutcome(EventType.INFO, error=TIME_LIMIT))
+    def _call(self, name: Call, call: Callable[[Library], None], done: Callable[[SendOutcome], None]) -> None:
+        ticket = self._pending.begin(done, self._limit_ms, SendOutcome.of_call(name, TIME_LIMIT))
         if self._ended is not None:
-            self._pending.answer(ticket, SendOutcome(EventType.INFO, error=self._ended))
+            self._pending.answer(ticket, SendOutcome.of_call(name, self._ended))
         else:
-            self._owner.submit(partial(self._answer, ticket, call))
+            self._owner.submit(partial(self._answer, ticket, name, call))
 
-    def _answer(self, ticket: int, call: Callable[[Library], None], library: Library) -> None:
+    def _answer(self, ticket: int, name: Call, call: Callable[[Library], None], library: Library) -> None:
         if not self._pending.waits(ticket):
             return
         try:
             call(library)
         except Exception as error:
-            outcome = self._calls.outcome(library, error)
+            outcome = SendOutcome.of_call(name, *self._calls.told(library, error))
         else:
             outcome = SendOutcome(EventType.OK)
         self._pending.answer(ticket, outcome)

@@ -8,7 +8,7 @@ from workloads.driver import Workload
 from workloads.operations import EventType
 from workloads.plan import WorkloadPlan
 
-OK, FAIL, INFO = EventType.OK, EventType.FAIL, EventType.INFO
+OK, INFO = EventType.OK, EventType.INFO
 INPUTS = tuple(f"ackproof-{number}" for number in range(3))
 OUTPUTS = tuple(f"ackproof-out-{number}" for number in range(3))
 
@@ -17,7 +17,8 @@ class PipedLog(GroupedLog):
     """Transactions are in the log from their commit on; members wait for the offsets of those that are open.
 
     Defects: ``counts_aborted`` lets offsets of aborted transactions count, ``hurries`` members past open ones,
-    ``accepts_stale`` takes offsets of members that were given up.
+    ``accepts_stale`` takes offsets of members that were given up. Handings over of offsets whose numbers are in
+    ``timed_out`` end with a time-out.
     """
 
     def __init__(self, clock, timeout_ms):
@@ -25,6 +26,7 @@ class PipedLog(GroupedLog):
         self.timeout_us = timeout_ms * 1000
         self.owners, self.open = {}, []
         self.counts_aborted = self.hurries = False
+        self.handed, self.timed_out = 0, range(0)
         self.records = {name: [] for name in INPUTS}
 
     def producer(self, process, transactional_id=None):
@@ -88,6 +90,9 @@ class PipedProducer:
     def _answer(self, done, outcome=OK, error=None):
         self.log.later(partial(done, SendOutcome(outcome, error=error)))
 
+    def _refuse(self, done, call, error):
+        self.log.later(partial(done, SendOutcome.of_call(call, error)))
+
     def init(self, done):
         if (before := self.log.owners.get(self.transactional_id)) is not None:
             before.end(self.log.counts_aborted)
@@ -111,19 +116,23 @@ class PipedProducer:
 
     def send_offsets(self, offsets, member, done):
         self.log.give_up()
+        self.log.handed += 1
+        if self.log.handed in self.log.timed_out:
+            self._refuse(done, "send_offsets", "TimeoutException")
+            return
         consumer = member.token
         valid = consumer in self.log.members and set(offsets) <= set(consumer.positions)
         if not self.in_charge:
-            self._answer(done, INFO, "_FENCED")
+            self._refuse(done, "send_offsets", "_FENCED")
         elif valid or self.log.accepts_stale:
             self.offsets = dict(offsets)
             self._answer(done)
         else:
-            self._answer(done, FAIL, "ILLEGAL_GENERATION")
+            self._refuse(done, "send_offsets", "ILLEGAL_GENERATION")
 
     def commit(self, done):
         if not self.in_charge:
-            self._answer(done, INFO, "_FENCED")
+            self._refuse(done, "commit", "_FENCED")
             return
         for partition, record in self.sent:
             self.log.records.setdefault(partition, []).append(record)
@@ -148,9 +157,10 @@ class PipedProducer:
         self.closed = True
 
 
-def performed(world, events, settings, *, defect="", **plan):
+def performed(world, events, settings, *, defect="", timed_out=range(0), **plan):
     """Forty seconds of the workload, its end and the final read, on a log with this defect."""
     log = world.clients = PipedLog(world.clock, settings.transaction_timeout_ms)
+    log.timed_out = timed_out
     if defect:
         setattr(log, defect, True)
     chosen = WorkloadPlan(name="consume-transform-produce", consumers=3, writes_per_second=30.0, **plan)

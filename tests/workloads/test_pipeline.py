@@ -10,6 +10,7 @@ from tests.checkers.in_memory import judge_events
 from tests.workloads.piped_log import INPUTS, OUTPUTS, performed
 from workloads.operations import EventType, Function, Reached, Send, TransactionEnd
 from workloads.settings import Settings
+from workloads.transaction_errors import ErrorClass
 
 SETTINGS = Settings.from_mapping(
     {
@@ -50,6 +51,19 @@ def test_a_transaction_says_of_which_records_its_writes_are_made(perfect_world, 
         assert [send.partition for send in sends] == [name.replace("ackproof", "ackproof-out") for name, _ in sources]
         assert {name: (min(of), max(of) + 1) for name, of in facts.sources.items()} == reached
     assert set(log.committed) == set(INPUTS)
+
+
+@pytest.mark.parametrize(("timed_out", "ends"), [(range(10, 11), {"commit"}), (range(10, 19), {"abort"})])
+def test_offsets_whose_handing_over_timed_out_are_handed_over_again_some_times_and_then_aborted(
+    perfect_world, events, timed_out, ends
+):
+    log = performed(perfect_world, events, SETTINGS, timed_out=timed_out, member_change_ms=0, aborts_percent=0)
+    # Three members make the calls: nine in a row are three of one.
+    facts = [
+        msgspec.json.decode(event.detail, type=TransactionEnd) for event in events.of(Function.TXN) if event.detail
+    ]
+    assert {end.asked for end in facts if end.error_class is ErrorClass.RETRIABLE} >= ends
+    assert effects(log) == {f"{name}@{offset}": 1 for name in INPUTS for offset in range(len(log.records[name]))}
 
 
 @pytest.mark.parametrize(

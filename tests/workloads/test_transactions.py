@@ -15,6 +15,7 @@ from workloads.generators import kind_of
 from workloads.instance import SendCounts, Writers
 from workloads.operations import Event, EventType, Function, ProducerEpoch, TransactionEnd
 from workloads.plan import WorkloadPlan
+from workloads.transaction_errors import ErrorClass
 from workloads.transactions import TransactionProducers
 from workloads.values import decode
 
@@ -24,7 +25,8 @@ SECOND_US = 1_000_000
 
 
 class Log:
-    """Clients of a log with transactions. ``ends`` are answers to commits, in order; ``fences`` it usually does.
+    """Clients of a log with transactions. ``ends`` are answers to commits, in order, and ``begins`` those to ``init``;
+    ``fences`` it usually does.
 
     Clients that it ``tells`` know the epoch of a producer, a later one after each end of a transaction.
     """
@@ -36,6 +38,7 @@ class Log:
         self.fences = True
         self.tells = False
         self.ends: list[SendOutcome] = []
+        self.begins: list[SendOutcome] = []
         self.refused: set[int] = set()
         self.owners: dict[str, Producer] = {}
         self.producers: list[Producer] = []
@@ -66,9 +69,11 @@ class Producer:
         self.calls.append(call)
         self.epoch += call in ("commit", "abort")
         fenced = self.log.fences and self.log.owners.get(self.transactional_id) is not self
-        outcome = SendOutcome(INFO, error="_FENCED") if fenced or self.closed else SendOutcome(OK)
+        outcome = SendOutcome.of_call("commit", "_FENCED") if fenced or self.closed else SendOutcome(OK)
         if call == "commit" and not fenced and self.log.ends:
             outcome = self.log.ends.pop(0)
+        if call == "init" and self.log.begins:
+            outcome = self.log.begins.pop(0)
         self.log.later(done, outcome)
 
     def init(self, done: Callable[[SendOutcome], None]) -> None:
@@ -184,8 +189,9 @@ def test_a_commit_of_a_superseded_producer_that_is_answered_is_written_down_as_i
 @pytest.mark.parametrize(
     ("answer", "kind", "calls"),
     [
-        (SendOutcome(INFO, error="_TIMED_OUT"), INFO, ["begin", "commit"]),
-        (SendOutcome(FAIL, error="abort is required"), FAIL, ["begin", "commit", "abort"]),
+        (SendOutcome.of_call("commit", "_TIMED_OUT"), INFO, ["begin", "commit"]),
+        (SendOutcome.of_call("commit", "PRODUCER_FENCED"), INFO, ["begin", "commit"]),
+        (SendOutcome.of_call("commit", "TRANSACTION_ABORTABLE"), FAIL, ["begin", "commit", "abort"]),
     ],
 )
 def test_a_commit_without_a_certain_end_gives_the_producer_up_and_a_refused_one_is_aborted(
@@ -194,10 +200,38 @@ def test_a_commit_without_a_certain_end_gives_the_producer_up_and_a_refused_one_
     run = Run(writes_per_second=40.0)
     run.log.ends = [answer]
     run.write(2)
-    assert run.ended()[0][0].type is kind
+    event, facts = run.ended()[0]
+    assert (event.type, facts.error_class) == (kind, answer.error_class)
     assert run.log.producers[0].calls[1 : 1 + len(calls)] == calls
     assert run.log.producers[0].closed == (kind is INFO)
     assert run.ended(OK)[-1][1].number == (1 if kind is INFO else 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "times", "tries", "number"),
+    [
+        ("_TIMED_OUT", 2, 3, 0),  # it is asked again
+        ("_TIMED_OUT", 3, 3, 1),  # it was asked often enough
+        ("INVALID_TRANSACTION_TIMEOUT", 1, 1, 1),
+        ("Unheard", 1, 1, 1),
+    ],
+)
+def test_a_producer_that_cannot_begin_tries_again_where_its_error_lets_it_and_else_another_follows(
+    error: str, times: int, tries: int, number: int
+) -> None:
+    run = Run(writes_per_second=40.0)
+    run.log.begins = [SendOutcome.of_call("init", error) for _ in range(times)]
+    run.write(3)
+    assert run.log.producers[0].calls[: tries + 1].count("init") == tries
+    assert run.ended(OK)[0][1].number == number
+    assert len(run.log.producers) == number + 1
+    assert {facts.error_class for _, facts in run.ended()} == {None}
+
+
+def test_a_producer_that_was_fenced_says_that_its_error_is_fatal() -> None:
+    run = Run(takeover_every_ms=700)
+    run.write(1.6)
+    assert run.ended(FAIL)[0][1].error_class is ErrorClass.FATAL
 
 
 def test_a_send_that_fails_is_told_with_its_transaction() -> None:

@@ -7,13 +7,15 @@ import org.apache.kafka.common.config.ConfigDef;
 
 /** An answer that is being written. */
 final class Answer {
-    // The ends of a call, as in frames.py. A refused record was never taken by the producer, and an abortable error ends
-    // a transaction that was not committed. A call may have events before its end, and after it.
+    // The ends of a call, as in frames.py. A refused record was never taken by the producer. The last three are classes
+    // of errors of transactional calls. A call may have events before its end, and after it.
     static final int DONE = 0;
     static final int FAILED = 1;
     static final int REFUSED = 2;
     static final int EVENT = 3;
     static final int ABORTABLE = 4;
+    static final int FATAL = 5;
+    static final int RETRIABLE = 6;
 
     final ByteArrayOutputStream bytes = new ByteArrayOutputStream(64);
     final DataOutputStream out = new DataOutputStream(bytes);

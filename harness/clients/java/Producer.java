@@ -38,7 +38,7 @@ final class Producer extends Client {
     }
 
     int endOf(Throwable error) {
-        return transactions == null || !transactions.wantAbort() ? Answer.FAILED : Answer.ABORTABLE;
+        return transactions == null ? Answer.FAILED : transactions.endOf(error);
     }
 
     private void send(Call call) throws IOException {

@@ -7,6 +7,7 @@ import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.RetriableException;
 
 /** The transactions of one producer. */
 final class Transactions {
@@ -38,13 +39,23 @@ final class Transactions {
         }
     }
 
-    /** Ask the producer itself whether it wants an abort: the class of an exception does not say. */
-    boolean wantAbort() {
+    /** Ask the producer itself first: the class of an exception does not say what became of the transaction. */
+    int endOf(Throwable error) {
+        if (isIn("hasFatalError")) {
+            return Answer.FATAL;
+        }
+        if (isIn("hasAbortableError")) {
+            return Answer.ABORTABLE;
+        }
+        return error instanceof RetriableException ? Answer.RETRIABLE : Answer.FAILED;
+    }
+
+    private boolean isIn(String state) {
         try {
             Field field = KafkaProducer.class.getDeclaredField("transactionManager");
             field.setAccessible(true);
             Object manager = field.get(producer);
-            Method asked = manager.getClass().getDeclaredMethod("hasAbortableError", new Class[0]);
+            Method asked = manager.getClass().getDeclaredMethod(state, new Class[0]);
             asked.setAccessible(true);
             return ((Boolean) asked.invoke(manager, new Object[0])).booleanValue();
         } catch (Exception unknown) {

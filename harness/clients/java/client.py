@@ -27,9 +27,11 @@ from harness.clients.java import configuration, frames
 from harness.clients.java.bridge import Bridge, JavaExceptionError, error_in
 from harness.clients.java.frames import Answer, End, Method
 from harness.clients.real_clients import ClientLibrary
+from harness.clients.transactions import ToldError
 from workloads import (
     Assignment,
     ClientCapability,
+    ErrorClass,
     EventType,
     Fetched,
     Membership,
@@ -49,6 +51,12 @@ _BEGINNING: Final = -1
 BROKERS_ASSIGN_SINCE: Final = (4, 0, 0)
 #: Errors of a call to the bridge.
 _ERRORS: Final = (JavaExceptionError, TimeoutError, OSError)
+#: The class of an error, by the end of the call with which the bridge tells it.
+_CLASSES: Final = {
+    End.FATAL: ErrorClass.FATAL,
+    End.ABORTABLE: ErrorClass.ABORTABLE,
+    End.RETRIABLE: ErrorClass.RETRIABLE,
+}
 
 
 @dataclass(frozen=True)
@@ -166,10 +174,9 @@ class _Transactions:
         """Abort the open transaction."""
         library.call(Method.ABORT_TRANSACTION, b"", self._limit_s)
 
-    def outcome(self, _library: RemoteClient, error: Exception) -> SendOutcome:
-        """FAIL where the producer asks for an abort: then the transaction was not committed."""
-        abortable = isinstance(error, JavaExceptionError) and error.end is End.ABORTABLE
-        return SendOutcome(EventType.FAIL if abortable else EventType.INFO, error=named(error))
+    def told(self, _library: RemoteClient, error: Exception) -> ToldError:
+        """The class is the state of the producer's transaction manager, or whether the exception can be retried."""
+        return ToldError(named(error), _CLASSES.get(error.end) if isinstance(error, JavaExceptionError) else None)
 
 
 class JavaConsumer(AdaptedConsumer[RemoteClient]):

@@ -44,7 +44,8 @@ class Method(IntEnum):
 class End(IntEnum):
     """The end of a call, or an EVENT of it.
 
-    A REFUSED record was never taken by the producer. After an ABORTABLE error the transaction was not committed.
+    A REFUSED record was never taken by the producer. After a FATAL error the producer can do nothing more, after an
+    ABORTABLE one its transaction was not committed, and after a RETRIABLE one the call may be made again.
     """
 
     DONE = 0
@@ -52,6 +53,8 @@ class End(IntEnum):
     REFUSED = 2
     EVENT = 3
     ABORTABLE = 4
+    FATAL = 5
+    RETRIABLE = 6
 
 
 def call_frame(method: Method, client: int, number: int, arguments: bytes) -> bytes:

@@ -6,9 +6,9 @@ in the metadata. A request is repeated after ``retry.backoff.ms`` until it is an
 over. Offsets of a group go to the group coordinator, whose log is added to the transaction as any other (KIP-447).
 
 As in Kafka's Java client, a transaction with a record that was not acknowledged can only be aborted, and a commit waits
-until each record has an end. What follows from a refusal by epoch is the end of this producer. Under transaction
-version 1 a producer whose record was given up asks for a new epoch after the abort (KIP-360): a late copy of it must
-not meet the next transaction. Partitions are added by the client under both versions.
+until each record has an end. What follows from an error is in the table of :mod:`workloads.transaction_errors`. Under
+transaction version 1 a producer whose record was given up asks for a new epoch after the abort (KIP-360): a late copy
+of it must not meet the next transaction. Partitions are added by the client under both versions.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from harness.reference.core.transaction_coordinator import LOG
 from harness.reference.core.types import NONE, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ErrorCode, TopicPartition
 from harness.worlds.simulated.batches import Batch, Queue
 from harness.worlds.simulated.network_client import NOT_COORDINATING, ClientEffect, Completed, Request
-from harness.worlds.simulated.producer import CONNECTION_LOST, NAMES, ProducerModel
-from workloads import TIME_LIMIT, EventType, ProducerEpoch, SendOutcome, Settings
+from harness.worlds.simulated.producer import EXPIRED, NAMES, ProducerModel
+from workloads import Call, ErrorClass, EventType, ProducerEpoch, SendOutcome, Settings, class_of
 
 #: Purpose of a request to the coordinator.
 COORDINATOR: Final = "coordinator"
@@ -35,10 +35,8 @@ _COME_BACK: Final = NOT_COORDINATING | {ErrorCode.CONCURRENT_TRANSACTIONS}
 ABORTABLE: Final = "TransactionAbortableError"
 _OK: Final = SendOutcome(EventType.OK)
 
-#: A group coordinator does not know the member, or its epoch: the transaction can be aborted.
-_REFUSED: Final = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
-
 What = Literal["init", "commit", "abort"]
+_Waiting = What | Literal["send_offsets"]
 
 
 class _Call:
@@ -46,8 +44,8 @@ class _Call:
 
     __slots__ = ("deadline_us", "done", "offsets", "what")
 
-    def __init__(self, what: What | Literal["offsets"], done: Any, deadline_us: int) -> None:
-        self.what: What | Literal["offsets"] = what
+    def __init__(self, what: _Waiting, done: Any, deadline_us: int) -> None:
+        self.what: _Waiting = what
         self.done = done
         self.deadline_us = deadline_us
         #: The group, member, epoch and offsets that are to be committed with the transaction.
@@ -69,6 +67,8 @@ class TransactionalProducerModel(ProducerModel):
         self._open = False
         self._added: set[TopicPartition] = set()
         self._asked: tuple[TopicPartition, ...] | None = None
+        #: The call for which the coordinator was asked; None where log partitions are added.
+        self._asked_for: _Call | None = None
         self._not_before_us = 0
         #: After this abort a new epoch is asked for.
         self._renews_epoch = False
@@ -86,7 +86,8 @@ class TransactionalProducerModel(ProducerModel):
     def begin(self, now_us: int, done: Any) -> list[ClientEffect]:
         """Open a transaction: the coordinator hears of it with the first record."""
         if self._ended or self._producer_id == NONE or self._open or self._call is not None:
-            self._complete_call(done, EventType.INFO, self._ended or NAMES[ErrorCode.INVALID_TXN_STATE])
+            error = self._ended or NAMES[ErrorCode.INVALID_TXN_STATE]
+            self._net.effects.append(Completed(done, _dead("begin", error)))
         else:
             self._open = True
             self._net.effects.append(Completed(done, _OK))
@@ -102,13 +103,13 @@ class TransactionalProducerModel(ProducerModel):
         self, now_us: int, member: tuple[str, str, int], offsets: Mapping[TopicPartition, int], done: Any
     ) -> list[ClientEffect]:
         """Have a group keep offsets for the transaction, in the name of its ``member`` (group, name, epoch)."""
-        call = _Call("offsets", done, now_us + _WAITS * self._delivery_us)
+        call = _Call("send_offsets", done, now_us + _WAITS * self._delivery_us)
         call.offsets = (*member, tuple(offsets.items()))
         return self._call_for(now_us, call)
 
     def _call_for(self, now_us: int, call: _Call) -> list[ClientEffect]:
         if self._ended:
-            self._complete_call(call.done, EventType.INFO, self._ended)
+            self._net.effects.append(Completed(call.done, _dead(call.what, self._ended)))
             return self._effects(now_us)
         self._call = call
         self._net.wake_at(call.deadline_us)
@@ -127,7 +128,7 @@ class TransactionalProducerModel(ProducerModel):
     ) -> list[ClientEffect]:
         if not self._open or self._failed or self._ended:
             error = self._ended or self._failed or NAMES[ErrorCode.INVALID_TXN_STATE]
-            self._complete_call(done, EventType.FAIL, error)
+            self._net.effects.append(Completed(done, SendOutcome(EventType.FAIL, None, error)))
             return self._effects(now_us)
         return super().send(now_us, partition, key, payload, done, tombstone=tombstone)
 
@@ -137,7 +138,7 @@ class TransactionalProducerModel(ProducerModel):
         call, self._call = self._call, None
         self._ended = self._ended or why
         if call is not None:
-            effects.append(Completed(call.done, SendOutcome(EventType.INFO, None, why)))
+            effects.append(Completed(call.done, SendOutcome.of_call(call.what, why)))
         return effects
 
     # --- what to do next ---------------------------------------------------------------------------------------------
@@ -172,15 +173,15 @@ class TransactionalProducerModel(ProducerModel):
         if now_us < self._not_before_us:
             self._net.wake_at(self._not_before_us)
             return
-        hands_over = not adds and self._call is not None and self._call.what == "offsets"
+        hands_over = not adds and self._call is not None and self._call.what == "send_offsets"
         coordinator = self._net.reachable_leader(now_us, group_coordinator.LOG if hands_over else LOG)
         if coordinator is not None:
-            self._asked = adds
+            self._asked, self._asked_for = adds, None if adds else self._call
             self._net.send(now_us, coordinator, self._request(adds), COORDINATOR)
 
     def _to_add(self) -> tuple[TopicPartition, ...]:
         waiting = [queue.partition for queue in self._queues.values() if queue.waiting]
-        if self._call is not None and self._call.what == "offsets" and not self._failed:
+        if self._call is not None and self._call.what == "send_offsets" and not self._failed:
             waiting.append(group_coordinator.LOG)
         return tuple(sorted(set(waiting) - self._added))
 
@@ -191,10 +192,10 @@ class TransactionalProducerModel(ProducerModel):
         if any(_owes_answers(queue) for queue in self._queues.values()):
             return True
         if call.what != "abort" and self._failed:
-            self._finish(EventType.FAIL, self._failed)
-        elif call.what != "offsets" and not self._added:
+            self._finish(self._failed)
+        elif call.what != "send_offsets" and not self._added:
             self._end_transaction()
-            self._finish(EventType.OK)
+            self._finish()
         return self._call is None
 
     def _request(self, adds: tuple[TopicPartition, ...]) -> messages.Message:
@@ -204,7 +205,7 @@ class TransactionalProducerModel(ProducerModel):
             return messages.AddPartitionsToTxn(correlation, name, *identity, adds)
         if self._call is None or self._call.what == "init" or self._renews_epoch:
             return messages.InitProducerId(correlation, name, self._timeout_ms, *identity)
-        if self._call.what == "offsets":
+        if self._call.what == "send_offsets":
             return messages.TxnOffsetCommit(correlation, *self._call.offsets, *identity)
         return messages.EndTxn(correlation, name, *identity, self._call.what == "commit")
 
@@ -232,25 +233,24 @@ class TransactionalProducerModel(ProducerModel):
         self, now_us: int, answer: messages.CoordinatorAnswer | messages.TxnOffsetCommitResponse
     ) -> None:
         adds, self._asked = self._asked, None
+        if self._asked_for is not None and self._asked_for is not self._call:
+            return  # the call was over before its answer came
         if answer.error in _COME_BACK:
             if answer.error in NOT_COORDINATING:
                 self._net.want_metadata()
             self._not_before_us = now_us + self._backoff_us
-        elif answer.error in _REFUSED:
-            self._failed = self._failed or ABORTABLE
-            self._finish(EventType.FAIL, answer.error.name)
         elif answer.error:
-            self._give_up_for_good(NAMES.get(answer.error, "UnknownError"))
+            self._on_refused(NAMES.get(answer.error, answer.error.name))
         elif isinstance(answer, messages.AddPartitionsToTxnResponse):
             self._added |= set(adds or ())
         elif isinstance(answer, messages.InitProducerIdResponse):
             self._producer_id, self._producer_epoch = answer.producer_id, answer.producer_epoch
             self._renews_epoch = False
-            self._finish(EventType.OK)
+            self._finish()
         elif isinstance(answer, messages.EndTxnResponse):
             self._on_ended(answer)
         elif isinstance(answer, messages.TxnOffsetCommitResponse):
-            self._finish(EventType.OK)
+            self._finish()
 
     def _on_ended(self, answer: messages.EndTxnResponse) -> None:
         if answer.producer_id != NONE:
@@ -258,25 +258,30 @@ class TransactionalProducerModel(ProducerModel):
         self._renews_epoch = self._keeps_epoch and any(queue.unresolved for queue in self._queues.values())
         self._end_transaction()
         if not self._renews_epoch:
-            self._finish(EventType.OK)
+            self._finish()
 
     def _end_transaction(self) -> None:
         self._open = False
         self._added.clear()
         self._failed = ""
 
+    def _on_refused(self, error: str) -> None:
+        what: Call = "begin" if self._call is None else self._call.what
+        if class_of(what, error) is ErrorClass.ABORTABLE:
+            self._failed = self._failed or ABORTABLE
+            self._finish(error)
+        else:
+            self._give_up_for_good(error)
+
     def _give_up_for_good(self, error: str) -> None:
         self._ended = error
-        if self._call is not None:
-            self._finish(EventType.INFO, error)
+        self._finish(error)
 
-    def _finish(self, how: EventType, error: str | None = None) -> None:
+    def _finish(self, error: str | None = None) -> None:
         call, self._call = self._call, None
         if call is not None:
-            self._complete_call(call.done, how, error)
-
-    def _complete_call(self, done: Any, how: EventType, error: str | None) -> None:
-        self._net.effects.append(Completed(done, SendOutcome(how, None, error)))
+            outcome = _OK if error is None else SendOutcome.of_call(call.what, error)
+            self._net.effects.append(Completed(call.done, outcome))
 
     @override
     def _refused(self, now_us: int, queue: Queue, batch: Batch, *, early: bool) -> None:
@@ -306,10 +311,17 @@ class TransactionalProducerModel(ProducerModel):
         super()._expire(now_us)
         if self._call is None:
             return
-        if now_us >= self._call.deadline_us:
-            self._give_up_for_good(f"{TIME_LIMIT}: {CONNECTION_LOST}")
-        else:
+        if now_us < self._call.deadline_us:
             self._net.wake_at(self._call.deadline_us)
+        elif class_of(self._call.what, EXPIRED) is ErrorClass.RETRIABLE:
+            self._finish(EXPIRED)
+        else:
+            self._give_up_for_good(EXPIRED)
+
+
+def _dead(what: Call, error: str) -> SendOutcome:
+    """The end of a call of a producer that can do nothing more, because of this error."""
+    return SendOutcome.of_call(what, error, ErrorClass.FATAL)
 
 
 def _owes_answers(queue: Queue) -> bool:

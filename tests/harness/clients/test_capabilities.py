@@ -1,6 +1,7 @@
 """Client libraries beyond single records and assigned partitions, against the reference broker."""
 
 import gc
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,12 @@ from workloads.client import Assignment, ClientCapability, Membership, Offsets, 
 from workloads.operations import EventType
 from workloads.plan import WorkloadPlan
 from workloads.settings import Settings
+from workloads.transaction_errors import ErrorClass
 
 LIMIT_S = 10
 
 
-SETTINGS = Settings(min_insync_replicas=2)
+SETTINGS = Settings(min_insync_replicas=2, enable_idempotence=True, delivery_timeout_ms=3_000)
 
 
 @pytest.fixture(scope="module", params=sorted(CLIENTS))
@@ -60,8 +62,8 @@ def partitions(cluster):
     return tuple(str(LogPartition(topic, number)) for number in range(3))
 
 
-def answered(cluster, ask, *arguments) -> Offsets:
-    answers: list[Offsets] = []
+def answered(cluster, ask, *arguments):
+    answers = []
     ask(*arguments, answers.append)
     assert cluster.until(lambda: bool(answers))
     return answers[0]
@@ -122,7 +124,61 @@ def test_a_group_goes_on_where_its_last_member_committed(cluster, partitions):
     second = cluster.world.clients.consumer(cluster.next_process(), Membership("readers"))
     second.subscription.subscribe([topic], dealt.append)
     assert offsets_read(cluster, second, 5) == [(written, offset) for offset in range(20, 25)]
+    token = answered(cluster, second.commits.ask_member)
     second.close()
+    # The group does not know this member any more, and a producer that hands over its offsets has to abort.
+    producer = transactional(cluster, "hands over")
+    assert answered(cluster, producer.transactions.begin).type is EventType.OK
+    assert answered(cluster, producer.send, written, b"key", b"payload").type is EventType.OK
+    assert cluster.until(lambda: second.owner.join(0) is None, LIMIT_S * 1_000_000)
+    handed = answered(cluster, producer.transactions.send_offsets, {written: 3}, token)
+    assert (handed.type, handed.error_class) == (EventType.FAIL, ErrorClass.ABORTABLE), handed
+    assert answered(cluster, producer.transactions.commit).error_class is ErrorClass.ABORTABLE
+    assert answered(cluster, producer.transactions.abort).type is EventType.OK
+    assert answered(cluster, producer.transactions.begin).type is EventType.OK, "it is of use"
+    producer.close()
+
+
+def transactional(cluster, name):
+    """A producer with this transactional id that has fenced those before it."""
+    producer = cluster.world.clients.producer(cluster.next_process(), name)
+    assert answered(cluster, producer.transactions.init).type is EventType.OK
+    return producer
+
+
+@pytest.mark.system
+def test_a_producer_that_was_fenced_is_of_no_more_use_and_a_commit_without_an_answer_is_unknown(
+    cluster, library, partitions
+):
+    zombie = transactional(cluster, "taken over")
+    assert answered(cluster, zombie.transactions.begin).type is EventType.OK
+    assert answered(cluster, zombie.send, partitions[0], b"key", b"payload").type is EventType.OK
+    successor = transactional(cluster, "taken over")
+    for call in (zombie.transactions.commit, zombie.transactions.abort, zombie.transactions.begin):
+        refused = answered(cluster, call)
+        assert (refused.type, refused.error_class) == (EventType.INFO, ErrorClass.FATAL), refused
+    zombie.close()
+    assert answered(cluster, successor.transactions.begin).type is EventType.OK
+    assert answered(cluster, successor.send, partitions[0], b"key", b"payload").type is EventType.OK
+    late = cluster.world.clients.producer(cluster.next_process(), "comes late")
+    outcomes = {}
+    for broker in (0, 1, 2):
+        cluster.target.processes.pause(broker)
+    successor.transactions.commit(partial(outcomes.__setitem__, "commit"))
+    if library != "kafka-python":  # it waits for a first answer without a limit
+        late.transactions.init(partial(outcomes.__setitem__, "init"))
+    assert cluster.until(lambda: len(outcomes) == (1 if library == "kafka-python" else 2))
+    for broker in (0, 1, 2):
+        cluster.target.processes.resume(broker)
+    # A request without an answer is fatal to kafka-python.
+    expected = ErrorClass.FATAL if library == "kafka-python" else ErrorClass.UNKNOWN
+    assert (outcomes["commit"].type, outcomes["commit"].error_class) == (EventType.INFO, expected), outcomes
+    if "init" in outcomes:
+        assert outcomes["init"].error_class is ErrorClass.RETRIABLE, outcomes
+        assert cluster.until(cluster.is_well)
+        assert answered(cluster, late.transactions.init).type is EventType.OK
+    successor.close()
+    late.close()
 
 
 @pytest.mark.system

@@ -15,6 +15,7 @@ from tests.harness.worlds.processes.conftest import PARTITIONS, Cluster
 from workloads import (
     Assignment,
     ClientCapability,
+    ErrorClass,
     Fetched,
     Membership,
     MemberToken,
@@ -139,7 +140,7 @@ def test_a_successor_fences_the_producer_before_it(ask: Asking, clients: RealCli
     ask.ok(zombie.send, FIRST, b"key", b"of a zombie")
     successor = ask.transactional(name)
     ended = ask.of(zombie.transactions.commit)
-    assert ended.type is not EventType.OK
+    assert (ended.type, ended.error_class) == (EventType.INFO, ErrorClass.FATAL), ended
     assert "Fenced" in str(ended.error) or "FENCED" in str(ended.error) or "Epoch" in str(ended.error), ended
     ask.ok(successor.transactions.begin)
     ask.ok(successor.send, FIRST, b"key", b"of its successor")
@@ -182,6 +183,13 @@ def test_offsets_count_with_the_transaction(ask: Asking, clients: RealClients) -
     assert ask.of(consumer.commits.commit, {THIRD: 0}) == Offsets({THIRD: 0})
     assert ask.of(consumer.commits.ask_committed, [THIRD]) == Offsets({THIRD: 0})
     consumer.close()
+    assert ask._cluster.until(lambda: consumer.owner.join(0) is None)
+    ask.ok(producer.transactions.begin)
+    ask.ok(producer.send, SECOND, b"key", b"of a member that left")
+    handed = ask.of(producer.transactions.send_offsets, {SECOND: 3}, member)
+    assert (handed.type, handed.error_class) == (EventType.FAIL, ErrorClass.ABORTABLE), handed
+    assert ask.of(producer.transactions.commit).error_class is ErrorClass.ABORTABLE
+    ask.ok(producer.transactions.abort)
     producer.close()
 
 

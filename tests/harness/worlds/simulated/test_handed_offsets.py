@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 from typing_extensions import override
 
 from harness.reference.core import messages
@@ -13,7 +12,7 @@ from harness.reference.core.group_coordinator import LOG
 from harness.reference.core.types import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ErrorCode, TopicPartition
 from harness.worlds.simulated.transactional_producer import ABORTABLE, TransactionalProducerModel
 from tests.harness.worlds.simulated.client_session import ClientSession, image_of
-from workloads import EventType, SendOutcome, Settings
+from workloads import ErrorClass, EventType, SendOutcome, Settings
 
 AT = TopicPartition("t", 0)
 MEMBER = ("g", "member-1", 4)
@@ -100,9 +99,10 @@ def test_a_transaction_whose_member_is_refused_can_only_be_aborted(error: ErrorC
     session.hand_over()
     session.answer()
     session.answer(error)
-    assert session.outcomes["offsets"] == SendOutcome(EventType.FAIL, None, error.name)
+    assert session.outcomes["offsets"] == SendOutcome.of_call("send_offsets", error.name)
     session.end("commit")
-    assert session.outcomes["commit"] == SendOutcome(EventType.FAIL, None, ABORTABLE)
+    assert session.outcomes["commit"] == SendOutcome.of_call("commit", ABORTABLE)
+    assert session.outcomes["commit"].type is EventType.FAIL
     session.end("abort")
     session.answer(producer_id=7, producer_epoch=1)
     assert session.outcomes["abort"] == OK
@@ -113,27 +113,38 @@ def test_a_producer_that_is_fenced_hands_nothing_over_any_more() -> None:
     session.hand_over()
     session.answer()
     session.answer(ErrorCode.INVALID_PRODUCER_EPOCH)
-    refused = SendOutcome(EventType.INFO, None, "InvalidProducerEpochError")
+    refused = SendOutcome(EventType.INFO, None, "InvalidProducerEpochError", error_class=ErrorClass.FATAL)
     assert session.outcomes["offsets"] == refused
     session.hand_over()
     assert session.outcomes["offsets"] == refused
     assert session.asked == []
 
 
-def test_offsets_that_nobody_answers_end_the_producer_after_their_time() -> None:
+def test_offsets_without_an_answer_in_time_may_be_handed_over_again_and_a_late_answer_ends_no_other_call() -> None:
     session = Session()
     session.hand_over()
+    session.answer()
+    late = session.asked[-1]
     session.wait(4 * SETTINGS.delivery_timeout_ms)
-    assert session.outcomes["offsets"].type is EventType.INFO
+    assert session.outcomes["offsets"].error_class is ErrorClass.RETRIABLE
+    del session.asked[:-1]
     session.end("abort")
-    assert session.outcomes["abort"].type is EventType.INFO
+    _, late = session.answer()
+    assert isinstance(late, messages.TxnOffsetCommit)
+    assert "abort" not in session.outcomes
+    _, end = session.answer(producer_id=7, producer_epoch=1)
+    assert (end.commit, session.outcomes["abort"]) == (False, OK)
 
 
-def test_a_transaction_with_nothing_but_offsets_is_asked_to_end() -> None:
+@pytest.mark.parametrize("what", ["commit", "abort"])
+def test_an_end_without_an_answer_in_time_is_unknown_and_the_producer_can_do_nothing_more(what: str) -> None:
     session = Session()
     session.hand_over()
     session.answer()
     session.answer()
+    session.end(what)
+    session.wait(4 * SETTINGS.delivery_timeout_ms)
+    assert session.outcomes[what] == SendOutcome.of_call("commit", "KafkaTimeoutError")
+    assert session.outcomes[what].error_class is ErrorClass.UNKNOWN
     session.end("abort")
-    _, end = session.answer(producer_id=7, producer_epoch=1)
-    assert replace(end, correlation=0) == messages.EndTxn(0, "mine", 7, 0, commit=False)
+    assert session.outcomes["abort"].error_class is ErrorClass.FATAL
