@@ -19,7 +19,7 @@ from workloads.client import Clients, Clock, Offsets
 from workloads.consumers import Consumers, Reader, Readers, only_recorded
 from workloads.final_read import Drain
 from workloads.generators import kind_of, topics_of
-from workloads.group_end import CommittedQuestions, GroupEnd
+from workloads.group_end import CommittedAgain, CommittedQuestions, GroupEnd
 from workloads.instance import SendCounts, Writers
 from workloads.log_partition import LogPartition
 from workloads.members import FREEZE_SESSIONS, Members, membership_of
@@ -32,7 +32,7 @@ from workloads.producers import OUTSTANDING_MAX, RunProducers
 from workloads.recovery import RecoveryWrites
 from workloads.replacement import SilenceLimit
 from workloads.roles import AfterHealing, Reading, Writing
-from workloads.settings import CommitMode, Settings
+from workloads.settings import CommitMode, IsolationLevel, Settings
 from workloads.stable_offsets import StableOffsets
 from workloads.stepped_member import SteppedMember
 from workloads.transactions import TransactionProducers
@@ -71,7 +71,7 @@ class Workload:
         stable: the question before the final read whether a transaction is open; None without transactions. With it
             the final state is read at both isolation levels.
         after_healing: the questions to the cluster after the final read.
-        keyed: the topic is compacted, and its final state is read under each leader in turn.
+        kind: the kind of the workload.
         new_process: hands out the process ids of the run, each once.
     """
 
@@ -89,10 +89,10 @@ class Workload:
         self.partitions = partition_names(plan)
         inputs = len(plan.log_partitions)
         self.inputs, self.outputs = self.partitions[:inputs], self.partitions[inputs:]
-        self.keyed = kind_of(plan).keyed
+        self.kind = kind_of(plan)
         times = CleanerTimes(record_ms=settings.min_compaction_lag_ms, tombstone_ms=settings.delete_retention_ms)
-        self._cleaner = times if self.keyed else None
-        self._writers = Writers(clients, clock, recorder, self.new_process, SendCounts(), self.keyed)
+        self._cleaner = times if self.kind.keyed else None
+        self._writers = Writers(clients, clock, recorder, self.new_process, SendCounts(), self.kind.keyed)
         self.stable = StableOffsets(self._readers, settings) if transactional else None
         self.producers: Writing = self._made_producers(plan, settings)
         self.before_reading: list[AfterHealing] = []
@@ -190,13 +190,19 @@ class Workload:
         self.mark("drain")
         return self._read(unhealthy, looked_for=looked_for)
 
-    def read_under(self, leader: int, unhealthy: Mapping[str, str]) -> Drain:
-        """Let more fresh consumers read every log partition that ``leader`` leads; ``unhealthy`` names all others."""
-        return self._read(unhealthy, leader=leader)
+    def read_again(self, level: IsolationLevel, unhealthy: Mapping[str, str], leader: int | None = None) -> Drain:
+        """Let more fresh consumers read every log partition, with this isolation level.
 
-    def read_at_other_level(self, unhealthy: Mapping[str, str]) -> Drain:
-        """Let more fresh consumers read every log partition, with the isolation level that the others do not have."""
-        return self._read(unhealthy, self._readers.other_level)
+        ``leader`` leads all but those that are ``unhealthy``, where they were moved to it.
+        """
+        other = level != self._readers.isolation
+        return self._read(unhealthy, self._readers.other_level if other else None, leader=leader)
+
+    def ask_under_coordinator(self) -> AfterHealing | None:
+        """A question to the present coordinator of the workload's group: what it has committed; None without one."""
+        if not self.kind.grouped:
+            return None
+        return CommittedAgain(self._readers, membership_of(self._plan, self._settings))
 
     def _read(self, unhealthy: Mapping[str, str], readers: Readers | None = None, **wanted: Any) -> Drain:
         drain = Drain(

@@ -43,7 +43,7 @@ class WorkloadKind(NamedTuple):
         writes: in the order of ``due_us``, without an end unless the plan lists them.
         checks: the anomalies and measures, by the names that verdicts give them, that this workload is made to show.
             All others are judged too.
-        keyed: its records have keys over a compacted topic, and it is read to its end under each leader in turn.
+        keyed: its records have keys over a compacted topic.
         writing: single sends, or sends in transactions.
         reading: assigned log partitions, or a consumer group's; the members of a `pipeline` write what they make of it
             to other topics, in transactions.
@@ -66,6 +66,14 @@ class WorkloadKind(NamedTuple):
     def transactional(self) -> bool:
         """True if some of its producers have transactional ids."""
         return self.writing == "transactions" or self.reading == "pipeline"
+
+    @property
+    def read_under_each_leader(self) -> bool:
+        """True if its final state is read under each leader in turn.
+
+        Each replica cleans for itself, and keeps its own account of aborted transactions.
+        """
+        return self.keyed or self.transactional
 
 
 def steady(plan: WorkloadPlan) -> Iterator[DueWrite]:
@@ -175,6 +183,7 @@ WORKLOADS: Final[dict[str, WorkloadKind]] = {
             "unfenced-instance",
             "stale-generation",
             "aborted-read",
+            "divergent-reads",
             "torn-transaction",
             "lost-write",
         ),
@@ -187,6 +196,7 @@ WORKLOADS: Final[dict[str, WorkloadKind]] = {
             "lost-write",
             "aborted-read",
             "early-read",
+            "divergent-reads",
             "torn-transaction",
             "failed-send-committed",
             "zombie",

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
+from typing_extensions import override
+
 from workloads.client import Membership, Offsets
 from workloads.consumers import Readers, only_recorded
 from workloads.members import MakesMember
@@ -43,45 +45,71 @@ class CommittedQuestions:
         then(answer)
 
 
-class GroupEnd:
+class CommittedAgain:
+    """Asks what the group has committed until the answer is whole (:class:`workloads.roles.AfterHealing`)."""
+
+    def __init__(self, readers: Readers, membership: Membership) -> None:
+        self._readers = readers
+        self._membership = membership
+        self._over = False
+        self.finished = False
+
+    def start(self, partitions: Iterable[str]) -> None:
+        """Ask about these log partitions."""
+        self._questions = CommittedQuestions(self._readers, self._membership, tuple(partitions))
+        self.ask(self._finish)
+
+    def ask(self, then: Callable[[Offsets], None]) -> None:
+        """Ask until the answer is whole, or the question over."""
+
+        def answered(answer: Offsets | None) -> None:
+            if answer is None:
+                self._later(partial(self.ask, then))
+            elif not self._over:
+                then(answer)
+
+        if not self._over:
+            self._questions.ask(answered)
+
+    def end(self) -> None:
+        """Close its clients. What was not answered is not known."""
+        self._over = True
+        self._questions.consumer.close()
+
+    def _finish(self, _: Offsets) -> None:
+        self.finished = True
+
+    def _later(self, what: Callable[[], None]) -> None:
+        if not self._over:
+            self._readers.clock.call_at(self._readers.clock.now_us() + ASK_AGAIN_MS * 1000, what)
+
+
+class GroupEnd(CommittedAgain):
     """Asks what the group has committed, reads the rest with fresh members, one for each of ``makes``, and asks again.
 
     It is done when the group has committed the end of each log partition.
     """
 
     def __init__(self, readers: Readers, membership: Membership, makes: Sequence[MakesMember]) -> None:
-        self._readers = readers
-        self._membership = membership
+        super().__init__(readers, membership)
         self._makes = makes
         self._partitions: tuple[str, ...] = ()
         self._ends: dict[str, int] = {}
         self._reached: dict[str, int] = {}
-        self._over = False
         self._members: list[PollingMember] = []
-        self.finished = False
 
+    @override
     def start(self, partitions: Iterable[str]) -> None:
         """Ask, read and ask again."""
         self._partitions = tuple(partitions)
         self._questions = CommittedQuestions(self._readers, self._membership, self._partitions)
-        self._ask_committed(self._read)
+        self.ask(self._read)
 
+    @override
     def end(self) -> None:
-        """Close its clients. What was not answered is not known."""
-        self._over = True
-        self._questions.consumer.close()
+        super().end()
         for member in self._members:
             member.stop()
-
-    def _ask_committed(self, then: Callable[[Offsets], None]) -> None:
-        def answered(answer: Offsets | None) -> None:
-            if answer is None:
-                self._later(partial(self._ask_committed, then))
-            elif not self._over:
-                then(answer)
-
-        if not self._over:
-            self._questions.ask(answered)
 
     def _read(self, committed: Offsets) -> None:
         self._advance(committed.offsets)
@@ -114,17 +142,10 @@ class GroupEnd:
         for member in self._members:
             self._advance(member.reached)
         if all(self._reached.get(name, 0) >= end for name, end in self._ends.items()):
-            self._ask_committed(self._finish)
+            self.ask(self._finish)
         else:
             self._later(self._look)
 
     def _advance(self, reached: Mapping[str, int]) -> None:
         for name, offset in reached.items():
             self._reached[name] = max(offset, self._reached.get(name, 0))
-
-    def _finish(self, _: Offsets) -> None:
-        self.finished = True
-
-    def _later(self, what: Callable[[], None]) -> None:
-        if not self._over:
-            self._readers.clock.call_at(self._readers.clock.now_us() + ASK_AGAIN_MS * 1000, what)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypedDict
 from checkers.anomalies import (
     broken_invariant,
     corrupt_read,
+    divergent_reads,
     divergent_replicas,
     divergent_state,
     divergent_tables,
@@ -63,6 +64,7 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
         *PIPELINES,
         *CYCLES,
         divergent_replicas.ANOMALY,
+        divergent_reads.ANOMALY,
         returned_key.ANOMALY,
         *EARLY_CLEANING,
         divergent_state.ANOMALY,

@@ -99,6 +99,7 @@ IN_TIME = ("lost-tombstone", "cleaned-early")
 NEVER = ("corrupt-read", "phantom-read", "G1a", "broken-invariant", "failed-send-committed")
 #: Promised to readers of committed records only.
 OF_COMMITTED = ("aborted-read", "early-read")
+OF_REPLICAS = ("divergent-replicas", "divergent-reads")
 OF_COMMITS = ("group-went-back", "returned-group")
 #: Promised of static members as long as the group's coordinator keeps its state.
 OF_STATIC_MEMBERS = ("unfenced-instance",)
@@ -294,7 +295,7 @@ def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = AN
         _claim("two-owners", (), (_FENCED,)),
         *(_claim(name, (*forgetful, *readable), (_FENCED,)) for name in OF_STATIC_MEMBERS),
         *(_claim(name, (*forgetful, *readable), (_GENERATIONS,)) for name in OF_GENERATIONS),
-        _claim("divergent-replicas", _divergence_reasons(settings, faults, copies), (below,)),
+        *(_claim(name, _divergence_reasons(settings, faults, copies), (below,)) for name in OF_REPLICAS),
         *(_claim(name, (*uncommitted, *readable), (_STABLE, *late)) for name in OF_COMMITTED),
         *(_claim(name, readable, (_REPLACED,)) for name in OF_TRANSACTIONS),
         *(_claim(name, (*forgetful, *readable), (_TOGETHER, *late)) for name in OF_PIPELINES),

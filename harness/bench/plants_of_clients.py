@@ -263,6 +263,12 @@ def _different_states(history: HistoryBuilder) -> None:
     _final_read(history, OTHER, (B, 1))
 
 
+def _different_reads(history: HistoryBuilder) -> None:
+    history.together((ONE, send_of(history, (A, 0))))
+    _final_read(history, READER, (A, 0))
+    _final_read(history, OTHER)
+
+
 #: By anomaly.
 OF_CLIENTS: Final[dict[str, Plant]] = {
     "aborted-read": Plant(_aborted_read, {"aborted-read": 1}),
@@ -281,6 +287,7 @@ OF_CLIENTS: Final[dict[str, Plant]] = {
     "doubled-effect": Plant(_doubled_effect, {"doubled-effect": 1}),
     "aborted-commit": Plant(_aborted_commit, {"aborted-commit": 1}),
     "unstable-offset": Plant(_unstable_offset, {"unstable-offset": 1}),
+    "divergent-reads": Plant(_different_reads, {"divergent-reads": 1}),
     "returned-key": Plant(_returned, {"returned-key": 1}),
     "lost-tombstone": Plant(_lost_tombstone, {"lost-tombstone": 1}),
     "cleaned-early": Plant(_cleaned_early, {"cleaned-early": 1}),

@@ -22,12 +22,14 @@ from harness.phases.unplanned_events import LOOK_EVERY_MS as LOOK_FOR_DEATHS_EVE
 from harness.phases.unplanned_events import CrashRecorder, unexplained_election
 from harness.plan import RunSpec
 from harness.records.fault_events import record_broken_invariant, record_fault, record_refused_attempts
+from harness.reference.core.types import OFFSETS_TOPIC
 from harness.worlds.contract import NodeCrash, World
 from nemesis.cluster import ClusterView, Leadership
 from nemesis.receipts import Receipt
 from nemesis.schedule import Schedule
-from workloads import Recorder, ServedTime
+from workloads import IsolationLevel, LogPartition, Recorder, ServedTime
 from workloads.driver import AfterHealing, Drain, RecoveryWrites, SendCounts, Workload
+from workloads.history import ISOLATIONS
 
 #: Pause between looks of a wait for the log whether it was served in time (:class:`workloads.ServedTime`), and the most
 #: times its limit that the wait lasts. What is not done by then had no chance, and proves nothing against the log.
@@ -142,13 +144,11 @@ class Phases:
         self._let_cleaners_rest()
         self._finish_pipeline()
         held = self._await_stable()
-        committed = self._spec.chosen().isolation_level == "read_committed"
-        lacking, drain = self._drain(middle, fresh, held if committed else {}, slow_writing)
+        unread = self._unread_at(held)
+        lacking, drain = self._drain(middle, fresh, unread[self._spec.chosen().isolation_level], slow_writing)
         self._ask_after_healing()
         self._look_for_unexplained(middle, before, begun_us)
-        if self.workload.stable is not None:
-            self._read_to_end(self.workload.read_at_other_level({**({} if committed else held), **lacking}))
-        self._read_under_each_leader(lacking)
+        self._read_again(unread, lacking)
         record_broken_invariant(self._recorder, self._clock, self._world.broken_invariant)
         record_refused_attempts(self._recorder, self._clock, self._world.refused_attempts())
         self.workload.mark("end")
@@ -245,30 +245,50 @@ class Phases:
 
     def _let_cleaners_rest(self) -> None:
         """Wait until nothing is left to clean: a slow reader would miss a tombstone that goes while it reads."""
-        if self.workload.keyed:
+        if self.workload.kind.keyed:
             self._pass(min(self._spec.chosen().delete_retention_ms, RETENTION_WAIT_MS_MAX) + CLEANING_MS)
 
-    def _read_under_each_leader(self, lacking: Mapping[str, str]) -> None:
-        """Let fresh clients read a compacted topic again with each broker as leader: each replica cleans for itself."""
-        leadership = self._world.target.leadership
-        if not self.workload.keyed or leadership is None:
+    def _unread_at(self, held: Mapping[str, str]) -> dict[IsolationLevel, Mapping[str, str]]:
+        """The levels at which the final state is read, the run's first: what cannot be read to its end there, and why.
+
+        A reader of committed records does not pass what is ``held``. Without transactions there is one level.
+        """
+        first = self._spec.chosen().isolation_level
+        levels = sorted(ISOLATIONS, key=lambda level: level != first) if self.workload.stable is not None else [first]
+        return {level: held if level == "read_committed" else {} for level in levels}
+
+    def _read_again(self, unread: Mapping[IsolationLevel, Mapping[str, str]], lacking: Mapping[str, str]) -> None:
+        """Let fresh clients read at the other level, then at both under each leader; ask coordinators in turn."""
+        for level in list(unread)[1:]:
+            self._read_to_end(self.workload.read_again(level, {**unread[level], **lacking}))
+        if (leadership := self._world.target.leadership) is None:
             return
         for broker in self._world.target.view().brokers:
-            self._lead(leadership, broker, lacking)
-            states = self._world.target.view().partitions
-            others = {
-                name: f"broker {broker} does not lead it"
-                for name in self.workload.partitions
-                if name not in states or states[name].leader != broker
-            }
-            self._read_to_end(self.workload.read_under(broker, {**others, **lacking}))
+            if self.workload.kind.read_under_each_leader:
+                others = self._lead(leadership, broker, lacking)
+                for level, why_not in unread.items():
+                    self._read_to_end(self.workload.read_again(level, {**why_not, **others, **lacking}, broker))
+            self._ask_coordinator(leadership, broker)
 
-    def _lead(self, leadership: Leadership, broker: int, lacking: Mapping[str, str]) -> None:
-        """Move the leader of every log partition that lacks nothing to ``broker``, as planned."""
+    def _ask_coordinator(self, leadership: Leadership, broker: int) -> None:
+        """Ask a group what it has committed once ``broker``, if it is in sync, leads the logs of groups."""
+        question = self.workload.ask_under_coordinator()
+        names = [name for name in self._world.target.view().internal if LogPartition.named(name).topic == OFFSETS_TOPIC]
+        if question is not None and [name for name in names if _moved(leadership, name, broker)]:
+            self._ask(question)
+
+    def _lead(self, leadership: Leadership, broker: int, lacking: Mapping[str, str]) -> dict[str, str]:
+        """Move the leader of every log partition that lacks nothing to ``broker``; the others, and why not."""
         states = self._world.target.view().partitions
         for name in self.workload.partitions:
             if name not in lacking and name in states and states[name].leader != broker:
                 leadership.move_leader(name, broker)
+        states = self._world.target.view().partitions
+        return {
+            name: f"broker {broker} does not lead it"
+            for name in self.workload.partitions
+            if name not in states or states[name].leader != broker
+        }
 
     def _read_to_end(self, drain: Drain) -> str:
         """Let it read; the words say why the machine was too slow for that, "" if it was not."""
@@ -306,3 +326,8 @@ class Phases:
 
     def _record_fault(self, receipt: Receipt) -> None:
         record_fault(self._recorder, self._clock, receipt)
+
+
+def _moved(leadership: Leadership, name: str, broker: int) -> bool:
+    """Move the leader of a log of groups; True if ``broker`` leads it then."""
+    return leadership.move_leader(name, broker).get("leader") == broker

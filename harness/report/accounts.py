@@ -67,6 +67,7 @@ TITLES: Final = {
     "lost-tombstone": "A tombstone is gone before its time",
     "cleaned-early": "A compacted log removed a record before its time",
     "divergent-replicas": "In-sync replicas hold different records at one offset",
+    "divergent-reads": "What readers get depends on who leads",
     "divergent-state": "The last record of a key depends on who leads",
     "divergent-tables": "The logs of in-sync replicas give different last records of a key",
     REORDERED: "A write is in the log before one that its producer sent earlier",
@@ -108,6 +109,8 @@ WHY: Final = {
     "lost-tombstone": "A tombstone stays for delete.retention.ms after it was first cleaned (KIP-534).",
     "cleaned-early": "A cleaner removes no record that is younger than min.compaction.lag.ms.",
     "divergent-replicas": "Every in-sync replica has the same records below the high watermark (rules 4, 7).",
+    "divergent-reads": "Every in-sync replica has the same committed records (rules 4, 7), and the same aborted "
+    "transactions (KIP-98).",
     "divergent-state": "Replicas of a compacted log may differ in their records, but not in the last one of a key.",
     "divergent-tables": "Replicas of a compacted log may differ in their records, but not in the last one of a key.",
     REORDERED: "With enable.idempotence=true, or with one request in flight, a producer's writes are in the order in "

@@ -17,6 +17,7 @@ from markupsafe import Markup
 from checkers import (
     REPLICAS_FILE,
     CheckError,
+    DivergentRead,
     DivergentReplicas,
     DivergentState,
     DivergentTables,
@@ -48,7 +49,8 @@ _TOP_PX: Final = 22
 _FOOT_PX: Final = 40
 OfKeys = ReturnedKey | EarlyGone | DivergentState | DivergentTables
 #: Findings that have this chart.
-OfCopies = OfKeys | DivergentReplicas
+OfOffsets = DivergentReplicas | DivergentRead
+OfCopies = OfKeys | OfOffsets
 
 
 class _Copy(NamedTuple):
@@ -64,12 +66,38 @@ Rows = Mapping[str, Sequence[_Copy]]
 
 def copies_chart(run: Path, events: Iterable[Event], finding: OfCopies) -> Markup:
     """The chart of a finding about copies; empty where neither disks nor ``events`` show it."""
-    if isinstance(finding, DivergentReplicas):
-        near = range(finding.offset - AROUND, finding.offset + AROUND + 1)
-        rows = _on_disks(run, finding, "offset", near)
+    if isinstance(finding, OfOffsets):
+        near = around(finding)
+        read = _read(events, finding, near) if isinstance(finding, DivergentRead) else {}
+        rows = {**read, **_on_disks(run, finding, "offset", near)}
         return _drawn(rows, f"Records around offset {finding.offset} of {finding.key}", finding.offset)
     rows = {**_told(events, finding), **_on_disks(run, finding, "record_key", [finding.record_key])}
     return _drawn(rows, f"Records of key {finding.record_key} of {finding.key}", None)
+
+
+def around(finding: OfOffsets) -> range:
+    """The offsets that are drawn."""
+    return range(finding.offset - AROUND, finding.offset + AROUND + 1)
+
+
+def _read(events: Iterable[Event], finding: DivergentRead, near: range) -> Rows:
+    """By final reader, in the order in which they came to the end: what it read at these offsets."""
+    key = str(finding.key)
+    polled: dict[int, dict[int, int]] = {process: {} for process in (*finding.readers, *finding.others)}
+    rows: dict[str, Sequence[_Copy]] = {}
+    for event in events:
+        if event.type is not EventType.OK or event.process not in polled:
+            continue
+        for poll in (micro for micro in event.micro if isinstance(micro, Poll)):
+            polled[event.process].update((r.offset, r.value) for r in poll.records.get(key, ()) if r.offset in near)
+        if event.function is Function.DRAIN and key in event.partitions:
+            rows[_reader(event)] = [_Copy(offset, value, False) for offset, value in polled[event.process].items()]
+    return rows
+
+
+def _reader(event: Event) -> str:
+    """The name of a final reader's row: who led then, where leaders were moved for it."""
+    return f"reader {event.process}{'' if event.node is None else f' ({node_name(event.node)} led)'}"
 
 
 def _on_disks(run: Path, finding: Finding, column: str, wanted: Iterable[int]) -> Rows:
@@ -109,8 +137,7 @@ def _told(events: Iterable[Event], finding: OfKeys) -> Rows:
                 polled.setdefault(event.process, {}).update((r.offset, r.value) for r in poll.records.get(key, ()))
             if event.function is Function.DRAIN and key in event.partitions:
                 own = polled.get(event.process, {})
-                leader = "" if event.node is None else f" ({node_name(event.node)} led)"
-                rows[f"reader {event.process}{leader}"] = [
+                rows[_reader(event)] = [
                     _Copy(offset, value, tombstones[value]) for offset, value in own.items() if value in tombstones
                 ]
     return rows

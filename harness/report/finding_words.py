@@ -5,6 +5,7 @@ A kind without a function has nothing to add: the account of its write says all.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import singledispatch
 from typing import Final
 
@@ -12,6 +13,7 @@ import msgspec
 
 from checkers import (
     AbortedCommit,
+    DivergentRead,
     DivergentReplicas,
     DivergentState,
     DivergentTables,
@@ -104,6 +106,20 @@ def _(finding: EarlyGone) -> str:
         f"{written} {told}. A final reader that came to the end {ended} did not see it, though the log keeps it for "
         f"{_span(finding.kept_us)} at least."
     )
+
+
+@in_words.register
+def _(finding: DivergentRead) -> str:
+    level = "" if finding.isolation is None else f" with isolation.level={finding.isolation}"
+    return (
+        f"{_write(finding.value).capitalize()} at offset {finding.offset} of {finding.key} was read by final readers"
+        f"{level} ({_processes(finding.readers)}), and not by others ({_processes(finding.others)}), which read on to "
+        "an end behind it. Each read the log from its start."
+    )
+
+
+def _processes(processes: Sequence[int]) -> str:
+    return f"process{'es' if len(processes) > 1 else ''} {', '.join(map(str, processes))}"
 
 
 @in_words.register

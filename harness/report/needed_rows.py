@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from checkers import (
+    DivergentRead,
     DivergentReplicas,
     DoubledEffect,
     EventPlace,
@@ -25,7 +26,7 @@ from checkers import (
     ZombieWrite,
     decoded,
 )
-from harness.report.copies_chart import OfCopies
+from harness.report.copies_chart import OfCopies, around
 from harness.report.group_chart import COMMITS_MAX, COMMITTING, OfGroups
 from harness.report.transaction_chart import TRANSACTIONS_MAX, OfTransactions
 from workloads import Function, GroupMember, TransactionEnd
@@ -132,11 +133,15 @@ def _of_copies(finding: OfCopies, rows: Columns, here: Flags) -> Flags:
     """The records of its key, what was read where they were, and who read to the end; disks tell the rest."""
     if isinstance(finding, DivergentReplicas):
         return np.zeros(len(here), dtype=bool)
-    sends = here & (rows["kind"] == Kind.SEND) & (rows["record_key"] == finding.record_key)
+    marked: Flags = here & (rows["function"] == _DRAIN) & (rows["kind"] == Kind.LISTED)
     reads = here & (rows["type"] == OK) & (rows["kind"] == Kind.READ)
-    offsets = rows["offset"][reads & np.isin(rows["value"], rows["value"][sends])]
-    ends = (rows["function"] == _DRAIN) & (rows["kind"] == Kind.LISTED)
-    marked: Flags = sends | (reads & np.isin(rows["offset"], offsets)) | (here & ends)
+    if isinstance(finding, DivergentRead):
+        readers = np.isin(rows["process"], [*finding.readers, *finding.others])
+        marked |= reads & readers & np.isin(rows["offset"], around(finding))
+    else:
+        sends = here & (rows["kind"] == Kind.SEND) & (rows["record_key"] == finding.record_key)
+        offsets = rows["offset"][reads & np.isin(rows["value"], rows["value"][sends])]
+        marked |= sends | (reads & np.isin(rows["offset"], offsets))
     return marked
 
 

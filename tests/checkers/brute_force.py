@@ -208,6 +208,26 @@ def divergent_state(events: list[Event]) -> Findings:
     return sorted(findings, key=repr)
 
 
+def divergent_reads(events: list[Event]) -> Findings:
+    sends, findings = keyed_sends(events), []
+    for key in sorted({key for drain in drains_of(events) for key in drain.partitions}):
+        ends: dict[int, int] = defaultdict(int)
+        for drain in drains_of(events):
+            if key in drain.partitions:
+                ends[drain.process] = max(ends[drain.process], drain.offset or 0)
+        places: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for event in events:
+            for name, record in sound(event) if event.type == OK and event.process in ends else ():
+                if name == key and record.offset < ends[event.process] and (key, record.value) not in sends:
+                    places[record.value][event.process].append(record.offset)
+        for value, by_reader in places.items():
+            last = max(offset for offsets in by_reader.values() for offset in offsets)
+            others = {reader for reader, end in ends.items() if end > last} - by_reader.keys()
+            if others:
+                findings.append((key, value, tuple(sorted(by_reader)), tuple(sorted(others))))
+    return sorted(findings)
+
+
 def lost_tombstone(events: list[Event]) -> Findings:
     return _gone_early(events, tombstones=True)
 

@@ -63,6 +63,10 @@ COMPARED: dict[str, tuple[Callable[[list[Event]], list[tuple[Any, ...]]], Callab
         brute_force.returned_key,
         lambda f: (f["key"], f["record-key"], f["value"], f["offset"], f["tombstone"], f["tombstone-offset"]),
     ),
+    "divergent-reads": (
+        brute_force.divergent_reads,
+        lambda f: (f["key"], f["value"], tuple(f["readers"]), tuple(f["others"])),
+    ),
     "lost-tombstone": (brute_force.lost_tombstone, _gone),
     "cleaned-early": (brute_force.cleaned_early, _gone),
     "divergent-state": (

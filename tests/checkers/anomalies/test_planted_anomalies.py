@@ -69,6 +69,33 @@ def test_a_truncated_tail_is_lost_once_final_readers_drained_the_log() -> None:
     assert (lost.value, lost.rule, lost.log_end_offset) == (4, "drained", 4)
 
 
+def read_twice(*of_second: tuple[int, int], end: int = 6) -> Scene:
+    """Two final readers, each under another leader; the first has ``0@3`` and ``1@5``, the second what is given."""
+    scene = Scene()
+    scene.send(0, 3)
+    scene.send(1, 5)
+    scene.poll((3, 0), (5, 1), process=9)
+    scene.drain(6, process=9, leader=0)
+    scene.poll(*of_second, process=10)
+    scene.drain(end, process=10, leader=2)
+    return scene
+
+
+def test_a_record_that_is_read_under_one_leader_only_is_a_divergent_read() -> None:
+    verdict = judged(read_twice((3, 0)))
+    (odd,) = verdict.anomalies["divergent-reads"]
+    assert (odd.value, odd.offset, odd.readers, odd.others) == (1, 5, [9], [10])
+    assert names(verdict) == ["divergent-reads"]
+    assert verdict.valid is False
+
+
+@pytest.mark.parametrize(("of_second", "end"), [(((3, 0), (5, 1)), 6), (((3, 0),), 5), (((3, 0),), 4)])
+def test_final_readers_differ_where_their_ends_do_or_not_at_all(
+    of_second: tuple[tuple[int, int], ...], end: int
+) -> None:
+    assert names(judged(read_twice(*of_second, end=end))) == []
+
+
 def test_a_write_without_an_offset_is_lost_once_the_log_was_drained() -> None:
     """acks=0: nobody told an offset, so only the drain can prove the loss."""
     scene = healthy()

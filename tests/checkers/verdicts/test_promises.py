@@ -242,10 +242,11 @@ def test_producers_may_always_interleave() -> None:
     assert permitted(Settings(enable_idempotence=True), NONE, "int-send-skip")
 
 
-def test_replicas_diverge_only_under_old_rules_or_after_a_destroyed_copy() -> None:
-    assert permitted(OLD, KILL, "divergent-replicas")
-    assert permitted(ALL_2, POWER, "divergent-replicas")
-    assert not permitted(ALL_1_UNCLEAN, CUT, "divergent-replicas")
+@pytest.mark.parametrize("anomaly", ["divergent-replicas", "divergent-reads"])
+def test_replicas_diverge_only_under_old_rules_or_after_a_destroyed_copy(anomaly: str) -> None:
+    assert permitted(OLD, KILL, anomaly)
+    assert permitted(ALL_2, POWER, anomaly)
+    assert not permitted(ALL_1_UNCLEAN, CUT, anomaly)
 
 
 def test_every_claim_has_words_and_a_source() -> None:
@@ -351,7 +352,7 @@ def test_a_disk_lied_where_a_loss_of_power_took_what_was_flushed() -> None:
 @pytest.mark.parametrize(("settings", "replicas"), [(ALL_2, "every in-sync replica"), (MAJORITY, "every election")])
 def test_the_reason_for_reads_names_who_has_what_is_below_the_high_watermark(settings, replicas):
     """A number of replicas commits, so an in-sync replica may lack it: who elects a leader has one that does not."""
-    for anomaly in ("poll-skip", "inconsistent-offsets", "divergent-replicas"):
+    for anomaly in ("poll-skip", "inconsistent-offsets", "divergent-replicas", "divergent-reads"):
         assert replicas in promise(settings, KILL).about(anomaly).why()
 
 

@@ -49,6 +49,7 @@ WORDS = {
     "lost-tombstone": "did not see it, though the log keeps it for 86400.",
     "cleaned-early": "did not see it, though the log keeps it for 3600.",
     "returned-key": "Key 7 of t000000-0 was deleted by the tombstone at offset 33",
+    "divergent-reads": "was read by final readers (process 120), and not by others (process 130), which read on to an",
     "divergent-state": "Of key 7 of t000000-0, final readers had different last records",
 }
 #: By anomaly, the words beside the two marks of its chart.
@@ -69,6 +70,7 @@ MARKS = {
     "lost-tombstone": ("acknowledged", "reader 120"),
     "cleaned-early": ("acknowledged", "reader 120"),
     "returned-key": ("acknowledged", "reader 120"),
+    "divergent-reads": ("reader 120", "reader 130"),
     "divergent-state": ("acknowledged", "reader 120", "reader 130"),
 }
 #: Their sentences say all: a send that failed has no offset, and neither has an assignment.
