@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from harness.clients.java.client import java_library
     from harness.clients.kafka_python import KAFKA_PYTHON, make, named, producer_configuration
     from harness.clients.libraries import CLIENTS, JAVA
+    from harness.clients.listed_groups import EMPTY, group_state
     from harness.clients.membership import add_voter, remove_voter, unregister_broker
     from harness.clients.real_clients import ClientLibrary, RealClients
 
 __all__ = [
     "CLIENTS",
     "CONFLUENT",
+    "EMPTY",
     "JAVA",
     "KAFKA_PYTHON",
     "BatchSequence",
@@ -35,6 +37,7 @@ __all__ = [
     "at_home",
     "client_settings",
     "compiler_jars",
+    "group_state",
     "java_library",
     "make",
     "named",
@@ -54,6 +57,7 @@ _NAMES = {
     "credentials": "at_home require_credentials without_secrets",
     "direct": "BatchSequence RealDirectClient",
     "direct_connection": "DirectConnection",
+    "listed_groups": "EMPTY group_state",
     "java.bridge": "Bridge compiler_jars words_of_bridge",
     "java.client": "java_library",
     "kafka_python": "KAFKA_PYTHON make named producer_configuration",

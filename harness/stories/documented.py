@@ -23,9 +23,8 @@ _WORLDS: Final = {
     "processes in namespaces": '[worlds.processes]\nhost = "namespaces"',
     "Kafka in namespaces": '[worlds.kafka]\nhost = "namespaces"',
 }
-#: Steps and states that only virtual time has.
-_IN_VIRTUAL_TIME: Final = {*IN_VIRTUAL_TIME, *get_args(GroupState)}
-_NOT_IN_PROCESSES: Final = {*NOT_IN_PROCESSES, *get_args(s.TransactionState)}
+#: Steps and states that the reference broker has in virtual time only.
+_NOT_IN_PROCESSES: Final = {*NOT_IN_PROCESSES, *get_args(s.TransactionState), *get_args(GroupState)}
 
 
 class StepForm(NamedTuple):
@@ -52,7 +51,7 @@ def state_forms() -> list[StepForm]:
 
 
 def _limits(form: Form) -> str:
-    if form.makes in _IN_VIRTUAL_TIME:
+    if form.makes in IN_VIRTUAL_TIME:
         return "virtual time only"
     if form.makes in _NOT_IN_PROCESSES:
         return "not on processes"

@@ -36,13 +36,13 @@ class GroupSteps:
 
     def join(self, step: g.JoinGroup) -> str:
         """Make a member."""
-        return self._after_turn(self._members.join(step.member))
+        return self._after_turn(self._members.join(step.member), self._patience.polls_max)
 
     def poll(self, step: g.PollOnce) -> str:
         """Let it take a turn."""
         member = self._members.at_rest(step.member)
         member.take_turn(halfway=step.halfway)
-        return self._after_turn(member)
+        return self._after_turn(member, self._patience.polls_max, halfway=step.halfway)
 
     def poll_until(self, step: g.PollUntil) -> str:
         """Let it take turns until the states hold."""
@@ -121,9 +121,17 @@ class GroupSteps:
             raise StepError(f"no answer tells the offset of {record[0]}")
         return offset
 
-    def _after_turn(self, member: SteppedMember) -> str:
-        """Wait a moment for the turn to end; what became of it, in words."""
-        self._moment(lambda: not member.busy or member.halfway)
+    def _after_turn(self, member: SteppedMember, polls_max: int = 1, *, halfway: bool = False) -> str:
+        """Wait a moment for the turn to end, with more polls where one brings nothing; what became of it, in words."""
+        polls = iter(range(1, polls_max))
+
+        def ended() -> bool:
+            if member.busy or member.read or member.gone or next(polls, None) is None:
+                return not member.busy or member.halfway
+            member.take_turn(halfway=halfway)
+            return False
+
+        self._moment(ended)
         names = self._story_world.names
         read = " ".join(record_name(names, value) for value in member.read) or "nothing"
         parts = [

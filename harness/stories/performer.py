@@ -163,7 +163,7 @@ class _Performer:
         self.perform_step(
             s.WaitUntil(line=0, text="wait until base is acknowledged and all are in sync", states=states)
         )
-        if self._story.transactions and self._story_world.coordinator is None:
+        if (self._story.transactions or self._story.grouped) and self._story_world.coordinator is None:
             self._make_coordinator()
         if (self._story.transactions or self._story.grouped) and 1 in self._story_world.brokers:
             self.perform_step(s.MoveCoordinator(line=0, text="move coordinator to 1", broker=1))
@@ -171,10 +171,16 @@ class _Performer:
         self._begin_faults(self._witness)
 
     def _make_coordinator(self) -> None:
-        """Ask for a coordinator of transactions: Kafka makes their log when it is asked for the first one."""
-        first = self._transactions.first()
-        self._story_world.until(lambda: first.ready, self._patience.limit_ms)
-        first.client.close()
+        """Ask for a coordinator: Kafka makes its log when it is asked for the first one."""
+        if self._story.grouped:
+            answers: list[object] = []
+            self._members.ask(answers.append)
+            self._story_world.until(lambda: bool(answers), self._patience.limit_ms)
+        else:
+            first = self._transactions.first()
+            self._story_world.until(lambda: first.ready, self._patience.limit_ms)
+            first.client.close()
+        self._story_world.order_coordinators()
 
     def play(self) -> None:
         for step in self._story.steps:

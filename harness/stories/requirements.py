@@ -16,9 +16,9 @@ from nemesis.faults import FailDirectory, Fault, LinkFault
 from workloads import Settings, kind_of
 
 #: The steps that only virtual time has.
-IN_VIRTUAL_TIME: Final = (s.ReleaseOne, s.DeleteKey, *OF_GROUPS)
+IN_VIRTUAL_TIME: Final = (s.ReleaseOne,)
 #: The reference broker has these in virtual time only; Kafka has them.
-NOT_IN_PROCESSES: Final = s.OF_TRANSACTIONS
+NOT_IN_PROCESSES: Final = (*s.OF_TRANSACTIONS, *OF_GROUPS, s.DeleteKey)
 
 
 def unmet(story: Story, spec: RunSpec) -> str:

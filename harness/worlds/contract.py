@@ -37,7 +37,7 @@ class DirectWrite(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One record for one broker. The broker may wait ``timeout_ms`` for replicas before it answers.
 
     ``producer_id``, ``producer_epoch`` and ``sequence`` are those of an idempotent producer, -1 without one. A broker
-    takes any producer id that it has not seen yet (KIP-360). A ``tombstone`` deletes its key; only virtual time has it.
+    takes any producer id that it has not seen yet (KIP-360). A ``tombstone`` deletes its key in a compacted log.
     """
 
     partition: str
@@ -113,8 +113,8 @@ class Replicas(Protocol):
     def fenced(self) -> frozenset[int]:
         """The brokers that the controller counts as dead (or that have not registered)."""
 
-    def group_members(self, node: int) -> int | None:
-        """The number of members of groups by a broker's word, if it coordinates them; None where it does not tell."""
+    def group_is_empty(self, node: int) -> bool | None:
+        """True if a broker that coordinates the run's group knows of no member; None where it does not tell."""
 
     def flush(self, node: int) -> Evidence:
         """Force to disk everything that broker ``node`` has written, its checkpoints too. Evidence: ``flushed``."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 from typing_extensions import override
 
 from checkers import TransactionPart
-from harness.clients import BatchSequence, RealDirectClient
+from harness.clients import EMPTY, BatchSequence, RealDirectClient, group_state
 from harness.hosts import NodeState
 from harness.records.replica_dump import Stretch
 from harness.worlds.contract import DirectWrite, PlacedRecord, Replicas, ReplicaState
@@ -24,6 +24,9 @@ from harness.worlds.real.view import Viewer
 from harness.worlds.replica_logs import leader_epochs, log_directory, stretches, written_high_watermark
 from nemesis.evidence import Evidence
 from workloads import SendOutcome
+
+#: A coordinator that runs and is in reach answers in milliseconds.
+ASK_S: Final = 1.5
 
 
 class SelfReport(msgspec.Struct, frozen=True):
@@ -88,9 +91,9 @@ class ReplicasOnDisk(Replicas):
         )
 
     @override
-    def group_members(self, node: int) -> int | None:
-        """See :meth:`Replicas.group_members`: no broker is asked."""
-        return None
+    def group_is_empty(self, node: int) -> bool | None:
+        state = group_state(self._nodes.host.address(node), self._viewer.group, ASK_S)
+        return None if state is None else state == EMPTY
 
     @override
     def fenced(self) -> frozenset[int]:

@@ -69,7 +69,7 @@ def are_whole(views: Iterable[PartitionView]) -> bool:
 class Viewer:
     """The view of a workload's topics. It asks the operating system each time which processes run.
 
-    ``racks`` are those of the brokers, in order, if they have some.
+    ``racks`` are those of the brokers, in order, if they have some. ``group`` is the name of the workload's group.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Viewer:
         self._metadata = metadata
         self._nodes = nodes
         self._topics = topics_of(workload)
-        self._group = workload.topic
+        self.group = workload.topic
         self._transactional_ids = workload.transactional_ids
 
     def partitions(self) -> dict[str, PartitionView]:
@@ -108,7 +108,7 @@ class Viewer:
             running_controllers=self._nodes.in_state(NodeState.RUNNING, self._nodes.controllers),
             controller_active=self._metadata.controller_works() and active_runs,
             racks=self._racks,
-            coordinators=_serving(internal, OFFSETS_TOPIC, [self._group]),
+            coordinators=_serving(internal, OFFSETS_TOPIC, [self.group]),
             transaction_coordinators=_serving(internal, TRANSACTIONS_TOPIC, self._transactional_ids),
             internal=internal,
         )

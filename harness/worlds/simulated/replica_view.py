@@ -55,10 +55,11 @@ class SimulatedReplicas:
         registered = self._cluster.image().brokers
         return frozenset(node for node in self._cluster.brokers if node not in registered or registered[node].fenced)
 
-    def group_members(self, node: int) -> int | None:
+    def group_is_empty(self, node: int) -> bool | None:
         """Read it from the broker's core."""
         broker = self._cluster.broker(node)
-        return None if broker is None else broker.group_members
+        members = None if broker is None else broker.group_members
+        return None if members is None else members == 0
 
     def flush(self, node: int) -> Evidence:
         """See :meth:`harness.worlds.contract.Replicas.flush`. Evidence: ``flushed``, log end offsets by partition."""

@@ -39,6 +39,8 @@ SHOWN: Final = {
     "S27-all-2": {"commit-with-two": "answer to x"},
     "S28-all-2": {"truncate-to-high-watermark": "broker 0: log"},
     "S35-all-2": {"keep-torn-batch": "broker 1: log"},
+    "T10-v2": {"marker-of-any-epoch": "broker 0: written high watermark"},
+    "T11-v2": {"answer-before-decision": "answer to a"},
 }
 
 

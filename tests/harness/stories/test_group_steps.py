@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
 import pytest
 
 from harness.errors import PlanError
+from harness.plan import RunSpec
 from harness.stories import OF_GROUPS, StoryCell, known_stories, parse_story, perform_cell
+from harness.stories.members import ScriptMembers
+from harness.stories.patience import Patience
+from harness.stories.story_world import GROUPS_LOG, StoryWorld
+from nemesis.cluster import ClusterView, PartitionView
+from workloads import Offsets
+from workloads.driver import SteppedMember
 
 FORM = """
 number = "G99"
@@ -49,7 +61,7 @@ def cell(steps: str, column: str = "g", rest: str = "") -> StoryCell:
         ("kill 2\nwait until 2 is fenced\nmove coordinator to 2", "refused: broker 2 is not a live member of the ISR"),
         ("try join n\nwait up to 1 s until 0 coordinates", "0 coordinates: no, 1 coordinates"),
         ("wait up to 1 s until 1 coordinates alone", "no, 1 coordinates, and the isr of its log is 0 1 2"),
-        ("wait up to 1 s until group is empty", "group is empty: no, it has 1 member"),
+        ("wait up to 1 s until group is empty", "group is empty: no, it has members"),
         (
             "crash m\nkill 1\nwait until 0 coordinates\nwait up to 1 s until group is empty",
             "no coordinator knows the group",
@@ -85,6 +97,60 @@ def test_members_do_as_they_are_told(steps: str) -> None:
 @pytest.mark.parametrize(("column", "record"), [("g", "base"), ("g/before", "a"), ("g/auto", "base")])
 def test_a_member_stops_between_the_halves_of_its_work_in_the_order_of_its_commits(column: str, record: str) -> None:
     assert cell(f"{HALFWAY}ask group finds {record}", column).disagreements == ()
+
+
+def test_a_turn_that_brings_nothing_has_more_polls_where_libraries_take_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns: list[SteppedMember] = []
+    patience_of, take_turn = Patience.of, SteppedMember.take_turn
+
+    def counted(member: SteppedMember, *, halfway: bool) -> None:
+        turns.append(member)
+        take_turn(member, halfway=halfway)
+
+    def patience(spec: RunSpec) -> Patience:
+        return msgspec.structs.replace(patience_of(spec), polls_max=3, answer_ms=1_000)
+
+    monkeypatch.setattr(SteppedMember, "take_turn", counted)
+    assert cell("poll m\nwrite a to 0\npoll m").disagreements == ()
+    assert len(turns) == 2
+    turns.clear()
+    monkeypatch.setattr(Patience, "of", patience)
+    assert cell("poll m\nwrite a to 0\npoll m").disagreements == ()
+    assert len(turns) == 4, "only the first turn brings nothing"
+
+
+def test_brokers_without_a_coordinator_are_asked_for_one_before_the_script_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[ScriptMembers] = []
+    coordinator: Any = StoryWorld.coordinator
+    ask_once = ScriptMembers.ask
+
+    def ask(members: ScriptMembers, then: Callable[[Offsets | None], None]) -> None:
+        monkeypatch.setattr(StoryWorld, "coordinator", coordinator)
+        asked.append(members)
+        ask_once(members, then)
+
+    monkeypatch.setattr(StoryWorld, "coordinator", property(lambda _: None))
+    monkeypatch.setattr(ScriptMembers, "ask", ask)
+    assert cell("wait until m is assigned").disagreements == ()
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(("replicas", "orders"), [((1, 2, 0), [(GROUPS_LOG, (0, 1, 2))]), ((0, 1, 2), [])])
+def test_the_replicas_of_a_coordinators_log_are_put_in_the_order_of_their_numbers(
+    perfect_world: Any, replicas: tuple[int, ...], orders: list[tuple[str, tuple[int, ...]]]
+) -> None:
+    """Kafka draws it, and it says whom elections prefer."""
+    reassigned: list[tuple[str, Sequence[int]]] = []
+    log = PartitionView(leader=1, leader_epoch=0, isr=replicas, replicas=replicas)
+    view = ClusterView(partitions={}, running=(0, 1, 2), brokers=(0, 1, 2), internal={GROUPS_LOG: log})
+    reassignment = SimpleNamespace(reassign=lambda *asked: reassigned.append(asked))
+    perfect_world.replicas = object()
+    perfect_world.target = SimpleNamespace(view=lambda: view, reassignment=reassignment)
+    unused: Any = None
+    StoryWorld(perfect_world, "t-0", {}, unused, unused, grouped=True).order_coordinators()
+    assert reassigned == orders
 
 
 def test_a_commit_that_the_group_refuses_is_told_with_its_error() -> None:
