@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from harness.explore.canonical_form import Tree, digest_of, tree_of
 from harness.explore.events import NodeEvent, SentMessage
 from harness.explore.normal_form import renumbered
+from harness.explore.told import Told
 from harness.reference.core.effects import Deliver
 from harness.reference.core.messages import Message
+
+#: Forms that are kept at a time.
+_TREES: Final = 10_000
 
 N = TypeVar("N")
 R = TypeVar("R")
@@ -27,10 +31,10 @@ class KeptNodes(Generic[N, R]):
     """
 
     def __init__(self) -> None:
-        self._pickled: dict[int, bytes] = {}
-        self.trees: dict[int, Tree] = {}
-        self.messages: dict[int, Message] = {}
-        self._steps: dict[tuple[int, NodeEvent], tuple[R, ...]] = {}
+        self._pickled = Told[int, bytes]()
+        self.messages = Told[int, Message]()
+        self._steps = Told[tuple[int, NodeEvent], tuple[R, ...]]()
+        self._trees: dict[int, Tree] = {}
 
     def _note(self, digest: int, node: N) -> None:
         """Remember what is looked at of a node that was not met before."""
@@ -52,24 +56,39 @@ class KeptNodes(Generic[N, R]):
 
     @property
     def steps(self) -> int:
-        """The number of different steps of the core that were performed."""
+        """The number of different steps of the core that are known."""
         return len(self._steps)
 
     # --- what another process has to know ----------------------------------------------------------------------------
 
-    def digests(self) -> set[int]:
-        """The digests of all nodes and messages."""
-        return {*self._pickled, *self.messages}
+    def tell(self) -> list[Any]:
+        """All that was learnt since another process was told last: nodes, messages, and steps."""
+        return [self._pickled.fresh(), self.messages.fresh(), self._steps.fresh()]
 
-    def export(self, digests: set[int]) -> list[tuple[int, Any]]:
-        """Return all that another process needs to go on from nodes and messages that only this one knows."""
-        return [(digest, self._pickled.get(digest) or self.messages[digest]) for digest in sorted(digests)]
+    def take(self, told: list[Any]) -> None:
+        """Learn what another process has told, which need not be told to it."""
+        nodes, messages, steps = told
+        for digest, pickled in nodes.items():
+            if digest not in self._pickled:
+                self._pickled[digest] = pickled
+                self._note(digest, self._load(digest))
+        self.messages.update(messages)
+        self._steps.update(steps)
 
-    def take(self, exported: list[tuple[int, Any]]) -> None:
-        """Learn what another process has exported."""
-        for digest, content in exported:
-            if digest not in self.trees:
-                self._keep(pickle.loads(content)) if isinstance(content, bytes) else self._keep_message(content)  # noqa: S301
+    def tree(self, digest: int) -> Tree | None:
+        """The form of a node or a message; None of another digest."""
+        tree = self._trees.get(digest)
+        if tree is None and (digest in self._pickled or digest in self.messages):
+            content = self._load(digest) if digest in self._pickled else self.messages[digest]
+            tree = self._keep_tree(digest, tree_of(content))
+        return tree
+
+    def _keep_tree(self, digest: int, tree: Tree) -> Tree:
+        """Keep a form for a while: it takes more memory than a node, and is mostly asked for soon."""
+        if len(self._trees) >= _TREES:
+            self._trees.clear()
+        self._trees[digest] = tree
+        return tree
 
     # --- keeping -----------------------------------------------------------------------------------------------------
 
@@ -81,7 +100,7 @@ class KeptNodes(Generic[N, R]):
         digest = digest_of(tree)
         if digest not in self._pickled:
             self._pickled[digest] = pickle.dumps(node, pickle.HIGHEST_PROTOCOL)
-            self.trees[digest] = tree
+            self._keep_tree(digest, tree)
             self._note(digest, node)
         return digest
 
@@ -96,5 +115,5 @@ class KeptNodes(Generic[N, R]):
         digest = digest_of(tree)
         if digest not in self.messages:
             self.messages[digest] = message
-            self.trees[digest] = tree
+            self._keep_tree(digest, tree)
         return digest

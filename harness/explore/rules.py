@@ -26,7 +26,7 @@ from harness.reference.core.invariants import (
     maximal_isr_is_larger,
     one_leader_an_epoch,
 )
-from harness.reference.core.types import NONE, NodeId
+from harness.reference.core.types import NONE, NodeId, PartitionState
 from nemesis.faults import Kill, Pause
 from workloads import Settings
 
@@ -101,11 +101,17 @@ def contradiction(earlier: Records, later: Records) -> Broken | None:
     return next(filter(None, (consistent_reads("a leader", offset, *pair) for offset, pair in pairs)), None)
 
 
-def broken_rules(
-    controller_state: ControllerState, copies: Sequence[BrokerCopy], shown: Shown, keys: str
-) -> list[Broken]:
+def as_judged(copy: BrokerCopy) -> BrokerCopy:
+    """A copy with no more than :func:`broken_rules` looks at."""
+    log = () if copy.away != NONE else copy.log
+    judged = BrokerCopy(copy.number, True, copy.away, NONE, log, NONE)
+    if not copy.leading:
+        return judged
+    return judged._replace(leading=True, leader_epoch=copy.leader_epoch, maximal_isr=copy.maximal_isr)
+
+
+def broken_rules(state: PartitionState, copies: Sequence[BrokerCopy], shown: Shown, keys: str) -> list[Broken]:
     """The rules that a state breaks, each with a sentence; ``keys`` are those of records (harness/explore/keys.py)."""
-    state = controller_state.state
     answers = [isr_of_replicas(state)]
     leaders: dict[int, NodeId] = {}
     for copy in copies:

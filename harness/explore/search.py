@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import resource
 import signal
-import struct
 import time
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import islice
 from multiprocessing.connection import Connection
@@ -24,8 +22,9 @@ import msgspec
 
 from harness.errors import HarnessError
 from harness.explore.any_scope import AnyScope
+from harness.explore.kept_states import Level, Packing, SeenHashes
 from harness.explore.kinds import space_of
-from harness.explore.searched import Next, SearchedSpace
+from harness.explore.searched import Next, SearchedSpace, State
 from harness.machine.forked import FORKED, leave_inherited
 from harness.reference.core.invariants import Broken
 
@@ -35,8 +34,8 @@ _STRIDE: Final = 256
 #: States that a worker expands before successors go to their owners, which bounds what is under way.
 _CHUNK: Final = 20_000
 
-#: A successor on its way to its owner: its hash, the hash of the state that it follows, itself, packed.
-Found = tuple[int, int, bytes]
+#: A successor on its way to its owner: its hash, the hash of the state that it follows, itself.
+Found = tuple[int, int, State]
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -65,7 +64,7 @@ class Result(msgspec.Struct, frozen=True):
     farthest state. ``stopped`` says which limit ended it, "" where no limit did. ``broken`` is the rule and a sentence,
     and ``trace`` the steps that lead there.
     ``processor_seconds`` is what all workers together have used of processors. ``core_steps`` are the different steps
-    of the core that worker 0 performed. ``acknowledged`` is the most records that were acknowledged in one state: with
+    of the core that worker 0 knows. ``acknowledged`` is the most records that were acknowledged in one state: with
     0 of them no rule about what may be lost was put to the test. ``permitted``: something was lost where that
     is permitted, since the last copy of it may have been destroyed.
     """
@@ -91,12 +90,12 @@ class Result(msgspec.Struct, frozen=True):
 class Expansion(msgspec.Struct):
     """The successors that one worker found in a chunk of its level.
 
-    ``sent`` are successors by owner, without its own, and ``explained`` explains their digests.
+    ``sent`` are successors by owner, without its own, and ``told`` is all that the worker has learnt.
     ``broken`` are states whose next step breaks a rule. ``more``: the chunk was not the last one.
     """
 
     sent: list[list[Found]]
-    explained: list[Any]
+    told: list[Any]
     transitions: int
     broken: list[int]
     stopped: str
@@ -112,10 +111,7 @@ class _Level(msgspec.Struct):
 
 
 class Worker:
-    """The states that fall to one worker: which it has seen, those of the present level, those of the next.
-
-    States that wait are packed, eight bytes a digest, and take less memory than as tuples of numbers.
-    """
+    """The states that fall to one worker: which it has seen, those of the present level, those of the next."""
 
     def __init__(self, scope: AnyScope, limits: Limits, number: int, workers: int, *, merged: bool) -> None:
         self.space = space_of(scope, merged=merged)
@@ -123,92 +119,86 @@ class Worker:
         self._number, self._workers = number, workers
         self._deadline = time.monotonic() + limits.seconds
         self._began = time.process_time()
-        self._seen: set[int] = set()
-        self._levels: list[tuple[array[int], array[int]]] = []
-        self._waiting: Iterator[tuple[int, bytes]] = iter(())
-        self._next: dict[int, tuple[int, bytes]] = {}
-        #: Successors of the present level that this worker found, its own or not, with the least state before each.
+        self._seen = SeenHashes()
+        self._packing = Packing(self.space.width)
+        self._levels: list[Level] = []
+        self._waiting: Iterator[tuple[int, State]] = iter(())
+        self._next = Level(self._packing)
+        #: Successors of the present level that this worker found and others own, with the least state before each.
         self._met: dict[int, int] = {}
-        self._explained: set[int] = {0}
-        self._packing = struct.Struct(f"{self.space.width}q")
 
     def begin(self) -> None:
         """Take the first state, if it is this worker's."""
         state = self.space.begin()
-        self._explained.update(self.space.digests())
         digest = self.space.canonical(state)
         if digest % self._workers == self._number:
-            self._keep([(digest, digest, self._packing.pack(*state))])
+            self._next.keep(digest, digest, state)
         self.advance()
 
     def expand(self) -> Expansion:
         """The successors of the level's next states that this worker has not seen; it keeps its own."""
-        successors: list[list[Found]] = [[] for _ in range(self._workers)]
+        least: dict[int, tuple[int, State]] = {}
         transitions, broken, stopped, count = 0, [], "", 0
-        space, pack, met = self.space, self._packing.pack, self._met
-        for count, (parent, packed) in enumerate(islice(self._waiting, _CHUNK), 1):
+        space = self.space
+        for count, (parent, state) in enumerate(islice(self._waiting, _CHUNK), 1):
             if count % _STRIDE == 1 and (stopped := self._limits.reached(self._deadline)):
                 break
-            for step in space.follow(self._packing.unpack(packed)):
+            for step in space.follow(state):
                 transitions += 1
                 if step.broken is not None:
                     broken.append(parent)
                     continue
                 digest = space.canonical(step.state)
-                if digest in self._seen or met.get(digest, parent + 1) <= parent:
-                    continue
-                if digest not in met and space.broken(step.state) is not None:
-                    broken.append(parent)
-                    continue
-                met[digest] = parent
-                successors[digest % self._workers].append((digest, parent, pack(*step.state)))
-        self._keep(successors[self._number])
-        successors[self._number] = []
-        return Expansion(successors, self._explain(successors), transitions, broken, stopped, count == _CHUNK)
+                if digest not in least or parent < least[digest][0]:
+                    least[digest] = (parent, step.state)
+        sent: list[list[Found]] = [[] for _ in range(self._workers)]
+        for digest in self._seen.without([*least]):
+            parent, state = least[digest]
+            owner = digest % self._workers
+            before = self._next.parent_of(digest) if owner == self._number else self._met.get(digest)
+            if before is None and space.broken(state) is not None:
+                broken.append(parent)
+            elif owner == self._number:
+                self._next.keep(digest, parent, state)
+            elif before is None or parent < before:
+                self._met[digest] = parent
+                sent[owner].append((digest, parent, state))
+        told = self.space.tell() if self._workers > 1 else []
+        return Expansion(sent, told, transitions, broken, stopped, count == _CHUNK)
 
-    def receive(self, successors: Sequence[Sequence[Found]], explained: Sequence[list[Any]]) -> None:
+    def receive(self, successors: Sequence[Sequence[Found]], told: Sequence[list[Any]]) -> None:
         """Keep what is new of these successors for the next level."""
-        for exported in explained:
-            self.space.take(exported)
+        if told:
+            self.space.take(told)
+        least: dict[int, tuple[int, State]] = {}
         for batch in successors:
-            self._keep(batch)
-
-    def _keep(self, successors: Iterable[Found]) -> None:
-        for digest, parent, packed in successors:
-            earlier = self._next.get(digest)
-            if digest not in self._seen and (earlier is None or parent < earlier[0]):
-                self._next[digest] = (parent, packed)
+            for digest, parent, state in batch:
+                if digest not in least or parent < least[digest][0]:
+                    least[digest] = (parent, state)
+        for digest in self._seen.without([*least]):
+            self._next.keep(digest, *least[digest])
 
     def advance(self) -> int:
         """Begin the next level; returns how many of its states are this worker's."""
-        level, self._next = self._next, {}
+        level, self._next = self._next, Level(self._packing)
         self._met.clear()
-        self._seen.update(level)
-        self._levels.append((array("q", level), array("q", [parent for parent, _ in level.values()])))
-        states = [packed for _, packed in level.values()]
-        self._waiting = zip(self._levels[-1][0], states, strict=True)
-        return len(states)
+        self._seen.add(level.digests)
+        self._levels.append(level)
+        self._waiting = level.take()
+        return len(level.digests)
 
     def parent_of(self, asked: tuple[int, int] | None) -> int | None:
         """Return the hash of the state that (level, hash) follows; None where nothing is asked of this worker."""
         if asked is None:
             return None
-        digests, parents = self._levels[asked[0]]
-        return parents[digests.index(asked[1])]
+        level = self._levels[asked[0]]
+        return level.parents[level.digests.index(asked[1])]
 
     def facts(self) -> tuple[int, float, int, bool]:
         """Different steps of the core that it performed, seconds of a processor, most records acknowledged at once,
         and whether something was lost that may be."""
         space = self.space
         return space.nodes.steps, time.process_time() - self._began, space.acknowledged, space.permitted
-
-    def _explain(self, sent: Sequence[Sequence[Found]]) -> list[Any]:
-        """Explain the digests that the owners of these states may not know."""
-        unpack = self._packing.unpack
-        digests = set().union(*(unpack(packed) for batch in sent for _, _, packed in batch)) - self._explained
-        inside = {content for digest in digests for content in self.space.contents.get(digest, ())} - self._explained
-        self._explained |= digests | inside
-        return self.space.export(digests | inside)
 
 
 class _Team(Protocol):
@@ -346,8 +336,9 @@ def _expand_level(team: _Team, workers: int) -> _Level:
     level = _Level()
     while True:
         expansions: list[Expansion] = team.call("expand")
-        batches = [[expansion.sent[number] for expansion in expansions] for number in range(workers)]
-        team.call("receive", batches, [[expansion.explained for expansion in expansions]] * workers)
+        others = [[other for other in expansions if other is not expansion] for expansion in expansions]
+        batches = [[other.sent[number] for other in others[number]] for number in range(workers)]
+        team.call("receive", batches, [[other.told for other in others[number]] for number in range(workers)])
         for expansion in expansions:
             level.transitions += expansion.transitions
             level.broken += expansion.broken

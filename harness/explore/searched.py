@@ -6,12 +6,13 @@ known to the space, which tells other processes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from harness.explore.any_scope import AnyScope
 from harness.explore.counted_facts import CountedFacts
 from harness.explore.kept_nodes import KeptNodes
+from harness.explore.told import Told
 from harness.explore.wires import WireName
 from harness.reference.core.invariants import Broken
 from harness.reference.core.types import NONE
@@ -52,12 +53,13 @@ class SearchedSpace(Generic[Nodes, Facts]):
     width: int
     nodes: Nodes
     facts: Facts
-    contents: dict[int, tuple[int, ...]]
+    contents: Told[int, tuple[int, ...]]
     acknowledged: int
     permitted: bool
 
     def __init__(self) -> None:
-        self.contents = {0: ()}
+        self.contents = Told()
+        self.contents[0] = ()
         self.acknowledged = 0
         self.permitted = False
 
@@ -87,19 +89,14 @@ class SearchedSpace(Generic[Nodes, Facts]):
 
     # --- what another process has to know ----------------------------------------------------------------------------
 
-    def digests(self) -> set[int]:
-        """Every digest that this process can explain."""
-        return self.nodes.digests() | set(self.contents) | set(self.facts.by_digest)
+    def tell(self) -> list[Any]:
+        """All that was learnt since other processes were told last, for :meth:`take`."""
+        return [self.nodes.tell(), self.contents.fresh(), self.facts.by_digest.fresh()]
 
-    def export(self, digests: set[int]) -> list[Any]:
-        """The explanations of some digests, for :meth:`take`."""
-        contents = {digest: self.contents[digest] for digest in digests if digest in self.contents}
-        facts = {digest: self.facts.by_digest[digest] for digest in digests if digest in self.facts.by_digest}
-        return [self.nodes.export(digests - set(contents) - set(facts)), contents, facts]
-
-    def take(self, exported: list[Any]) -> None:
-        """Learn what another process has exported."""
-        nodes, contents, facts = exported
-        self.nodes.take(nodes)
-        self.contents.update(contents)
-        self.facts.by_digest.update(facts)
+    def take(self, told: Sequence[list[Any]]) -> None:
+        """Learn what other processes have told, and know that they know it."""
+        for nodes, contents, facts in told:
+            self.nodes.take(nodes)
+            self.contents.update(contents)
+            self.facts.by_digest.update(facts)
+        self.tell()

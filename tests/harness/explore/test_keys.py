@@ -7,7 +7,6 @@ import pytest
 from harness.errors import PlanError
 from harness.explore import Result, Scope, exhaust, scope_named, story_text
 from harness.explore.brokers import BrokerCopy
-from harness.explore.controllers import ControllerState
 from harness.explore.keys import content_of, key_of, lacking, numbers_of, united
 from harness.explore.rules import Shown, broken_rules
 from harness.reference.core.cleaner import Cleaner
@@ -94,7 +93,7 @@ def test_a_scope_says_which_passes_of_cleaners_it_leaves_out() -> None:
     )
 
 
-NOBODY = ControllerState(PartitionState((0,), (0,), 0, 0, 0), frozenset(), {0: 1}, 1)
+ALONE = PartitionState((0,), (0,), 0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +111,7 @@ def test_a_candidate_has_the_last_of_each_key_and_all_that_was_acknowledged_and_
     has: str, read: str, acknowledged: tuple[int, ...], broken: tuple[str, str] | None
 ) -> None:
     copy = BrokerCopy(0, alive=True, away=NONE, incarnation=1, log=tuple(log(has)), flushed=0)
-    rules = broken_rules(NOBODY, [copy], Shown(acknowledged, tuple(log(read))), "kKx")
+    rules = broken_rules(ALONE, [copy], Shown(acknowledged, tuple(log(read))), "kKx")
     assert rules == ([] if broken is None else [broken])
 
 
