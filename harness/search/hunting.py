@@ -33,7 +33,7 @@ BLOCK: Final = 4
 #: On a cluster blocks grow with what was given to it, up to this: a task costs the driver as much as 0.2 runs cost a
 #: worker. So what is easy is noticed as early, and many workers are kept busy.
 BLOCK_MAX: Final = 64
-#: A block may have one run for so many that were given before.
+#: A block may have one run for this number of runs that were given before.
 GROWTH: Final = 16
 #: Worker processes may be killed as often as this in a row over the same runs, mostly because memory is short.
 KILLED_MAX: Final = 3
