@@ -1,6 +1,7 @@
 """The door of the checkers, which say what a history proves: every name of theirs that the harness uses."""
 
 from checkers.anomalies import ANOMALIES, Finding
+from checkers.anomalies.dead_cleaner import DeadCleaner
 from checkers.anomalies.divergent_reads import DivergentRead
 from checkers.anomalies.divergent_replicas import DivergentReplicas
 from checkers.anomalies.divergent_state import DivergentState

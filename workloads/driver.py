@@ -90,7 +90,12 @@ class Workload:
         inputs = len(plan.log_partitions)
         self.inputs, self.outputs = self.partitions[:inputs], self.partitions[inputs:]
         self.kind = kind_of(plan)
-        times = CleanerTimes(record_ms=settings.min_compaction_lag_ms, tombstone_ms=settings.delete_retention_ms)
+        times = CleanerTimes(
+            record_ms=settings.min_compaction_lag_ms,
+            tombstone_ms=settings.delete_retention_ms,
+            segment_ms=settings.segment_ms,
+            dirty_ratio=settings.min_cleanable_dirty_ratio,
+        )
         self._cleaner = times if self.kind.keyed else None
         self._writers = Writers(clients, clock, recorder, self.new_process, SendCounts(), self.kind.keyed)
         self.stable = StableOffsets(self._readers, settings) if transactional else None

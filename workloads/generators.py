@@ -168,7 +168,7 @@ WORKLOADS: Final[dict[str, WorkloadKind]] = {
     ),
     "keyed": WorkloadKind(
         keyed,
-        ("lost-write", "returned-key", "divergent-state", "lost-tombstone", "cleaned-early"),
+        ("lost-write", "returned-key", "divergent-state", "lost-tombstone", "cleaned-early", "dead-cleaner"),
         needs=(ClientCapability.TOMBSTONES,),
         keyed=True,
     ),

@@ -236,10 +236,15 @@ class CleanerTimes(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         record_ms: every record, from when it was written: `min.compaction.lag.ms`.
         tombstone_ms: a tombstone, after it was first cleaned: `delete.retention.ms`.
+        segment_ms: the age at which a segment is closed: `segment.ms`.
+        dirty_ratio: the share of a log from which on it is cleaned: `min.cleanable.dirty.ratio`; None where it is not
+            known, or brokers have settings of their own.
     """
 
     record_ms: int
     tombstone_ms: int
+    segment_ms: int | None = None
+    dirty_ratio: float | None = None
 
 
 class GroupMember(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypedDict
 from checkers.anomalies import (
     broken_invariant,
     corrupt_read,
+    dead_cleaner,
     divergent_reads,
     divergent_replicas,
     divergent_state,
@@ -67,6 +68,7 @@ ANOMALIES: Final[dict[str, Anomaly]] = {
         divergent_reads.ANOMALY,
         returned_key.ANOMALY,
         *EARLY_CLEANING,
+        dead_cleaner.ANOMALY,
         divergent_state.ANOMALY,
         divergent_tables.ANOMALY,
         broken_invariant.ANOMALY,

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from checkers.anomalies.anomaly import About, Anomaly, Finding, Found
-from checkers.columns.ids import Flags, Numbers, stable_order
+from checkers.columns.ids import Flags, rows_of, stable_order
 from checkers.columns.log import Log
 from checkers.columns.log_rows import EventPlace
 from checkers.columns.record_keys import RecordKeys
@@ -68,8 +68,7 @@ def cleaned_early(log: Log, keys: RecordKeys) -> Found:
     False alarms avoided: as for ``lost-tombstone``. The last record of a key is due for ever, which ``lost-write``
     says.
 
-    Not found: a record that was removed from the newest segment, which no cleaner may touch at any age; a cleaner that
-    has stopped, because no age bounds its work.
+    Not found: a record that was removed from the newest segment, which no cleaner may touch at any age.
 
     Findings, one a record, of its first reader: key, record-key, value, offset, age_us, kept_us, writer, reader.
     """
@@ -85,10 +84,10 @@ def _gone(log: Log, keys: RecordKeys, due: Flags, kept_ms: Callable[[CleanerTime
     gone, readers = [sends[:0]], [sends[:0]]
     kept_us = {drain: min(kept_ms(times), _LONGEST_MS) * 1000 for drain, times in sorted(log.cleaner_times.items())}
     for drain, limit_us in kept_us.items():
-        mine = sends[_place_of(int(log.partition[drain]), partition)]
+        mine = sends[rows_of(int(log.partition[drain]), partition)]
         age_us = log.time_us[drain] - log.invoke_us[mine]
         young = mine[(log.offset[mine] < log.offset[drain]) & (age_us < limit_us - CLOCKS_US)]
-        seen = reads[_place_of(int(log.client[drain]), client)]
+        seen = reads[rows_of(int(log.client[drain]), client)]
         gone.append(young[~np.isin(log.value_id[young], log.value_id[seen])])
         readers.append(np.full(len(gone[-1]), drain))
     rows, reader = np.concatenate(gone), np.concatenate(readers)
@@ -109,12 +108,6 @@ def _gone(log: Log, keys: RecordKeys, due: Flags, kept_ms: Callable[[CleanerTime
         )
 
     return Found(partition=log.partition[rows], describe=describe, row=rows, rank=log.index[rows])
-
-
-def _place_of(number: int, ascending: Numbers) -> slice:
-    """The rows of a number among ascending ones."""
-    begin, end = np.searchsorted(ascending, (number, number + 1)).tolist()
-    return slice(begin, end)
 
 
 def _where_there_are(kernel: Callable[[Log, RecordKeys], Found]) -> Callable[[Log], Found]:

@@ -85,6 +85,12 @@ def stable_order(ids: Numbers) -> Numbers:
     return packed & ((1 << bits) - 1)
 
 
+def rows_of(number: int, ascending: Numbers) -> slice:
+    """The places of a number among ascending ones."""
+    begin, end = np.searchsorted(ascending, (number, number + 1)).tolist()
+    return slice(begin, end)
+
+
 def smallest_of(ids: Numbers, numbers: Numbers) -> Numbers:
     """By id, the smallest of its numbers (int64); more than any for an id without one."""
     smallest = np.full(int(ids.max(initial=-1)) + 1, np.iinfo(np.int64).max)

@@ -111,6 +111,8 @@ OF_PIPELINES = ("missing-effect", "aborted-commit")
 OF_COMMITTED_PIPELINES = ("doubled-effect", "unstable-offset")
 #: Permitted always: records and transactions of different producers may interleave.
 ALWAYS = ("int-send-skip", "G0", "G0-realtime")
+#: Permitted always, and worth a look: no cleaner is bound to a time.
+WARNINGS = ("dead-cleaner",)
 
 #: Findings about client libraries: no log promises anything about them.
 OF_CLIENTS = ("wedged-client",)
@@ -248,6 +250,8 @@ _TOGETHER = Reason("offsets count with their transaction, and members are told t
 _CLIENT = Reason("a client library stopped working; the log did what it promises", "docs/guides/clients.md")
 _KEPT = Reason("a cleaner keeps records for min.compaction.lag.ms, and tombstones for delete.retention.ms after that",
                "Kafka's design, KIP-534")  # fmt: skip
+_NO_TIME = Reason("min.cleanable.dirty.ratio says when a log is cleaned, and no cleaner is bound to a time",
+                  "KIP-354, Kafka's documentation of topic settings")  # fmt: skip
 _CLOCK = Reason("a broker's clock was ahead, and its cleaner goes by it", "Kafka's design")
 _AT_MOST_ONCE = Reason("commit.mode=before-processing: what a member committed and did not process is passed over",
                        "Kafka's design, at most once")  # fmt: skip
@@ -302,6 +306,7 @@ def promise(settings: Settings, faults: Sequence[FaultSeen], partition: str = AN
         *(_claim(name, (*uncommitted, *forgetful, *readable), (_TOGETHER,)) for name in OF_COMMITTED_PIPELINES),
         *(_claim(name, (), (_NO_RULE,)) for name in NEVER),
         *(_claim(name, (_INTERLEAVED,), ()) for name in ALWAYS),
+        *(_claim(name, (_NO_TIME,), ()) for name in WARNINGS),
         *(_claim(name, (_CLIENT,), ()) for name in OF_CLIENTS),
     )
     return Promise(claims)

@@ -27,6 +27,8 @@ GROUP: Final = GroupMember(group="planted")
 STATIC: Final = GroupMember(group="planted", instance_id="m")
 #: A cleaner that keeps tombstones for a day, and one that keeps every record for an hour.
 TOMBSTONES_KEPT: Final = CleanerTimes(record_ms=0, tombstone_ms=86_400_000)
+#: One that closes each segment at once, and lets no record be old.
+CLEANED_AT_ONCE: Final = CleanerTimes(record_ms=0, tombstone_ms=0, segment_ms=0, dirty_ratio=0.0)
 RECORDS_KEPT: Final = CleanerTimes(record_ms=3_600_000, tombstone_ms=0)
 
 
@@ -252,6 +254,14 @@ def _cleaned_early(history: HistoryBuilder) -> None:
     _final_read(history, READER, (B, 1), cleaner=RECORDS_KEPT)
 
 
+def _dead_cleaner(history: HistoryBuilder) -> None:
+    _keyed(history, False, False)
+    history.wait(2_000_000)
+    history.together((ONE, send_of(history, (C, 2))))
+    history.wait(6_000_000)
+    _final_read(history, READER, (A, 0), (B, 1), (C, 2), cleaner=CLEANED_AT_ONCE)
+
+
 def _returned(history: HistoryBuilder) -> None:
     _keyed(history, False, True)
     _final_read(history, READER, (A, 0))
@@ -291,5 +301,6 @@ OF_CLIENTS: Final[dict[str, Plant]] = {
     "returned-key": Plant(_returned, {"returned-key": 1}),
     "lost-tombstone": Plant(_lost_tombstone, {"lost-tombstone": 1}),
     "cleaned-early": Plant(_cleaned_early, {"cleaned-early": 1}),
+    "dead-cleaner": Plant(_dead_cleaner, {"dead-cleaner": 1}),
     "divergent-state": Plant(_different_states, {"divergent-state": 1}),
 }

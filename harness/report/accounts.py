@@ -67,6 +67,7 @@ TITLES: Final = {
     "lost-tombstone": "A tombstone is gone before its time",
     "cleaned-early": "A compacted log removed a record before its time",
     "divergent-replicas": "In-sync replicas hold different records at one offset",
+    "dead-cleaner": "A compacted log was not cleaned when it was due",
     "divergent-reads": "What readers get depends on who leads",
     "divergent-state": "The last record of a key depends on who leads",
     "divergent-tables": "The logs of in-sync replicas give different last records of a key",
@@ -109,6 +110,7 @@ WHY: Final = {
     "lost-tombstone": "A tombstone stays for delete.retention.ms after it was first cleaned (KIP-534).",
     "cleaned-early": "A cleaner removes no record that is younger than min.compaction.lag.ms.",
     "divergent-replicas": "Every in-sync replica has the same records below the high watermark (rules 4, 7).",
+    "dead-cleaner": "min.cleanable.dirty.ratio bounds the share of a log that old records of its keys may waste.",
     "divergent-reads": "Every in-sync replica has the same committed records (rules 4, 7), and the same aborted "
     "transactions (KIP-98).",
     "divergent-state": "Replicas of a compacted log may differ in their records, but not in the last one of a key.",

@@ -13,6 +13,7 @@ import msgspec
 
 from checkers import (
     AbortedCommit,
+    DeadCleaner,
     DivergentRead,
     DivergentReplicas,
     DivergentState,
@@ -105,6 +106,16 @@ def _(finding: EarlyGone) -> str:
     return (
         f"{written} {told}. A final reader that came to the end {ended} did not see it, though the log keeps it for "
         f"{_span(finding.kept_us)} at least."
+    )
+
+
+@in_words.register
+def _(finding: DeadCleaner) -> str:
+    led = "" if finding.leader is None else f" while broker {finding.leader} led"
+    return (
+        f"Of {finding.records} records in closed segments of {finding.key} that a final reader read{led} (operation "
+        f"{_number(finding.reader)} of the history), {finding.old} had a later record of their key. With "
+        f"min.cleanable.dirty.ratio={finding.ratio} the cleaner was due."
     )
 
 

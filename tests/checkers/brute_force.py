@@ -236,6 +236,38 @@ def cleaned_early(events: list[Event]) -> Findings:
     return _gone_early(events, tombstones=False)
 
 
+def dead_cleaner(events: list[Event]) -> Findings:
+    sends, began, findings = keyed_sends(events), _invocations(events), []
+    for drain in drains_of(events):
+        times = msgspec.json.decode(drain.detail, type=CleanerTimes) if drain.detail else None
+        if times is None or times.dirty_ratio is None:
+            continue
+        (key,) = drain.partitions
+        touched = [events[index] for index in _touching(events, key, drain.process)]
+        starts = [events[began.get(event.index, event.index)].time_us for event in touched if event.type != INVOKE]
+        ready_us = min(starts) - times.record_ms * 1000 - 5_000_000
+        written = [
+            (send, events[began[event.index]].time_us, event.time_us)
+            for event in events
+            for send in sends_of(event)
+            if event.type == OK and event.index in began and send.partition == key and send.offset is not None
+        ]
+        closing = [begun_us for _, begun_us, done_us in written if done_us <= ready_us]
+        latest_us = max(closing, default=0) - (times.segment_ms or 0) * 1000 - 1_000_000
+        end = max((send.offset or 0 for send, _, done_us in written if done_us <= latest_us), default=-1) + 1
+        read = [
+            record
+            for event in events
+            for name, record in (sound(event) if event.type == OK and event.process == drain.process else ())
+            if name == key and record.offset < end
+        ]
+        keyed = [(r, sends[key, r.value].record_key) for r in read if (key, r.value) in sends]
+        old = sum(any(k == other and r.offset < o.offset for o, other in keyed) for r, k in keyed)
+        if old > 3 * times.dirty_ratio * len(read):
+            findings.append((key, old, len(read), times.dirty_ratio, drain.index))
+    return sorted(findings)
+
+
 def _gone_early(events: list[Event], *, tombstones: bool) -> Findings:
     log, sends, began = Log(events), keyed_sends(events), _invocations(events)
     findings: dict[tuple[str, int], tuple[Any, ...]] = {}

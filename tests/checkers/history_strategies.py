@@ -145,7 +145,12 @@ def _told(event: Event, chosen: random.Random) -> Event:
     """The same half a second after the event before, and with the times of the cleaner where a reader may say them."""
     detail = None
     if event.function == Function.DRAIN and chosen.randrange(4):
-        times = CleanerTimes(record_ms=chosen.choice(KEPT_MS), tombstone_ms=chosen.choice(KEPT_MS))
+        times = CleanerTimes(
+            record_ms=chosen.choice(KEPT_MS),
+            tombstone_ms=chosen.choice(KEPT_MS),
+            segment_ms=chosen.choice((None, 0, 1_000)),
+            dirty_ratio=chosen.choice((None, 0.0, 0.1, 0.2)),
+        )
         detail = msgspec.json.encode(times).decode()
     return msgspec.structs.replace(event, time_us=event.index * 500_000, detail=detail)
 

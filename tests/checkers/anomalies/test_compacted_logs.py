@@ -283,3 +283,35 @@ def test_only_a_loss_or_a_clock_that_was_ahead_permits_it(name: str) -> None:
     assert permitted == {"kill": False, "clockstep": True}
     assert not promise(safe, [FaultSeen("clockstep")]).about("returned-key").permitted
     assert promise(Settings(acks=1), [FaultSeen("kill")] * 2).about(name).permitted
+
+
+def uncleaned(
+    *read: tuple[int, int], closes: bool = True, ratio: float | None = 0.01, segment_ms: int = 1_000
+) -> list[int]:
+    """The old records of a key, written four times, that a reader found too many ten seconds later."""
+    scene = SlowScene()
+    for value in range(4):
+        scene.keyed(value, value, 7)
+    if closes:
+        scene.keyed(9, 9, 8)
+    scene.poll(*read, process=9)
+    times = CleanerTimes(record_ms=0, tombstone_ms=DAY_MS, segment_ms=segment_ms, dirty_ratio=ratio)
+    detail = msgspec.json.encode(times).decode()
+    scene.event(9, OK, Function.DRAIN, partitions=("t-0",), offset=10, detail=detail, node=2)
+    verdict = judged(scene)
+    assert set(verdict.anomalies) <= {"dead-cleaner"}
+    assert verdict.valid
+    assert {f.leader for f in verdict.anomalies.get("dead-cleaner", [])} <= {2}
+    return [f.old for f in verdict.anomalies.get("dead-cleaner", [])]
+
+
+ALL_FOUR = ((0, 0), (1, 1), (2, 2), (3, 3), (9, 9))
+
+
+def test_a_log_with_many_old_records_long_after_its_segments_are_closed_has_a_dead_cleaner() -> None:
+    assert uncleaned(*ALL_FOUR) == [3]
+    assert uncleaned(ALL_FOUR[3], ALL_FOUR[4]) == [], "cleaned"
+    assert uncleaned(*ALL_FOUR, ratio=0.4) == [], "the ratio lets them be"
+    assert uncleaned(*ALL_FOUR, ratio=None) == [], "the topic's settings are not known"
+    assert uncleaned(*ALL_FOUR, segment_ms=DAY_MS) == [], "the segment may be open"
+    assert uncleaned(*ALL_FOUR[:4], closes=False) == [2], "the last one may be of the newest segment"

@@ -67,6 +67,10 @@ COMPARED: dict[str, tuple[Callable[[list[Event]], list[tuple[Any, ...]]], Callab
         brute_force.divergent_reads,
         lambda f: (f["key"], f["value"], tuple(f["readers"]), tuple(f["others"])),
     ),
+    "dead-cleaner": (
+        brute_force.dead_cleaner,
+        lambda f: (f["key"], f["old"], f["records"], f["ratio"], _op(f["reader"])),
+    ),
     "lost-tombstone": (brute_force.lost_tombstone, _gone),
     "cleaned-early": (brute_force.cleaned_early, _gone),
     "divergent-state": (
@@ -105,7 +109,7 @@ def test_every_kernel_agrees_with_its_twin(history: list[Event]) -> None:
 @examples(300)
 def test_records_that_are_gone_too_early_are_those_that_each_reader_had_to_see(history: list[Event]) -> None:
     verdict = judge_events(history, shown=None)
-    for anomaly in ("lost-tombstone", "cleaned-early"):
+    for anomaly in ("lost-tombstone", "cleaned-early", "dead-cleaner"):
         twin, essence = COMPARED[anomaly]
         findings = [essence(msgspec.to_builtins(finding)) for finding in verdict.anomalies.get(anomaly, [])]
         assert sorted(findings) == twin(history), anomaly
