@@ -224,6 +224,39 @@ def test_a_static_member_is_fenced_by_one_with_its_name(ask: Asking, clients: Re
     second.close()
 
 
+def test_a_static_member_that_returns_in_time_has_what_it_had_and_no_other_member_is_asked(
+    ask: Asking, clients: RealClients
+) -> None:
+    """KIP-345. Here nothing else changes the group, so a new generation would be because of the return."""
+    one, two = (Membership(f"returns {clients.name}", instance_id=name, session_timeout_ms=45_000) for name in "12")
+    (first, of_first), (second, of_second) = ask.member(one), ask.member(two)
+    polled = [first, second]
+
+    def go_on(consumer: Any) -> None:
+        consumer.poll(100, lambda _: go_on(consumer) if consumer in polled else None)
+
+    def shared() -> bool:
+        both = [seen[-1].partitions if seen else () for seen in (of_first, of_second)]
+        return all(both) and sorted(both[0] + both[1]) == list(PARTITIONS)
+
+    for consumer in tuple(polled):
+        go_on(consumer)
+    assert ask._cluster.until(shared)
+    before, rebalances = of_first[-1], len(of_second)
+    polled.remove(first)
+    first.close()
+    assert ask._cluster.until(lambda: first.owner.join(0) is None)
+    again, of_again = ask.member(one)
+    polled.append(again)
+    go_on(again)
+    assert ask._cluster.until(lambda: bool(of_again) and bool(of_again[-1].partitions))
+    assert of_again[-1] == before, "the same log partitions, in the same generation where the library tells it"
+    assert len(of_second) == rebalances
+    polled.clear()
+    again.close()
+    second.close()
+
+
 def test_two_members_share_the_partitions_with_every_protocol(ask: Asking, clients: RealClients) -> None:
     for protocol in clients.protocols:
         membership = Membership(f"shared {clients.name} {protocol}", protocol=protocol)
