@@ -32,6 +32,7 @@ from harness.report.finding_chart import FindingChart, finding_chart
 from harness.report.finding_words import in_words
 from harness.report.loading import CampaignFiles
 from harness.report.loss_chart import loss_chart
+from harness.report.lost_marker import lost_marker
 from harness.report.names import fault_name, moment
 from harness.report.narrative import narrate, places, remains
 from harness.report.over_time import over_time_chart
@@ -233,10 +234,10 @@ def narration_of(run: Path, anomaly: str, finding: Finding, line: Verdict, *, id
     ``idempotent`` says that its producers were.
     """
     receipts, told = latest_receipts(line.faults), [finding, *_torn(finding, line)]
-    epochs: list[str] = []
+    ends: list[str] = []
     try:
         timeline, trouble = _timeline(run, anomaly, finding, line, receipts)
-        epochs = [words for each in told if (words := shared_epoch(run, each))]
+        ends = [words for each in told for say in (lost_marker, shared_epoch) if (words := say(run, each))]
     except HistoryError as error:
         timeline, trouble = None, [f"The history of this run cannot be read any more: {error}."]
     effective = [receipt for receipt in receipts if receipt.took_effect]
@@ -244,7 +245,7 @@ def narration_of(run: Path, anomaly: str, finding: Finding, line: Verdict, *, id
     narrative = narrate(timeline) if timeline else [*trouble, *faults]
     copies = places(finding, idempotent=idempotent)
     own = [words for each in told if (words := in_words(each))]
-    return Narration(timeline, [*own, *epochs, *narrative, *copies, *remains(finding)])
+    return Narration(timeline, [*own, *ends, *narrative, *copies, *remains(finding)])
 
 
 def _torn(finding: Finding, line: Verdict) -> list[Finding]:
