@@ -302,6 +302,27 @@ def test_librdkafka_with_its_default_broke_no_promise_and_promises_less() -> Non
     assert says(page, f"{moved} changed places, in {of_moved} runs")
 
 
+@pytest.mark.parametrize("campaign", [path.name for path in sorted((KEPT / "exactly-once").iterdir())])
+def test_the_results_of_exactly_once_say_what_the_verdicts_say(campaign: str) -> None:
+    lines = lines_of(f"exactly-once/{campaign}")
+    counts = [line.transactions for line in lines]
+    figures = (
+        len(lines),
+        sum(each.all for each in counts),
+        sum(each.aborted_seen for each in counts),
+        sum(each.effects for each in counts),
+        sum(line.groups.rebalanced_over_commits or 0 for line in lines),
+    )
+    torn, _ = counted_in(f"exactly-once/{campaign}", "torn-transaction")
+    found = f"{torn} torn" if torn else "nothing"
+    row = f"| `{campaign}` | {' | '.join(f'{figure:,}' if figure else '' for figure in figures)} | {found}"
+    assert says(words_of("results", "reference", "README.md"), " ".join(row.split()))
+    assert all(each.unread_levels == 0 for each in counts)
+    if not torn:
+        assert not any(line.judgement.broken for line in lines if line.judgement)
+        assert {cell.outcome for cell in kept_matrix(f"exactly-once/{campaign}").cells} == {Outcome.HELD}
+
+
 def test_the_results_of_storms_say_what_the_verdicts_say() -> None:
     page = words_of("results", "reference", "README.md")
     (cell,) = kept_matrix("kafka-storm").cells
