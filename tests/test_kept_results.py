@@ -314,8 +314,8 @@ def test_the_results_of_exactly_once_say_what_the_verdicts_say(campaign: str) ->
         sum(line.groups.rebalanced_over_commits or 0 for line in lines),
     )
     torn, _ = counted_in(f"exactly-once/{campaign}", "torn-transaction")
-    found = f"{torn} torn" if torn else "nothing"
-    row = f"| `{campaign}` | {' | '.join(f'{figure:,}' if figure else '' for figure in figures)} | {found}"
+    verdict = f"{torn} torn" if torn else "nothing"
+    row = f"| `{campaign}` | {' | '.join(f'{figure:,}' if figure else '' for figure in figures)} | {verdict}"
     assert says(words_of("results", "reference", "README.md"), " ".join(row.split()))
     assert all(each.unread_levels == 0 for each in counts)
     if not torn:
