@@ -177,7 +177,7 @@ class RunsExercised(msgspec.Struct, frozen=True, kw_only=True):
             lacks.append("no reader came past a write of an aborted transaction; raise aborts_percent or duration_ms")
         elif self.transactions and self.unread_levels is not None and not self.aborted_seen:
             lacks.append(
-                "readers of uncommitted records saw no write of an aborted transaction, so both levels are one"
+                "readers of uncommitted records saw no write of an aborted transaction, as if they had the other level"
             )
         if self.unread_levels:
             which = counted(self.unread_levels, "log partition")

@@ -297,7 +297,7 @@ def test_a_level_that_is_not_read_to_the_end_puts_nothing_to_the_test(first: Iso
 
 @pytest.mark.parametrize("first", LEVELS)
 def test_readers_of_uncommitted_records_that_see_nothing_aborted_put_nothing_to_the_test(first: IsolationLevel) -> None:
-    said = "so both levels are one"
+    said = "as if they had the other level"
     assert said not in lacks(read_at_both_levels(first).events, first)
     assert said in lacks(read_at_both_levels(first, seen=COMMITTED).events, first)
 
