@@ -121,14 +121,18 @@ def _held(trace: RecordedTrace, core: Sequence[CoreStep], schedule_number: int) 
     )
 
 
-#: Names the deviation that explains a fact's two values, "" where none does.
+#: Names the deviation, or those that together explain a fact's two values, "" where none do.
 Explain = Callable[[str, object, object], str]
 
 
 def _why(trace: RecordedTrace, texts: Sequence[str], fact: str, real: object, core: object) -> str:
     deviations = known_deviations() if trace.is_kafka else ()
     fitting = (deviation for deviation in deviations if deviation.explains(trace.story, texts, fact, real, core))
-    return next((deviation.name for deviation in fitting), "")
+    if alone := next((deviation.name for deviation in fitting), ""):
+        return alone
+    more = {deviation.name: deviation.adds(trace.story, texts, fact) for deviation in deviations}
+    together = isinstance(real, int) and isinstance(core, int) and real - core == sum(more.values())
+    return " and ".join(name for name, number in more.items() if together and number)
 
 
 def _compared(number: int, real: RecordedStep, core: CoreStep, explain: Explain) -> ComparedStep:

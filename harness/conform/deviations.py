@@ -38,25 +38,34 @@ class Deviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     only: dict[str, tuple[str, str]] = {}
     """A fact of these has these two values alone, Kafka's and the core's, in words as they are printed."""
     more: int | None = None
-    """Kafka's number is larger by this for each such step, and by nothing else."""
+    """Kafka's number is larger by this for each such step, and by nothing else but what other deviations add to it."""
     until: str = ""
     """Kafka's list has more brokers: those that such steps name, until a later one fits this and has them or `all`."""
 
     def explains(self, story: str, texts: Sequence[str], fact: str, real: object, core: object) -> bool:
         """True if this is why ``fact`` differs after the last of the steps with these ``texts``."""
-        if (self.stories and story not in self.stories) or not any(
-            fnmatchcase(fact, pattern) for pattern in self.facts
-        ):
+        if not self._is_about(story, fact):
             return False
         if fact in self.only and self.only[fact] != (in_words(real), in_words(core)):
             return False
         plain = [text.removeprefix("try ") for text in texts]
         if self.until:
             return _is_longer(real, core, self._named(plain))
-        steps = sum(self._counts(text, plain[index + 1 :]) for index, text in enumerate(plain))
         if self.more is None:
-            return steps > 0
-        return isinstance(real, int) and isinstance(core, int) and real - core == self.more * steps
+            return self._steps(plain) > 0
+        return isinstance(real, int) and isinstance(core, int) and real - core == self.more * self._steps(plain)
+
+    def adds(self, story: str, texts: Sequence[str], fact: str) -> int:
+        """The number by which Kafka's ``fact`` is larger for this after the last of the steps with these ``texts``."""
+        if self.more is None or not self._is_about(story, fact):
+            return 0
+        return self.more * self._steps([text.removeprefix("try ") for text in texts])
+
+    def _is_about(self, story: str, fact: str) -> bool:
+        return (not self.stories or story in self.stories) and any(fnmatchcase(fact, pattern) for pattern in self.facts)
+
+    def _steps(self, texts: Sequence[str]) -> int:
+        return sum(self._counts(text, texts[index + 1 :]) for index, text in enumerate(texts))
 
     def _named(self, texts: Iterable[str]) -> set[str]:
         """The brokers that these steps name, without those that a later step of ``until`` names."""

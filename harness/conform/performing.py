@@ -53,6 +53,7 @@ TIMES: Final[Mapping[str, object]] = {
 }
 #: Stories in which a follower, or a broker that is cut off, has to keep its place over several steps, each with a rest.
 SLOW: Final[Mapping[str, Mapping[str, object]]] = {
+    "S18": {"replica.lag.time.max.ms": 20_000, "request.timeout.ms": 60_000, "delivery.timeout.ms": 120_000},
     "S39": {"replica.lag.time.max.ms": 120_000},
     "S40": {
         "replica.lag.time.max.ms": 120_000,
@@ -61,6 +62,9 @@ SLOW: Final[Mapping[str, Mapping[str, object]]] = {
         "delivery.timeout.ms": 240_000,
     },
     "S63": {"replica.lag.time.max.ms": 120_000},
+    # A coordinator that no follower fetches from dies before they are out of the ISR of its log.
+    "G05": {"replica.lag.time.max.ms": 120_000},
+    "G09": {"replica.lag.time.max.ms": 120_000},
     # Transactions that are over time while steps rest between two of the script, and not before.
     "T09": {"transaction.timeout.ms": 16_000, "request.timeout.ms": 5_000, "delivery.timeout.ms": 8_000},
     # A decision that waits until a follower is out of the ISR, while its producer waits.

@@ -38,7 +38,7 @@ Kafka can perform these in their usual column, and they have no trace here:
 FREE_RUNS: Final = """
 Runs of campaigns on Apache Kafka 4.3.1, 2026-11-27, by family of faults. `free-runs.tar.xz` has what was observed;
 unpacked, `ackproof conform DIR/*` holds them. The core's controller must make every change that Kafka's logged, in some
-order; every act of a broker must follow one. With the planted bug `keep-fenced-in-isr` 79 of the first 80 do not fit.
+order; every act of a broker must follow one. With the planted bug `keep-fenced-in-isr` 81 of the first 84 do not fit.
 """
 #: The results for the log partitions of free runs, by the family of each run; runs of a family one after the other.
 FreeRuns = Mapping[str, Sequence[Sequence[FreeRun]]]

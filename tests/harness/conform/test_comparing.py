@@ -218,6 +218,13 @@ def test_a_deviation_explains_its_number_and_no_other() -> None:
     assert not narrow.explains("S01", ["stop 0"], "broker 1: epochs", (), ("0 from 0",))
 
 
+def test_a_deviation_adds_its_number_once_for_each_step_to_what_others_add() -> None:
+    moves = Deviation(name="n", facts=["partition epoch"], since="move leader to [12]", more=2, why="", source="")
+    texts = ["wipe 2", "start 2", "move leader to 2", "try move leader to 1"]
+    assert [moves.adds("S82", texts[:number], "partition epoch") for number in range(5)] == [0, 0, 0, 2, 4]
+    assert moves.adds("S82", texts, "leader epoch") == 0
+
+
 def test_a_deviation_of_two_steps_counts_once_the_second_of_the_same_broker_was_done() -> None:
     emptied = Deviation(name="n", facts=["partition epoch"], since="wipe *", then="start *", more=1, why="", source="")
 
